@@ -1,0 +1,200 @@
+"""Keys of a GROUP BY and the facts below it go in; the finite set of cells comes out, in its public order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from privsql.analysis.derive import Facts, domain_of
+from privsql.analysis.domain import MAX_KEYS, DayRange, Domain
+from privsql.errors import Refused
+from privsql.sql.expressions import Column, Expression, columns_of
+from privsql.sql.relations import Key
+from privsql.types import Kind
+
+
+class Evaluate(Protocol):
+    """Computes expressions over public constants: one list per column in, one list per expression out."""
+
+    def __call__(
+        self, expressions: Sequence[Expression], columns: Mapping[Column, Sequence[Any]]
+    ) -> list[list[Any]]: ...
+
+
+@dataclass(frozen=True)
+class KeyGroup:
+    """Keys that depend on the same columns: their possible combinations, as one list of values per key."""
+
+    names: tuple[str, ...]
+    columns: tuple[Sequence[Any], ...]  # None stands for NULL
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+
+@dataclass(frozen=True)
+class KeySpace:
+    """The product of independent groups; no groups: the one cell of a query without GROUP BY."""
+
+    names: tuple[str, ...]
+    groups: tuple[KeyGroup, ...]
+
+    def __len__(self) -> int:
+        size = 1
+        for group in self.groups:
+            size *= len(group)
+        return size
+
+
+def key_space(keys: Sequence[Key], facts: Facts, evaluate: Evaluate, not_null: bool = False) -> KeySpace:
+    """Every combination of key values that may occur by what was declared; refuses what nobody declared."""
+    domains = {key.name: domain_of(key.expression, facts) for key in keys}
+    groups: list[KeyGroup] = []
+    for together in _connected(keys):
+        group = _listed(together, facts, domains, evaluate)
+        groups.append(_without_null(group) if not_null else group)
+    space = KeySpace(tuple(key.name for key in keys), tuple(groups))
+    if len(space) > MAX_KEYS:
+        raise _too_many(keys[0])
+    if len(space) == 0:
+        raise Refused("refused-empty-keys", "by what was declared, no key can meet the conditions",
+                      "check WHERE against the declared values", keys[0].place)  # fmt: skip
+    return space
+
+
+def _listed(together: Sequence[Key], facts: Facts, domains: Mapping[str, Domain], evaluate: Evaluate) -> KeyGroup:
+    leaves = list(dict.fromkeys(leaf for key in together for leaf in columns_of(key.expression)))
+    if len(together) == 1 and (isinstance(together[0].expression, Column) or not leaves):
+        return _from_domain(together[0], domains[together[0].name])
+    sets = [_options(domain_of(leaf, facts)) for leaf in leaves]
+    size = 1
+    for options in sets:
+        size = size * len(options) if options is not None and size <= MAX_KEYS else MAX_KEYS + 1
+    if size <= MAX_KEYS:
+        return _evaluated(together, leaves, [each for each in sets if each is not None], facts, domains, evaluate)
+    alone = [_from_domain(key, domains[key.name]) for key in together]
+    return alone[0] if len(alone) == 1 else _product(alone)
+
+
+def _options(domain: Domain) -> Sequence[Any] | None:
+    values = domain.finite()
+    if values is None or len(values) > MAX_KEYS:
+        return None
+    return [*values, None] if domain.nullable else values
+
+
+def _from_domain(key: Key, domain: Domain) -> KeyGroup:
+    values = domain.finite()
+    if values is None:
+        raise _unknown(key)
+    if len(values) > MAX_KEYS:
+        raise _too_many(key)
+    with_null = domain.nullable and domain.null_is_key
+    return KeyGroup((key.name,), ([*values, None] if with_null else values,))
+
+
+def _evaluated(
+    together: Sequence[Key], leaves: list[Column], sets: list[Sequence[Any]], facts: Facts,
+    domains: Mapping[str, Domain], evaluate: Evaluate,
+) -> KeyGroup:  # fmt: skip
+    """All combinations of the columns' values, through the key expressions, each different result once."""
+    columns: dict[Column, list[Any]] = {leaf: [] for leaf in leaves}
+    total = 1
+    for options in sets:
+        total *= len(options)
+    repeat = total
+    for leaf, options in zip(leaves, sets, strict=True):
+        repeat //= len(options)
+        once = [value for value in options for _ in range(repeat)]
+        columns[leaf] = once * (total // len(once)) if once else []
+    results = evaluate([key.expression for key in together], columns)
+    hidden = [leaf for leaf in leaves if domain_of(leaf, facts).nullable and not domain_of(leaf, facts).null_is_key]
+    keep: list[Callable[[Any], bool]] = [_member(domains[key.name]) for key in together]
+    seen: dict[tuple[Any, ...], None] = {}
+    for index, row in enumerate(zip(*results, strict=True)):
+        if not all(value is None or test(value) for value, test in zip(row, keep, strict=True)):
+            continue
+        if None in row and any(columns[leaf][index] is None for leaf in hidden):
+            continue  # NULL came from a NULL that the declared key set does not list
+        if any(value is None and not domains[key.name].nullable for value, key in zip(row, together, strict=True)):
+            continue
+        seen.setdefault(row)
+    listed = list(seen)
+    if len(listed) > MAX_KEYS:
+        raise _too_many(together[0])
+    listed.sort(key=lambda row: tuple(value is None for value in row))  # NULL keys last, else the declared order
+    return KeyGroup(tuple(key.name for key in together), tuple([row[i] for row in listed] for i in range(len(together))))
+
+
+def _member(domain: Domain) -> Callable[[Any], bool]:
+    """Whether a WHERE on the key expression itself leaves a value in."""
+    if domain.values is not None and domain.type.kind is not Kind.BOOLEAN:
+        allowed = set(domain.values)
+        return lambda value: value in allowed
+    if domain.empty:
+        return lambda value: False
+    return lambda value: True
+
+
+def _product(groups: list[KeyGroup]) -> KeyGroup:
+    total = 1
+    for group in groups:
+        total *= len(group)
+        if total > MAX_KEYS:
+            raise Refused("refused-many-keys", "the keys have too many combinations", "group by fewer keys")
+    columns: list[list[Any]] = []
+    repeat = total
+    for group in groups:
+        repeat //= len(group)
+        once = [value for value in group.columns[0] for _ in range(repeat)]
+        columns.append(once * (total // len(once)))
+    return KeyGroup(tuple(group.names[0] for group in groups), tuple(columns))
+
+
+def _without_null(group: KeyGroup) -> KeyGroup:
+    rows = [row for row in zip(*group.columns, strict=True) if None not in row]
+    return KeyGroup(group.names, tuple([row[i] for row in rows] for i in range(len(group.names))))
+
+
+def _connected(keys: Sequence[Key]) -> list[list[Key]]:
+    """Keys that read a common column belong together, because their values then go together."""
+    groups: list[tuple[set[Column], list[Key]]] = []
+    for key in keys:
+        leaves = set(columns_of(key.expression))
+        joined = [group for group in groups if group[0] & leaves]
+        rest = [group for group in groups if not group[0] & leaves]
+        merged = (leaves.union(*(group[0] for group in joined)), [*(k for group in joined for k in group[1]), key])
+        groups = [*rest, merged]
+    return [group for _, group in groups]
+
+
+def _unknown(key: Key) -> Refused:
+    names = sorted({column.name for column in columns_of(key.expression)})
+    column = names[0] if names else key.name
+    kind = next((c.type.kind for c in columns_of(key.expression)), Kind.TEXT)
+    if kind in (Kind.INTEGER, Kind.DATE):
+        example = "[0, 120]" if kind is Kind.INTEGER else '["2024-01-01", "2024-12-31"]'
+        line = f"{column} = {{range = {example}}}"
+    elif kind is Kind.TIMESTAMP:
+        line = f'{column} = {{range = ["2024-01-01", "2024-12-31"]}}, and group by date_trunc(\'month\', {column})'
+    else:
+        line = f'{column} = {{values = ["...", "..."]}}'
+    return Refused(
+        "refused-unknown-keys",
+        f"GROUP BY {key.text}: which values occur is itself private",
+        f"declare the keys (policy: {line})",
+        key.place,
+    )
+
+
+def _too_many(key: Key) -> Refused:
+    return Refused(
+        "refused-many-keys",
+        f"GROUP BY {key.text}: more than {MAX_KEYS:,} cells by what was declared",
+        "narrow it with WHERE, or group by something coarser",
+        key.place,
+    )
+
+
+__all__ = ["DayRange", "Evaluate", "KeyGroup", "KeySpace", "key_space"]

@@ -1,0 +1,35 @@
+"""Stability and the size of one row's part go in; l1 and linf of a vector of sums come out, with the reason.
+
+Write R for the rows one person's row becomes, p for how many of them can fall into one cell, and let each row add
+to the vector a part of l1-norm at most `size`, every coordinate within a span of `width` (0 included unless every
+row always counts). Then, for add-remove neighbours, l1 <= R size and linf <= p size. For replace-one a row's old
+part is taken away and a new one put in: l1 <= 2 R size; with a single cell the total moves by at most R width.
+"""
+
+from __future__ import annotations
+
+from privsql.analysis.stability import Stability
+from privsql.policy import Neighbours
+from privsql.privacy.sensitivity import Sensitivity
+
+
+def sensitivity_of(
+    stability: Stability, neighbours: Neighbours, keys: list[str] | None, size: int, width: int, cells: int, what: str,
+    monotone: bool = False,
+) -> Sensitivity:  # fmt: skip
+    """Bounds for `cells` columns per key (`keys` None: no GROUP BY) when one row adds at most `size`, spans `width`."""
+    rows = max(1, stability.rows)
+    shared = rows if keys is None else max(1, stability.sharing(keys))
+    single = keys is None and cells == 1
+    if neighbours is Neighbours.ADD_REMOVE:
+        l1, linf = rows * size, shared * size
+        reason = "one person's rows come or go"
+    elif single:
+        l1 = linf = rows * width
+        reason = "one person's rows are replaced; the total moves by at most the span of one part"
+    else:
+        l1, linf = 2 * rows * size, shared * width
+        reason = "one person's rows leave their cells and enter others: twice"
+    l1, linf = max(1, l1), max(1, linf)  # a total that cannot move is still given the smallest noise
+    copies = f"{rows} rows each, " if rows > 1 else ""
+    return Sensitivity(l1, min(l1, linf), f"{what}; {copies}{reason}", monotone and neighbours is Neighbours.ADD_REMOVE)

@@ -1,0 +1,1 @@
+"""Rendered SQL goes in; exact integer tables come out."""

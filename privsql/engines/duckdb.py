@@ -1,0 +1,222 @@
+"""DuckDB as the engine: a source is opened, its schema read, rendered SQL run. The only module that imports duckdb."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+
+from privsql.engines.frames import checked_frame, is_frame, required_columns, series
+from privsql.errors import EngineError, SourceError, SqlError, did_you_mean
+from privsql.planning import render
+from privsql.schema import Schema, SchemaColumn, SchemaTable
+from privsql.sql.expressions import Column, Expression
+from privsql.tables import ExactTable
+from privsql.types import Type, column_type
+
+# Nothing outside the database can be reached, and nothing of this can be changed afterwards.
+_CLOSED = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+}
+_DATABASES = (".duckdb", ".db", ".ddb")
+_READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv", ".gz": "read_csv"}
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the owner of a frame promises by its dtypes: columns without NULL, by table."""
+
+    required: Mapping[str, frozenset[str]]
+    trust_labels: bool  # a DuckDB ENUM is schema; a frame's categories usually come from the data
+
+
+class DuckDBEngine:
+    """Runs rendered SQL on one DuckDB connection, one query at a time."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, known: _Known) -> None:
+        self._connection = connection
+        self._known = known
+        self._lock = threading.Lock()
+
+    def schema(self) -> Schema:
+        with self._lock:
+            columns = self._connection.execute(
+                "SELECT table_name, column_name, data_type, is_nullable FROM duckdb_columns() "
+                "WHERE NOT internal AND database_name IN (current_database(), 'temp') AND schema_name = 'main' "
+                "ORDER BY table_name, column_index"
+            ).fetchall()
+            constraints = self._connection.execute(
+                "SELECT table_name, constraint_type, constraint_column_names, expression FROM duckdb_constraints() "
+                "WHERE database_name IN (current_database(), 'temp') AND schema_name = 'main'"
+            ).fetchall()
+        tables: dict[str, list[SchemaColumn]] = {}
+        unique = {
+            (table, names[0]) for table, kind, names, _ in constraints if kind in ("PRIMARY KEY", "UNIQUE") and len(names) == 1
+        }
+        for table, name, type_name, nullable in columns:
+            found = column_type(type_name)
+            labels = found.labels if found is not None and self._known.trust_labels else None
+            required = not nullable or name in self._known.required.get(table, frozenset())
+            tables.setdefault(table, []).append(
+                SchemaColumn(
+                    name,
+                    found.type if found else None,
+                    type_name,
+                    found.cast if found else None,
+                    labels,
+                    required,
+                    (table, name) in unique,
+                )
+            )
+        checks = {
+            name: tuple(text for table, kind, _, text in constraints if table == name and kind == "CHECK") for name in tables
+        }
+        return Schema(tuple(SchemaTable(name, tuple(each), checks[name]) for name, each in tables.items()))
+
+    def prepare(self, sql: str) -> None:
+        try:
+            with self._lock:
+                self._connection.execute(f"EXPLAIN {sql}").fetchall()
+        except duckdb.Error:
+            # said before any data is read; DuckDB's own words could quote it, so they are not passed on
+            raise SqlError(
+                "sql-engine",
+                "DuckDB does not accept this query: a constant, a pattern or a format in it may be malformed",
+                "check the regular expressions, date formats and constants",
+            ) from None
+
+    def run(self, sql: str, keys: Sequence[str]) -> ExactTable:
+        try:
+            with self._lock:
+                exact_rows = self._connection.execute(sql).fetchnumpy()
+            exact_columns = {
+                name: np.ma.filled(values, 0).astype(np.int64) for name, values in exact_rows.items() if name not in keys
+            }
+            return ExactTable({name: exact_rows[name] for name in keys}, exact_columns)
+        except Exception:  # noqa: BLE001 -- whatever failed, its words could tell about the data
+            raise EngineError from None
+
+
+class DuckDBCalculator:
+    """Computes over public or already noisy values in a database of its own, which holds no private data."""
+
+    def __init__(self) -> None:
+        self._connection = duckdb.connect(":memory:", config={**_CLOSED, "threads": "1"})
+        self._connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+        self._lock = threading.Lock()
+
+    def evaluate(self, expressions: Sequence[Expression], columns: Mapping[Column, Sequence[Any]]) -> list[list[Any]]:
+        """Expressions over every row of some public columns."""
+        count = len(next(iter(columns.values()))) if columns else 1
+        frame = {f"c{index}": series(values, column.type) for index, (column, values) in enumerate(columns.items())}
+        frame["place"] = pd.Series(np.arange(count))
+        casts = ", ".join(
+            f"CAST(c{index} AS {column.type.sql}) AS {render.identifier(column.name)}" for index, column in enumerate(columns)
+        )
+        outputs = ", ".join(render.expression(each) for each in expressions)
+        sql = f"SELECT {outputs} FROM (SELECT place, {casts} FROM public_values) ORDER BY place"
+        with self._lock:
+            self._connection.register("public_values", pd.DataFrame(frame))
+            try:
+                rows = self._connection.execute(sql).fetchall()
+            finally:
+                self._connection.unregister("public_values")
+        return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in expressions]
+
+    def finish(self, sql: str, columns: Mapping[str, tuple[Any, Type]]) -> tuple[pd.DataFrame, list[str]]:
+        """SQL over the table `noisy`; the answer and the DuckDB type of each of its columns."""
+        frame = pd.DataFrame({f"c{index}": series(values, type_) for index, (values, type_) in enumerate(columns.values())})
+        casts = ", ".join(
+            f"CAST(c{index} AS {type_.sql}) AS {render.identifier(name)}" for index, (name, (_, type_)) in enumerate(columns.items())
+        )
+        text = f"WITH noisy AS (SELECT {casts} FROM noisy_values) SELECT * FROM ({sql}) ORDER BY privsql_place"
+        with self._lock:
+            self._connection.register("noisy_values", frame)
+            try:
+                result = self._connection.execute(text)
+                types = [str(each[1]) for each in result.description]
+                return result.df(), types
+            finally:
+                self._connection.unregister("noisy_values")
+
+
+def open_engine(source: Any) -> DuckDBEngine:
+    """A DuckDB file or connection, a frame, a dict of frames, a Parquet or CSV path -> an engine."""
+    if isinstance(source, (str, Path)):
+        return _open_path(Path(source))
+    if isinstance(source, duckdb.DuckDBPyConnection):
+        return DuckDBEngine(source, _Known({}, trust_labels=True))
+    if is_frame(source):
+        return _open_frames({"df": source})
+    if isinstance(source, Mapping) and source and all(is_frame(frame) for frame in source.values()):
+        return _open_frames(source)
+    raise SourceError(
+        "source-kind",
+        f"a {type(source).__name__} cannot be a source of data",
+        "give a DuckDB file or connection, a pandas, Arrow or Polars frame, a dict of frames, a Parquet or CSV path",
+    )
+
+
+def _open_frames(frames: Mapping[str, Any]) -> DuckDBEngine:
+    connection = duckdb.connect(":memory:", config=_CLOSED)
+    required: dict[str, frozenset[str]] = {}
+    for name, frame in frames.items():
+        if not isinstance(name, str) or not name:
+            raise SourceError("source-kind", "the tables of a dict must have names", '{"visits": frame}')
+        try:
+            connection.register(name, checked_frame(frame))
+        except duckdb.Error:
+            raise SourceError("source-frame", f"DuckDB cannot read the frame {name}", "check its column types") from None
+        required[name] = required_columns(frame)
+    connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+    return DuckDBEngine(connection, _Known(required, trust_labels=False))
+
+
+def _open_path(path: Path) -> DuckDBEngine:
+    suffix = path.suffix.lower()
+    if suffix not in (*_DATABASES, *_READERS):
+        raise SourceError(
+            "source-kind",
+            f"a {suffix or 'nameless'} file cannot be a source of data",
+            did_you_mean(suffix, [*_DATABASES, *_READERS]),
+        )
+    if not path.is_file():
+        raise SourceError("source-missing", "there is no such file", "check the path")
+    if suffix in _DATABASES:
+        return DuckDBEngine(_open_database(path), _Known({}, trust_labels=True))
+    name = path.name.split(".")[0]
+    connection = duckdb.connect(":memory:", config={**_CLOSED, "allowed_paths": f"['{_quoted(path)}']"})
+    try:
+        connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+        connection.execute(f"CREATE VIEW {render.identifier(name)} AS SELECT * FROM {_READERS[suffix]}('{_quoted(path)}')")
+    except duckdb.Error:
+        raise SourceError("source-file", "DuckDB cannot read this file", "check that it is valid") from None
+    return DuckDBEngine(connection, _Known({}, trust_labels=False))
+
+
+def _open_database(path: Path) -> duckdb.DuckDBPyConnection:
+    try:
+        return duckdb.connect(str(path), read_only=True, config=_CLOSED)
+    except duckdb.ConnectionException:  # open already in this process, with settings of its own
+        try:
+            return duckdb.connect(str(path))
+        except duckdb.Error:
+            raise _unopened() from None
+    except duckdb.Error:
+        raise _unopened() from None
+
+
+def _unopened() -> SourceError:
+    return SourceError("source-file", "DuckDB cannot open this file", "is it a DuckDB file, and not in use elsewhere?")
+
+
+def _quoted(path: Path) -> str:
+    return str(path.resolve()).replace("'", "''")

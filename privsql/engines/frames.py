@@ -1,0 +1,96 @@
+"""Frames of pandas, Arrow and Polars: checked on the way in; public or noisy values made into columns on the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsql.errors import SourceError
+from privsql.types import Kind, Type
+
+
+def is_frame(value: Any) -> bool:
+    """A pandas, Arrow or Polars table; the latter two are known by name, without importing them."""
+    if isinstance(value, pd.DataFrame):
+        return True
+    module, name = type(value).__module__.split(".")[0], type(value).__name__
+    return (module, name) in {("pyarrow", "Table"), ("polars", "DataFrame"), ("polars", "LazyFrame")}
+
+
+def checked_frame(frame: Any) -> Any:
+    """The frame, if its columns can be named in SQL."""
+    if not isinstance(frame, pd.DataFrame):
+        return frame.collect() if hasattr(frame, "collect") else frame
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise SourceError(
+            "source-columns", "the frame has several levels of column names", "flatten them: df.columns = [...]"
+        )
+    if not all(isinstance(name, str) for name in frame.columns):
+        raise SourceError("source-columns", "some column names are not strings", "df.columns = df.columns.astype(str)")
+    lowered = [name.lower() for name in frame.columns]
+    repeated = next((name for name in lowered if lowered.count(name) > 1), None)
+    if repeated is not None:
+        raise SourceError("source-columns", f"the frame has more than one column {repeated}", "rename one; case does not count")
+    if len(frame.columns) == 0:
+        raise SourceError("source-columns", "the frame has no columns", "give a frame with columns")
+    return frame
+
+
+def required_columns(frame: Any) -> frozenset[str]:
+    """Columns whose dtype has no room for NULL: numpy's whole numbers and booleans. Dtypes are public, as schemas are."""
+    if not isinstance(frame, pd.DataFrame):
+        return frozenset()
+    return frozenset(
+        str(name) for name, dtype in frame.dtypes.items() if isinstance(dtype, np.dtype) and dtype.kind in "iub"
+    )
+
+
+def same_data(snapshot: pd.DataFrame, frame: pd.DataFrame) -> bool:
+    """Whether a frame still is its snapshot. Writing to a frame makes pandas copy the columns that a snapshot shares,
+    so equal memory means equal content; a column whose memory cannot be seen counts as changed."""
+    if len(snapshot) != len(frame) or not snapshot.columns.equals(frame.columns) or not isinstance(frame.columns, pd.Index):
+        return False
+    if list(snapshot.dtypes) != list(frame.dtypes):
+        return False
+    for position in range(len(frame.columns)):
+        one, two = _memory(snapshot.iloc[:, position]), _memory(frame.iloc[:, position])
+        if one is None or one != two:
+            return False
+    return True
+
+
+def _memory(column: pd.Series[Any]) -> tuple[int, ...] | None:
+    if isinstance(column.dtype, np.dtype):
+        return (column.to_numpy(copy=False).__array_interface__["data"][0],)
+    if hasattr(column.array, "__arrow_array__"):
+        try:
+            chunks = column.array.__arrow_array__()
+        except (ImportError, TypeError, ValueError):
+            return None
+        pieces = getattr(chunks, "chunks", [chunks])
+        return tuple(buffer.address for piece in pieces for buffer in piece.buffers() if buffer is not None)
+    return None
+
+
+def series(values: Any, type_: Type) -> pd.Series[Any]:
+    """Public or noisy values as a pandas column that DuckDB reads without guessing."""
+    if isinstance(values, np.ndarray):
+        return pd.Series(values)
+    if isinstance(values, range):
+        return pd.Series(np.arange(values.start, values.stop, values.step))
+    listed: Sequence[Any] = list(values)
+    match type_.kind:
+        case Kind.INTEGER:
+            small = all(each is None or abs(each) < 2**63 for each in listed)
+            return pd.Series(pd.array(listed, dtype="Int64")) if small else pd.Series([None if v is None else str(v) for v in listed], dtype="str")
+        case Kind.BOOLEAN:
+            return pd.Series(pd.array(listed, dtype="boolean"))
+        case Kind.DOUBLE:
+            return pd.Series([np.nan if each is None else float(each) for each in listed], dtype="float64")
+        case Kind.DATE | Kind.TIMESTAMP:
+            return pd.Series(np.array([np.datetime64("NaT") if v is None else np.datetime64(v) for v in listed], dtype="datetime64[us]"))
+        case _:
+            return pd.Series([None if each is None else str(each) for each in listed], dtype="str")

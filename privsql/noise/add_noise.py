@@ -1,0 +1,120 @@
+"""A plan and the exact cells go in; noisy cells come out. The only place where exact becomes noisy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsql.analysis.keys import KeyGroup, KeySpace
+from privsql.noise.randomness import Randomness
+from privsql.noise.samplers import discrete_laplace
+from privsql.noise.selection import SelectionNoise, select, winner
+from privsql.planning.measurement import Mechanism
+from privsql.planning.plan import Plan
+from privsql.sql.relations import Choose
+from privsql.tables import ExactTable, Integers, NoisyTable
+
+_SELECTION: dict[Mechanism, SelectionNoise] = {
+    Mechanism.CHOICE_EXPONENTIAL: "exponential",
+    Mechanism.CHOICE_LAPLACE: "laplace",
+    Mechanism.CHOICE_GUMBEL: "gumbel",
+}
+
+
+def add_noise(plan: Plan, exact: ExactTable, source: Randomness) -> NoisyTable:
+    """Every cell of the key space, absent ones as 0, with the noise of its measurement; or the cell that was chosen."""
+    exact_columns = laid_out(plan.space, exact)
+    size = len(plan.space)
+    release = plan.question.release
+    if isinstance(release, Choose):
+        measurement = plan.measurements[0]
+        exact_scores = exact_columns[measurement.columns[0]] * (1 if release.largest else -1)
+        if measurement.mechanism is Mechanism.PUBLIC:
+            chosen = winner(exact_scores)
+        else:
+            chosen = select(exact_scores, measurement.rate, _SELECTION[measurement.mechanism], source)
+        return NoisyTable(np.array([chosen], dtype=np.int64), {})
+    noisy: dict[str, Integers] = {}
+    for measurement in plan.measurements:
+        for column in measurement.columns:
+            if measurement.mechanism is Mechanism.PUBLIC:
+                noisy[column] = exact_columns[column]
+            else:
+                noisy[column] = exact_columns[column] + discrete_laplace(measurement.rate, size, source)
+    return NoisyTable(np.arange(size, dtype=np.int64), noisy)
+
+
+def laid_out(space: KeySpace, exact: ExactTable) -> dict[str, Integers]:
+    """The exact rows put at the places of their keys; keys that are not in the space are left out."""
+    size = len(space)
+    if not space.groups:
+        return {name: values[:1] for name, values in exact.exact_columns.items()}
+    places = np.zeros(len(next(iter(exact.exact_columns.values()))), dtype=np.int64)
+    known = np.ones(len(places), dtype=np.bool_)
+    for group in space.groups:
+        codes = _codes(group, exact)
+        known &= codes >= 0
+        places = places * len(group) + codes
+    result: dict[str, Integers] = {}
+    for name, values in exact.exact_columns.items():
+        cells = np.zeros(size, dtype=np.int64)
+        # two rows of one cell (float keys that the engine tells apart and we do not) would add up
+        np.add.at(cells, places[known], values[known])
+        result[name] = cells
+    return result
+
+
+def _codes(group: KeyGroup, exact: ExactTable) -> Integers:
+    """The place of each exact row within a group of keys, -1 where it is in none."""
+    if len(group.names) == 1:
+        return _column_codes(group.columns[0], exact.exact_keys[group.names[0]])
+    combined = np.zeros(len(exact.exact_keys[group.names[0]]), dtype=np.int64)
+    target = np.zeros(len(group), dtype=np.int64)
+    known = np.ones(len(combined), dtype=np.bool_)
+    for name, values in zip(group.names, group.columns, strict=True):
+        different = list(dict.fromkeys(values))
+        place = {value: index for index, value in enumerate(different)}
+        codes = _column_codes(different, exact.exact_keys[name])
+        known &= codes >= 0
+        combined = combined * len(different) + np.maximum(codes, 0)
+        target = target * len(different) + np.array([place[value] for value in values], dtype=np.int64)
+    found = pd.Index(target).get_indexer(pd.Index(combined)).astype(np.int64)
+    return np.where(known, found, -1)
+
+
+def _column_codes(values: Sequence[Any], exact_column: Any) -> Integers:
+    missing = np.ma.getmaskarray(exact_column) if isinstance(exact_column, np.ma.MaskedArray) else None
+    data = np.ma.getdata(exact_column)
+    if isinstance(values, range):
+        codes = _range_codes(values, data)
+    else:
+        index = pd.Index([_comparable(value, data.dtype) for value in values if value is not None], dtype=_dtype(data))
+        positions = np.array([place for place, value in enumerate(values) if value is not None], dtype=np.int64)
+        found = index.get_indexer(pd.Index(data, dtype=_dtype(data)))
+        codes = np.where(found >= 0, positions[found] if len(positions) else -1, -1).astype(np.int64)
+    if missing is not None and missing.any():
+        null_place = next((place for place, value in enumerate(values) if value is None), -1) if not isinstance(values, range) else -1
+        codes = np.where(missing, null_place, codes)
+    return codes.astype(np.int64)
+
+
+def _range_codes(values: range, data: Any) -> Integers:
+    if data.dtype == object or data.dtype.kind not in "iuf":
+        return np.full(len(data), -1, dtype=np.int64)
+    inside = (data >= values.start) & (data < values.stop)
+    return np.where(inside, np.where(inside, data, values.start).astype(np.int64) - values.start, -1).astype(np.int64)
+
+
+def _dtype(data: Any) -> Any:
+    return data.dtype if data.dtype.kind in "iufbM" else object
+
+
+def _comparable(value: Any, dtype: Any) -> Any:
+    if dtype.kind == "M":
+        return np.datetime64(value)
+    if dtype.kind == "f":
+        return float(value)
+    return value

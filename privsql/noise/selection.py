@@ -1,0 +1,104 @@
+"""Exact integer scores and a rate go in; the index of one candidate comes out, and nothing more.
+
+Privacy. Let neighbours move each score by at most linf. All three mechanisms are epsilon-private with
+rate = epsilon/(2 linf), and with rate = epsilon/linf if the scores are monotone, that is if between any two
+neighbours no score rises while another falls (counts under add-remove).
+
+- exponential, laplace: the noise N has P(N = k+1) >= exp(-rate) P(N = k) for every integer k, hence
+  P(N >= m) <= exp(rate) P(N >= m+1) (*). Fix the noise of all candidates but i. Scores are integers and ties
+  go to the first, so i wins iff N_i >= m for the integer m = max(1 + best before i, best after i) - score_i.
+  Between neighbours the maximum and score_i move by at most linf each, and in the same direction if monotone;
+  so m moves by at most 2 linf, or linf if monotone. Apply (*) that often; average over the others' noise.
+- gumbel: P(i) = exp(rate score_i) / sum over j of exp(rate score_j). The numerator and the sum change by
+  factors within exp(+-rate linf) each, and in the same direction if monotone.
+"""
+
+from fractions import Fraction
+from typing import Literal, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsql.noise.digits import exponential_probability
+from privsql.noise.randomness import Randomness
+from privsql.noise.samplers import bernoulli, discrete_laplace, geometric
+
+SelectionNoise = Literal["exponential", "laplace", "gumbel"]
+
+GREATEST_SCORE = 2**62
+"""Scores are clamped to this, so that noise of up to 2^61 fits on top. Clamping moves no two scores apart and
+turns no rise into a fall, so the proof above stands; an error here would depend on the data."""
+
+_LEAST_BATCH = 64
+
+
+def select(exact_scores: NDArray[np.int64], rate: Fraction, noise: SelectionNoise, source: Randomness) -> int:
+    """The index of the winner: of the greatest noisy score, the first of several.
+
+    "exponential" adds one-sided geometric noise (report-noisy-max of note 002, on integers), "laplace"
+    two-sided; "gumbel" is exactly the exponential mechanism. The time of the first two does not depend on the
+    scores; the third rejects proposals, and takes the longer the fewer scores are near the greatest.
+    """
+    if exact_scores.ndim != 1 or exact_scores.size == 0:
+        raise ValueError("selection needs a one-dimensional array of at least one score")
+    if exact_scores.dtype != np.int64:
+        raise TypeError(f"scores are 64-bit integers, not {exact_scores.dtype}")
+    if rate <= 0:
+        raise ValueError(f"the rate must be positive, not {rate}")
+    exact_scores = np.clip(exact_scores, -GREATEST_SCORE, GREATEST_SCORE)
+    match noise:
+        case "exponential":
+            return winner(exact_scores + geometric(rate, exact_scores.size, source))
+        case "laplace":
+            return winner(exact_scores + discrete_laplace(rate, exact_scores.size, source))
+        case "gumbel":
+            return _exponential_mechanism(exact_scores, rate, source)
+        case _ as unknown:
+            assert_never(unknown)
+
+
+def winner(noisy_scores: NDArray[np.int64]) -> int:
+    """The index of the greatest score, the first of several."""
+    return int(np.argmax(noisy_scores))  # argmax promises the first, and the proof rests on it
+
+
+def _exponential_mechanism(exact_scores: NDArray[np.int64], rate: Fraction, source: Randomness) -> int:
+    """P(i) proportional to exp(rate score_i), by rejection: propose uniformly, accept i with probability
+    exp(-rate (greatest - score_i)); the first accepted proposal wins.
+
+    A candidate with the greatest score is always accepted, so a proposal succeeds with probability at least
+    1/candidates, and a batch of about `candidates` proposals more often than not.
+    """
+    # Up to 2^63, which only the unsigned type holds.
+    exact_distances = exact_scores.max().astype(np.uint64) - exact_scores.astype(np.uint64)
+    while True:
+        proposals = _uniform_indices(exact_scores.size, max(2 * exact_scores.size, _LEAST_BATCH), source)
+        accepted = _accepted(exact_distances[proposals], rate, source)
+        if accepted.size:
+            return int(proposals[accepted[0]])
+
+
+def _uniform_indices(bound: int, words: int, source: Randomness) -> NDArray[np.uint32]:
+    """Independent uniform indices below `bound`, at most `words` of them: those too great are thrown away,
+    since a remainder would favour some."""
+    mask = (1 << (bound - 1).bit_length()) - 1
+    indices = source.integers(words) & np.uint32(mask)
+    return indices[indices < bound]
+
+
+def _accepted(exact_distances: NDArray[np.uint64], rate: Fraction, source: Randomness) -> NDArray[np.intp]:
+    """The places, in order, of the distances that pass, each with probability exp(-rate distance).
+
+    exp(-rate distance) is the product of exp(-rate 2^b) over the binary digits b set in the distance, so a
+    distance passes if it passes one trial for each. The greatest digits come first: they leave the fewest.
+    """
+    passing = np.arange(exact_distances.size)
+    greatest = int(exact_distances.max(initial=0))
+    for position in reversed(range(greatest.bit_length())):
+        on_trial = (exact_distances[passing] >> np.uint64(position) & np.uint64(1)).astype(np.bool_)
+        count = int(np.count_nonzero(on_trial))
+        if count:
+            passed = ~on_trial
+            passed[on_trial] = bernoulli(exponential_probability(rate * 2**position), count, source)
+            passing = passing[passed]
+    return passing

@@ -1,0 +1,218 @@
+"""The df.dp accessor: a pandas frame goes in with a question; a noisy frame comes out that knows its receipt."""
+
+from __future__ import annotations
+
+import atexit
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+from uuid import uuid4
+
+import pandas as pd
+
+from privsql.budget.ledger import Budget, MemoryLedger
+from privsql.engines.duckdb import DuckDBEngine, open_engine
+from privsql.engines.frames import same_data
+from privsql.errors import ArgumentError, BudgetError
+from privsql.planning.plan import Plan
+from privsql.policy import Neighbours, Policy, TablePolicy, epsilon_of, neighbours_of
+from privsql.results.answer import Answer
+from privsql.session import Session
+
+_TOKEN = "privsql"  # in df.attrs, which pandas passes on to frames made from this one
+
+
+@dataclass
+class Protection:
+    """What protect() said of a frame and of all frames made from it, with the one budget they share."""
+
+    policy: Policy = field(default_factory=Policy)
+    limit: Fraction | None = None
+    ledgers: dict[Neighbours, MemoryLedger] = field(default_factory=dict)
+
+    def ledger(self, neighbours: Neighbours) -> MemoryLedger:
+        if self.limit is not None and neighbours is not self.policy.neighbours:
+            raise BudgetError(
+                "budget-neighbours",
+                f"the budget of this frame counts losses under {self.policy.neighbours.value} neighbours",
+                "losses of different kinds cannot be added; leave neighbours out",
+            )
+        if neighbours not in self.ledgers:
+            self.ledgers[neighbours] = MemoryLedger(self.limit, neighbours)
+        return self.ledgers[neighbours]
+
+
+_PROTECTIONS: dict[str, Protection] = {}
+
+
+@dataclass
+class State:
+    """What is remembered of one frame object: a snapshot, which shares its memory, and the sessions on it."""
+
+    own: Protection = field(default_factory=Protection)
+    snapshot: pd.DataFrame | None = None
+    engine: DuckDBEngine | None = None
+    sessions: dict[str, Session] = field(default_factory=dict)
+    answer: Answer | None = None
+
+    def look_at(self, frame: pd.DataFrame) -> DuckDBEngine:
+        """An engine on the frame as it is now; answers stored for another content are forgotten."""
+        if self.engine is None or self.snapshot is None or not same_data(self.snapshot, frame):
+            self.snapshot = frame.copy(deep=False)
+            self.engine = open_engine(self.snapshot)
+            self.sessions.clear()
+        return self.engine
+
+
+_STATES: dict[int, State] = {}
+atexit.register(_STATES.clear)  # closes the databases before the interpreter goes
+
+
+def _state(frame: pd.DataFrame) -> State:
+    if id(frame) not in _STATES:
+        _STATES[id(frame)] = State()
+        weakref.finalize(frame, _STATES.pop, id(frame), None)
+    return _STATES[id(frame)]
+
+
+@pd.api.extensions.register_dataframe_accessor("dp")
+class FrameAccessor:
+    """`df.dp`: private questions about a frame, or the receipt of a private answer."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+        self._state = _state(frame)
+
+    # -- asking --------------------------------------------------------------------------------------------
+    def protect(
+        self,
+        *,
+        unit: str | None = None,
+        ranges: Mapping[str, Any] | None = None,
+        keys: Mapping[str, Any] | None = None,
+        neighbours: str | Neighbours = Neighbours.REPLACE_ONE,
+        budget: float | None = None,
+    ) -> pd.DataFrame:
+        """Declare once what holds for this frame and for frames made from it; returns the frame."""
+        if self._protection.limit is not None:
+            raise BudgetError(
+                "budget-protected", "this frame has a budget already, and it cannot be set anew",
+                "ask the owner of the data, who can read it afresh",
+            )  # fmt: skip
+        limit = None if budget is None else epsilon_of(budget, "budget")
+        policy = _policy(Policy(neighbours=neighbours_of(neighbours)), unit, ranges, keys)
+        token = uuid4().hex
+        _PROTECTIONS[token] = Protection(policy, limit)
+        self._frame.attrs[_TOKEN] = token
+        return self._frame
+
+    def query(
+        self,
+        sql: str,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        *,
+        unit: str | None = None,
+        ranges: Mapping[str, Any] | None = None,
+        keys: Mapping[str, Any] | None = None,
+        neighbours: str | Neighbours | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
+        """A noisy frame. The table in the SQL is `df`. Options: within, confidence, dialect, mechanism, fresh."""
+        _known(options, {"within", "confidence", "dialect", "mechanism", "fresh"})
+        answer = self._session(unit, ranges, keys, neighbours).query(sql, epsilon, delta, **options)
+        frame = answer.df()
+        _state(frame).answer = answer
+        return frame
+
+    def explain(
+        self,
+        sql: str,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        *,
+        unit: str | None = None,
+        ranges: Mapping[str, Any] | None = None,
+        keys: Mapping[str, Any] | None = None,
+        neighbours: str | Neighbours | None = None,
+        **options: Any,
+    ) -> Plan:
+        """What query() would do: reads no data, spends nothing."""
+        _known(options, {"within", "confidence", "dialect", "mechanism"})
+        return self._session(unit, ranges, keys, neighbours).explain(sql, epsilon, delta, **options)
+
+    @property
+    def budget(self) -> Budget:
+        """Limit, spent and remaining, of this frame and all frames made from it."""
+        protection = self._protection
+        return protection.ledger(protection.policy.neighbours).budget
+
+    def history(self) -> pd.DataFrame:
+        """What was released of this frame."""
+        return self._session(None, None, None, None).history()
+
+    # -- reading an answer -----------------------------------------------------------------------------------
+    def intervals(self, level: float = 0.95) -> pd.DataFrame:
+        """This answer with the ends of the interval of each number."""
+        return self._answered.intervals(level)
+
+    @property
+    def receipt(self) -> dict[str, Any]:
+        """What was released, how and at what cost."""
+        return self._answered.receipt
+
+    @property
+    def plan(self) -> Plan:
+        """The derivation behind this answer."""
+        return self._answered.plan
+
+    def plot(self, level: float = 0.95, ax: Any = None) -> Any:
+        """Bars with error bars."""
+        return self._answered.plot(level, ax)
+
+    # -- inside ----------------------------------------------------------------------------------------------
+    @property
+    def _answered(self) -> Answer:
+        answer = self._state.answer
+        if answer is None:
+            raise ArgumentError(
+                "argument-answer", "this frame is not an answer of df.dp.query", "use the frame that query() returned"
+            )
+        return answer
+
+    @property
+    def _protection(self) -> Protection:
+        return _PROTECTIONS.get(str(self._frame.attrs.get(_TOKEN)), self._state.own)
+
+    def _session(
+        self, unit: str | None, ranges: Mapping[str, Any] | None, keys: Mapping[str, Any] | None,
+        neighbours: str | Neighbours | None,
+    ) -> Session:  # fmt: skip
+        protection = self._protection
+        policy = protection.policy
+        if neighbours is not None:
+            policy = replace(policy, neighbours=neighbours_of(neighbours))
+        policy = _policy(policy, unit, ranges, keys)
+        ledger = protection.ledger(policy.neighbours)
+        engine = self._state.look_at(self._frame)
+        signature = repr((id(protection), policy))
+        if signature not in self._state.sessions:
+            self._state.sessions[signature] = Session(engine, policy, ledger, "analyst")
+        return self._state.sessions[signature]
+
+
+def _policy(
+    policy: Policy, unit: str | None, ranges: Mapping[str, Any] | None, keys: Mapping[str, Any] | None
+) -> Policy:
+    if unit is not None:
+        table = replace(policy.tables.get("df", TablePolicy()), unit=unit)
+        policy = replace(policy, tables={**policy.tables, "df": table})
+    return policy.with_columns("df", ranges, keys)
+
+
+def _known(options: Mapping[str, Any], names: set[str]) -> None:
+    for name in options:
+        if name not in names:
+            raise ArgumentError("argument-unknown", f"there is no argument {name!r}", f"known: {', '.join(sorted(names))}")

@@ -1,0 +1,135 @@
+"""A plan and a confidence level go in; the half-width of every output comes out, before anything is spent."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from privsql.errors import ArgumentError
+from privsql.planning.estimates import Estimate, Linear
+from privsql.planning.plan import Accuracy, Plan
+from privsql.policy import LARGEST_EPSILON, NANO, SMALLEST_EPSILON
+from privsql.privacy.accuracy import laplace_half_width, weighted_half_width
+from privsql.sql.expressions import Call, Column, Expression, Literal, columns_of
+from privsql.types import NUMBERS, Kind
+
+
+def check_level(level: float) -> float:
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        raise ArgumentError("argument-level", "a confidence level lies between 0 and 1", "try 0.95")
+    return float(level)
+
+
+def rates_of(plan: Plan) -> dict[str, float]:
+    """The noise rate of every measured column; 0 means that there is no noise."""
+    return {
+        column: float(each.rate) if each.loss else 0.0
+        for each in plan.measurements
+        if not each.mechanism.chooses
+        for column in each.columns
+    }
+
+
+def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
+    level = check_level(level)
+    widths: dict[str, float | None] = {}
+    notes: dict[str, str] = {}
+    for output in plan.outputs:
+        leaves = {column.name for column in columns_of(output.expression) if column.name in plan.estimates}
+        if not leaves or output.expression.type.kind not in NUMBERS:
+            continue
+        share = 1.0 - (1.0 - level) / len(leaves)
+        width = _width(output.expression, plan, share, rows)
+        widths[output.name] = width
+        if width is None:
+            whole = _width(output.expression, plan, share, 1)
+            notes[output.name] = f"+- {whole:,.4g} / rows averaged" if whole is not None else "see intervals() of the answer"
+    return Accuracy(widths, level, notes)
+
+
+def linear_half_width(estimate: Linear, rates: dict[str, float], level: float) -> float:
+    """How far a weighted sum of noisy columns may be off."""
+    noisy = [(float(weight), rates[column]) for column, weight in estimate.terms if rates[column] > 0]
+    rounding = 0.5 if estimate.whole and any(weight.denominator > 1 for _, weight in estimate.terms) else 0.0
+    if not noisy:
+        return 0.0
+    if len(noisy) == 1:
+        weight, rate = noisy[0]
+        return abs(weight) * laplace_half_width(rate, level) + rounding
+    return weighted_half_width(noisy[0], noisy[1], level) + rounding
+
+
+def _leaf(estimate: Estimate, plan: Plan, level: float, rows: int | None) -> float | None:
+    rates = rates_of(plan)
+    if isinstance(estimate, Linear):
+        return linear_half_width(estimate, rates, level)
+    if rows is None:
+        return None
+    # A - r(A + B) has the most noise at r = 0 or 1, where only one column counts
+    return float(estimate.high - estimate.low) * laplace_half_width(rates[estimate.above], level) / (rows * estimate.one)
+
+
+def _width(expression: Expression, plan: Plan, level: float, rows: int | None) -> float | None:
+    """Half-widths through sums, differences and products with constants; None where it depends on the answer."""
+    match expression:
+        case Literal():
+            return 0.0
+        case Column(name=name):
+            return _leaf(plan.estimates[name], plan, level, rows) if name in plan.estimates else 0.0
+        case Call(function="+" | "-", args=(left, right)):
+            widths = [_width(left, plan, level, rows), _width(right, plan, level, rows)]
+            return None if None in widths else sum(each for each in widths if each is not None)
+        case Call(function="*", args=(left, right)):
+            inner, factor = (right, left) if isinstance(_core(left), Literal) else (left, right)
+            return _scaled(inner, factor, plan, level, rows, divide=False)
+        case Call(function="/", args=(left, right)):
+            return _scaled(left, right, plan, level, rows, divide=True)
+        case Call(function="neg" | "cast", args=(inner,)) if expression.type.kind in NUMBERS:
+            width = _width(inner, plan, level, rows)
+            return width if width is None or expression.type.kind is not Kind.INTEGER else width + 0.5
+        case Call(function="round", args=(inner, *places)):
+            width = _width(inner, plan, level, rows)
+            digits = int(places[0].value or 0) if places and isinstance(places[0], Literal) else 0
+            return None if width is None else width + 0.5 * 10.0**-digits
+    return None
+
+
+def _core(expression: Expression) -> Expression:
+    return _core(expression.args[0]) if isinstance(expression, Call) and expression.function == "cast" else expression
+
+
+def _scaled(
+    inner: Expression, factor: Expression, plan: Plan, level: float, rows: int | None, divide: bool
+) -> float | None:
+    constant, width = _core(factor), _width(inner, plan, level, rows)
+    if not isinstance(constant, Literal) or constant.value is None or width is None:
+        return None
+    amount = abs(float(constant.value))
+    if divide:
+        return width / amount if amount else None
+    return width * amount
+
+
+def epsilon_within(plan: Plan, within: float, confidence: float) -> Fraction:
+    """The least epsilon at which every cell of every output is within +-`within`, all at once, so surely."""
+    if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 < within < float("inf"):
+        raise ArgumentError("argument-within", "within must be a positive number", "within=20")
+    cells = plan.cells * max(1, len(plan.outputs))
+    level = 1.0 - (1.0 - check_level(confidence)) / cells
+
+    def fits(nano: int) -> bool:
+        widths = accuracy_of(plan.repriced(Fraction(nano, NANO)), level)
+        if not widths or any(width is None for width in widths.values()):
+            raise ArgumentError(
+                "argument-within",
+                "how far this answer is off depends on the data, so no epsilon can be found beforehand",
+                "give epsilon= instead, and look at intervals()",
+            )
+        return all(width is not None and width <= within for width in widths.values())
+
+    low, high = int(SMALLEST_EPSILON * NANO), int(LARGEST_EPSILON * NANO)
+    if not fits(high):
+        raise ArgumentError("argument-within", "no epsilon gives an answer that close", "allow a wider +-")
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle + 1, high)
+    return Fraction(low, NANO)

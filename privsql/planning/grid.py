@@ -1,0 +1,84 @@
+"""The range of a SUM's argument goes in; whole numbers to add up come out, with the SQL that makes them.
+
+Between engine and noise there are integers only. The argument is clamped into its derived range with CASE (LEAST and
+GREATEST would turn NULL into the bound), and laid on a grid of at most 2^30 steps, so that a cell of a billion rows
+still fits 64 bits. The ends of the grid are whole numbers and the clamp is against them, so rounding cannot pass them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privsql.analysis.domain import Domain
+from privsql.types import Kind, Type
+
+MOST_STEPS = 2**30
+LARGEST_SUM = 2**60  # exact cells are clamped here: a clamp moves no two cells further apart
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Values are `step` times a whole number between `low` and `high`."""
+
+    step: Fraction
+    low: int
+    high: int
+    whole: bool
+    nullable: bool
+
+    @property
+    def magnitude(self) -> int:
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def steps(self) -> int:
+        return max(1, self.high - self.low)
+
+    def width(self, always: bool) -> int:
+        """How far one row's part can move; `always`: a row always counts, so 0 is not among its parts."""
+        if always and not self.nullable:
+            return self.high - self.low
+        return max(self.high, 0) - min(self.low, 0)
+
+    def clamped(self, argument: str) -> str:
+        """The argument on the grid, NULL staying NULL where it may occur; where it may not, no NULL comes out."""
+        if self.whole and self.step == 1:
+            value, low, high = f"CAST({argument} AS BIGINT)", str(self.low), str(self.high)
+            test = f"({argument})"
+        else:
+            test = f"(CAST({argument} AS DOUBLE) * {_double(1 / self.step)})"
+            value, low, high = f"CAST(round({test}) AS BIGINT)", str(self.low), str(self.high)
+        if self.nullable:
+            return f"(CASE WHEN {test} < {low} THEN {low} WHEN {test} > {high} THEN {high} ELSE {value} END)"
+        return f"(CASE WHEN {test} > {high} THEN {high} WHEN {test} >= {low} THEN {value} ELSE {low} END)"
+
+
+def grid_of(type_: Type, domain: Domain) -> Grid:
+    """A grid for an argument whose range is known."""
+    low, high = (Fraction(0), Fraction(0)) if domain.empty else (Fraction(domain.low), Fraction(domain.high))
+    step = Fraction(1)
+    whole = type_.kind is Kind.INTEGER
+    if type_.kind is Kind.DECIMAL:
+        step = Fraction(1, 10**type_.scale)
+    size = max(abs(low), abs(high))
+    if type_.kind is Kind.DOUBLE:
+        step = Fraction(2) ** -(30 - _log2_up(size)) if size else Fraction(1)
+    while size / step > MOST_STEPS:
+        step *= 10 if type_.kind is Kind.DECIMAL else 2
+    return Grid(step, math.floor(low / step), math.ceil(high / step), whole, domain.nullable)
+
+
+def _log2_up(size: Fraction) -> int:
+    """The least whole k with size <= 2^k."""
+    power = 0
+    while Fraction(2) ** power < size:
+        power += 1
+    while Fraction(2) ** (power - 1) >= size:
+        power -= 1
+    return power
+
+
+def _double(value: Fraction) -> str:
+    return f"CAST({float(value)!r} AS DOUBLE)"

@@ -1,0 +1,117 @@
+"""The Plan: what will be released, how noisy, at what price, and the exact SQL. Made without reading data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from privsql.analysis.keys import KeySpace
+from privsql.analysis.stability import Stability
+from privsql.planning.estimates import Estimate
+from privsql.planning.measurement import Measurement, measure
+from privsql.policy import Neighbours
+from privsql.sql.expressions import Expression
+from privsql.sql.relations import Question, Release
+
+
+@dataclass(frozen=True)
+class Output:
+    """What the analyst sees: a name, the measurements it is computed from, and how."""
+
+    name: str
+    measurements: tuple[int, ...]
+    formula: str
+    expression: Expression  # over the keys and aggregates of the release
+
+    def to_dict(self) -> dict[str, object]:
+        return {"name": self.name, "measurements": list(self.measurements), "formula": self.formula}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that will happen, derived from the text, the schema and the policy alone."""
+
+    sql: str
+    measurements: tuple[Measurement, ...]
+    outputs: tuple[Output, ...]
+    relation_of_neighbours: Neighbours
+    loss: Fraction
+    question: Question
+    space: KeySpace
+    stability: Stability
+    estimates: Mapping[str, Estimate]  # by the name of an aggregate in the release
+    finishing: str  # SQL over the noisy table
+    notes: tuple[str, ...] = ()
+    remaining: float | None = field(default=None, compare=False)
+
+    @property
+    def keys(self) -> list[str]:
+        return list(self.space.names)
+
+    @property
+    def neighbours(self) -> str:
+        return self.relation_of_neighbours.value
+
+    @property
+    def epsilon(self) -> float:
+        return float(self.loss)
+
+    @property
+    def delta(self) -> float:
+        return 0.0
+
+    @property
+    def cells(self) -> int:
+        return len(self.space)
+
+    @property
+    def chooses(self) -> bool:
+        return not isinstance(self.question.release, Release)
+
+    def accuracy(self, level: float = 0.95, rows: int | None = None) -> Accuracy:
+        """The +- of each output at that confidence, before anything is spent; `rows`: rows per cell, for AVG."""
+        from privsql.planning.accuracy import accuracy_of
+
+        return accuracy_of(self, level, rows)
+
+    def repriced(self, epsilon: Fraction) -> Plan:
+        """The same plan at another price: the same SQL, other noise."""
+        share = epsilon / len(self.measurements)
+        measurements = tuple(
+            each if not each.loss else measure(each.columns, each.mechanism, each.sensitivity, share, each.what)
+            for each in self.measurements
+        )
+        return replace(self, measurements=measurements, loss=sum((each.loss for each in measurements), Fraction(0)))
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "sql": self.sql, "keys": self.keys, "cells": self.cells,
+            "measurements": [each.to_dict() for each in self.measurements],
+            "outputs": [each.to_dict() for each in self.outputs],
+            "neighbours": self.neighbours, "epsilon": self.epsilon, "delta": self.delta, "notes": list(self.notes),
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        from privsql.planning.explain import explain
+
+        return explain(self)
+
+    __repr__ = __str__
+
+
+class Accuracy(dict[str, float | None]):
+    """Output name -> half-width, None where it depends on the data; prints as lines."""
+
+    def __init__(self, widths: Mapping[str, float | None], level: float, notes: Mapping[str, str]) -> None:
+        super().__init__(widths)
+        self.level, self.notes = level, dict(notes)
+
+    def __repr__(self) -> str:
+        lines = [f"within +- at {self.level:.0%} confidence, noise only"]
+        for name, width in self.items():
+            shown = "?" if width is None else f"{width:,.4g}"
+            lines.append(f"  {name}: +- {shown}" + (f"   ({self.notes[name]})" if name in self.notes else ""))
+        return "\n".join(lines)
+
+    __str__ = __repr__

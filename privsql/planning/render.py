@@ -1,0 +1,213 @@
+"""Our own tree goes in; DuckDB text comes out. The engine never sees the analyst's text.
+
+Every operand stands in parentheses and is cast to the type it is computed in, so that DuckDB decides nothing; every
+expression that could fail on some rows is written so that it gives NULL instead.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from privsql.sql.expressions import Call, Column, Expression, Literal
+from privsql.sql.functions import FUNCTIONS
+from privsql.sql.relations import (
+    Choose,
+    Distinct,
+    Filter,
+    Limit,
+    Project,
+    Relation,
+    Release,
+    Scan,
+    Sort,
+    UnionAll,
+    Unpivot,
+    Values,
+)
+from privsql.types import Kind, Type
+
+CELL = "privsql_cell"  # the reserved name of the column that carries a cell's number through post-processing
+
+_INFIX = {"=": "=", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
+          "is_same": "IS NOT DISTINCT FROM", "is_distinct": "IS DISTINCT FROM"}  # fmt: skip
+
+
+def identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def constant(value: Any, type_: Type) -> str:
+    """A literal with its type written out."""
+    match value:
+        case None:
+            return f"CAST(NULL AS {type_.sql})"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int() if type_.kind is Kind.INTEGER:
+            return str(value) if value >= 0 else f"({value})"
+        case float() if not math.isfinite(value):
+            return f"CAST('{value}' AS DOUBLE)"
+        case int() | float() if type_.kind is Kind.DOUBLE:
+            return f"CAST({float(value)!r} AS DOUBLE)"
+        case Decimal() | int():
+            return f"CAST({value:f} AS {type_.sql})" if isinstance(value, Decimal) else f"CAST({value} AS {type_.sql})"
+        case str() if type_.kind is Kind.INTERVAL:
+            return f"INTERVAL {text(value)}"
+        case str():
+            return text(value)
+        case dt.datetime():
+            return f"TIMESTAMP {text(value.isoformat(sep=' '))}"
+        case dt.date():
+            return f"DATE {text(value.isoformat())}"
+        case dt.time():
+            return f"TIME {text(value.isoformat())}"
+    raise AssertionError("a literal of a type without rules")
+
+
+def expression(node: Expression) -> str:
+    """An expression as DuckDB text, whole in itself."""
+    match node:
+        case Column():
+            return identifier(node.name)
+        case Literal():
+            return constant(node.value, node.type)
+        case Call():
+            return _call(node)
+
+
+def _call(call: Call) -> str:
+    args = [expression(arg) for arg in call.args]
+    match call.function:
+        case "and" | "or":
+            return "(" + f" {call.function.upper()} ".join(f"({arg})" for arg in args) + ")"
+        case "not":
+            return f"(NOT ({args[0]}))"
+        case "is_null":
+            return f"(({args[0]}) IS NULL)"
+        case "is_true" | "is_false":
+            return f"(({args[0]}) IS {call.function[3:].upper()})"
+        case "in":
+            return f"(({args[0]}) IN ({', '.join(args[1:])}))"
+        case "case":
+            whens = " ".join(f"WHEN {c} THEN {_typed(v, call.type)}" for c, v in zip(args[0:-1:2], args[1:-1:2], strict=True))
+            return f"(CASE {whens} ELSE {_typed(args[-1], call.type)} END)"
+        case "coalesce" | "least" | "greatest":
+            return f"{call.function}({', '.join(_typed(arg, call.type) for arg in args)})"
+        case "nullif":
+            return f"nullif({args[0]}, {args[1]})"
+        case "cast":
+            return f"TRY_CAST({args[0]} AS {call.type.sql})"
+        case "date_add" | "date_shift":
+            return f"TRY(({args[0]}) + ({args[1]}))"
+        case "date_minus":
+            return f"TRY(({args[0]}) - ({args[1]}))"
+        case "neg":
+            return f"(-{_typed(args[0], call.type)})"
+        case "+" | "-" | "*":
+            return f"({_typed(args[0], call.type)} {call.function} {_typed(args[1], call.type)})"
+        case "/" | "//" | "%":
+            # dividing by zero gives NULL, in every engine and under every setting
+            return f"({_typed(args[0], call.type)} {call.function} nullif({_typed(args[1], call.type)}, {_typed('0', call.type)}))"
+        case operator if operator in _INFIX:
+            left, right = _comparable(call, args)
+            return f"({left} {_INFIX[operator]} {right})"
+        case "abs" if call.type.kind is Kind.INTEGER:
+            return f"abs({_typed(args[0], call.type)})"
+    template = FUNCTIONS[call.function].text.replace("{args}", ", ".join(args))
+    for index, arg in enumerate(args):
+        template = template.replace(f"{{{index}}}", f"({arg})")
+    return template
+
+
+def _typed(rendered: str, type_: Type) -> str:
+    return f"CAST({rendered} AS {type_.sql})"
+
+
+def _comparable(call: Call, args: Sequence[str]) -> tuple[str, str]:
+    """Both sides of a comparison in one type; a constant that fits is left bare, so that DuckDB can use its statistics."""
+    left, right = call.args
+    if left.type.kind is not Kind.INTEGER or right.type.kind is not Kind.INTEGER:
+        return args[0], args[1]
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Literal) and isinstance(one.value, int) and other.type.low <= one.value <= other.type.high:
+            return args[0], args[1]
+    wide = "HUGEINT" if "HUGEINT" in (left.type.sql, right.type.sql) else "BIGINT"
+    return f"CAST({args[0]} AS {wide})", f"CAST({args[1]} AS {wide})"
+
+
+def rows(relation: Relation) -> str:
+    """A relation over rows, to stand in FROM."""
+    match relation:
+        case Scan():
+            if not relation.casts:
+                return identifier(relation.table)
+            columns = ", ".join(
+                f"CAST({identifier(each.name)} AS {relation.casts[each.name]}) AS {identifier(each.name)}"
+                if each.name in relation.casts
+                else identifier(each.name)
+                for each in relation.fields
+            )
+            return f"(SELECT {columns} FROM {identifier(relation.table)})"
+        case Values():
+            listed = ", ".join(
+                "(" + ", ".join(f"CAST({expression(v)} AS {f.type.sql})" for v, f in zip(row, relation.fields, strict=True)) + ")"
+                for row in relation.rows
+            )
+            names = ", ".join(identifier(each.name) for each in relation.fields)
+            return f"(SELECT * FROM (VALUES {listed}) AS v({names}))"
+        case Filter():
+            return f"(SELECT * FROM {rows(relation.input)} WHERE {expression(relation.predicate)})"
+        case Project():
+            return f"(SELECT {_columns(relation.columns)} FROM {rows(relation.input)})"
+        case UnionAll():
+            return "(" + " UNION ALL ".join(f"SELECT * FROM {rows(each)}" for each in relation.inputs) + ")"
+        case Unpivot():
+            taken = {name for name, _ in relation.on}
+            kept = [identifier(each.name) for each in relation.input.fields if each.name not in taken]
+            labels = ", ".join(text(label) for _, label in relation.on)
+            values = ", ".join(identifier(name) for name, _ in relation.on)
+            listed = [*kept, f"unnest([{labels}]) AS {identifier(relation.name)}", f"unnest([{values}]) AS {identifier(relation.value.name)}"]
+            return f"(SELECT {', '.join(listed)} FROM {rows(relation.input)})"
+        case _:
+            raise AssertionError("not a relation over rows")
+
+
+def _columns(columns: Sequence[tuple[str, Expression]]) -> str:
+    return ", ".join(f"{expression(each)} AS {identifier(name)}" for name, each in columns)
+
+
+def finishing(relation: Relation, table: str) -> str:
+    """What is above the release, as SQL over the noisy table `table`; every row keeps the number of its cell."""
+    match relation:
+        case Release() | Choose():
+            names = ", ".join(identifier(each.name) for each in relation.fields)
+            return f"SELECT {CELL}, {CELL} AS privsql_place, {names} FROM {identifier(table)}"
+        case Filter():
+            return f"SELECT * FROM ({finishing(relation.input, table)}) WHERE {expression(relation.predicate)}"
+        case Project():
+            return f"SELECT {CELL}, privsql_place, {_columns(relation.columns)} FROM ({finishing(relation.input, table)})"
+        case Sort():
+            terms = [
+                f"{expression(each.expression)} {'DESC' if each.descending else 'ASC'} NULLS {'FIRST' if each.nulls_first else 'LAST'}"
+                for each in relation.by
+            ]
+            # ties keep the public order of the cells; the place survives later steps
+            place = f"row_number() OVER (ORDER BY {', '.join([*terms, 'privsql_place'])})"
+            return f"SELECT * REPLACE ({place} AS privsql_place) FROM ({finishing(relation.input, table)})"
+        case Distinct():
+            names = ", ".join(identifier(each.name) for each in relation.fields)
+            inner = finishing(relation.input, table)
+            return f"SELECT min({CELL}) AS {CELL}, min(privsql_place) AS privsql_place, {names} FROM ({inner}) GROUP BY {names}"
+        case Limit():
+            count = "" if relation.count is None else f" LIMIT {relation.count}"
+            return f"SELECT * FROM ({finishing(relation.input, table)}) ORDER BY privsql_place{count} OFFSET {relation.offset}"
+        case _:
+            raise AssertionError("not above a release")

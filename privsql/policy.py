@@ -1,0 +1,245 @@
+"""What the data's owner declares -- a TOML file, a dict or keywords -- goes in; a checked Policy comes out."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from privsql.errors import ArgumentError, PolicyError, did_you_mean
+
+NANO = 10**9
+SMALLEST_EPSILON = Fraction(1, 10**6)
+LARGEST_EPSILON = Fraction(10**4)
+
+
+class Neighbours(Enum):
+    """Which two tables must be hard to tell apart."""
+
+    REPLACE_ONE = "replace-one"
+    ADD_REMOVE = "add-remove"
+
+    @property
+    def moves(self) -> int:
+        """How many rows change hands: replacing one takes a row out and puts another in."""
+        return 2 if self is Neighbours.REPLACE_ONE else 1
+
+
+@dataclass(frozen=True)
+class ColumnPolicy:
+    """One column: a range that values are clamped into, or the values that may be keys."""
+
+    low: Any = None
+    high: Any = None
+    values: tuple[Any, ...] | None = None
+    null_is_key: bool = True  # False: a key set that was given whole, without NULL
+
+
+@dataclass(frozen=True)
+class TablePolicy:
+    """One table: whose rows these are, and what its columns may hold."""
+
+    public: bool = False
+    unit: str | None = None
+    max_groups: int | None = None
+    max_rows: int | None = None
+    columns: Mapping[str, ColumnPolicy] = field(default_factory=dict)
+
+    def column(self, name: str) -> ColumnPolicy:
+        return self.columns.get(name.lower(), ColumnPolicy())
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Everything declared. Nothing declared: every row is one person's, no ranges, no keys, no limit."""
+
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
+    epsilon: Fraction | None = None
+    delta: Fraction = Fraction(0)
+    tables: Mapping[str, TablePolicy] = field(default_factory=dict)
+
+    def table(self, name: str) -> TablePolicy:
+        return self.tables.get(name.lower(), TablePolicy())
+
+    def with_columns(
+        self, table: str, ranges: Mapping[str, Any] | None, keys: Mapping[str, Any] | None
+    ) -> Policy:
+        """This policy with the keywords of a call: ranges={column: (low, high)}, keys={column: [...]}"""
+        if not ranges and not keys:
+            return self
+        old = self.table(table)
+        columns = dict(old.columns)
+        for name, bounds in _items(ranges, "ranges"):
+            columns[name.lower()] = replace(old.column(name), **_range(bounds, f"ranges[{name!r}]"))
+        for name, values in _items(keys, "keys"):
+            listed = _values(values, f"keys[{name!r}]")
+            columns[name.lower()] = replace(
+                columns.get(name.lower(), ColumnPolicy()), values=listed, null_is_key=_has_null(values)
+            )
+        tables = {**self.tables, table.lower(): replace(old, columns=columns)}
+        return replace(self, tables=tables)
+
+
+def epsilon_of(value: object, name: str = "epsilon") -> Fraction:
+    """A budget parameter as an exact multiple of one nano-epsilon; anything that is none is refused."""
+    number = _number(value, name)
+    if number <= 0:
+        raise ArgumentError("argument-epsilon", f"{name} must be greater than 0", "try epsilon=1.0")
+    if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON:
+        raise ArgumentError("argument-epsilon", f"{name} must lie between 0.000001 and 10000", "try epsilon=1.0")
+    return Fraction(math.floor(number * NANO), NANO)
+
+
+def delta_of(value: object, name: str = "delta") -> Fraction:
+    """A delta in [0, 1) as an exact fraction."""
+    number = _number(value, name)
+    if not 0 <= number < 1:
+        raise ArgumentError("argument-delta", f"{name} must be at least 0 and below 1", "try delta=1e-6")
+    return number
+
+
+def _number(value: object, name: str) -> Fraction:
+    code = "argument-delta" if "delta" in name else "argument-epsilon"
+    if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
+        raise ArgumentError(code, f"{name} must be a number, not {type(value).__name__}", f"try {name}=1.0")
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ArgumentError(code, f"{name} must be a finite number", f"try {name}=1.0")
+        return Fraction(repr(float(value)))  # 0.1 means one tenth, not the nearest binary fraction
+    return Fraction(value)
+
+
+def neighbours_of(value: object) -> Neighbours:
+    """The neighbour relation by its name."""
+    if isinstance(value, Neighbours):
+        return value
+    try:
+        return Neighbours(value)
+    except ValueError:
+        raise ArgumentError(
+            "argument-neighbours", "neighbours must be 'replace-one' or 'add-remove'", "leave it out for 'replace-one'"
+        ) from None
+
+
+def load_policy(source: Policy | Mapping[str, Any] | str | Path | None) -> Policy:
+    """A Policy, a dict of the file's shape, a TOML path or nothing -> Policy."""
+    match source:
+        case None:
+            return Policy()
+        case Policy():
+            return source
+        case str() | Path():
+            try:
+                return _policy(tomllib.loads(Path(source).read_text(encoding="utf-8")))
+            except OSError:
+                raise PolicyError("policy-file", "the policy file cannot be read", "check its path") from None
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+                raise PolicyError("policy-file", f"the policy file is not valid TOML: {error}") from None
+        case Mapping():
+            return _policy(source)
+        case _:
+            raise PolicyError("policy-shape", "policy must be a Policy, a dict or the path of a TOML file")
+
+
+def _policy(raw: Mapping[str, Any]) -> Policy:
+    _only(raw, {"neighbours", "budget", "tables"}, "the policy")
+    budget = _table(raw.get("budget", {}), "budget")
+    _only(budget, {"epsilon", "delta"}, "budget")
+    tables = _table(raw.get("tables", {}), "tables")
+    return Policy(
+        neighbours=neighbours_of(raw.get("neighbours", Neighbours.REPLACE_ONE)),
+        epsilon=epsilon_of(budget["epsilon"], "budget.epsilon") if "epsilon" in budget else None,
+        delta=delta_of(budget.get("delta", 0), "budget.delta"),
+        tables={name.lower(): _table_policy(_table(table, name), name) for name, table in tables.items()},
+    )
+
+
+def _table_policy(raw: Mapping[str, Any], name: str) -> TablePolicy:
+    where = f"tables.{name}"
+    _only(raw, {"public", "unit", "max_groups", "max_rows", "columns"}, where)
+    for flag in ("public",):
+        if not isinstance(raw.get(flag, False), bool):
+            raise PolicyError("policy-shape", f"{where}.{flag} must be true or false")
+    for bound in ("max_groups", "max_rows"):
+        value = raw.get(bound)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise PolicyError("policy-shape", f"{where}.{bound} must be a whole number from 1")
+    unit = raw.get("unit")
+    if unit is not None and not isinstance(unit, str):
+        raise PolicyError("policy-shape", f"{where}.unit must be the name of a column")
+    columns = _table(raw.get("columns", {}), f"{where}.columns")
+    return TablePolicy(
+        public=raw.get("public", False),
+        unit=unit,
+        max_groups=raw.get("max_groups"),
+        max_rows=raw.get("max_rows"),
+        columns={
+            column.lower(): _column_policy(_table(entry, column), f"{where}.columns.{column}")
+            for column, entry in columns.items()
+        },
+    )
+
+
+def _column_policy(raw: Mapping[str, Any], where: str) -> ColumnPolicy:
+    _only(raw, {"range", "values"}, where)
+    bounds = _range(raw["range"], f"{where}.range") if "range" in raw else {}
+    values = _values(raw["values"], f"{where}.values") if "values" in raw else None
+    return ColumnPolicy(values=values, **bounds)
+
+
+def _range(bounds: Any, where: str) -> dict[str, Any]:
+    if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
+        raise PolicyError("policy-range", f"{where} must be a pair: lowest and highest value", "range = [0, 120]")
+    low, high = bounds
+    for bound in (low, high):
+        if isinstance(bound, float) and not math.isfinite(bound):
+            raise PolicyError("policy-range", f"{where} must be finite", "range = [0, 120]")
+    try:
+        ordered = bool(low <= high)
+    except TypeError:
+        raise PolicyError("policy-range", f"the two ends of {where} are of different types") from None
+    if not ordered:
+        raise PolicyError("policy-range", f"{where} has its lowest value above its highest", "range = [0, 120]")
+    return {"low": low, "high": high}
+
+
+def _values(values: Any, where: str) -> tuple[Any, ...]:
+    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
+        raise PolicyError("policy-values", f"{where} must be a list of values", 'values = ["CA", "NY"]')
+    listed = tuple(dict.fromkeys(value for value in values if not _is_null(value)))
+    if not listed:
+        raise PolicyError("policy-values", f"{where} is empty", 'values = ["CA", "NY"]')
+    return listed
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _has_null(values: Any) -> bool:
+    return any(_is_null(value) for value in values)
+
+
+def _items(mapping: Mapping[str, Any] | None, name: str) -> list[tuple[str, Any]]:
+    if mapping is None:
+        return []
+    if not isinstance(mapping, Mapping) or not all(isinstance(key, str) for key in mapping):
+        raise ArgumentError("argument-shape", f"{name} must be a dict from column names", f'{name}={{"age": ...}}')
+    return list(mapping.items())
+
+
+def _table(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise PolicyError("policy-shape", f"{where} must be a table")
+    return value
+
+
+def _only(raw: Mapping[str, Any], known: set[str], where: str) -> None:
+    for name in raw:
+        if name not in known:
+            raise PolicyError("policy-unknown", f"{where} has no setting {name!r}", did_you_mean(str(name), sorted(known)))

@@ -1,0 +1,1 @@
+"""Pure mathematics of privacy: no SQL, no input or output."""

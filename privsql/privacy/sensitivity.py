@@ -1,0 +1,23 @@
+"""How far one person can move a vector of whole numbers: bounds, each with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Over neighbouring tables the cells' absolute changes sum to at most `l1`; no cell moves by more than `linf`.
+
+    `monotone`: one person's arrival moves every cell the same way, so that selection needs half the noise
+    when neighbours differ by adding or removing one.
+    """
+
+    l1: int
+    linf: int
+    why: str
+    monotone: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.linf <= self.l1:
+            raise ValueError("a sensitivity needs 0 <= linf <= l1")

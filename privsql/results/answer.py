@@ -1,0 +1,130 @@
+"""The Answer: a noisy table with its plan, its intervals and its receipt."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsql.errors import ArgumentError
+from privsql.planning.accuracy import check_level, rates_of
+from privsql.planning.plan import Plan
+from privsql.results.estimate import interval, leaf_interval
+from privsql.sql.expressions import columns_of
+from privsql.sql.relations import Choose
+from privsql.tables import Integers, NoisyTable
+from privsql.types import NUMBERS
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What was asked, with noise. `cells` are the numbers of the rows' cells in the public key space."""
+
+    frame: pd.DataFrame
+    plan: Plan
+    noisy: NoisyTable
+    cells: Integers
+    duckdb_types: tuple[str, ...]
+    stored: bool = False  # asked before, so it cost nothing this time
+
+    @property
+    def columns(self) -> list[str]:
+        return [str(name) for name in self.frame.columns]
+
+    def df(self) -> pd.DataFrame:
+        """A pandas frame, the caller's own."""
+        return self.frame.copy()
+
+    def arrow(self) -> Any:
+        """A pyarrow Table (extra: privsql[arrow])."""
+        table = _optional("pyarrow", "arrow").Table
+        return table.from_pandas(self._dated(), preserve_index=False)
+
+    def pl(self) -> Any:
+        """A Polars frame (extra: privsql[arrow])."""
+        return _optional("polars", "arrow").from_arrow(self.arrow())
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Rows as tuples, NULL as None."""
+        columns = [[None if _is_null(value) else value for value in self._dated()[name].tolist()] for name in self.columns]
+        return list(zip(*columns, strict=True))
+
+    def _dated(self) -> pd.DataFrame:
+        """DATE columns as dates: pandas knows only timestamps."""
+        frame = self.frame.copy()
+        for name, type_ in zip(self.columns, self.duckdb_types, strict=True):
+            if type_ == "DATE":
+                frame[name] = [None if pd.isna(each) else each.date() for each in pd.to_datetime(frame[name])]
+        return frame
+
+    def intervals(self, level: float = 0.95) -> pd.DataFrame:
+        """Every numeric output with the ends of its interval: n, n_low, n_high. Noise only, not sampling or clamping."""
+        from privsql.results.finish import key_values
+
+        level = check_level(level)
+        plan, result = self.plan, self.frame.copy()
+        if isinstance(plan.question.release, Choose):
+            return result
+        rates = rates_of(plan)
+        keys = key_values(plan.space, self.noisy.cells)
+        for output in plan.outputs:
+            leaves = {column.name for column in columns_of(output.expression) if column.name in plan.estimates}
+            if not leaves or output.expression.type.kind not in NUMBERS:
+                continue
+            share = 1.0 - (1.0 - level) / len(leaves)
+            known = {leaf: leaf_interval(plan.estimates[leaf], self.noisy.noisy_columns, rates, share) for leaf in leaves}
+            found = interval(output.expression, known, keys, len(self.noisy.cells))
+            place = list(result.columns).index(output.name) + 1
+            ends = (found.low, found.high) if found else (np.full(len(self.noisy.cells), -np.inf), np.full(len(self.noisy.cells), np.inf))
+            for offset, (suffix, values) in enumerate(zip(("low", "high"), ends, strict=True)):
+                result.insert(place + offset, f"{output.name}_{suffix}", values[self.cells], allow_duplicates=True)
+        return result
+
+    @property
+    def receipt(self) -> dict[str, Any]:
+        """What was released, how and at what cost; JSON-able."""
+        return {
+            "outputs": self.columns, "rows": len(self.frame), "neighbours": self.plan.neighbours,
+            "epsilon": self.plan.epsilon, "delta": self.plan.delta, "stored": self.stored,
+            "charged": 0.0 if self.stored else self.plan.epsilon,
+            "keys": self.plan.keys, "cells": self.plan.cells,
+            "measurements": [each.to_dict() for each in self.plan.measurements],
+        }  # fmt: skip
+
+    def plot(self, level: float = 0.95, ax: Any = None) -> Any:
+        """Bars with error bars (extra: privsql[plot])."""
+        from privsql.results.plot import plot
+
+        return plot(self, level, ax)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __str__(self) -> str:
+        from privsql.results.display import shown
+
+        return shown(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from privsql.results.display import html
+
+        return html(self)
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+
+
+def _optional(module: str, extra: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ArgumentError(
+            "argument-extra", f"this needs the package {module}", f"pip install 'privsql[{extra}]'"
+        ) from None

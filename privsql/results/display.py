@@ -1,0 +1,79 @@
+"""An Answer goes in; a table for the terminal or for Jupyter comes out, each number with its interval."""
+
+from __future__ import annotations
+
+import html as escaping
+import math
+from typing import Any
+
+import pandas as pd
+
+from privsql.results.answer import Answer
+
+MOST_ROWS = 20
+
+
+def _cells(answer: Answer) -> tuple[list[str], list[list[str]], list[bool]]:
+    head = answer.frame.head(MOST_ROWS)
+    ends = answer.intervals(0.95).head(MOST_ROWS)
+    names = answer.columns
+    lows = {name: f"{name}_low" for name in names if f"{name}_low" in ends.columns and list(ends.columns).count(f"{name}_low") == 1}
+    rows = []
+    for index in range(len(head)):
+        row = []
+        for position, name in enumerate(names):
+            value = head.iloc[index, position]
+            text = _text(value)
+            if name in lows:
+                low, high = float(ends[lows[name]].iloc[index]), float(ends[f"{name}_high"].iloc[index])
+                text += f"  [{_text(_neat(low, value))}, {_text(_neat(high, value))}]"
+            row.append(text)
+        rows.append(row)
+    return names, rows, [name in lows or pd.api.types.is_numeric_dtype(answer.frame.iloc[:, i]) for i, name in enumerate(names)]
+
+
+def _neat(end: float, value: Any) -> Any:
+    return int(end) if math.isfinite(end) and end == int(end) and not isinstance(value, float) else end
+
+
+def _text(value: Any) -> str:
+    if value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        return "NULL"
+    if isinstance(value, pd.Timestamp):
+        return str(value.date()) if value == value.normalize() else str(value)
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    if isinstance(value, bool) or str(value) in ("True", "False"):
+        return str(value).lower()
+    return f"{value:,}" if hasattr(value, "__index__") else str(value)
+
+
+def _footer(answer: Answer) -> str:
+    more = f"{len(answer.frame):,} rows, {MOST_ROWS} shown. " if len(answer.frame) > MOST_ROWS else ""
+    cost = "asked before: no cost" if answer.stored else f"cost epsilon {answer.plan.epsilon:g}"
+    return f"{more}[95% intervals, noise only]  {cost}, {answer.plan.neighbours}"
+
+
+def shown(answer: Answer) -> str:
+    """A box of text."""
+    names, rows, right = _cells(answer)
+    widths = [max(len(name), *(len(row[i]) for row in rows)) if rows else len(name) for i, name in enumerate(names)]
+
+    def line(cells: list[str]) -> str:
+        padded = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True)]
+        return "  ".join(padded).rstrip()
+
+    rule = "-" * max(1, sum(widths) + 2 * (len(widths) - 1))
+    return "\n".join([line(names), rule, *(line(row) for row in rows), rule, _footer(answer)])
+
+
+def html(answer: Answer) -> str:
+    """A table for notebooks."""
+    names, rows, right = _cells(answer)
+    style = ["right" if each else "left" for each in right]
+    head = "".join(f"<th style='text-align:{s}'>{escaping.escape(n)}</th>" for n, s in zip(names, style, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td style='text-align:{s}'>{escaping.escape(c)}</td>" for c, s in zip(row, style, strict=True)) + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escaping.escape(_footer(answer))}</p>"

@@ -1,0 +1,37 @@
+"""An Answer goes in; a matplotlib bar chart with error bars comes out (extra: privsql[plot])."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from privsql.errors import ArgumentError
+from privsql.results.answer import Answer
+
+
+def plot(answer: Answer, level: float = 0.95, ax: Any = None) -> Any:
+    """Bars of the first numeric output over the keys, with the interval of each."""
+    try:
+        pyplot = import_module("matplotlib.pyplot")
+    except ImportError:
+        raise ArgumentError("argument-extra", "plots need matplotlib", "pip install 'privsql[plot]'") from None
+    table = answer.intervals(level)
+    values = [name for name in answer.columns if f"{name}_low" in table.columns]
+    if not values:
+        raise ArgumentError("argument-plot", "there is no number with an interval to plot", "select a COUNT, SUM or AVG")
+    name = values[0]
+    labels = [each for each in answer.columns if each not in values]
+    heights = table[name].to_numpy(dtype=float)
+    low, high = table[f"{name}_low"].to_numpy(dtype=float), table[f"{name}_high"].to_numpy(dtype=float)
+    reach = np.vstack([np.maximum(heights - low, 0), np.maximum(high - heights, 0)])
+    reach = np.where(np.isfinite(reach), reach, 0)
+    ticks = [", ".join(str(row[label]) for label in labels) or name for _, row in table.iterrows()]
+    if ax is None:
+        _, ax = pyplot.subplots(figsize=(max(4.0, 0.5 * len(heights)), 4.0))
+    ax.bar(range(len(heights)), heights, yerr=reach, capsize=4, color="#4878a8", ecolor="#333333")
+    ax.set_xticks(range(len(heights)), ticks, rotation=45 if len(heights) > 6 else 0, ha="right" if len(heights) > 6 else "center")
+    ax.set_ylabel(name)
+    ax.set_title(f"{name} with {level:.0%} intervals (noise only), epsilon {answer.plan.epsilon:g}", fontsize=10)
+    return ax

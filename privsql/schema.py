@@ -1,0 +1,42 @@
+"""What an engine says of its tables: names, types, and what the schema itself promises. Never a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privsql.types import Type
+
+
+@dataclass(frozen=True)
+class SchemaColumn:
+    """One column. `labels` are a DuckDB ENUM's; `required` means that NULL cannot occur."""
+
+    name: str
+    type: Type | None  # None: a type without rules
+    type_name: str
+    cast: str | None = None
+    labels: tuple[str, ...] | None = None
+    required: bool = False
+    unique: bool = False
+
+
+@dataclass(frozen=True)
+class SchemaTable:
+    """One table; `checks` are the texts of its CHECK constraints, written by the owner and enforced by DuckDB."""
+
+    name: str
+    columns: tuple[SchemaColumn, ...]
+    checks: tuple[str, ...] = ()
+
+    def column(self, name: str) -> SchemaColumn | None:
+        return next((column for column in self.columns if column.name.lower() == name.lower()), None)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """All tables of a source."""
+
+    tables: tuple[SchemaTable, ...]
+
+    def table(self, name: str) -> SchemaTable | None:
+        return next((table for table in self.tables if table.name.lower() == name.lower()), None)

@@ -1,0 +1,133 @@
+"""The way through, in order: read, plan, charge, run, add noise, finish."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from privsql.budget.ledger import Budget, MemoryLedger
+from privsql.engines.base import Engine
+from privsql.engines.duckdb import DuckDBCalculator, open_engine
+from privsql.errors import ArgumentError
+from privsql.noise.add_noise import add_noise
+from privsql.noise.randomness import Randomness, SystemRandomness
+from privsql.planning.accuracy import epsilon_within
+from privsql.planning.choose import plan as make_plan
+from privsql.planning.plan import Plan
+from privsql.policy import NANO, Policy, delta_of, epsilon_of, load_policy
+from privsql.results.answer import Answer
+from privsql.results.finish import finish
+from privsql.schema import Schema
+from privsql.sql.catalogue import Catalogue
+from privsql.sql.read import read
+
+_PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one
+
+
+@lru_cache(maxsize=1)
+def calculator() -> DuckDBCalculator:
+    """One database for public and noisy values, shared by all sessions."""
+    return DuckDBCalculator()
+
+
+atexit.register(calculator.cache_clear)  # closes it before the interpreter goes
+
+
+class Session:
+    """Private answers about one source of data, under one policy and one budget."""
+
+    def __init__(
+        self, engine: Engine, policy: Policy, ledger: MemoryLedger, analyst: str, randomness: Randomness | None = None
+    ) -> None:
+        self._engine, self._policy, self._ledger, self._analyst = engine, policy, ledger, analyst
+        self._randomness: Randomness = randomness or SystemRandomness()
+        self._schema: Schema = engine.schema()
+        self._stored: dict[tuple[Any, ...], Answer] = {}
+
+    def query(
+        self,
+        sql: str,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        *,
+        within: float | None = None,
+        confidence: float = 0.95,
+        dialect: str = "duckdb",
+        mechanism: str | None = None,
+        fresh: bool = False,
+    ) -> Answer:
+        """Ask, pay, and get a noisy answer. The same question again gives the stored answer, at no cost."""
+        plan = self._plan(sql, epsilon, delta, within, confidence, dialect, mechanism)
+        question = (plan.sql, plan.finishing, plan.measurements, plan.question.names, plan.relation_of_neighbours, plan.space.names)
+        if not fresh and question in self._stored:
+            return replace(self._stored[question], stored=True)
+        self._engine.prepare(plan.sql)
+        self._ledger.charge(plan.loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan))
+        exact = self._engine.run(plan.sql, plan.keys)
+        noisy = add_noise(plan, exact, self._randomness)
+        answer = finish(plan, noisy, calculator().finish)
+        self._stored[question] = answer
+        return answer
+
+    def explain(
+        self,
+        sql: str,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        *,
+        within: float | None = None,
+        confidence: float = 0.95,
+        dialect: str = "duckdb",
+        mechanism: str | None = None,
+    ) -> Plan:
+        """What query() would do: reads no data, spends nothing."""
+        plan = self._plan(sql, epsilon, delta, within, confidence, dialect, mechanism)
+        remaining = self.budget.remaining.epsilon
+        return replace(plan, remaining=remaining if remaining != float("inf") else None)
+
+    def _plan(
+        self, sql: str, epsilon: float | None, delta: float, within: float | None, confidence: float,
+        dialect: str, mechanism: str | None,
+    ) -> Plan:  # fmt: skip
+        if (epsilon is None) == (within is None):
+            raise ArgumentError("argument-epsilon", "give epsilon= or within=, one of them", "epsilon=1.0")
+        delta_of(delta)
+        price = _PROBE if epsilon is None else epsilon_of(epsilon)
+        question = read(sql, Catalogue(self._schema, self._policy), dialect)
+        plan = make_plan(question, self._policy.neighbours, price, calculator().evaluate, mechanism)
+        return plan if within is None else plan.repriced(epsilon_within(plan, within, confidence))
+
+    @property
+    def budget(self) -> Budget:
+        """Limit, spent and remaining."""
+        return self._ledger.budget
+
+    def history(self) -> pd.DataFrame:
+        """What was released so far, and what it cost."""
+        rows = [
+            {"when": e.when, "analyst": e.analyst, "question": e.question, "epsilon": e.nano_epsilon / NANO, "released": e.released}
+            for e in self._ledger.entries()
+        ]
+        return pd.DataFrame(rows, columns=["when", "analyst", "question", "epsilon", "released"])
+
+
+def _released(plan: Plan) -> str:
+    return "; ".join(f"{each.mechanism.value} of {each.what}" for each in plan.measurements)
+
+
+def connect(
+    source: Any,
+    policy: Policy | Mapping[str, Any] | str | Path | None = None,
+    *,
+    analyst: str = "analyst",
+) -> Session:
+    """Open a source of data under a policy: a DuckDB file or connection, a frame or a dict of them, a Parquet or CSV path."""
+    declared = load_policy(policy)
+    return Session(open_engine(source), declared, MemoryLedger(declared.epsilon, declared.neighbours), analyst)

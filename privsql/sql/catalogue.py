@@ -1,0 +1,137 @@
+"""Schema and policy go in; the tables an analyst may name come out, as scans with claims on their columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sqlglot
+
+from privsql.errors import PolicyError, PrivsqlError, SourceError, did_you_mean
+from privsql.policy import ColumnPolicy, Policy, TablePolicy
+from privsql.schema import Schema, SchemaColumn, SchemaTable
+from privsql.sql import literals
+from privsql.sql.bind_expression import ExpressionBinder
+from privsql.sql.expressions import Call, Column, Expression
+from privsql.sql.names import Source
+from privsql.sql.relations import Claim, Field, Filter, Relation, Scan
+from privsql.types import BIGINT, BOOLEAN, Kind, Type
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Tables by name, joined with what the owner declared of them."""
+
+    schema: Schema
+    policy: Policy
+
+    def __post_init__(self) -> None:
+        for name in self.policy.tables:
+            if self.schema.table(name) is None:
+                raise PolicyError("policy-table", f"the policy names a table {name} that is not there",
+                                  did_you_mean(name, self.names))  # fmt: skip
+
+    @property
+    def names(self) -> list[str]:
+        return [table.name for table in self.schema.tables]
+
+    def source(self, name: str) -> Source | None:
+        table = self.schema.table(name)
+        return None if table is None else _source(table, self.policy.table(table.name))
+
+
+def _source(table: SchemaTable, policy: TablePolicy) -> Source:
+    lowered = [column.name.lower() for column in table.columns]
+    repeated = sorted({name for name in lowered if lowered.count(name) > 1})
+    if repeated:
+        raise SourceError("source-columns", f"table {table.name} has more than one column {repeated[0]}", "rename one")
+    for name in policy.columns:
+        if name not in lowered:
+            raise PolicyError("policy-column", f"the policy of {table.name} names a column {name} that is not there",
+                              did_you_mean(name, [column.name for column in table.columns]))  # fmt: skip
+    usable = [column for column in table.columns if column.type is not None]
+    fields = tuple(Field(column.name, column.type) for column in usable if column.type is not None)
+    claims = {column.name: _claim(table.name, column, policy.column(column.name)) for column in usable}
+    scan = Scan(
+        table.name,
+        fields,
+        private=not policy.public,
+        claims=claims,
+        checks=tuple(_checks(table, fields)),
+        casts={column.name: column.cast for column in usable if column.cast},
+        unit=policy.unit,
+    )
+    relation: Relation = scan
+    if policy.unit is not None and not policy.public:
+        relation = _unit_rows(scan, table, policy.unit)
+    return Source(
+        relation,
+        table.name,
+        tuple(each.name for each in fields),
+        {column.name.lower(): column.type_name for column in table.columns if column.type is None},
+    )
+
+
+def _unit_rows(scan: Scan, table: SchemaTable, unit: str) -> Relation:
+    """Rows of a table whose unit is unique: one row a person; rows without a person are left out."""
+    column = table.column(unit)
+    if column is None:
+        raise PolicyError("policy-unit", f"the unit {unit} is not a column of {table.name}",
+                          did_you_mean(unit, [each.name for each in table.columns]))  # fmt: skip
+    if not column.unique:
+        raise PolicyError(
+            "policy-unit",
+            f"one {unit} may have many rows in {table.name}, and bounding them is not built yet",
+            f"make {unit} UNIQUE or a PRIMARY KEY, or leave unit out if each row is one person",
+        )
+    if column.required or column.type is None:
+        return scan
+    missing = Call("is_null", (Column(column.name, column.type),), BOOLEAN)
+    return Filter(scan, Call("not", (missing,), BOOLEAN))
+
+
+def _claim(table: str, column: SchemaColumn, policy: ColumnPolicy) -> Claim:
+    assert column.type is not None
+    where = f"{table}.{column.name}"
+    values = _convert_all(policy.values, column.type, where)
+    if values is None and column.labels is not None:
+        values = column.labels
+    if column.type.kind is Kind.BOOLEAN and values is None:
+        values = (False, True)
+    return Claim(
+        low=_convert(policy.low, column.type, where),
+        high=_convert(policy.high, column.type, where),
+        values=values,
+        nullable=not column.required,
+        null_is_key=policy.null_is_key and not column.required,
+    )
+
+
+def _convert_all(values: tuple[Any, ...] | None, type_: Type, where: str) -> tuple[Any, ...] | None:
+    return None if values is None else tuple(_convert(value, type_, where) for value in values)
+
+
+def _convert(value: Any, type_: Type, where: str) -> Any:
+    if value is None:
+        return None
+    literal = literals.literal_of(value)
+    target = BIGINT if type_.kind is Kind.INTEGER else type_
+    converted = literals.convert(literal, target) if literal is not None else None
+    if converted is None and type_.kind is Kind.INTEGER and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value  # a range like (0, 1.5) on whole numbers
+    if converted is None or (isinstance(value, bool) and type_.kind is not Kind.BOOLEAN):
+        raise PolicyError("policy-values", f"a declared value of {where} is not a {type_}", "declare values of its type")
+    return converted.value
+
+
+def _checks(table: SchemaTable, fields: tuple[Field, ...]) -> list[Expression]:
+    """CHECK constraints that can be read; what cannot be read promises nothing."""
+    known = {each.name.lower(): each.column for each in fields}
+    binder = ExpressionBinder(lambda node: known[node.name.lower()])
+    found: list[Expression] = []
+    for text in table.checks:
+        try:
+            found.append(binder.condition(sqlglot.parse_one(text, read="duckdb")))
+        except (PrivsqlError, sqlglot.errors.SqlglotError, KeyError, RecursionError, AttributeError):
+            continue
+    return found

@@ -1,0 +1,91 @@
+"""Typed expressions over the columns of one relation: what the binder makes and every later room reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from privsql.errors import Place
+from privsql.types import Type
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the relation below, by its unique name there."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant that the analyst wrote: None, bool, int, Decimal, float, str, date, time, datetime or interval text."""
+
+    value: Any
+    type: Type
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function or operator of the table in functions.py, applied."""
+
+    function: str
+    args: tuple[Expression, ...]
+    type: Type
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.function, self.args, self.type))
+
+    def __hash__(self) -> int:  # cached: trees are dictionary keys all over the analysis
+        return self._hash
+
+
+Expression = Column | Literal | Call
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """COUNT(*) (argument None), COUNT, SUM or AVG of an argument, over the rows where `condition` is true."""
+
+    function: str  # count, sum, avg
+    argument: Expression | None
+    condition: Expression | None
+    type: Type
+    place: Place | None = None
+
+    @property
+    def name(self) -> str:
+        return self.function.upper()
+
+
+def columns_of(expression: Expression) -> Iterator[Column]:
+    """Every column an expression reads, with repetition."""
+    match expression:
+        case Column():
+            yield expression
+        case Call(args=args):
+            for arg in args:
+                yield from columns_of(arg)
+        case Literal():
+            return
+
+
+def substitute(expression: Expression, columns: dict[str, Expression]) -> Expression:
+    """The expression with columns replaced by what they stand for."""
+    match expression:
+        case Column(name=name):
+            return columns.get(name, expression)
+        case Call(function=function, args=args, type=type_):
+            return Call(function, tuple(substitute(arg, columns) for arg in args), type_)
+        case Literal():
+            return expression
+
+
+def conjuncts(expression: Expression) -> list[Expression]:
+    """The parts of a conjunction: a AND (b AND c) -> [a, b, c]."""
+    if isinstance(expression, Call) and expression.function == "and":
+        return [part for arg in expression.args for part in conjuncts(arg)]
+    return [expression]

@@ -1,0 +1,311 @@
+"""SQL text goes in; one parsed SELECT comes out in which every node and every argument has a rule, or a refusal.
+
+Refuse by default: PERMITTED lists each node class with the arguments that the binder reads. A class that is not
+there, or an argument that is set and not listed, is refused. There is no list of forbidden things.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
+
+from privsql.errors import Place, Refused, SqlError, did_you_mean
+
+MAX_LENGTH = 20_000
+MAX_NESTING = 40
+MAX_NODES = 6_000
+
+
+def _rows(text: str) -> dict[type[exp.Expr], frozenset[str]]:
+    rows: dict[type[exp.Expr], frozenset[str]] = {}
+    for line in text.split("\n"):
+        if line.strip():
+            name, *args = line.split()
+            node = getattr(exp, name, None)  # a class that this sqlglot does not have cannot occur
+            if node is not None:
+                rows[node] = frozenset(args)
+    return rows
+
+
+# Node class, then the arguments that may be set.
+PERMITTED = _rows("""
+Select expressions from_ where group having order limit offset distinct with_
+Subquery this alias with_ order limit offset
+Union this expression distinct with_ order limit offset
+With expressions
+CTE this alias
+From this
+Table this alias pivots
+TableAlias this columns
+Values expressions alias
+Tuple expressions
+Pivot this expressions unpivot into fields include_nulls alias using default_on_null value_columns_first
+UnpivotColumns this expressions
+PivotAlias this alias
+Where this
+Group expressions all
+Having this
+Order expressions
+Ordered this desc nulls_first
+Limit expression
+Offset expression
+Distinct
+Alias this alias
+Column this table
+Identifier this quoted
+Star except_ replace
+Var this
+Paren this
+Literal this is_string
+Boolean this
+Null
+RawString this
+DataType this expressions nested
+DataTypeParam this
+Cast this to safe
+TryCast this to safe
+And this expression
+Or this expression
+Not this
+EQ this expression
+NEQ this expression
+GT this expression
+GTE this expression
+LT this expression
+LTE this expression
+NullSafeEQ this expression
+NullSafeNEQ this expression
+Is this expression
+Between this low high
+In this expressions
+Like this expression negate
+ILike this expression negate
+SimilarTo this expression
+Escape this expression
+RegexpLike this expression flag
+RegexpFullMatch this expression
+RegexpReplace this expression replacement single_replace modifiers
+RegexpExtract this expression group null_if_pos_overflow
+Add this expression
+Sub this expression
+Mul this expression
+Div this expression typed safe
+IntDiv this expression
+Mod this expression
+Neg this
+Pow this expression
+DPipe this expression safe
+Case this ifs default
+If this true false
+Coalesce this expressions
+Nullif this expression
+Least this expressions ignore_nulls
+Greatest this expressions ignore_nulls
+Interval this unit
+Count this big_int
+CountIf this
+Sum this
+Avg this
+Filter this expression
+ArgMax this expression
+ArgMin this expression
+Mode this
+Anonymous this expressions
+Lower this
+Upper this
+Length this
+Trim this position expression
+Substring this start length
+Left this expression
+Right this expression
+Replace this expression replacement
+Translate this from_ to
+Concat expressions safe coalesce
+ConcatWs expressions safe coalesce
+StartsWith this expression
+EndsWith this expression
+Contains this expression
+StrPosition this substr
+Reverse this
+SplitPart this delimiter part_index
+Ascii this
+Unicode this
+Levenshtein this expression
+Abs this
+Ceil this
+Floor this
+Round this decimals
+Trunc this decimals
+Sign this
+Sqrt this
+Cbrt this
+Exp this
+Ln this
+Log this expression
+Sin this
+Cos this
+Tan this
+Asin this
+Acos this
+Atan this
+Atan2 this expression
+Sinh this
+Cosh this
+Tanh this
+Degrees this
+Radians this
+Pi
+IsNan this
+IsInf this
+Year this
+Month this
+Day this
+Hour this
+Minute this
+Second this
+Quarter this
+Week this
+WeekOfYear this
+DayOfWeek this
+DayOfWeekIso this
+DayOfMonth this
+DayOfYear this
+Dayname this abbreviated
+Monthname this abbreviated
+LastDay this
+TimeToUnix this
+TimestampTrunc this unit
+DateTrunc this unit
+Extract this expression
+DateDiff this expression unit date_part_boundary big_int
+DateAdd this expression unit
+DateSub this expression unit
+DateFromParts year month day
+TimeToStr this format
+StrToTime this format
+""")
+
+_WAYS_OUT = {
+    "Join": ("joins are not read yet: one private table at a time", "put what you need into one table or view"),
+    "Window": ("window functions mix many people's rows", "aggregate with GROUP BY instead"),
+    "TableSample": ("samples make one person's weight unclear", "ask about all rows; the noise already protects them"),
+    "Placeholder": ("parameters are not read", "write the value into the text"),
+    "Columns": ("COLUMNS() stands for columns nobody named", "name the columns"),
+    "Exists": ("subqueries inside expressions can depend on many people's rows", "filter with a condition on the row"),
+    "Distinct": ("DISTINCT inside this place has no bound yet", "use GROUP BY with declared keys"),
+    "Min": ("the exact smallest value is one person's value", "ask for COUNT(*) FILTER (WHERE x < ...) or AVG"),
+    "Max": ("the exact largest value is one person's value", "ask for COUNT(*) FILTER (WHERE x > ...) or AVG"),
+    "Rollup": ("ROLLUP is not read yet", "ask for each level by itself"),
+    "Cube": ("CUBE is not read yet", "ask for each level by itself"),
+    "GroupingSets": ("GROUPING SETS are not read yet", "ask for each level by itself"),
+    "Qualify": ("QUALIFY needs window functions, which mix many people's rows", "use HAVING over noisy aggregates"),
+    "Median": ("MEDIAN is not read yet", "ask for COUNT(*) GROUP BY ranges of the value"),
+    "Except": ("EXCEPT compares rows of many people", "use WHERE"),
+    "Intersect": ("INTERSECT compares rows of many people", "use WHERE"),
+}
+
+
+def place_of(node: exp.Expr) -> Place | None:
+    """Where a node begins, from the first token below it that sqlglot kept."""
+    best: Place | None = None
+    for each in node.walk():
+        meta = each.meta
+        if "line" in meta and "col" in meta:
+            width = int(meta.get("end", 0)) - int(meta.get("start", 0))
+            here = Place(int(meta["line"]), max(1, int(meta["col"]) - max(0, width)))
+            if best is None or (here.line, here.column) < (best.line, best.column):
+                best = here
+    return best
+
+
+def parse(text: str, dialect: str) -> exp.Expr:
+    """Exactly one SELECT, parsed and permitted node by node."""
+    _measure(text, dialect)
+    try:
+        statements = [each for each in sqlglot.parse(text, read=dialect) if each is not None]
+    except RecursionError:
+        raise _too_deep() from None
+    except SqlglotError as error:
+        details = getattr(error, "errors", None) or [{}]
+        line, column = details[0].get("line"), details[0].get("col")
+        place = Place(line, column) if line and column else None
+        raise SqlError("sql-syntax", "this is not SQL that can be read", "check the text near here", place) from None
+    if not statements:
+        raise SqlError("sql-empty", "there is no SQL here", "write a SELECT")
+    if len(statements) > 1:
+        raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
+    statement = statements[0]
+    if isinstance(statement, exp.Select) and not statement.expressions:
+        raise SqlError("sql-syntax", "this SELECT selects nothing", "SELECT COUNT(*) FROM ...")
+    if not isinstance(statement, (exp.Select, exp.Union, exp.Subquery)):
+        raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", place_of(statement))
+    _permit(statement)
+    return statement
+
+
+def _measure(text: str, dialect: str) -> None:
+    """Length and nesting, before a recursive parser sees the text."""
+    if not isinstance(text, str):
+        raise SqlError("sql-syntax", "the SQL must be a string")
+    if len(text) > MAX_LENGTH:
+        raise SqlError("sql-too-long", f"the text is longer than {MAX_LENGTH:,} characters", "ask a shorter question")
+    try:
+        tokens = sqlglot.tokenize(text, read=dialect)
+    except SqlglotError:
+        raise SqlError("sql-syntax", "this is not SQL that can be read", "check quotes and comments") from None
+    except ValueError:
+        raise SqlError(
+            "sql-dialect", f"there is no dialect {dialect!r}", did_you_mean(dialect, _dialects())
+        ) from None
+    depth, run = 0, 0
+    for token in tokens:
+        if token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE):
+            depth += 1
+        elif token.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END):
+            depth -= 1
+        run = run + 1 if token.token_type in (TokenType.NOT, TokenType.DASH, TokenType.TILDE) else 0
+        if depth > MAX_NESTING or run > MAX_NESTING:
+            raise _too_deep()
+        if token.text == "!":
+            # sqlglot reads `x ! in (1)` as NOT IN, DuckDB as a factorial: nobody can have meant it
+            raise SqlError("sql-syntax", "'!' is read differently by different engines", "write NOT or <>",
+                           Place(token.line, token.col))  # fmt: skip
+
+
+@functools.cache
+def _dialects() -> tuple[str, ...]:
+    return tuple(sorted(name for name in sqlglot.Dialect.classes if name))
+
+
+def _too_deep() -> SqlError:
+    return SqlError("sql-too-deep", "the text is nested too deeply", "use a CTE, or simplify the expression")
+
+
+def _permit(statement: exp.Expr) -> None:
+    for count, node in enumerate(statement.walk(bfs=False)):
+        if count > MAX_NODES:
+            raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
+        permitted = PERMITTED.get(type(node))
+        if permitted is None:
+            raise _refuse(node, f"{type(node).__name__} has no rule")
+        for name, value in node.args.items():
+            if name not in permitted and value is not None and value is not False and value != []:
+                child = value[0] if isinstance(value, list) else value
+                blamed = child if isinstance(child, exp.Expr) else node
+                raise _refuse(blamed, f"{_shown(node)} with {name.rstrip('_').replace('_', ' ')} has no rule")
+
+
+def _shown(node: exp.Expr) -> str:
+    return type(node).__name__.upper()
+
+
+def _refuse(node: exp.Expr, reason: str) -> Refused:
+    name = type(node).__name__
+    why, way_out = _WAYS_OUT.get(
+        name, (f"{reason}, so no bound on one person's part is known", "see the list of supported SQL in the README")
+    )
+    return Refused(f"refused-{name.lower()}", f"{why}", way_out, place_of(node))

@@ -1,0 +1,146 @@
+"""Constants: the text or Python value of a literal goes in with the type it must have; a typed Literal comes out."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from privsql.sql.expressions import Literal
+from privsql.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTERVAL,
+    NULL,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    Kind,
+    Type,
+    decimal,
+    integer,
+)
+
+_INTERVAL_UNITS = "microsecond|millisecond|second|minute|hour|day|week|month|quarter|year|decade|century"
+
+
+def number(text: str) -> Literal | None:
+    """'12', '1.50' or '1e3' as DuckDB would type it: an integer, a DECIMAL, a DOUBLE."""
+    if re.fullmatch(r"[+-]?\d+", text):
+        value = int(text)
+        type_ = integer(value, value)
+        return Literal(value if type_.kind is Kind.INTEGER else float(value), type_)
+    if re.fullmatch(r"[+-]?(\d+\.\d*|\.\d+)", text):
+        exact = Decimal(text)
+        exponent = exact.as_tuple().exponent
+        scale = -exponent if isinstance(exponent, int) else 0
+        type_ = decimal(max(len(exact.as_tuple().digits), scale + 1), scale)
+        return Literal(exact if type_.kind is Kind.DECIMAL else float(exact), type_)
+    try:
+        value_ = float(text)
+    except ValueError:
+        return None
+    return Literal(value_, DOUBLE)
+
+
+def interval(amount: str, unit: str) -> Literal | None:
+    """INTERVAL '3' DAY; only whole amounts of one plain unit."""
+    unit = unit.lower().removesuffix("s")
+    if not re.fullmatch(_INTERVAL_UNITS, unit) or not re.fullmatch(r"[+-]?\d{1,6}", amount.strip()):
+        return None
+    return Literal(f"{int(amount)} {unit}", INTERVAL)
+
+
+def convert(literal: Literal, target: Type) -> Literal | None:
+    """A literal as another type, exactly as a cast would read it; None where it does not fit."""
+    value = literal.value
+    if value is None:
+        return Literal(None, target)
+    if literal.type == target:
+        return literal
+    try:
+        converted = _convert(value, target)
+    except (ValueError, InvalidOperation, OverflowError):
+        return None
+    if converted is None:
+        return None
+    if target.kind is Kind.INTEGER:
+        return Literal(converted, integer(converted, converted))
+    return Literal(converted, target)
+
+
+def _convert(value: Any, target: Type) -> Any:
+    match target.kind:
+        case Kind.INTEGER if isinstance(value, (int, str)) and not isinstance(value, bool):
+            whole = int(value)
+            return whole if target.low <= whole <= target.high else None
+        case Kind.INTEGER if isinstance(value, (float, Decimal)) and math.isfinite(value) and value == int(value):
+            return int(value)
+        case Kind.DECIMAL if isinstance(value, (int, str, Decimal)) and not isinstance(value, bool):
+            exact = Decimal(value).quantize(Decimal(1).scaleb(-target.scale))
+            return exact if len(exact.as_tuple().digits) <= target.precision else None
+        case Kind.DOUBLE if isinstance(value, (int, float, str, Decimal)) and not isinstance(value, bool):
+            return float(value)
+        case Kind.TEXT:
+            return value if isinstance(value, str) else None
+        case Kind.BOOLEAN if isinstance(value, bool):
+            return value
+        case Kind.BOOLEAN if isinstance(value, str) and value.lower() in ("true", "t", "false", "f"):
+            return value.lower().startswith("t")
+        case Kind.DATE if isinstance(value, dt.datetime):
+            return value.date() if value.time() == dt.time() else None
+        case Kind.DATE if isinstance(value, dt.date):
+            return value
+        case Kind.DATE if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value.strip()):
+            return dt.date.fromisoformat(value.strip())
+        case Kind.TIMESTAMP if isinstance(value, dt.datetime):
+            return value.replace(tzinfo=None) if value.tzinfo is None else None
+        case Kind.TIMESTAMP if isinstance(value, dt.date):
+            return dt.datetime.combine(value, dt.time())
+        case Kind.TIMESTAMP if isinstance(value, str):
+            moment = dt.datetime.fromisoformat(value.strip())
+            return moment if moment.tzinfo is None else None
+        case Kind.TIME if isinstance(value, dt.time):
+            return value
+        case Kind.TIME if isinstance(value, str):
+            return dt.time.fromisoformat(value.strip())
+        case _:
+            return None
+
+
+def literal_of(value: Any) -> Literal | None:
+    """A Python value from a policy as a literal of its natural type."""
+    if hasattr(value, "item") and not isinstance(value, (str, bytes)):
+        value = value.item()  # numpy scalars
+    if hasattr(value, "to_pydatetime"):
+        value = value.to_pydatetime()
+    match value:
+        case None:
+            return Literal(None, NULL)
+        case bool():
+            return Literal(value, BOOLEAN)
+        case int():
+            return Literal(value, integer(value, value))
+        case float():
+            return Literal(value, DOUBLE)
+        case Decimal():
+            return number(str(value))
+        case str():
+            return Literal(value, TEXT)
+        case dt.datetime():
+            return Literal(value, TIMESTAMP)
+        case dt.date():
+            return Literal(value, DATE)
+        case dt.time():
+            return Literal(value, TIME)
+        case _:
+            return None
+
+
+def whole(value: int) -> Literal:
+    """A whole number that fits BIGINT."""
+    return Literal(value, integer(value, value) if BIGINT.low <= value <= BIGINT.high else DOUBLE)

@@ -1,0 +1,55 @@
+"""Names the analyst uses -> columns of the relation below; case does not matter, quoting allows odd names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from privsql.errors import Place, Refused, UnknownName, did_you_mean
+from privsql.sql.expressions import Expression
+from privsql.sql.relations import Field, Relation
+
+
+@dataclass(frozen=True)
+class Source:
+    """What stands in FROM: a relation, the name it goes by, and its columns by the names the analyst sees."""
+
+    relation: Relation
+    alias: str | None
+    names: tuple[str, ...]
+    unsupported: dict[str, str] = field(default_factory=dict)  # columns whose type has no rule
+
+    def fields(self) -> list[tuple[str, Field]]:
+        return list(zip(self.names, self.relation.fields, strict=True))
+
+    def find(self, name: str, table: str | None, place: Place | None) -> Expression:
+        """The column of that name, or an error that says which there are."""
+        if table is not None and (self.alias is None or table.lower() != self.alias.lower()):
+            known = [self.alias] if self.alias else []
+            raise UnknownName("name-table", f"there is no table {table} here", did_you_mean(table, known), place)
+        matches = [each for shown, each in self.fields() if shown.lower() == name.lower()]
+        if len(matches) > 1:
+            raise UnknownName("name-ambiguous", f"{name} names more than one column", "give them aliases", place)
+        if matches:
+            return matches[0].column
+        if name.lower() in self.unsupported:
+            raise Refused(
+                "refused-type",
+                f"column {name} has type {self.unsupported[name.lower()]}, for which there are no rules",
+                "use columns of ordinary types, or cast it in a view of your own",
+                place,
+            )
+        raise UnknownName("name-column", f"there is no column {name}", did_you_mean(name, self.names), place)
+
+
+def unique_names(wanted: list[str]) -> list[str]:
+    """Names made different from each other (case-insensitively) by a number behind."""
+    taken: set[str] = set()
+    result = []
+    for name in wanted:
+        candidate, number = name, 1
+        while candidate.lower() in taken:
+            number += 1
+            candidate = f"{name}_{number}"
+        taken.add(candidate.lower())
+        result.append(candidate)
+    return result

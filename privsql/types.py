@@ -1,0 +1,130 @@
+"""SQL types as privsql sees them: a kind, and for whole numbers the physical bounds that rule out overflow."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """The kinds of values that have rules. Everything else cannot be used in a query."""
+
+    BOOLEAN = "BOOLEAN"
+    INTEGER = "INTEGER"
+    DECIMAL = "DECIMAL"
+    DOUBLE = "DOUBLE"
+    TEXT = "VARCHAR"
+    DATE = "DATE"
+    TIME = "TIME"
+    TIMESTAMP = "TIMESTAMP"
+    INTERVAL = "INTERVAL"
+    NULL = "NULL"
+
+
+NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
+MOMENTS = frozenset({Kind.DATE, Kind.TIMESTAMP})
+
+
+@dataclass(frozen=True)
+class Type:
+    """A kind; `low` and `high` bound every value an INTEGER can hold, `precision` and `scale` are a DECIMAL's."""
+
+    kind: Kind
+    low: int = 0
+    high: int = 0
+    precision: int = 0
+    scale: int = 0
+
+    @property
+    def sql(self) -> str:
+        """The DuckDB type that holds every value of this one."""
+        match self.kind:
+            case Kind.INTEGER:
+                for name, (low, high) in INTEGER_BOUNDS.items():
+                    if name in ("INTEGER", "BIGINT", "HUGEINT") and low <= self.low and self.high <= high:
+                        return name
+                raise AssertionError("integers past HUGEINT are computed as DOUBLE")
+            case Kind.DECIMAL:
+                return f"DECIMAL({self.precision},{self.scale})"
+            case Kind.NULL:
+                return "VARCHAR"
+            case kind:
+                return kind.value
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+INTEGER_BOUNDS: dict[str, tuple[int, int]] = {
+    "TINYINT": (-(2**7), 2**7 - 1),
+    "UTINYINT": (0, 2**8 - 1),
+    "SMALLINT": (-(2**15), 2**15 - 1),
+    "USMALLINT": (0, 2**16 - 1),
+    "INTEGER": (-(2**31), 2**31 - 1),
+    "UINTEGER": (0, 2**32 - 1),
+    "BIGINT": (-(2**63), 2**63 - 1),
+    "UBIGINT": (0, 2**64 - 1),
+    "HUGEINT": (-(2**127), 2**127 - 1),
+}
+
+BOOLEAN = Type(Kind.BOOLEAN)
+DOUBLE = Type(Kind.DOUBLE)
+TEXT = Type(Kind.TEXT)
+DATE = Type(Kind.DATE)
+TIME = Type(Kind.TIME)
+TIMESTAMP = Type(Kind.TIMESTAMP)
+INTERVAL = Type(Kind.INTERVAL)
+NULL = Type(Kind.NULL)
+
+
+def integer(low: int, high: int) -> Type:
+    """Whole numbers within bounds; past HUGEINT only DOUBLE cannot overflow."""
+    huge_low, huge_high = INTEGER_BOUNDS["HUGEINT"]
+    if huge_low <= low and high <= huge_high:
+        return Type(Kind.INTEGER, low=low, high=high)
+    return DOUBLE
+
+
+BIGINT = integer(*INTEGER_BOUNDS["BIGINT"])
+
+
+def decimal(precision: int, scale: int) -> Type:
+    """A DECIMAL, or DOUBLE where DuckDB's 38 digits do not suffice."""
+    return Type(Kind.DECIMAL, precision=precision, scale=scale) if precision <= 38 else DOUBLE
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """A column's type, and the cast that brings it to one of our kinds where DuckDB's own type is another."""
+
+    type: Type
+    cast: str | None = None
+    labels: tuple[str, ...] | None = None
+
+
+def column_type(name: str) -> ColumnType | None:
+    """DuckDB's name of a type -> ours; None for types that no rule covers (lists, structs, JSON, blobs ...)."""
+    upper = name.upper()
+    if upper in INTEGER_BOUNDS:
+        return ColumnType(integer(*INTEGER_BOUNDS[upper]))
+    if match := re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", upper):
+        return ColumnType(decimal(int(match[1]), int(match[2])))
+    if upper.startswith("ENUM("):
+        labels = tuple(label.replace("''", "'") for label in re.findall(r"'((?:[^']|'')*)'", name))
+        return ColumnType(TEXT, cast="VARCHAR", labels=labels)
+    simple = {
+        "BOOLEAN": ColumnType(BOOLEAN),
+        "DOUBLE": ColumnType(DOUBLE),
+        "FLOAT": ColumnType(DOUBLE, cast="DOUBLE"),
+        "VARCHAR": ColumnType(TEXT),
+        "UUID": ColumnType(TEXT, cast="VARCHAR"),
+        "DATE": ColumnType(DATE),
+        "TIME": ColumnType(TIME),
+        "TIMESTAMP": ColumnType(TIMESTAMP),
+        "TIMESTAMP_S": ColumnType(TIMESTAMP, cast="TIMESTAMP"),
+        "TIMESTAMP_MS": ColumnType(TIMESTAMP, cast="TIMESTAMP"),
+        "TIMESTAMP_NS": ColumnType(TIMESTAMP, cast="TIMESTAMP"),
+        "INTERVAL": ColumnType(INTERVAL),
+    }
+    return simple.get(upper)

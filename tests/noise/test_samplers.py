@@ -1,0 +1,360 @@
+"""Digits against exact integer series; samplers against exact laws. A false alarm has a chance near 1e-9."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privsql.noise.digits import Probability, exponential_probability, logistic_probability
+from privsql.noise.randomness import SystemRandomness
+from privsql.noise.samplers import (
+    GREATEST_NOISE,
+    LEAST_RATE,
+    _digit_probabilities,
+    _joined,
+    bernoulli,
+    discrete_laplace,
+    geometric,
+)
+
+SOURCE = SystemRandomness()
+FALSE_ALARM = 1e-9
+SIZE = 100_000
+LAST_WORD = 2**32 - 1
+
+
+class Script:
+    """Answers each call with the next list of words, and insists that so many were asked for."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def integers(self, count):
+        words = self.answers.pop(0)
+        assert len(words) == count
+        return np.array(words, dtype=np.uint32)
+
+
+# --- randomness ---
+
+
+def test_words_are_32_bits_and_as_many_as_asked_across_chunks():
+    words = SOURCE.integers((1 << 19) + 3)
+    assert words.dtype == np.uint32 and words.size == (1 << 19) + 3
+    assert SOURCE.integers(0).size == 0
+    for position in range(32):  # every bit is fair, in the last chunk too
+        ones = int(np.count_nonzero(words >> np.uint32(position) & np.uint32(1)))
+        assert stats.binomtest(ones, words.size, 0.5).pvalue > FALSE_ALARM
+    assert np.unique(words[-1000:]).size > 990
+
+
+# --- digits ---
+
+
+def exponential_scaled(exponent: Fraction, bits: int) -> int:
+    """exp(-exponent) 2^bits give or take a few: halved argument, Taylor series, squarings, in integers."""
+    halvings = max(0, math.ceil(exponent).bit_length()) + 4
+    work = bits + 2 * halvings + 64
+    argument = (exponent.numerator << work) // (exponent.denominator << halvings)
+    term = total = 1 << work
+    index = 0
+    while term:
+        index += 1
+        term = (term * argument >> work) // index
+        total += term if index % 2 == 0 else -term
+    for _ in range(halvings):
+        total = total * total >> work
+    return total >> (work - bits)
+
+
+def digits_of(probability: Probability, count: int) -> int:
+    number = 0
+    for index in range(count):
+        number = number << 32 | probability.digit(index)
+    return number
+
+
+EXPONENTS = [
+    Fraction(1),
+    Fraction(1, 2),
+    Fraction(1, 3),
+    Fraction(22, 7),
+    Fraction(64),
+    Fraction(300),
+    Fraction(2001, 2),
+    Fraction(1, 10**15),
+    Fraction(1, 2**52),
+    Fraction(3, 2**31),
+    Fraction(123456789, 10**9 + 7),
+]
+
+
+@pytest.mark.parametrize("exponent", EXPONENTS, ids=str)
+@pytest.mark.parametrize("count", [1, 2, 3, 9, 60])
+def test_digits_are_those_of_a_series_with_more_precision(exponent, count):
+    bits = 32 * count
+    more = bits + 300  # enough for 1/(1+exp(2^-52)) = 1/2 - 2^-54 + 2^-160/3: a hundred digits 0 in a row
+    q = exponential_scaled(exponent, more)
+    for probability, scaled in (
+        (exponential_probability(exponent), q),
+        (logistic_probability(exponent), (q << more) // ((1 << more) + q)),
+    ):
+        low, high = scaled - (1 << 40) >> more - bits, scaled + (1 << 40) >> more - bits
+        if scaled >= 1 << 40:
+            assert low == high  # the comparison itself is not in doubt
+        assert digits_of(probability, count) == scaled >> more - bits
+
+
+def test_known_digits():
+    # exp(-1) = 0.5E2D58D8 B3BCDF1A BADEC782 9054F90D ... in base 16
+    hexadecimal = [f"{exponential_probability(Fraction(1)).digit(index):08X}" for index in range(4)]
+    assert hexadecimal == ["5E2D58D8", "B3BCDF1A", "BADEC782", "9054F90D"]
+
+
+def test_a_fresh_probability_gives_the_same_digits_in_any_order():
+    forwards = Probability("logistic", Fraction(5, 3))
+    backwards = Probability("logistic", Fraction(5, 3))
+    assert [forwards.digit(index) for index in range(20)] == [
+        backwards.digit(index) for index in reversed(range(20))
+    ][::-1]
+
+
+@pytest.mark.parametrize("make", [exponential_probability, logistic_probability])
+def test_tiny_probabilities_have_leading_zeros_at_once(make):
+    probability = make(Fraction(10**6))
+    assert [probability.digit(index) for index in (0, 1, 2, 1000, 45000)] == [0] * 5
+    assert make(Fraction(10**30)).digit(0) == 0
+
+
+def test_probabilities_next_to_one_and_to_a_half():
+    exponent = Fraction(1, 10**1000)
+    assert exponential_probability(exponent).digit(0) == LAST_WORD
+    assert exponential_probability(exponent).digit(5) == LAST_WORD
+    assert logistic_probability(exponent).digit(0) == 2**31 - 1
+    assert logistic_probability(exponent).digit(1) == LAST_WORD
+
+
+def test_first_digit_that_is_not_provably_zero_is_worked_out():
+    # exp(-22.18) is just above 2^-32 and exp(-22.19) just below; 0.694 * 32 = 22.208 proves only the rest.
+    assert exponential_probability(Fraction(2218, 100)).digit(0) == 1
+    assert exponential_probability(Fraction(2219, 100)).digit(0) == 0
+    assert exponential_probability(Fraction(22209, 1000)).digit(1) > 0
+
+
+@pytest.mark.parametrize("exponent", [Fraction(0), Fraction(-1)])
+def test_probabilities_need_a_positive_exponent(exponent):
+    with pytest.raises(ValueError):
+        exponential_probability(exponent)
+    with pytest.raises(ValueError):
+        logistic_probability(exponent)
+
+
+def test_digits_are_counted_from_zero():
+    with pytest.raises(IndexError):
+        exponential_probability(Fraction(1)).digit(-1)
+
+
+# --- bernoulli ---
+
+
+def test_bernoulli_compares_digit_by_digit():
+    probability = exponential_probability(Fraction(1))
+    first, second, third = (probability.digit(index) for index in range(3))
+    source = Script(
+        [first - 1, first, 0, first, LAST_WORD, first, first + 1],  # three ties: places 1, 3 and 5
+        [second + 1, second, second - 1],  # one tie: place 3
+        [third],  # and again
+        [probability.digit(3) - 1],
+    )
+    outcomes = bernoulli(probability, 7, source)
+    assert outcomes.tolist() == [True, False, True, True, False, True, False]
+    assert source.answers == []
+
+
+def test_bernoulli_without_ties_draws_one_word_each():
+    probability = exponential_probability(Fraction(1))
+    source = Script([5, LAST_WORD])
+    assert bernoulli(probability, 2, source).tolist() == [True, False]
+
+
+def test_bernoulli_of_a_tiny_probability_needs_every_leading_word_to_be_zero():
+    probability = exponential_probability(Fraction(64))  # two digits 0, the third not
+    third = probability.digit(2)
+    assert (probability.digit(0), probability.digit(1)) == (0, 0) and third > 0
+    source = Script([0, 0, 1, 0], [0, 1, 0], [third - 1, third + 1])
+    assert bernoulli(probability, 4, source).tolist() == [True, False, False, False]
+
+
+@pytest.mark.parametrize("exponent", [Fraction(1, 1000), Fraction(1), Fraction(6)], ids=str)
+def test_bernoulli_frequencies(exponent):
+    for probability, expected in (
+        (exponential_probability(exponent), math.exp(-exponent)),
+        (logistic_probability(exponent), 1 / (1 + math.exp(exponent))),
+    ):
+        successes = int(bernoulli(probability, SIZE, SOURCE).sum())
+        assert stats.binomtest(successes, SIZE, expected).pvalue > FALSE_ALARM
+
+
+# --- geometric, discrete Laplace: structure, exactly ---
+
+
+class Digits:
+    """Makes binary digit i of the j-th geometric equal digit i of j, by the least and greatest words."""
+
+    def __init__(self, size):
+        self.size, self.position = size, 0
+
+    def integers(self, count):
+        if count != self.size:  # a word 0 tied with a digit 0: go on to a success
+            return np.zeros(count, dtype=np.uint32)
+        wanted = np.arange(self.size) >> self.position & 1
+        self.position += 1
+        return np.where(wanted == 1, 0, LAST_WORD).astype(np.uint32)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(40), Fraction(1, 7)], ids=str)
+def test_geometric_puts_every_digit_in_its_place(rate):
+    lower_digits, _ = _digit_probabilities(rate)
+    size = 2 ** len(lower_digits)
+    assert rate * size >= 64 > rate * size / 2
+    source = Digits(size)
+    assert geometric(rate, size, source).tolist() == list(range(size))
+    assert source.position == len(lower_digits) + 1  # and one round for the tail
+
+
+def test_geometric_tail_counts_successes_above_the_lower_digits():
+    tail_digit = exponential_probability(Fraction(64)).digit(2)
+    success, failure = [[0], [0], [tail_digit - 1]], [[1]]
+    assert geometric(Fraction(64), 1, Script(*failure)).tolist() == [0]
+    assert geometric(Fraction(64), 1, Script(*success, *success, *failure)).tolist() == [2]
+    # rate 32 has one lower digit, of probability 1/(1+exp(32)) with one leading zero
+    assert geometric(Fraction(32), 1, Script([0], [0], *success, *failure)).tolist() == [3]
+    assert geometric(Fraction(32), 1, Script([1], *success, *failure)).tolist() == [2]
+
+
+def as_fraction(probability: Probability) -> Fraction:
+    return Fraction(digits_of(probability, 8), 2**256)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(5, 2), Fraction(50)], ids=str)
+def test_products_of_digit_probabilities_are_the_geometric_law(rate):
+    lower_digits, tail = _digit_probabilities(rate)
+    q = as_fraction(exponential_probability(rate))
+    for value in [*range(40), 2 ** len(lower_digits), 2 ** (len(lower_digits) + 1) + 1]:
+        high = value >> len(lower_digits)
+        chance = as_fraction(tail) ** high * (1 - as_fraction(tail))
+        for position, probability in enumerate(lower_digits):
+            one = as_fraction(probability)
+            chance *= one if value >> position & 1 else 1 - one
+        assert abs(chance - (1 - q) * q**value) < Fraction(1, 2**240)
+
+
+def test_discrete_laplace_is_a_difference_of_independent_draws():
+    success, failure = [[0], [0], [exponential_probability(Fraction(64)).digit(2) - 1]], [[1]]
+    assert discrete_laplace(Fraction(64), 1, Script(*success, *failure, *failure)).tolist() == [1]
+    assert discrete_laplace(Fraction(64), 1, Script(*failure, *success, *success, *failure)).tolist() == [-2]
+
+
+@pytest.mark.parametrize("shift", [0, 7, 37, 58])
+def test_joining_clamps_as_whole_numbers_would(shift):
+    lows = [0, 1, (1 << shift) - 1, 1 - (1 << shift)]
+    edge = GREATEST_NOISE >> shift
+    highs = [0, 1, edge - 1, edge, edge + 1, edge + 2, 2**62]
+    for low in [low for low in lows if abs(low) < 1 << shift]:
+        for high in [*highs, *(-high for high in highs)]:
+            joined = _joined(np.array([low]), np.array([high]), shift)
+            expected = max(-GREATEST_NOISE, min(GREATEST_NOISE, low + (high << shift)))
+            assert joined.dtype == np.int64 and joined.tolist() == [expected]
+
+
+@pytest.mark.parametrize("sampler", [geometric, discrete_laplace])
+@pytest.mark.parametrize("rate", [Fraction(0), Fraction(-1), LEAST_RATE * Fraction(999, 1000)], ids=str)
+def test_rates_without_noise_or_beyond_64_bits_are_refused(sampler, rate):
+    with pytest.raises(ValueError):
+        sampler(rate, 1, SOURCE)
+
+
+@pytest.mark.parametrize("sampler", [geometric, discrete_laplace])
+def test_edges_of_size_and_rate(sampler):
+    assert sampler(Fraction(1), 0, SOURCE).size == 0
+    noise = sampler(LEAST_RATE, 1000, SOURCE)
+    assert noise.dtype == np.int64
+    assert 2**50 < np.abs(noise).mean() < 2**54
+    assert not sampler(Fraction(10**6), 1000, SOURCE).any()
+
+
+# --- geometric, discrete Laplace: frequencies ---
+
+
+def geometric_at_least(rate, value):
+    return math.exp(-rate * max(value, 0))
+
+
+def laplace_at_least(rate, value):
+    if value <= 0:
+        return 1 - laplace_at_least(rate, 1 - value)
+    return math.exp(-rate * value) / (1 + math.exp(-rate))
+
+
+def chi_square(sample, rate, at_least):
+    """p-value of the sample under the law at that rate, over cells that expect 100 values or more each."""
+    least = min(0.04, 0.2 * at_least(rate, 1))
+    widest = math.ceil(40 / rate)
+    step = max(1, math.ceil(0.05 / rate))
+    edges = []
+    left = 1.0
+    value = -widest if at_least(rate, -1) != 1.0 else 1
+    while value <= widest:
+        right = at_least(rate, value)
+        if left - right >= least and right >= least:
+            edges.append(value)
+            left = right
+        value += step
+    chances = -np.diff([1.0, *(at_least(rate, edge) for edge in edges), 0.0])
+    assert len(chances) >= 2 and chances.min() * sample.size >= 100
+    counts = np.bincount(np.searchsorted(edges, sample, side="right"), minlength=len(chances))
+    return stats.chisquare(counts, chances * sample.size).pvalue
+
+
+LAWS = [(geometric, geometric_at_least), (discrete_laplace, laplace_at_least)]
+RATES = [Fraction(6), Fraction(7, 3), Fraction(1, 2), Fraction(1, 100), Fraction(1, 2**31), LEAST_RATE * 2]
+
+
+@pytest.mark.parametrize(("sampler", "at_least"), LAWS, ids=["geometric", "discrete_laplace"])
+@pytest.mark.parametrize("rate", RATES, ids=str)
+def test_the_right_rate_passes_and_others_fail(sampler, at_least, rate):
+    assert chi_square(sampler(rate, SIZE, SOURCE), float(rate), at_least) > FALSE_ALARM
+    for wrong in (Fraction(7, 10), Fraction(13, 10)):
+        assert chi_square(sampler(rate * wrong, SIZE, SOURCE), float(rate), at_least) < FALSE_ALARM
+
+
+def test_the_chi_square_tells_one_law_from_the_other():
+    rate = Fraction(1, 2)
+    sample = np.abs(discrete_laplace(rate, SIZE, SOURCE))  # 0 is too rare
+    assert chi_square(sample, float(rate), geometric_at_least) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 2**31), Fraction(1, 2)], ids=str)
+def test_mean_and_variance(rate):
+    # 8 standard errors, since the squares have tails heavier than normal. Kurtosis: 9 and 6 in the limit of
+    # small rates, and a little more at 1/2, so 10 serves for both.
+    q = math.exp(-rate)
+    lost = -math.expm1(-rate)
+    for sample, mean, variance in (
+        (geometric(rate, SIZE, SOURCE), q / lost, q / lost**2),
+        (discrete_laplace(rate, SIZE, SOURCE), 0.0, 2 * q / lost**2),
+    ):
+        values = sample.astype(np.float64)
+        assert abs(values.mean() - mean) < 8 * math.sqrt(variance / SIZE)
+        assert abs(values.var() / variance - 1) < 8 * math.sqrt(9 / SIZE)
+
+
+def test_neighbouring_draws_are_independent():
+    sample = discrete_laplace(Fraction(1, 2), SIZE, SOURCE)
+    positive, zero = sample > 0, sample == 0
+    pairs = np.bincount(3 * (positive + 2 * zero)[:-1:2] + (positive + 2 * zero)[1::2], minlength=9)
+    assert stats.chi2_contingency(pairs.reshape(3, 3)).pvalue > FALSE_ALARM
+    low_digits = geometric(Fraction(1, 2**31), SIZE, SOURCE) & 3  # lowest binary digits: fair and independent
+    assert stats.chisquare(np.bincount(low_digits, minlength=4)).pvalue > FALSE_ALARM

@@ -1,0 +1,245 @@
+"""Selection against winning probabilities summed from the definition, and those against the privacy bound."""
+
+import itertools
+import math
+import time
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privsql.noise.randomness import SystemRandomness
+from privsql.noise.selection import GREATEST_SCORE, _accepted, _uniform_indices, select, winner
+
+FALSE_ALARM = 1e-9
+NOISES = ["exponential", "laplace", "gumbel"]
+RATE = Fraction(1, 2)
+SYSTEM = SystemRandomness()
+
+
+class Buffered:
+    """The system's words, fetched many at a time: thousands of small draws are quicker so."""
+
+    def __init__(self):
+        self.words = SYSTEM.integers(0)
+
+    def integers(self, count):
+        if count > self.words.size:
+            self.words = SYSTEM.integers(max(count, 1 << 16))
+        taken, self.words = self.words[:count], self.words[count:]
+        return taken
+
+
+class Script:
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def integers(self, count):
+        words = self.answers.pop(0)
+        assert len(words) == count
+        return np.array(words, dtype=np.uint32)
+
+
+def scores_of(*values):
+    return np.array(values, dtype=np.int64)
+
+
+# --- the winner ---
+
+
+def test_the_figures_of_note_000():
+    likes = scores_of(1, 4, 3)  # apple, orange, banana
+    assert winner(likes + scores_of(1, -1, -1)) == 1
+    assert winner(likes + scores_of(0, -1, 1)) == 2
+
+
+def test_ties_go_to_the_first():
+    assert winner(scores_of(2, 5, 5, 5)) == 1
+    assert winner(scores_of(0, 0)) == 0
+    for noise in ("exponential", "laplace"):  # at this rate the noise is 0
+        assert select(scores_of(3, 7, 7), Fraction(10**6), noise, SYSTEM) == 1
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_extremes(noise):
+    assert select(scores_of(-5), RATE, noise, SYSTEM) == 0
+    assert select(scores_of(-(2**62), 2**62, 0), RATE, noise, SYSTEM) == 1
+    assert select(scores_of(-(2**63), 0, 2**63 - 1), RATE, noise, SYSTEM) == 2
+    assert select(scores_of(0, 2**40, 0), Fraction(1, 2**20), noise, SYSTEM) == 1
+
+
+def test_gumbel_takes_rates_that_geometric_noise_refuses():
+    assert select(scores_of(0, 2**62), Fraction(1, 2**54), "gumbel", SYSTEM) == 1
+    with pytest.raises(ValueError):
+        select(scores_of(0, 2**62), Fraction(1, 2**54), "exponential", SYSTEM)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_refusals(noise):
+    with pytest.raises(ValueError):
+        select(scores_of(), RATE, noise, SYSTEM)
+    with pytest.raises(ValueError):
+        select(scores_of(1, 2).reshape(1, 2), RATE, noise, SYSTEM)
+    with pytest.raises(TypeError):
+        select(np.array([1.0, 2.0]), RATE, noise, SYSTEM)
+    for rate in (Fraction(0), Fraction(-1)):
+        with pytest.raises(ValueError):
+            select(scores_of(1, 2), rate, noise, SYSTEM)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_scores_are_left_as_they_were(noise):
+    exact_scores = scores_of(-(2**63), 5, 2**63 - 1)
+    before = exact_scores.copy()
+    select(exact_scores, RATE, noise, SYSTEM)
+    assert (exact_scores == before).all()
+
+
+# --- exact winning probabilities ---
+
+
+def at_most(noise, rate, value):
+    """P(N <= value) for the integer noise N."""
+    q = math.exp(-rate)
+    if noise == "exponential":
+        return 1 - q ** (value + 1) if value >= 0 else 0.0
+    return 1 - q ** (value + 1) / (1 + q) if value >= 0 else q**-value / (1 + q)
+
+
+def equal_to(noise, rate, value):
+    q = math.exp(-rate)
+    if noise == "exponential":
+        return (1 - q) * q**value if value >= 0 else 0.0
+    return (1 - q) / (1 + q) * q ** abs(value)
+
+
+@cache
+def winning(noise, scores, rate):
+    """P(i wins) for each i: the sum over i's noisy score v of P(those before < v, those after <= v)."""
+    if noise == "gumbel":
+        weights = [math.exp(rate * score) for score in scores]
+        return tuple(weight / sum(weights) for weight in weights)
+    reach = math.ceil(40 / rate)  # what lies beyond weighs exp(-40)
+    chances = []
+    for index, score in enumerate(scores):
+        chance = 0.0
+        for value in range(min(scores) - reach, max(scores) + reach):
+            weight = equal_to(noise, rate, value - score)
+            for other, other_score in enumerate(scores):
+                if other != index and weight:
+                    weight *= at_most(noise, rate, value - other_score - (other < index))
+            chance += weight
+        chances.append(chance)
+    assert abs(sum(chances) - 1) < 1e-12
+    return tuple(chances)
+
+
+def test_the_exact_probabilities_themselves():
+    # Two geometrics of equal score: the first wins ties, P = (1 + P(tie))/2 with P(tie) = (1-q)/(1+q).
+    q = math.exp(-0.5)
+    assert winning("exponential", (0, 0), 0.5)[0] == pytest.approx(1 / (1 + q), rel=1e-12)
+    # Note 000's pumpkins: epsilon 0.2, sensitivity of the revenue 2: rate 0.2/(2*2).
+    assert winning("gumbel", (3, 2), 0.05)[0] == pytest.approx(0.5125, abs=5e-5)
+    assert winning("gumbel", (100, 20), 0.05)[0] == pytest.approx(0.9820, abs=5e-5)
+    # With a fine grid the discrete mechanism nears permute-and-flip: P(worse of two) = exp(-rate gap)/2.
+    assert winning("exponential", (200, 0), 0.005)[1] == pytest.approx(math.exp(-1) / 2, rel=0.01)
+
+
+# So chosen that every wrong law has a non-centrality above 190: 7 standard deviations past the threshold.
+DRAWS = 9000
+VECTORS = [(3, 0, 2), (2, 0, 0)]
+
+
+def chi_square(draws, chances):
+    counts = np.bincount(draws, minlength=len(chances))
+    return stats.chisquare(counts, np.array(chances) * len(draws)).pvalue
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("scores", VECTORS, ids=str)
+def test_frequencies_are_the_exact_probabilities(noise, scores):
+    source = Buffered()
+    draws = [select(scores_of(*scores), RATE, noise, source) for _ in range(DRAWS)]
+    assert chi_square(draws, winning(noise, scores, float(RATE))) > FALSE_ALARM
+    # Power: the same draws belong to no other mechanism, nor to this one at 0.7 or 1.3 of the rate.
+    for other in NOISES:
+        if other != noise:
+            assert chi_square(draws, winning(other, scores, float(RATE))) < FALSE_ALARM
+    for wrong in (0.7, 1.3):
+        assert chi_square(draws, winning(noise, scores, wrong * float(RATE))) < FALSE_ALARM
+
+
+# --- privacy, computed ---
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("rate", [0.3, 1.5])
+def test_neighbours_are_hard_to_tell_apart(noise, rate):
+    vectors = list(itertools.product(range(4), repeat=3))
+    worst = worst_monotone = 0.0
+    for one, other in itertools.product(vectors, repeat=2):
+        moves = [b - a for a, b in zip(one, other, strict=True)]
+        if max(map(abs, moves)) > 1:
+            continue
+        pairs = zip(winning(noise, one, rate), winning(noise, other, rate), strict=True)
+        loss = max(abs(math.log(a / b)) for a, b in pairs)
+        worst = max(worst, loss)
+        if min(moves) >= 0 or max(moves) <= 0:
+            worst_monotone = max(worst_monotone, loss)
+    assert worst <= 2 * rate + 1e-9
+    assert worst_monotone <= rate + 1e-9
+    assert worst > 1.2 * rate  # without the factor 2 it would not be private: the bound is not idle
+
+
+# --- the parts of the exponential mechanism ---
+
+
+def test_uniform_indices_reject_instead_of_wrapping():
+    words = [0, 1, 2, 3, 4, 5, 6, 7, 8, 2**32 - 1]
+    assert _uniform_indices(5, 10, Script(words)).tolist() == [0, 1, 2, 3, 4, 0]
+    assert _uniform_indices(8, 10, Script(words)).tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 0, 7]
+    assert _uniform_indices(1, 10, Script(words)).tolist() == [0] * 10
+
+
+def test_uniform_indices_are_uniform():
+    indices = _uniform_indices(11, 100_000, SYSTEM)
+    assert stats.chisquare(np.bincount(indices, minlength=11)).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("distance", [0, 1, 2, 3, 5, 7, 12])
+def test_acceptance_has_probability_exp_of_minus_rate_times_distance(distance):
+    size = 100_000
+    exact_distances = np.full(size, distance, dtype=np.uint64)
+    passed = _accepted(exact_distances, Fraction(1, 4), SYSTEM)
+    assert (np.diff(passed) > 0).all()
+    if distance == 0:
+        assert passed.size == size
+    else:
+        assert stats.binomtest(passed.size, size, math.exp(-distance / 4)).pvalue > FALSE_ALARM
+        assert stats.binomtest(passed.size, size, math.exp(-0.7 * distance / 4)).pvalue < FALSE_ALARM
+
+
+def test_acceptance_treats_each_distance_by_itself():
+    size = 200_000
+    exact_distances = np.arange(size, dtype=np.uint64) % np.uint64(4)
+    passed = _accepted(exact_distances, Fraction(1, 2), SYSTEM) % 4
+    for distance, count in enumerate(np.bincount(passed, minlength=4)):
+        expected = math.exp(-distance / 2)
+        assert stats.binomtest(int(count), size // 4, expected).pvalue > FALSE_ALARM
+
+
+def test_acceptance_of_the_greatest_distance():
+    exact_distances = np.array([2**63, 0, 2 * GREATEST_SCORE], dtype=np.uint64)
+    assert _accepted(exact_distances, Fraction(1, 2**50), SYSTEM).tolist() == [1]
+    assert _accepted(np.array([], dtype=np.uint64), RATE, SYSTEM).size == 0
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_many_candidates_are_quick(noise):
+    exact_scores = np.zeros(100_000, dtype=np.int64)
+    exact_scores[77_777] = 1000
+    started = time.perf_counter()
+    assert select(exact_scores, RATE, noise, SYSTEM) == 77_777
+    assert time.perf_counter() - started < 2  # about 0.02 s; generous, for a busy machine
