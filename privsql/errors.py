@@ -1,14 +1,14 @@
 """Every error a person can see: a place, what was asked, why privacy forbids it, what to write instead.
 
-    PrivsqlError
-    +-- SqlError            the text is not one SQL question that can be read        (code sql-*)
-    |   +-- UnknownName     a table or column that is not there                      (code name-*)
-    |   +-- Refused         understood, but it has no private answer                 (code refused-*)
-    +-- PolicyError         what the owner declared does not make sense              (code policy-*)
-    +-- ArgumentError       an argument of a call (epsilon, keys ...)                (code argument-*)
-    +-- SourceError         the data source cannot be opened or used                 (code source-*)
-    +-- BudgetError         the budget does not suffice                              (code budget-*)
-    +-- EngineError         the engine failed after the charge; one fixed sentence   (code engine-*)
+PrivsqlError
++-- SqlError            the text is not one SQL question that can be read        (code sql-*)
+|   +-- UnknownName     a table or column that is not there                      (code name-*)
+|   +-- Refused         understood, but it has no private answer                 (code refused-*)
++-- PolicyError         what the owner declared does not make sense              (code policy-*)
++-- ArgumentError       an argument of a call (epsilon, keys ...)                (code argument-*)
++-- SourceError         the data source cannot be opened or used                 (code source-*)
++-- BudgetError         the budget does not suffice                              (code budget-*)
++-- EngineError         the engine failed after the charge; one fixed sentence   (code engine-*)
 """
 
 from __future__ import annotations

@@ -215,4 +215,6 @@ def _policy(
 def _known(options: Mapping[str, Any], names: set[str]) -> None:
     for name in options:
         if name not in names:
-            raise ArgumentError("argument-unknown", f"there is no argument {name!r}", f"known: {', '.join(sorted(names))}")
+            raise ArgumentError(
+                "argument-unknown", f"there is no argument {name!r}", f"known: {', '.join(sorted(names))}"
+            )

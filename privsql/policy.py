@@ -66,9 +66,7 @@ class Policy:
     def table(self, name: str) -> TablePolicy:
         return self.tables.get(name.lower(), TablePolicy())
 
-    def with_columns(
-        self, table: str, ranges: Mapping[str, Any] | None, keys: Mapping[str, Any] | None
-    ) -> Policy:
+    def with_columns(self, table: str, ranges: Mapping[str, Any] | None, keys: Mapping[str, Any] | None) -> Policy:
         """This policy with the keywords of a call: ranges={column: (low, high)}, keys={column: [...]}"""
         if not ranges and not keys:
             return self
@@ -242,4 +240,6 @@ def _table(value: Any, where: str) -> Mapping[str, Any]:
 def _only(raw: Mapping[str, Any], known: set[str], where: str) -> None:
     for name in raw:
         if name not in known:
-            raise PolicyError("policy-unknown", f"{where} has no setting {name!r}", did_you_mean(str(name), sorted(known)))
+            raise PolicyError(
+                "policy-unknown", f"{where} has no setting {name!r}", did_you_mean(str(name), sorted(known))
+            )

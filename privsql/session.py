@@ -65,7 +65,14 @@ class Session:
     ) -> Answer:
         """Ask, pay, and get a noisy answer. The same question again gives the stored answer, at no cost."""
         plan = self._plan(sql, epsilon, delta, within, confidence, dialect, mechanism)
-        question = (plan.sql, plan.finishing, plan.measurements, plan.question.names, plan.relation_of_neighbours, plan.space.names)
+        question = (
+            plan.sql,
+            plan.finishing,
+            plan.measurements,
+            plan.question.names,
+            plan.relation_of_neighbours,
+            plan.space.names,
+        )
         if not fresh and question in self._stored:
             return replace(self._stored[question], stored=True)
         self._engine.prepare(plan.sql)
@@ -112,7 +119,13 @@ class Session:
     def history(self) -> pd.DataFrame:
         """What was released so far, and what it cost."""
         rows = [
-            {"when": e.when, "analyst": e.analyst, "question": e.question, "epsilon": e.nano_epsilon / NANO, "released": e.released}
+            {
+                "when": e.when,
+                "analyst": e.analyst,
+                "question": e.question,
+                "epsilon": e.nano_epsilon / NANO,
+                "released": e.released,
+            }
             for e in self._ledger.entries()
         ]
         return pd.DataFrame(rows, columns=["when", "analyst", "question", "epsilon", "released"])

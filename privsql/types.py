@@ -50,7 +50,7 @@ class Type:
             case Kind.NULL:
                 return "VARCHAR"
             case kind:
-                return kind.value
+                return str(kind.value)
 
     def __str__(self) -> str:
         return self.sql

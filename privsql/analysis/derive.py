@@ -47,13 +47,18 @@ def derive(relation: Relation) -> Facts:
         case UnionAll():
             parts = [derive(each) for each in relation.inputs]
             return {
-                each.column: union(each.type, [part[side.fields[index].column] for part, side in zip(parts, relation.inputs, strict=True)])
+                each.column: union(
+                    each.type,
+                    [part[side.fields[index].column] for part, side in zip(parts, relation.inputs, strict=True)],
+                )
                 for index, each in enumerate(relation.fields)
             }
         case Unpivot():
             below = derive(relation.input)
             on = [domain_of(Column(name, relation.value.type), below) for name, _ in relation.on]
-            facts = {column: domain for column, domain in below.items() if column in {f.column for f in relation.fields}}
+            facts = {
+                column: domain for column, domain in below.items() if column in {f.column for f in relation.fields}
+            }
             labels = of_values(TEXT, [label for _, label in relation.on], nullable=False)
             return {**facts, Column(relation.name, TEXT): labels, relation.value.column: union(relation.value.type, on)}
         case _:

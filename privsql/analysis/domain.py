@@ -56,15 +56,15 @@ class DayRange(Sequence[dt.date]):
     """The days from one to another, not listed until they are asked for."""
 
     def __init__(self, low: dt.date, high: dt.date) -> None:
-        self.low, self.count = low, max(0, (high - low).days + 1)
+        self.low, self.days = low, max(0, (high - low).days + 1)
 
     def __len__(self) -> int:
-        return self.count
+        return self.days
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self.low + dt.timedelta(days=each) for each in range(self.count)[index]]
-        return self.low + dt.timedelta(days=range(self.count)[index])
+            return [self.low + dt.timedelta(days=each) for each in range(self.days)[index]]
+        return self.low + dt.timedelta(days=range(self.days)[index])
 
 
 def exact(value: Any) -> Any:

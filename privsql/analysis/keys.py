@@ -124,7 +124,9 @@ def _evaluated(
     if len(listed) > MAX_KEYS:
         raise _too_many(together[0])
     listed.sort(key=lambda row: tuple(value is None for value in row))  # NULL keys last, else the declared order
-    return KeyGroup(tuple(key.name for key in together), tuple([row[i] for row in listed] for i in range(len(together))))
+    return KeyGroup(
+        tuple(key.name for key in together), tuple([row[i] for row in listed] for i in range(len(together)))
+    )
 
 
 def _member(domain: Domain) -> Callable[[Any], bool]:

@@ -56,7 +56,9 @@ def _partial(call: Call) -> bool:
     if call.function == "cast":
         source = call.args[0].type
         widening = call.type.kind is source.kind and call.type.kind is not Kind.DECIMAL
-        fits = widening and (call.type.kind is not Kind.INTEGER or (call.type.low <= source.low and source.high <= call.type.high))
+        fits = widening and (
+            call.type.kind is not Kind.INTEGER or (call.type.low <= source.low and source.high <= call.type.high)
+        )
         safe = fits or call.type.kind is Kind.TEXT or (source.kind, call.type.kind) in _SAFE_CASTS
         return not safe
     function = FUNCTIONS.get(call.function)
@@ -223,14 +225,26 @@ def _power(call: Call, args: Sequence[Domain]) -> Domain:
 
 def _least(call: Call, args: Sequence[Domain]) -> Domain:
     known = [arg.high for arg in args if arg.high is not None and not arg.nullable]
-    high = min(known) if known else max((a.high for a in args), default=None) if all(a.high is not None for a in args) else None
+    high = (
+        min(known)
+        if known
+        else max((a.high for a in args), default=None)
+        if all(a.high is not None for a in args)
+        else None
+    )
     low = min(a.low for a in args) if all(a.low is not None for a in args) else None
     return _choice(call, args, low, high)
 
 
 def _greatest(call: Call, args: Sequence[Domain]) -> Domain:
     known = [arg.low for arg in args if arg.low is not None and not arg.nullable]
-    low = max(known) if known else min((a.low for a in args), default=None) if all(a.low is not None for a in args) else None
+    low = (
+        max(known)
+        if known
+        else min((a.low for a in args), default=None)
+        if all(a.low is not None for a in args)
+        else None
+    )
     high = max(a.high for a in args) if all(a.high is not None for a in args) else None
     return _choice(call, args, low, high)
 
@@ -251,7 +265,7 @@ def _coalesce(call: Call, args: Sequence[Domain]) -> Domain:
 
 
 def _nullif(call: Call, args: Sequence[Domain]) -> Domain:
-    first, second = args
+    first = args[0]
     if first.values is not None and isinstance(call.args[1], Literal):
         return of_values(call.type, (v for v in first.values if v != call.args[1].value), nullable=True)
     return first

@@ -32,7 +32,11 @@ class Stability:
 def stability(relation: Relation) -> Stability:
     match relation:
         case Scan(private=True):
-            text = "each row is one person's" if relation.unit is None else f"{relation.unit} is unique, so one person has one row"
+            text = (
+                "each row is one person's"
+                if relation.unit is None
+                else f"{relation.unit} is unique, so one person has one row"
+            )
             return _step(f"Scan {relation.table}", 1, relation.unit is None, text)
         case Scan() | Values():
             name = f"Scan {relation.table}" if isinstance(relation, Scan) else f"Values ({len(relation.rows)} rows)"
@@ -78,7 +82,9 @@ def _next(
 
 def _project(relation: Project, below: Stability) -> Stability:
     alike = {
-        name: below.alike[each.name] for name, each in relation.columns if isinstance(each, Column) and each.name in below.alike
+        name: below.alike[each.name]
+        for name, each in relation.columns
+        if isinstance(each, Column) and each.name in below.alike
     }
     labels: dict[str, object] = {}
     for name, each in relation.columns:

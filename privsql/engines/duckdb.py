@@ -21,7 +21,7 @@ from privsql.tables import ExactTable
 from privsql.types import Type, column_type
 
 # Nothing outside the database can be reached, and nothing of this can be changed afterwards.
-_CLOSED = {
+_CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
@@ -59,7 +59,9 @@ class DuckDBEngine:
             ).fetchall()
         tables: dict[str, list[SchemaColumn]] = {}
         unique = {
-            (table, names[0]) for table, kind, names, _ in constraints if kind in ("PRIMARY KEY", "UNIQUE") and len(names) == 1
+            (table, names[0])
+            for table, kind, names, _ in constraints
+            if kind in ("PRIMARY KEY", "UNIQUE") and len(names) == 1
         }
         for table, name, type_name, nullable in columns:
             found = column_type(type_name)
@@ -77,7 +79,8 @@ class DuckDBEngine:
                 )
             )
         checks = {
-            name: tuple(text for table, kind, _, text in constraints if table == name and kind == "CHECK") for name in tables
+            name: tuple(text for table, kind, _, text in constraints if table == name and kind == "CHECK")
+            for name in tables
         }
         return Schema(tuple(SchemaTable(name, tuple(each), checks[name]) for name, each in tables.items()))
 
@@ -98,7 +101,9 @@ class DuckDBEngine:
             with self._lock:
                 exact_rows = self._connection.execute(sql).fetchnumpy()
             exact_columns = {
-                name: np.ma.filled(values, 0).astype(np.int64) for name, values in exact_rows.items() if name not in keys
+                name: np.ma.filled(values, 0).astype(np.int64)
+                for name, values in exact_rows.items()
+                if name not in keys
             }
             return ExactTable({name: exact_rows[name] for name in keys}, exact_columns)
         except Exception:  # noqa: BLE001 -- whatever failed, its words could tell about the data
@@ -119,7 +124,8 @@ class DuckDBCalculator:
         frame = {f"c{index}": series(values, column.type) for index, (column, values) in enumerate(columns.items())}
         frame["place"] = pd.Series(np.arange(count))
         casts = ", ".join(
-            f"CAST(c{index} AS {column.type.sql}) AS {render.identifier(column.name)}" for index, column in enumerate(columns)
+            f"CAST(c{index} AS {column.type.sql}) AS {render.identifier(column.name)}"
+            for index, column in enumerate(columns)
         )
         outputs = ", ".join(render.expression(each) for each in expressions)
         sql = f"SELECT {outputs} FROM (SELECT place, {casts} FROM public_values) ORDER BY place"
@@ -133,9 +139,12 @@ class DuckDBCalculator:
 
     def finish(self, sql: str, columns: Mapping[str, tuple[Any, Type]]) -> tuple[pd.DataFrame, list[str]]:
         """SQL over the table `noisy`; the answer and the DuckDB type of each of its columns."""
-        frame = pd.DataFrame({f"c{index}": series(values, type_) for index, (values, type_) in enumerate(columns.values())})
+        frame = pd.DataFrame(
+            {f"c{index}": series(values, type_) for index, (values, type_) in enumerate(columns.values())}
+        )
         casts = ", ".join(
-            f"CAST(c{index} AS {type_.sql}) AS {render.identifier(name)}" for index, (name, (_, type_)) in enumerate(columns.items())
+            f"CAST(c{index} AS {type_.sql}) AS {render.identifier(name)}"
+            for index, (name, (_, type_)) in enumerate(columns.items())
         )
         text = f"WITH noisy AS (SELECT {casts} FROM noisy_values) SELECT * FROM ({sql}) ORDER BY privsql_place"
         with self._lock:
@@ -174,7 +183,9 @@ def _open_frames(frames: Mapping[str, Any]) -> DuckDBEngine:
         try:
             connection.register(name, checked_frame(frame))
         except duckdb.Error:
-            raise SourceError("source-frame", f"DuckDB cannot read the frame {name}", "check its column types") from None
+            raise SourceError(
+                "source-frame", f"DuckDB cannot read the frame {name}", "check its column types"
+            ) from None
         required[name] = required_columns(frame)
     connection.execute("SET enable_external_access = false; SET lock_configuration = true")
     return DuckDBEngine(connection, _Known(required, trust_labels=False))
@@ -196,7 +207,9 @@ def _open_path(path: Path) -> DuckDBEngine:
     connection = duckdb.connect(":memory:", config={**_CLOSED, "allowed_paths": f"['{_quoted(path)}']"})
     try:
         connection.execute("SET enable_external_access = false; SET lock_configuration = true")
-        connection.execute(f"CREATE VIEW {render.identifier(name)} AS SELECT * FROM {_READERS[suffix]}('{_quoted(path)}')")
+        connection.execute(
+            f"CREATE VIEW {render.identifier(name)} AS SELECT * FROM {_READERS[suffix]}('{_quoted(path)}')"
+        )
     except duckdb.Error:
         raise SourceError("source-file", "DuckDB cannot read this file", "check that it is valid") from None
     return DuckDBEngine(connection, _Known({}, trust_labels=False))

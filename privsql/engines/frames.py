@@ -33,7 +33,9 @@ def checked_frame(frame: Any) -> Any:
     lowered = [name.lower() for name in frame.columns]
     repeated = next((name for name in lowered if lowered.count(name) > 1), None)
     if repeated is not None:
-        raise SourceError("source-columns", f"the frame has more than one column {repeated}", "rename one; case does not count")
+        raise SourceError(
+            "source-columns", f"the frame has more than one column {repeated}", "rename one; case does not count"
+        )
     if len(frame.columns) == 0:
         raise SourceError("source-columns", "the frame has no columns", "give a frame with columns")
     return frame
@@ -51,7 +53,11 @@ def required_columns(frame: Any) -> frozenset[str]:
 def same_data(snapshot: pd.DataFrame, frame: pd.DataFrame) -> bool:
     """Whether a frame still is its snapshot. Writing to a frame makes pandas copy the columns that a snapshot shares,
     so equal memory means equal content; a column whose memory cannot be seen counts as changed."""
-    if len(snapshot) != len(frame) or not snapshot.columns.equals(frame.columns) or not isinstance(frame.columns, pd.Index):
+    if (
+        len(snapshot) != len(frame)
+        or not snapshot.columns.equals(frame.columns)
+        or not isinstance(frame.columns, pd.Index)
+    ):
         return False
     if list(snapshot.dtypes) != list(frame.dtypes):
         return False
@@ -85,12 +91,20 @@ def series(values: Any, type_: Type) -> pd.Series[Any]:
     match type_.kind:
         case Kind.INTEGER:
             small = all(each is None or abs(each) < 2**63 for each in listed)
-            return pd.Series(pd.array(listed, dtype="Int64")) if small else pd.Series([None if v is None else str(v) for v in listed], dtype="str")
+            return (
+                pd.Series(pd.array(listed, dtype="Int64"))
+                if small
+                else pd.Series([None if v is None else str(v) for v in listed], dtype="str")
+            )
         case Kind.BOOLEAN:
             return pd.Series(pd.array(listed, dtype="boolean"))
         case Kind.DOUBLE:
             return pd.Series([np.nan if each is None else float(each) for each in listed], dtype="float64")
         case Kind.DATE | Kind.TIMESTAMP:
-            return pd.Series(np.array([np.datetime64("NaT") if v is None else np.datetime64(v) for v in listed], dtype="datetime64[us]"))
+            return pd.Series(
+                np.array(
+                    [np.datetime64("NaT") if v is None else np.datetime64(v) for v in listed], dtype="datetime64[us]"
+                )
+            )
         case _:
             return pd.Series([None if each is None else str(each) for each in listed], dtype="str")

@@ -96,7 +96,11 @@ def _column_codes(values: Sequence[Any], exact_column: Any) -> Integers:
         found = index.get_indexer(pd.Index(data, dtype=_dtype(data)))
         codes = np.where(found >= 0, positions[found] if len(positions) else -1, -1).astype(np.int64)
     if missing is not None and missing.any():
-        null_place = next((place for place, value in enumerate(values) if value is None), -1) if not isinstance(values, range) else -1
+        null_place = (
+            next((place for place, value in enumerate(values) if value is None), -1)
+            if not isinstance(values, range)
+            else -1
+        )
         codes = np.where(missing, null_place, codes)
     return codes.astype(np.int64)
 

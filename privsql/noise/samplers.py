@@ -23,9 +23,7 @@ If exact values and published values are both held within 2^60, the clamp change
 privacy is pure as it stands. Otherwise it alters the distribution by at most exp(-512) < 2^-738.
 """
 
-_TAIL_EXPONENT = (
-    64  # the tail is drawn in one round but for a chance of exp(-64): time does not show the noise
-)
+_TAIL_EXPONENT = 64  # the tail is drawn in one round but for a chance of exp(-64): time does not show the noise
 
 
 def bernoulli(probability: Probability, size: int, source: Randomness) -> NDArray[np.bool_]:
@@ -72,9 +70,7 @@ def discrete_laplace(rate: Fraction, size: int, source: Randomness) -> NDArray[n
     return _joined(low - other_low, high - other_high, shift)
 
 
-def _geometric_parts(
-    rate: Fraction, size: int, source: Randomness
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+def _geometric_parts(rate: Fraction, size: int, source: Randomness) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """(low, high, shift): the geometric is low + 2^shift high, with 0 <= low < 2^shift <= 2^58."""
     lower_digits, tail = _digit_probabilities(rate)
     low = np.zeros(size, dtype=np.int64)

@@ -42,7 +42,9 @@ def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
         widths[output.name] = width
         if width is None:
             whole = _width(output.expression, plan, share, 1)
-            notes[output.name] = f"+- {whole:,.4g} / rows averaged" if whole is not None else "see intervals() of the answer"
+            notes[output.name] = (
+                f"+- {whole:,.4g} / rows averaged" if whole is not None else "see intervals() of the answer"
+            )
     return Accuracy(widths, level, notes)
 
 
@@ -65,7 +67,9 @@ def _leaf(estimate: Estimate, plan: Plan, level: float, rows: int | None) -> flo
     if rows is None:
         return None
     # A - r(A + B) has the most noise at r = 0 or 1, where only one column counts
-    return float(estimate.high - estimate.low) * laplace_half_width(rates[estimate.above], level) / (rows * estimate.one)
+    return (
+        float(estimate.high - estimate.low) * laplace_half_width(rates[estimate.above], level) / (rows * estimate.one)
+    )
 
 
 def _width(expression: Expression, plan: Plan, level: float, rows: int | None) -> float | None:

@@ -116,11 +116,15 @@ def _priced(
 ) -> tuple[Measurement, ...]:
     if below.rows == 0:
         nothing = Sensitivity(0, 0, "public data only: no person is in it")
-        return tuple(Measurement(part.columns, Mechanism.PUBLIC, nothing, Fraction(0), Fraction(0), part.what) for part in parts)
+        return tuple(
+            Measurement(part.columns, Mechanism.PUBLIC, nothing, Fraction(0), Fraction(0), part.what) for part in parts
+        )
     chosen = Mechanism.LAPLACE
     if isinstance(release, Choose):
         if mechanism is not None and mechanism not in CHOICES:
-            raise ArgumentError("argument-mechanism", f"there is no mechanism {mechanism!r}", did_you_mean(mechanism, CHOICES))
+            raise ArgumentError(
+                "argument-mechanism", f"there is no mechanism {mechanism!r}", did_you_mean(mechanism, CHOICES)
+            )
         chosen = CHOICES[mechanism or "exponential"]
     share = epsilon / len(parts)
     return tuple(measure(part.columns, chosen, part.sensitivity, share, part.what) for part in parts)
@@ -189,7 +193,9 @@ def _grid(argument: Expression, condition: Expression | None, facts: Facts, plac
         )
     grid = grid_of(argument.type, domain)
     low, high = float(grid.low * grid.step), float(grid.high * grid.step)
-    return grid, f"values clamped into [{low:g}, {high:g}]" + ("" if grid.step == 1 else f" on a grid of {float(grid.step):.3g}")
+    return grid, f"values clamped into [{low:g}, {high:g}]" + (
+        "" if grid.step == 1 else f" on a grid of {float(grid.step):.3g}"
+    )
 
 
 def _one_sided(
@@ -200,7 +206,12 @@ def _one_sided(
     size = max(grid.magnitude, 1)
     sign_is_fixed = grid.low >= 0 or grid.high <= 0
     bound = around.bound(size, width if around.key_columns is None else grid.width(False) or 1, 1, what, sign_is_fixed)
-    return Part((name,), (_clean(f"sum({grid.clamped(render.expression(argument))}){_where(condition)}"),), bound, f"SUM, {what}")
+    return Part(
+        (name,),
+        (_clean(f"sum({grid.clamped(render.expression(argument))}){_where(condition)}"),),
+        bound,
+        f"SUM, {what}",
+    )
 
 
 def _two_sided(
@@ -235,7 +246,11 @@ def _counts(index: int, counts: Sequence[Aggregate], around: Surroundings) -> Pa
     for each in counts:
         inner = "*" if each.argument is None else render.expression(each.argument)
         sql.append(f"count({inner}){_where(each.condition)}")
-    what = "a row counts once" if len(counts) == 1 else "a row counts in at most one of these: their conditions exclude each other"
+    what = (
+        "a row counts once"
+        if len(counts) == 1
+        else "a row counts in at most one of these: their conditions exclude each other"
+    )
     bound = around.bound(1, 1, len(counts), what, monotone=True)
     return Part(names, tuple(sql), bound, "COUNT, " + what)
 
@@ -269,7 +284,11 @@ def _choice_parts(release: Choose, around: Surroundings) -> tuple[list[Part], di
         grid, what = _grid(score.argument, score.condition, around.facts, score.place)
         part = _one_sided("score_1", score.argument, score.condition, grid, around, what)
     which = "largest" if release.largest else "smallest"
-    return [replace(part, what=f"label of the {which} {release.score.name}")], {}, ("only the label is released, not the score",)
+    return (
+        [replace(part, what=f"label of the {which} {release.score.name}")],
+        {},
+        ("only the label is released, not the score",),
+    )
 
 
 def _beside_a_histogram(choice: Measurement, candidates: int) -> str:
@@ -277,7 +296,10 @@ def _beside_a_histogram(choice: Measurement, candidates: int) -> str:
         return "public data only: the label is exact"
     factor = choice_factor(choice.mechanism, choice.sensitivity)
     times = selection_epsilon_of_histogram(candidates, choice.l1, choice.linf, factor)
-    return f"a noisy histogram of {candidates:,} cells and a sort would need about {times:.1f} times this epsilon to be as sure of the winner"
+    return (
+        f"a noisy histogram of {candidates:,} cells and a sort would need about {times:.1f} times this epsilon "
+        "to be as sure of the winner"
+    )
 
 
 def _sorted_histogram_note(question: Question) -> tuple[str, ...]:
@@ -345,12 +367,16 @@ def _pruned(relation: Relation) -> Relation:
 
 
 # -- outputs -------------------------------------------------------------------------------------------------
-def _outputs(question: Question, measurements: Sequence[Measurement], estimates: dict[str, Estimate]) -> tuple[Output, ...]:
+def _outputs(
+    question: Question, measurements: Sequence[Measurement], estimates: dict[str, Estimate]
+) -> tuple[Output, ...]:
     expressions = _inlined(question.relation)
     outputs = []
     for name, each in zip(question.names, expressions, strict=True):
         leaves = list(dict.fromkeys(column.name for column in columns_of(each) if column.name in estimates))
-        used = sorted({i for leaf in leaves for i, m in enumerate(measurements) if set(estimates[leaf].columns) & set(m.columns)})
+        used = sorted(
+            {i for leaf in leaves for i, m in enumerate(measurements) if set(estimates[leaf].columns) & set(m.columns)}
+        )
         if isinstance(question.release, Choose):
             used, formula = [0], f"key of the winning cell: {render.expression(each)}"
         else:
@@ -367,9 +393,11 @@ def _inlined(relation: Relation) -> list[Expression]:
         case Release() | Choose():
             return [each.column for each in relation.fields]
         case Project():
-            inner: dict[str, Expression] = dict(zip((f.name for f in relation.input.fields), _inlined(relation.input), strict=True))
+            inner: dict[str, Expression] = dict(
+                zip((f.name for f in relation.input.fields), _inlined(relation.input), strict=True)
+            )
             return [substitute(each, inner) for _, each in relation.columns]
         case Scan() | Values() | UnionAll():
             raise AssertionError("not above a release")
         case _:
-            return _inlined(relation.input)  # type: ignore[union-attr]
+            return _inlined(relation.input)

@@ -23,12 +23,18 @@ def explain(plan: Plan) -> str:
     for index, measurement in enumerate(plan.measurements):
         lines += _measurement(index + 1, measurement)
     if plan.keys:
-        lines.append(f"+- Keys: {', '.join(plan.keys)}   ({plan.cells:,} combinations, all in the answer, absent ones too)")
+        lines.append(
+            f"+- Keys: {', '.join(plan.keys)}   ({plan.cells:,} combinations, all in the answer, absent ones too)"
+        )
     lines += [f"   {line}" for line in _steps(plan)]
-    lines.append(f"Neighbours: {plan.neighbours}   Cost: epsilon {plan.epsilon:g}, delta {plan.delta:g}" + _remaining(plan))
+    lines.append(
+        f"Neighbours: {plan.neighbours}   Cost: epsilon {plan.epsilon:g}, delta {plan.delta:g}" + _remaining(plan)
+    )
     lines += [f"Note: {note}" for note in plan.notes]
     if plan.stability.steady and not plan.keys and plan.stability.rows:
-        lines.append("Note: the number of rows is public under replace-one; an unfiltered COUNT(*) is noised all the same")
+        lines.append(
+            "Note: the number of rows is public under replace-one; an unfiltered COUNT(*) is noised all the same"
+        )
     return "\n".join(lines)
 
 
@@ -38,7 +44,11 @@ def _measurement(number: int, measurement: Measurement) -> list[str]:
     if measurement.mechanism is Mechanism.PUBLIC:
         return [*lines, "|     public data only: no noise, no cost"]
     needs = "linf" if measurement.mechanism.chooses else "l1"
-    factor = measurement.scale * measurement.epsilon / (measurement.linf if measurement.mechanism.chooses else measurement.l1)
+    factor = (
+        measurement.scale
+        * measurement.epsilon
+        / (measurement.linf if measurement.mechanism.chooses else measurement.l1)
+    )
     times = f"{factor:g} * " if round(factor) != 1 else ""
     lines.append(f"|     l1 = {measurement.l1:,}, linf = {measurement.linf:,}: {measurement.why}")
     lines.append(

@@ -97,7 +97,9 @@ def _call(call: Call) -> str:
         case "in":
             return f"(({args[0]}) IN ({', '.join(args[1:])}))"
         case "case":
-            whens = " ".join(f"WHEN {c} THEN {_typed(v, call.type)}" for c, v in zip(args[0:-1:2], args[1:-1:2], strict=True))
+            whens = " ".join(
+                f"WHEN {c} THEN {_typed(v, call.type)}" for c, v in zip(args[0:-1:2], args[1:-1:2], strict=True)
+            )
             return f"(CASE {whens} ELSE {_typed(args[-1], call.type)} END)"
         case "coalesce" | "least" | "greatest":
             return f"{call.function}({', '.join(_typed(arg, call.type) for arg in args)})"
@@ -115,7 +117,8 @@ def _call(call: Call) -> str:
             return f"({_typed(args[0], call.type)} {call.function} {_typed(args[1], call.type)})"
         case "/" | "//" | "%":
             # dividing by zero gives NULL, in every engine and under every setting
-            return f"({_typed(args[0], call.type)} {call.function} nullif({_typed(args[1], call.type)}, {_typed('0', call.type)}))"
+            above, below, zero = (_typed(each, call.type) for each in (args[0], args[1], "0"))
+            return f"({above} {call.function} nullif({below}, {zero}))"
         case operator if operator in _INFIX:
             left, right = _comparable(call, args)
             return f"({left} {_INFIX[operator]} {right})"
@@ -158,7 +161,9 @@ def rows(relation: Relation) -> str:
             return f"(SELECT {columns} FROM {identifier(relation.table)})"
         case Values():
             listed = ", ".join(
-                "(" + ", ".join(f"CAST({expression(v)} AS {f.type.sql})" for v, f in zip(row, relation.fields, strict=True)) + ")"
+                "("
+                + ", ".join(f"CAST({expression(v)} AS {f.type.sql})" for v, f in zip(row, relation.fields, strict=True))
+                + ")"
                 for row in relation.rows
             )
             names = ", ".join(identifier(each.name) for each in relation.fields)
@@ -174,8 +179,9 @@ def rows(relation: Relation) -> str:
             kept = [identifier(each.name) for each in relation.input.fields if each.name not in taken]
             labels = ", ".join(text(label) for _, label in relation.on)
             values = ", ".join(identifier(name) for name, _ in relation.on)
-            listed = [*kept, f"unnest([{labels}]) AS {identifier(relation.name)}", f"unnest([{values}]) AS {identifier(relation.value.name)}"]
-            return f"(SELECT {', '.join(listed)} FROM {rows(relation.input)})"
+            pairs = [(labels, relation.name), (values, relation.value.name)]
+            columns = ", ".join([*kept, *(f"unnest([{each}]) AS {identifier(name)}" for each, name in pairs)])
+            return f"(SELECT {columns} FROM {rows(relation.input)})"
         case _:
             raise AssertionError("not a relation over rows")
 
@@ -193,10 +199,13 @@ def finishing(relation: Relation, table: str) -> str:
         case Filter():
             return f"SELECT * FROM ({finishing(relation.input, table)}) WHERE {expression(relation.predicate)}"
         case Project():
-            return f"SELECT {CELL}, privsql_place, {_columns(relation.columns)} FROM ({finishing(relation.input, table)})"
+            return (
+                f"SELECT {CELL}, privsql_place, {_columns(relation.columns)} FROM ({finishing(relation.input, table)})"
+            )
         case Sort():
             terms = [
-                f"{expression(each.expression)} {'DESC' if each.descending else 'ASC'} NULLS {'FIRST' if each.nulls_first else 'LAST'}"
+                f"{expression(each.expression)} {'DESC' if each.descending else 'ASC'}"
+                f" NULLS {'FIRST' if each.nulls_first else 'LAST'}"
                 for each in relation.by
             ]
             # ties keep the public order of the cells; the place survives later steps

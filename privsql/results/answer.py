@@ -50,7 +50,9 @@ class Answer:
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """Rows as tuples, NULL as None."""
-        columns = [[None if _is_null(value) else value for value in self._dated()[name].tolist()] for name in self.columns]
+        columns = [
+            [None if _is_null(value) else value for value in self._dated()[name].tolist()] for name in self.columns
+        ]
         return list(zip(*columns, strict=True))
 
     def _dated(self) -> pd.DataFrame:
@@ -76,10 +78,16 @@ class Answer:
             if not leaves or output.expression.type.kind not in NUMBERS:
                 continue
             share = 1.0 - (1.0 - level) / len(leaves)
-            known = {leaf: leaf_interval(plan.estimates[leaf], self.noisy.noisy_columns, rates, share) for leaf in leaves}
+            known = {
+                leaf: leaf_interval(plan.estimates[leaf], self.noisy.noisy_columns, rates, share) for leaf in leaves
+            }
             found = interval(output.expression, known, keys, len(self.noisy.cells))
             place = list(result.columns).index(output.name) + 1
-            ends = (found.low, found.high) if found else (np.full(len(self.noisy.cells), -np.inf), np.full(len(self.noisy.cells), np.inf))
+            ends = (
+                (found.low, found.high)
+                if found
+                else (np.full(len(self.noisy.cells), -np.inf), np.full(len(self.noisy.cells), np.inf))
+            )
             for offset, (suffix, values) in enumerate(zip(("low", "high"), ends, strict=True)):
                 result.insert(place + offset, f"{output.name}_{suffix}", values[self.cells], allow_duplicates=True)
         return result

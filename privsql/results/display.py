@@ -17,7 +17,11 @@ def _cells(answer: Answer) -> tuple[list[str], list[list[str]], list[bool]]:
     head = answer.frame.head(MOST_ROWS)
     ends = answer.intervals(0.95).head(MOST_ROWS)
     names = answer.columns
-    lows = {name: f"{name}_low" for name in names if f"{name}_low" in ends.columns and list(ends.columns).count(f"{name}_low") == 1}
+    lows = {
+        name: f"{name}_low"
+        for name in names
+        if f"{name}_low" in ends.columns and list(ends.columns).count(f"{name}_low") == 1
+    }
     rows = []
     for index in range(len(head)):
         row = []
@@ -29,7 +33,11 @@ def _cells(answer: Answer) -> tuple[list[str], list[list[str]], list[bool]]:
                 text += f"  [{_text(_neat(low, value))}, {_text(_neat(high, value))}]"
             row.append(text)
         rows.append(row)
-    return names, rows, [name in lows or pd.api.types.is_numeric_dtype(answer.frame.iloc[:, i]) for i, name in enumerate(names)]
+    return (
+        names,
+        rows,
+        [name in lows or pd.api.types.is_numeric_dtype(answer.frame.iloc[:, i]) for i, name in enumerate(names)],
+    )
 
 
 def _neat(end: float, value: Any) -> Any:
@@ -73,7 +81,11 @@ def html(answer: Answer) -> str:
     style = ["right" if each else "left" for each in right]
     head = "".join(f"<th style='text-align:{s}'>{escaping.escape(n)}</th>" for n, s in zip(names, style, strict=True))
     body = "".join(
-        "<tr>" + "".join(f"<td style='text-align:{s}'>{escaping.escape(c)}</td>" for c, s in zip(row, style, strict=True)) + "</tr>"
+        "<tr>"
+        + "".join(f"<td style='text-align:{s}'>{escaping.escape(c)}</td>" for c, s in zip(row, style, strict=True))
+        + "</tr>"
         for row in rows
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escaping.escape(_footer(answer))}</p>"
+    return (
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escaping.escape(_footer(answer))}</p>"
+    )

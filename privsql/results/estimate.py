@@ -24,7 +24,9 @@ def estimate(how: Estimate, noisy: Mapping[str, Integers]) -> npt.NDArray[Any]:
     """The value of an aggregate in every cell."""
     match how:
         case Linear(terms=((column, weight),)) if weight.denominator == 1:
-            return noisy[column] * int(weight) if abs(weight) < 2**40 else noisy[column].astype(np.float64) * float(weight)
+            return (
+                noisy[column] * int(weight) if abs(weight) < 2**40 else noisy[column].astype(np.float64) * float(weight)
+            )
         case Linear():
             total = _weighted(how, noisy)
             return np.rint(total).astype(np.int64) if how.whole else total
@@ -153,12 +155,16 @@ def _apply(call: Call, args: list[Interval | None]) -> Interval | None:
                 return Interval(np.exp(a.low), np.exp(a.high))
             case "ln" | "log10" | "log2":
                 log = {"ln": np.log, "log10": np.log10, "log2": np.log2}[call.function]
-                return Interval(np.where(a.low > 0, log(np.maximum(a.low, 1e-300)), -np.inf), log(np.maximum(a.high, 1e-300)))
+                return Interval(
+                    np.where(a.low > 0, log(np.maximum(a.low, 1e-300)), -np.inf), log(np.maximum(a.high, 1e-300))
+                )
     return None
 
 
 def _corners(a: Interval, b: Interval) -> Interval:
-    products = [np.nan_to_num(x * y, nan=0.0, posinf=np.inf, neginf=-np.inf) for x in (a.low, a.high) for y in (b.low, b.high)]
+    products = [
+        np.nan_to_num(x * y, nan=0.0, posinf=np.inf, neginf=-np.inf) for x in (a.low, a.high) for y in (b.low, b.high)
+    ]
     return Interval(np.minimum.reduce(products), np.maximum.reduce(products))
 
 

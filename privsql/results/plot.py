@@ -20,7 +20,9 @@ def plot(answer: Answer, level: float = 0.95, ax: Any = None) -> Any:
     table = answer.intervals(level)
     values = [name for name in answer.columns if f"{name}_low" in table.columns]
     if not values:
-        raise ArgumentError("argument-plot", "there is no number with an interval to plot", "select a COUNT, SUM or AVG")
+        raise ArgumentError(
+            "argument-plot", "there is no number with an interval to plot", "select a COUNT, SUM or AVG"
+        )
     name = values[0]
     labels = [each for each in answer.columns if each not in values]
     heights = table[name].to_numpy(dtype=float)
@@ -31,7 +33,9 @@ def plot(answer: Answer, level: float = 0.95, ax: Any = None) -> Any:
     if ax is None:
         _, ax = pyplot.subplots(figsize=(max(4.0, 0.5 * len(heights)), 4.0))
     ax.bar(range(len(heights)), heights, yerr=reach, capsize=4, color="#4878a8", ecolor="#333333")
-    ax.set_xticks(range(len(heights)), ticks, rotation=45 if len(heights) > 6 else 0, ha="right" if len(heights) > 6 else "center")
+    ax.set_xticks(
+        range(len(heights)), ticks, rotation=45 if len(heights) > 6 else 0, ha="right" if len(heights) > 6 else "center"
+    )
     ax.set_ylabel(name)
     ax.set_title(f"{name} with {level:.0%} intervals (noise only), epsilon {answer.plan.epsilon:g}", fontsize=10)
     return ax

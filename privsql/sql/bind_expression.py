@@ -34,7 +34,14 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "is_same", exp.NullSafeNEQ: "is_distinct",
 }  # fmt: skip
-_ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "//", exp.Mod: "%"}
+_ARITHMETIC: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "//",
+    exp.Mod: "%",
+}
 
 # sqlglot's own node classes for functions of the table: class -> (function, its arguments in our order).
 _NODES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -152,7 +159,9 @@ class ExpressionBinder:
             case exp.Anonymous():
                 return self._named(node)
             case exp.Trim():
-                name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
+                name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(
+                    str(node.args.get("position") or "").upper(), "trim"
+                )
                 return self.call(name, self._present(node, ("this", "expression")))
             case exp.Concat() | exp.ConcatWs():
                 name = "concat" if isinstance(node, exp.Concat) else "concat_ws"
@@ -272,7 +281,8 @@ class ExpressionBinder:
             case ("-", Kind.DATE, Kind.DATE):
                 return Call("date_minus", (left, right), BIGINT)
         raise _type_error(
-            f"{left.type} {operator} {right.type} has no rule", suggestion="use date_diff('day', a, b) or d + INTERVAL 1 DAY"
+            f"{left.type} {operator} {right.type} has no rule",
+            suggestion="use date_diff('day', a, b) or d + INTERVAL 1 DAY",
         )
 
     def _signed(self, operator: str, value: Expression) -> Expression:
@@ -342,7 +352,9 @@ class ExpressionBinder:
         subject = self.bind(node.this) if node.this is not None else None
         parts: list[Expression] = []
         for branch in node.args["ifs"]:
-            test = self.condition(branch.this) if subject is None else self.compare("=", subject, self.bind(branch.this))
+            test = (
+                self.condition(branch.this) if subject is None else self.compare("=", subject, self.bind(branch.this))
+            )
             parts += [test, self.bind(branch.args["true"])]
         return self._choice(parts, node.args.get("default"))
 
@@ -362,7 +374,9 @@ class ExpressionBinder:
         base = self.bind(node.this)
         if isinstance(base, Literal) and base.value in (2, 10):
             return self.call(f"log{base.value}", [self.bind(node.expression)])
-        raise Refused("refused-function", "logarithms are read to the bases e, 2 and 10", "write ln(x), log2(x) or log10(x)")
+        raise Refused(
+            "refused-function", "logarithms are read to the bases e, 2 and 10", "write ln(x), log2(x) or log10(x)"
+        )
 
     def _extract(self, part: str, value: exp.Expr) -> Expression:
         name = PARTS.get(part.lower().removesuffix("s"))

@@ -117,10 +117,17 @@ def _convert(value: Any, type_: Type, where: str) -> Any:
     literal = literals.literal_of(value)
     target = BIGINT if type_.kind is Kind.INTEGER else type_
     converted = literals.convert(literal, target) if literal is not None else None
-    if converted is None and type_.kind is Kind.INTEGER and isinstance(value, (int, float)) and not isinstance(value, bool):
+    if (
+        converted is None
+        and type_.kind is Kind.INTEGER
+        and isinstance(value, (int, float))
+        and not isinstance(value, bool)
+    ):
         return value  # a range like (0, 1.5) on whole numbers
     if converted is None or (isinstance(value, bool) and type_.kind is not Kind.BOOLEAN):
-        raise PolicyError("policy-values", f"a declared value of {where} is not a {type_}", "declare values of its type")
+        raise PolicyError(
+            "policy-values", f"a declared value of {where} is not a {type_}", "declare values of its type"
+        )
     return converted.value
 
 

@@ -61,7 +61,9 @@ SMALL = integer(*INTEGER_BOUNDS["INTEGER"])
 _FUNCTIONS: list[Function] = []
 
 
-def _add(names: str, takes: str, gives: Type | Gives, text: str, partial: bool = False, ignores_null: bool = False) -> None:
+def _add(
+    names: str, takes: str, gives: Type | Gives, text: str, partial: bool = False, ignores_null: bool = False
+) -> None:
     rule = _always(gives) if isinstance(gives, Type) else gives
     for name in names.split():
         rendered = text.replace("{name}", name)
@@ -189,9 +191,7 @@ def common(types: Sequence[Type]) -> Type | None:
     if kinds <= {Kind.INTEGER, Kind.DECIMAL} and len(set(known)) > 1:
         scale = max(each.scale for each in known)
         whole = max(
-            each.precision - each.scale
-            if each.kind is Kind.DECIMAL
-            else len(str(max(abs(each.low), abs(each.high))))
+            each.precision - each.scale if each.kind is Kind.DECIMAL else len(str(max(abs(each.low), abs(each.high))))
             for each in known
         )
         return decimal(whole + scale, scale)

@@ -11,7 +11,7 @@ import functools
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from privsql.errors import Place, Refused, SqlError, did_you_mean
 
@@ -258,9 +258,7 @@ def _measure(text: str, dialect: str) -> None:
     except SqlglotError:
         raise SqlError("sql-syntax", "this is not SQL that can be read", "check quotes and comments") from None
     except ValueError:
-        raise SqlError(
-            "sql-dialect", f"there is no dialect {dialect!r}", did_you_mean(dialect, _dialects())
-        ) from None
+        raise SqlError("sql-dialect", f"there is no dialect {dialect!r}", did_you_mean(dialect, _dialects())) from None
     depth, run = 0, 0
     for token in tokens:
         if token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE):

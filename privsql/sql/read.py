@@ -6,7 +6,7 @@ from privsql.errors import Refused, SqlError
 from privsql.sql.bind_query import QueryBinder
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.gate import parse, place_of
-from privsql.sql.relations import Question, Release, release_of, walk
+from privsql.sql.relations import Question, release_of, walk
 
 MAX_OPERATORS = 600
 
@@ -26,12 +26,9 @@ def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:
             "ask for an aggregate: SELECT COUNT(*), AVG(x) ... GROUP BY ...",
             place_of(statement),
         )
-    count = 0
-    for _ in walk(source.relation):
-        count += 1
+    for count, _ in enumerate(walk(source.relation)):
         if count > MAX_OPERATORS:
-            raise SqlError("sql-too-long", "the query becomes too large once its CTEs are written out", "use fewer repeats")
+            raise SqlError(
+                "sql-too-long", "the query becomes too large once its CTEs are written out", "use fewer repeats"
+            )
     return Question(source.relation, source.names, release)
-
-
-__all__ = ["Release", "read"]

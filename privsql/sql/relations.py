@@ -1,11 +1,11 @@
 """The algebra of questions. Below a Release every row is some person's; above it everything is noisy already.
 
-    Scan, Values            where rows come from
-    Filter, Project         row by row, on both sides of a release
-    UnionAll, Unpivot       one row may become several
-    Release                 keys and aggregates: the one place where many rows become a number
-    Choose                  instead of a Release: only the winning key is let out
-    Sort, Limit, Distinct   of a noisy answer only
+Scan, Values            where rows come from
+Filter, Project         row by row, on both sides of a release
+UnionAll, Unpivot       one row may become several
+Release                 keys and aggregates: the one place where many rows become a number
+Choose                  instead of a Release: only the winning key is let out
+Sort, Limit, Distinct   of a noisy answer only
 """
 
 from __future__ import annotations

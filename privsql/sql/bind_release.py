@@ -1,0 +1,142 @@
+"""Expressions over keys and aggregates: the nodes of a grouped SELECT go in, columns of its release come out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from privsql.errors import Place, PrivsqlError, Refused, SqlError
+from privsql.sql.bind_expression import ExpressionBinder
+from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal
+from privsql.sql.functions import ALIASES
+from privsql.sql.gate import place_of
+from privsql.sql.names import Source, unique_names
+from privsql.sql.relations import Key
+from privsql.types import BIGINT, BOOLEAN, DOUBLE, NUMBERS, Kind, integer
+
+AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
+CHOICES = (exp.ArgMax, exp.ArgMin, exp.Mode)
+
+
+class ReleaseBinder(ExpressionBinder):
+    """Binds expressions over keys and aggregates; collects each different aggregate once."""
+
+    def __init__(
+        self,
+        rows: ExpressionBinder,
+        source: Source,
+        aliases: Mapping[str, exp.Expr],
+        resolving: list[str],
+        keys: tuple[Key, ...],
+    ) -> None:
+        super().__init__(self._column)
+        self.rows, self.source, self.aliases, self.resolving = rows, source, aliases, resolving
+        self.keys = {key.expression: Column(key.name, key.expression.type) for key in keys}
+        self.taken = [key.name for key in keys]
+        self.aggregates: dict[Aggregate, str] = {}
+
+    def key_column(self, column: Column) -> Expression:
+        if column in self.keys:
+            return self.keys[column]
+        raise not_grouped(column.name, None)
+
+    def special(self, node: exp.Expr) -> Expression | None:
+        if isinstance(node, (*AGGREGATES, exp.Filter)) or (isinstance(node, exp.Anonymous) and is_mean(node)):
+            aggregate = self._aggregate(node)
+            same = next(
+                (each for each in self.aggregates if replace(each, place=None) == replace(aggregate, place=None)), None
+            )
+            if same is None:
+                name = unique_names([*self.taken, aggregate.function])[-1]
+                self.taken.append(name)
+                self.aggregates[aggregate] = name
+                same = aggregate
+            return Column(self.aggregates[same], same.type)
+        if self.keys and not isinstance(node, (exp.Literal, exp.Paren)) and not has_aggregate(node):
+            try:
+                row = self.rows.bind(node)
+            except PrivsqlError:
+                return None
+            return self.keys.get(row)
+        return None
+
+    def _column(self, node: exp.Column) -> Expression:
+        name = node.name.lower()
+        if not node.table and name in self.aliases and name not in self.resolving:
+            self.resolving.append(name)
+            try:
+                return self.bind(self.aliases[name])
+            finally:
+                self.resolving.pop()
+        self.source.find(node.name, node.table or None, place_of(node))  # an unknown name says so
+        raise not_grouped(node.name, node)
+
+    def _aggregate(self, node: exp.Expr) -> Aggregate:
+        rows = self.rows
+        condition: Expression | None = None
+        place = place_of(node)
+        if isinstance(node, exp.Filter):
+            condition, node = rows.condition(node.expression.this), node.this
+            if not isinstance(node, AGGREGATES) and not (isinstance(node, exp.Anonymous) and is_mean(node)):
+                raise Refused("refused-aggregate", "FILTER is read behind COUNT, SUM and AVG", "", place)
+        inner = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+        if inner is not None and has_aggregate(inner):
+            raise SqlError("sql-aggregate", "an aggregate inside an aggregate", "use a subquery", place)
+        match node:
+            case exp.Count() if isinstance(inner, exp.Star) or inner is None:
+                return Aggregate("count", None, condition, BIGINT, place)
+            case exp.Count():
+                return _count(rows.bind(inner), condition, place)
+            case exp.CountIf():
+                test = rows.condition(inner)
+                both = test if condition is None else Call("and", (condition, test), BOOLEAN)
+                return Aggregate("count", None, both, BIGINT, place)
+        argument = rows.bind(inner)
+        if argument.type.kind is Kind.BOOLEAN:
+            argument = Call("cast", (argument,), integer(0, 1))
+        name = "sum" if isinstance(node, exp.Sum) else "avg"
+        if argument.type.kind not in NUMBERS:
+            raise SqlError("sql-type", f"{name.upper()} needs numbers, this is {argument.type}", "cast it", place)
+        whole = name == "sum" and argument.type.kind is Kind.INTEGER
+        return Aggregate(name, argument, condition, BIGINT if whole else DOUBLE, place)
+
+
+def _count(argument: Expression, condition: Expression | None, place: Place | None) -> Aggregate:
+    """COUNT(x); of a constant it is COUNT(*)."""
+    constant = isinstance(argument, Literal) and argument.value is not None
+    return Aggregate("count", None if constant else argument, condition, BIGINT, place)
+
+
+def is_mean(node: exp.Anonymous) -> bool:
+    """MEAN(x), which sqlglot does not know as AVG."""
+    return ALIASES.get(str(node.this).lower()) == "avg" and len(node.expressions) == 1
+
+
+def has_aggregate(node: exp.Expr) -> bool:
+    """Whether COUNT, SUM or AVG stands anywhere in it."""
+    return any(
+        isinstance(each, AGGREGATES) or (isinstance(each, exp.Anonymous) and is_mean(each)) for each in node.walk()
+    )
+
+
+def has_choice(node: exp.Expr) -> bool:
+    """Whether arg_max, arg_min or mode stands anywhere in it."""
+    return node.find(*CHOICES) is not None
+
+
+def bare(node: exp.Expr) -> exp.Expr:
+    """A node without parentheses and alias."""
+    while isinstance(node, (exp.Paren, exp.Alias)):
+        node = node.this
+    return node
+
+
+def not_grouped(name: str, node: exp.Expr | None) -> Refused:
+    return Refused(
+        "refused-not-grouped",
+        f"{name} is neither a key nor inside an aggregate, so it would show people's rows",
+        f"add GROUP BY {name} with declared keys, or put it into COUNT, SUM or AVG",
+        place_of(node) if node is not None else None,
+    )

@@ -1,0 +1,314 @@
+"""One SELECT over one source goes in; a relation comes out: over rows, with a release, or over a noisy answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
+from privsql.sql.bind_expression import ExpressionBinder
+from privsql.sql.bind_release import CHOICES, ReleaseBinder, bare, has_aggregate, has_choice
+from privsql.sql.clauses import bind_order, limited, order_terms, ordered_rows, whole_number
+from privsql.sql.expressions import Aggregate, Column, Expression, Literal
+from privsql.sql.gate import place_of
+from privsql.sql.names import Source, unique_names
+from privsql.sql.relations import Choose, Distinct, Filter, Key, Project, Relation, Release, Sort, is_released
+from privsql.types import BIGINT
+
+Items = list[tuple[str, exp.Expr | Column]]  # output names, with expressions or the columns that * stands for
+
+
+class SelectBinder:
+    """Binds one SELECT: over rows, over rows with aggregates, or over a noisy answer."""
+
+    def __init__(self, node: exp.Select, source: Source) -> None:
+        self.node, self.source = node, source
+        self.aliases: dict[str, exp.Expr] = {}
+        for each in node.expressions:
+            if isinstance(each, exp.Alias):
+                self.aliases.setdefault(each.alias.lower(), each.this)
+        self.resolving: list[str] = []
+        self.rows = ExpressionBinder(self._row_column)
+
+    def _row_column(self, node: exp.Column) -> Expression:
+        """A column of FROM; failing that, an alias of the SELECT list."""
+        name, table = node.name, node.table or None
+        try:
+            return self.source.find(name, table, place_of(node))
+        except UnknownName:
+            if table is None and name.lower() in self.aliases and name.lower() not in self.resolving:
+                self.resolving.append(name.lower())
+                try:
+                    return self.rows.bind(self.aliases[name.lower()])
+                finally:
+                    self.resolving.pop()
+            raise
+
+    def bind(self) -> Source:
+        node = self.node
+        relation = self.source.relation
+        where = node.args.get("where")
+        if where is not None:
+            if has_aggregate(where.this):
+                raise SqlError(
+                    "sql-aggregate", "WHERE is about rows, an aggregate is not", "use HAVING", place_of(where)
+                )
+            relation = Filter(relation, self.rows.condition(where.this))
+        self.input = relation
+        items = self._expanded()
+        grouped = node.args.get("group") is not None
+        if any(isinstance(bare(each), CHOICES) for _, each in items if isinstance(each, exp.Expr)):
+            return self._choice_function(items)
+        if any(isinstance(each, exp.Expr) and has_choice(each) for _, each in items):
+            raise Refused("refused-choice", "a choice is a label: nothing can be computed from it here",
+                          "select it by itself", place_of(node))  # fmt: skip
+        aggregates = any(isinstance(each, exp.Expr) and has_aggregate(each) for _, each in items)
+        if not grouped and not aggregates and node.args.get("having") is None:
+            return self._rows(items)
+        return self._released(items)
+
+    # -- a SELECT without aggregates -----------------------------------------------------------------------
+    def _rows(self, items: Items) -> Source:
+        node = self.node
+        released = is_released(self.input)
+        distinct, order = node.args.get("distinct"), node.args.get("order")
+        limit, offset = node.args.get("limit"), node.args.get("offset")
+        if not released and (distinct is not None or order is not None or limit is not None or offset is not None):
+            if distinct is not None:
+                raise Refused(
+                    "refused-distinct", "which values occur is itself private", "GROUP BY declared keys", place_of(node)
+                )
+            raise ordered_rows(node)
+        shown = [each if isinstance(each, Column) else self.rows.bind(each) for _, each in items]
+        choice = self._inner_argmax(shown, order, limit, offset)
+        if choice is not None:
+            return Source(choice, None, tuple(name for name, _ in items))
+        return self._finish(self.input, items, shown, self.rows)
+
+    def _finish(self, relation: Relation, items: Items, shown: list[Expression], binder: ExpressionBinder) -> Source:
+        """Project, then DISTINCT, ORDER BY, LIMIT. ORDER BY may use what is not selected, so it comes first."""
+        node = self.node
+        names = unique_names([name for name, _ in items])
+        order = node.args.get("order")
+        if order is not None:
+            relation = Sort(relation, tuple(bind_order(each, binder, shown) for each in order_terms(order, shown)))
+        relation = Project(relation, tuple(zip(names, shown, strict=True)))
+        if node.args.get("distinct") is not None:
+            relation = Distinct(relation)
+        relation = limited(relation, node.args.get("limit"), node.args.get("offset"))
+        return Source(relation, None, tuple(name for name, _ in items))
+
+    # -- a SELECT with aggregates --------------------------------------------------------------------------
+    def _released(self, items: Items) -> Source:
+        node = self.node
+        if is_released(self.input):
+            raise Refused("refused-nested-aggregate", "an aggregate of noisy aggregates has no rule yet",
+                          "select the inner answer and add up in Python", place_of(node))  # fmt: skip
+        keys = self._keys(items)
+        binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys)
+        shown = [binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each) for _, each in items]
+        choice = self._argmax(binder, keys, shown, items)
+        if choice is not None:
+            return choice
+        having = node.args.get("having")
+        condition = binder.condition(having.this) if having is not None else None
+        order = node.args.get("order")
+        if order is not None:  # binds aggregates that only ORDER BY uses before the release is built
+            for each in order_terms(order, shown):
+                bind_order(each, binder, shown)
+        if not binder.aggregates:
+            raise Refused(
+                "refused-no-aggregate",
+                "which keys occur is itself private",
+                "add COUNT(*), or ask for the most frequent key: ORDER BY COUNT(*) DESC LIMIT 1",
+                place_of(node),
+            )
+        relation: Relation = Release(self.input, keys, tuple((name, each) for each, name in binder.aggregates.items()))
+        if condition is not None:
+            relation = Filter(relation, condition)
+        return self._finish(relation, items, shown, binder)
+
+    def _keys(self, items: Items) -> tuple[Key, ...]:
+        group = self.node.args.get("group")
+        if group is None:
+            return ()
+        terms: Items = []
+        if group.args.get("all"):
+            terms = [(name, each) for name, each in items if isinstance(each, Column) or not has_aggregate(each)]
+        for each in group.expressions:
+            if isinstance(each, exp.Literal) and not each.is_string:
+                index = int(each.name) if each.name.isdigit() else 0
+                if not 1 <= index <= len(items):
+                    raise SqlError("sql-ordinal", "GROUP BY counts the selected columns from 1", "", place_of(each))
+                wanted = items[index - 1][1]
+                if isinstance(wanted, exp.Expr) and has_aggregate(wanted):
+                    raise SqlError(
+                        "sql-aggregate", "an aggregate cannot be a key", "group by another column", place_of(each)
+                    )
+                terms.append(items[index - 1])
+            else:
+                terms.append((_output_name(each), each))
+        bound: dict[Expression, tuple[str, exp.Expr | Column]] = {}
+        for name, term in terms:
+            expression = term if isinstance(term, Column) else self.rows.bind(term)
+            if not isinstance(expression, Literal):
+                bound.setdefault(expression, (name, term))
+        names = unique_names([name for name, _ in bound.values()])
+        return tuple(
+            Key(
+                name,
+                expression,
+                term.sql(dialect="duckdb") if isinstance(term, exp.Expr) else term.name,
+                place_of(term) if isinstance(term, exp.Expr) else None,
+            )
+            for name, (expression, (_, term)) in zip(names, bound.items(), strict=True)
+        )
+
+    # -- argmax --------------------------------------------------------------------------------------------
+    def _argmax(
+        self, binder: ReleaseBinder, keys: tuple[Key, ...], shown: list[Expression], items: Items
+    ) -> Source | None:
+        """SELECT keys ... GROUP BY keys ORDER BY aggregate LIMIT 1: only the label is wanted."""
+        node = self.node
+        order, limit = node.args.get("order"), node.args.get("limit")
+        if order is None or limit is None or node.args.get("having") is not None or node.args.get("offset") is not None:
+            return None
+        if not keys or binder.aggregates or whole_number(limit) != 1 or node.args.get("distinct") is not None:
+            return None
+        if len(order.expressions) != 1:
+            return None
+        term = bind_order(order.expressions[0], binder, shown)
+        score = next(
+            (each for each, name in binder.aggregates.items() if term.expression == Column(name, each.type)), None
+        )
+        if score is None or score.function not in ("count", "sum"):
+            return None
+        chosen = Choose(self.input, keys, score, largest=term.descending)
+        names = unique_names([name for name, _ in items])
+        return Source(Project(chosen, tuple(zip(names, shown, strict=True))), None, tuple(name for name, _ in items))
+
+    def _inner_argmax(
+        self, shown: list[Expression], order: exp.Expr | None, limit: exp.Expr | None, offset: exp.Expr | None
+    ) -> Relation | None:
+        """SELECT k FROM (SELECT k, COUNT(*) AS n ... GROUP BY k) ORDER BY n DESC LIMIT 1."""
+        grouped = _plain_release(self.input)
+        if grouped is None or order is None or limit is None or offset is not None or len(order.expressions) != 1:
+            return None
+        if whole_number(limit) != 1 or self.node.args.get("distinct") is not None:
+            return None
+        release, columns = grouped
+        term = bind_order(order.expressions[0], self.rows, shown)
+        return self._choose(release, columns, shown, term.expression, largest=term.descending)
+
+    def _choose(
+        self,
+        release: Release,
+        columns: Mapping[str, Expression],
+        shown: list[Expression],
+        score: Expression,
+        largest: bool,
+    ) -> Relation | None:
+        by_name = dict(release.aggregates)
+        inner = columns.get(score.name) if isinstance(score, Column) else None
+        aggregate = by_name.get(inner.name) if isinstance(inner, Column) else None
+        if aggregate is None or aggregate.function not in ("count", "sum"):
+            return None
+        keys = {key.name for key in release.keys}
+        labels: list[tuple[str, Expression]] = []
+        for index, each in enumerate(shown):
+            label = columns.get(each.name) if isinstance(each, Column) else None
+            if not isinstance(label, Column) or label.name not in keys:
+                return None
+            labels.append((f"label_{index}", label))
+        if not release.keys:
+            return None
+        return Project(Choose(release.input, release.keys, aggregate, largest), tuple(labels))
+
+    def _choice_function(self, items: Items) -> Source:
+        """arg_max(k, n) over a grouped subquery, or MODE(k) over rows."""
+        node = self.node
+        if len(items) != 1 or any(
+            node.args.get(name) for name in ("group", "having", "order", "limit", "offset", "distinct")
+        ):
+            raise Refused(
+                "refused-choice",
+                "arg_max, arg_min and mode are read as the only output of a SELECT",
+                "SELECT mode(state) FROM t, or GROUP BY ... ORDER BY COUNT(*) DESC LIMIT 1",
+                place_of(node),
+            )
+        name, item = items[0]
+        function = bare(item) if isinstance(item, exp.Expr) else None
+        if isinstance(function, exp.Mode) and function.this is not None:
+            if is_released(self.input):
+                raise Refused(
+                    "refused-choice", "mode of a noisy answer has no rule", "ask for mode over rows", place_of(node)
+                )
+            argument = self.rows.bind(function.this)
+            key = Key(name, argument, function.this.sql(dialect="duckdb"), place_of(function))
+            score = Aggregate("count", None, None, BIGINT, place_of(function))
+            return Source(Choose(self.input, (key,), score, largest=True, not_null=True), None, (name,))
+        grouped = _plain_release(self.input)
+        if grouped is not None and isinstance(function, (exp.ArgMax, exp.ArgMin)):
+            shown = [self.rows.bind(function.this)]
+            largest = isinstance(function, exp.ArgMax)
+            found = self._choose(*grouped, shown, self.rows.bind(function.expression), largest)
+            if found is not None:
+                return Source(found, None, (name,))
+        raise Refused(
+            "refused-choice",
+            "arg_max and arg_min over rows would name one person's value",
+            "SELECT arg_max(k, n) FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)",
+            place_of(node),
+        )
+
+    # -- the SELECT list -----------------------------------------------------------------------------------
+    def _expanded(self) -> Items:
+        """Output names and expressions, with * written out."""
+        items: Items = []
+        for each in self.node.expressions:
+            star = each if isinstance(each, exp.Star) else each.this if isinstance(each, exp.Column) else None
+            if isinstance(star, exp.Star):
+                items += self._star(star, each.table if isinstance(each, exp.Column) else None)
+            else:
+                items.append((_output_name(each), each.this if isinstance(each, exp.Alias) else each))
+        return items
+
+    def _star(self, star: exp.Star, table: str | None) -> Items:
+        if table and table.lower() != (self.source.alias or "").lower():
+            raise UnknownName("name-table", f"there is no table {table} here", "", place_of(star))
+        left_out = {each.name.lower() for each in star.args.get("except_") or []}
+        replaced = {each.alias.lower(): each.this for each in star.args.get("replace") or []}
+        known = {shown.lower() for shown in self.source.names}
+        for name in [*left_out, *replaced]:
+            if name not in known:
+                raise UnknownName(
+                    "name-column", f"there is no column {name}", did_you_mean(name, self.source.names), place_of(star)
+                )
+        return [
+            (shown, replaced.get(shown.lower(), each.column))
+            for shown, each in self.source.fields()
+            if shown.lower() not in left_out
+        ]
+
+
+def _output_name(node: exp.Expr) -> str:
+    """The name DuckDB would give a column: its alias, its own name, or its text."""
+    match node:
+        case exp.Alias():
+            return node.alias
+        case exp.Column():
+            return node.name
+        case exp.Count() if isinstance(node.this, exp.Star):
+            return "count_star()"
+        case _:
+            return node.sql(dialect="duckdb").lower()
+
+
+def _plain_release(relation: Relation) -> tuple[Release, dict[str, Expression]] | None:
+    """A grouped subquery that only names keys and aggregates: its release, and what each column stands for."""
+    if not isinstance(relation, Project) or not isinstance(relation.input, Release):
+        return None
+    if not all(isinstance(expression, Column) for _, expression in relation.columns):
+        return None
+    return relation.input, dict(relation.columns)

@@ -1,0 +1,68 @@
+"""ORDER BY, LIMIT and OFFSET: what they mean over a noisy answer, and why they are refused over rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from privsql.errors import Refused, SqlError
+from privsql.sql.bind_expression import ExpressionBinder
+from privsql.sql.expressions import Expression
+from privsql.sql.gate import place_of
+from privsql.sql.relations import Limit, Order, Relation
+
+
+def order_terms(order: exp.Expr, shown: Sequence[Expression]) -> list[exp.Expr]:
+    """The terms of ORDER BY, with ALL written out as ordinals."""
+    terms: list[exp.Expr] = []
+    for each in order.expressions:
+        if isinstance(each.this, exp.Var) and each.this.name.upper() == "ALL":
+            for index in range(len(shown)):
+                copy = each.copy()
+                copy.set("this", exp.Literal.number(index + 1))
+                terms.append(copy)
+        else:
+            terms.append(each)
+    return terms
+
+
+def bind_order(node: exp.Expr, binder: ExpressionBinder, shown: Sequence[Expression]) -> Order:
+    """One term: an ordinal, or an expression over what is in scope."""
+    inner = node.this
+    if isinstance(inner, exp.Literal) and not inner.is_string:
+        index = int(inner.name) if inner.name.isdigit() else 0
+        if not 1 <= index <= len(shown):
+            raise SqlError("sql-ordinal", "ORDER BY counts the selected columns from 1", "", place_of(node))
+        expression = shown[index - 1]
+    else:
+        expression = binder.bind(inner)
+    return Order(expression, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+
+
+def whole_number(limit: exp.Expr) -> int | None:
+    """The number behind LIMIT or OFFSET, if it is written out."""
+    inner = limit.expression
+    return int(inner.name) if isinstance(inner, exp.Literal) and inner.name.isdigit() else None
+
+
+def limited(relation: Relation, limit: exp.Expr | None, offset: exp.Expr | None) -> Relation:
+    """The relation with LIMIT and OFFSET."""
+    if limit is None and offset is None:
+        return relation
+    numbers = []
+    for each in (limit, offset):
+        number = whole_number(each) if each is not None else None
+        if each is not None and number is None:
+            raise SqlError("sql-limit", "LIMIT and OFFSET take a whole number", "LIMIT 10", place_of(each))
+        numbers.append(number)
+    return Limit(relation, numbers[0], numbers[1] or 0)
+
+
+def ordered_rows(node: exp.Expr) -> Refused:
+    return Refused(
+        "refused-limit",
+        "ORDER BY and LIMIT over rows would let other people's rows decide which are kept",
+        "order and limit the noisy answer, outside",
+        place_of(node),
+    )
