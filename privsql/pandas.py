@@ -39,9 +39,8 @@ class Protection:
                 f"the budget of this frame counts losses under {self.policy.neighbours.value} neighbours",
                 "losses of different kinds cannot be added; leave neighbours out",
             )
-        if neighbours not in self.ledgers:
-            self.ledgers[neighbours] = MemoryLedger(self.limit, neighbours)
-        return self.ledgers[neighbours]
+        # one step: two threads that ask first must not get a ledger each
+        return self.ledgers.setdefault(neighbours, MemoryLedger(self.limit, neighbours))
 
 
 _PROTECTIONS: dict[str, Protection] = {}

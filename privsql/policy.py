@@ -209,7 +209,10 @@ def _range(bounds: Any, where: str) -> dict[str, Any]:
 def _values(values: Any, where: str) -> tuple[Any, ...]:
     if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
         raise PolicyError("policy-values", f"{where} must be a list of values", 'values = ["CA", "NY"]')
-    listed = tuple(dict.fromkeys(value for value in values if not _is_null(value)))
+    try:
+        listed = tuple(dict.fromkeys(value for value in values if not _is_null(value)))
+    except TypeError:  # a list or dict among them
+        raise PolicyError("policy-values", f"{where} must be a list of plain values", 'values = ["CA", "NY"]') from None
     if not listed:
         raise PolicyError("policy-values", f"{where} is empty", 'values = ["CA", "NY"]')
     return listed
@@ -234,6 +237,8 @@ def _items(mapping: Mapping[str, Any] | None, name: str) -> list[tuple[str, Any]
 def _table(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise PolicyError("policy-shape", f"{where} must be a table")
+    if not all(isinstance(name, str) for name in value):
+        raise PolicyError("policy-shape", f"the names in {where} must be strings")
     return value
 
 

@@ -18,6 +18,7 @@ from privsql.engines.duckdb import DuckDBCalculator, open_engine
 from privsql.errors import ArgumentError
 from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness, SystemRandomness
+from privsql.noise.samplers import LEAST_RATE
 from privsql.planning.accuracy import epsilon_within
 from privsql.planning.choose import plan as make_plan
 from privsql.planning.plan import Plan
@@ -72,12 +73,16 @@ class Session:
             plan.question.names,
             plan.relation_of_neighbours,
             plan.space.names,
+            tuple(plan.estimates.items()),
         )
         if not fresh and question in self._stored:
             return replace(self._stored[question], stored=True)
-        self._engine.prepare(plan.sql)
-        self._ledger.charge(plan.loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan))
-        exact = self._engine.run(plan.sql, plan.keys)
+        prepared = self._engine.prepare(plan.sql)
+        try:
+            self._ledger.charge(plan.loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan))
+            exact = prepared.run(plan.keys)
+        finally:
+            prepared.forget()
         noisy = add_noise(plan, exact, self._randomness)
         answer = finish(plan, noisy, calculator().finish)
         self._stored[question] = answer
@@ -109,7 +114,12 @@ class Session:
         price = _PROBE if epsilon is None else epsilon_of(epsilon)
         question = read(sql, Catalogue(self._schema, self._policy), dialect)
         plan = make_plan(question, self._policy.neighbours, price, calculator().evaluate, mechanism)
-        return plan if within is None else plan.repriced(epsilon_within(plan, within, confidence))
+        if within is not None:
+            plan = plan.repriced(epsilon_within(plan, within, confidence))
+        if any(each.loss and each.rate < LEAST_RATE for each in plan.measurements):
+            raise ArgumentError("argument-epsilon", "at this epsilon the noise would not fit into 64 bits",
+                                "give a larger epsilon, or declare narrower ranges")  # fmt: skip
+        return plan
 
     @property
     def budget(self) -> Budget:

@@ -193,7 +193,7 @@ def _judge(case: dict[str, Any], connections: dict[str, Any], secrets: list[str]
                     went.leaks.append(f"{secret!r} on {table}")
             if looked.outcome == "reject" and looked.charge:
                 went.trouble.append("refused, and charged")
-            if looked.outcome == "noisy" and not looked.charge and text not in texts[: texts.index(text) + 1][:-1] and texts.count(text) == 1:
+            if looked.outcome == "noisy" and not looked.charge and texts.count(text) == 1:
                 went.trouble.append("answered without a charge")
             seen[table].append(looked)
         after, _ = _ask(session, CONTROL)

@@ -12,6 +12,7 @@ from typing import Any
 from privsql.types import Kind, Type
 
 MAX_KEYS = 1_000_000
+_MANY = 2**40  # far too many: a longer range says no more, and Python could not tell its length
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class Domain:
         if self.low is None or self.high is None:
             return None
         if self.type.kind is Kind.INTEGER:
-            return range(math.ceil(self.low), math.floor(self.high) + 1)
+            first = math.ceil(self.low)
+            return range(first, min(math.floor(self.high), first + _MANY) + 1)
         if self.type.kind is Kind.DATE:
             return DayRange(self.low, self.high)
         return None

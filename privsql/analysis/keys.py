@@ -11,6 +11,7 @@ from privsql.analysis.domain import MAX_KEYS, DayRange, Domain
 from privsql.errors import Refused
 from privsql.sql.expressions import Column, Expression, columns_of
 from privsql.sql.relations import Key
+from privsql.tables import NullLast
 from privsql.types import Kind
 
 
@@ -81,7 +82,7 @@ def _options(domain: Domain) -> Sequence[Any] | None:
     values = domain.finite()
     if values is None or len(values) > MAX_KEYS:
         return None
-    return [*values, None] if domain.nullable else values
+    return NullLast(values) if domain.nullable else values
 
 
 def _from_domain(key: Key, domain: Domain) -> KeyGroup:
@@ -91,7 +92,7 @@ def _from_domain(key: Key, domain: Domain) -> KeyGroup:
     if len(values) > MAX_KEYS:
         raise _too_many(key)
     with_null = domain.nullable and domain.null_is_key
-    return KeyGroup((key.name,), ([*values, None] if with_null else values,))
+    return KeyGroup((key.name,), (NullLast(values) if with_null else values,))
 
 
 def _evaluated(

@@ -16,10 +16,18 @@ class Engine(Protocol):
         """Tables, columns, types and constraints; no data."""
         ...
 
-    def prepare(self, sql: str) -> None:
-        """Check that the engine understands this text, without running it."""
+    def prepare(self, sql: str) -> Prepared:
+        """Understand and plan this text, without reading data; what is refused here costs nothing."""
         ...
 
-    def run(self, sql: str, keys: Sequence[str]) -> ExactTable:
-        """The rows of the text: key columns and integer columns. Any failure is one fixed EngineError."""
+
+class Prepared(Protocol):
+    """A query that the engine has understood."""
+
+    def run(self, keys: Sequence[str]) -> ExactTable:
+        """The rows of the query: key columns and integer columns. Any failure is one fixed EngineError."""
+        ...
+
+    def forget(self) -> None:
+        """Let the engine free what it keeps for this query."""
         ...

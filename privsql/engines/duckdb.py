@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from privsql.engines.frames import checked_frame, is_frame, required_columns, series
+from privsql.engines.frames import checked_frame, column_of, is_frame, required_columns
 from privsql.errors import EngineError, SourceError, SqlError, did_you_mean
 from privsql.planning import render
 from privsql.schema import Schema, SchemaColumn, SchemaTable
@@ -45,6 +47,7 @@ class DuckDBEngine:
         self._connection = connection
         self._known = known
         self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
 
     def schema(self) -> Schema:
         with self._lock:
@@ -84,10 +87,11 @@ class DuckDBEngine:
         }
         return Schema(tuple(SchemaTable(name, tuple(each), checks[name]) for name, each in tables.items()))
 
-    def prepare(self, sql: str) -> None:
+    def prepare(self, sql: str) -> PreparedQuery:
+        name = f"privsql_{next(self._numbers)}"
         try:
             with self._lock:
-                self._connection.execute(f"EXPLAIN {sql}").fetchall()
+                self._connection.execute(f"PREPARE {name} AS {sql}")
         except duckdb.Error:
             # said before any data is read; DuckDB's own words could quote it, so they are not passed on
             raise SqlError(
@@ -95,11 +99,21 @@ class DuckDBEngine:
                 "DuckDB does not accept this query: a constant, a pattern or a format in it may be malformed",
                 "check the regular expressions, date formats and constants",
             ) from None
+        return PreparedQuery(self._connection, self._lock, name)
 
-    def run(self, sql: str, keys: Sequence[str]) -> ExactTable:
+
+@dataclass(frozen=True)
+class PreparedQuery:
+    """A query that DuckDB has understood and planned, to be run once."""
+
+    connection: duckdb.DuckDBPyConnection
+    lock: threading.Lock
+    name: str
+
+    def run(self, keys: Sequence[str]) -> ExactTable:
         try:
-            with self._lock:
-                exact_rows = self._connection.execute(sql).fetchnumpy()
+            with self.lock:
+                exact_rows = self.connection.execute(f"EXECUTE {self.name}").fetchnumpy()
             exact_columns = {
                 name: np.ma.filled(values, 0).astype(np.int64)
                 for name, values in exact_rows.items()
@@ -108,6 +122,10 @@ class DuckDBEngine:
             return ExactTable({name: exact_rows[name] for name in keys}, exact_columns)
         except Exception:  # noqa: BLE001 -- whatever failed, its words could tell about the data
             raise EngineError from None
+
+    def forget(self) -> None:
+        with self.lock, contextlib.suppress(duckdb.Error):
+            self.connection.execute(f"DEALLOCATE {self.name}")
 
 
 class DuckDBCalculator:
@@ -121,8 +139,8 @@ class DuckDBCalculator:
     def evaluate(self, expressions: Sequence[Expression], columns: Mapping[Column, Sequence[Any]]) -> list[list[Any]]:
         """Expressions over every row of some public columns."""
         count = len(next(iter(columns.values()))) if columns else 1
-        frame = {f"c{index}": series(values, column.type) for index, (column, values) in enumerate(columns.items())}
-        frame["place"] = pd.Series(np.arange(count))
+        frame = {f"c{index}": column_of(values, column.type) for index, (column, values) in enumerate(columns.items())}
+        frame["place"] = np.arange(count)
         casts = ", ".join(
             f"CAST(c{index} AS {column.type.sql}) AS {render.identifier(column.name)}"
             for index, column in enumerate(columns)
@@ -137,22 +155,21 @@ class DuckDBCalculator:
                 self._connection.unregister("public_values")
         return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in expressions]
 
-    def finish(self, sql: str, columns: Mapping[str, tuple[Any, Type]]) -> tuple[pd.DataFrame, list[str]]:
-        """SQL over the table `noisy`; the answer and the DuckDB type of each of its columns."""
-        frame = pd.DataFrame(
-            {f"c{index}": series(values, type_) for index, (values, type_) in enumerate(columns.values())}
-        )
+    def finish(self, sql: str, columns: Mapping[str, tuple[Any, Type]]) -> list[Any]:
+        """SQL over the table `noisy`; the columns of its result, masked where NULL."""
+        named = {f"c{index}": column_of(values, type_) for index, (values, type_) in enumerate(columns.values())}
+        plain = all(isinstance(each, np.ndarray) for each in named.values())
         casts = ", ".join(
             f"CAST(c{index} AS {type_.sql}) AS {render.identifier(name)}"
             for index, (name, (_, type_)) in enumerate(columns.items())
         )
         text = f"WITH noisy AS (SELECT {casts} FROM noisy_values) SELECT * FROM ({sql}) ORDER BY privsql_place"
         with self._lock:
-            self._connection.register("noisy_values", frame)
+            self._connection.register("noisy_values", named if plain else pd.DataFrame(named))
             try:
-                result = self._connection.execute(text)
-                types = [str(each[1]) for each in result.description]
-                return result.df(), types
+                return list(self._connection.execute(text).fetchnumpy().values())
+            except duckdb.Error:
+                raise EngineError from None
             finally:
                 self._connection.unregister("noisy_values")
 

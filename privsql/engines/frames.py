@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from privsql.errors import SourceError
+from privsql.tables import as_array
 from privsql.types import Kind, Type
 
 
@@ -81,30 +81,20 @@ def _memory(column: pd.Series[Any]) -> tuple[int, ...] | None:
     return None
 
 
-def series(values: Any, type_: Type) -> pd.Series[Any]:
-    """Public or noisy values as a pandas column that DuckDB reads without guessing."""
-    if isinstance(values, np.ndarray):
-        return pd.Series(values)
-    if isinstance(values, range):
-        return pd.Series(np.arange(values.start, values.stop, values.step))
-    listed: Sequence[Any] = list(values)
+def column_of(values: Any, type_: Type) -> Any:
+    """Public or noisy values as a column that DuckDB reads without guessing: a plain array where no value is NULL."""
+    array = as_array(values, type_)
+    if not isinstance(array, np.ma.MaskedArray) and array.dtype != object:
+        return array
+    listed = [None if missing else value for value, missing in zip(array.data, np.ma.getmaskarray(array), strict=True)]
     match type_.kind:
-        case Kind.INTEGER:
-            small = all(each is None or abs(each) < 2**63 for each in listed)
-            return (
-                pd.Series(pd.array(listed, dtype="Int64"))
-                if small
-                else pd.Series([None if v is None else str(v) for v in listed], dtype="str")
-            )
+        case Kind.INTEGER if all(each is None or abs(int(each)) < 2**63 for each in listed):
+            return pd.array(listed, dtype="Int64")
         case Kind.BOOLEAN:
-            return pd.Series(pd.array(listed, dtype="boolean"))
-        case Kind.DOUBLE:
-            return pd.Series([np.nan if each is None else float(each) for each in listed], dtype="float64")
+            return pd.array(listed, dtype="boolean")
         case Kind.DATE | Kind.TIMESTAMP:
-            return pd.Series(
-                np.array(
-                    [np.datetime64("NaT") if v is None else np.datetime64(v) for v in listed], dtype="datetime64[us]"
-                )
-            )
+            return np.array([np.datetime64("NaT") if v is None else v for v in listed], dtype="datetime64[us]")
+        case Kind.DOUBLE:
+            return np.array([np.nan if v is None else v for v in listed], dtype=np.float64)
         case _:
-            return pd.Series([None if each is None else str(each) for each in listed], dtype="str")
+            return pd.array([None if each is None else str(each) for each in listed], dtype="str")

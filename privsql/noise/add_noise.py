@@ -15,7 +15,7 @@ from privsql.noise.selection import SelectionNoise, select, winner
 from privsql.planning.measurement import Mechanism
 from privsql.planning.plan import Plan
 from privsql.sql.relations import Choose
-from privsql.tables import ExactTable, Integers, NoisyTable
+from privsql.tables import ExactTable, Integers, NoisyTable, NullLast
 
 _SELECTION: dict[Mechanism, SelectionNoise] = {
     Mechanism.CHOICE_EXPONENTIAL: "exponential",
@@ -86,23 +86,18 @@ def _codes(group: KeyGroup, exact: ExactTable) -> Integers:
 
 
 def _column_codes(values: Sequence[Any], exact_column: Any) -> Integers:
-    missing = np.ma.getmaskarray(exact_column) if isinstance(exact_column, np.ma.MaskedArray) else None
-    data = np.ma.getdata(exact_column)
-    if isinstance(values, range):
-        codes = _range_codes(values, data)
+    """The place of each exact value among the public ones, NULL being one of them where it is listed; -1 elsewhere."""
+    data, missing = np.ma.getdata(exact_column), np.ma.getmaskarray(exact_column)
+    known, null_place = (values.values, len(values) - 1) if isinstance(values, NullLast) else (values, -1)
+    if isinstance(known, range):
+        codes = _range_codes(known, data)
     else:
-        index = pd.Index([_comparable(value, data.dtype) for value in values if value is not None], dtype=_dtype(data))
-        positions = np.array([place for place, value in enumerate(values) if value is not None], dtype=np.int64)
+        null_place = next((place for place, value in enumerate(known) if value is None), null_place)
+        places = np.array([place for place, value in enumerate(known) if value is not None], dtype=np.int64)
+        index = pd.Index([_comparable(known[place], data.dtype) for place in places], dtype=_dtype(data))
         found = index.get_indexer(pd.Index(data, dtype=_dtype(data)))
-        codes = np.where(found >= 0, positions[found] if len(positions) else -1, -1).astype(np.int64)
-    if missing is not None and missing.any():
-        null_place = (
-            next((place for place, value in enumerate(values) if value is None), -1)
-            if not isinstance(values, range)
-            else -1
-        )
-        codes = np.where(missing, null_place, codes)
-    return codes.astype(np.int64)
+        codes = np.where(found >= 0, places[found] if len(places) else -1, -1).astype(np.int64)
+    return np.where(missing, null_place, codes)
 
 
 def _range_codes(values: range, data: Any) -> Integers:

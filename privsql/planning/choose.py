@@ -14,7 +14,7 @@ from privsql.analysis.stability import Stability, stability
 from privsql.errors import ArgumentError, Place, Refused, did_you_mean
 from privsql.planning import render
 from privsql.planning.estimates import Estimate, Linear, Ratio
-from privsql.planning.grid import LARGEST_SUM, Grid, grid_of
+from privsql.planning.grid import LARGEST_SUM, LARGEST_VALUE, Grid, grid_of
 from privsql.planning.measurement import Measurement, Mechanism, choice_factor, measure
 from privsql.planning.plan import Output, Plan
 from privsql.policy import Neighbours
@@ -34,6 +34,7 @@ from privsql.sql.relations import (
     Values,
     walk,
 )
+from privsql.tables import NullLast
 from privsql.types import BOOLEAN, Kind
 
 CHOICES = {
@@ -191,6 +192,9 @@ def _grid(argument: Expression, condition: Expression | None, facts: Facts, plac
             f"declare a range (policy: {column} = {{range = [0, 100]}}), or write LEAST(GREATEST(...)) around it",
             place,
         )
+    if not domain.empty and max(abs(domain.low), abs(domain.high)) > LARGEST_VALUE:
+        raise Refused("refused-too-large", f"one person could move this sum by more than {float(LARGEST_VALUE):.1e}",
+                      "add up a smaller unit (SUM(x / 1000)), or declare a narrower range", place)  # fmt: skip
     grid = grid_of(argument.type, domain)
     low, high = float(grid.low * grid.step), float(grid.high * grid.step)
     return grid, f"values clamped into [{low:g}, {high:g}]" + (
@@ -344,15 +348,17 @@ def _key_test(key: Key, space: KeySpace) -> str | None:
     group = next(group for group in space.groups if key.name in group.names)
     values = group.columns[group.names.index(key.name)]
     name, type_ = render.identifier(key.name), key.expression.type
-    with_null = not isinstance(values, range) and None in values
-    listed = values if isinstance(values, range) else [value for value in dict.fromkeys(values) if value is not None]
+    with_null = isinstance(values, NullLast) or (not isinstance(values, range) and None in values)
+    known = values.values if isinstance(values, NullLast) else values
+    listed = known if isinstance(known, range) else [value for value in dict.fromkeys(known) if value is not None]
     if type_.kind is Kind.BOOLEAN and len(listed) == 2:
         test = None if with_null else f"({name} IS NOT NULL)"
         return test
     if not listed:
         return f"({name} IS NULL)"
-    if type_.kind is Kind.INTEGER and len(listed) == max(listed) - min(listed) + 1:
-        test = f"({name} BETWEEN {min(listed)} AND {max(listed)})"
+    low, high = (listed[0], listed[-1]) if isinstance(listed, range) else (min(listed), max(listed))
+    if type_.kind is Kind.INTEGER and len(listed) == high - low + 1:
+        test = f"({name} BETWEEN {low} AND {high})"
     else:
         test = f"({name} IN ({', '.join(render.constant(value, type_) for value in listed)}))"
     return f"({test} OR {name} IS NULL)" if with_null else test

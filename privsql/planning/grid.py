@@ -15,6 +15,7 @@ from privsql.analysis.domain import Domain
 from privsql.types import Kind, Type
 
 MOST_STEPS = 2**30
+LARGEST_VALUE = 2**62  # values past this are refused: their sums do not fit a BIGINT
 LARGEST_SUM = 2**60  # exact cells are clamped here: a clamp moves no two cells further apart
 
 

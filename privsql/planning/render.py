@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -28,10 +29,11 @@ from privsql.sql.relations import (
     Unpivot,
     Values,
 )
-from privsql.types import Kind, Type
+from privsql.types import Kind, Type, integer
 
 CELL = "privsql_cell"  # the reserved name of the column that carries a cell's number through post-processing
 
+_HOLE = re.compile(r"\{(args|\d+)\}")  # where an argument goes in a function's text
 _INFIX = {"=": "=", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
           "is_same": "IS NOT DISTINCT FROM", "is_distinct": "IS DISTINCT FROM"}  # fmt: skip
 
@@ -112,22 +114,38 @@ def _call(call: Call) -> str:
         case "date_minus":
             return f"TRY(({args[0]}) - ({args[1]}))"
         case "neg":
-            return f"(-{_typed(args[0], call.type)})"
+            return f"(-{_typed(args[0], _roomy(call))})"
         case "+" | "-" | "*":
-            return f"({_typed(args[0], call.type)} {call.function} {_typed(args[1], call.type)})"
+            return f"({_typed(args[0], _roomy(call))} {call.function} {_typed(args[1], _roomy(call))})"
         case "/" | "//" | "%":
             # dividing by zero gives NULL, in every engine and under every setting
-            above, below, zero = (_typed(each, call.type) for each in (args[0], args[1], "0"))
+            above, below, zero = (_typed(each, _roomy(call)) for each in (args[0], args[1], "0"))
             return f"({above} {call.function} nullif({below}, {zero}))"
         case operator if operator in _INFIX:
             left, right = _comparable(call, args)
             return f"({left} {_INFIX[operator]} {right})"
-        case "abs" if call.type.kind is Kind.INTEGER:
+        case "abs":
             return f"abs({_typed(args[0], call.type)})"
-    template = FUNCTIONS[call.function].text.replace("{args}", ", ".join(args))
-    for index, arg in enumerate(args):
-        template = template.replace(f"{{{index}}}", f"({arg})")
-    return template
+        case "round" if call.args[0].type.kind is Kind.INTEGER or _places(call) < 0:
+            # 127 rounds to 130, which a TINYINT cannot hold; nor can a DECIMAL(38) hold its next power of ten
+            return f"round({', '.join([_typed(args[0], call.type), *args[1:]])})"
+    # in one pass: what an argument says (a text such as '{1}') is never looked into again
+    return _HOLE.sub(
+        lambda hole: ", ".join(args) if hole[1] == "args" else f"({args[int(hole[1])]})", FUNCTIONS[call.function].text
+    )
+
+
+def _roomy(call: Call) -> Type:
+    """The type to compute in: it holds the result and every operand (x * 0 is small, x need not be)."""
+    types = [call.type, *(arg.type for arg in call.args)]
+    if any(each.kind is not Kind.INTEGER for each in types):
+        return call.type
+    return integer(min(each.low for each in types), max(each.high for each in types))
+
+
+def _places(call: Call) -> int:
+    places = call.args[1] if len(call.args) > 1 else None
+    return int(places.value or 0) if isinstance(places, Literal) else 0
 
 
 def _typed(rendered: str, type_: Type) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -17,23 +18,29 @@ from privsql.results.estimate import interval, leaf_interval
 from privsql.sql.expressions import columns_of
 from privsql.sql.relations import Choose
 from privsql.tables import Integers, NoisyTable
-from privsql.types import NUMBERS
+from privsql.types import NUMBERS, Kind
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
     """What was asked, with noise. `cells` are the numbers of the rows' cells in the public key space."""
 
-    frame: pd.DataFrame
+    arrays: tuple[Any, ...]  # one per output, masked where NULL
     plan: Plan
     noisy: NoisyTable
     cells: Integers
-    duckdb_types: tuple[str, ...]
     stored: bool = False  # asked before, so it cost nothing this time
 
     @property
     def columns(self) -> list[str]:
-        return [str(name) for name in self.frame.columns]
+        return list(self.plan.question.names)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The answer as pandas shows it; made when it is first looked at."""
+        frame = pd.DataFrame({index: _series(array) for index, array in enumerate(self.arrays)})
+        frame.columns = pd.Index(self.columns)
+        return frame
 
     def df(self) -> pd.DataFrame:
         """A pandas frame, the caller's own."""
@@ -50,17 +57,20 @@ class Answer:
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """Rows as tuples, NULL as None."""
+        frame = self._dated()
         columns = [
-            [None if _is_null(value) else value for value in self._dated()[name].tolist()] for name in self.columns
+            [None if _is_null(value) else value for value in frame.iloc[:, index].tolist()]
+            for index in range(frame.shape[1])
         ]
         return list(zip(*columns, strict=True))
 
     def _dated(self) -> pd.DataFrame:
         """DATE columns as dates: pandas knows only timestamps."""
         frame = self.frame.copy()
-        for name, type_ in zip(self.columns, self.duckdb_types, strict=True):
-            if type_ == "DATE":
-                frame[name] = [None if pd.isna(each) else each.date() for each in pd.to_datetime(frame[name])]
+        for index, output in enumerate(self.plan.outputs):
+            if output.expression.type.kind is Kind.DATE:
+                dates = [None if pd.isna(each) else each.date() for each in frame.iloc[:, index]]
+                frame.isetitem(index, np.array(dates, dtype=object))
         return frame
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
@@ -96,7 +106,7 @@ class Answer:
     def receipt(self) -> dict[str, Any]:
         """What was released, how and at what cost; JSON-able."""
         return {
-            "outputs": self.columns, "rows": len(self.frame), "neighbours": self.plan.neighbours,
+            "outputs": self.columns, "rows": len(self), "neighbours": self.plan.neighbours,
             "epsilon": self.plan.epsilon, "delta": self.plan.delta, "stored": self.stored,
             "charged": 0.0 if self.stored else self.plan.epsilon,
             "keys": self.plan.keys, "cells": self.plan.cells,
@@ -110,7 +120,7 @@ class Answer:
         return plot(self, level, ax)
 
     def __len__(self) -> int:
-        return len(self.frame)
+        return len(self.cells)
 
     def __str__(self) -> str:
         from privsql.results.display import shown
@@ -123,6 +133,19 @@ class Answer:
         from privsql.results.display import html
 
         return html(self)
+
+
+def _series(array: Any) -> pd.Series[Any]:
+    """NULL as pandas writes it: NaN among numbers, NaT among moments, None elsewhere."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return pd.Series(array)
+    if array.dtype.kind in "iuf":
+        return pd.Series(np.where(np.ma.getmaskarray(array), np.nan, array.data.astype(np.float64)))
+    if array.dtype.kind == "M":
+        return pd.Series(array.filled(np.datetime64("NaT")))
+    return pd.Series(
+        [None if gone else value for value, gone in zip(array.data, np.ma.getmaskarray(array), strict=True)]
+    )
 
 
 def _is_null(value: Any) -> bool:

@@ -59,7 +59,8 @@ def _text(value: Any) -> str:
 def _footer(answer: Answer) -> str:
     more = f"{len(answer.frame):,} rows, {MOST_ROWS} shown. " if len(answer.frame) > MOST_ROWS else ""
     cost = "asked before: no cost" if answer.stored else f"cost epsilon {answer.plan.epsilon:g}"
-    return f"{more}[95% intervals, noise only]  {cost}, {answer.plan.neighbours}"
+    shown = "label only" if answer.plan.chooses else "95% intervals, noise only"
+    return f"{more}[{shown}]  {cost}, {answer.plan.neighbours}"
 
 
 def shown(answer: Answer) -> str:

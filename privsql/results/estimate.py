@@ -17,19 +17,18 @@ from privsql.sql.expressions import Call, Column, Expression, Literal
 from privsql.tables import Integers
 from privsql.types import NUMBERS, Kind
 
+LARGEST_WHOLE = float(2**63 - 1024)  # the last double below 2^63: whole sums past it stop there
 Floats = npt.NDArray[np.float64]
 
 
 def estimate(how: Estimate, noisy: Mapping[str, Integers]) -> npt.NDArray[Any]:
     """The value of an aggregate in every cell."""
     match how:
-        case Linear(terms=((column, weight),)) if weight.denominator == 1:
-            return (
-                noisy[column] * int(weight) if abs(weight) < 2**40 else noisy[column].astype(np.float64) * float(weight)
-            )
+        case Linear(terms=((column, weight),)) if weight == 1:
+            return noisy[column]
         case Linear():
             total = _weighted(how, noisy)
-            return np.rint(total).astype(np.int64) if how.whole else total
+            return np.rint(np.clip(total, -LARGEST_WHOLE, LARGEST_WHOLE)).astype(np.int64) if how.whole else total
         case Ratio():
             above, below = noisy[how.above].astype(np.float64), noisy[how.below].astype(np.float64)
             # a noisy count below 1 is taken as 1: the answer stays within the declared range whatever the noise

@@ -6,37 +6,45 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 
 from privsql.analysis.keys import KeySpace
 from privsql.planning.plan import Plan
 from privsql.planning.render import CELL
 from privsql.results.answer import Answer
 from privsql.results.estimate import estimate
-from privsql.tables import Integers, NoisyTable
+from privsql.sql.expressions import Column
+from privsql.sql.relations import Choose, Project, Relation, Release
+from privsql.tables import Integers, NoisyTable, as_array
 from privsql.types import BIGINT, Type
 
 
 class Finish(Protocol):
-    """Runs rendered SQL over the table `noisy`."""
+    """Runs rendered SQL over the table `noisy`; the columns of the result, the cell's number and place first."""
 
-    def __call__(self, sql: str, columns: Mapping[str, tuple[Any, Type]]) -> tuple[pd.DataFrame, list[str]]: ...
+    def __call__(self, sql: str, columns: Mapping[str, tuple[Any, Type]]) -> list[Any]: ...
 
 
 def finish(plan: Plan, noisy: NoisyTable, run: Finish) -> Answer:
     """The noisy cells through everything that stands above the release."""
     columns: dict[str, tuple[Any, Type]] = {CELL: (noisy.cells, BIGINT)}
-    release = plan.question.release
-    types = {field.name: field.type for field in release.fields}
+    types = {field.name: field.type for field in plan.question.release.fields}
     for name, values in key_values(plan.space, noisy.cells).items():
         columns[name] = (values, types[name])
     for name, how in plan.estimates.items():
         columns[name] = (estimate(how, noisy.noisy_columns), types[name])
-    frame, duckdb_types = run(plan.finishing, columns)
-    cells = frame[CELL].to_numpy(dtype=np.int64)
-    shown = frame.drop(columns=[CELL, "privsql_place"])
-    shown.columns = pd.Index(list(plan.question.names))
-    return Answer(shown.reset_index(drop=True), plan, noisy, cells, tuple(duckdb_types[2:]))
+    selected = _only_selects(plan.question.relation)
+    if selected is not None:  # nothing to compute: the columns are there already
+        return Answer(tuple(as_array(*columns[name]) for name in selected), plan, noisy, noisy.cells)
+    cells, _, *shown = run(plan.finishing, columns)
+    return Answer(tuple(shown), plan, noisy, np.asarray(cells, dtype=np.int64))
+
+
+def _only_selects(relation: Relation) -> list[str] | None:
+    """The release's columns in the order they are shown, where that is all that stands above it."""
+    if not isinstance(relation, Project) or not isinstance(relation.input, (Release, Choose)):
+        return None
+    names = [each.name for _, each in relation.columns if isinstance(each, Column)]
+    return names if len(names) == len(relation.columns) else None
 
 
 def key_values(space: KeySpace, cells: Integers) -> dict[str, Sequence[Any]]:

@@ -199,6 +199,8 @@ class ExpressionBinder:
         if takes is None:
             raise SqlError("sql-arguments", f"{name} takes {_signature(function)}, not {len(args)} arguments")
         bound = tuple(self._argument(function, each, want) for each, want in zip(args, takes, strict=True))
+        if name in ("like_escape", "ilike_escape"):
+            _check_escape(bound[1], bound[2])
         return Call(name, bound, function.gives([each.type for each in bound]))
 
     def _argument(self, function: Function, value: Expression, want: str) -> Expression:
@@ -503,6 +505,18 @@ def _expand(function: Function, count: int) -> list[str] | None:
         else:
             takes.append(want)
     return takes if len(takes) == count else None
+
+
+def _check_escape(pattern: Expression, escape: Expression) -> None:
+    """DuckDB fails on a malformed pattern only at rows that match it so far, and TRY does not hold that back."""
+    mark = escape.value if isinstance(escape, Literal) else None
+    text = pattern.value if isinstance(pattern, Literal) else None
+    if mark is None or text is None:
+        return
+    if len(mark) != 1 or not mark.isascii():
+        raise Refused("refused-pattern", "ESCAPE must be one plain character, written out", "LIKE '10#%' ESCAPE '#'")
+    if len(text.replace(mark * 2, "")) and text.replace(mark * 2, "").endswith(mark):
+        raise Refused("refused-pattern", "this pattern ends in its escape character", "LIKE '10#%' ESCAPE '#'")
 
 
 def _signature(function: Function) -> str:

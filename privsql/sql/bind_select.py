@@ -12,7 +12,7 @@ from privsql.sql.bind_release import CHOICES, ReleaseBinder, bare, has_aggregate
 from privsql.sql.clauses import bind_order, limited, order_terms, ordered_rows, whole_number
 from privsql.sql.expressions import Aggregate, Column, Expression, Literal
 from privsql.sql.gate import place_of
-from privsql.sql.names import Source, unique_names
+from privsql.sql.names import Source, key_names, unique_names
 from privsql.sql.relations import Choose, Distinct, Filter, Key, Project, Relation, Release, Sort, is_released
 from privsql.types import BIGINT
 
@@ -154,7 +154,7 @@ class SelectBinder:
             expression = term if isinstance(term, Column) else self.rows.bind(term)
             if not isinstance(expression, Literal):
                 bound.setdefault(expression, (name, term))
-        names = unique_names([name for name, _ in bound.values()])
+        names = key_names([name for name, _ in bound.values()])
         return tuple(
             Key(
                 name,
@@ -245,7 +245,7 @@ class SelectBinder:
                     "refused-choice", "mode of a noisy answer has no rule", "ask for mode over rows", place_of(node)
                 )
             argument = self.rows.bind(function.this)
-            key = Key(name, argument, function.this.sql(dialect="duckdb"), place_of(function))
+            key = Key(key_names([name])[0], argument, function.this.sql(dialect="duckdb"), place_of(function))
             score = Aggregate("count", None, None, BIGINT, place_of(function))
             return Source(Choose(self.input, (key,), score, largest=True, not_null=True), None, (name,))
         grouped = _plain_release(self.input)

@@ -57,6 +57,15 @@ def _whole(types: Sequence[Type]) -> Type:
     return types[0] if types[0].kind is Kind.INTEGER else DOUBLE
 
 
+def _rounded(types: Sequence[Type]) -> Type:
+    """Whole numbers rounded to tens, hundreds ... may pass their bounds by as much."""
+    first = types[0]
+    if first.kind is not Kind.INTEGER or len(types) == 1 or types[1].kind is not Kind.INTEGER:
+        return _whole(types)
+    past = 10 ** min(40, max(0, -types[1].low))
+    return integer(first.low - past, first.high + past)
+
+
 SMALL = integer(*INTEGER_BOUNDS["INTEGER"])
 _FUNCTIONS: list[Function] = []
 
@@ -92,12 +101,14 @@ _add("like ilike", "text TEXT", BOOLEAN, "({0} {name} {1})")
 _add("like_escape ilike_escape", "text TEXT TEXT", BOOLEAN, "{name}({args})")
 _add("similar_to", "text TEXT", BOOLEAN, "({0} SIMILAR TO {1})")
 _add("regexp_matches regexp_full_match", "text TEXT TEXT?", BOOLEAN, "{name}({args})")
-_add("regexp_replace", "text TEXT TEXT TEXT?", TEXT, "regexp_replace({args})")
+_add(
+    "regexp_replace", "text TEXT TEXT TEXT?", TEXT, "TRY(regexp_replace({args}))", partial=True
+)  # a group that is not there
 _add("regexp_extract", "text TEXT INT?", TEXT, "regexp_extract({args})")
 # -- numbers -----------------------------------------------------------------------------------------------
 _add("abs", "num", _absolute, "abs({0})")
 _add("floor ceil trunc", "num", _whole, "{name}({0})")
-_add("round", "num INT?", _whole, "round({args})")
+_add("round", "num INT?", _rounded, "round({args})")
 _add("sign", "num", integer(-1, 1), "sign({0})")
 _add("even", "double", DOUBLE, "even({0})")
 _add("sqrt ln log10 log2", "double", DOUBLE, "TRY({name}({0}))", partial=True)

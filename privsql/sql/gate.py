@@ -7,6 +7,7 @@ there, or an argument that is set and not listed, is refused. There is no list o
 from __future__ import annotations
 
 import functools
+import re
 
 import sqlglot
 from sqlglot import exp
@@ -189,24 +190,39 @@ TimeToStr this format
 StrToTime this format
 """)
 
-_WAYS_OUT = {
+# Why some things that people write have no rule, and what to write instead; code refused-<class in lower case>.
+WAYS_OUT = {
     "Join": ("joins are not read yet: one private table at a time", "put what you need into one table or view"),
     "Window": ("window functions mix many people's rows", "aggregate with GROUP BY instead"),
     "TableSample": ("samples make one person's weight unclear", "ask about all rows; the noise already protects them"),
     "Placeholder": ("parameters are not read", "write the value into the text"),
     "Columns": ("COLUMNS() stands for columns nobody named", "name the columns"),
-    "Exists": ("subqueries inside expressions can depend on many people's rows", "filter with a condition on the row"),
-    "Distinct": ("DISTINCT inside this place has no bound yet", "use GROUP BY with declared keys"),
-    "Min": ("the exact smallest value is one person's value", "ask for COUNT(*) FILTER (WHERE x < ...) or AVG"),
-    "Max": ("the exact largest value is one person's value", "ask for COUNT(*) FILTER (WHERE x > ...) or AVG"),
+    "Exists": ("a subquery inside an expression can depend on many people's rows", "filter with a condition on the row itself"),
+    "Distinct": (
+        "DISTINCT inside an aggregate, and DISTINCT ON, have no rule yet",
+        "where each row is one person, COUNT(*) counts people; else GROUP BY declared keys and count the keys of the answer",
+    ),
+    "Min": ("the exact smallest value is one person's value", "ask for COUNT(*) FILTER (WHERE x < ...) or AVG(x)"),
+    "Max": ("the exact largest value is one person's value", "ask for COUNT(*) FILTER (WHERE x > ...) or AVG(x)"),
+    "Median": ("the median and other quantiles are not read yet", "SELECT x // 10, COUNT(*) ... GROUP BY 1, and read it off"),
+    "Stddev": ("standard deviation and variance are not read yet", "SELECT AVG(x), AVG(x * x): variance = AVG(x * x) - AVG(x)^2"),
+    "Corr": ("correlation is not read yet", "SELECT AVG(x), AVG(y), AVG(x * y), AVG(x * x), AVG(y * y), and combine them"),
+    "LogicalOr": ("one person's row can decide a yes or no about all", "ask for COUNT(*) FILTER (WHERE ...)"),
+    "ArrayAgg": ("this hands out people's own values", "ask for COUNT(*) ... GROUP BY declared keys"),
     "Rollup": ("ROLLUP is not read yet", "ask for each level by itself"),
     "Cube": ("CUBE is not read yet", "ask for each level by itself"),
     "GroupingSets": ("GROUPING SETS are not read yet", "ask for each level by itself"),
     "Qualify": ("QUALIFY needs window functions, which mix many people's rows", "use HAVING over noisy aggregates"),
-    "Median": ("MEDIAN is not read yet", "ask for COUNT(*) GROUP BY ranges of the value"),
     "Except": ("EXCEPT compares rows of many people", "use WHERE"),
     "Intersect": ("INTERSECT compares rows of many people", "use WHERE"),
+    "Unnest": ("UNNEST makes an unknown number of rows from one person's", "UNPIVOT named columns instead"),
 }
+_SAME_AS = {
+    "PercentileCont": "Median", "PercentileDisc": "Median", "Quantile": "Median", "ApproxQuantile": "Median",
+    "ApproxDistinct": "Distinct", "StddevPop": "Stddev", "StddevSamp": "Stddev", "Variance": "Stddev", "VariancePop": "Stddev",
+    "CovarPop": "Corr", "CovarSamp": "Corr", "LogicalAnd": "LogicalOr", "GroupConcat": "ArrayAgg", "First": "ArrayAgg",
+    "Last": "ArrayAgg", "AnyValue": "ArrayAgg", "Lateral": "Unnest", "Explode": "Unnest", "Parameter": "Placeholder",
+}  # fmt: skip
 
 
 def place_of(node: exp.Expr) -> Place | None:
@@ -224,7 +240,7 @@ def place_of(node: exp.Expr) -> Place | None:
 
 def parse(text: str, dialect: str) -> exp.Expr:
     """Exactly one SELECT, parsed and permitted node by node."""
-    _measure(text, dialect)
+    start = _measure(text, dialect)
     try:
         statements = [each for each in sqlglot.parse(text, read=dialect) if each is not None]
     except RecursionError:
@@ -240,15 +256,18 @@ def parse(text: str, dialect: str) -> exp.Expr:
         raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
     statement = statements[0]
     if isinstance(statement, exp.Select) and not statement.expressions:
-        raise SqlError("sql-syntax", "this SELECT selects nothing", "SELECT COUNT(*) FROM ...")
+        raise SqlError("sql-syntax", "this SELECT selects nothing", "SELECT COUNT(*) FROM ...", start)
     if not isinstance(statement, (exp.Select, exp.Union, exp.Subquery)):
-        raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", place_of(statement))
-    _permit(statement)
+        raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", start)
+    try:
+        _permit(statement)
+    except SqlError as error:
+        raise error.at(start) from None
     return statement
 
 
-def _measure(text: str, dialect: str) -> None:
-    """Length and nesting, before a recursive parser sees the text."""
+def _measure(text: str, dialect: str) -> Place | None:
+    """Length and nesting, before a recursive parser sees the text; where it begins comes out."""
     if not isinstance(text, str):
         raise SqlError("sql-syntax", "the SQL must be a string")
     if len(text) > MAX_LENGTH:
@@ -272,6 +291,7 @@ def _measure(text: str, dialect: str) -> None:
             # sqlglot reads `x ! in (1)` as NOT IN, DuckDB as a factorial: nobody can have meant it
             raise SqlError("sql-syntax", "'!' is read differently by different engines", "write NOT or <>",
                            Place(token.line, token.col))  # fmt: skip
+    return Place(tokens[0].line, max(1, tokens[0].col - (tokens[0].end - tokens[0].start))) if tokens else None
 
 
 @functools.cache
@@ -289,21 +309,30 @@ def _permit(statement: exp.Expr) -> None:
             raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
         permitted = PERMITTED.get(type(node))
         if permitted is None:
-            raise _refuse(node, f"{type(node).__name__} has no rule")
+            raise _refuse(node, node, f"{_shown(node)} has no rule")
         for name, value in node.args.items():
             if name not in permitted and value is not None and value is not False and value != []:
                 child = value[0] if isinstance(value, list) else value
                 blamed = child if isinstance(child, exp.Expr) else node
-                raise _refuse(blamed, f"{_shown(node)} with {name.rstrip('_').replace('_', ' ')} has no rule")
+                raise _refuse(blamed, node, f"{_shown(node)} with {name.rstrip('_').replace('_', ' ').upper()} has no rule")
 
 
 def _shown(node: exp.Expr) -> str:
-    return type(node).__name__.upper()
+    """A node as people write it: PERCENTILE_CONT, TABLE SAMPLE."""
+    if isinstance(node, exp.Func):
+        return node.sql_name()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
 
 
-def _refuse(node: exp.Expr, reason: str) -> Refused:
-    name = type(node).__name__
-    why, way_out = _WAYS_OUT.get(
-        name, (f"{reason}, so no bound on one person's part is known", "see the list of supported SQL in the README")
+def _refuse(blamed: exp.Expr, node: exp.Expr, reason: str) -> Refused:
+    place = place_of(blamed) or place_of(node)
+    for each in (blamed, node):
+        name = _SAME_AS.get(type(each).__name__, type(each).__name__)
+        if name in WAYS_OUT:
+            return Refused(f"refused-{name.lower()}", *WAYS_OUT[name], place)
+    return Refused(
+        "refused-syntax",
+        f"{reason}, so no bound on one person's part is known",
+        "see the list of supported SQL in the README",
+        place,
     )
-    return Refused(f"refused-{name.lower()}", f"{why}", way_out, place_of(node))

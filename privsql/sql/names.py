@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from privsql.errors import Place, Refused, UnknownName, did_you_mean
@@ -41,9 +42,32 @@ class Source:
         raise UnknownName("name-column", f"there is no column {name}", did_you_mean(name, self.names), place)
 
 
+# Columns that planning adds beside the analyst's own: a cell's number and place, and what is measured.
+RESERVED = frozenset({"privsql_cell", "privsql_place"})
+_MEASURED = re.compile(r"(count|sum|above|below|score)_\d+", re.IGNORECASE)
+
+
+def key_names(wanted: list[str]) -> list[str]:
+    """Names for keys: different from each other and from every measured column beside them."""
+    return unique_names([f"{name}_key" if _MEASURED.fullmatch(name) else name for name in wanted])
+
+
+def output_names(wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """What the analyst sees: names as written, a number behind the second of a kind, so that frames can hold them."""
+    taken: set[str] = set(wanted)
+    result: list[str] = []
+    for name in wanted:
+        candidate, number = name, 1
+        while candidate in result or (candidate != name and candidate in taken):
+            number += 1
+            candidate = f"{name}_{number}"
+        result.append(candidate)
+    return tuple(result)
+
+
 def unique_names(wanted: list[str]) -> list[str]:
-    """Names made different from each other (case-insensitively) by a number behind."""
-    taken: set[str] = set()
+    """Names made different from each other (case-insensitively) by a number behind; reserved ones are taken."""
+    taken: set[str] = set(RESERVED)
     result = []
     for name in wanted:
         candidate, number = name, 1

@@ -6,6 +6,7 @@ from privsql.errors import Refused, SqlError
 from privsql.sql.bind_query import QueryBinder
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.gate import parse, place_of
+from privsql.sql.names import output_names
 from privsql.sql.relations import Question, release_of, walk
 
 MAX_OPERATORS = 600
@@ -31,4 +32,4 @@ def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:
             raise SqlError(
                 "sql-too-long", "the query becomes too large once its CTEs are written out", "use fewer repeats"
             )
-    return Question(source.relation, source.names, release)
+    return Question(source.relation, output_names(source.names), release)

@@ -1,0 +1,63 @@
+# Everything works on a fresh machine with Python 3.11+ and make: .venv is made and filled when it is missing.
+
+PYTHON  ?= python3 python3.14 python3.13 python3.12 python3.11
+WORKERS ?= 2
+BIN     := .venv/bin
+DEMO    := .venv/.installed-demo
+DEV     := .venv/.installed-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow lint types mutants bench clean
+
+help:
+	@echo "make demo     a guided tour on made-up data"
+	@echo "make test     the tests (not the slow ones)"
+	@echo "make slow     the slow tests"
+	@echo "make lint     ruff"
+	@echo "make types    mypy --strict"
+	@echo "make mutants  seeded mistakes, each of which a test must catch"
+	@echo "make bench    time and CPU beside plain DuckDB"
+	@echo "make clean    remove .venv and caches"
+
+demo: $(DEMO)
+	@$(BIN)/python -m privsql demo
+
+test: $(DEV)
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS)
+
+slow: $(DEV)
+	$(BIN)/python -m pytest -m slow -n $(WORKERS)
+
+lint: $(DEV)
+	$(BIN)/python -m ruff check .
+
+types: $(DEV)
+	$(BIN)/python -m mypy
+
+mutants: $(DEV)
+	$(BIN)/python tests/mutants.py
+
+bench: $(DEV)
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# -- set-up: a stamp in .venv says what is installed, so that running again is instant ----------------------
+$(BIN)/python:
+	@for candidate in $(PYTHON); do \
+	  if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    echo "making .venv with $$candidate"; exec $$candidate -m venv .venv; \
+	  fi; \
+	done; \
+	echo "Python 3.11 or later is needed; say which with: make PYTHON=/path/to/python3" >&2; exit 1
+
+$(DEMO): pyproject.toml | $(BIN)/python
+	@if [ ! -e $(DEV) ] || [ $(DEV) -ot pyproject.toml ]; then \
+	  echo "installing privsql into .venv (once; half a minute or so)"; $(BIN)/python -m pip install -qq -e .; fi
+	@touch $@
+
+$(DEV): pyproject.toml | $(BIN)/python
+	@echo "installing privsql and its development tools into .venv (once; half a minute or so)"
+	@$(BIN)/python -m pip install -qq -e '.[dev]'
+	@touch $@

@@ -1,0 +1,205 @@
+"""The command line: arguments go in; an answer goes to standard output, an error to standard error with exit code 2."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from privsql.errors import ArgumentError, PrivsqlError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from privsql.results.answer import Answer
+    from privsql.session import Session
+
+_MECHANISMS = ("exponential", "laplace", "gumbel")
+
+_TOP = """\
+Ordinary SQL, private answers: every number comes with enough noise that it says next to
+nothing about any one person's row.
+
+examples:
+  privsql demo
+  privsql query   visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
+  privsql explain visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
+"""
+
+_SOURCES = """\
+SOURCE is a DuckDB file (.duckdb, .db, .ddb), a Parquet file or a CSV file (.csv, .tsv, .csv.gz).
+A Parquet or CSV file is one table, named after the file: data/visits.csv is the table visits.
+SQL is one SELECT; a dash (-) reads it from standard input.
+"""
+
+_QUERY = f"""\
+Answer one question with noise.
+
+{_SOURCES}
+Every run starts with the whole budget of the policy: nothing is remembered from one run to
+the next, so keep count of what you spend yourself. For a budget over many questions use Python.
+
+examples:
+  privsql query visits.parquet "SELECT COUNT(*) AS n FROM visits" --epsilon 1
+  privsql query visits.parquet "SELECT COUNT(*) AS n FROM visits" --within 20 --confidence 0.99
+  privsql query clinic.duckdb "SELECT state, AVG(age) AS age FROM visits GROUP BY state" \\
+      --epsilon 1 --policy clinic.toml --format json
+
+a policy file (TOML) says what may be summed and which keys are public:
+  [budget]
+  epsilon = 10.0
+  [tables.visits.columns]
+  age   = {{ range = [0, 120] }}
+  state = {{ values = ["CA", "NY"] }}
+"""
+
+_EXPLAIN = f"""\
+Show what `privsql query` would do: how far one person can move each number and why, the noise,
+the error to expect, the cost. Reads no rows, spends nothing.
+
+{_SOURCES}
+example:
+  privsql explain visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        print(arguments.run(arguments))
+        sys.stdout.flush()
+    except PrivsqlError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader has seen enough (| head); keep the interpreter from flushing again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    from privsql import __version__
+
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="privsql", description=_TOP, formatter_class=raw)
+    parser.add_argument("--version", action="version", version=f"privsql {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="demo | query | explain")
+    demo = commands.add_parser("demo", help="a guided tour on made-up data, in a few seconds")
+    demo.set_defaults(run=_demo)
+    query = commands.add_parser("query", help="answer one question with noise", description=_QUERY, formatter_class=raw)
+    _question(query)
+    query.add_argument(
+        "--format", choices=("table", "csv", "json"), default="table",
+        help="table (with intervals), csv (the rows alone) or json (rows, intervals and receipt); default: table",
+    )  # fmt: skip
+    query.set_defaults(run=_query)
+    explain = commands.add_parser(
+        "explain", help="what a query would do and cost", description=_EXPLAIN, formatter_class=raw
+    )
+    _question(explain)
+    explain.add_argument(
+        "--format", choices=("table", "json"), default="table",
+        help="table (the derivation as a tree) or json (the same for programs, with the exact SQL); default: table",
+    )  # fmt: skip
+    explain.set_defaults(run=_explain)
+    return parser
+
+
+def _question(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="SOURCE", help="a DuckDB, Parquet or CSV file")
+    parser.add_argument("sql", metavar="SQL", help="one SELECT, in quotes")
+    price = parser.add_mutually_exclusive_group(required=True)
+    price.add_argument(
+        "--epsilon", type=float, help="what the answer may cost: smaller is more private and noisier; 1 is common"
+    )
+    price.add_argument(
+        "--within",
+        type=float,
+        metavar="X",
+        help="instead of --epsilon: the least cost at which every number is within +-X",
+    )
+    parser.add_argument("--confidence", type=float, default=0.95, help="how surely --within holds; default: 0.95")
+    parser.add_argument(
+        "--delta", type=float, default=0.0, help="accepted; nothing needs it yet, and answers have delta 0"
+    )
+    parser.add_argument("--policy", metavar="FILE", help="a TOML file with ranges, keys and the budget")
+    parser.add_argument(
+        "--dialect", default="duckdb", help="the dialect of the SQL: any that sqlglot reads; default: duckdb"
+    )
+    parser.add_argument(
+        "--mechanism", choices=_MECHANISMS, help="the noise for questions that ask for a label; default: exponential"
+    )
+
+
+def _demo(arguments: argparse.Namespace) -> str:
+    from privsql.demo import demo
+
+    return demo()
+
+
+def _query(arguments: argparse.Namespace) -> str:
+    answer = _session(arguments).query(_sql(arguments), **_options(arguments))
+    match arguments.format:
+        case "csv":
+            return answer.df().to_csv(index=False, lineterminator="\n").rstrip("\n")
+        case "json":
+            return _json(answer)
+        case _:
+            return str(answer)
+
+
+def _explain(arguments: argparse.Namespace) -> str:
+    plan = _session(arguments).explain(_sql(arguments), **_options(arguments))
+    return json.dumps(plan.to_dict(), indent=2) if arguments.format == "json" else str(plan)
+
+
+def _session(arguments: argparse.Namespace) -> Session:
+    from privsql.session import connect
+
+    return connect(arguments.source, policy=arguments.policy)
+
+
+def _sql(arguments: argparse.Namespace) -> str:
+    if arguments.sql != "-":
+        return str(arguments.sql)
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError:
+        raise ArgumentError("argument-shape", "standard input is not text", "send the SQL as UTF-8") from None
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    names = ("epsilon", "delta", "within", "confidence", "dialect", "mechanism")
+    return {name: getattr(arguments, name) for name in names}
+
+
+def _json(answer: Answer) -> str:
+    document = {
+        "columns": answer.columns,
+        "rows": _records(answer.df()),
+        "intervals": {"level": 0.95, "rows": _records(answer.intervals(0.95))},
+        "receipt": answer.receipt,
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    names = [str(name) for name in frame.columns]
+    columns = [[_plain(value) for value in frame.iloc[:, place].tolist()] for place in range(len(names))]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: NULL, NaN and an open end of an interval are null; dates are text."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    text = str(value)
+    return None if text in ("NaT", "<NA>") else text

@@ -1,0 +1,77 @@
+"""The shared attack cases: none may succeed, none may tell two neighbouring tables apart, and people still get answers."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import duckdb
+import pytest
+
+import privsql
+
+
+def _load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("privsql_attacks", Path(__file__).with_name("attacks.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up by name
+    spec.loader.exec_module(module)
+    return module
+
+
+attacks = _load()
+
+# Controls that need what later issues build: median and quantiles, COUNT(DISTINCT ...).
+LATER = {"ctl-011", "ctl-012", "ctl-013"}
+# Refused although the file asks for a noisy answer: 1 / income has no range where income may be 0 (a DOUBLE in
+# [0, 200000]). The refusal is safe and says what to declare; test_division_with_a_range_without_zero is the way out.
+REFUSED_INSTEAD = {"num-007"}
+
+pytestmark = pytest.mark.skipif(not attacks.ATTACKS.exists(), reason="the shared attack cases are not on this machine")
+
+
+@pytest.fixture(scope="module")
+def results() -> list[Any]:
+    found: list[Any] = attacks.run()
+    print(attacks.summary(found))
+    return found
+
+
+def test_the_three_tables_cannot_be_told_apart(results: list[Any]) -> None:
+    assert [(each.id, each.differences) for each in results if each.differences] == []
+
+
+def test_no_canary_comes_back(results: list[Any]) -> None:
+    assert [(each.id, each.leaks) for each in results if each.leaks] == []
+
+
+def test_nothing_runs_long_or_breaks_the_session_or_is_charged_for_a_refusal(results: list[Any]) -> None:
+    assert [(each.id, each.trouble) for each in results if each.trouble] == []
+
+
+def test_every_attack_is_held(results: list[Any]) -> None:
+    through = [(each.id, each.outcome, each.words) for each in results if not each.is_control and not each.as_expected]
+    assert {each[0] for each in through} == REFUSED_INSTEAD, through
+    assert all(outcome == "reject" for _, outcome, _ in through)
+
+
+def test_every_control_is_answered(results: list[Any]) -> None:
+    unanswered = {each.id for each in results if each.is_control and each.outcome != "noisy"}
+    assert unanswered == LATER
+
+
+def test_division_with_a_range_without_zero() -> None:
+    """num-007 where the owner declared that nobody earns less than 1: clamped after the division, and answered."""
+    connection = duckdb.connect(":memory:")
+    connection.execute(attacks.SCHEMA)
+    connection.execute("INSERT INTO patients VALUES (1, 'a', 30, 0.0, 'CA', 'flu', true), (2, 'b', 40, 'nan', 'NY', 'flu', false)")
+    policy = copy.deepcopy(attacks.POLICY)
+    policy["tables"]["patients"]["columns"]["income"]["range"] = [1, 200_000]
+    answer = privsql.connect(connection, policy=policy).query("select sum(1 / income) as s from patients", epsilon=1.0)
+    assert abs(answer.df()["s"][0]) < 1_000

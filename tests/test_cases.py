@@ -1,0 +1,377 @@
+"""Text cases: SQL, a line ---, then the plan that is made of it or the refusal. How to write one: tests/cases/README.md.
+
+PRIVSQL_UPDATE_CASES=1 pytest tests/test_cases.py writes the outcomes anew; read every changed line before believing it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import os
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import privsql
+from privsql.planning.measurement import Mechanism
+from privsql.planning.plan import Plan
+from privsql.results.finish import key_values
+from privsql.sql import gate
+from privsql.sql.functions import FUNCTIONS, OPERATORS
+
+HERE = Path(__file__).parent
+CASES = HERE / "cases"
+PACKAGE = Path(privsql.__file__).parent
+UPDATE = os.environ.get("PRIVSQL_UPDATE_CASES") == "1"
+DIRECTIVES = ("schema", "dialect", "mechanism", "within", "differs")
+
+
+# -- the tables that cases run on ----------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Fixture:
+    """Tables and a policy, by the name that a case's `schema:` gives."""
+
+    tables: str
+    policy: dict[str, Any] = field(default_factory=dict)
+    rows: str = ""
+
+
+_PATIENTS = """
+    CREATE TABLE patients (
+        id BIGINT PRIMARY KEY, name VARCHAR, age INTEGER, income DOUBLE, state VARCHAR, diagnosis VARCHAR, smoker BOOLEAN,
+        admitted DATE, seen TIMESTAMP, weight DECIMAL(5, 1), visits INTEGER NOT NULL, change INTEGER, note VARCHAR, tags VARCHAR[]);
+    CREATE TABLE states (code VARCHAR, region VARCHAR, people BIGINT);
+    INSERT INTO states VALUES ('CA', 'west', 39), ('NY', 'east', 20), ('TX', 'south', 30);
+"""
+_PATIENT_ROWS = """
+    INSERT INTO patients SELECT
+        i, ['Ann', 'Bob', 'Cy', 'Dee', NULL][1 + i % 5], CASE WHEN i % 19 = 0 THEN NULL ELSE i * 7 % 121 END,
+        CASE WHEN i % 23 = 0 THEN NULL ELSE (i * 7919 % 200001) * 1.0 END,
+        ['CA', 'NY', 'TX', NULL][1 + i * i % 4], ['flu', 'hiv', 'none', NULL][1 + i // 3 % 4],
+        [true, false, NULL][1 + i % 3], DATE '2024-01-01' + (i * 5 % 366)::INTEGER,
+        TIMESTAMP '2024-01-01' + to_seconds(i * 25999 % 7776000), (i * 37 % 3001) / 10.0, 1 + i % 10,
+        (i * 3 % 21)::INTEGER - 10, ['a 10% note', 'b-x', '', 'zebra', NULL][1 + i * 3 % 5], NULL
+    FROM range(300) r(i)
+"""
+_PATIENT_COLUMNS = {
+    "age": {"range": [0, 120]},
+    "income": {"range": [0, 200_000]},
+    "state": {"values": ["CA", "NY", "TX"]},
+    "diagnosis": {"values": ["flu", "hiv", "none"]},
+    "admitted": {"range": [dt.date(2024, 1, 1), dt.date(2024, 12, 31)]},
+    "seen": {"range": [dt.datetime(2024, 1, 1), dt.datetime(2024, 3, 31)]},
+    "weight": {"range": [0, 300]},
+    "visits": {"range": [1, 10]},
+    "change": {"range": [-10, 10]},
+}
+
+
+def _patients(**table: Any) -> dict[str, Any]:
+    return {"tables": {"patients": {"columns": _PATIENT_COLUMNS, **table}, "states": {"public": True}}}
+
+
+_PROMISES = """
+    CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+    CREATE TABLE members (
+        member VARCHAR UNIQUE, active BOOLEAN, agreed BOOLEAN NOT NULL, mood mood, stars INTEGER CHECK (stars BETWEEN 1 AND 5),
+        size VARCHAR CHECK (size IN ('S', 'M', 'L')) NOT NULL, level TINYINT, points INTEGER CHECK (points >= 0 AND points <= 50) NOT NULL,
+        free INTEGER, joined DATE CHECK (joined >= '2020-01-01' AND joined < '2021-01-01'))
+"""
+_PROMISE_ROWS = """
+    INSERT INTO members SELECT
+        CASE WHEN i > 0 THEN 'm' || i END, [true, false, NULL][1 + i % 3], i % 2 = 0, ['sad', 'ok', 'happy', NULL][1 + i % 4]::mood,
+        1 + i % 5, ['S', 'M', 'L'][1 + i % 3], (i % 100)::TINYINT, i % 51, i, DATE '2020-01-01' + (i % 366)::INTEGER
+    FROM range(1, 200) r(i)
+"""
+FIXTURES = {
+    "patients": Fixture(_PATIENTS, _patients(), _PATIENT_ROWS),
+    "patients_unit": Fixture(_PATIENTS, _patients(unit="id"), _PATIENT_ROWS),
+    "bare": Fixture(_PATIENTS, {}, _PATIENT_ROWS),
+    "likes": Fixture(
+        "CREATE TABLE likes (person INTEGER, apple BOOLEAN NOT NULL, orange BOOLEAN NOT NULL, banana BOOLEAN NOT NULL)",
+        {},
+        "INSERT INTO likes VALUES (1, true, true, false), (2, false, true, true), (3, false, true, true), (4, false, true, true)",
+    ),
+    "grades": Fixture(
+        "CREATE TABLE grades (student VARCHAR, grade VARCHAR NOT NULL, points INTEGER NOT NULL)",
+        {"tables": {"grades": {"columns": {"grade": {"values": ["A", "B", "C", "D", "F"]}, "points": {"range": [0, 100]}}}}},
+        "INSERT INTO grades SELECT 's' || i, ['A', 'B', 'C', 'D', 'F'][1 + i * i % 5], i % 101 FROM range(200) r(i)",
+    ),
+    "members": Fixture(_PROMISES, {"tables": {"members": {"unit": "member"}}}, _PROMISE_ROWS),
+    "odd_names": Fixture(
+        'CREATE TABLE "Order Lines" ("Total Price" INTEGER, "select" VARCHAR, "a""b" INTEGER, "größe" INTEGER, "x.y" BOOLEAN)',
+        {"tables": {"Order Lines": {"columns": {"Total Price": {"range": [0, 50]}, "select": {"values": ["p", "q"]}}}}},
+        """INSERT INTO "Order Lines" SELECT i % 51, ['p', 'q'][1 + i % 2], i, i, i % 2 = 0 FROM range(100) r(i)""",
+    ),
+    # policies that do not fit their tables
+    "wrong_table": Fixture(_PATIENTS, {"tables": {"patient": {}}}),
+    "wrong_column": Fixture(_PATIENTS, {"tables": {"patients": {"columns": {"agee": {"range": [0, 1]}}}}}),
+    "wrong_unit": Fixture(_PATIENTS, {"tables": {"patients": {"unit": "idd"}}}),
+    "many_rows_unit": Fixture(_PATIENTS, {"tables": {"patients": {"unit": "name"}}}),
+    "wrong_values": Fixture(_PATIENTS, {"tables": {"patients": {"columns": {"age": {"values": ["old", "young"]}}}}}),
+}
+
+
+@lru_cache
+def connection_of(fixture: str) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:")
+    connection.execute(FIXTURES[fixture].tables)
+    if FIXTURES[fixture].rows:
+        connection.execute(FIXTURES[fixture].rows)
+    return connection
+
+
+@lru_cache
+def session_of(fixture: str, neighbours: str = "replace-one") -> privsql.Session:
+    return privsql.connect(connection_of(fixture), policy={**FIXTURES[fixture].policy, "neighbours": neighbours})
+
+
+# -- reading and writing cases -------------------------------------------------------------------------------
+@dataclass
+class Case:
+    file: str
+    line: int
+    sql: str
+    outcome: str
+    settings: dict[str, str]  # the file's header with the case's own directives over it
+    own: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    def arguments(self) -> dict[str, Any]:
+        named: dict[str, Any] = {"dialect": self.settings.get("dialect", "duckdb")}
+        if "mechanism" in self.settings:
+            named["mechanism"] = self.settings["mechanism"]
+        if "within" in self.settings:
+            named["within"] = float(self.settings["within"])
+        return named
+
+
+def _directives(lines: list[str]) -> tuple[dict[str, str], int]:
+    """Leading `word: value` lines, and how many there are."""
+    found: dict[str, str] = {}
+    for count, line in enumerate(lines):
+        match = re.fullmatch(rf"({'|'.join(DIRECTIVES)}): *(.*)", line)
+        if match is None:
+            return found, count
+        found[match[1]] = match[2]
+    return found, len(lines)
+
+
+def read_cases(path: Path) -> tuple[str, list[Case]]:
+    """The header of a file as it stands, and its cases."""
+    blocks = re.split(r"(?m)^==\n", path.read_text(encoding="utf-8"))
+    header, cases, line = blocks[0], [], blocks[0].count("\n") + 2
+    shared, _ = _directives([each for each in header.splitlines() if each and not each.startswith("#")])
+    for block in blocks[1:]:
+        asked, _, outcome = block.partition("\n---\n") if "\n---\n" in block else (block.rstrip("\n"), "", "")
+        lines = asked.split("\n")
+        own, count = _directives(lines)
+        cases.append(Case(path.stem, line, "\n".join(lines[count:]), outcome.rstrip("\n"), {**shared, **own}, own))
+        line += block.count("\n") + 1
+    return header, cases
+
+
+def write_cases(path: Path, header: str, cases: list[Case]) -> None:
+    blocks = [header]
+    for case in cases:
+        own = "".join(f"{name}: {value}\n" for name, value in case.own.items())
+        blocks.append(f"{own}{case.sql}\n---\n{outcome_of(case)}\n")
+    path.write_text("==\n".join(blocks), encoding="utf-8")
+
+
+# -- the outcome of a case -----------------------------------------------------------------------------------
+def outcome_of(case: Case) -> str:
+    try:
+        one, other = (_plan(case, neighbours) for neighbours in ("replace-one", "add-remove"))
+    except privsql.PrivsqlError as error:
+        place = f" at {error.line}:{error.column}" if error.line else ""
+        hint = f"\nhint: {error.suggestion}" if error.suggestion else ""
+        return f"error {error.code}{place}\n{error.message}{hint}"
+    lines = [*_measurements(one)]
+    lines += [f"add-remove {each}" for each in _measurements(other, brief=True) if each not in _measurements(one, brief=True)]
+    lines += [*_keys(one), *(f"{output.name} = {output.formula}" for output in one.outputs)]
+    if case.settings.get("mechanism") or one.chooses:
+        lines += [f"note: {note}" for note in one.notes]
+    if "within" in case.settings:
+        lines.append(f"epsilon {one.epsilon:g}")
+    return "\n".join(lines)
+
+
+def _plan(case: Case, neighbours: str) -> Plan:
+    named = case.arguments()
+    if "within" not in named:
+        named["epsilon"] = 1.0
+    return session_of(case.settings["schema"], neighbours).explain(case.sql, **named)
+
+
+def _measurements(plan: Plan, brief: bool = False) -> list[str]:
+    lines = []
+    for number, each in enumerate(plan.measurements, start=1):
+        if each.mechanism is Mechanism.PUBLIC:
+            lines.append(f"M{number} {', '.join(each.columns)}: {each.mechanism.value}")
+            continue
+        rows = f", {plan.stability.rows} rows a person" if plan.stability.rows != 1 else ""
+        bounds = f"l1 {each.l1}, linf {each.linf}, scale {each.scale:.10g}"
+        what = "" if brief else f"   {each.mechanism.value}; {each.what}{rows}"
+        lines.append(f"M{number} {', '.join(each.columns)}: {bounds}{what}")
+    return lines
+
+
+def _keys(plan: Plan) -> list[str]:
+    if not plan.keys:
+        return []
+    import numpy as np
+
+    some = key_values(plan.space, np.arange(min(plan.cells, 6), dtype=np.int64))
+    rows = list(zip(*(list(some[name])[:6] for name in plan.keys), strict=True))
+    shown = [" ".join(_shown(value) for value in row) for row in rows] + (["..."] if plan.cells > 6 else [])
+    if plan.cells > 6:
+        last = key_values(plan.space, np.array([plan.cells - 1], dtype=np.int64))
+        shown.append(" ".join(_shown(list(last[name])[-1]) for name in plan.keys))
+    return [f"keys {', '.join(plan.keys)}: {plan.cells:,} cells: {' | '.join(shown)}"]
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).lower()
+        case dt.datetime():
+            return value.isoformat(sep=" ")
+        case _:
+            return str(value) if str(value) and " " not in str(value) else repr(value)
+
+
+ALL_CASES = [case for path in sorted(CASES.glob("*.test")) for case in read_cases(path)[1]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _update() -> None:
+    if UPDATE:
+        for path in sorted(CASES.glob("*.test")):
+            write_cases(path, *read_cases(path))
+
+
+@pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: case.name)
+def test_case(case: Case) -> None:
+    if UPDATE:
+        pytest.skip("outcomes were written anew")
+    assert outcome_of(case) == case.outcome, case.sql
+
+
+def test_there_are_enough_cases() -> None:
+    assert len(ALL_CASES) >= 300
+
+
+# -- what is accepted also means what DuckDB means -----------------------------------------------------------
+COMPARED = [
+    case
+    for case in ALL_CASES
+    if not case.outcome.startswith("error ")
+    and "differs" not in case.settings
+    and case.settings.get("dialect", "duckdb") == "duckdb"
+    and "within" not in case.settings
+]
+
+
+@pytest.mark.parametrize("case", COMPARED, ids=lambda case: case.name)
+def test_answers_agree_with_duckdb(case: Case) -> None:
+    """At an epsilon so large that no noise is left to speak of, every row of DuckDB's own answer is in ours.
+
+    The data is within its declared ranges and has declared keys only. Cases that mean something else on purpose say
+    so in a directive `differs: why`.
+    """
+    # eight sessions' worth of budget: the noise of a count is then zero, that of a sum a ten-thousandth of its range
+    answer = session_of(case.settings["schema"]).query(case.sql, epsilon=10_000, **case.arguments())
+    ours = [tuple(map(_plain, row)) for row in answer.fetchall()]
+    theirs = [tuple(map(_plain, row)) for row in connection_of(case.settings["schema"]).execute(case.sql).fetchall()]
+    slack = max((each.scale * 40 for each in answer.plan.measurements), default=0.0)
+    slack *= max((float(weight) for how in answer.plan.estimates.values() for _, weight in getattr(how, "terms", ())), default=1.0)
+    for row in theirs:
+        assert any(_alike(row, mine, slack) for mine in ours), (case.sql, row, ours[:20])
+    if not answer.plan.keys or "LIMIT" in case.sql.upper():
+        assert len(ours) == len(theirs)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return dt.datetime.combine(value, dt.time())
+    if isinstance(value, (Decimal, int)) and not isinstance(value, bool):
+        return float(value)
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _alike(theirs: tuple[Any, ...], ours: tuple[Any, ...], slack: float) -> bool:
+    return len(theirs) == len(ours) and all(
+        abs(a - b) <= slack + 0.02 * abs(a) if isinstance(a, float) and isinstance(b, float) else a == b
+        for a, b in zip(theirs, ours, strict=True)
+    )
+
+
+# -- nothing is left out -------------------------------------------------------------------------------------
+# Codes that a text case cannot reach, and the test file that does.
+ELSEWHERE: dict[str, str] = {}
+
+
+def codes_in_source() -> set[str]:
+    """Every code that sql/, analysis/ and planning/ can raise."""
+    codes: set[str] = set()
+    for room in ("sql", "analysis", "planning"):
+        for path in sorted((PACKAGE / room).glob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            codes |= set(re.findall(r"(?:SqlError|Refused|UnknownName|PolicyError|ArgumentError|SourceError)\(\s*\"([a-z-]+)\"", text))
+    return codes | {f"refused-{name.lower()}" for name in gate.WAYS_OUT}
+
+
+def test_every_code_has_a_case() -> None:
+    met = {case.outcome.split()[1] for case in ALL_CASES if case.outcome.startswith("error ")}
+    missing = codes_in_source() - met - set(ELSEWHERE)
+    assert not missing, sorted(missing)
+    for code, file in ELSEWHERE.items():
+        assert code in (HERE / file).read_text(encoding="utf-8"), f"{file} does not test {code}"
+
+
+def test_every_refusal_has_a_place_and_a_way_out() -> None:
+    for case in ALL_CASES:
+        first, *rest = case.outcome.splitlines() or [""]
+        if first.startswith(("error refused-", "error name-", "error sql-")):
+            assert any(line.startswith("hint: ") for line in rest), f"{case.name} has no way out"
+            if not first.startswith(WITHOUT_PLACE):
+                assert re.search(r" at \d+:\d+$", first), f"{case.name} has no place"
+
+
+WITHOUT_PLACE = tuple(f"error {code}" for code in ("sql-empty", "sql-statements", "sql-too-", "sql-dialect"))
+
+
+def test_every_function_has_a_case() -> None:
+    used: set[str] = set()
+    for case in ALL_CASES:
+        if not case.outcome.startswith("error "):
+            used |= _functions(_plan(case, "replace-one"))
+    assert sorted(set(FUNCTIONS) - used) == []
+    assert sorted(set(OPERATORS) - used) == []
+
+
+def _functions(plan: Plan) -> set[str]:
+    """Every function that a question calls, found in the tree of relations whatever its shape."""
+    found: set[str] = set()
+    pending: list[Any] = [plan.question.relation]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, (tuple, list)):
+            pending.extend(each)
+        elif hasattr(each, "__dataclass_fields__"):
+            if type(each).__name__ == "Call":
+                found.add(each.function)
+            pending.extend(getattr(each, name) for name in each.__dataclass_fields__ if name not in ("type", "place", "claims"))
+    return found
