@@ -23,13 +23,13 @@ def sensitivity_of(
     single = keys is None and cells == 1
     if neighbours is Neighbours.ADD_REMOVE:
         l1, linf = rows * size, shared * size
-        reason = "one person's rows come or go"
+        reason = "one person comes or goes"
     elif single:
         l1 = linf = rows * width
-        reason = "one person's rows are replaced; the total moves by at most the span of one part"
+        reason = "one person is replaced, and the total moves by at most the span of one part"
     else:
         l1, linf = 2 * rows * size, shared * width
-        reason = "one person's rows leave their cells and enter others: twice"
+        reason = "one person is replaced: leaves some cells and enters others, so twice"
     l1, linf = max(1, l1), max(1, linf)  # a total that cannot move is still given the smallest noise
-    copies = f"{rows} rows each, " if rows > 1 else ""
+    copies = f"{rows} rows a person, " if rows > 1 else ""
     return Sensitivity(l1, min(l1, linf), f"{what}; {copies}{reason}", monotone and neighbours is Neighbours.ADD_REMOVE)

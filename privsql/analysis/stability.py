@@ -1,9 +1,9 @@
-"""A relation over rows goes in; how many rows of it one person can touch comes out, each step with its reason."""
+"""A relation over rows goes in; how many rows of it one person can touch comes out, with the reason."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privsql.sql.expressions import Column, Literal
 from privsql.sql.relations import Filter, Project, Relation, Scan, UnionAll, Unpivot, Values
@@ -22,7 +22,6 @@ class Stability:
     why: str
     alike: Mapping[str, int]
     labels: Mapping[str, object]
-    steps: tuple[tuple[str, int, str], ...]
 
     def sharing(self, columns: list[str]) -> int:
         """At most this many of one person's rows can have the same values in these columns."""
@@ -37,13 +36,13 @@ def stability(relation: Relation) -> Stability:
                 if relation.unit is None
                 else f"{relation.unit} is unique, so one person has one row"
             )
-            return _step(f"Scan {relation.table}", 1, relation.unit is None, text)
+            return Stability(1, relation.unit is None, text, {}, {})
         case Scan() | Values():
-            name = f"Scan {relation.table}" if isinstance(relation, Scan) else f"Values ({len(relation.rows)} rows)"
-            return _step(name, 0, True, "public: nobody's rows")
+            return Stability(0, True, "public", {}, {})
         case Filter():
             below = stability(relation.input)
-            return _next(below, "Filter", below.rows, below.rows == 0, "a filter keeps or drops each row by itself")
+            text = "a filter keeps or drops each row by itself"
+            return replace(below, steady=below.rows == 0, why=text)
         case Project():
             return _project(relation, stability(relation.input))
         case UnionAll():
@@ -57,27 +56,9 @@ def stability(relation: Relation) -> Stability:
             kept = {name: alike * count for name, alike in below.alike.items() if name not in gone}
             labels = {name: label for name, label in below.labels.items() if name not in gone}
             # a label stands in one of the rows that a row becomes
-            return _next(below, "Unpivot", rows, below.steady, text, {**kept, relation.name: below.rows}, labels)
+            return Stability(rows, below.steady, text, {**kept, relation.name: below.rows}, labels)
         case _:
             raise AssertionError("only relations over rows have a stability")
-
-
-def _step(name: str, rows: int, steady: bool, why: str) -> Stability:
-    return Stability(rows, steady, why, {}, {}, ((name, rows, why),))
-
-
-def _next(
-    below: Stability, name: str, rows: int, steady: bool, why: str,
-    alike: Mapping[str, int] | None = None, labels: Mapping[str, object] | None = None,
-) -> Stability:  # fmt: skip
-    return Stability(
-        rows,
-        steady,
-        why,
-        below.alike if alike is None else alike,
-        below.labels if labels is None else labels,
-        (*below.steps, (name, rows, why)),
-    )
 
 
 def _project(relation: Project, below: Stability) -> Stability:
@@ -92,10 +73,7 @@ def _project(relation: Project, below: Stability) -> Stability:
             labels[name] = each.value
         elif isinstance(each, Column) and each.name in below.labels:
             labels[name] = below.labels[each.name]
-    trivial = all(isinstance(each, Column) and each.name == name for name, each in relation.columns)
-    if trivial:
-        return Stability(below.rows, below.steady, below.why, alike, labels, below.steps)
-    return _next(below, "Project", below.rows, below.steady, "one row is made from each row", alike, labels)
+    return Stability(below.rows, below.steady, "one row is made from each row", alike, labels)
 
 
 def _union(sides: list[Stability]) -> Stability:
@@ -120,7 +98,6 @@ def _union(sides: list[Stability]) -> Stability:
         for name, value in sides[0].labels.items()
         if all(name in side.labels and side.labels[name] == value for side in sides)
     }
-    steps = tuple(step for side in sides for step in side.steps)
     why = f"a row can come in by each side: {names}"
     steady = all(side.steady for side in sides)
-    return Stability(rows, steady, why, alike, shared, (*steps, ("Union all", rows, why)))
+    return Stability(rows, steady, why, alike, shared)

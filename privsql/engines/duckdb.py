@@ -28,7 +28,13 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
 }
+# The tables that a bare name can mean, as DuckDB looks it up.
+_IN_SIGHT = (
+    "((database_name = current_database() AND schema_name = current_schema()) "
+    "OR (database_name = 'temp' AND schema_name = 'main'))"
+)
 _DATABASES = (".duckdb", ".db", ".ddb")
+_NUMBERS = itertools.count(1)  # for all engines: two of them may share one connection
 _READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv", ".gz": "read_csv"}
 
 
@@ -47,18 +53,16 @@ class DuckDBEngine:
         self._connection = connection
         self._known = known
         self._lock = threading.Lock()
-        self._numbers = itertools.count(1)
 
     def schema(self) -> Schema:
         with self._lock:
             columns = self._connection.execute(
-                "SELECT table_name, column_name, data_type, is_nullable FROM duckdb_columns() "
-                "WHERE NOT internal AND database_name IN (current_database(), 'temp') AND schema_name = 'main' "
-                "ORDER BY table_name, column_index"
+                "SELECT table_name, column_name, data_type, is_nullable, table_oid IN (SELECT table_oid FROM duckdb_tables()) "
+                f"FROM duckdb_columns() WHERE NOT internal AND {_IN_SIGHT} ORDER BY table_name, column_index"
             ).fetchall()
             constraints = self._connection.execute(
                 "SELECT table_name, constraint_type, constraint_column_names, expression FROM duckdb_constraints() "
-                "WHERE database_name IN (current_database(), 'temp') AND schema_name = 'main'"
+                f"WHERE {_IN_SIGHT}"
             ).fetchall()
         tables: dict[str, list[SchemaColumn]] = {}
         unique = {
@@ -66,9 +70,10 @@ class DuckDBEngine:
             for table, kind, names, _ in constraints
             if kind in ("PRIMARY KEY", "UNIQUE") and len(names) == 1
         }
-        for table, name, type_name, nullable in columns:
+        for table, name, type_name, nullable, stored in columns:
             found = column_type(type_name)
-            labels = found.labels if found is not None and self._known.trust_labels else None
+            # the ENUM of a view may be the categories of a registered frame
+            labels = found.labels if found is not None and stored and self._known.trust_labels else None
             required = not nullable or name in self._known.required.get(table, frozenset())
             tables.setdefault(table, []).append(
                 SchemaColumn(
@@ -88,18 +93,22 @@ class DuckDBEngine:
         return Schema(tuple(SchemaTable(name, tuple(each), checks[name]) for name, each in tables.items()))
 
     def prepare(self, sql: str) -> PreparedQuery:
-        name = f"privsql_{next(self._numbers)}"
+        name = f"privsql_{next(_NUMBERS)}"
         try:
             with self._lock:
                 self._connection.execute(f"PREPARE {name} AS {sql}")
         except duckdb.Error:
             # said before any data is read; DuckDB's own words could quote it, so they are not passed on
-            raise SqlError(
-                "sql-engine",
-                "DuckDB does not accept this query: a constant, a pattern or a format in it may be malformed",
-                "check the regular expressions, date formats and constants",
-            ) from None
+            raise _not_accepted() from None
         return PreparedQuery(self._connection, self._lock, name)
+
+
+def _not_accepted() -> SqlError:
+    return SqlError(
+        "sql-engine",
+        "DuckDB does not accept this query: a constant, a pattern or a format in it may be malformed",
+        "check the regular expressions, date formats and constants",
+    )
 
 
 @dataclass(frozen=True)
@@ -141,16 +150,19 @@ class DuckDBCalculator:
         count = len(next(iter(columns.values()))) if columns else 1
         frame = {f"c{index}": column_of(values, column.type) for index, (column, values) in enumerate(columns.items())}
         frame["place"] = np.arange(count)
+        place = render.identifier(_unlike("place", [column.name for column in columns]))
         casts = ", ".join(
             f"CAST(c{index} AS {column.type.sql}) AS {render.identifier(column.name)}"
             for index, column in enumerate(columns)
         )
         outputs = ", ".join(render.expression(each) for each in expressions)
-        sql = f"SELECT {outputs} FROM (SELECT place, {casts} FROM public_values) ORDER BY place"
+        sql = f"SELECT {outputs} FROM (SELECT place AS {place}, {casts} FROM public_values) ORDER BY {place}"
         with self._lock:
             self._connection.register("public_values", pd.DataFrame(frame))
             try:
                 rows = self._connection.execute(sql).fetchall()
+            except duckdb.Error:
+                raise _not_accepted() from None
             finally:
                 self._connection.unregister("public_values")
         return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in expressions]
@@ -179,7 +191,7 @@ def open_engine(source: Any) -> DuckDBEngine:
     if isinstance(source, (str, Path)):
         return _open_path(Path(source))
     if isinstance(source, duckdb.DuckDBPyConnection):
-        return DuckDBEngine(source, _Known({}, trust_labels=True))
+        return DuckDBEngine(_reader(source), _Known({}, trust_labels=True))
     if is_frame(source):
         return _open_frames({"df": source})
     if isinstance(source, Mapping) and source and all(is_frame(frame) for frame in source.values()):
@@ -189,6 +201,21 @@ def open_engine(source: Any) -> DuckDBEngine:
         f"a {type(source).__name__} cannot be a source of data",
         "give a DuckDB file or connection, a pandas, Arrow or Polars frame, a dict of frames, a Parquet or CSV path",
     )
+
+
+def _reader(source: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """A connection of our own to the caller's database, so that the caller's unread results and transactions are left
+    alone; the caller's own one only where temporary tables, registered frames or USE can be seen by it alone."""
+    sight = "SELECT current_database(), current_schema(), count(*) FROM duckdb_columns() WHERE database_name = 'temp' AND NOT internal"
+    try:
+        cursor = source.cursor()
+        own = cursor.execute(sight).fetchall()
+    except duckdb.Error:
+        raise SourceError("source-connection", "this connection cannot be used", "is it closed?") from None
+    try:
+        return cursor if source.sql(sight).fetchall() == own else source
+    except duckdb.Error:  # it has an unread result, or a transaction that failed
+        return cursor
 
 
 def _open_frames(frames: Mapping[str, Any]) -> DuckDBEngine:
@@ -221,8 +248,9 @@ def _open_path(path: Path) -> DuckDBEngine:
     if suffix in _DATABASES:
         return DuckDBEngine(_open_database(path), _Known({}, trust_labels=True))
     name = path.name.split(".")[0]
-    connection = duckdb.connect(":memory:", config={**_CLOSED, "allowed_paths": f"['{_quoted(path)}']"})
+    connection = duckdb.connect(":memory:", config=_CLOSED)
     try:
+        connection.execute(f"SET allowed_paths = ['{_quoted(path)}']")
         connection.execute("SET enable_external_access = false; SET lock_configuration = true")
         connection.execute(
             f"CREATE VIEW {render.identifier(name)} AS SELECT * FROM {_READERS[suffix]}('{_quoted(path)}')"
@@ -236,12 +264,19 @@ def _open_database(path: Path) -> duckdb.DuckDBPyConnection:
     try:
         return duckdb.connect(str(path), read_only=True, config=_CLOSED)
     except duckdb.ConnectionException:  # open already in this process, with settings of its own
-        try:
-            return duckdb.connect(str(path))
-        except duckdb.Error:
-            raise _unopened() from None
+        for read_only in (True, False):
+            with contextlib.suppress(duckdb.Error):
+                return duckdb.connect(str(path), read_only=read_only)
+        raise _unopened() from None
     except duckdb.Error:
         raise _unopened() from None
+
+
+def _unlike(name: str, taken: Sequence[str]) -> str:
+    """A name that none of the others is."""
+    while name.lower() in {each.lower() for each in taken}:
+        name += "_"
+    return name
 
 
 def _unopened() -> SourceError:

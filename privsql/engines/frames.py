@@ -86,7 +86,10 @@ def column_of(values: Any, type_: Type) -> Any:
     array = as_array(values, type_)
     if not isinstance(array, np.ma.MaskedArray) and array.dtype != object:
         return array
-    listed = [None if missing else value for value, missing in zip(array.data, np.ma.getmaskarray(array), strict=True)]
+    listed = [
+        None if missing else value
+        for value, missing in zip(np.ma.getdata(array), np.ma.getmaskarray(array), strict=True)
+    ]
     match type_.kind:
         case Kind.INTEGER if all(each is None or abs(int(each)) < 2**63 for each in listed):
             return pd.array(listed, dtype="Int64")

@@ -20,6 +20,7 @@ from privsql.planning.plan import Output, Plan
 from privsql.policy import Neighbours
 from privsql.privacy.accuracy import selection_epsilon_of_histogram
 from privsql.privacy.sensitivity import Sensitivity
+from privsql.sql.describe import describe
 from privsql.sql.expressions import Aggregate, Call, Column, Expression, columns_of, substitute
 from privsql.sql.relations import (
     Choose,
@@ -94,7 +95,7 @@ def plan(
     if isinstance(release, Choose):
         notes = (*notes, _beside_a_histogram(measurements[0], len(space)))
     else:
-        notes = _sorted_histogram_note(question)
+        notes = (*_sorted_histogram_note(question), *_public_count_note(release, around))
     loss = sum((each.loss for each in measurements), Fraction(0))
     return Plan(
         sql=_exact_sql(release, parts, space, facts),
@@ -139,21 +140,26 @@ def _release_parts(release: Release, around: Surroundings) -> tuple[list[Part], 
     for argument, condition in dict.fromkeys((a.argument, a.condition) for _, a in aggregates if a.function != "count"):
         if argument is None:
             continue
-        same = [(n, a) for n, a in aggregates if a.condition == condition and _counts_with(a, argument, around.facts)]
+        same = [
+            (name, each)
+            for name, each in aggregates
+            if name not in estimates and each.condition == condition and _counts_with(each, argument, around.facts)
+        ]
         functions = {a.function for _, a in same}
         place = next(a.place for _, a in same if a.argument == argument)
         grid, what = _grid(argument, condition, around.facts, place)
+        number = sum(len(part.columns) for part in parts) + 1
         if functions == {"sum"}:
-            part = _one_sided(f"sum_{len(parts) + 1}", argument, condition, grid, around, what)
+            part = _one_sided(f"sum_{number}", argument, condition, grid, around, what)
             estimates[same[0][0]] = Linear(((part.columns[0], grid.step),), grid.whole)
         else:
-            part = _two_sided(len(parts) + 1, argument, condition, grid, around, what)
+            part = _two_sided(number, argument, condition, grid, around, what)
             for name, aggregate in same:
                 estimates[name] = _two_sided_estimate(aggregate, part.columns, grid)
         parts.append(part)
     counts = [(name, a) for name, a in aggregates if name not in estimates]
     for group in _disjoint_groups(counts):
-        part = _counts(len(parts) + 1, [a for _, a in group], around)
+        part = _counts(sum(len(part.columns) for part in parts) + 1, [a for _, a in group], around)
         parts.append(part)
         for (name, _), column in zip(group, part.columns, strict=True):
             estimates[name] = Linear(((column, Fraction(1)),), whole=True)
@@ -214,7 +220,7 @@ def _one_sided(
         (name,),
         (_clean(f"sum({grid.clamped(render.expression(argument))}){_where(condition)}"),),
         bound,
-        f"SUM, {what}",
+        _titled("SUM", argument, condition),
     )
 
 
@@ -226,9 +232,11 @@ def _two_sided(
     where = _where(condition)
     above = f"sum({clamped} - ({grid.low})){where}"
     below = f"count({clamped}){where} * CAST({grid.steps} AS HUGEINT) - coalesce({above}, 0)"
-    what = f"AVG, {what}; one row adds u to one column and {grid.steps:,} - u to the other"
-    bound = around.bound(grid.steps, grid.steps, 2, what)
-    return Part((f"above_{index}", f"below_{index}"), (_clean(above), _clean(below)), bound, what)
+    unit = "" if grid.step == 1 else f", in steps of {float(grid.step):.3g}"
+    reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}{unit}, and {grid.steps:,} - u"
+    bound = around.bound(grid.steps, grid.steps, 2, reason)
+    title = _titled("AVG, SUM and COUNT", argument, condition)
+    return Part((f"above_{index}", f"below_{index + 1}"), (_clean(above), _clean(below)), bound, title)
 
 
 def _two_sided_estimate(aggregate: Aggregate, columns: tuple[str, ...], grid: Grid) -> Estimate:
@@ -250,13 +258,16 @@ def _counts(index: int, counts: Sequence[Aggregate], around: Surroundings) -> Pa
     for each in counts:
         inner = "*" if each.argument is None else render.expression(each.argument)
         sql.append(f"count({inner}){_where(each.condition)}")
-    what = (
-        "a row counts once"
-        if len(counts) == 1
-        else "a row counts in at most one of these: their conditions exclude each other"
+    once = (
+        "a row counts once" if len(counts) == 1 else "a row counts in one of them: their conditions exclude each other"
     )
-    bound = around.bound(1, 1, len(counts), what, monotone=True)
-    return Part(names, tuple(sql), bound, "COUNT, " + what)
+    titles = [_titled("COUNT", each.argument, each.condition) for each in counts]
+    return Part(names, tuple(sql), around.bound(1, 1, len(counts), once, monotone=True), ", ".join(titles))
+
+
+def _titled(function: str, argument: Expression | None, condition: Expression | None) -> str:
+    where = "" if condition is None else f" where {describe(condition)}"
+    return f"{function}({'*' if argument is None else describe(argument)}){where}"
 
 
 def _disjoint_groups(counts: Sequence[tuple[str, Aggregate]]) -> list[list[tuple[str, Aggregate]]]:
@@ -289,7 +300,7 @@ def _choice_parts(release: Choose, around: Surroundings) -> tuple[list[Part], di
         part = _one_sided("score_1", score.argument, score.condition, grid, around, what)
     which = "largest" if release.largest else "smallest"
     return (
-        [replace(part, what=f"label of the {which} {release.score.name}")],
+        [replace(part, what=f"the key with the {which} {part.what}")],
         {},
         ("only the label is released, not the score",),
     )
@@ -311,6 +322,17 @@ def _sorted_histogram_note(question: Question) -> tuple[str, ...]:
     if limited and question.release.keys:
         return ("the numbers are selected too, so all cells get noise and the sort is by noisy numbers: "
                 "select only the key with ORDER BY ... LIMIT 1 to release just the label, more surely",)  # fmt: skip
+    return ()
+
+
+def _public_count_note(release: Release, around: Surroundings) -> tuple[str, ...]:
+    counted = any(
+        each.function == "count" and each.argument is None and not each.condition for _, each in release.aggregates
+    )
+    if counted and around.always_counts and around.stability.rows and around.neighbours is Neighbours.REPLACE_ONE:
+        return (
+            "under replace-one the number of rows is public, so COUNT(*) of all rows cannot move; it is noised as if it could",
+        )
     return ()
 
 
@@ -341,7 +363,7 @@ def _exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace
     tests = [test for key in release.keys if (test := _key_test(key, space))]
     if not tests:
         return cells
-    return f"WITH cells AS MATERIALIZED ({cells}) SELECT * FROM cells WHERE {' AND '.join(tests)}"
+    return f"WITH privsql_cells AS MATERIALIZED ({cells}) SELECT * FROM privsql_cells WHERE {' AND '.join(tests)}"
 
 
 def _key_test(key: Key, space: KeySpace) -> str | None:
@@ -384,11 +406,9 @@ def _outputs(
             {i for leaf in leaves for i, m in enumerate(measurements) if set(estimates[leaf].columns) & set(m.columns)}
         )
         if isinstance(question.release, Choose):
-            used, formula = [0], f"key of the winning cell: {render.expression(each)}"
+            used, formula = [0], f"{describe(each)} of the winning key"
         else:
-            formula = render.expression(each)
-            for leaf in leaves:
-                formula = formula.replace(render.identifier(leaf), f"({estimates[leaf].formula})")
+            formula = describe(each, {leaf: estimates[leaf].formula for leaf in leaves})
         outputs.append(Output(name, tuple(used), formula, each))
     return tuple(outputs)
 

@@ -19,9 +19,12 @@ class Linear:
 
     @property
     def formula(self) -> str:
-        parts = [column if weight == 1 else f"{float(weight):.6g} * {column}" for column, weight in self.terms]
-        text = " + ".join(parts)
-        return f"round({text})" if self.whole and any(weight.denominator > 1 for _, weight in self.terms) else text
+        terms = [(column, weight) for column, weight in self.terms if weight]
+        parts = [column if weight == 1 else f"{float(weight):.6g} * {column}" for column, weight in terms]
+        text = " + ".join(parts) or "0"
+        if self.whole and any(weight.denominator > 1 for _, weight in terms):
+            return f"round({text})"
+        return text if len(terms) < 2 else f"({text})"
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,9 @@ class Ratio:
 
     @property
     def formula(self) -> str:
-        span = float(self.high - self.low)
-        return f"{float(self.low):.6g} + {span:.6g} * {self.above} / ({self.above} + {self.below})"
+        start = f"{float(self.low):.6g} + " if self.low else ""
+        ratio = f"{float(self.high - self.low):.6g} * {self.above} / ({self.above} + {self.below})"
+        return f"({start}{ratio})" if start else ratio
 
 
 Estimate = Linear | Ratio

@@ -2,70 +2,147 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from privsql.analysis.stability import stability
 from privsql.planning.measurement import Measurement, Mechanism
 from privsql.planning.plan import Plan
 from privsql.privacy.accuracy import laplace_half_width
+from privsql.sql.describe import describe
+from privsql.sql.relations import (
+    Choose,
+    Distinct,
+    Filter,
+    Limit,
+    Project,
+    Relation,
+    Release,
+    Scan,
+    Sort,
+    UnionAll,
+    Unpivot,
+    Values,
+)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A line of the tree, lines that belong to it, and what hangs below."""
+
+    title: str
+    details: tuple[str, ...] = ()
+    below: tuple[Branch, ...] = ()
+
+    def lines(self, lead: str = "", joint: str = "") -> list[str]:
+        inner = lead + {"": "", "├─ ": "│  ", "└─ ": "   "}[joint]
+        bar = "│  " if self.below else "   "
+        lines = [lead + joint + self.title, *(f"{inner}{bar}{detail}" for detail in self.details)]
+        for index, branch in enumerate(self.below):
+            lines += branch.lines(inner, "└─ " if index == len(self.below) - 1 else "├─ ")
+        return lines
 
 
 def explain(plan: Plan) -> str:
-    """The whole derivation, top to bottom: the answer, its measurements, and the rows they count."""
-    cells = f"{plan.cells:,} cell{'s' if plan.cells != 1 else ''}"
-    what = "label only" if plan.chooses else cells
-    lines = [f"Answer: {', '.join(output.name for output in plan.outputs)}   ({what})"]
+    """The whole derivation: the answer, what is done after the noise, the measurements, the rows they are made of."""
+    details = []
+    accuracy = plan.accuracy(0.95)
     for output in plan.outputs:
         if output.measurements:
             used = ", ".join(f"M{index + 1}" for index in output.measurements)
-            lines.append(f"|  {output.name} = {output.formula}   from {used}")
-    accuracy = plan.accuracy(0.95)
-    for name, width in accuracy.items():
-        shown = f"+- {width:,.4g}" if width is not None else accuracy.notes[name]
-        lines.append(f"|  {name}: {shown} at 95%, noise only")
-    for index, measurement in enumerate(plan.measurements):
-        lines += _measurement(index + 1, measurement)
-    if plan.keys:
-        lines.append(
-            f"+- Keys: {', '.join(plan.keys)}   ({plan.cells:,} combinations, all in the answer, absent ones too)"
-        )
-    lines += [f"   {line}" for line in _steps(plan)]
-    lines.append(
-        f"Neighbours: {plan.neighbours}   Cost: epsilon {plan.epsilon:g}, delta {plan.delta:g}" + _remaining(plan)
+            width = accuracy.get(output.name)
+            note = f"±{width:,.4g} at 95%" if width is not None else accuracy.notes.get(output.name, "")
+            details.append(f"{output.name} = {output.formula}   from {used}" + (f", {note}" if note else ""))
+    steps = _after(plan.question.relation)
+    if steps:
+        details.append(f"after the noise, free of cost: {'; '.join(steps)}")
+    below = [_measurement(index + 1, each) for index, each in enumerate(plan.measurements)]
+    root = Branch(
+        f"Answer: {', '.join(output.name for output in plan.outputs)}", tuple(details), (*below, _grouping(plan))
     )
-    lines += [f"Note: {note}" for note in plan.notes]
-    if plan.stability.steady and not plan.keys and plan.stability.rows:
-        lines.append(
-            "Note: the number of rows is public under replace-one; an unfiltered COUNT(*) is noised all the same"
+    lines = root.lines()
+    price = f"Cost: epsilon {plan.epsilon:g}, delta {plan.delta:g}, under {plan.neighbours} neighbours"
+    if plan.remaining is not None:
+        price += (
+            f"; {plan.remaining:g} of the budget is left before it, {max(0.0, plan.remaining - plan.epsilon):g} after"
         )
-    return "\n".join(lines)
+    lines.append(price)
+    return "\n".join([*lines, *(f"Note: {note}" for note in plan.notes)])
 
 
-def _measurement(number: int, measurement: Measurement) -> list[str]:
-    columns = ", ".join(measurement.columns)
-    lines = [f"+- M{number}: {columns}   ({measurement.what})"]
+def _measurement(number: int, measurement: Measurement) -> Branch:
+    title = f"M{number}: {', '.join(measurement.columns)} -- {measurement.what}"
     if measurement.mechanism is Mechanism.PUBLIC:
-        return [*lines, "|     public data only: no noise, no cost"]
-    needs = "linf" if measurement.mechanism.chooses else "l1"
-    factor = (
-        measurement.scale
-        * measurement.epsilon
-        / (measurement.linf if measurement.mechanism.chooses else measurement.l1)
-    )
-    times = f"{factor:g} * " if round(factor) != 1 else ""
-    lines.append(f"|     l1 = {measurement.l1:,}, linf = {measurement.linf:,}: {measurement.why}")
-    lines.append(
-        f"|     {measurement.mechanism.value}, scale {times}{needs}/epsilon = {measurement.scale:,.6g}, "
-        f"epsilon {measurement.epsilon:g}"
-    )
-    if not measurement.mechanism.chooses:
-        lines.append(f"|     each cell within +- {laplace_half_width(float(measurement.rate), 0.95):,} at 95%")
-    return lines
+        return Branch(title, ("public data only: no noise, no cost",))
+    chooses = measurement.mechanism.chooses
+    bound, name = (measurement.linf, "linf") if chooses else (measurement.l1, "l1")
+    factor = round(measurement.scale * measurement.epsilon / bound)
+    times = f"{factor} * " if factor != 1 else ""
+    lines = [
+        f"l1 = {measurement.l1:,}, linf = {measurement.linf:,}: {measurement.why}",
+        f"{measurement.mechanism.value}, scale = {times}{name} / epsilon = {times}{bound:,} / {measurement.epsilon:g}"
+        f" = {measurement.scale:,.6g}",
+    ]
+    if not chooses:
+        lines.append(
+            f"each cell of these columns is within ±{laplace_half_width(float(measurement.rate), 0.95):,} at 95%"
+        )
+    return Branch(title, tuple(lines))
 
 
-def _steps(plan: Plan) -> list[str]:
-    lines = ["One person can touch:"]
-    for name, rows, why in plan.stability.steps:
-        lines.append(f"  {name}: {rows} row{'s' if rows != 1 else ''} -- {why}")
-    return lines
+def _grouping(plan: Plan) -> Branch:
+    release = plan.question.release
+    rows = _rows(release.input)
+    if not release.keys:
+        return rows
+    cells = f"{plan.cells:,} key{'s' if plan.cells != 1 else ''}"
+    texts = [(describe(key.expression), key.name) for key in release.keys]
+    shown = ", ".join(text if text == name else f"{text} AS {name}" for text, name in texts)
+    every = "all are candidates" if isinstance(release, Choose) else "all in the answer"
+    return Branch(f"Group by {shown}: {cells}, {every}, absent ones too", (), (rows,))
 
 
-def _remaining(plan: Plan) -> str:
-    return "" if plan.remaining is None else f"   Remaining budget before: epsilon {plan.remaining:g}"
+def _rows(relation: Relation) -> Branch:
+    """One step over rows: how many rows one person can touch there, and why."""
+    here = stability(relation)
+    below: tuple[Branch, ...] = ()
+    touched = f"{here.rows} row{'s' if here.rows != 1 else ''} a person" if here.rows else "nobody's rows"
+    match relation:
+        case Project() if all(describe(each) == name for name, each in relation.columns):
+            return _rows(relation.input)
+        case Scan():
+            title = f"Scan {relation.table}"
+        case Values():
+            title = f"{len(relation.rows)} constant rows"
+        case UnionAll():
+            title, below = "Union all", tuple(_rows(each) for each in relation.inputs)
+        case Filter():
+            title, below = f"Filter {describe(relation.predicate)}", (_rows(relation.input),)
+        case Project():
+            title = "Compute " + ", ".join(f"{describe(each)} AS {name}" for name, each in relation.columns)
+            below = (_rows(relation.input),)
+        case Unpivot():
+            title, below = f"Unpivot into {relation.name}, {relation.value.name}", (_rows(relation.input),)
+        case _:
+            raise AssertionError("not a relation over rows")
+    title = title if len(title) <= 100 else title[:97] + "..."
+    return Branch(f"{title}: {touched} -- {here.why}", (), below)
+
+
+def _after(relation: Relation) -> list[str]:
+    match relation:
+        case Release() | Choose() | Scan() | Values() | UnionAll() | Unpivot():
+            return []
+        case Filter():
+            return [*_after(relation.input), f"keep {describe(relation.predicate)}"]
+        case Sort():
+            terms = ", ".join(
+                f"{describe(each.expression)}{' DESC' if each.descending else ''}" for each in relation.by
+            )
+            return [*_after(relation.input), f"order by {terms}"]
+        case Limit():
+            limit = "" if relation.count is None else f"limit {relation.count}"
+            return [*_after(relation.input), f"{limit} offset {relation.offset}".strip() if relation.offset else limit]
+        case Distinct():
+            return [*_after(relation.input), "distinct"]
+        case Project():
+            return _after(relation.input)

@@ -108,7 +108,16 @@ def _claim(table: str, column: SchemaColumn, policy: ColumnPolicy) -> Claim:
 
 
 def _convert_all(values: tuple[Any, ...] | None, type_: Type, where: str) -> tuple[Any, ...] | None:
-    return None if values is None else tuple(_convert(value, type_, where) for value in values)
+    if values is None:
+        return None
+    converted = tuple(_convert(value, type_, where) for value in values)
+    if type_.kind is Kind.INTEGER and not all(
+        isinstance(each, int) and type_.low <= each <= type_.high for each in converted
+    ):
+        raise PolicyError(
+            "policy-values", f"a declared value of {where} is not a {type_}", "declare values of its type"
+        )
+    return converted
 
 
 def _convert(value: Any, type_: Type, where: str) -> Any:

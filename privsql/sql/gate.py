@@ -197,16 +197,28 @@ WAYS_OUT = {
     "TableSample": ("samples make one person's weight unclear", "ask about all rows; the noise already protects them"),
     "Placeholder": ("parameters are not read", "write the value into the text"),
     "Columns": ("COLUMNS() stands for columns nobody named", "name the columns"),
-    "Exists": ("a subquery inside an expression can depend on many people's rows", "filter with a condition on the row itself"),
+    "Exists": (
+        "a subquery inside an expression can depend on many people's rows",
+        "filter with a condition on the row itself",
+    ),
     "Distinct": (
         "DISTINCT inside an aggregate, and DISTINCT ON, have no rule yet",
         "where each row is one person, COUNT(*) counts people; else GROUP BY declared keys and count the keys of the answer",
     ),
     "Min": ("the exact smallest value is one person's value", "ask for COUNT(*) FILTER (WHERE x < ...) or AVG(x)"),
     "Max": ("the exact largest value is one person's value", "ask for COUNT(*) FILTER (WHERE x > ...) or AVG(x)"),
-    "Median": ("the median and other quantiles are not read yet", "SELECT x // 10, COUNT(*) ... GROUP BY 1, and read it off"),
-    "Stddev": ("standard deviation and variance are not read yet", "SELECT AVG(x), AVG(x * x): variance = AVG(x * x) - AVG(x)^2"),
-    "Corr": ("correlation is not read yet", "SELECT AVG(x), AVG(y), AVG(x * y), AVG(x * x), AVG(y * y), and combine them"),
+    "Median": (
+        "the median and other quantiles are not read yet",
+        "SELECT x // 10, COUNT(*) ... GROUP BY 1, and read it off",
+    ),
+    "Stddev": (
+        "standard deviation and variance are not read yet",
+        "SELECT AVG(x), AVG(x * x): variance = AVG(x * x) - AVG(x)^2",
+    ),
+    "Corr": (
+        "correlation is not read yet",
+        "SELECT AVG(x), AVG(y), AVG(x * y), AVG(x * x), AVG(y * y), and combine them",
+    ),
     "LogicalOr": ("one person's row can decide a yes or no about all", "ask for COUNT(*) FILTER (WHERE ...)"),
     "ArrayAgg": ("this hands out people's own values", "ask for COUNT(*) ... GROUP BY declared keys"),
     "Rollup": ("ROLLUP is not read yet", "ask for each level by itself"),
@@ -222,6 +234,7 @@ _SAME_AS = {
     "ApproxDistinct": "Distinct", "StddevPop": "Stddev", "StddevSamp": "Stddev", "Variance": "Stddev", "VariancePop": "Stddev",
     "CovarPop": "Corr", "CovarSamp": "Corr", "LogicalAnd": "LogicalOr", "GroupConcat": "ArrayAgg", "First": "ArrayAgg",
     "Last": "ArrayAgg", "AnyValue": "ArrayAgg", "Lateral": "Unnest", "Explode": "Unnest", "Parameter": "Placeholder",
+    "Any": "Exists", "All": "Exists",
 }  # fmt: skip
 
 
@@ -310,11 +323,17 @@ def _permit(statement: exp.Expr) -> None:
         permitted = PERMITTED.get(type(node))
         if permitted is None:
             raise _refuse(node, node, f"{_shown(node)} has no rule")
+        if isinstance(node, exp.Query) and isinstance(
+            node.parent, (exp.Binary, exp.Unary, exp.Func, exp.Alias, exp.In, exp.Between)
+        ):
+            raise Refused("refused-exists", *WAYS_OUT["Exists"], place_of(node))
         for name, value in node.args.items():
             if name not in permitted and value is not None and value is not False and value != []:
                 child = value[0] if isinstance(value, list) else value
                 blamed = child if isinstance(child, exp.Expr) else node
-                raise _refuse(blamed, node, f"{_shown(node)} with {name.rstrip('_').replace('_', ' ').upper()} has no rule")
+                raise _refuse(
+                    blamed, node, f"{_shown(node)} with {name.rstrip('_').replace('_', ' ').upper()} has no rule"
+                )
 
 
 def _shown(node: exp.Expr) -> str:
@@ -326,6 +345,8 @@ def _shown(node: exp.Expr) -> str:
 
 def _refuse(blamed: exp.Expr, node: exp.Expr, reason: str) -> Refused:
     place = place_of(blamed) or place_of(node)
+    if isinstance(node, exp.In) and isinstance(blamed, exp.Query):
+        return Refused("refused-exists", *WAYS_OUT["Exists"], place)
     for each in (blamed, node):
         name = _SAME_AS.get(type(each).__name__, type(each).__name__)
         if name in WAYS_OUT:
