@@ -62,6 +62,19 @@ def measured(run: Callable[[], object], repeats: int) -> tuple[float, float]:
     return statistics.median(walls), statistics.median(cpus)
 
 
+def plain_times(path: Path, repeats: int) -> dict[str, tuple[float, float]]:
+    with duckdb.connect(str(path), read_only=True) as plain:
+        return {name: measured(lambda sql=sql: plain.execute(sql).df(), repeats) for name, sql in QUESTIONS.items()}
+
+
+def private_times(path: Path, repeats: int) -> dict[str, tuple[float, float]]:
+    session = privsql.connect(path, policy=POLICY)
+    return {
+        name: measured(lambda sql=sql: session.query(sql, epsilon=1, fresh=True).df(), repeats)
+        for name, sql in QUESTIONS.items()
+    }
+
+
 def import_seconds(modules: str) -> float:
     """The fastest of several fresh interpreters."""
     times = []
@@ -78,25 +91,26 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     args = parser.parse_args()
     four = import_seconds("pandas, sqlglot, duckdb, numpy")
-    print(f"import privsql: {import_seconds('privsql') / four:.2f} x importing its four packages ({four * 1e3:.0f} ms)\n")
-    print(f"{'rows':>12}  {'question':<22} {'duckdb ms':>10} {'privsql ms':>10} {'wall x':>7} {'CPU x':>7} {'extra ms':>9}")
+    print(
+        f"import privsql: {import_seconds('privsql') / four:.2f} x importing its four packages ({four * 1e3:.0f} ms)\n"
+    )
+    print(
+        f"{'rows':>12}  {'question':<22} {'duckdb ms':>10} {'privsql ms':>10} {'wall x':>7} {'CPU x':>7} {'extra ms':>9}"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for rows in args.rows:
             path = Path(folder) / f"bench_{rows}.duckdb"
             with duckdb.connect(str(path)) as connection:
                 connection.execute(TABLE.format(rows=rows))
-            plain = duckdb.connect(str(path), read_only=True, config={"python_enable_replacements": "false"})
-            session = privsql.connect(plain, policy=POLICY)
-            for name, sql in QUESTIONS.items():
-                exact_wall, exact_cpu = measured(lambda sql=sql: plain.execute(sql).df(), args.repeats)
-                noisy_wall, noisy_cpu = measured(lambda sql=sql: session.query(sql, epsilon=1, fresh=True), args.repeats)
+            exact, noisy = plain_times(path, args.repeats), private_times(path, args.repeats)
+            for name in QUESTIONS:
+                (exact_wall, exact_cpu), (noisy_wall, noisy_cpu) = exact[name], noisy[name]
                 print(
                     f"{rows:>12,}  {name:<22} {exact_wall * 1e3:>10.2f} {noisy_wall * 1e3:>10.2f} "
                     f"{noisy_wall / exact_wall:>7.2f} {noisy_cpu / max(exact_cpu, 1e-6):>7.2f} "
                     f"{(noisy_wall - exact_wall) * 1e3:>9.2f}",
                     flush=True,
                 )
-            plain.close()
 
 
 if __name__ == "__main__":

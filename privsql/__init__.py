@@ -1,5 +1,8 @@
 """privsql: ordinary SQL, private answers."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from privsql.budget.ledger import Amount, Budget
 from privsql.errors import (
     ArgumentError,
@@ -13,10 +16,12 @@ from privsql.errors import (
     UnknownName,
 )
 from privsql.pandas import FrameAccessor
-from privsql.planning.plan import Plan
 from privsql.policy import Policy
-from privsql.results.answer import Answer
-from privsql.session import Session, connect
+
+if TYPE_CHECKING:
+    from privsql.planning.plan import Plan
+    from privsql.results.answer import Answer
+    from privsql.session import Session, connect
 
 __version__ = "0.1.0"
 
@@ -39,3 +44,21 @@ __all__ = [
     "UnknownName",
     "connect",
 ]
+
+# What needs DuckDB and sqlglot is imported when it is first used, so that `import privsql` stays cheap.
+_LATER = {
+    "Plan": "privsql.planning.plan",
+    "Answer": "privsql.results.answer",
+    "Session": "privsql.session",
+    "connect": "privsql.session",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'privsql' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LATER])

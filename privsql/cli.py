@@ -70,6 +70,8 @@ example:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     arguments = _parser().parse_args(argv)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without the characters of a tree shows others
     try:
         print(arguments.run(arguments))
         sys.stdout.flush()

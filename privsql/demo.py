@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-import pandas as pd
+import duckdb
 
 from privsql.errors import PrivsqlError
 from privsql.results.answer import Answer
@@ -37,34 +37,30 @@ ROWS = "SELECT name, grade FROM students"
 _WIDTH = 92
 
 
-def students() -> pd.DataFrame:
-    """Six hundred made-up students, always the same."""
-    count = 600
-    grade = ("A", "B", "B", "C", "B", "A", "C", "C", "D", "B", "A", "C", "B", "C", "D", "B", "F", "C", "A", None)
-    town = ("Shatin", "Tai Po", "Shatin", "Central", "Shatin", "Tai Po", "Mong Kok")
-    return pd.DataFrame(
-        {
-            "name": [f"Student {place + 1}" for place in range(count)],
-            "grade": [grade[place * 7 % len(grade)] for place in range(count)],
-            "hours": [(place * 37 + place * place) % 41 for place in range(count)],
-            "year": [1 + place % 3 for place in range(count)],
-            "town": [town[place * 5 % len(town)] for place in range(count)],
-        }
-    )
-
-
-def likes(copies: int) -> pd.DataFrame:
-    """The five children of the notes, each so many times: 1 in 5 likes apples, 4 oranges, 3 bananas."""
-    yes = {"apple": "10000", "orange": "11110", "banana": "01011"}
-    rows = pd.DataFrame({fruit: [mark == "1" for mark in marks] for fruit, marks in yes.items()})
-    rows.insert(0, "child", ["Alice", "Bob", "Charlie", "Dave", "Erica"])
-    return pd.concat([rows] * copies, ignore_index=True)
+SCHOOL = """
+CREATE TABLE students (name VARCHAR, grade VARCHAR NOT NULL, hours INTEGER NOT NULL, year INTEGER NOT NULL, town VARCHAR);
+INSERT INTO students SELECT
+    'Student ' || i,
+    ['A', 'B', 'B', 'C', 'B', 'A', 'C', 'C', 'D', 'B', 'A', 'C', 'B', 'C', 'D', 'B', 'F', 'C', 'A', 'B'][1 + i * 7 % 20],
+    (i * 37 + i * i) % 41,
+    1 + i % 3,
+    ['Shatin', 'Tai Po', 'Shatin', 'Central', 'Shatin', 'Tai Po', 'Mong Kok'][1 + i * 5 % 7]
+FROM range(600) AS numbers(i)
+"""
+# The five children of the notes: 1 likes apples, 4 oranges, 3 bananas.
+CHILDREN = """
+CREATE TABLE likes AS SELECT child, apple, orange, banana FROM range({copies}), (VALUES
+    ('Alice', true, true, false), ('Bob', false, true, true), ('Charlie', false, true, false),
+    ('Dave', false, true, true), ('Erica', false, false, true)) AS v(child, apple, orange, banana)
+"""
 
 
 def demo() -> str:
     """The whole tour."""
-    pupils, children = students(), likes(100)
-    session = connect({"students": pupils, "likes": children}, policy=POLICY)
+    school = duckdb.connect()
+    school.execute(SCHOOL)
+    school.execute(CHILDREN.format(copies=100))
+    session = connect(school, policy=POLICY)
     parts = [
         _heading("privsql: ask about people in SQL, learn next to nothing about any one of them"),
         _text(
@@ -76,11 +72,11 @@ def demo() -> str:
             "The people are made up, so the truth is printed beside the answers. With real people nobody but "
             "their keeper would ever see that column."
         ),
-        *_histogram(session, pupils),
+        *_histogram(session, school),
         *_fruit(session),
-        *_bars(session, pupils),
-        *_average(session, pupils),
-        *_refusals(session, pupils),
+        *_bars(session, school),
+        *_average(session, school),
+        *_refusals(session, school),
         *_again(session),
         *_budget(session),
         _heading("8. Why should I believe it?"),
@@ -95,14 +91,13 @@ def demo() -> str:
     return "\n\n".join(parts)
 
 
-def _histogram(session: Session, pupils: pd.DataFrame) -> Iterable[str]:
-    counts = pupils["grade"].value_counts(dropna=False)
-    truth = [int(counts.get(grade, 0)) for grade in GRADES] + [int(pupils["grade"].isna().sum())]
+def _histogram(session: Session, school: duckdb.DuckDBPyConnection) -> Iterable[str]:
+    truth = _exact(school, HISTOGRAM)
     yield _heading("1. How many students got each grade?")
     yield _asked(HISTOGRAM, "epsilon 1")
-    yield _beside(session.query(HISTOGRAM, epsilon=1.0), truth)
+    yield _beside(session.query(HISTOGRAM, epsilon=1.0), [truth[grade] for grade in GRADES])
     yield _text(
-        "The brackets say where the truth lies, 95 times in 100. NULL is a student without a grade yet. "
+        "The brackets say where the truth lies, 95 times in 100. "
         "The price is the same for five grades or five thousand: a student has only one."
     )
 
@@ -115,22 +110,23 @@ def _fruit(session: Session) -> Iterable[str]:
         "Only the winner's name comes out, no counts, and that is much cheaper than publishing all the counts. With "
         "the notes' own five children (1, 4 and 3 likes) one child is a fifth of the data, so that answer must be unsure:"
     )
-    class_of_five = connect({"likes": likes(1)})
-    told = [class_of_five.query(FRUIT, epsilon=0.5, fresh=True).fetchall()[0][0] for _ in range(10)]
+    five = duckdb.connect()
+    five.execute(CHILDREN.format(copies=1))
+    told = [connect(five).query(FRUIT, epsilon=0.5).fetchall()[0][0] for _ in range(10)]
     yield _indented("asked ten times, paying each time:\n" + ", ".join(told))
 
 
-def _bars(session: Session, pupils: pd.DataFrame) -> Iterable[str]:
+def _bars(session: Session, school: duckdb.DuckDBPyConnection) -> Iterable[str]:
     answer = session.query(HOURS, epsilon=0.5)
     table = answer.intervals(0.95)
-    truth = (pupils["hours"] // 10 * 10).value_counts()
+    truth = _exact(school, HOURS)
     widest = max(1.0, float(table["students_high"].max()))
     lines = []
     for hours, middle, low, high in table.itertuples(index=False):
         unit = 50 / widest
         left, right = max(0, round(low * unit)), max(0, round(high * unit))
         bar = "#" * left + "-" * (right - left)
-        lines.append(f"{hours:>3}+  {bar:<52}{middle:>4} +- {(high - low) / 2:.0f}   truth {int(truth.get(hours, 0))}")
+        lines.append(f"{hours:>3}+  {bar:<52}{middle:>4} +- {(high - low) / 2:.0f}   truth {truth.get(hours, 0)}")
     expected = session.explain(HOURS, epsilon=0.5).accuracy(0.95)["students"]
     yield _heading("3. How many hours do students work? Counts with error bars")
     yield _asked(HOURS, "epsilon 0.5")
@@ -141,10 +137,10 @@ def _bars(session: Session, pupils: pd.DataFrame) -> Iterable[str]:
     )
 
 
-def _average(session: Session, pupils: pd.DataFrame) -> Iterable[str]:
+def _average(session: Session, school: duckdb.DuckDBPyConnection) -> Iterable[str]:
     yield _heading("4. How many hours on average, by year?")
     yield _asked(AVERAGE, "epsilon 1")
-    truth = pupils.groupby("year")["hours"].mean()
+    truth = _exact(school, AVERAGE)
     yield _beside(session.query(AVERAGE, epsilon=1.0), [f"{truth[year]:.2f}" for year in (1, 2, 3)])
     yield _text(
         "An average can be moved by one wild value, so the owner of the data has declared that hours lie "
@@ -152,7 +148,7 @@ def _average(session: Session, pupils: pd.DataFrame) -> Iterable[str]:
     )
 
 
-def _refusals(session: Session, pupils: pd.DataFrame) -> Iterable[str]:
+def _refusals(session: Session, school: duckdb.DuckDBPyConnection) -> Iterable[str]:
     yield _heading("5. Questions that get no answer, and how to repair them")
     for question in (ROWS, REFUSED):
         yield _asked(question, "epsilon 0.5")
@@ -162,10 +158,11 @@ def _refusals(session: Session, pupils: pd.DataFrame) -> Iterable[str]:
         "and each gets a row, whether anybody lives there or not:"
     )
     yield _asked(REPAIRED, "epsilon 0.5")
-    towns = pupils["town"].value_counts()
+    towns = _exact(school, REPAIRED)
     yield _beside(
-        session.query(REPAIRED, epsilon=0.5), [int(towns.get(town, 0)) for town in ("Shatin", "Tai Po", "Sai Kung")]
+        session.query(REPAIRED, epsilon=0.5), [towns.get(town, 0) for town in ("Shatin", "Tai Po", "Sai Kung")]
     )
+    yield _text("A count may come out below 0: the noise goes both ways, so that totals are right on average.")
 
 
 def _again(session: Session) -> Iterable[str]:
@@ -186,6 +183,11 @@ def _budget(session: Session) -> Iterable[str]:
     yield _asked("SELECT COUNT(*) AS students FROM students WHERE year = 3", "epsilon 3")
     yield _indented(_refusal(session, "SELECT COUNT(*) AS students FROM students WHERE year = 3", 3.0))
     yield _text("Nothing was read and nothing was charged. When the budget is gone, it is gone.")
+
+
+def _exact(school: duckdb.DuckDBPyConnection, sql: str) -> dict[Any, Any]:
+    """The truth, by key. It may be printed because nobody in it exists."""
+    return dict(school.execute(sql).fetchall())
 
 
 # -- formatting ----------------------------------------------------------------------------------------------

@@ -7,19 +7,20 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pandas as pd
 
 from privsql.budget.ledger import Budget, MemoryLedger
-from privsql.engines.duckdb import DuckDBEngine, open_engine
-from privsql.engines.frames import same_data
 from privsql.errors import ArgumentError, BudgetError
-from privsql.planning.plan import Plan
 from privsql.policy import Neighbours, Policy, TablePolicy, epsilon_of, neighbours_of
-from privsql.results.answer import Answer
-from privsql.session import Session
+
+if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
+    from privsql.engines.duckdb import DuckDBEngine
+    from privsql.planning.plan import Plan
+    from privsql.results.answer import Answer
+    from privsql.session import Session
 
 _TOKEN = "privsql"  # in df.attrs, which pandas passes on to frames made from this one
 
@@ -58,6 +59,9 @@ class State:
 
     def look_at(self, frame: pd.DataFrame) -> DuckDBEngine:
         """An engine on the frame as it is now; answers stored for another content are forgotten."""
+        from privsql.engines.duckdb import open_engine
+        from privsql.engines.frames import same_data
+
         if self.engine is None or self.snapshot is None or not same_data(self.snapshot, frame):
             self.snapshot = frame.copy(deep=False)
             self.engine = open_engine(self.snapshot)
@@ -189,6 +193,8 @@ class FrameAccessor:
         self, unit: str | None, ranges: Mapping[str, Any] | None, keys: Mapping[str, Any] | None,
         neighbours: str | Neighbours | None,
     ) -> Session:  # fmt: skip
+        from privsql.session import Session
+
         protection = self._protection
         policy = protection.policy
         if neighbours is not None:

@@ -112,6 +112,8 @@ class Session:
             raise ArgumentError("argument-epsilon", "give epsilon= or within=, one of them", "epsilon=1.0")
         delta_of(delta)
         price = _PROBE if epsilon is None else epsilon_of(epsilon)
+        if not self._engine.fixed_schema:
+            self._schema = self._engine.schema()
         question = read(sql, Catalogue(self._schema, self._policy), dialect)
         plan = make_plan(question, self._policy.neighbours, price, calculator().evaluate, mechanism)
         if within is not None:

@@ -94,6 +94,9 @@ def decimal(precision: int, scale: int) -> Type:
     return Type(Kind.DECIMAL, precision=precision, scale=scale) if precision <= 38 else DOUBLE
 
 
+BINARY = 'COLLATE "binary"'  # stands in place of a cast: text compared byte by byte, whatever the column's collation
+
+
 @dataclass(frozen=True)
 class ColumnType:
     """A column's type, and the cast that brings it to one of our kinds where DuckDB's own type is another."""

@@ -104,6 +104,8 @@ def _evaluated(
     total = 1
     for options in sets:
         total *= len(options)
+    if total == 0:  # a condition that no declared value meets
+        return KeyGroup(tuple(key.name for key in together), tuple([] for _ in together))
     repeat = total
     for leaf, options in zip(leaves, sets, strict=True):
         repeat //= len(options)

@@ -12,6 +12,8 @@ from privsql.tables import ExactTable
 class Engine(Protocol):
     """A source of private tables."""
 
+    fixed_schema: bool  # nobody can alter the tables while this engine is open
+
     def schema(self) -> Schema:
         """Tables, columns, types and constraints; no data."""
         ...

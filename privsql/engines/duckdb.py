@@ -20,7 +20,7 @@ from privsql.planning import render
 from privsql.schema import Schema, SchemaColumn, SchemaTable
 from privsql.sql.expressions import Column, Expression
 from privsql.tables import ExactTable
-from privsql.types import Type, column_type
+from privsql.types import BINARY, Kind, Type, column_type
 
 # Nothing outside the database can be reached, and nothing of this can be changed afterwards.
 _CLOSED: dict[str, str | bool | int | float | list[str]] = {
@@ -28,10 +28,15 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
 }
-# The tables that a bare name can mean, as DuckDB looks it up.
+# The tables that a bare name means, as DuckDB looks it up: temporary ones hide others.
 _IN_SIGHT = (
-    "((database_name = current_database() AND schema_name = current_schema()) "
-    "OR (database_name = 'temp' AND schema_name = 'main'))"
+    "(database_name = 'temp' OR (database_name = current_database() AND schema_name = current_schema() AND lower(table_name) "
+    "NOT IN (SELECT lower(table_name) FROM duckdb_columns() WHERE database_name = 'temp' AND NOT internal)))"
+)
+# Whether some column may have a collation, under which texts that differ are equal; its type does not say so.
+_COLLATIONS = (
+    "SELECT EXISTS (SELECT 1 FROM (SELECT sql FROM duckdb_tables() UNION ALL SELECT sql FROM duckdb_views() WHERE NOT internal) "
+    "WHERE contains(lower(sql), 'collate')), current_setting('default_collation')"
 )
 _DATABASES = (".duckdb", ".db", ".ddb")
 _NUMBERS = itertools.count(1)  # for all engines: two of them may share one connection
@@ -49,21 +54,30 @@ class _Known:
 class DuckDBEngine:
     """Runs rendered SQL on one DuckDB connection, one query at a time."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, known: _Known) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, known: _Known, fixed_schema: bool) -> None:
         self._connection = connection
+        self.fixed_schema = fixed_schema
         self._known = known
         self._lock = threading.Lock()
 
     def schema(self) -> Schema:
         with self._lock:
             columns = self._connection.execute(
-                "SELECT table_name, column_name, data_type, is_nullable, table_oid IN (SELECT table_oid FROM duckdb_tables()) "
+                "SELECT table_name, column_name, data_type, is_nullable, "
+                "(database_oid, table_oid) IN (SELECT (database_oid, table_oid) FROM duckdb_tables()) "
                 f"FROM duckdb_columns() WHERE NOT internal AND {_IN_SIGHT} ORDER BY table_name, column_index"
             ).fetchall()
             constraints = self._connection.execute(
                 "SELECT table_name, constraint_type, constraint_column_names, expression FROM duckdb_constraints() "
                 f"WHERE {_IN_SIGHT}"
             ).fetchall()
+            collated, collation = self._connection.execute(_COLLATIONS).fetchall()[0]
+        if collation not in ("", "binary"):
+            raise SourceError(
+                "source-collation",
+                f"default_collation is {collation}, so that texts that differ count as equal",
+                "RESET default_collation",
+            )
         tables: dict[str, list[SchemaColumn]] = {}
         unique = {
             (table, names[0])
@@ -74,13 +88,16 @@ class DuckDBEngine:
             found = column_type(type_name)
             # the ENUM of a view may be the categories of a registered frame
             labels = found.labels if found is not None and stored and self._known.trust_labels else None
+            cast = found.cast if found else None
+            if collated and cast is None and found is not None and found.type.kind is Kind.TEXT:
+                cast = BINARY
             required = not nullable or name in self._known.required.get(table, frozenset())
             tables.setdefault(table, []).append(
                 SchemaColumn(
                     name,
                     found.type if found else None,
                     type_name,
-                    found.cast if found else None,
+                    cast,
                     labels,
                     required,
                     (table, name) in unique,
@@ -191,7 +208,7 @@ def open_engine(source: Any) -> DuckDBEngine:
     if isinstance(source, (str, Path)):
         return _open_path(Path(source))
     if isinstance(source, duckdb.DuckDBPyConnection):
-        return DuckDBEngine(_reader(source), _Known({}, trust_labels=True))
+        return DuckDBEngine(_reader(source), _Known({}, trust_labels=True), fixed_schema=False)
     if is_frame(source):
         return _open_frames({"df": source})
     if isinstance(source, Mapping) and source and all(is_frame(frame) for frame in source.values()):
@@ -206,7 +223,10 @@ def open_engine(source: Any) -> DuckDBEngine:
 def _reader(source: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """A connection of our own to the caller's database, so that the caller's unread results and transactions are left
     alone; the caller's own one only where temporary tables, registered frames or USE can be seen by it alone."""
-    sight = "SELECT current_database(), current_schema(), count(*) FROM duckdb_columns() WHERE database_name = 'temp' AND NOT internal"
+    sight = (
+        "SELECT current_database(), current_schema(), count(*) FROM duckdb_columns() "
+        "WHERE database_name = 'temp' AND NOT internal"
+    )
     try:
         cursor = source.cursor()
         own = cursor.execute(sight).fetchall()
@@ -232,7 +252,7 @@ def _open_frames(frames: Mapping[str, Any]) -> DuckDBEngine:
             ) from None
         required[name] = required_columns(frame)
     connection.execute("SET enable_external_access = false; SET lock_configuration = true")
-    return DuckDBEngine(connection, _Known(required, trust_labels=False))
+    return DuckDBEngine(connection, _Known(required, trust_labels=False), fixed_schema=True)
 
 
 def _open_path(path: Path) -> DuckDBEngine:
@@ -246,7 +266,7 @@ def _open_path(path: Path) -> DuckDBEngine:
     if not path.is_file():
         raise SourceError("source-missing", "there is no such file", "check the path")
     if suffix in _DATABASES:
-        return DuckDBEngine(_open_database(path), _Known({}, trust_labels=True))
+        return _open_database(path)
     name = path.name.split(".")[0]
     connection = duckdb.connect(":memory:", config=_CLOSED)
     try:
@@ -257,16 +277,17 @@ def _open_path(path: Path) -> DuckDBEngine:
         )
     except duckdb.Error:
         raise SourceError("source-file", "DuckDB cannot read this file", "check that it is valid") from None
-    return DuckDBEngine(connection, _Known({}, trust_labels=False))
+    return DuckDBEngine(connection, _Known({}, trust_labels=False), fixed_schema=True)
 
 
-def _open_database(path: Path) -> duckdb.DuckDBPyConnection:
+def _open_database(path: Path) -> DuckDBEngine:
+    known = _Known({}, trust_labels=True)
     try:
-        return duckdb.connect(str(path), read_only=True, config=_CLOSED)
+        return DuckDBEngine(duckdb.connect(str(path), read_only=True, config=_CLOSED), known, fixed_schema=True)
     except duckdb.ConnectionException:  # open already in this process, with settings of its own
         for read_only in (True, False):
             with contextlib.suppress(duckdb.Error):
-                return duckdb.connect(str(path), read_only=read_only)
+                return DuckDBEngine(duckdb.connect(str(path), read_only=read_only), known, fixed_schema=False)
         raise _unopened() from None
     except duckdb.Error:
         raise _unopened() from None
@@ -280,7 +301,11 @@ def _unlike(name: str, taken: Sequence[str]) -> str:
 
 
 def _unopened() -> SourceError:
-    return SourceError("source-file", "DuckDB cannot open this file", "is it a DuckDB file, and not in use elsewhere?")
+    return SourceError(
+        "source-file",
+        "DuckDB cannot open this file",
+        "is it a DuckDB file? if it is open in this program already, give that connection",
+    )
 
 
 def _quoted(path: Path) -> str:

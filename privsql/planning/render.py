@@ -29,7 +29,7 @@ from privsql.sql.relations import (
     Unpivot,
     Values,
 )
-from privsql.types import Kind, Type, integer
+from privsql.types import BINARY, Kind, Type, integer
 
 CELL = "privsql_cell"  # the reserved name of the column that carries a cell's number through post-processing
 
@@ -171,7 +171,7 @@ def rows(relation: Relation) -> str:
             if not relation.casts:
                 return identifier(relation.table)
             columns = ", ".join(
-                f"CAST({identifier(each.name)} AS {relation.casts[each.name]}) AS {identifier(each.name)}"
+                f"{_brought(identifier(each.name), relation.casts[each.name])} AS {identifier(each.name)}"
                 if each.name in relation.casts
                 else identifier(each.name)
                 for each in relation.fields
@@ -202,6 +202,10 @@ def rows(relation: Relation) -> str:
             return f"(SELECT {columns} FROM {rows(relation.input)})"
         case _:
             raise AssertionError("not a relation over rows")
+
+
+def _brought(column: str, cast: str) -> str:
+    return f"({column} {cast})" if cast == BINARY else f"CAST({column} AS {cast})"
 
 
 def _columns(columns: Sequence[tuple[str, Expression]]) -> str:

@@ -53,6 +53,7 @@ _NODES: dict[str, tuple[str, tuple[str, ...]]] = {
     "StrPosition": ("strpos", ("this", "substr")), "Reverse": ("reverse", ("this",)),
     "SplitPart": ("split_part", ("this", "delimiter", "part_index")), "Ascii": ("ascii", ("this",)),
     "Unicode": ("unicode", ("this",)), "Levenshtein": ("levenshtein", ("this", "expression")),
+    "BitLength": ("bit_length", ("this",)), "JarowinklerSimilarity": ("jaro_winkler_similarity", ("this", "expression")),
     "SimilarTo": ("similar_to", ("this", "expression")), "RegexpLike": ("regexp_matches", ("this", "expression", "flag")),
     "RegexpFullMatch": ("regexp_full_match", ("this", "expression")),
     "RegexpReplace": ("regexp_replace", ("this", "expression", "replacement", "modifiers")),
@@ -92,7 +93,9 @@ class ExpressionBinder:
     def special(self, node: exp.Expr) -> Expression | None:
         return None
 
-    def bind(self, node: exp.Expr) -> Expression:
+    def bind(self, node: exp.Expr | None) -> Expression:
+        if node is None:
+            raise SqlError("sql-syntax", "an argument is missing here", "check the commas and parentheses")
         try:
             found = self.special(node)
             return found if found is not None else self._bind(node)
@@ -198,6 +201,10 @@ class ExpressionBinder:
         takes = _expand(function, len(args))
         if takes is None:
             raise SqlError("sql-arguments", f"{name} takes {_signature(function)}, not {len(args)} arguments")
+        if name in ("replace", "regexp_replace") and isinstance(args[2], Literal) and len(str(args[2].value)) > 100:
+            raise Refused(
+                "refused-pattern", f"the replacement of {name} is longer than 100 characters", "use a shorter one"
+            )
         bound = tuple(self._argument(function, each, want) for each, want in zip(args, takes, strict=True))
         if name in ("like_escape", "ilike_escape"):
             _check_escape(bound[1], bound[2])

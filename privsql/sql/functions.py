@@ -79,6 +79,7 @@ def _add(
         _FUNCTIONS.append(Function(name, tuple(takes.split()), rule, rendered, partial, ignores_null))
 
 
+# What makes text longer is cut at 10,000 characters, so that no row can be made to fill the memory.
 # -- text --------------------------------------------------------------------------------------------------
 _add("lower upper reverse strip_accents", "text", TEXT, "{name}({0})")
 _add("trim ltrim rtrim", "text TEXT?", TEXT, "{name}({args})")
@@ -87,14 +88,14 @@ _add("bit_length strlen", "text", BIGINT, "{name}({0})")
 _add("ascii unicode", "text", SMALL, "{name}({0})")
 _add("substring", "text int int?", TEXT, "TRY(substring({args}))", partial=True)
 _add("left right", "text int", TEXT, "TRY({name}({args}))", partial=True)
-_add("replace", "text TEXT TEXT", TEXT, "replace({args})")
+_add("replace", "text TEXT TEXT", TEXT, "left(replace({args}), 10000)")
 _add("translate", "text TEXT TEXT", TEXT, "translate({args})")
 _add("split_part", "text TEXT INT", TEXT, "split_part({args})")
 _add("starts_with ends_with contains", "text text", BOOLEAN, "{name}({args})")
 _add("strpos", "text text", BIGINT, "strpos({args})")
-_add("concat", "text text*", TEXT, "concat({args})", ignores_null=True)
-_add("concat_ws", "TEXT text text*", TEXT, "concat_ws({args})", ignores_null=True)
-_add("||", "text text", TEXT, "({0} || {1})")
+_add("concat", "text text*", TEXT, "left(concat({args}), 10000)", ignores_null=True)
+_add("concat_ws", "TEXT text text*", TEXT, "left(concat_ws({args}), 10000)", ignores_null=True)
+_add("||", "text text", TEXT, "left({0} || {1}, 10000)")
 _add("levenshtein damerau_levenshtein", "text TEXT", BIGINT, "{name}({args})")
 _add("jaro_winkler_similarity jaro_similarity", "text TEXT", DOUBLE, "{name}({args})")
 _add("like ilike", "text TEXT", BOOLEAN, "({0} {name} {1})")
@@ -102,7 +103,7 @@ _add("like_escape ilike_escape", "text TEXT TEXT", BOOLEAN, "{name}({args})")
 _add("similar_to", "text TEXT", BOOLEAN, "({0} SIMILAR TO {1})")
 _add("regexp_matches regexp_full_match", "text TEXT TEXT?", BOOLEAN, "{name}({args})")
 _add(
-    "regexp_replace", "text TEXT TEXT TEXT?", TEXT, "TRY(regexp_replace({args}))", partial=True
+    "regexp_replace", "text TEXT TEXT TEXT?", TEXT, "TRY(left(regexp_replace({args}), 10000))", partial=True
 )  # a group that is not there
 _add("regexp_extract", "text TEXT INT?", TEXT, "regexp_extract({args})")
 # -- numbers -----------------------------------------------------------------------------------------------

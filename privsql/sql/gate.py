@@ -136,6 +136,8 @@ SplitPart this delimiter part_index
 Ascii this
 Unicode this
 Levenshtein this expression
+BitLength this
+JarowinklerSimilarity this expression
 Abs this
 Ceil this
 Floor this
@@ -263,6 +265,8 @@ def parse(text: str, dialect: str) -> exp.Expr:
         line, column = details[0].get("line"), details[0].get("col")
         place = Place(line, column) if line and column else None
         raise SqlError("sql-syntax", "this is not SQL that can be read", "check the text near here", place) from None
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):  # some malformed texts break sqlglot itself
+        raise SqlError("sql-syntax", "this is not SQL that can be read", "check for missing arguments", start) from None
     if not statements:
         raise SqlError("sql-empty", "there is no SQL here", "write a SELECT")
     if len(statements) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from privsql.sql.expressions import Literal
@@ -26,6 +26,7 @@ from privsql.types import (
 )
 
 _INTERVAL_UNITS = "microsecond|millisecond|second|minute|hour|day|week|month|quarter|year|decade|century"
+_ROOMY = Context(prec=100)  # Python's own 28 digits do not hold a DECIMAL(38)
 
 
 def number(text: str) -> Literal | None:
@@ -81,7 +82,7 @@ def _convert(value: Any, target: Type) -> Any:
         case Kind.INTEGER if isinstance(value, (float, Decimal)) and math.isfinite(value) and value == int(value):
             return int(value)
         case Kind.DECIMAL if isinstance(value, (int, str, Decimal)) and not isinstance(value, bool):
-            exact = Decimal(value).quantize(Decimal(1).scaleb(-target.scale))
+            exact = Decimal(value).quantize(Decimal(1).scaleb(-target.scale), context=_ROOMY)
             return exact if len(exact.as_tuple().digits) <= target.precision else None
         case Kind.DOUBLE if isinstance(value, (int, float, str, Decimal)) and not isinstance(value, bool):
             return float(value)

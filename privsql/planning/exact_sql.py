@@ -1,0 +1,64 @@
+"""A release and its measurements go in; the exact SQL comes out: what the engine runs, and anyone can run by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from privsql.analysis.keys import KeySpace
+from privsql.planning import render
+from privsql.planning.parts import Part
+from privsql.sql.expressions import Column
+from privsql.sql.relations import Choose, Key, Project, Relation, Release, Scan, UnionAll, Values
+from privsql.tables import NullLast
+from privsql.types import Kind
+
+
+def exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace) -> str:
+    """Keys and integer columns, one row per key that occurs among the declared ones."""
+    columns = [
+        f"{sql} AS {render.identifier(name)}"
+        for part in parts
+        for name, sql in zip(part.columns, part.sql, strict=True)
+    ]
+    source = render.rows(_pruned(release.input))
+    values = [f"{sql} AS {name}" for part in parts for name, sql in part.values]
+    if values:
+        source = f"(SELECT *, {', '.join(values)} FROM {source})"
+    if not release.keys:
+        return f"SELECT {', '.join(columns)} FROM {source}"
+    keys = [f"{render.expression(key.expression)} AS {render.identifier(key.name)}" for key in release.keys]
+    ordinals = ", ".join(str(index + 1) for index in range(len(keys)))
+    cells = f"SELECT {', '.join([*keys, *columns])} FROM {source} GROUP BY {ordinals}"
+    # keys nobody declared are left out after grouping: materialised, because a filter below is much slower
+    tests = [test for key in release.keys if (test := _key_test(key, space))]
+    if not tests:
+        return cells
+    return f"WITH privsql_cells AS MATERIALIZED ({cells}) SELECT * FROM privsql_cells WHERE {' AND '.join(tests)}"
+
+
+def _key_test(key: Key, space: KeySpace) -> str | None:
+    group = next(group for group in space.groups if key.name in group.names)
+    values = group.columns[group.names.index(key.name)]
+    name, type_ = render.identifier(key.name), key.expression.type
+    with_null = isinstance(values, NullLast) or (not isinstance(values, range) and None in values)
+    known = values.values if isinstance(values, NullLast) else values
+    listed = known if isinstance(known, range) else [value for value in dict.fromkeys(known) if value is not None]
+    if type_.kind is Kind.BOOLEAN and len(listed) == 2:
+        test = None if with_null else f"({name} IS NOT NULL)"
+        return test
+    if not listed:
+        return f"({name} IS NULL)"
+    low, high = (listed[0], listed[-1]) if isinstance(listed, range) else (min(listed), max(listed))
+    if type_.kind is Kind.INTEGER and len(listed) == high - low + 1:
+        test = f"({name} BETWEEN {low} AND {high})"
+    else:
+        test = f"({name} IN ({', '.join(render.constant(value, type_) for value in listed)}))"
+    return f"({test} OR {name} IS NULL)" if with_null else test
+
+
+def _pruned(relation: Relation) -> Relation:
+    """Projections that only pass columns on say nothing."""
+    if isinstance(relation, Project) and not isinstance(relation.input, (Scan, Values, UnionAll)):
+        if all(isinstance(each, Column) and each.name == name for name, each in relation.columns):
+            return _pruned(relation.input)
+    return relation

@@ -1,0 +1,238 @@
+"""A release and what surrounds it go in; the measurements it needs come out, each with its SQL and its sensitivity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from privsql.analysis.derive import Facts, domain_of, refine
+from privsql.analysis.disjoint import are_disjoint, both
+from privsql.analysis.sensitivity import sensitivity_of
+from privsql.analysis.stability import Stability
+from privsql.errors import Place, Refused
+from privsql.planning import render
+from privsql.planning.estimates import Estimate, Linear, Ratio
+from privsql.planning.grid import LARGEST_SUM, LARGEST_VALUE, Grid, grid_of
+from privsql.policy import Neighbours
+from privsql.privacy.sensitivity import Sensitivity
+from privsql.sql.describe import describe
+from privsql.sql.expressions import Aggregate, Call, Expression, columns_of
+from privsql.sql.relations import Choose, Release
+from privsql.types import BOOLEAN
+
+
+@dataclass(frozen=True)
+class Part:
+    """A measurement before it has a price: columns with the SQL that computes each, and their sensitivity."""
+
+    columns: tuple[str, ...]
+    sql: tuple[str, ...]
+    sensitivity: Sensitivity
+    what: str
+    values: tuple[tuple[str, str], ...] = ()  # helper columns computed once a row: name and SQL
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What every aggregate of a release shares."""
+
+    stability: Stability
+    neighbours: Neighbours
+    key_columns: list[str] | None  # None: no GROUP BY
+    facts: Facts
+    taken: frozenset[str]  # names of the columns below, which helper columns must not repeat
+
+    def helper(self, number: int) -> str:
+        name = f"privsql_value_{number}"
+        while name in self.taken:
+            name += "_"
+        return name
+
+    @property
+    def always_counts(self) -> bool:
+        return self.stability.steady and self.key_columns is None
+
+    def bound(self, size: int, width: int, cells: int, what: str, monotone: bool = False) -> Sensitivity:
+        return sensitivity_of(self.stability, self.neighbours, self.key_columns, size, width, cells, what, monotone)
+
+
+def release_parts(release: Release, around: Surroundings) -> tuple[list[Part], dict[str, Estimate]]:
+    """One two-sided measurement per averaged argument, one per lone sum, one per set of disjoint counts."""
+    aggregates = [(name, _normal(each, around.facts)) for name, each in release.aggregates]
+    parts: list[Part] = []
+    estimates: dict[str, Estimate] = {}
+    for argument, condition in dict.fromkeys((a.argument, a.condition) for _, a in aggregates if a.function != "count"):
+        if argument is None:
+            continue
+        same = [
+            (name, each)
+            for name, each in aggregates
+            if name not in estimates and each.condition == condition and _counts_with(each, argument, around.facts)
+        ]
+        functions = {a.function for _, a in same}
+        place = next(a.place for _, a in same if a.argument == argument)
+        grid, what = _grid(argument, condition, around.facts, place)
+        number = sum(len(part.columns) for part in parts) + 1
+        if functions == {"sum"}:
+            part = _one_sided(f"sum_{number}", argument, condition, grid, around, what)
+            estimates[same[0][0]] = Linear(((part.columns[0], grid.step),), grid.whole)
+        else:
+            part = _two_sided(number, argument, condition, grid, around, what)
+            for name, aggregate in same:
+                estimates[name] = _two_sided_estimate(aggregate, part.columns, grid)
+        parts.append(part)
+    counts = [(name, a) for name, a in aggregates if name not in estimates]
+    for group in _disjoint_groups(counts):
+        part = _counts(sum(len(part.columns) for part in parts) + 1, [a for _, a in group], around)
+        parts.append(part)
+        for (name, _), column in zip(group, part.columns, strict=True):
+            estimates[name] = Linear(((column, Fraction(1)),), whole=True)
+    return parts, estimates
+
+
+def _normal(aggregate: Aggregate, facts: Facts) -> Aggregate:
+    """COUNT(x) as a count of the rows where x is not NULL; COUNT of what is never NULL as COUNT(*)."""
+    if aggregate.function != "count" or aggregate.argument is None:
+        return aggregate
+    if not domain_of(aggregate.argument, _filtered(facts, aggregate.condition)).nullable:
+        return replace(aggregate, argument=None)
+    return aggregate
+
+
+def _filtered(facts: Facts, condition: Expression | None) -> Facts:
+    return facts if condition is None else refine(facts, condition)
+
+
+def _counts_with(aggregate: Aggregate, argument: Expression, facts: Facts) -> bool:
+    """Whether this aggregate is about the same argument: SUM, AVG and COUNT of it, or COUNT(*) where it is never NULL."""
+    if aggregate.argument == argument:
+        return True
+    known = domain_of(argument, _filtered(facts, aggregate.condition))
+    return aggregate.function == "count" and aggregate.argument is None and not known.nullable
+
+
+def _grid(argument: Expression, condition: Expression | None, facts: Facts, place: Place | None) -> tuple[Grid, str]:
+    domain = domain_of(argument, _filtered(facts, condition))
+    if not domain.bounded:
+        names = sorted({column.name for column in columns_of(argument)})
+        column = names[0] if names else "x"
+        raise Refused(
+            "refused-unbounded",
+            "one person could move this sum by any amount: the range of its argument is not known",
+            f"declare a range (policy: {column} = {{range = [0, 100]}}), or write LEAST(GREATEST(...)) around it",
+            place,
+        )
+    if not domain.empty and max(abs(domain.low), abs(domain.high)) > LARGEST_VALUE:
+        raise Refused("refused-too-large", f"one person could move this sum by more than {float(LARGEST_VALUE):.1e}",
+                      "add up a smaller unit (SUM(x / 1000)), or declare a narrower range", place)  # fmt: skip
+    grid = grid_of(argument.type, domain)
+    low, high = float(grid.low * grid.step), float(grid.high * grid.step)
+    return grid, f"values clamped into [{low:g}, {high:g}]" + (
+        "" if grid.step == 1 else f" on a grid of {float(grid.step):.3g}"
+    )
+
+
+def _one_sided(
+    name: str, argument: Expression, condition: Expression | None, grid: Grid, around: Surroundings, what: str
+) -> Part:
+    always = around.always_counts and condition is None
+    bound = around.bound(
+        max(grid.magnitude, 1), max(grid.width(always), 1), 1, what, monotone=grid.low >= 0 or grid.high <= 0
+    )
+    value = around.helper(int(name.rpartition("_")[2]))
+    total = _clean(f"coalesce(sum({value}){_where(condition)}, 0)")
+    clamped = (value, grid.clamped(render.expression(argument)))
+    return Part((name,), (total,), bound, _titled("SUM", argument, condition), (clamped,))
+
+
+def _two_sided(
+    number: int, argument: Expression, condition: Expression | None, grid: Grid, around: Surroundings, what: str
+) -> Part:
+    """A = sum of u and B = sum of (M - u), u the clamped value counted from the low end, M the width of the range."""
+    value, where = around.helper(number), _where(condition)
+    total, rows = f"coalesce(sum({value}){where}, 0)", f"CAST(count({value}){where} AS HUGEINT)"
+    above, below = f"{total} - {rows} * ({grid.low})", f"{rows} * ({grid.low + grid.steps}) - {total}"
+    unit = "" if grid.step == 1 else f", in steps of {float(grid.step):.3g}"
+    reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}{unit}, and {grid.steps:,} - u"
+    bound = around.bound(grid.steps, grid.steps, 2, reason)
+    title = _titled("AVG, SUM and COUNT", argument, condition)
+    clamped = (value, grid.clamped(render.expression(argument)))
+    return Part((f"above_{number}", f"below_{number + 1}"), (_clean(above), _clean(below)), bound, title, (clamped,))
+
+
+def _two_sided_estimate(aggregate: Aggregate, columns: tuple[str, ...], grid: Grid) -> Estimate:
+    above, below = columns
+    one = Fraction(1, grid.steps)
+    match aggregate.function:
+        case "count":
+            return Linear(((above, one), (below, one)), whole=True)
+        case "sum":
+            high = grid.low + grid.steps
+            return Linear(((above, high * one * grid.step), (below, grid.low * one * grid.step)), grid.whole)
+        case _:
+            return Ratio(above, below, grid.low * grid.step, (grid.low + grid.steps) * grid.step, grid.steps)
+
+
+def _counts(index: int, counts: Sequence[Aggregate], around: Surroundings) -> Part:
+    names = tuple(f"count_{index + offset}" for offset in range(len(counts)))
+    sql = []
+    for each in counts:
+        inner = "*" if each.argument is None else render.expression(each.argument)
+        sql.append(f"count({inner}){_where(each.condition)}")
+    once = (
+        "a row counts once" if len(counts) == 1 else "a row counts in one of them: their conditions exclude each other"
+    )
+    titles = [_titled("COUNT", each.argument, each.condition) for each in counts]
+    return Part(names, tuple(sql), around.bound(1, 1, len(counts), once, monotone=True), ", ".join(titles))
+
+
+def _titled(function: str, argument: Expression | None, condition: Expression | None) -> str:
+    where = "" if condition is None else f" where {describe(condition)}"
+    return f"{function}({'*' if argument is None else describe(argument)}){where}"
+
+
+def _disjoint_groups(counts: Sequence[tuple[str, Aggregate]]) -> list[list[tuple[str, Aggregate]]]:
+    """Counts put together greedily while every two of a group exclude each other."""
+    groups: list[list[tuple[str, Aggregate]]] = []
+    for name, each in counts:
+        condition = _counted(each)
+        fitting = next((g for g in groups if all(are_disjoint(condition, _counted(o)) for _, o in g)), None)
+        if fitting is None:
+            groups.append([(name, each)])
+        else:
+            fitting.append((name, each))
+    return groups
+
+
+def _counted(count: Aggregate) -> Expression | None:
+    if count.argument is None:
+        return count.condition
+    missing = Call("is_null", (count.argument,), BOOLEAN)
+    return both(count.condition, Call("not", (missing,), BOOLEAN))
+
+
+def choice_parts(release: Choose, around: Surroundings) -> tuple[list[Part], dict[str, Estimate], tuple[str, ...]]:
+    score = _normal(release.score, around.facts)
+    if score.function == "count":
+        part = _counts(1, [score], around)
+    else:
+        assert score.argument is not None
+        grid, what = _grid(score.argument, score.condition, around.facts, score.place)
+        part = _one_sided("score_1", score.argument, score.condition, grid, around, what)
+    which = "largest" if release.largest else "smallest"
+    return (
+        [replace(part, what=f"the key with the {which} {part.what}")],
+        {},
+        ("only the label is released, not the score",),
+    )
+
+
+def _where(condition: Expression | None) -> str:
+    return "" if condition is None else f" FILTER (WHERE {render.expression(condition)})"
+
+
+def _clean(aggregate: str) -> str:
+    """A cell is clamped to what 64 bits and its noise can hold."""
+    bounded = f"least(greatest({aggregate}, {-LARGEST_SUM}), {LARGEST_SUM})"
+    return f"CAST({bounded} AS BIGINT)"
