@@ -14,7 +14,7 @@ PrivsqlError
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 
@@ -87,6 +87,12 @@ class EngineError(PrivsqlError):
             "telling about the data",
             "simplify the query, or ask the owner of the data to look at the engine",
         )
+
+
+def no_more_arguments(unknown: Mapping[str, object], known: Iterable[str]) -> None:
+    """Refuses keywords that a call does not have."""
+    for name in unknown:
+        raise ArgumentError("argument-unknown", f"there is no argument {name!r}", did_you_mean(name, known))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

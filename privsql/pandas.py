@@ -7,13 +7,13 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 from uuid import uuid4
 
 import pandas as pd
 
 from privsql.budget.ledger import Budget, MemoryLedger
-from privsql.errors import ArgumentError, BudgetError
+from privsql.errors import ArgumentError, BudgetError, no_more_arguments
 from privsql.policy import Neighbours, Policy, TablePolicy, epsilon_of, neighbours_of
 
 if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
     from privsql.results.answer import Answer
     from privsql.session import Session
 
+_OPTIONS = ("within", "confidence", "dialect", "mechanism", "fresh")
 _TOKEN = "privsql"  # in df.attrs, which pandas passes on to frames made from this one
 
 
@@ -97,8 +98,10 @@ class FrameAccessor:
         keys: Mapping[str, Any] | None = None,
         neighbours: str | Neighbours = Neighbours.REPLACE_ONE,
         budget: float | None = None,
+        **unknown: Never,
     ) -> pd.DataFrame:
         """Declare once what holds for this frame and for frames made from it; returns the frame."""
+        no_more_arguments(unknown, ("unit", "ranges", "keys", "neighbours", "budget"))
         if self._protection.limit is not None:
             raise BudgetError(
                 "budget-protected", "this frame has a budget already, and it cannot be set anew",
@@ -124,7 +127,7 @@ class FrameAccessor:
         **options: Any,
     ) -> pd.DataFrame:
         """A noisy frame. The table in the SQL is `df`. Options: within, confidence, dialect, mechanism, fresh."""
-        _known(options, {"within", "confidence", "dialect", "mechanism", "fresh"})
+        no_more_arguments({name: each for name, each in options.items() if name not in _OPTIONS}, _OPTIONS)
         answer = self._session(unit, ranges, keys, neighbours).query(sql, epsilon, delta, **options)
         frame = answer.df()
         _state(frame).answer = answer
@@ -143,7 +146,7 @@ class FrameAccessor:
         **options: Any,
     ) -> Plan:
         """What query() would do: reads no data, spends nothing."""
-        _known(options, {"within", "confidence", "dialect", "mechanism"})
+        no_more_arguments({name: each for name, each in options.items() if name not in _OPTIONS[:-1]}, _OPTIONS[:-1])
         return self._session(unit, ranges, keys, neighbours).explain(sql, epsilon, delta, **options)
 
     @property
@@ -215,11 +218,3 @@ def _policy(
         table = replace(policy.tables.get("df", TablePolicy()), unit=unit)
         policy = replace(policy, tables={**policy.tables, "df": table})
     return policy.with_columns("df", ranges, keys)
-
-
-def _known(options: Mapping[str, Any], names: set[str]) -> None:
-    for name in options:
-        if name not in names:
-            raise ArgumentError(
-                "argument-unknown", f"there is no argument {name!r}", f"known: {', '.join(sorted(names))}"
-            )

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,8 @@ def delta_of(value: object, name: str = "delta") -> Fraction:
 
 def _number(value: object, name: str) -> Fraction:
     code = "argument-delta" if "delta" in name else "argument-epsilon"
+    if isinstance(value, Real) and not isinstance(value, (int, float, Fraction)):  # numpy's numbers
+        value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
         raise ArgumentError(code, f"{name} must be a number, not {type(value).__name__}", f"try {name}=1.0")
     if isinstance(value, float):

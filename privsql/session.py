@@ -8,14 +8,14 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import pandas as pd
 
 from privsql.budget.ledger import Budget, MemoryLedger
 from privsql.engines.base import Engine
 from privsql.engines.duckdb import DuckDBCalculator, open_engine
-from privsql.errors import ArgumentError
+from privsql.errors import ArgumentError, no_more_arguments
 from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.noise.samplers import LEAST_RATE
@@ -29,6 +29,7 @@ from privsql.schema import Schema
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.read import read
 
+_ARGUMENTS = ("sql", "epsilon", "delta", "within", "confidence", "dialect", "mechanism")
 _PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one
 
 
@@ -63,8 +64,10 @@ class Session:
         dialect: str = "duckdb",
         mechanism: str | None = None,
         fresh: bool = False,
+        **unknown: Never,
     ) -> Answer:
         """Ask, pay, and get a noisy answer. The same question again gives the stored answer, at no cost."""
+        no_more_arguments(unknown, (*_ARGUMENTS, "fresh"))
         plan = self._plan(sql, epsilon, delta, within, confidence, dialect, mechanism)
         question = (
             plan.sql,
@@ -98,8 +101,10 @@ class Session:
         confidence: float = 0.95,
         dialect: str = "duckdb",
         mechanism: str | None = None,
+        **unknown: Never,
     ) -> Plan:
         """What query() would do: reads no data, spends nothing."""
+        no_more_arguments(unknown, _ARGUMENTS)
         plan = self._plan(sql, epsilon, delta, within, confidence, dialect, mechanism)
         remaining = self.budget.remaining.epsilon
         return replace(plan, remaining=remaining if remaining != float("inf") else None)
@@ -152,7 +157,9 @@ def connect(
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
     *,
     analyst: str = "analyst",
+    **unknown: Never,
 ) -> Session:
     """Open a source of data under a policy: a DuckDB file or connection, a frame or a dict of them, a Parquet or CSV path."""
+    no_more_arguments(unknown, ("policy", "analyst"))
     declared = load_policy(policy)
     return Session(open_engine(source), declared, MemoryLedger(declared.epsilon, declared.neighbours), analyst)

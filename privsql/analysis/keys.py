@@ -183,6 +183,8 @@ def _unknown(key: Key) -> Refused:
         line = f"{column} = {{range = {example}}}"
     elif kind is Kind.TIMESTAMP:
         line = f'{column} = {{range = ["2024-01-01", "2024-12-31"]}}, and group by date_trunc(\'month\', {column})'
+    elif kind in (Kind.DOUBLE, Kind.DECIMAL):
+        line = f"{column} = {{range = [0, 1000]}}, and group by CAST(floor({column} / 100) AS INTEGER)"
     else:
         line = f'{column} = {{values = ["...", "..."]}}'
     return Refused(

@@ -31,6 +31,8 @@ def rates_of(plan: Plan) -> dict[str, float]:
 
 def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
     level = check_level(level)
+    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
+        raise ArgumentError("argument-rows", "rows must be a whole number from 1", "rows=1000")
     widths: dict[str, float | None] = {}
     notes: dict[str, str] = {}
     for output in plan.outputs:
@@ -121,7 +123,11 @@ def epsilon_within(plan: Plan, within: float, confidence: float) -> Fraction:
     level = 1.0 - (1.0 - check_level(confidence)) / cells
 
     def fits(nano: int) -> bool:
-        widths = accuracy_of(plan.repriced(Fraction(nano, NANO)), level)
+        try:
+            priced = plan.repriced(Fraction(nano, NANO))
+        except ArgumentError:
+            return False  # so small an epsilon that its noise does not fit 64 bits
+        widths = accuracy_of(priced, level)
         if not widths or any(width is None for width in widths.values()):
             raise ArgumentError(
                 "argument-within",

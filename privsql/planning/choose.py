@@ -92,9 +92,9 @@ def _priced(
         )
     chosen = Mechanism.LAPLACE
     if isinstance(release, Choose):
-        if mechanism is not None and mechanism not in CHOICES:
+        if mechanism is not None and (not isinstance(mechanism, str) or mechanism not in CHOICES):
             raise ArgumentError(
-                "argument-mechanism", f"there is no mechanism {mechanism!r}", did_you_mean(mechanism, CHOICES)
+                "argument-mechanism", f"there is no mechanism {mechanism!r}", did_you_mean(str(mechanism), CHOICES)
             )
         chosen = CHOICES[mechanism or "exponential"]
     share = epsilon / len(parts)

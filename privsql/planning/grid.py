@@ -65,7 +65,7 @@ def grid_of(type_: Type, domain: Domain) -> Grid:
         step = Fraction(1, 10**type_.scale)
     size = max(abs(low), abs(high))
     if type_.kind is Kind.DOUBLE:
-        step = Fraction(2) ** -(30 - _log2_up(size)) if size else Fraction(1)
+        step = Fraction(2) ** -min(1000, 30 - _log2_up(size)) if size else Fraction(1)
     while size / step > MOST_STEPS:
         step *= 10 if type_.kind is Kind.DECIMAL else 2
     return Grid(step, math.floor(low / step), math.ceil(high / step), whole, domain.nullable)

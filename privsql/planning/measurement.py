@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
+from privsql.errors import ArgumentError
 from privsql.privacy.sensitivity import Sensitivity
+
+
+LARGEST_SCALE = 2**52  # noise of a larger scale would not fit 64 bits
 
 
 class Mechanism(Enum):
@@ -101,4 +105,10 @@ def measure(
 ) -> Measurement:
     """The least noise that covers the sensitivity at this price."""
     scale = Fraction(needed(mechanism, sensitivity)) / loss
+    if scale > LARGEST_SCALE:
+        raise ArgumentError(
+            "argument-epsilon",
+            "at this epsilon the noise would be larger than 64-bit numbers can hold",
+            "use a larger epsilon, fewer outputs, or declare a narrower range",
+        )
     return Measurement(columns, mechanism, sensitivity, loss, scale, what)

@@ -124,6 +124,8 @@ def _call(call: Call) -> str:
         case operator if operator in _INFIX:
             left, right = _comparable(call, args)
             return f"({left} {_INFIX[operator]} {right})"
+        case "floor" | "ceil" | "trunc" if call.type.kind is Kind.INTEGER:
+            return args[0]  # DuckDB would make a DOUBLE of it
         case "abs":
             return f"abs({_typed(args[0], call.type)})"
         case "round" if call.args[0].type.kind is Kind.INTEGER or _places(call) < 0:

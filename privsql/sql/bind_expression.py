@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
@@ -167,7 +168,7 @@ class ExpressionBinder:
                 )
                 return self.call(name, self._present(node, ("this", "expression")))
             case exp.Concat() | exp.ConcatWs():
-                name = "concat" if isinstance(node, exp.Concat) else "concat_ws"
+                name = "concat_ws" if isinstance(node, exp.ConcatWs) else "concat"  # ConcatWs is a Concat, too
                 return self.call(name, [self._as_text(self.bind(each)) for each in node.expressions])
             case exp.Log():
                 return self._log(node)
@@ -305,7 +306,8 @@ class ExpressionBinder:
     def _negate(self, value: Expression) -> Expression:
         value = self._as_number(value, "-")
         if isinstance(value, Literal) and value.value is not None:
-            negated = -value.value
+            # Python's minus rounds a Decimal to 28 digits
+            negated = value.value.copy_negate() if isinstance(value.value, Decimal) else -value.value
             return Literal(negated, integer(negated, negated) if value.type.kind is Kind.INTEGER else value.type)
         return Call("neg", (value,), arithmetic("-", integer(0, 0), value.type, None))
 
@@ -371,11 +373,11 @@ class ExpressionBinder:
         last = self.bind(default) if default is not None else Literal(None, NULL)
         values = self.same_type([*parts[1::2], last])
         args = [each for pair in zip(parts[0::2], values[:-1], strict=True) for each in pair]
-        return Call("case", (*args, values[-1]), values[-1].type)
+        return Call("case", (*args, values[-1]), _shared(values))
 
     def unify(self, name: str, args: list[Expression]) -> Expression:
         unified = self.same_type(args)
-        return Call(name, tuple(unified), unified[0].type)
+        return Call(name, tuple(unified), _shared(unified))
 
     def _log(self, node: exp.Log) -> Expression:
         if node.expression is None:
@@ -524,6 +526,13 @@ def _check_escape(pattern: Expression, escape: Expression) -> None:
         raise Refused("refused-pattern", "ESCAPE must be one plain character, written out", "LIKE '10#%' ESCAPE '#'")
     if len(text.replace(mark * 2, "")) and text.replace(mark * 2, "").endswith(mark):
         raise Refused("refused-pattern", "this pattern ends in its escape character", "LIKE '10#%' ESCAPE '#'")
+
+
+def _shared(values: Sequence[Expression]) -> Type:
+    """The type of values that same_type brought together: whole numbers keep their own bounds, so it must hold them all."""
+    shared = common([each.type for each in values])
+    assert shared is not None
+    return shared
 
 
 def _signature(function: Function) -> str:

@@ -53,7 +53,7 @@ def limited(relation: Relation, limit: exp.Expr | None, offset: exp.Expr | None)
     numbers = []
     for each in (limit, offset):
         number = whole_number(each) if each is not None else None
-        if each is not None and number is None:
+        if each is not None and (number is None or number >= 2**63):
             raise SqlError("sql-limit", "LIMIT and OFFSET take a whole number", "LIMIT 10", place_of(each))
         numbers.append(number)
     return Limit(relation, numbers[0], numbers[1] or 0)

@@ -123,12 +123,14 @@ _add("bit_count", "int", integer(0, 128), "bit_count({0})")
 _add("gcd", "int int", BIGINT, "TRY(gcd({args}))", partial=True)
 # -- dates -------------------------------------------------------------------------------------------------
 _add("year month day quarter dayofweek isodow dayofyear decade century", "moment", BIGINT, "{name}({0})", partial=True)
-_add("week yearweek isoyear", "moment", BIGINT, "TRY({name}({0}))", partial=True)
+# DuckDB's optimizer calls these on the least and greatest value of a column, outside TRY, and fails where dates end;
+# it knows nothing of a sum, so it leaves them alone behind + INTERVAL 0 DAY.
+_add("week yearweek isoyear", "moment", BIGINT, "TRY({name}({0} + INTERVAL 0 DAY))", partial=True)
 _add("hour minute second", "moment", BIGINT, "{name}({0})", partial=True)
 _add("dayname monthname", "moment", TEXT, "{name}({0})", partial=True)
 _add("last_day", "moment", DATE, "TRY(last_day({0}))", partial=True)
 _add("epoch", "moment", DOUBLE, "epoch({0})", partial=True)
-_add("date_trunc", "TEXT moment", TIMESTAMP, "TRY(date_trunc({args}))", partial=True)
+_add("date_trunc", "TEXT moment", TIMESTAMP, "TRY(date_trunc({0}, {1} + INTERVAL 0 DAY))", partial=True)
 _add("date_diff", "TEXT moment moment", BIGINT, "TRY(date_diff({args}))", partial=True)
 _add("make_date", "int int int", DATE, "TRY(make_date({args}))", partial=True)
 _add("strftime", "moment TEXT", TEXT, "TRY(strftime({args}))", partial=True)

@@ -289,6 +289,8 @@ def _measure(text: str, dialect: str) -> Place | None:
         raise SqlError("sql-syntax", "the SQL must be a string")
     if len(text) > MAX_LENGTH:
         raise SqlError("sql-too-long", f"the text is longer than {MAX_LENGTH:,} characters", "ask a shorter question")
+    if not isinstance(dialect, str):
+        raise SqlError("sql-dialect", "the dialect must be a string", "leave it out for DuckDB's SQL")
     try:
         tokens = sqlglot.tokenize(text, read=dialect)
     except SqlglotError:
@@ -304,7 +306,7 @@ def _measure(text: str, dialect: str) -> Place | None:
         run = run + 1 if token.token_type in (TokenType.NOT, TokenType.DASH, TokenType.TILDE) else 0
         if depth > MAX_NESTING or run > MAX_NESTING:
             raise _too_deep()
-        if token.text == "!":
+        if token.text == "!" and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
             # sqlglot reads `x ! in (1)` as NOT IN, DuckDB as a factorial: nobody can have meant it
             raise SqlError("sql-syntax", "'!' is read differently by different engines", "write NOT or <>",
                            Place(token.line, token.col))  # fmt: skip
