@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -147,6 +148,15 @@ def _learn(facts: Facts, part: Expression) -> dict[Expression, Domain]:
         case Call(function="in", args=(inner, *options)) if all(isinstance(o, Literal) for o in options):
             listed = [o.value for o in options if isinstance(o, Literal) and o.value is not None]
             return {inner: tighten(domain_of(inner, facts), values=[_same_kind(v, inner.type) for v in listed])}
+        case Call(function="<>", args=(left, right)):
+            if isinstance(left, Literal):
+                left, right = right, left
+            rest = domain_of(left, facts).not_null()
+            if isinstance(right, Literal) and right.value is not None and rest.values is not None:
+                rest = of_values(
+                    rest.type, (v for v in rest.values if v != _same_kind(right.value, left.type)), nullable=False
+                )
+            return {} if isinstance(left, Literal) else {left: rest}
         case Call(function=function, args=(left, right)) if function in _FLIPPED:
             if isinstance(left, Literal) and not isinstance(right, Literal):
                 left, right, function = right, left, _FLIPPED[function]
@@ -182,24 +192,24 @@ def _compared_directly(
     if inner.type.kind is Kind.TEXT and operator not in ("=", "is_same"):
         if domain.values is None:
             return {inner: domain.not_null()}
-    step = 1 if inner.type.kind is Kind.INTEGER else 0
-    match operator:
-        case "=" | "is_same":
-            return {inner: tighten(domain, values=[_same_kind(value, inner.type)])}
-        case "<" | "<=":
-            strict = operator == "<"
-            high = bound - step if strict and step and bound == math.floor(bound) else bound
-            found = tighten(domain, high=high)
-            if strict and found.values is not None:
-                found = of_values(found.type, (v for v in found.values if exact(v) != bound), nullable=False)
-            return {inner: found}
-        case _:
-            strict = operator == ">"
-            low = bound + step if strict and step and bound == math.floor(bound) else bound
-            found = tighten(domain, low=low)
-            if strict and found.values is not None:
-                found = of_values(found.type, (v for v in found.values if exact(v) != bound), nullable=False)
-            return {inner: found}
+    if operator in ("=", "is_same"):
+        return {inner: tighten(domain, values=[_same_kind(value, inner.type)])}
+    below = operator in ("<", "<=")
+    step = _STEPS.get(inner.type.kind) if operator in ("<", ">") else None
+    if step is not None and (inner.type.kind is not Kind.INTEGER or bound == math.floor(bound)):
+        bound = bound - step if below else bound + step
+    found = tighten(domain, high=bound) if below else tighten(domain, low=bound)
+    if operator in ("<", ">") and found.values is not None:
+        found = of_values(found.type, (v for v in found.values if exact(v) != exact(value)), nullable=False)
+    return {inner: found}
+
+
+# The distance to the next value of a type, for strict comparisons.
+_STEPS: dict[Kind, Any] = {
+    Kind.INTEGER: 1,
+    Kind.DATE: dt.timedelta(days=1),
+    Kind.TIMESTAMP: dt.timedelta(microseconds=1),
+}
 
 
 def _same_kind(value: Any, type_: Type) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from privsql.analysis.derive import Facts, domain_of
-from privsql.analysis.domain import MAX_KEYS, DayRange, Domain
+from privsql.analysis.domain import MAX_KEYS, DayRange, Domain, of_values
 from privsql.errors import Refused
 from privsql.sql.expressions import Column, Expression, columns_of
 from privsql.sql.relations import Key
@@ -48,13 +49,15 @@ class KeySpace:
         return size
 
 
-def key_space(keys: Sequence[Key], facts: Facts, evaluate: Evaluate, not_null: bool = False) -> KeySpace:
+def key_space(
+    keys: Sequence[Key], facts: Facts, evaluate: Evaluate, not_null: frozenset[str] = frozenset()
+) -> KeySpace:
     """Every combination of key values that may occur by what was declared; refuses what nobody declared."""
     domains = {key.name: domain_of(key.expression, facts) for key in keys}
     groups: list[KeyGroup] = []
     for together in _connected(keys):
         group = _listed(together, facts, domains, evaluate)
-        groups.append(_without_null(group) if not_null else group)
+        groups.append(_without_null(group, not_null & set(group.names)))
     space = KeySpace(tuple(key.name for key in keys), tuple(groups))
     if len(space) > MAX_KEYS:
         raise _too_many(keys[0])
@@ -100,17 +103,7 @@ def _evaluated(
     domains: Mapping[str, Domain], evaluate: Evaluate,
 ) -> KeyGroup:  # fmt: skip
     """All combinations of the columns' values, through the key expressions, each different result once."""
-    columns: dict[Column, list[Any]] = {leaf: [] for leaf in leaves}
-    total = 1
-    for options in sets:
-        total *= len(options)
-    if total == 0:  # a condition that no declared value meets
-        return KeyGroup(tuple(key.name for key in together), tuple([] for _ in together))
-    repeat = total
-    for leaf, options in zip(leaves, sets, strict=True):
-        repeat //= len(options)
-        once = [value for value in options for _ in range(repeat)]
-        columns[leaf] = once * (total // len(once)) if once else []
+    columns = _combinations(leaves, sets)
     results = evaluate([key.expression for key in together], columns)
     hidden = [leaf for leaf in leaves if domain_of(leaf, facts).nullable and not domain_of(leaf, facts).null_is_key]
     keep: list[Callable[[Any], bool]] = [_member(domains[key.name]) for key in together]
@@ -130,6 +123,17 @@ def _evaluated(
     return KeyGroup(
         tuple(key.name for key in together), tuple([row[i] for row in listed] for i in range(len(together)))
     )
+
+
+def _combinations(leaves: list[Column], sets: list[Sequence[Any]]) -> dict[Column, list[Any]]:
+    """Every combination of the leaves' values, column by column."""
+    total = repeat = math.prod(len(options) for options in sets)
+    columns: dict[Column, list[Any]] = {}
+    for leaf, options in zip(leaves, sets, strict=True):
+        repeat //= max(1, len(options))
+        once = [value for value in options for _ in range(repeat)]
+        columns[leaf] = once * (total // len(once)) if once else []
+    return columns
 
 
 def _member(domain: Domain) -> Callable[[Any], bool]:
@@ -157,9 +161,24 @@ def _product(groups: list[KeyGroup]) -> KeyGroup:
     return KeyGroup(tuple(group.names[0] for group in groups), tuple(columns))
 
 
-def _without_null(group: KeyGroup) -> KeyGroup:
-    rows = [row for row in zip(*group.columns, strict=True) if None not in row]
+def _without_null(group: KeyGroup, names: Set[str]) -> KeyGroup:
+    """The combinations in which none of these keys is NULL."""
+    if not names:
+        return group
+    checked = [index for index, name in enumerate(group.names) if name in names]
+    rows = [row for row in zip(*group.columns, strict=True) if all(row[index] is not None for index in checked)]
     return KeyGroup(group.names, tuple([row[i] for row in rows] for i in range(len(group.names))))
+
+
+def evaluated_domain(expression: Expression, facts: Facts, evaluate: Evaluate) -> Domain | None:
+    """The domain of an expression over columns with few values, found by computing it for all of them."""
+    leaves = list(dict.fromkeys(columns_of(expression)))
+    sets = [_options(domain_of(leaf, facts)) for leaf in leaves]
+    size = math.prod(len(each) if each is not None else MAX_KEYS + 1 for each in sets)
+    if not leaves or size > MAX_KEYS:
+        return None
+    (values,) = evaluate([expression], _combinations(leaves, [each for each in sets if each is not None]))
+    return of_values(expression.type, (value for value in values if value is not None), nullable=None in values)
 
 
 def _connected(keys: Sequence[Key]) -> list[list[Key]]:

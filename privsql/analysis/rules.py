@@ -25,6 +25,7 @@ _PARTIAL = {"/", "//", "%", "nullif", "date_add", "date_shift"}
 _NEVER_NULL = {"is_null", "is_true", "is_false", "is_same", "is_distinct"}
 _IGNORE_NULL = {"coalesce", "least", "greatest"}
 _BOOLEANS = {"=", "<>", "<", "<=", ">", ">=", "in", "and", "or", "not"} | _NEVER_NULL
+_FEW = 10_000  # so many steps of a rounded number are listed as possible keys
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
           "October", "November", "December")  # fmt: skip
@@ -37,7 +38,7 @@ def apply(call: Call, args: Sequence[Domain]) -> Domain:
     if rule is None and call.type.kind is Kind.BOOLEAN:
         result = of_values(BOOLEAN, (False, True), nullable=True)
     nullable = _nullable(call, args)
-    shown = any(arg.nullable and arg.null_is_key for arg in args) or _partial(call)
+    shown = any(arg.nullable and arg.null_is_key for arg in args) or _partial(call, args)
     return replace(result, nullable=nullable, null_is_key=nullable and shown)
 
 
@@ -49,23 +50,51 @@ def _nullable(call: Call, args: Sequence[Domain]) -> bool:
     function = FUNCTIONS.get(call.function)
     if function is not None and function.ignores_null:
         return False
-    return any(arg.nullable for arg in args) or _partial(call)
+    return any(arg.nullable for arg in args) or _partial(call, args)
 
 
-def _partial(call: Call) -> bool:
-    if call.function == "cast":
-        source = call.args[0].type
-        widening = call.type.kind is source.kind and call.type.kind is not Kind.DECIMAL
-        fits = widening and (
-            call.type.kind is not Kind.INTEGER or (call.type.low <= source.low and source.high <= call.type.high)
-        )
-        safe = fits or call.type.kind is Kind.TEXT or (source.kind, call.type.kind) in _SAFE_CASTS
-        return not safe
+def _partial(call: Call, args: Sequence[Domain]) -> bool:
+    """Whether NULL can come out where none went in, for arguments within their domains."""
+    match call.function:
+        case "cast":
+            source = call.args[0].type
+            widening = call.type.kind is source.kind and call.type.kind is not Kind.DECIMAL
+            fits = widening and (
+                call.type.kind is not Kind.INTEGER or (call.type.low <= source.low and source.high <= call.type.high)
+            )
+            return not (fits or call.type.kind is Kind.TEXT or (source.kind, call.type.kind) in _SAFE_CASTS)
+        case "/" | "//" | "%":
+            return not (_above(args[1], 0) or _below(args[1], 0))
+        case "ln" | "log10" | "log2":
+            return not (args[0].bounded and _above(args[0], 0))
+        case "sqrt":
+            return not (args[0].bounded and args[0].low is not None and args[0].low >= 0)
+        case name if name in _WHOLE_ON_RANGES:
+            return not args[-1].bounded
     function = FUNCTIONS.get(call.function)
     return call.function in _PARTIAL or (function is not None and function.partial)
 
 
-_SAFE_CASTS = {(Kind.INTEGER, Kind.DOUBLE), (Kind.DECIMAL, Kind.DOUBLE), (Kind.BOOLEAN, Kind.INTEGER)}
+def _above(domain: Domain, bound: int) -> bool:
+    return domain.low is not None and domain.low > bound
+
+
+def _below(domain: Domain, bound: int) -> bool:
+    return domain.high is not None and domain.high < bound
+
+
+# Defined for every value of a bounded range: dates fail only at infinity, these numbers only at NaN and infinity.
+_WHOLE_ON_RANGES = {
+    "year", "month", "day", "quarter", "dayofweek", "isodow", "dayofyear", "decade", "century", "week", "hour", "minute",
+    "second", "dayname", "monthname", "epoch", "date_trunc", "exp", "sin", "cos", "cbrt", "atan", "tanh", "degrees",
+    "radians",
+}  # fmt: skip
+_SAFE_CASTS = {
+    (Kind.INTEGER, Kind.DOUBLE),
+    (Kind.DECIMAL, Kind.DOUBLE),
+    (Kind.BOOLEAN, Kind.INTEGER),
+    (Kind.TIMESTAMP, Kind.DATE),
+}
 
 
 # -- numbers -------------------------------------------------------------------------------------------------
@@ -168,9 +197,17 @@ def _rounding(step: Callable[[Any], int]) -> Rule:
         a = args[0]
         low = None if a.low is None else Fraction(step(a.low))
         high = None if a.high is None else Fraction(step(a.high))
-        return _range(call.type, low, high)
+        return _stepped(call.type, low, high, Fraction(1))
 
     return rule
+
+
+def _stepped(type_: Type, low: Fraction | None, high: Fraction | None, unit: Fraction) -> Domain:
+    """A range of multiples of a unit; doubles are listed where they are few, so that they can be keys."""
+    if type_.kind is not Kind.DOUBLE or low is None or high is None or (high - low) / unit > _FEW:
+        return _range(type_, low, high)
+    first, last = int(low / unit), int(high / unit)
+    return of_values(type_, [float(unit * step) for step in range(first, last + 1)], nullable=True)
 
 
 def _round(call: Call, args: Sequence[Domain]) -> Domain:
@@ -179,7 +216,7 @@ def _round(call: Call, args: Sequence[Domain]) -> Domain:
     a = args[0]
     low = None if a.low is None else math.floor(a.low / unit) * unit
     high = None if a.high is None else math.ceil(a.high / unit) * unit
-    return _range(call.type, low, high)
+    return _stepped(call.type, low, high, unit)
 
 
 def _between(low: float, high: float) -> Rule:
@@ -378,6 +415,26 @@ def steps_between(unit: str, first: dt.datetime, last: dt.datetime) -> int:
     return int((last - first).total_seconds() // seconds)
 
 
+_INDEX: dict[str, Callable[[Any], int]] = {  # units in which date_diff counts the borders between two moments
+    "day": lambda d: d.toordinal(), "month": lambda d: d.year * 12 + d.month, "year": lambda d: d.year,
+    "quarter": lambda d: d.year * 4 + (d.month - 1) // 3,
+}  # fmt: skip
+
+
+def _between_dates(call: Call, args: Sequence[Domain]) -> Domain:
+    """date_diff(unit, from, to), and to - from in days."""
+    unit: Any = "day"
+    start, end = args[-2], args[-1]
+    if call.function == "date_minus":
+        start, end = end, start
+    else:
+        unit = call.args[0].value if isinstance(call.args[0], Literal) else None
+    index = _INDEX.get(unit)
+    if index is None or None in (start.low, start.high, end.low, end.high):
+        return Domain(call.type)
+    return _range(call.type, Fraction(index(end.low) - index(start.high)), Fraction(index(end.high) - index(start.low)))
+
+
 # -- helpers and the table -----------------------------------------------------------------------------------
 def _sum(a: Any, b: Any) -> Any:
     return None if a is None or b is None else a + b
@@ -409,6 +466,6 @@ RULES: dict[str, Rule] = {
     "quarter": _cyclic(1, 4, lambda d: (int(d.month) + 2) // 3), "day": _cyclic(1, 31), "week": _cyclic(1, 53),
     "dayofyear": _cyclic(1, 366, lambda d: int(d.timetuple().tm_yday)), "dayofweek": _cyclic(0, 6),
     "isodow": _cyclic(1, 7), "hour": _cyclic(0, 23), "minute": _cyclic(0, 59), "second": _cyclic(0, 59),
-    "dayname": _names(DAYS), "monthname": _names(MONTHS), "date_trunc": _truncated,
+    "dayname": _names(DAYS), "monthname": _names(MONTHS), "date_trunc": _truncated, "date_diff": _between_dates, "date_minus": _between_dates,
     **dict.fromkeys(_BOOLEANS, _booleans),
 }  # fmt: skip

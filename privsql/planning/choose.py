@@ -49,8 +49,8 @@ def plan(
     below = stability(release.input)
     names = [key.expression.name for key in release.keys if isinstance(key.expression, Column)]
     taken = frozenset(field.name.lower() for field in release.input.fields)
-    around = Surroundings(below, neighbours, names if release.keys else None, facts, taken)
-    not_null = isinstance(release, Choose) and release.not_null
+    around = Surroundings(below, neighbours, names if release.keys else None, facts, evaluate, taken)
+    not_null = release.not_null if isinstance(release, Choose) else frozenset[str]()
     space = key_space(release.keys, facts, evaluate, not_null) if release.keys else KeySpace((), ())
     notes: tuple[str, ...] = ()
     if isinstance(release, Choose):

@@ -9,7 +9,6 @@ from fractions import Fraction
 from privsql.errors import ArgumentError
 from privsql.privacy.sensitivity import Sensitivity
 
-
 LARGEST_SCALE = 2**52  # noise of a larger scale would not fit 64 bits
 
 

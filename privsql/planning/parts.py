@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from privsql.analysis.derive import Facts, domain_of, refine
 from privsql.analysis.disjoint import are_disjoint, both
+from privsql.analysis.keys import Evaluate, evaluated_domain
 from privsql.analysis.sensitivity import sensitivity_of
 from privsql.analysis.stability import Stability
 from privsql.errors import Place, Refused
@@ -41,6 +42,7 @@ class Surroundings:
     neighbours: Neighbours
     key_columns: list[str] | None  # None: no GROUP BY
     facts: Facts
+    evaluate: Evaluate
     taken: frozenset[str]  # names of the columns below, which helper columns must not repeat
 
     def helper(self, number: int) -> str:
@@ -72,7 +74,7 @@ def release_parts(release: Release, around: Surroundings) -> tuple[list[Part], d
         ]
         functions = {a.function for _, a in same}
         place = next(a.place for _, a in same if a.argument == argument)
-        grid, what = _grid(argument, condition, around.facts, place)
+        grid, what = _grid(argument, condition, around, place)
         number = sum(len(part.columns) for part in parts) + 1
         if functions == {"sum"}:
             part = _one_sided(f"sum_{number}", argument, condition, grid, around, what)
@@ -112,15 +114,20 @@ def _counts_with(aggregate: Aggregate, argument: Expression, facts: Facts) -> bo
     return aggregate.function == "count" and aggregate.argument is None and not known.nullable
 
 
-def _grid(argument: Expression, condition: Expression | None, facts: Facts, place: Place | None) -> tuple[Grid, str]:
-    domain = domain_of(argument, _filtered(facts, condition))
+def _grid(
+    argument: Expression, condition: Expression | None, around: Surroundings, place: Place | None
+) -> tuple[Grid, str]:
+    facts = _filtered(around.facts, condition)
+    domain = domain_of(argument, facts)
     if not domain.bounded:
-        names = sorted({column.name for column in columns_of(argument)})
-        column = names[0] if names else "x"
+        domain = evaluated_domain(argument, facts, around.evaluate) or domain
+    if not domain.bounded:
+        names = sorted({column.name for column in columns_of(argument) if not domain_of(column, facts).bounded})
+        clamp = "write LEAST(GREATEST(..., 0), 100) around it, with the ends that you know"
         raise Refused(
             "refused-unbounded",
             "one person could move this sum by any amount: the range of its argument is not known",
-            f"declare a range (policy: {column} = {{range = [0, 100]}}), or write LEAST(GREATEST(...)) around it",
+            f"declare a range (policy: {names[0]} = {{range = [0, 100]}}), or {clamp}" if names else clamp,
             place,
         )
     if not domain.empty and max(abs(domain.low), abs(domain.high)) > LARGEST_VALUE:
@@ -218,7 +225,7 @@ def choice_parts(release: Choose, around: Surroundings) -> tuple[list[Part], dic
         part = _counts(1, [score], around)
     else:
         assert score.argument is not None
-        grid, what = _grid(score.argument, score.condition, around.facts, score.place)
+        grid, what = _grid(score.argument, score.condition, around, score.place)
         part = _one_sided("score_1", score.argument, score.condition, grid, around, what)
     which = "largest" if release.largest else "smallest"
     return (

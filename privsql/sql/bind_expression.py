@@ -109,7 +109,11 @@ class ExpressionBinder:
         if bound.type.kind is Kind.NULL:
             return Literal(None, BOOLEAN)
         if bound.type.kind is not Kind.BOOLEAN:
-            raise _type_error(f"a condition must be true or false, this is {bound.type}", place_of(node))
+            raise _type_error(
+                f"a condition must be true or false, this is {bound.type}",
+                place_of(node),
+                "compare it: x > 0, x IS NOT NULL",
+            )
         return bound
 
     def _bind(self, node: exp.Expr) -> Expression:
@@ -176,7 +180,9 @@ class ExpressionBinder:
                 return self.call("date_trunc", [self._unit(node.args.get("unit"), UNITS), self.bind(node.this)])
             case exp.Extract():
                 return self._extract(str(node.this.name), node.expression)
-            case exp.DateDiff():
+            case exp.TsOrDsToDate():
+                return self.convert(self.bind(node.this), DATE, explicit=True)
+            case exp.DateDiff() | exp.TsOrDsDiff():
                 unit = self._unit(node.args.get("unit"), UNITS)
                 return self.call("date_diff", [unit, self.bind(node.expression), self.bind(node.this)])
             case exp.DateAdd() | exp.DateSub():
@@ -192,7 +198,11 @@ class ExpressionBinder:
             return self.arithmetic(operator, left, right)
         known = _NODES.get(type(node).__name__)
         if known is None:
-            raise Refused("refused-expression", f"{type(node).__name__.upper()} has no meaning in this place")
+            raise Refused(
+                "refused-expression",
+                f"{type(node).__name__.upper()} has no meaning in this place",
+                "use COUNT, SUM or AVG, or move it out",
+            )
         return self.call(known[0], self._present(node, known[1]))
 
     # -- the table of functions ----------------------------------------------------------------------------
@@ -201,7 +211,11 @@ class ExpressionBinder:
         function = FUNCTIONS[name]
         takes = _expand(function, len(args))
         if takes is None:
-            raise SqlError("sql-arguments", f"{name} takes {_signature(function)}, not {len(args)} arguments")
+            raise SqlError(
+                "sql-arguments",
+                f"{name} takes {_signature(function)}, not {len(args)} arguments",
+                "give it those arguments",
+            )
         if name in ("replace", "regexp_replace") and isinstance(args[2], Literal) and len(str(args[2].value)) > 100:
             raise Refused(
                 "refused-pattern", f"the replacement of {name} is longer than 100 characters", "use a shorter one"
@@ -216,7 +230,7 @@ class ExpressionBinder:
             raise Refused(
                 "refused-pattern",
                 f"this argument of {function.name} must be written out as a constant",
-                "a value that changes from row to row could fail on some rows and so tell about them",
+                "write a constant, as in LIKE 'A%': a pattern from a row could fail on some rows and so tell about them",
             )
         kind = value.type.kind
         if kind is Kind.NULL:
@@ -238,7 +252,9 @@ class ExpressionBinder:
                 return value
             case "moment" if isinstance(value, Literal) and kind is Kind.TEXT:
                 return self.convert(value, TIMESTAMP)
-        raise _type_error(f"{function.name} takes {_signature(function)}, not {value.type}")
+        raise _type_error(
+            f"{function.name} takes {_signature(function)}, not {value.type}", suggestion="cast the argument"
+        )
 
     def _named(self, node: exp.Anonymous) -> Expression:
         raw = str(node.this).lower()
@@ -253,6 +269,9 @@ class ExpressionBinder:
             return test if name == "isnull" else Call("not", (test,), BOOLEAN)
         if name == "zeroifnull" and len(args) == 1:
             return self.unify("coalesce", [self.bind(args[0]), literals.whole(0)])
+        if name in ("now", "today", "current_date", "get_current_timestamp"):
+            raise Refused("refused-function", "the time of asking would make the same question another one each time",
+                          "write the date out: DATE '2024-01-31'")  # fmt: skip
         if name not in FUNCTIONS or name == "||":
             raise Refused(
                 "refused-function",
@@ -265,7 +284,9 @@ class ExpressionBinder:
     def compare(self, operator: str, left: Expression, right: Expression) -> Expression:
         left, right = self.same_type([left, right])
         if left.type.kind is Kind.INTERVAL:
-            raise _type_error("intervals cannot be compared here")
+            raise _type_error(
+                "intervals cannot be compared here", suggestion="compare dates, or date_diff('day', a, b) with a number"
+            )
         return Call(operator, (left, right), BOOLEAN)
 
     def arithmetic(self, operator: str, left: Expression, right: Expression) -> Expression:
@@ -299,7 +320,7 @@ class ExpressionBinder:
         if operator == "+":
             return value
         if not isinstance(value, Literal) or value.value is None:
-            raise _type_error("an interval must be written out as a constant")
+            raise _type_error("an interval must be written out as a constant", suggestion="INTERVAL 3 DAY")
         amount, unit = str(value.value).split(" ")
         return Literal(f"{-int(amount)} {unit}", value.type)
 
@@ -307,7 +328,7 @@ class ExpressionBinder:
         value = self._as_number(value, "-")
         if isinstance(value, Literal) and value.value is not None:
             # Python's minus rounds a Decimal to 28 digits
-            negated = value.value.copy_negate() if isinstance(value.value, Decimal) else -value.value
+            negated: Any = value.value.copy_negate() if isinstance(value.value, Decimal) else -value.value
             return Literal(negated, integer(negated, negated) if value.type.kind is Kind.INTEGER else value.type)
         return Call("neg", (value,), arithmetic("-", integer(0, 0), value.type, None))
 
@@ -338,7 +359,11 @@ class ExpressionBinder:
                 if value.type.kind is not Kind.BOOLEAN:
                     raise _type_error(f"IS TRUE needs a condition, this is {value.type}")
                 return Call("is_true" if truth.this else "is_false", (value,), BOOLEAN)
-        raise Refused("refused-expression", "IS is read with NULL, TRUE, FALSE and DISTINCT FROM only")
+        raise Refused(
+            "refused-expression",
+            "IS is read with NULL, TRUE, FALSE and DISTINCT FROM only",
+            "write = or IS NOT DISTINCT FROM",
+        )
 
     def _in(self, node: exp.In) -> Expression:
         if not node.expressions:
@@ -397,6 +422,9 @@ class ExpressionBinder:
 
     def _unit(self, node: exp.Expr | None, known: Sequence[str]) -> Literal:
         name = str(node.name if node is not None else "day").lower().removesuffix("s")
+        name = {"mm": "month", "mon": "month", "yyyy": "year", "yy": "year", "dd": "day", "q": "quarter"}.get(
+            name, name
+        )
         if name not in known:
             raise SqlError("sql-arguments", f"there is no unit {name}", did_you_mean(name, known))
         return Literal(name, TEXT)
@@ -430,7 +458,9 @@ class ExpressionBinder:
             params = [int(each.name) for each in target.expressions if each.name.isdigit()]
             precision, scale = (*params, 0)[:2] if params else (18, 3)
             if not 1 <= precision <= 38 or scale > precision:
-                raise SqlError("sql-arguments", "DECIMAL(precision, scale) needs 1 <= precision <= 38")
+                raise SqlError(
+                    "sql-arguments", "DECIMAL(precision, scale) needs 1 <= precision <= 38", "DECIMAL(18, 3)"
+                )
             to = decimal(precision, scale)
         elif name in _CAST_TYPES and not target.args.get("nested"):
             to = _CAST_TYPES[name]
@@ -482,7 +512,10 @@ class ExpressionBinder:
         if converted is None and to.kind is Kind.DATE:
             converted = literals.convert(value, TIMESTAMP)
         if converted is None:
-            raise _type_error(f"this text constant cannot be read as {to}")
+            raise _type_error(
+                f"this text constant cannot be read as {to}",
+                suggestion="write a constant of that type, as in DATE '2024-01-31' or 42",
+            )
         return converted
 
     def _as_number(self, value: Expression, operator: str) -> Expression:

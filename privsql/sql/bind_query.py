@@ -56,6 +56,8 @@ class QueryBinder:
                         "refused-from", "there is no table in this question", "SELECT ... FROM a table", place_of(node)
                     )
                 return SelectBinder(node, self.source(node.args["from_"].this)).bind()
+            case exp.Pivot():
+                return self.source(node)
             case exp.Union():
                 return self._tail(node, self._union(node))
             case exp.Subquery():
@@ -98,7 +100,10 @@ class QueryBinder:
         widths = {len(side.names) for side in sides}
         if len(widths) > 1:
             raise SqlError(
-                "sql-union", "the two sides of UNION ALL have different numbers of columns", "", place_of(node)
+                "sql-union",
+                "the two sides of UNION ALL have different numbers of columns",
+                "select as many columns on both sides",
+                place_of(node),
             )
         names = unique_names(list(sides[0].names))
         types: list[Type] = []
@@ -157,7 +162,7 @@ class QueryBinder:
         name = alias.this.name if alias.this is not None else source.alias
         columns = [each.name for each in alias.args.get("columns") or []]
         if len(columns) > len(source.names):
-            raise SqlError("sql-alias", "more column aliases than columns", "", place_of(alias))
+            raise SqlError("sql-alias", "more column aliases than columns", "leave some out", place_of(alias))
         names = (*columns, *source.names[len(columns) :])
         return replace(source, alias=name, names=names)
 
@@ -165,7 +170,9 @@ class QueryBinder:
         binder = ExpressionBinder(_no_columns)
         rows = [[binder.bind(each) for each in row.expressions] for row in node.expressions]
         if len({len(row) for row in rows}) != 1:
-            raise SqlError("sql-values", "the rows of VALUES have different lengths", "", place_of(node))
+            raise SqlError(
+                "sql-values", "the rows of VALUES have different lengths", "VALUES (1, 2), (3, 4)", place_of(node)
+            )
         columns = [binder.same_type([row[index] for row in rows]) for index in range(len(rows[0]))]
         names = [f"col{index}" for index in range(len(columns))]
         types = [common([each.type for each in column]) or TEXT for column in columns]
@@ -230,7 +237,7 @@ class QueryBinder:
 
 
 def _no_columns(node: exp.Column) -> Expression:
-    raise UnknownName("name-column", f"there is no column {node.name} here", "", place_of(node))
+    raise UnknownName("name-column", f"there is no column {node.name} here", "VALUES holds constants", place_of(node))
 
 
 def _shown_name(source: Source, column: Column) -> str:

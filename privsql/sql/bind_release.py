@@ -80,7 +80,12 @@ class ReleaseBinder(ExpressionBinder):
         if isinstance(node, exp.Filter):
             condition, node = rows.condition(node.expression.this), node.this
             if not isinstance(node, AGGREGATES) and not (isinstance(node, exp.Anonymous) and is_mean(node)):
-                raise Refused("refused-aggregate", "FILTER is read behind COUNT, SUM and AVG", "", place)
+                raise Refused(
+                    "refused-aggregate",
+                    "FILTER is read behind COUNT, SUM and AVG",
+                    "COUNT(*) FILTER (WHERE ...)",
+                    place,
+                )
         inner = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
         if inner is not None and has_aggregate(inner):
             raise SqlError("sql-aggregate", "an aggregate inside an aggregate", "use a subquery", place)

@@ -140,7 +140,12 @@ class SelectBinder:
             if isinstance(each, exp.Literal) and not each.is_string:
                 index = int(each.name) if each.name.isdigit() else 0
                 if not 1 <= index <= len(items):
-                    raise SqlError("sql-ordinal", "GROUP BY counts the selected columns from 1", "", place_of(each))
+                    raise SqlError(
+                        "sql-ordinal",
+                        "GROUP BY counts the selected columns from 1",
+                        "write the number of a selected column, or its name",
+                        place_of(each),
+                    )
                 wanted = items[index - 1][1]
                 if isinstance(wanted, exp.Expr) and has_aggregate(wanted):
                     raise SqlError(
@@ -208,6 +213,7 @@ class SelectBinder:
         shown: list[Expression],
         score: Expression,
         largest: bool,
+        skip_null: bool = False,
     ) -> Relation | None:
         by_name = dict(release.aggregates)
         inner = columns.get(score.name) if isinstance(score, Column) else None
@@ -223,7 +229,10 @@ class SelectBinder:
             labels.append((f"label_{index}", label))
         if not release.keys:
             return None
-        return Project(Choose(release.input, release.keys, aggregate, largest), tuple(labels))
+        not_null = (
+            frozenset(label.name for _, label in labels if isinstance(label, Column)) if skip_null else frozenset[str]()
+        )
+        return Project(Choose(release.input, release.keys, aggregate, largest, not_null), tuple(labels))
 
     def _choice_function(self, items: Items) -> Source:
         """arg_max(k, n) over a grouped subquery, or MODE(k) over rows."""
@@ -247,12 +256,14 @@ class SelectBinder:
             argument = self.rows.bind(function.this)
             key = Key(key_names([name])[0], argument, function.this.sql(dialect="duckdb"), place_of(function))
             score = Aggregate("count", None, None, BIGINT, place_of(function))
-            return Source(Choose(self.input, (key,), score, largest=True, not_null=True), None, (name,))
+            return Source(
+                Choose(self.input, (key,), score, largest=True, not_null=frozenset({key.name})), None, (name,)
+            )
         grouped = _plain_release(self.input)
         if grouped is not None and isinstance(function, (exp.ArgMax, exp.ArgMin)):
             shown = [self.rows.bind(function.this)]
             largest = isinstance(function, exp.ArgMax)
-            found = self._choose(*grouped, shown, self.rows.bind(function.expression), largest)
+            found = self._choose(*grouped, shown, self.rows.bind(function.expression), largest, skip_null=True)
             if found is not None:
                 return Source(found, None, (name,))
         raise Refused(
@@ -276,7 +287,12 @@ class SelectBinder:
 
     def _star(self, star: exp.Star, table: str | None) -> Items:
         if table and table.lower() != (self.source.alias or "").lower():
-            raise UnknownName("name-table", f"there is no table {table} here", "", place_of(star))
+            raise UnknownName(
+                "name-table",
+                f"there is no table {table} here",
+                did_you_mean(table, [self.source.alias or ""]),
+                place_of(star),
+            )
         left_out = {each.name.lower() for each in star.args.get("except_") or []}
         replaced = {each.alias.lower(): each.this for each in star.args.get("replace") or []}
         known = {shown.lower() for shown in self.source.names}

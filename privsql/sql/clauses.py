@@ -33,7 +33,12 @@ def bind_order(node: exp.Expr, binder: ExpressionBinder, shown: Sequence[Express
     if isinstance(inner, exp.Literal) and not inner.is_string:
         index = int(inner.name) if inner.name.isdigit() else 0
         if not 1 <= index <= len(shown):
-            raise SqlError("sql-ordinal", "ORDER BY counts the selected columns from 1", "", place_of(node))
+            raise SqlError(
+                "sql-ordinal",
+                "ORDER BY counts the selected columns from 1",
+                "write the number of a selected column, or its name",
+                place_of(node),
+            )
         expression = shown[index - 1]
     else:
         expression = binder.bind(inner)

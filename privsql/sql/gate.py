@@ -102,13 +102,13 @@ Pow this expression
 DPipe this expression safe
 Case this ifs default
 If this true false
-Coalesce this expressions
+Coalesce this expressions is_nvl is_null
 Nullif this expression
 Least this expressions ignore_nulls
 Greatest this expressions ignore_nulls
 Interval this unit
 Count this big_int
-CountIf this
+CountIf this zero_on_all_null
 Sum this
 Avg this
 Filter this expression
@@ -189,6 +189,8 @@ DateAdd this expression unit
 DateSub this expression unit
 DateFromParts year month day
 TimeToStr this format
+TsOrDsToDate this
+TsOrDsDiff this expression unit
 StrToTime this format
 """)
 
@@ -229,6 +231,12 @@ WAYS_OUT = {
     "Qualify": ("QUALIFY needs window functions, which mix many people's rows", "use HAVING over noisy aggregates"),
     "Except": ("EXCEPT compares rows of many people", "use WHERE"),
     "Intersect": ("INTERSECT compares rows of many people", "use WHERE"),
+    "Pivot": ("PIVOT makes column names out of data", "use GROUP BY"),
+    "Recursive": ("how often a recursion repeats a person's rows is not known", "write the steps out"),
+    "Schema": (
+        "tables are named by themselves, without schema or database",
+        "write FROM patients, not FROM main.patients",
+    ),
     "Unnest": ("UNNEST makes an unknown number of rows from one person's", "UNPIVOT named columns instead"),
 }
 _SAME_AS = {
@@ -236,7 +244,7 @@ _SAME_AS = {
     "ApproxDistinct": "Distinct", "StddevPop": "Stddev", "StddevSamp": "Stddev", "Variance": "Stddev", "VariancePop": "Stddev",
     "CovarPop": "Corr", "CovarSamp": "Corr", "LogicalAnd": "LogicalOr", "GroupConcat": "ArrayAgg", "First": "ArrayAgg",
     "Last": "ArrayAgg", "AnyValue": "ArrayAgg", "Lateral": "Unnest", "Explode": "Unnest", "Parameter": "Placeholder",
-    "Any": "Exists", "All": "Exists",
+    "Any": "Exists", "All": "Exists", "WithinGroup": "Median",
 }  # fmt: skip
 
 
@@ -337,9 +345,11 @@ def _permit(statement: exp.Expr) -> None:
             if name not in permitted and value is not None and value is not False and value != []:
                 child = value[0] if isinstance(value, list) else value
                 blamed = child if isinstance(child, exp.Expr) else node
-                raise _refuse(
-                    blamed, node, f"{_shown(node)} with {name.rstrip('_').replace('_', ' ').upper()} has no rule"
-                )
+                if name in ("db", "catalog", "recursive"):
+                    known = "Recursive" if name == "recursive" else "Schema"
+                    raise Refused(f"refused-{known.lower()}", *WAYS_OUT[known], place_of(node))
+                what = "" if name == "this" else f" with {name.rstrip('_').replace('_', ' ').upper()}"
+                raise _refuse(blamed, node, f"{_shown(node)}{what} has no rule")
 
 
 def _shown(node: exp.Expr) -> str:
@@ -350,7 +360,9 @@ def _shown(node: exp.Expr) -> str:
 
 
 def _refuse(blamed: exp.Expr, node: exp.Expr, reason: str) -> Refused:
-    place = place_of(blamed) or place_of(node)
+    place, above = place_of(blamed), blamed.parent
+    while place is None and above is not None:  # a node without a token of its own: where the thing around it begins
+        place, above = place_of(above), above.parent
     if isinstance(node, exp.In) and isinstance(blamed, exp.Query):
         return Refused("refused-exists", *WAYS_OUT["Exists"], place)
     for each in (blamed, node):

@@ -148,7 +148,7 @@ class Choose:
     keys: tuple[Key, ...]
     score: Aggregate
     largest: bool
-    not_null: bool = False  # MODE never answers NULL
+    not_null: frozenset[str] = frozenset()  # keys that are never NULL in the answer: mode and arg_max skip NULL
 
     @property
     def fields(self) -> tuple[Field, ...]:
