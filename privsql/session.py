@@ -128,6 +128,16 @@ class Session:
                                 "give a larger epsilon, or declare narrower ranges")  # fmt: skip
         return plan
 
+    def close(self) -> None:
+        """Let go of the source; a DuckDB connection that the caller gave stays open."""
+        self._engine.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     @property
     def budget(self) -> Budget:
         """Limit, spent and remaining."""

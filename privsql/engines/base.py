@@ -18,6 +18,10 @@ class Engine(Protocol):
         """Tables, columns, types and constraints; no data."""
         ...
 
+    def close(self) -> None:
+        """Let go of the source; a connection that the caller gave stays open."""
+        ...
+
     def prepare(self, sql: str) -> Prepared:
         """Understand and plan this text, without reading data; what is refused here costs nothing."""
         ...

@@ -54,24 +54,26 @@ class _Known:
 class DuckDBEngine:
     """Runs rendered SQL on one DuckDB connection, one query at a time."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, known: _Known, fixed_schema: bool) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, known: _Known, fixed_schema: bool, owned: bool = True
+    ) -> None:
         self._connection = connection
+        self._owned = owned
         self.fixed_schema = fixed_schema
         self._known = known
         self._lock = threading.Lock()
 
     def schema(self) -> Schema:
-        with self._lock:
-            columns = self._connection.execute(
-                "SELECT table_name, column_name, data_type, is_nullable, "
-                "(database_oid, table_oid) IN (SELECT (database_oid, table_oid) FROM duckdb_tables()) "
-                f"FROM duckdb_columns() WHERE NOT internal AND {_IN_SIGHT} ORDER BY table_name, column_index"
-            ).fetchall()
-            constraints = self._connection.execute(
-                "SELECT table_name, constraint_type, constraint_column_names, expression FROM duckdb_constraints() "
-                f"WHERE {_IN_SIGHT}"
-            ).fetchall()
-            collated, collation = self._connection.execute(_COLLATIONS).fetchall()[0]
+        columns = self._read(
+            "SELECT table_name, column_name, data_type, is_nullable, "
+            "(database_oid, table_oid) IN (SELECT (database_oid, table_oid) FROM duckdb_tables()) "
+            f"FROM duckdb_columns() WHERE NOT internal AND {_IN_SIGHT} ORDER BY table_name, column_index"
+        )
+        constraints = self._read(
+            "SELECT table_name, constraint_type, constraint_column_names, expression FROM duckdb_constraints() "
+            f"WHERE {_IN_SIGHT}"
+        )
+        ((collated, collation),) = self._read(_COLLATIONS)
         if collation not in ("", "binary"):
             raise SourceError(
                 "source-collation",
@@ -109,11 +111,26 @@ class DuckDBEngine:
         }
         return Schema(tuple(SchemaTable(name, tuple(each), checks[name]) for name, each in tables.items()))
 
+    def _read(self, sql: str) -> list[tuple[Any, ...]]:
+        """Rows of DuckDB's own catalogue; no data."""
+        try:
+            with self._lock:
+                return self._connection.execute(sql).fetchall()
+        except duckdb.Error:
+            raise SourceError("source-connection", "the source cannot be used", "is its connection closed?") from None
+
+    def close(self) -> None:
+        if self._owned:
+            with self._lock:
+                self._connection.close()
+
     def prepare(self, sql: str) -> PreparedQuery:
         name = f"privsql_{next(_NUMBERS)}"
         try:
             with self._lock:
                 self._connection.execute(f"PREPARE {name} AS {sql}")
+        except duckdb.ConnectionException:
+            raise SourceError("source-connection", "the source cannot be used", "is its connection closed?") from None
         except duckdb.Error:
             # said before any data is read; DuckDB's own words could quote it, so they are not passed on
             raise _not_accepted() from None
@@ -208,7 +225,8 @@ def open_engine(source: Any) -> DuckDBEngine:
     if isinstance(source, (str, Path)):
         return _open_path(Path(source))
     if isinstance(source, duckdb.DuckDBPyConnection):
-        return DuckDBEngine(_reader(source), _Known({}, trust_labels=True), fixed_schema=False)
+        reader = _reader(source)
+        return DuckDBEngine(reader, _Known({}, trust_labels=True), fixed_schema=False, owned=reader is not source)
     if is_frame(source):
         return _open_frames({"df": source})
     if isinstance(source, Mapping) and source and all(is_frame(frame) for frame in source.values()):
