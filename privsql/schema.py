@@ -27,6 +27,7 @@ class SchemaTable:
     name: str
     columns: tuple[SchemaColumn, ...]
     checks: tuple[str, ...] = ()
+    view: bool = False  # rows made by a query of the owner's: whose they are, only the owner can say
 
     def column(self, name: str) -> SchemaColumn | None:
         return next((column for column in self.columns if column.name.lower() == name.lower()), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import math
 from collections.abc import Mapping
@@ -197,7 +198,8 @@ def _compared_directly(
     below = operator in ("<", "<=")
     step = _STEPS.get(inner.type.kind) if operator in ("<", ">") else None
     if step is not None and (inner.type.kind is not Kind.INTEGER or bound == math.floor(bound)):
-        bound = bound - step if below else bound + step
+        with contextlib.suppress(OverflowError):  # at the ends of Python's calendar the bound itself will do
+            bound = bound - step if below else bound + step
     found = tighten(domain, high=bound) if below else tighten(domain, low=bound)
     if operator in ("<", ">") and found.values is not None:
         found = of_values(found.type, (v for v in found.values if exact(v) != exact(value)), nullable=False)

@@ -369,7 +369,10 @@ def _truncated(call: Call, args: Sequence[Domain]) -> Domain:
     values, current = [], first
     while current <= last:
         values.append(current)
-        current = next_step(unit, current)
+        try:
+            current = next_step(unit, current)
+        except (OverflowError, ValueError):  # the end of Python's calendar
+            break
     return of_values(call.type, values, nullable=True)
 
 
@@ -398,7 +401,7 @@ def truncate(unit: str, moment: dt.date) -> dt.datetime:
         case "decade":
             return dt.datetime(max(1, day.year // 10 * 10), 1, 1)
         case _:
-            return dt.datetime((day.year - 1) // 100 * 100 + 1, 1, 1)
+            return dt.datetime(max(1, day.year // 100 * 100), 1, 1)  # DuckDB's centuries begin in 1900, 2000 ...
 
 
 def next_step(unit: str, moment: dt.datetime) -> dt.datetime:
@@ -466,6 +469,7 @@ RULES: dict[str, Rule] = {
     "quarter": _cyclic(1, 4, lambda d: (int(d.month) + 2) // 3), "day": _cyclic(1, 31), "week": _cyclic(1, 53),
     "dayofyear": _cyclic(1, 366, lambda d: int(d.timetuple().tm_yday)), "dayofweek": _cyclic(0, 6),
     "isodow": _cyclic(1, 7), "hour": _cyclic(0, 23), "minute": _cyclic(0, 59), "second": _cyclic(0, 59),
-    "dayname": _names(DAYS), "monthname": _names(MONTHS), "date_trunc": _truncated, "date_diff": _between_dates, "date_minus": _between_dates,
+    "dayname": _names(DAYS), "monthname": _names(MONTHS), "date_trunc": _truncated,
+    "date_diff": _between_dates, "date_minus": _between_dates,
     **dict.fromkeys(_BOOLEANS, _booleans),
 }  # fmt: skip

@@ -20,6 +20,8 @@ class Amount:
     delta: float = 0.0
 
     def __str__(self) -> str:
+        if math.isinf(self.epsilon):
+            return "no limit"
         return f"epsilon {self.epsilon:g}" + (f", delta {self.delta:g}" if self.delta else "")
 
 

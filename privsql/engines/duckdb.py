@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,10 @@ _COLLATIONS = (
     "SELECT EXISTS (SELECT 1 FROM (SELECT sql FROM duckdb_tables() UNION ALL SELECT sql FROM duckdb_views() WHERE NOT internal) "
     "WHERE contains(lower(sql), 'collate')), current_setting('default_collation')"
 )
+_VIEWS = "SELECT database_name, schema_name, view_name AS table_name, sql FROM duckdb_views() WHERE NOT internal"
+_FRAME = re.compile(
+    r" AS SELECT \* FROM (pandas_scan|python_arrow_scan)\(\) AS \w+;$"
+)  # a registered frame is no query
 _DATABASES = (".duckdb", ".db", ".ddb")
 _NUMBERS = itertools.count(1)  # for all engines: two of them may share one connection
 _READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv", ".gz": "read_csv"}
@@ -74,6 +79,11 @@ class DuckDBEngine:
             f"WHERE {_IN_SIGHT}"
         )
         ((collated, collation),) = self._read(_COLLATIONS)
+        views = {
+            name
+            for name, sql in self._read(f"SELECT table_name, sql FROM ({_VIEWS}) WHERE {_IN_SIGHT}")
+            if name not in self._known.required and not _FRAME.search(sql)
+        }
         if collation not in ("", "binary"):
             raise SourceError(
                 "source-collation",
@@ -109,7 +119,9 @@ class DuckDBEngine:
             name: tuple(text for table, kind, _, text in constraints if table == name and kind == "CHECK")
             for name in tables
         }
-        return Schema(tuple(SchemaTable(name, tuple(each), checks[name]) for name, each in tables.items()))
+        return Schema(
+            tuple(SchemaTable(name, tuple(each), checks[name], name in views) for name, each in tables.items())
+        )
 
     def _read(self, sql: str) -> list[tuple[Any, ...]]:
         """Rows of DuckDB's own catalogue; no data."""
@@ -295,7 +307,7 @@ def _open_path(path: Path) -> DuckDBEngine:
         )
     except duckdb.Error:
         raise SourceError("source-file", "DuckDB cannot read this file", "check that it is valid") from None
-    return DuckDBEngine(connection, _Known({}, trust_labels=False), fixed_schema=True)
+    return DuckDBEngine(connection, _Known({name: frozenset()}, trust_labels=False), fixed_schema=True)
 
 
 def _open_database(path: Path) -> DuckDBEngine:

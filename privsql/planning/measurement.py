@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from fractions import Fraction
 
 from privsql.errors import ArgumentError
@@ -12,7 +12,7 @@ from privsql.privacy.sensitivity import Sensitivity
 LARGEST_SCALE = 2**52  # noise of a larger scale would not fit 64 bits
 
 
-class Mechanism(Enum):
+class Mechanism(StrEnum):
     """How exact becomes noisy."""
 
     LAPLACE = "discrete Laplace"

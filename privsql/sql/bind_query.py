@@ -150,7 +150,10 @@ class QueryBinder:
         name = node.this.name
         if name.lower() in self.ctes:
             return replace(self.ctes[name.lower()], alias=name)
-        found = self.catalogue.source(name)
+        try:
+            found = self.catalogue.source(name)
+        except Refused as error:
+            raise error.at(place_of(node)) from None
         if found is None:
             known = [*self.catalogue.names, *self.ctes]
             raise UnknownName("name-table", f"there is no table {name}", did_you_mean(name, known), place_of(node))

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlglot
 
-from privsql.errors import PolicyError, PrivsqlError, SourceError, did_you_mean
+from privsql.errors import PolicyError, PrivsqlError, Refused, SourceError, did_you_mean
 from privsql.policy import ColumnPolicy, Policy, TablePolicy
 from privsql.schema import Schema, SchemaColumn, SchemaTable
 from privsql.sql import literals
@@ -37,6 +37,12 @@ class Catalogue:
 
     def source(self, name: str) -> Source | None:
         table = self.schema.table(name)
+        if table is not None and table.view and table.name.lower() not in self.policy.tables:
+            raise Refused(
+                "refused-view",
+                f"{table.name} is a view: how many of its rows one person has, only the owner can say",
+                f"ask the owner to declare it in the policy ([tables.{table.name}]) if each of its rows is one person's",
+            )
         return None if table is None else _source(table, self.policy.table(table.name))
 
 
