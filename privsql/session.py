@@ -80,12 +80,9 @@ class Session:
         )
         if not fresh and question in self._stored:
             return replace(self._stored[question], stored=True)
-        prepared = self._engine.prepare(plan.sql)
-        try:
-            self._ledger.charge(plan.loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan))
-            exact = prepared.run(plan.keys)
-        finally:
-            prepared.forget()
+        self._engine.check(plan.sql, self._schema)
+        self._ledger.charge(plan.loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan))
+        exact = self._engine.run(plan.sql, plan.keys)
         noisy = add_noise(plan, exact, self._randomness)
         answer = finish(plan, noisy, calculator().finish)
         self._stored[question] = answer

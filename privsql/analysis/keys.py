@@ -13,7 +13,7 @@ from privsql.errors import Refused
 from privsql.sql.expressions import Column, Expression, columns_of
 from privsql.sql.relations import Key
 from privsql.tables import NullLast
-from privsql.types import Kind
+from privsql.types import MOMENTS, Kind
 
 
 class Evaluate(Protocol):
@@ -111,6 +111,11 @@ def _evaluated(
     for index, row in enumerate(zip(*results, strict=True)):
         if not all(value is None or test(value) for value, test in zip(row, keep, strict=True)):
             continue
+        if any(
+            isinstance(value, str) and key.expression.type.kind in MOMENTS
+            for value, key in zip(row, together, strict=True)
+        ):
+            continue  # years before 1 or after 9999, which Python cannot hold: DuckDB gives their text
         if None in row and any(columns[leaf][index] is None for leaf in hidden):
             continue  # NULL came from a NULL that the declared key set does not list
         if any(value is None and not domains[key.name].nullable for value, key in zip(row, together, strict=True)):

@@ -22,18 +22,10 @@ class Engine(Protocol):
         """Let go of the source; a connection that the caller gave stays open."""
         ...
 
-    def prepare(self, sql: str) -> Prepared:
-        """Understand and plan this text, without reading data; what is refused here costs nothing."""
+    def check(self, sql: str, schema: Schema) -> None:
+        """Refuse a text that the engine cannot plan for these tables, whatever their rows; reads no data."""
         ...
 
-
-class Prepared(Protocol):
-    """A query that the engine has understood."""
-
-    def run(self, keys: Sequence[str]) -> ExactTable:
-        """The rows of the query: key columns and integer columns. Any failure is one fixed EngineError."""
-        ...
-
-    def forget(self) -> None:
-        """Let the engine free what it keeps for this query."""
+    def run(self, sql: str, keys: Sequence[str]) -> ExactTable:
+        """The rows of the text: key columns and integer columns. Any failure is one fixed EngineError."""
         ...

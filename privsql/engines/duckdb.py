@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import re
 import threading
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 from privsql.engines.frames import checked_frame, column_of, is_frame, required_columns
-from privsql.errors import EngineError, SourceError, SqlError, did_you_mean
+from privsql.engines.twin import Twin, not_accepted
+from privsql.errors import EngineError, SourceError, did_you_mean
 from privsql.planning import render
 from privsql.schema import Schema, SchemaColumn, SchemaTable
 from privsql.sql.expressions import Column, Expression
@@ -39,12 +39,17 @@ _COLLATIONS = (
     "SELECT EXISTS (SELECT 1 FROM (SELECT sql FROM duckdb_tables() UNION ALL SELECT sql FROM duckdb_views() WHERE NOT internal) "
     "WHERE contains(lower(sql), 'collate')), current_setting('default_collation')"
 )
+# Everything a schema is read from, as text: as long as it is the same, so is the schema.
+_DEFINITIONS = (
+    "SELECT database_name, schema_name, table_name, sql FROM duckdb_tables() UNION ALL "
+    "SELECT database_name, schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal UNION ALL "
+    "SELECT current_database(), current_schema(), '', current_setting('default_collation') ORDER BY ALL"
+)
 _VIEWS = "SELECT database_name, schema_name, view_name AS table_name, sql FROM duckdb_views() WHERE NOT internal"
 _FRAME = re.compile(
     r" AS SELECT \* FROM (pandas_scan|python_arrow_scan)\(\) AS \w+;$"
 )  # a registered frame is no query
 _DATABASES = (".duckdb", ".db", ".ddb")
-_NUMBERS = itertools.count(1)  # for all engines: two of them may share one connection
 _READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv", ".gz": "read_csv"}
 
 
@@ -67,8 +72,17 @@ class DuckDBEngine:
         self.fixed_schema = fixed_schema
         self._known = known
         self._lock = threading.Lock()
+        self._twin: Twin | None = None
+        self._closed = False
+        self._seen: tuple[list[tuple[Any, ...]], Schema] | None = None
 
     def schema(self) -> Schema:
+        definitions = self._read(_DEFINITIONS)
+        if self._seen is None or self._seen[0] != definitions:
+            self._seen = (definitions, self._read_schema())
+        return self._seen[1]
+
+    def _read_schema(self) -> Schema:
         columns = self._read(
             "SELECT table_name, column_name, data_type, is_nullable, "
             "(database_oid, table_oid) IN (SELECT (database_oid, table_oid) FROM duckdb_tables()) "
@@ -129,46 +143,25 @@ class DuckDBEngine:
             with self._lock:
                 return self._connection.execute(sql).fetchall()
         except duckdb.Error:
-            raise SourceError("source-connection", "the source cannot be used", "is its connection closed?") from None
+            raise _unusable() from None
 
     def close(self) -> None:
+        self._closed = True
         if self._owned:
             with self._lock:
                 self._connection.close()
 
-    def prepare(self, sql: str) -> PreparedQuery:
-        name = f"privsql_{next(_NUMBERS)}"
+    def check(self, sql: str, schema: Schema) -> None:
+        if self._closed:
+            raise _unusable()
+        if self._twin is None or self._twin.schema != schema:
+            self._twin = Twin(schema)
+        self._twin.check(sql)
+
+    def run(self, sql: str, keys: Sequence[str]) -> ExactTable:
         try:
             with self._lock:
-                self._connection.execute(f"PREPARE {name} AS {sql}")
-        except duckdb.ConnectionException:
-            raise SourceError("source-connection", "the source cannot be used", "is its connection closed?") from None
-        except duckdb.Error:
-            # said before any data is read; DuckDB's own words could quote it, so they are not passed on
-            raise _not_accepted() from None
-        return PreparedQuery(self._connection, self._lock, name)
-
-
-def _not_accepted() -> SqlError:
-    return SqlError(
-        "sql-engine",
-        "DuckDB does not accept this query: a constant, a pattern or a format in it may be malformed",
-        "check the regular expressions, date formats and constants",
-    )
-
-
-@dataclass(frozen=True)
-class PreparedQuery:
-    """A query that DuckDB has understood and planned, to be run once."""
-
-    connection: duckdb.DuckDBPyConnection
-    lock: threading.Lock
-    name: str
-
-    def run(self, keys: Sequence[str]) -> ExactTable:
-        try:
-            with self.lock:
-                exact_rows = self.connection.execute(f"EXECUTE {self.name}").fetchnumpy()
+                exact_rows = self._connection.execute(sql).fetchnumpy()
             exact_columns = {
                 name: np.ma.filled(values, 0).astype(np.int64)
                 for name, values in exact_rows.items()
@@ -178,9 +171,9 @@ class PreparedQuery:
         except Exception:  # noqa: BLE001 -- whatever failed, its words could tell about the data
             raise EngineError from None
 
-    def forget(self) -> None:
-        with self.lock, contextlib.suppress(duckdb.Error):
-            self.connection.execute(f"DEALLOCATE {self.name}")
+
+def _unusable() -> SourceError:
+    return SourceError("source-connection", "the source cannot be used", "is its connection closed?")
 
 
 class DuckDBCalculator:
@@ -208,7 +201,7 @@ class DuckDBCalculator:
             try:
                 rows = self._connection.execute(sql).fetchall()
             except duckdb.Error:
-                raise _not_accepted() from None
+                raise not_accepted() from None
             finally:
                 self._connection.unregister("public_values")
         return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in expressions]

@@ -68,17 +68,31 @@ def same_data(snapshot: pd.DataFrame, frame: pd.DataFrame) -> bool:
     return True
 
 
-def _memory(column: pd.Series[Any]) -> tuple[int, ...] | None:
+def _memory(column: pd.Series[Any]) -> tuple[Any, ...] | None:
+    """Where a column's values lie, and for categories what they mean; None where that cannot be seen."""
     if isinstance(column.dtype, np.dtype):
-        return (column.to_numpy(copy=False).__array_interface__["data"][0],)
-    if hasattr(column.array, "__arrow_array__"):
+        return (_address(column.to_numpy(copy=False)),)
+    array = column.array
+    if isinstance(array, pd.Categorical):
+        return (_address(array.codes), *array.categories)
+    masked = [getattr(array, name, None) for name in ("_data", "_mask")]  # nullable numbers and booleans
+    if all(isinstance(each, np.ndarray) for each in masked):
+        return tuple(_address(each) for each in masked)
+    inner = getattr(array, "_ndarray", None)  # moments with a time zone, texts without pyarrow
+    if isinstance(inner, np.ndarray):
+        return (_address(inner),)
+    if hasattr(array, "__arrow_array__"):
         try:
-            chunks = column.array.__arrow_array__()
+            chunks = array.__arrow_array__()
         except (ImportError, TypeError, ValueError):
             return None
         pieces = getattr(chunks, "chunks", [chunks])
         return tuple(buffer.address for piece in pieces for buffer in piece.buffers() if buffer is not None)
     return None
+
+
+def _address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 def column_of(values: Any, type_: Type) -> Any:

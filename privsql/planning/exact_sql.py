@@ -48,7 +48,8 @@ def _key_test(key: Key, space: KeySpace) -> str | None:
         return test
     if not listed:
         return f"({name} IS NULL)"
-    low, high = (listed[0], listed[-1]) if isinstance(listed, range) else (min(listed), max(listed))
+    if type_.kind is Kind.INTEGER:
+        low, high = (listed[0], listed[-1]) if isinstance(listed, range) else (min(listed), max(listed))
     if type_.kind is Kind.INTEGER and len(listed) == high - low + 1:
         test = f"({name} BETWEEN {low} AND {high})"
     else:
