@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import math
 import os
@@ -149,7 +151,7 @@ def _query(arguments: argparse.Namespace) -> str:
     answer = _session(arguments).query(_sql(arguments), **_options(arguments))
     match arguments.format:
         case "csv":
-            return answer.df().to_csv(index=False, lineterminator="\n").rstrip("\n")
+            return _csv(answer)
         case "json":
             return _json(answer)
         case _:
@@ -181,11 +183,19 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in names}
 
 
+def _csv(answer: Answer) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([answer.columns, *answer.fetchall()])
+    return text.getvalue().removesuffix("\n")
+
+
 def _json(answer: Answer) -> str:
+    rows = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.fetchall()]
+    ends = _records(answer.intervals(0.95))
     document = {
         "columns": answer.columns,
-        "rows": _records(answer.df()),
-        "intervals": {"level": 0.95, "rows": _records(answer.intervals(0.95))},
+        "rows": rows,
+        "intervals": {"level": 0.95, "rows": [{**end, **row} for end, row in zip(ends, rows, strict=True)]},
         "receipt": answer.receipt,
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)

@@ -48,7 +48,10 @@ POLICY = {
 
 def patients() -> list[tuple[Any, ...]]:
     """D: every name and every income is found nowhere else, so that it is known again wherever it turns up."""
-    rows: list[tuple[Any, ...]] = [(1, "Zyxalice", 34, 41234.5678, "CA", "flu", True), (2, "Bob", 45, 87654.3219, "NY", "hiv", True)]
+    rows: list[tuple[Any, ...]] = [
+        (1, "Zyxalice", 34, 41234.5678, "CA", "flu", True),
+        (2, "Bob", 45, 87654.3219, "NY", "hiv", True),
+    ]
     for number in range(3, ROWS + 1):
         rows.append(
             (

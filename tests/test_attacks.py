@@ -70,7 +70,7 @@ def test_division_with_a_range_without_zero() -> None:
     """num-007 where the owner declared that nobody earns less than 1: clamped after the division, and answered."""
     connection = duckdb.connect(":memory:")
     connection.execute(attacks.SCHEMA)
-    connection.execute("INSERT INTO patients VALUES (1, 'a', 30, 0.0, 'CA', 'flu', true), (2, 'b', 40, 'nan', 'NY', 'flu', false)")
+    connection.execute("INSERT INTO patients VALUES (1, 'a', 30, 0.0, 'CA', 'flu', true), (2, 'b', 40, 'nan', 'NY', 'flu', true)")
     policy = copy.deepcopy(attacks.POLICY)
     policy["tables"]["patients"]["columns"]["income"]["range"] = [1, 200_000]
     answer = privsql.connect(connection, policy=policy).query("select sum(1 / income) as s from patients", epsilon=1.0)

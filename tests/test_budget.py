@@ -143,8 +143,8 @@ def test_a_table_that_is_gone_after_the_charge(tmp_path):
     try:
         session.query("SELECT COUNT(*) FROM visits WHERE smoker", epsilon=0.5)
     except EngineError as error:
-        assert str(error) == str(EngineError())
-        assert error.__suppress_context__
+        assert str(error) == str(EngineError())  # noqa: PT017
+        assert error.__suppress_context__  # noqa: PT017
     assert spent(session) == 0.5
 
 
@@ -175,13 +175,22 @@ def test_fresh_spends_again():
 def test_other_questions_are_not_taken_for_the_same():
     session = privsql.connect({"visits": clinic(40)}, POLICY)
     pairs = [
-        ("SELECT AVG(cost) AS a, COUNT(*) AS b, COUNT(cost) AS c FROM visits", "SELECT AVG(cost) AS a, COUNT(cost) AS b, COUNT(*) AS c FROM visits"),
+        (
+            "SELECT AVG(cost) AS a, COUNT(*) AS b, COUNT(cost) AS c FROM visits",
+            "SELECT AVG(cost) AS a, COUNT(cost) AS b, COUNT(*) AS c FROM visits",
+        ),
         ("SELECT COUNT(*) AS a FROM visits WHERE smoker", "SELECT COUNT(*) AS a FROM visits WHERE NOT smoker"),
         ("SELECT SUM(age) AS a FROM visits", "SELECT SUM(age) AS b FROM visits"),
-        ("SELECT state, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY n", "SELECT state, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY n DESC"),
-        ("SELECT state FROM visits GROUP BY 1 ORDER BY COUNT(*) LIMIT 1", "SELECT state FROM visits GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 1"),
+        (
+            "SELECT state, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY n",
+            "SELECT state, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY n DESC",
+        ),
+        (
+            "SELECT state FROM visits GROUP BY 1 ORDER BY COUNT(*) LIMIT 1",
+            "SELECT state FROM visits GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 1",
+        ),
         ("SELECT COUNT(*) AS a, SUM(change) AS b FROM visits", "SELECT SUM(change) AS a, COUNT(*) AS b FROM visits"),
-    ]  # fmt: skip
+    ]
     for one, two in pairs:
         session.query(one, epsilon=10_000)
         assert not session.query(two, epsilon=10_000).stored, two
@@ -247,7 +256,9 @@ def test_threads_on_a_protected_frame_share_one_ledger():
     frame = clinic(20)
     frame.dp.protect(budget=1.0)
     copies = [frame.copy() for _ in range(8)]
-    results = together(8, lambda index: copies[index].dp.query(f"SELECT COUNT(*) FROM df WHERE change > {index}", epsilon=0.25))
+    results = together(
+        8, lambda index: copies[index].dp.query(f"SELECT COUNT(*) FROM df WHERE change > {index}", epsilon=0.25)
+    )
     assert sum(not isinstance(each, BudgetError) for each in results) == 4
     assert frame.dp.budget.spent.epsilon == 1.0
 

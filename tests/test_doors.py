@@ -131,7 +131,9 @@ def test_schema_promises_of_a_duckdb_file(tmp_path):
     path = tmp_path / "rules.ddb"
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TYPE mood AS ENUM ('it''s fine', 'a,b', 'sad')")
-        connection.execute("CREATE TABLE t (who INTEGER PRIMARY KEY, m mood NOT NULL, age INTEGER CHECK (age BETWEEN 0 AND 9))")
+        connection.execute(
+            "CREATE TABLE t (who INTEGER PRIMARY KEY, m mood NOT NULL, age INTEGER CHECK (age BETWEEN 0 AND 9))"
+        )
         connection.execute("INSERT INTO t VALUES (1, 'sad', 3), (2, 'a,b', NULL)")
         connection.execute("CREATE VIEW seen AS SELECT * FROM t")
     session = privsql.connect(path, {"tables": {"t": {"unit": "who"}}})
@@ -167,13 +169,17 @@ def test_a_temporary_table_hides_another_of_its_name():
         with pytest.raises(privsql.UnknownName):
             session.explain("SELECT COUNT(extra) FROM t", epsilon=1)
         owned = privsql.connect(mine, {"tables": {"t": {"unit": "who"}}})
-        with pytest.raises(privsql.PolicyError, match="may have many rows"):  # the other table's promise is not this one's
+        with pytest.raises(
+            privsql.PolicyError, match="may have many rows"
+        ):  # the other table's promise is not this one's
             owned.explain("SELECT COUNT(*) FROM t", epsilon=1)
 
 
 def test_a_schema_that_the_caller_chose():
     with duckdb.connect() as mine:
-        mine.execute("CREATE TABLE t AS SELECT 1 AS who; CREATE SCHEMA s; CREATE TABLE s.t AS SELECT * FROM FRAME; USE s")
+        mine.execute(
+            "CREATE TABLE t AS SELECT 1 AS who; CREATE SCHEMA s; CREATE TABLE s.t AS SELECT * FROM FRAME; USE s"
+        )
         assert counts(privsql.connect(mine, policy("t")), "t") == COUNTS
 
 
@@ -223,26 +229,36 @@ def test_settings_of_the_caller_are_left_alone(tmp_path):
 
 @pytest.mark.parametrize(
     "setting",
-    ["integer_division = true", "default_order = 'DESC'", "default_null_order = 'nulls_first'", "ieee_floating_point_ops = false",
-     "preserve_identifier_case = false", "old_implicit_casting = true"],
-)  # fmt: skip
+    [
+        "integer_division = true",
+        "default_order = 'DESC'",
+        "default_null_order = 'nulls_first'",
+        "ieee_floating_point_ops = false",
+        "preserve_identifier_case = false",
+        "old_implicit_casting = true",
+    ],
+)
 def test_settings_of_the_caller_do_not_change_what_is_meant(setting):
     with duckdb.connect() as mine:
         mine.execute(f"CREATE TEMP TABLE t AS SELECT * FROM FRAME; SET {setting}")
         session = privsql.connect(mine, policy("t"))
         assert counts(session, "t") == COUNTS
-        sql = "SELECT COUNT(*), COUNT(*) FILTER (WHERE k = 'A'), COUNT(*) FILTER (WHERE 1 / (n - 2) IS NULL) FROM t WHERE n / 4 > 0.3"
+        sql = "SELECT COUNT(*), COUNT(*) FILTER (WHERE k = 'A'), COUNT(*) FILTER (WHERE 1 / (n - 2) IS NULL) FROM t WHERE n / 4 > 0.3"  # noqa: E501
         assert session.query(sql, epsilon=EXACT).fetchall() == [(3, 0, 1)]
 
 
 def test_collations_do_not_make_different_texts_equal():
     """Under NOCASE one row is in both counts, and a cell's name depends on which row came first."""
     with duckdb.connect() as mine:
-        mine.execute("CREATE TABLE t (k VARCHAR COLLATE NOCASE, n INTEGER); INSERT INTO t VALUES ('a', 1), ('A', 2), ('b', 3)")
+        mine.execute(
+            "CREATE TABLE t (k VARCHAR COLLATE NOCASE, n INTEGER); INSERT INTO t VALUES ('a', 1), ('A', 2), ('b', 3)"
+        )
         mine.execute("CREATE VIEW seen AS SELECT * FROM t")
         for table in ("t", "seen"):
             session = privsql.connect(mine, {"tables": {table: {"columns": {"k": {"values": ["a", "A", "b"]}}}}})
-            plan = session.explain(f"SELECT COUNT(*) FILTER (WHERE k = 'A'), COUNT(*) FILTER (WHERE k = 'a') FROM {table}", epsilon=1)
+            plan = session.explain(
+                f"SELECT COUNT(*) FILTER (WHERE k = 'A'), COUNT(*) FILTER (WHERE k = 'a') FROM {table}", epsilon=1
+            )
             assert mine.execute(plan.sql).fetchall() == [(1, 1)]
             answer = session.query(f"SELECT k, COUNT(*) FROM {table} GROUP BY k", epsilon=EXACT)
             assert answer.fetchall() == [("a", 1), ("A", 1), ("b", 1), (None, 0)]

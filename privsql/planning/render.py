@@ -29,7 +29,7 @@ from privsql.sql.relations import (
     Unpivot,
     Values,
 )
-from privsql.types import BINARY, Kind, Type, integer
+from privsql.types import BINARY, INTEGER_BOUNDS, Kind, Type, integer
 
 CELL = "privsql_cell"  # the reserved name of the column that carries a cell's number through post-processing
 
@@ -108,7 +108,7 @@ def _call(call: Call) -> str:
         case "nullif":
             return f"nullif({args[0]}, {args[1]})"
         case "cast":
-            return f"TRY_CAST({args[0]} AS {call.type.sql})"
+            return f"TRY_CAST({args[0]} AS {_named(call.type)})"
         case "date_add" | "date_shift":
             return f"TRY(({args[0]}) + ({args[1]}))"
         case "date_minus":
@@ -135,6 +135,12 @@ def _call(call: Call) -> str:
     return _HOLE.sub(
         lambda hole: ", ".join(args) if hole[1] == "args" else f"({args[int(hole[1])]})", FUNCTIONS[call.function].text
     )
+
+
+def _named(type_: Type) -> str:
+    """The DuckDB type with exactly these bounds: what a cast to TINYINT lets through must be within a TINYINT's."""
+    exact = (name for name, bounds in INTEGER_BOUNDS.items() if bounds == (type_.low, type_.high))
+    return next(exact, type_.sql) if type_.kind is Kind.INTEGER else type_.sql
 
 
 def _roomy(call: Call) -> Type:

@@ -65,12 +65,16 @@ class Answer:
         return list(zip(*columns, strict=True))
 
     def _dated(self) -> pd.DataFrame:
-        """DATE columns as dates: pandas knows only timestamps."""
+        """DATE columns as dates, where pandas knows only timestamps; whole numbers beside NULL stay whole."""
         frame = self.frame.copy()
         for index, output in enumerate(self.plan.outputs):
             if output.expression.type.kind is Kind.DATE:
                 dates = [None if pd.isna(each) else each.date() for each in frame.iloc[:, index]]
                 frame.isetitem(index, np.array(dates, dtype=object))
+            array = self.arrays[index]
+            if isinstance(array, np.ma.MaskedArray) and array.dtype.kind in "iu":  # pandas would make them floats
+                whole = np.ma.getdata(array).astype(np.int64)
+                frame.isetitem(index, pd.arrays.IntegerArray(whole, np.ma.getmaskarray(array).copy()))
         return frame
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
@@ -144,7 +148,7 @@ def _series(array: Any) -> pd.Series[Any]:
     if array.dtype.kind == "M":
         return pd.Series(array.filled(np.datetime64("NaT")))
     return pd.Series(
-        [None if gone else value for value, gone in zip(array.data, np.ma.getmaskarray(array), strict=True)]
+        [None if gone else value for value, gone in zip(array.data.tolist(), np.ma.getmaskarray(array), strict=True)]
     )
 
 

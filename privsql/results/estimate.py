@@ -140,7 +140,7 @@ def _apply(call: Call, args: list[Interval | None]) -> Interval | None:
                 return Interval(least, np.maximum(abs(a.low), abs(a.high)))
             case "round":
                 places = call.args[1].value if len(call.args) > 1 and isinstance(call.args[1], Literal) else 0
-                return Interval(np.round(a.low, int(places or 0)), np.round(a.high, int(places or 0)))
+                return Interval(_half_away(a.low, int(places or 0)), _half_away(a.high, int(places or 0)))
             case "floor" | "ceil" | "trunc":
                 step = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}[call.function]
                 return Interval(step(a.low), step(a.high))
@@ -158,6 +158,13 @@ def _apply(call: Call, args: list[Interval | None]) -> Interval | None:
                     np.where(a.low > 0, log(np.maximum(a.low, 1e-300)), -np.inf), log(np.maximum(a.high, 1e-300))
                 )
     return None
+
+
+def _half_away(values: Floats, places: int) -> Floats:
+    """ROUND as SQL means it: halves go away from 0 (numpy's go to the even neighbour, and would cut an end off)."""
+    unit = 10.0**-places
+    rounded: Floats = np.sign(values) * np.floor(np.abs(values) / unit + 0.5) * unit
+    return rounded
 
 
 def _corners(a: Interval, b: Interval) -> Interval:

@@ -181,7 +181,8 @@ def arithmetic(operator: str, left: Type, right: Type, divisor: int | None) -> T
             return integer(left.low - right.high, left.high - right.low)
         case "*":
             corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
-            return integer(min(corners), max(corners))
+            # DuckDB's multiplication cannot give the least HUGEINT
+            return integer(min(corners), max(corners)) if min(corners) > INTEGER_BOUNDS["HUGEINT"][0] else DOUBLE
         case "//":
             if divisor and divisor > 0:
                 return integer(-(abs(left.low) // divisor), abs(left.high) // divisor)

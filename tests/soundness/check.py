@@ -1,0 +1,228 @@
+"""Seeds go in; a Report comes out: how many plans were made, and every one whose bound a neighbouring pair passed.
+
+Plans are made on an EMPTY copy of the schema, so they cannot depend on data. Each plan.sql is run by plain DuckDB on
+the base table and on each neighbour; that is the whole promise of api.md, "A plan can be falsified by anyone".
+"""
+
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import duckdb
+
+import privsql
+from soundness.queries import Generator
+from soundness.worlds import World, load, make_world
+
+NEIGHBOURS = 4
+QUERIES = 10
+
+
+@dataclass
+class Report:
+    """What a run did."""
+
+    asked: int = 0
+    accepted: int = 0
+    cases: int = 0
+    moved: int = 0  # cases in which some cell changed
+    attained: int = 0  # measurements whose l1 some pair attained exactly
+    coverage: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    violations: list[str] = field(default_factory=list)
+
+    @property
+    def acceptance(self) -> float:
+        return self.accepted / max(1, self.asked)
+
+    def add(self, other: Report) -> None:
+        for name in ("asked", "accepted", "cases", "moved", "attained"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.coverage += other.coverage
+        self.refusals += other.refusals
+        self.violations += other.violations
+
+    def __str__(self) -> str:
+        return (
+            f"{self.cases} cases, {self.asked} queries, {self.accepted} accepted ({self.acceptance:.0%}); "
+            f"{self.moved} cases moved, {self.attained} bounds attained; {len(self.violations)} violations"
+        )
+
+
+class Runner:
+    """Connections that are reused from world to world."""
+
+    def __init__(self) -> None:
+        self.empty = _connect()
+        self.variants = [_connect() for _ in range(NEIGHBOURS + 1)]
+
+    def close(self) -> None:
+        for each in (self.empty, *self.variants):
+            each.close()
+
+    def world(self, seed: int) -> World:
+        rng = Random(f"world {seed}")
+        world = make_world(rng, self.empty, NEIGHBOURS)
+        while not world.tables:
+            world = make_world(rng, self.empty, NEIGHBOURS)
+        load(self.empty, world, None)
+        for connection, tables in zip(self.variants, world.tables, strict=True):
+            load(connection, world, tables)
+        return world
+
+    def _refused_beforehand(self, plan: Any) -> bool:
+        try:
+            self.empty.execute(f"EXPLAIN {plan.sql}").fetchall()
+        except duckdb.Error:
+            return True
+        return False
+
+    def run(self, seed: int, report: Report, only: int | None = None) -> None:
+        """One world and its queries."""
+        world = self.world(seed)
+        session = privsql.connect(self.empty, policy=world.policy)
+        schema = session._engine.schema()
+        session._engine.schema = lambda: schema  # type: ignore[method-assign] -- read once, for speed
+        live: Any = None
+        for number in range(QUERIES):
+            rng = Random(f"query {seed} {number}")
+            generator = Generator(rng, world)
+            sql = generator.query()
+            if only is not None and number != only:
+                continue
+            report.asked += 1
+            where = f"seed {seed} query {number} ({world.relation}): {sql}"
+            try:
+                plan = session.explain(sql, epsilon=1.0)
+            except privsql.PrivsqlError as error:
+                report.refusals[error.code] += 1
+                continue
+            except Exception as error:  # noqa: BLE001 -- any other error is a finding
+                report.violations.append(f"CRASH {where}\n  {type(error).__name__}: {error}")
+                continue
+            found = check_plan(plan, self.variants, report)
+            if found and found[0].startswith("ERROR") and self._refused_beforehand(plan):
+                report.refusals["sql-engine"] += 1  # said before any data is read: prepare() does the same
+                continue
+            report.accepted += 1
+            report.coverage.update(generator.used)
+            if found:
+                listed = "\n".join(dict.fromkeys(found))
+                report.violations.append(f"{listed}\n  {where}\n  {plan.sql}\n  {_policy(world)}")
+            if rng.random() < 0.04 and not found:
+                live = live or privsql.connect(self.variants[0], policy=world.policy)
+                try:
+                    live.query(sql, epsilon=1.0).fetchall()
+                except Exception as error:  # noqa: BLE001
+                    report.violations.append(f"QUERY {type(error).__name__}: {error}\n  {where}\n  {plan.sql}")
+
+
+def _policy(world: World) -> str:
+    return f"{[c.ddl for c in world.columns]} {world.policy['tables']['t']}"
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(":memory:", config={"threads": "1", "python_enable_replacements": "false"})
+
+
+def check_plan(plan: Any, variants: list[duckdb.DuckDBPyConnection], report: Report) -> list[str]:
+    """Every way in which the plan breaks its promise on the base (the first variant) and its neighbours."""
+    found = price_errors(plan)
+    results = []
+    for connection in variants:
+        try:
+            results.append(run_exactly(plan, connection))
+        except duckdb.Error as error:
+            found.append(f"ERROR DEPENDS ON DATA: {str(error).splitlines()[0]}")
+        except ValueError as error:
+            found.append(f"RESULT: {error}")
+    if len(results) < len(variants):
+        return found
+    base_shape, base = results[0]
+    attained: set[int] = set()
+    for shape, other in results[1:]:
+        report.cases += 1
+        if shape != base_shape:
+            found.append(f"SHAPE: {base_shape} {shape}")
+        moved = False
+        for index, measurement in enumerate(plan.measurements):
+            changes = differences(base, other, measurement.columns)
+            total, most = sum(map(abs, changes)), max(map(abs, changes), default=0)
+            moved |= total > 0
+            if total > measurement.l1:
+                found.append(f"L1: {total} > {measurement.l1} of {measurement.columns} ({measurement.why})")
+            if most > measurement.linf:
+                found.append(f"LINF: {most} > {measurement.linf} of {measurement.columns} ({measurement.why})")
+            if measurement.sensitivity.monotone and min(changes, default=0) < 0 < max(changes, default=0):
+                found.append(f"MONOTONE: scores moved both ways: {changes}")
+            if total == measurement.l1:
+                attained.add(index)
+        report.moved += moved
+    report.attained += len(attained)
+    return found
+
+
+Cells = dict[tuple[Any, ...], dict[str, int]]
+
+
+def run_exactly(plan: Any, connection: duckdb.DuckDBPyConnection) -> tuple[Any, Cells]:
+    """plan.sql on plain DuckDB: (names and types), cells by key."""
+    cursor = connection.execute(plan.sql)
+    names = [each[0] for each in cursor.description]
+    shape = [(each[0], str(each[1])) for each in cursor.description]
+    measured = [column for each in plan.measurements for column in each.columns]
+    if names != [*plan.keys, *measured]:
+        raise ValueError(f"columns are {names}, not {[*plan.keys, *measured]}")
+    cells: Cells = {}
+    for row in cursor.fetchall():
+        key = tuple("nan" if isinstance(v, float) and math.isnan(v) else v for v in row[: len(plan.keys)])
+        values = row[len(plan.keys) :]
+        if not all(type(value) is int for value in values):
+            raise ValueError(f"not integers: {values}")
+        if key in cells:
+            raise ValueError(f"the key {key} comes twice")
+        cells[key] = dict(zip(measured, values, strict=True))
+    if not plan.keys and len(cells) != 1:
+        raise ValueError(f"{len(cells)} rows without GROUP BY")
+    return shape, cells
+
+
+def differences(one: Cells, two: Cells, columns: tuple[str, ...]) -> list[int]:
+    absent: dict[str, int] = {}
+    return [two.get(key, absent).get(c, 0) - one.get(key, absent).get(c, 0) for key in one.keys() | two.keys() for c in columns]
+
+
+def price_errors(plan: Any) -> list[str]:
+    """Whether the noise covers the bounds and the losses sum to what was asked for."""
+    found = []
+    if sum((each.loss for each in plan.measurements), Fraction(0)) > 1:
+        found.append("PRICE: the measurements cost more than the epsilon asked for")
+    for each in plan.measurements:
+        if each.mechanism.value.startswith("none"):
+            if each.l1 or each.linf:
+                found.append("PRICE: no noise for something that can move")
+            continue
+        factor = each.linf * (1 if each.sensitivity.monotone else 2) if "noisy-max" in each.mechanism.value else each.l1
+        if each.noise_scale * each.loss < factor:
+            found.append(f"PRICE: scale {each.scale} at epsilon {each.epsilon} for {factor}")
+        if each.sensitivity.monotone and plan.neighbours != "add-remove":
+            found.append("PRICE: nothing is monotone under replace-one")
+    return found
+
+
+def run(first: int, cases: int, stop: int = 20, stride: int = 1) -> Report:
+    """Worlds from a first seed on, until that many (query, pair) cases were checked."""
+    report, runner, seed = Report(), Runner(), first
+    try:
+        while report.cases < cases and len(report.violations) < stop:
+            runner.run(seed, report)
+            seed += stride
+    finally:
+        runner.close()
+    return report
