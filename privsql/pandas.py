@@ -109,8 +109,19 @@ class FrameAccessor:
             )  # fmt: skip
         limit = None if budget is None else epsilon_of(budget, "budget")
         policy = _policy(Policy(neighbours=neighbours_of(neighbours)), unit, ranges, keys)
+        before = self._protection.ledgers
+        if limit is not None and any(
+            ledger.entries() for kind, ledger in before.items() if kind is not policy.neighbours
+        ):
+            raise BudgetError(
+                "budget-neighbours",
+                f"this frame has been asked under other neighbours than {policy.neighbours.value}",
+                "losses of different kinds cannot be added; protect a frame before it is asked",
+            )
+        spent = before[policy.neighbours].entries() if policy.neighbours in before else []
+        ledger = MemoryLedger(limit, policy.neighbours, spent)  # what was spent before counts
         token = uuid4().hex
-        _PROTECTIONS[token] = Protection(policy, limit)
+        _PROTECTIONS[token] = Protection(policy, limit, {policy.neighbours: ledger})
         self._frame.attrs[_TOKEN] = token
         return self._frame
 

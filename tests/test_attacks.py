@@ -36,34 +36,22 @@ REFUSED_INSTEAD = {"num-007"}
 pytestmark = pytest.mark.skipif(not attacks.ATTACKS.exists(), reason="the shared attack cases are not on this machine")
 
 
-@pytest.fixture(scope="module")
-def results() -> list[Any]:
-    found: list[Any] = attacks.run()
-    print(attacks.summary(found))
-    return found
-
-
-def test_the_three_tables_cannot_be_told_apart(results: list[Any]) -> None:
+def test_the_attack_cases() -> None:
+    """One test, because running the cases is what takes the time, and workers share no fixtures."""
+    results: list[Any] = attacks.run()
+    print(attacks.summary(results))
+    # the three tables cannot be told apart
     assert [(each.id, each.differences) for each in results if each.differences] == []
-
-
-def test_no_canary_comes_back(results: list[Any]) -> None:
+    # no canary comes back
     assert [(each.id, each.leaks) for each in results if each.leaks] == []
-
-
-def test_nothing_runs_long_or_breaks_the_session_or_is_charged_for_a_refusal(results: list[Any]) -> None:
+    # nothing runs long, breaks the session, or is charged for a refusal
     assert [(each.id, each.trouble) for each in results if each.trouble] == []
-
-
-def test_every_attack_is_held(results: list[Any]) -> None:
+    # every attack is held
     through = [(each.id, each.outcome, each.words) for each in results if not each.is_control and not each.as_expected]
     assert {each[0] for each in through} == REFUSED_INSTEAD, through
     assert all(outcome == "reject" for _, outcome, _ in through)
-
-
-def test_every_control_is_answered(results: list[Any]) -> None:
-    unanswered = {each.id for each in results if each.is_control and each.outcome != "noisy"}
-    assert unanswered == LATER
+    # every control is answered
+    assert {each.id for each in results if each.is_control and each.outcome != "noisy"} == LATER
 
 
 def test_division_with_a_range_without_zero() -> None:

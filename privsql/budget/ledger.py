@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -53,11 +54,11 @@ class Entry:
 class MemoryLedger:
     """Counts nano-epsilon for one dataset under one neighbour relation; lives as long as its session."""
 
-    def __init__(self, limit: Fraction | None, neighbours: Neighbours) -> None:
+    def __init__(self, limit: Fraction | None, neighbours: Neighbours, earlier: Iterable[Entry] = ()) -> None:
         self._limit = None if limit is None else math.floor(limit * NANO)
         self._neighbours = neighbours
-        self._spent = 0
-        self._entries: list[Entry] = []
+        self._entries: list[Entry] = list(earlier)
+        self._spent = sum(entry.nano_epsilon for entry in self._entries)
         self._lock = threading.Lock()
 
     def charge(self, loss: Fraction, neighbours: Neighbours, analyst: str, question: str, released: str) -> None:

@@ -12,6 +12,8 @@ from privsql.sql.relations import Choose, Key, Project, Relation, Release, Scan,
 from privsql.tables import NullLast
 from privsql.types import Kind
 
+LONGEST_LIST = 10_000  # constants in one IN: a longer list costs DuckDB more than the keys it keeps out
+
 
 def exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace) -> str:
     """Keys and integer columns, one row per key that occurs among the declared ones."""
@@ -48,10 +50,13 @@ def _key_test(key: Key, space: KeySpace) -> str | None:
         return test
     if not listed:
         return f"({name} IS NULL)"
-    if type_.kind is Kind.INTEGER:
-        low, high = (listed[0], listed[-1]) if isinstance(listed, range) else (min(listed), max(listed))
-    if type_.kind is Kind.INTEGER and len(listed) == high - low + 1:
-        test = f"({name} BETWEEN {low} AND {high})"
+    ends = (listed[0], listed[-1]) if isinstance(listed, range) else (min(listed), max(listed))
+    whole = type_.kind is Kind.INTEGER and len(listed) == ends[1] - ends[0] + 1
+    if whole or len(listed) > LONGEST_LIST:
+        low, high = (render.constant(value, type_) for value in ends)
+        test = (
+            f"({name} BETWEEN {low} AND {high})"  # what is between and not listed is dropped where cells are laid out
+        )
     else:
         test = f"({name} IN ({', '.join(render.constant(value, type_) for value in listed)}))"
     return f"({test} OR {name} IS NULL)" if with_null else test

@@ -56,6 +56,8 @@ def leaf_interval(how: Estimate, noisy: Mapping[str, Integers], rates: Mapping[s
     if isinstance(how, Linear):
         width = linear_half_width(how, dict(rates), level)
         value = estimate(how, noisy).astype(np.float64)
+        if how.whole:  # what is counted is whole, so that parts of a unit at the ends can be left out
+            return Interval(np.ceil(value - width), np.floor(value + width))
         return Interval(value - width, value + width)
     return _ratio_interval(how, noisy, rates[how.above], level)
 

@@ -181,9 +181,9 @@ class SelectBinder:
             return None
         if not keys or binder.aggregates or whole_number(limit) != 1 or node.args.get("distinct") is not None:
             return None
-        if len(order.expressions) != 1:
-            return None
-        term = bind_order(order.expressions[0], binder, shown)
+        term, *ties = [bind_order(each, binder, shown) for each in order.expressions]
+        if any(each.expression not in binder.keys.values() for each in ties):
+            return None  # keys behind the score only break ties, which noise leaves to the order of the candidates
         score = next(
             (each for each, name in binder.aggregates.items() if term.expression == Column(name, each.type)), None
         )
@@ -198,12 +198,15 @@ class SelectBinder:
     ) -> Relation | None:
         """SELECT k FROM (SELECT k, COUNT(*) AS n ... GROUP BY k) ORDER BY n DESC LIMIT 1."""
         grouped = _plain_release(self.input)
-        if grouped is None or order is None or limit is None or offset is not None or len(order.expressions) != 1:
+        if grouped is None or order is None or limit is None or offset is not None:
             return None
         if whole_number(limit) != 1 or self.node.args.get("distinct") is not None:
             return None
         release, columns = grouped
-        term = bind_order(order.expressions[0], self.rows, shown)
+        term, *ties = [bind_order(each, self.rows, shown) for each in order.expressions]
+        keys = {Column(key.name, key.expression.type) for key in release.keys}
+        if any(not isinstance(each.expression, Column) or columns[each.expression.name] not in keys for each in ties):
+            return None
         return self._choose(release, columns, shown, term.expression, largest=term.descending)
 
     def _choose(

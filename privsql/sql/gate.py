@@ -12,7 +12,7 @@ import re
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from privsql.errors import Place, Refused, SqlError, did_you_mean
 
@@ -318,7 +318,30 @@ def _measure(text: str, dialect: str) -> Place | None:
             # sqlglot reads `x ! in (1)` as NOT IN, DuckDB as a factorial: nobody can have meant it
             raise SqlError("sql-syntax", "'!' is read differently by different engines", "write NOT or <>",
                            Place(token.line, token.col))  # fmt: skip
-    return Place(tokens[0].line, max(1, tokens[0].col - (tokens[0].end - tokens[0].start))) if tokens else None
+    start = Place(tokens[0].line, max(1, tokens[0].col - (tokens[0].end - tokens[0].start))) if tokens else None
+    # before sqlglot sees it: commands it cannot read it writes to the log, words and all
+    if any(token.token_type is TokenType.SEMICOLON for token in _without_end(tokens)):
+        raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
+    if tokens and tokens[0].text.upper() in _COMMANDS:
+        raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", start)
+    return start
+
+
+def _without_end(tokens: list[Token]) -> list[Token]:
+    """The tokens without semicolons at either end, which say nothing."""
+    last = len(tokens)
+    while last and tokens[last - 1].token_type is TokenType.SEMICOLON:
+        last -= 1
+    return tokens[:last]
+
+
+# Words a statement may begin with that is not a question. Only for the log's sake: whatever is not a SELECT once it
+# is parsed is refused below.
+_COMMANDS = frozenset(
+    "ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT COPY CREATE DEALLOCATE DELETE DESCRIBE DETACH DROP EXECUTE "
+    "EXPLAIN EXPORT FORCE GRANT IMPORT INSERT INSTALL LOAD LOCK MERGE OPTIMIZE PRAGMA PREPARE REFRESH RENAME RESET REVOKE "
+    "ROLLBACK SET SHOW START TRUNCATE UNSET UPDATE USE VACUUM".split()
+)
 
 
 @functools.cache
