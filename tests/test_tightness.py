@@ -56,6 +56,7 @@ class Tight:
 
 TWICE = "(SELECT * FROM t UNION ALL SELECT * FROM t)"
 TAGGED = "(SELECT k, x, 'l' AS tag FROM t UNION ALL SELECT k, x, 'm' FROM t)"
+ALIKE = "(SELECT k, x, 'l' AS tag FROM t UNION ALL SELECT k, x, 'l' FROM t)"
 LIKES = "(UNPIVOT t ON apple, orange, banana INTO NAME fruit VALUE likes)"
 
 CASES = [
@@ -70,6 +71,7 @@ CASES = [
     Tight("SELECT COUNT(*) FILTER (WHERE x < 3), COUNT(*) FILTER (WHERE x >= 3) FROM t", {}, {"x": 2}),
     Tight("SELECT COUNT(*) FILTER (WHERE x < 3), COUNT(*) FILTER (WHERE x >= 3) FROM t", {}, GONE),
     Tight("SELECT COUNT(*) FILTER (WHERE k), COUNT(*) FILTER (WHERE NOT k) FROM t", {}, {"k": False}),
+    Tight("SELECT COUNT_IF(x <= 3), COUNT_IF(x >= 3) FROM t", {"x": 3}, GONE),  # they meet at 3: two measurements
     Tight("SELECT COUNT(*) FILTER (WHERE x > 2), COUNT(*) FILTER (WHERE x > 3) FROM t", {}, {"x": 2}),  # overlapping: two measurements
     # -- sums
     Tight("SELECT SUM(r) FROM t", {}, {"r": 2}),  # NOT NULL: only the width of the range
@@ -115,6 +117,7 @@ CASES = [
     Tight(f"SELECT k, COUNT(*) FROM {TWICE} GROUP BY k", {}, {"k": False}),
     Tight("WITH w AS (SELECT * FROM t WHERE x > 2) SELECT COUNT(*) FROM (SELECT * FROM w UNION ALL SELECT * FROM w)", {}, {"x": 2}),
     Tight(f"SELECT tag, COUNT(*) FROM {TAGGED} GROUP BY tag", {}, GONE),  # linf 1: the tags keep the copies apart
+    Tight(f"SELECT tag, COUNT(*) FROM {ALIKE} GROUP BY tag", {}, GONE),  # linf 2: both copies have the same tag
     Tight(f"SELECT tag, k, COUNT(*) FROM {TAGGED} GROUP BY tag, k", {}, {"k": False}),
     Tight("SELECT COUNT(*) FROM (SELECT x FROM t WHERE k UNION ALL SELECT * FROM (VALUES (1), (2)) AS v(x))", {}, {"k": False}),
     Tight(f"SELECT fruit, COUNT(*) FROM {LIKES} GROUP BY fruit", {}, GONE),
@@ -160,6 +163,34 @@ def test_a_pair_attains_the_bound(case: Tight) -> None:
         assert (found[1] == measurement.linf) is case.linf, f"linf {measurement.linf}, moved {found[1]}; {case.why or measurement.why}"
     for each in pair:
         each.close()
+
+
+def _plan(table: duckdb.DuckDBPyConnection, sql: str, relation: str = "add-remove") -> Any:
+    return privsql.connect(table, policy={"neighbours": relation, "tables": {"t": {"columns": DECLARED}}}).explain(sql, epsilon=1.0)
+
+
+def test_scores_that_one_person_can_move_both_ways_are_not_monotone() -> None:
+    both = "(SELECT x AS v, 'l' AS tag FROM t UNION ALL SELECT z, 'm' FROM t)"
+    plan = _plan(_table(None), f"SELECT tag FROM {both} GROUP BY tag ORDER BY SUM(v) DESC LIMIT 1")
+    assert not plan.measurements[0].sensitivity.monotone
+    one_way = "(SELECT x AS v, 'l' AS tag FROM t UNION ALL SELECT r, 'm' FROM t)"
+    assert _plan(_table(None), f"SELECT tag FROM {one_way} GROUP BY tag ORDER BY SUM(v) DESC LIMIT 1").measurements[0].sensitivity.monotone
+
+
+@pytest.mark.parametrize("sql", ["SELECT SUM(x) FROM t", "SELECT SUM(y), SUM(z), COUNT(x) FROM t", "SELECT AVG(x), AVG(y) FROM t"])
+def test_null_adds_nothing(sql: str) -> None:
+    rows = [{}, {"x": None, "y": None, "z": None}]
+    cells = [run_exactly(_plan(_table(row), sql), _table(row))[1] for row in rows]
+    without = run_exactly(_plan(_table(None), sql), _table(None))[1]
+    assert cells[1] == without != cells[0]
+
+
+def test_the_exact_sql_gives_no_keys_that_nobody_declared() -> None:
+    table = _table({"s": "private"})
+    plan = _plan(table, "SELECT s, COUNT(*) FROM t GROUP BY s")
+    assert set(run_exactly(plan, table)[1]) <= {("a",), ("b",), (None,)}
+    plan = _plan(_table({"x": 77}), "SELECT x, COUNT(*) FROM t GROUP BY x")
+    assert set(run_exactly(plan, _table({"x": 77}))[1]) <= {(2,), (3,), (4,), (5,), (None,)}
 
 
 def test_what_is_not_attained_says_why() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from privsql.sql.expressions import Call
 from privsql.types import Kind, Type
 
 MAX_KEYS = 1_000_000
@@ -143,3 +144,6 @@ def tighten(domain: Domain, low: Any = None, high: Any = None, values: Sequence[
 def _at_least(value: Any, bound: Any) -> bool:
     left, right = exact(value), exact(bound)
     return left is not None and right is not None and bool(left >= right)
+
+
+Rule = Callable[[Call, Sequence[Domain]], Domain]

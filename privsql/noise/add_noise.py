@@ -108,7 +108,9 @@ def _range_codes(values: range, data: Any) -> Integers:
 
 
 def _dtype(data: Any) -> Any:
-    return data.dtype if data.dtype.kind in "iufbM" else object
+    if data.dtype.kind in "iu":  # a declared key need not fit a column of bytes: -1, 300
+        return np.dtype(object) if data.dtype == np.uint64 else np.dtype(np.int64)
+    return data.dtype if data.dtype.kind in "fbM" else object
 
 
 def _comparable(value: Any, dtype: Any) -> Any:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
+from privsql.sql import build
 from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.bind_select import SelectBinder
 from privsql.sql.catalogue import Catalogue
@@ -176,7 +177,7 @@ class QueryBinder:
             raise SqlError(
                 "sql-values", "the rows of VALUES have different lengths", "VALUES (1, 2), (3, 4)", place_of(node)
             )
-        columns = [binder.same_type([row[index] for row in rows]) for index in range(len(rows[0]))]
+        columns = [build.same_type([row[index] for row in rows]) for index in range(len(rows[0]))]
         names = [f"col{index}" for index in range(len(columns))]
         types = [common([each.type for each in column]) or TEXT for column in columns]
         fields = tuple(

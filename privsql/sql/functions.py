@@ -168,7 +168,7 @@ OPERATORS: dict[str, str] = {
 }  # fmt: skip
 
 
-def arithmetic(operator: str, left: Type, right: Type, divisor: int | None) -> Type:
+def result_type(operator: str, left: Type, right: Type, divisor: int | None) -> Type:
     """The type in which an operation on numbers cannot overflow; `divisor` is a literal right-hand side."""
     if operator == "/":
         return DOUBLE

@@ -111,7 +111,7 @@ def _integer(rng: Random, name: str) -> Column:
     if rng.random() < 0.15:
         check = rng.choice([f"{name} <= {max(least, min(high, most))}", f"{name} >= {max(least, min(low, most))}"])
     if declared and rng.random() < 0.2 and high - low < 40:
-        policy = {"values": sorted({max(low, 0), high, low})}
+        policy = {"values": sorted({n for n in (max(low, 0), high, low, 1, 7) if least <= n <= most})}
     small = type_ in ("TINYINT", "UTINYINT", "SMALLINT")
     return Column(name, "int", type_, pool, ends, policy, _required(rng), check, declared or small, declared and high - low < 40)
 

@@ -1,0 +1,138 @@
+"""Rules for dates and timestamps: the range of a moment goes in, the range or the values of its parts come out."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from privsql.analysis.domain import MAX_KEYS, Domain, Rule, of_values
+from privsql.sql.expressions import Call, Literal
+from privsql.types import Type
+
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
+          "October", "November", "December")  # fmt: skip
+
+
+def _range(type_: Type, low: Any, high: Any) -> Domain:
+    return Domain(type_, low=low, high=high)
+
+
+def _part(function: Callable[[Any], int]) -> Rule:
+    """A part of a date that rises with it: the year, the decade."""
+
+    def rule(call: Call, args: Sequence[Domain]) -> Domain:
+        a = args[0]
+        ends = [None if end is None else Fraction(function(end)) for end in (a.low, a.high)]
+        return _range(call.type, ends[0], ends[1])
+
+    return rule
+
+
+def _cyclic(low: int, high: int, function: Callable[[Any], int] | None = None) -> Rule:
+    """A part that comes round again: the month within its year, the hour."""
+
+    def rule(call: Call, args: Sequence[Domain]) -> Domain:
+        a = args[0]
+        if function is not None and a.low is not None and a.high is not None and a.low.year == a.high.year:
+            return _range(call.type, Fraction(function(a.low)), Fraction(function(a.high)))
+        return _range(call.type, Fraction(low), Fraction(high))
+
+    return rule
+
+
+def _names(values: tuple[str, ...]) -> Rule:
+    return lambda call, args: of_values(call.type, values, nullable=True)
+
+
+def _truncated(call: Call, args: Sequence[Domain]) -> Domain:
+    unit = call.args[0].value if isinstance(call.args[0], Literal) else None
+    low, high = args[1].low, args[1].high
+    if low is None or high is None or unit is None:
+        return Domain(call.type)
+    first, last = truncate(unit, low), truncate(unit, high)
+    if steps_between(unit, first, last) > MAX_KEYS:
+        return _range(call.type, first, last)
+    values, current = [], first
+    while current <= last:
+        values.append(current)
+        try:
+            current = next_step(unit, current)
+        except (OverflowError, ValueError):  # the end of Python's calendar
+            break
+    return of_values(call.type, values, nullable=True)
+
+
+def truncate(unit: str, moment: dt.date) -> dt.datetime:
+    """What DuckDB's date_trunc gives."""
+    if not isinstance(moment, dt.datetime):
+        moment = dt.datetime.combine(moment, dt.time())
+    day = dt.datetime(moment.year, moment.month, moment.day)
+    match unit:
+        case "second":
+            return moment.replace(microsecond=0)
+        case "minute":
+            return moment.replace(second=0, microsecond=0)
+        case "hour":
+            return moment.replace(minute=0, second=0, microsecond=0)
+        case "day":
+            return day
+        case "week":
+            return day - dt.timedelta(days=day.weekday())
+        case "month":
+            return day.replace(day=1)
+        case "quarter":
+            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+        case "year":
+            return day.replace(month=1, day=1)
+        case "decade":
+            return dt.datetime(max(1, day.year // 10 * 10), 1, 1)
+        case _:
+            return dt.datetime(max(1, day.year // 100 * 100), 1, 1)  # DuckDB's centuries begin in 1900, 2000 ...
+
+
+def next_step(unit: str, moment: dt.datetime) -> dt.datetime:
+    months = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200}.get(unit)
+    if months is None:
+        seconds = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}[unit]
+        return moment + dt.timedelta(seconds=seconds)
+    total = moment.year * 12 + moment.month - 1 + months
+    return moment.replace(year=total // 12, month=total % 12 + 1)
+
+
+def steps_between(unit: str, first: dt.datetime, last: dt.datetime) -> int:
+    seconds = {"second": 1, "minute": 60, "hour": 3600}.get(unit, 86400)
+    return int((last - first).total_seconds() // seconds)
+
+
+_INDEX: dict[str, Callable[[Any], int]] = {  # units in which date_diff counts the borders between two moments
+    "day": lambda d: d.toordinal(), "month": lambda d: d.year * 12 + d.month, "year": lambda d: d.year,
+    "quarter": lambda d: d.year * 4 + (d.month - 1) // 3,
+}  # fmt: skip
+
+
+def _between_dates(call: Call, args: Sequence[Domain]) -> Domain:
+    """date_diff(unit, from, to), and to - from in days."""
+    unit: Any = "day"
+    start, end = args[-2], args[-1]
+    if call.function == "date_minus":
+        start, end = end, start
+    else:
+        unit = call.args[0].value if isinstance(call.args[0], Literal) else None
+    index = _INDEX.get(unit)
+    if index is None or None in (start.low, start.high, end.low, end.high):
+        return Domain(call.type)
+    return _range(call.type, Fraction(index(end.low) - index(start.high)), Fraction(index(end.high) - index(start.low)))
+
+
+MOMENT_RULES: dict[str, Rule] = {
+    "year": _part(lambda d: int(d.year)), "decade": _part(lambda d: int(d.year) // 10),
+    "century": _part(lambda d: (int(d.year) - 1) // 100 + 1), "month": _cyclic(1, 12, lambda d: int(d.month)),
+    "quarter": _cyclic(1, 4, lambda d: (int(d.month) + 2) // 3), "day": _cyclic(1, 31), "week": _cyclic(1, 53),
+    "dayofyear": _cyclic(1, 366, lambda d: int(d.timetuple().tm_yday)), "dayofweek": _cyclic(0, 6),
+    "isodow": _cyclic(1, 7), "hour": _cyclic(0, 23), "minute": _cyclic(0, 59), "second": _cyclic(0, 59),
+    "dayname": _names(DAYS), "monthname": _names(MONTHS), "date_trunc": _truncated,
+    "date_diff": _between_dates, "date_minus": _between_dates,
+}  # fmt: skip

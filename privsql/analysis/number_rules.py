@@ -1,0 +1,231 @@
+"""Rules for numbers: the ranges of the arguments go in, the range of the result comes out, by interval arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from privsql.analysis.domain import Domain, Rule, of_values, union
+from privsql.sql.expressions import Call, Literal
+from privsql.types import Kind, Type
+
+_FEW = 10_000  # so many steps of a rounded number are listed as possible keys
+
+
+def _range(type_: Type, low: Any, high: Any) -> Domain:
+    return Domain(type_, low=low, high=high)
+
+
+def _plus(call: Call, args: Sequence[Domain]) -> Domain:
+    a, b = args
+    return _range(call.type, _sum(a.low, b.low), _sum(a.high, b.high))
+
+
+def _minus(call: Call, args: Sequence[Domain]) -> Domain:
+    a, b = args
+    return _range(call.type, _sum(a.low, _neg(b.high)), _sum(a.high, _neg(b.low)))
+
+
+def _negation(call: Call, args: Sequence[Domain]) -> Domain:
+    return _range(call.type, _neg(args[0].high), _neg(args[0].low))
+
+
+def _corners(call: Call, a: Domain, b: Domain, operation: Callable[[Any, Any], Any]) -> Domain:
+    if not (a.bounded and b.bounded):
+        return Domain(call.type)
+    corners = [operation(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    return _range(call.type, min(corners), max(corners))
+
+
+def _times(call: Call, args: Sequence[Domain]) -> Domain:
+    a, b = args
+    if call.args[0] == call.args[1] and a.bounded:  # x * x is never negative
+        squares = [a.low * a.low, a.high * a.high]
+        low = Fraction(0) if a.low <= 0 <= a.high else min(squares)
+        return _range(call.type, low, max(squares))
+    return _corners(call, a, b, lambda x, y: x * y)
+
+
+def _nonzero(domain: Domain, type_: Type) -> Domain | None:
+    """A divisor without 0, which is rendered as NULL: whole numbers then start at 1 or end at -1."""
+    if not domain.bounded or domain.low is None:
+        return None
+    if domain.low > 0 or domain.high < 0:
+        return domain
+    if type_.kind is not Kind.INTEGER:
+        return None
+    low = Fraction(1) if domain.low == 0 else domain.low
+    high = Fraction(-1) if domain.high == 0 else domain.high
+    if low > high:
+        return None
+    return replace(domain, low=low, high=high, values=None)
+
+
+def _divided(call: Call, args: Sequence[Domain]) -> Domain:
+    inner = call.args[1]
+    whole = inner.args[0].type if isinstance(inner, Call) and inner.function == "cast" else inner.type
+    divisor = _nonzero(args[1], whole)
+    if divisor is None or not args[0].bounded:
+        return Domain(call.type)
+    if divisor.low < 0 < divisor.high:  # whole numbers on both sides of 0: the largest quotients are at -1 and 1
+        ends = [args[0].low, args[0].high]
+        return _range(call.type, min(*ends, *(-e for e in ends)), max(*ends, *(-e for e in ends)))
+    return _corners(call, args[0], divisor, lambda x, y: Fraction(x) / y)
+
+
+def _whole_divided(call: Call, args: Sequence[Domain]) -> Domain:
+    quotient = _divided(call, args)
+    if not quotient.bounded or quotient.low is None:
+        return quotient
+    return _range(call.type, Fraction(math.trunc(quotient.low)), Fraction(math.trunc(quotient.high)))
+
+
+def _modulo(call: Call, args: Sequence[Domain]) -> Domain:
+    a, b = args
+    if not b.bounded or b.low is None:
+        return Domain(call.type)
+    most = max(abs(b.low), abs(b.high)) - (1 if call.type.kind is Kind.INTEGER else 0)
+    low, high = -most, most
+    if a.low is not None:
+        low = Fraction(0) if a.low >= 0 else max(low, a.low)
+    if a.high is not None:
+        high = Fraction(0) if a.high <= 0 else min(high, a.high)
+    if low > high:
+        return Domain(call.type)
+    return _range(call.type, low, high)
+
+
+def _absolute(call: Call, args: Sequence[Domain]) -> Domain:
+    (a,) = args
+    low: Any = Fraction(0)
+    if a.low is not None and a.low > 0:
+        low = a.low
+    elif a.high is not None and a.high < 0:
+        low = -a.high
+    high = max(abs(a.low), abs(a.high)) if a.bounded else None
+    return _range(call.type, low, high)
+
+
+def _rounding(step: Callable[[Any], int]) -> Rule:
+    def rule(call: Call, args: Sequence[Domain]) -> Domain:
+        a = args[0]
+        low = None if a.low is None else Fraction(step(a.low))
+        high = None if a.high is None else Fraction(step(a.high))
+        return _stepped(call.type, low, high, Fraction(1))
+
+    return rule
+
+
+def _stepped(type_: Type, low: Fraction | None, high: Fraction | None, unit: Fraction) -> Domain:
+    """A range of multiples of a unit; doubles are listed where they are few, so that they can be keys."""
+    if type_.kind is not Kind.DOUBLE or low is None or high is None or (high - low) / unit > _FEW:
+        return _range(type_, low, high)
+    first, last = int(low / unit), int(high / unit)
+    return of_values(type_, [float(unit * step) for step in range(first, last + 1)], nullable=True)
+
+
+def _round(call: Call, args: Sequence[Domain]) -> Domain:
+    places = call.args[1].value if len(call.args) > 1 and isinstance(call.args[1], Literal) else 0
+    unit = Fraction(10) ** -min(max(int(places or 0), -30), 30)
+    a = args[0]
+    low = None if a.low is None else math.floor(a.low / unit) * unit
+    high = None if a.high is None else math.ceil(a.high / unit) * unit
+    return _stepped(call.type, low, high, unit)
+
+
+def _between(low: float, high: float) -> Rule:
+    ends = Fraction(low), Fraction(high)
+    return lambda call, args: _range(call.type, *ends)
+
+
+def _from_zero(call: Call, args: Sequence[Domain]) -> Domain:
+    return _range(call.type, Fraction(0), None)
+
+
+def _rising(function: Callable[[float], float], floor: float | None = None) -> Rule:
+    """A rising function of doubles: the ends go to the ends, a hair outwards."""
+
+    def rule(call: Call, args: Sequence[Domain]) -> Domain:
+        a = args[0]
+        ends: list[Any] = []
+        for bound, direction in ((a.low, -math.inf), (a.high, math.inf)):
+            try:
+                value = function(float(bound)) if bound is not None else None
+            except (ValueError, OverflowError):
+                value = None
+            if value is None or not math.isfinite(value):
+                ends.append(Fraction(floor) if direction < 0 and floor is not None else None)
+            else:
+                ends.append(Fraction(math.nextafter(value, direction)))
+        return _range(call.type, ends[0], ends[1])
+
+    return rule
+
+
+def _power(call: Call, args: Sequence[Domain]) -> Domain:
+    base, exponent = args
+    if not base.bounded or base.low is None or exponent.low is None or exponent.low != exponent.high:
+        return Domain(call.type)
+    power = exponent.low
+    if power.denominator != 1 or not 0 <= power <= 64:
+        return Domain(call.type)
+    ends = [base.low ** int(power), base.high ** int(power)]
+    low = Fraction(0) if power % 2 == 0 and base.low <= 0 <= base.high and power > 0 else min(ends)
+    return _range(call.type, low, max(ends))
+
+
+def _least(call: Call, args: Sequence[Domain]) -> Domain:
+    known = [arg.high for arg in args if arg.high is not None and not arg.nullable]
+    high = (
+        min(known)
+        if known
+        else max((a.high for a in args), default=None)
+        if all(a.high is not None for a in args)
+        else None
+    )
+    low = min(a.low for a in args) if all(a.low is not None for a in args) else None
+    return _choice(call, args, low, high)
+
+
+def _greatest(call: Call, args: Sequence[Domain]) -> Domain:
+    known = [arg.low for arg in args if arg.low is not None and not arg.nullable]
+    low = (
+        max(known)
+        if known
+        else min((a.low for a in args), default=None)
+        if all(a.low is not None for a in args)
+        else None
+    )
+    high = max(a.high for a in args) if all(a.high is not None for a in args) else None
+    return _choice(call, args, low, high)
+
+
+def _choice(call: Call, args: Sequence[Domain], low: Any, high: Any) -> Domain:
+    either = union(call.type, args)
+    return replace(either, low=low, high=high) if call.type.kind is not Kind.TEXT else either
+
+
+def _sum(a: Any, b: Any) -> Any:
+    return None if a is None or b is None else a + b
+
+
+def _neg(a: Any) -> Any:
+    return None if a is None else -a
+
+
+NUMBER_RULES: dict[str, Rule] = {
+    "+": _plus, "-": _minus, "*": _times, "/": _divided, "//": _whole_divided, "%": _modulo, "neg": _negation,
+    "abs": _absolute, "floor": _rounding(math.floor), "ceil": _rounding(math.ceil), "trunc": _rounding(math.trunc),
+    "round": _round, "sign": _between(-1, 1), "pow": _power, "least": _least, "greatest": _greatest,
+    "exp": _rising(math.exp, 0.0), "ln": _rising(math.log), "log10": _rising(math.log10), "log2": _rising(math.log2),
+    "sqrt": _rising(math.sqrt, 0.0), "cbrt": _rising(math.cbrt), "atan": _between(-2, 2), "asin": _between(-2, 2),
+    "acos": _between(0, 4), "atan2": _between(-4, 4), "sin": _between(-1, 1), "cos": _between(-1, 1),
+    "tanh": _between(-1, 1), "sinh": _rising(math.sinh), "degrees": _rising(math.degrees), "radians": _rising(math.radians),
+    "pi": _between(3, 4), "bit_count": _between(0, 128), "jaro_similarity": _between(0, 1),
+    "jaro_winkler_similarity": _between(0, 1), "length": _from_zero, "strlen": _from_zero, "bit_length": _from_zero,
+    "strpos": _from_zero, "levenshtein": _from_zero, "damerau_levenshtein": _from_zero,
+    "ascii": _between(0, 0x10FFFF), "unicode": _between(-1, 0x10FFFF),
+}  # fmt: skip
