@@ -36,6 +36,7 @@ REFUSED_INSTEAD = {"num-007"}
 pytestmark = pytest.mark.skipif(not attacks.ATTACKS.exists(), reason="the shared attack cases are not on this machine")
 
 
+@pytest.mark.slow
 def test_the_attack_cases() -> None:
     """One test, because running the cases is what takes the time, and workers share no fixtures."""
     results: list[Any] = attacks.run()
