@@ -180,7 +180,7 @@ def evaluated_domain(expression: Expression, facts: Facts, evaluate: Evaluate) -
     leaves = list(dict.fromkeys(columns_of(expression)))
     sets = [_options(domain_of(leaf, facts)) for leaf in leaves]
     size = math.prod(len(each) if each is not None else MAX_KEYS + 1 for each in sets)
-    if not leaves or size > MAX_KEYS:
+    if not leaves or size > MAX_KEYS or any(each is None for each in sets):  # an empty set times an unknown one is 0
         return None
     (values,) = evaluate([expression], _combinations(leaves, [each for each in sets if each is not None]))
     return of_values(expression.type, (value for value in values if value is not None), nullable=None in values)
