@@ -83,7 +83,9 @@ def exact(value: Any) -> Any:
 
 def of_values(type_: Type, values: Iterable[Any], nullable: bool, null_is_key: bool = True) -> Domain:
     """The domain of a finite set; its range follows."""
-    listed = tuple(dict.fromkeys(values))
+    listed = tuple(
+        dict.fromkeys(value for value in values if value == value)
+    )  # NaN is no key and has no place in a range
     if not listed:
         return Domain(type_, nullable, null_is_key and nullable, empty=True, values=())
     low = high = None
@@ -127,7 +129,7 @@ def tighten(domain: Domain, low: Any = None, high: Any = None, values: Sequence[
         )
         result = of_values(domain.type, kept, nullable=False)
         if values is not None and domain.values is None and domain.low is not None and domain.high is not None:
-            inside = [v for v in kept if domain.low <= exact(v) <= domain.high]
+            inside = [v for v in kept if _at_least(v, domain.low) and _at_least(domain.high, v)]
             result = of_values(domain.type, inside, nullable=False)
         return result
     new_low = domain.low if low is None else low if domain.low is None else max(domain.low, low)

@@ -76,7 +76,7 @@ def plan(
         space=space,
         stability=below,
         estimates=estimates,
-        finishing=render.finishing(question.relation, "noisy"),
+        finishing=render.finished(question.relation, "noisy"),
         notes=notes,
     )
 

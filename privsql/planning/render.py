@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+from privsql.errors import SqlError
 from privsql.sql.expressions import Call, Column, Expression, Literal
 from privsql.sql.functions import FUNCTIONS
 from privsql.sql.relations import (
@@ -39,11 +40,18 @@ _INFIX = {"=": "=", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
 
 
 def identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return '"' + _letters(name).replace('"', '""') + '"'
 
 
 def text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    return "'" + _letters(value).replace("'", "''") + "'"
+
+
+def _letters(value: str) -> str:
+    """A text that every part of DuckDB reads to its end; escapes of some dialects can make others."""
+    if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise SqlError("sql-syntax", "a text or a name has a character that is no text", "leave it out")
+    return value
 
 
 def constant(value: Any, type_: Type) -> str:
@@ -55,10 +63,12 @@ def constant(value: Any, type_: Type) -> str:
             return "TRUE" if value else "FALSE"
         case int() if type_.kind is Kind.INTEGER:
             return str(value) if value >= 0 else f"({value})"
-        case float() if not math.isfinite(value):
-            return f"CAST('{value}' AS DOUBLE)"
+        case float() if not math.isfinite(value) or value == 0:
+            return f"CAST('{value}' AS DOUBLE)"  # the number -0.0 would be read as a DECIMAL, which has no sign at 0
         case int() | float() if type_.kind is Kind.DOUBLE:
             return f"CAST({float(value)!r} AS DOUBLE)"
+        case Decimal() if not value.is_finite():
+            raise AssertionError("a DECIMAL is finite")
         case Decimal() | int():
             return f"CAST({value:f} AS {type_.sql})" if isinstance(value, Decimal) else f"CAST({value} AS {type_.sql})"
         case str() if type_.kind is Kind.INTERVAL:
@@ -218,6 +228,17 @@ def _brought(column: str, cast: str) -> str:
 
 def _columns(columns: Sequence[tuple[str, Expression]]) -> str:
     return ", ".join(f"{expression(each)} AS {identifier(name)}" for name, each in columns)
+
+
+def finished(relation: Relation, table: str) -> str:
+    """The whole of what is above the release; whole numbers go out as BIGINT, which numpy has, not as HUGEINT."""
+    names = [
+        f"TRY_CAST({identifier(each.name)} AS BIGINT) AS {identifier(each.name)}"
+        if each.type.kind is Kind.INTEGER and each.type.sql == "HUGEINT"
+        else identifier(each.name)
+        for each in relation.fields
+    ]
+    return f"SELECT {CELL}, privsql_place, {', '.join(names)} FROM ({finishing(relation, table)})"
 
 
 def finishing(relation: Relation, table: str) -> str:

@@ -349,7 +349,7 @@ class ExpressionBinder:
         target = node.to
         name = target.this.name if hasattr(target.this, "name") else str(target.this)
         if name == "DECIMAL":
-            params = [int(each.name) for each in target.expressions if each.name.isdigit()]
+            params = [literals.ordinal(each.name) or 0 for each in target.expressions]
             precision, scale = (*params, 0)[:2] if params else (18, 3)
             if not 1 <= precision <= 38 or scale > precision:
                 raise SqlError(

@@ -12,6 +12,7 @@ from privsql.sql.bind_release import CHOICES, ReleaseBinder, bare, has_aggregate
 from privsql.sql.clauses import bind_order, limited, order_terms, ordered_rows, whole_number
 from privsql.sql.expressions import Aggregate, Column, Expression, Literal
 from privsql.sql.gate import place_of
+from privsql.sql.literals import ordinal
 from privsql.sql.names import Source, key_names, unique_names
 from privsql.sql.relations import Choose, Distinct, Filter, Key, Project, Relation, Release, Sort, is_released
 from privsql.types import BIGINT
@@ -81,7 +82,7 @@ class SelectBinder:
                 )
             raise ordered_rows(node)
         shown = [each if isinstance(each, Column) else self.rows.bind(each) for _, each in items]
-        choice = self._inner_argmax(shown, order, limit, offset)
+        choice = self._inner_argmax(shown, [name for name, _ in items], order, limit, offset)
         if choice is not None:
             return Source(choice, None, tuple(name for name, _ in items))
         return self._finish(self.input, items, shown, self.rows)
@@ -90,9 +91,11 @@ class SelectBinder:
         """Project, then DISTINCT, ORDER BY, LIMIT. ORDER BY may use what is not selected, so it comes first."""
         node = self.node
         names = unique_names([name for name, _ in items])
-        order = node.args.get("order")
+        order, given = node.args.get("order"), [name for name, _ in items]
         if order is not None:
-            relation = Sort(relation, tuple(bind_order(each, binder, shown) for each in order_terms(order, shown)))
+            relation = Sort(
+                relation, tuple(bind_order(each, binder, shown, given) for each in order_terms(order, shown))
+            )
         relation = Project(relation, tuple(zip(names, shown, strict=True)))
         if node.args.get("distinct") is not None:
             relation = Distinct(relation)
@@ -116,7 +119,7 @@ class SelectBinder:
         order = node.args.get("order")
         if order is not None:  # binds aggregates that only ORDER BY uses before the release is built
             for each in order_terms(order, shown):
-                bind_order(each, binder, shown)
+                bind_order(each, binder, shown, [name for name, _ in items])
         if not binder.aggregates:
             raise Refused(
                 "refused-no-aggregate",
@@ -138,7 +141,7 @@ class SelectBinder:
             terms = [(name, each) for name, each in items if isinstance(each, Column) or not has_aggregate(each)]
         for each in group.expressions:
             if isinstance(each, exp.Literal) and not each.is_string:
-                index = int(each.name) if each.name.isdigit() else 0
+                index = ordinal(each.name) or 0
                 if not 1 <= index <= len(items):
                     raise SqlError(
                         "sql-ordinal",
@@ -181,7 +184,7 @@ class SelectBinder:
             return None
         if not keys or binder.aggregates or whole_number(limit) != 1 or node.args.get("distinct") is not None:
             return None
-        term, *ties = [bind_order(each, binder, shown) for each in order.expressions]
+        term, *ties = [bind_order(each, binder, shown, [name for name, _ in items]) for each in order.expressions]
         if any(each.expression not in binder.keys.values() for each in ties):
             return None  # keys behind the score only break ties, which noise leaves to the order of the candidates
         score = next(
@@ -194,7 +197,12 @@ class SelectBinder:
         return Source(Project(chosen, tuple(zip(names, shown, strict=True))), None, tuple(name for name, _ in items))
 
     def _inner_argmax(
-        self, shown: list[Expression], order: exp.Expr | None, limit: exp.Expr | None, offset: exp.Expr | None
+        self,
+        shown: list[Expression],
+        names: list[str],
+        order: exp.Expr | None,
+        limit: exp.Expr | None,
+        offset: exp.Expr | None,
     ) -> Relation | None:
         """SELECT k FROM (SELECT k, COUNT(*) AS n ... GROUP BY k) ORDER BY n DESC LIMIT 1."""
         grouped = _plain_release(self.input)
@@ -203,7 +211,7 @@ class SelectBinder:
         if whole_number(limit) != 1 or self.node.args.get("distinct") is not None:
             return None
         release, columns = grouped
-        term, *ties = [bind_order(each, self.rows, shown) for each in order.expressions]
+        term, *ties = [bind_order(each, self.rows, shown, names) for each in order.expressions]
         keys = {Column(key.name, key.expression.type) for key in release.keys}
         if any(not isinstance(each.expression, Column) or columns[each.expression.name] not in keys for each in ties):
             return None

@@ -10,6 +10,7 @@ from privsql.errors import Refused, SqlError
 from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.expressions import Expression
 from privsql.sql.gate import place_of
+from privsql.sql.literals import ordinal
 from privsql.sql.relations import Limit, Order, Relation
 
 
@@ -27,11 +28,17 @@ def order_terms(order: exp.Expr, shown: Sequence[Expression]) -> list[exp.Expr]:
     return terms
 
 
-def bind_order(node: exp.Expr, binder: ExpressionBinder, shown: Sequence[Expression]) -> Order:
-    """One term: an ordinal, or an expression over what is in scope."""
+def bind_order(
+    node: exp.Expr, binder: ExpressionBinder, shown: Sequence[Expression], names: Sequence[str] = ()
+) -> Order:
+    """One term: an ordinal, the name of an output (which goes before a column of that name), or an expression."""
     inner = node.this
+    lowered = [name.lower() for name in names]
+    if isinstance(inner, exp.Column) and not inner.table and lowered.count(inner.name.lower()) == 1:
+        place = lowered.index(inner.name.lower())
+        return Order(shown[place], bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
     if isinstance(inner, exp.Literal) and not inner.is_string:
-        index = int(inner.name) if inner.name.isdigit() else 0
+        index = ordinal(inner.name) or 0
         if not 1 <= index <= len(shown):
             raise SqlError(
                 "sql-ordinal",
@@ -48,7 +55,7 @@ def bind_order(node: exp.Expr, binder: ExpressionBinder, shown: Sequence[Express
 def whole_number(limit: exp.Expr) -> int | None:
     """The number behind LIMIT or OFFSET, if it is written out."""
     inner = limit.expression
-    return int(inner.name) if isinstance(inner, exp.Literal) and inner.name.isdigit() else None
+    return ordinal(inner.name) if isinstance(inner, exp.Literal) and not inner.is_string else None
 
 
 def limited(relation: Relation, limit: exp.Expr | None, offset: exp.Expr | None) -> Relation:

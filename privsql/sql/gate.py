@@ -142,7 +142,7 @@ Abs this
 Ceil this
 Floor this
 Round this decimals
-Trunc this decimals
+Trunc this
 Sign this
 Sqrt this
 Cbrt this
@@ -297,6 +297,8 @@ def _measure(text: str, dialect: str) -> Place | None:
         raise SqlError("sql-syntax", "the SQL must be a string")
     if len(text) > MAX_LENGTH:
         raise SqlError("sql-too-long", f"the text is longer than {MAX_LENGTH:,} characters", "ask a shorter question")
+    if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise SqlError("sql-syntax", "the text has a character that is no text", "check where it was copied from")
     if not isinstance(dialect, str):
         raise SqlError("sql-dialect", "the dialect must be a string", "leave it out for DuckDB's SQL")
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from decimal import Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 from privsql.sql.expressions import Literal
@@ -26,11 +26,21 @@ from privsql.types import (
 )
 
 _INTERVAL_UNITS = "microsecond|millisecond|second|minute|hour|day|week|month|quarter|year|decade|century"
-_ROOMY = Context(prec=100)  # Python's own 28 digits do not hold a DECIMAL(38)
+_ROOMY = Context(prec=100, rounding=ROUND_HALF_UP)  # Python's own 28 digits do not hold a DECIMAL(38)
+
+
+_LONGEST_NUMBER = 300  # digits; a longer one is beyond DOUBLE, too
+
+
+def ordinal(text: str) -> int | None:
+    """A plain whole number of at most 18 digits: LIMIT, OFFSET, GROUP BY 1."""
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
 def number(text: str) -> Literal | None:
-    """'12', '1.50' or '1e3' as DuckDB would type it: an integer, a DECIMAL, a DOUBLE."""
+    """'12', '1.50' or '1e3' as DuckDB would type it: an integer, a DECIMAL, a DOUBLE; None where it is none, or too long."""
+    if len(text) > _LONGEST_NUMBER:
+        return None
     if re.fullmatch(r"[+-]?\d+", text):
         value = int(text)
         type_ = integer(value, value)
@@ -80,8 +90,10 @@ def _convert(value: Any, target: Type) -> Any:
             whole = int(value)
             return whole if target.low <= whole <= target.high else None
         case Kind.INTEGER if isinstance(value, (float, Decimal)) and math.isfinite(value) and value == int(value):
-            return int(value)
+            return int(value) if target.low <= value <= target.high else None
         case Kind.DECIMAL if isinstance(value, (int, str, Decimal)) and not isinstance(value, bool):
+            if not Decimal(value).is_finite():
+                return None  # a DECIMAL has no NaN; written out, it would be read as a name
             exact = Decimal(value).quantize(Decimal(1).scaleb(-target.scale), context=_ROOMY)
             return exact if len(exact.as_tuple().digits) <= target.precision else None
         case Kind.DOUBLE if isinstance(value, (int, float, str, Decimal)) and not isinstance(value, bool):
@@ -106,9 +118,11 @@ def _convert(value: Any, target: Type) -> Any:
             moment = dt.datetime.fromisoformat(value.strip())
             return moment if moment.tzinfo is None else None
         case Kind.TIME if isinstance(value, dt.time):
-            return value
+            return value if value.tzinfo is None else None
         case Kind.TIME if isinstance(value, str):
-            return dt.time.fromisoformat(value.strip())
+            # DuckDB drops an offset: two times that differ here would be one there
+            clock = dt.time.fromisoformat(value.strip())
+            return clock if clock.tzinfo is None else None
         case _:
             return None
 
@@ -128,7 +142,7 @@ def literal_of(value: Any) -> Literal | None:
             return Literal(value, integer(value, value))
         case float():
             return Literal(value, DOUBLE)
-        case Decimal():
+        case Decimal() if value.is_finite():
             return number(str(value))
         case str():
             return Literal(value, TEXT)
@@ -136,7 +150,7 @@ def literal_of(value: Any) -> Literal | None:
             return Literal(value, TIMESTAMP)
         case dt.date():
             return Literal(value, DATE)
-        case dt.time():
+        case dt.time(tzinfo=None):
             return Literal(value, TIME)
         case _:
             return None
