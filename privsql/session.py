@@ -15,7 +15,7 @@ import pandas as pd
 from privsql.budget.ledger import Budget, MemoryLedger
 from privsql.engines.base import Engine
 from privsql.engines.duckdb import DuckDBCalculator, open_engine
-from privsql.errors import ArgumentError, no_more_arguments
+from privsql.errors import ArgumentError, EngineError, no_more_arguments
 from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.noise.samplers import LEAST_RATE
@@ -82,9 +82,12 @@ class Session:
             return replace(self._stored[question], stored=True)
         self._engine.check(plan.sql, self._schema)
         self._ledger.charge(plan.loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan))
-        exact = self._engine.run(plan.sql, plan.keys)
-        noisy = add_noise(plan, exact, self._randomness)
-        answer = finish(plan, noisy, calculator().finish)
+        try:
+            exact = self._engine.run(plan.sql, plan.keys)
+            noisy = add_noise(plan, exact, self._randomness)
+            answer = finish(plan, noisy, calculator().finish)
+        except Exception:  # noqa: BLE001 -- after the charge nothing but one fixed sentence may be said
+            raise EngineError from None
         self._stored[question] = answer
         return answer
 

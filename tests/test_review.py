@@ -80,3 +80,77 @@ def test_what_cannot_be_read_is_refused_with_an_error_of_our_own(session, sql):
     with pytest.raises(privsql.PrivsqlError):
         session.query(sql, epsilon=1)
     assert session.budget.spent.epsilon == 0
+
+
+HELPERS = [
+    "SELECT SUM(x) AS s FROM (SELECT x FROM (SELECT x, CASE WHEN nan = 'Alice' THEN 1e12 ELSE 0 END AS privsql_value_1 FROM t))",
+    "SELECT AVG(x) AS s FROM (SELECT x FROM (SELECT x, 1e12 AS privsql_value_1, 1e12 AS PRIVSQL_VALUE_2 FROM t) WHERE x > 0)",
+    "SELECT SUM(x), SUM(a) FROM (SELECT x, a FROM (SELECT x, a, a + 1000000 AS privsql_value_2 FROM t))",
+    "SELECT SUM(privsql_value_1) FROM (SELECT a AS privsql_value_1, 1000000 * a AS privsql_value_1_ FROM t)",
+    "SELECT SUM(x) AS s FROM (SELECT x FROM (SELECT x, privsql_value_1 FROM (SELECT x, 1e12 AS privsql_value_1 FROM t)))",
+]
+
+
+@pytest.mark.parametrize("sql", HELPERS)
+def test_a_column_of_the_analyst_cannot_take_the_place_of_a_helper_column(sql):
+    """The clamped value has a column of its own; one below with its name, not selected any more, must not be read for it."""
+    with duckdb.connect() as mine:
+        mine.execute("CREATE TABLE t (a INTEGER, b BOOLEAN, x DOUBLE, tm TIME, nan VARCHAR)")
+        plan = privsql.connect(mine, POLICY).explain(sql, epsilon=1)
+        mine.execute("INSERT INTO t VALUES (3, true, 0.25, '12:00', 'Bob')")
+        before = mine.execute(plan.sql).fetchall()[0]
+        mine.execute("UPDATE t SET nan = 'Alice', a = 9, x = 1.0")
+        after = mine.execute(plan.sql).fetchall()[0]
+    names = [column for measurement in plan.measurements for column in measurement.columns]
+    moved = dict(zip(names, (abs(one - two) for one, two in zip(before, after, strict=True)), strict=True))
+    for measurement in plan.measurements:
+        assert sum(moved[column] for column in measurement.columns) <= measurement.l1
+
+
+def test_keys_do_not_take_the_names_of_measured_columns(session):
+    sql = "SELECT b AS count, a > 6 AS count, COUNT(*) FILTER (WHERE a > 5) AS x, COUNT(*) AS z FROM t GROUP BY 1, 2"
+    rows = session.query(sql, epsilon=EXACT).fetchall()
+    assert (True, False, 0, 1) in rows
+    assert (False, True, 1, 1) in rows
+
+
+def test_keys_that_doubles_cannot_tell_apart_are_refused_before_the_charge():
+    with duckdb.connect() as mine:
+        mine.execute("CREATE TABLE t (h HUGEINT, m DECIMAL(30, 20))")
+        session = privsql.connect(mine)
+        for sql in ("SELECT h, COUNT(*) FROM t WHERE h IN (1152921504606846976, 1152921504606846979) GROUP BY h",
+                    "SELECT m, COUNT(*) FROM t WHERE m IN (0.10000000000000000001, 0.1) GROUP BY m"):  # fmt: skip
+            with pytest.raises(privsql.Refused) as caught:
+                session.query(sql, epsilon=1)
+            assert caught.value.code == "refused-fine-keys"
+        assert session.budget.spent.epsilon == 0
+
+
+def test_logarithms_to_a_base_written_as_a_decimal(session):
+    assert session.query("SELECT COUNT(*) FROM t WHERE log(2.0, x) < 0", epsilon=EXACT).fetchall() == [(2,)]
+
+
+def test_whatever_fails_after_the_charge_is_one_fixed_sentence(session, monkeypatch):
+    import privsql.session
+
+    monkeypatch.setattr(privsql.session, "add_noise", lambda *_: 1 // 0)
+    with pytest.raises(privsql.EngineError) as caught:
+        session.query("SELECT COUNT(*) FROM t", epsilon=1)
+    assert str(caught.value) == str(privsql.EngineError())
+    assert session.budget.spent.epsilon == 1
+
+
+def test_seconds_past_the_calendar_do_not_make_a_query_fail():
+    with duckdb.connect() as mine:
+        mine.execute("CREATE TABLE t (w TIMESTAMP_S); INSERT INTO t SELECT make_timestamp(0)::TIMESTAMP_S")
+        session = privsql.connect(mine)
+        assert "TRY_CAST" in session.explain("SELECT COUNT(w) FROM t", epsilon=1).sql
+
+
+def test_columns_of_objects_are_text_whatever_they_hold():
+    import pandas as pd
+
+    for values in ([1, 2, 3], [1, "abc", None], ["a", "b", "c"]):
+        frame = pd.DataFrame({"o": pd.Series(values, dtype=object)})
+        plan = frame.dp.explain("SELECT COUNT(*) FROM df WHERE o LIKE '1%'", epsilon=1)
+        assert plan.measurements[0].l1 == 1

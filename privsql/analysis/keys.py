@@ -61,6 +61,8 @@ def key_space(
     space = KeySpace(tuple(key.name for key in keys), tuple(groups))
     if len(space) > MAX_KEYS:
         raise _too_many(keys[0])
+    for key in keys:
+        _refuse_too_fine(key, next(group for group in groups if key.name in group.names))
     if len(space) == 0:
         raise Refused("refused-empty-keys", "by what was declared, no key can meet the conditions",
                       "check WHERE against the declared values", keys[0].place)  # fmt: skip
@@ -217,6 +219,20 @@ def _unknown(key: Key) -> Refused:
         f"declare the keys (policy: {line})",
         key.place,
     )
+
+
+def _refuse_too_fine(key: Key, group: KeyGroup) -> None:
+    """DECIMAL and HUGEINT keys come back from the engine as doubles, which must tell them apart."""
+    if key.expression.type.kind is not Kind.DECIMAL and key.expression.type.sql != "HUGEINT":
+        return
+    values = {value for value in group.columns[group.names.index(key.name)] if value is not None}
+    if len({float(value) for value in values}) < len(values) or any(abs(value) > 2**53 for value in values):
+        raise Refused(
+            "refused-fine-keys",
+            f"GROUP BY {key.text}: these keys differ only in digits that get lost on the way",
+            f"group by CAST({key.text} AS VARCHAR) with declared values, or by a coarser number",
+            key.place,
+        )
 
 
 def _too_many(key: Key) -> Refused:

@@ -69,7 +69,9 @@ def _project(relation: Project, below: Stability) -> Stability:
     }
     labels: dict[str, object] = {}
     for name, each in relation.columns:
-        if isinstance(each, Literal) and each.value is not None:
+        if (
+            isinstance(each, Literal) and each.value is not None and each.value == each.value
+        ):  # NaN equals itself in DuckDB only
             labels[name] = each.value
         elif isinstance(each, Column) and each.name in below.labels:
             labels[name] = below.labels[each.name]

@@ -38,7 +38,9 @@ def checked_frame(frame: Any) -> Any:
         )
     if len(frame.columns) == 0:
         raise SourceError("source-columns", "the frame has no columns", "give a frame with columns")
-    return frame
+    # of a column of objects DuckDB guesses the type from its values, so that one person could change it: they are text
+    objects = [name for name, dtype in frame.dtypes.items() if dtype == "object"]
+    return frame.astype(dict.fromkeys(objects, "str")) if objects else frame
 
 
 def required_columns(frame: Any) -> frozenset[str]:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from privsql.analysis.keys import KeySpace
 from privsql.planning import render
 from privsql.planning.parts import Part
-from privsql.sql.expressions import Column
-from privsql.sql.relations import Choose, Key, Project, Relation, Release, Scan, UnionAll, Values
+from privsql.sql.relations import Choose, Key, Release
 from privsql.tables import NullLast
 from privsql.types import Kind
 
@@ -22,10 +21,12 @@ def exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace)
         for part in parts
         for name, sql in zip(part.columns, part.sql, strict=True)
     ]
-    source = render.rows(_pruned(release.input))
+    source = render.rows(release.input)
     values = [f"{sql} AS {name}" for part in parts for name, sql in part.values]
     if values:
-        source = f"(SELECT *, {', '.join(values)} FROM {source})"
+        # columns by name, never *: what else lies below could have the name of a helper column
+        kept = [render.identifier(field.name) for field in release.input.fields]
+        source = f"(SELECT {', '.join([*kept, *values])} FROM {source})"
     if not release.keys:
         return f"SELECT {', '.join(columns)} FROM {source}"
     keys = [f"{render.expression(key.expression)} AS {render.identifier(key.name)}" for key in release.keys]
@@ -60,11 +61,3 @@ def _key_test(key: Key, space: KeySpace) -> str | None:
     else:
         test = f"({name} IN ({', '.join(render.constant(value, type_) for value in listed)}))"
     return f"({test} OR {name} IS NULL)" if with_null else test
-
-
-def _pruned(relation: Relation) -> Relation:
-    """Projections that only pass columns on say nothing."""
-    if isinstance(relation, Project) and not isinstance(relation.input, (Scan, Values, UnionAll)):
-        if all(isinstance(each, Column) and each.name == name for name, each in relation.columns):
-            return _pruned(relation.input)
-    return relation

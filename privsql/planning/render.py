@@ -63,8 +63,8 @@ def constant(value: Any, type_: Type) -> str:
             return "TRUE" if value else "FALSE"
         case int() if type_.kind is Kind.INTEGER:
             return str(value) if value >= 0 else f"({value})"
-        case float() if not math.isfinite(value) or value == 0:
-            return f"CAST('{value}' AS DOUBLE)"  # the number -0.0 would be read as a DECIMAL, which has no sign at 0
+        case float() if not math.isfinite(value):
+            return f"CAST('{value}' AS DOUBLE)"
         case int() | float() if type_.kind is Kind.DOUBLE:
             return f"CAST({float(value)!r} AS DOUBLE)"
         case Decimal() if not value.is_finite():
@@ -223,7 +223,7 @@ def rows(relation: Relation) -> str:
 
 
 def _brought(column: str, cast: str) -> str:
-    return f"({column} {cast})" if cast == BINARY else f"CAST({column} AS {cast})"
+    return f"({column} {cast})" if cast == BINARY else f"TRY_CAST({column} AS {cast})"
 
 
 def _columns(columns: Sequence[tuple[str, Expression]]) -> str:

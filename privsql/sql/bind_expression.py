@@ -157,7 +157,10 @@ class ExpressionBinder:
             case exp.Coalesce():
                 return build.unify("coalesce", self._all(node))
             case exp.Least() | exp.Greatest():
-                return build.unify(type(node).__name__.lower(), self._all(node))
+                values = self._all(node)
+                chosen = build.unify(type(node).__name__.lower(), values)
+                # DuckDB passes over NULL; in some dialects one NULL makes the result NULL
+                return chosen if node.args.get("ignore_nulls") else build.null_if_any(values, chosen)
             case exp.Nullif():
                 left, right = build.same_type([self.bind(node.this), self.bind(node.expression)])
                 return Call("nullif", (left, right), left.type)
@@ -172,7 +175,9 @@ class ExpressionBinder:
                 return build.call(name, self._present(node, ("this", "expression")))
             case exp.Concat() | exp.ConcatWs():
                 name = "concat_ws" if isinstance(node, exp.ConcatWs) else "concat"  # ConcatWs is a Concat, too
-                return build.call(name, [build.as_text(self.bind(each)) for each in node.expressions])
+                values = [build.as_text(self.bind(each)) for each in node.expressions]
+                joined = build.call(name, values)
+                return joined if node.args.get("coalesce") else build.null_if_any(values, joined)
             case exp.Log():
                 return self._log(node)
             case exp.TimestampTrunc() | exp.DateTrunc():
@@ -202,7 +207,10 @@ class ExpressionBinder:
                 f"{type(node).__name__.upper()} has no meaning in this place",
                 "use COUNT, SUM or AVG, or move it out",
             )
-        return build.call(known[0], self._present(node, known[1]))
+        args = self._present(node, known[1])
+        if isinstance(node, exp.RegexpReplace) and not node.args.get("single_replace") and len(args) == 3:
+            args.append(Literal("g", TEXT))  # dialects in which all matches are replaced
+        return build.call(known[0], args)
 
     # -- the table of functions ----------------------------------------------------------------------------
     def _named(self, node: exp.Anonymous) -> Expression:
@@ -303,7 +311,7 @@ class ExpressionBinder:
             return build.call("log10", [self.bind(node.this)])
         base = self.bind(node.this)
         if isinstance(base, Literal) and base.value in (2, 10):
-            return build.call(f"log{base.value}", [self.bind(node.expression)])
+            return build.call(f"log{int(base.value)}", [self.bind(node.expression)])
         raise Refused(
             "refused-function", "logarithms are read to the bases e, 2 and 10", "write ln(x), log2(x) or log10(x)"
         )
@@ -358,6 +366,11 @@ class ExpressionBinder:
             to = decimal(precision, scale)
         elif name in _CAST_TYPES and not target.args.get("nested"):
             to = _CAST_TYPES[name]
+            length = literals.ordinal(target.expressions[0].name) if target.expressions else None
+            if to is TEXT and length is not None:  # VARCHAR(2) cuts, in the dialects that keep the 2
+                return build.call(
+                    "left", [build.convert(self.bind(node.this), TEXT, explicit=True), literals.whole(length)]
+                )
         elif name == "UUID" or name == "INTERVAL":
             raise Refused("refused-cast", f"casts to {name} have no rule", "compare the text instead")
         else:

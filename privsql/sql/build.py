@@ -130,7 +130,7 @@ def negate(value: Expression) -> Expression:
     value = as_number(value, "-")
     if isinstance(value, Literal) and value.value is not None:
         # Python's minus rounds a Decimal to 28 digits
-        negated: Any = value.value.copy_negate() if isinstance(value.value, Decimal) else -value.value
+        negated: Any = value.value.copy_negate() if isinstance(value.value, Decimal) else 0 - value.value
         return Literal(negated, integer(negated, negated) if value.type.kind is Kind.INTEGER else value.type)
     return Call("neg", (value,), result_type("-", integer(0, 0), value.type, None))
 
@@ -226,6 +226,16 @@ def _check_escape(pattern: Expression, escape: Expression) -> None:
         raise Refused("refused-pattern", "ESCAPE must be one plain character, written out", "LIKE '10#%' ESCAPE '#'")
     if len(text.replace(mark * 2, "")) and text.replace(mark * 2, "").endswith(mark):
         raise Refused("refused-pattern", "this pattern ends in its escape character", "LIKE '10#%' ESCAPE '#'")
+
+
+def null_if_any(values: Sequence[Expression], result: Expression) -> Expression:
+    """The result, or NULL where one of the values is NULL."""
+    doubtful = [each for each in values if not isinstance(each, Literal) or each.value is None]
+    if not doubtful:
+        return result
+    tests = tuple(Call("is_null", (each,), BOOLEAN) for each in doubtful)
+    missing = tests[0] if len(tests) == 1 else Call("or", tests, BOOLEAN)
+    return Call("case", (missing, Literal(None, result.type), result), result.type)
 
 
 def shared_type(values: Sequence[Expression]) -> Type:

@@ -177,8 +177,8 @@ DayOfWeek this
 DayOfWeekIso this
 DayOfMonth this
 DayOfYear this
-Dayname this abbreviated
-Monthname this abbreviated
+Dayname this
+Monthname this
 LastDay this
 TimeToUnix this
 TimestampTrunc this unit
@@ -286,6 +286,8 @@ def parse(text: str, dialect: str) -> exp.Expr:
         raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", start)
     try:
         _permit(statement)
+        if dialect not in _SAME_WEEKDAYS:
+            _refuse_weekdays(statement)
     except SqlError as error:
         raise error.at(start) from None
     return statement
@@ -375,6 +377,22 @@ def _permit(statement: exp.Expr) -> None:
                     raise Refused(f"refused-{known.lower()}", *WAYS_OUT[known], place_of(node))
                 what = "" if name == "this" else f" with {name.rstrip('_').replace('_', ' ').upper()}"
                 raise _refuse(blamed, node, f"{_shown(node)}{what} has no rule")
+
+
+# Dialects that number the days of the week as DuckDB does: 0 is Sunday.
+_SAME_WEEKDAYS = frozenset({"duckdb", "postgres", "redshift", "materialize", "snowflake"})
+
+
+def _refuse_weekdays(statement: exp.Expr) -> None:
+    for node in statement.find_all(exp.DayOfWeek, exp.Extract, exp.Anonymous):
+        name = "dayofweek" if isinstance(node, exp.DayOfWeek) else str(node.name or node.this).lower()
+        if name in ("dayofweek", "dow", "weekday", "day_of_week"):
+            raise Refused(
+                "refused-dialect",
+                "days of the week have other numbers in this dialect than in DuckDB",
+                "use dayname(d), or write the question in DuckDB's SQL",
+                place_of(node),
+            )
 
 
 def _shown(node: exp.Expr) -> str:

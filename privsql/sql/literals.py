@@ -55,7 +55,7 @@ def number(text: str) -> Literal | None:
         value_ = float(text)
     except ValueError:
         return None
-    return Literal(value_, DOUBLE)
+    return Literal(value_ + 0.0, DOUBLE)
 
 
 def interval(amount: str, unit: str) -> Literal | None:
@@ -97,7 +97,7 @@ def _convert(value: Any, target: Type) -> Any:
             exact = Decimal(value).quantize(Decimal(1).scaleb(-target.scale), context=_ROOMY)
             return exact if len(exact.as_tuple().digits) <= target.precision else None
         case Kind.DOUBLE if isinstance(value, (int, float, str, Decimal)) and not isinstance(value, bool):
-            return float(value)
+            return float(value) + 0.0  # one zero: -0.0 equals 0.0 in Python, and is not the same to every function
         case Kind.TEXT:
             return value if isinstance(value, str) else None
         case Kind.BOOLEAN if isinstance(value, bool):

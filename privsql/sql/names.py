@@ -49,7 +49,10 @@ _MEASURED = re.compile(r"(count|sum|above|below|score)_\d+", re.IGNORECASE)
 
 def key_names(wanted: list[str]) -> list[str]:
     """Names for keys: different from each other and from every measured column beside them."""
-    return unique_names([f"{name}_key" if _MEASURED.fullmatch(name) else name for name in wanted])
+    names = unique_names(wanted)
+    while any(_MEASURED.fullmatch(name) for name in names):
+        names = unique_names([f"{name}_key" if _MEASURED.fullmatch(name) else name for name in names])
+    return names
 
 
 def output_names(wanted: tuple[str, ...]) -> tuple[str, ...]:
