@@ -28,6 +28,7 @@ COMMANDS: dict[str, list[str]] = {
     "noise": [*_PYTEST, str(_TESTS / "test_noise_end_to_end.py")],
     "samplers": [*_PYTEST, str(_TESTS / "noise")],
     "budget": [*_PYTEST, str(_TESTS / "test_budget.py")],
+    "review": [*_PYTEST, str(_TESTS / "test_review.py")],
 }
 
 
@@ -97,6 +98,11 @@ MUTANTS = [
            "here = np.flatnonzero(next(iter(exact_columns.values())))\n    return NoisyTable(here, {name: each[here] for name, each in noisy.items()})", _NOISY),
     Mutant("half-width too small", "privacy/accuracy.py", "/ rate - 1.0 - 1e-12", "/ rate * 0.9 - 1.0", _NOISY),
     Mutant("exponential noise where geometric is due", "noise/samplers.py", "_TAIL_EXPONENT = 64", "_TAIL_EXPONENT = 1", ("samplers",)),
+    # -- what a hostile review found
+    Mutant("helper columns beside * instead of names", _EXACT, "kept = [render.identifier(field.name) for field in release.input.fields]", 'kept = ["*"]', ("review",)),
+    Mutant("a DECIMAL that is no number is kept", "sql/literals.py", "if not Decimal(value).is_finite():", "if False:", ("review",)),
+    Mutant("offsets of times are kept", "sql/literals.py", "return clock if clock.tzinfo is None else None", "return clock", ("review",)),
+    Mutant("divisor guard removed", _RENDER, "nullif({below}, {zero})", "{below}", ("rows", "soundness")),
     # -- budget
     Mutant("charge after the run", "session.py",
            "        self._ledger.charge(plan.loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan))\n        exact = self._engine.run(plan.sql, plan.keys)\n",

@@ -154,3 +154,10 @@ def test_columns_of_objects_are_text_whatever_they_hold():
         frame = pd.DataFrame({"o": pd.Series(values, dtype=object)})
         plan = frame.dp.explain("SELECT COUNT(*) FROM df WHERE o LIKE '1%'", epsilon=1)
         assert plan.measurements[0].l1 == 1
+
+
+def test_a_column_without_rules_cannot_take_the_place_of_a_helper_column():
+    with duckdb.connect() as mine:
+        mine.execute("CREATE TABLE t (x INTEGER, privsql_value_1 UHUGEINT); INSERT INTO t VALUES (5, 1000000)")
+        session = privsql.connect(mine, {"tables": {"t": {"columns": {"x": {"range": [0, 10]}}}}})
+        assert mine.execute(session.explain("SELECT SUM(x) FROM t", epsilon=1).sql).fetchall() == [(5,)]
