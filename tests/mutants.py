@@ -105,8 +105,8 @@ MUTANTS = [
     Mutant("divisor guard removed", _RENDER, "nullif({below}, {zero})", "{below}", ("rows", "soundness")),
     # -- budget
     Mutant("charge after the run", "session.py",
-           "        self._ledger.charge(plan.loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan))\n        exact = self._engine.run(plan.sql, plan.keys)\n",
-           "        exact = self._engine.run(plan.sql, plan.keys)\n        self._ledger.charge(plan.loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan))\n", ("budget",)),
+           "        self._ledger.charge(plan.loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan))\n        try:\n            exact = self._engine.run(plan.sql, plan.keys)\n",
+           "        try:\n            exact = self._engine.run(plan.sql, plan.keys)\n            self._ledger.charge(plan.loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan))\n", ("budget",)),
     Mutant("charge skipped", "session.py", "self._ledger.charge(plan.loss, plan.relation_of_neighbours", "self._ledger.charge(plan.loss * 0, plan.relation_of_neighbours", ("budget",)),
     Mutant("stored answer redrawn", "session.py", "if not fresh and question in self._stored:", "if False:", ("budget",)),
     Mutant("limit not checked", "budget/ledger.py", "self._spent + price > self._limit", "price > self._limit", ("budget",)),
