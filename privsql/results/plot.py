@@ -31,7 +31,7 @@ def plot(answer: Answer, level: float = 0.95, ax: Any = None) -> Any:
     reach = np.where(np.isfinite(reach), reach, 0)
     ticks = [", ".join(str(row[label]) for label in labels) or name for _, row in table.iterrows()]
     if ax is None:
-        _, ax = pyplot.subplots(figsize=(max(4.0, 0.5 * len(heights)), 4.0))
+        _, ax = pyplot.subplots(figsize=(max(5.5, 0.5 * len(heights)), 4.0))
     ax.bar(range(len(heights)), heights, yerr=reach, capsize=4, color="#4878a8", ecolor="#333333")
     ax.set_xticks(
         range(len(heights)), ticks, rotation=45 if len(heights) > 6 else 0, ha="right" if len(heights) > 6 else "center"
