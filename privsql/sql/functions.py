@@ -118,7 +118,7 @@ _add("sqrt ln log10 log2", "double", DOUBLE, "TRY({name}({0}))", partial=True)
 _add("asin acos", "double", DOUBLE, "TRY({name}({0}))", partial=True)
 _add("exp sin cos tan atan sinh cosh tanh degrees radians", "double", DOUBLE, "TRY({name}({0}))", partial=True)
 # DuckDB 2.0 takes its own cbrt for monotone, and fails where two neighbouring values of the data show that it is not quite
-_add("cbrt", "double", DOUBLE, "(sign({0}) * pow(abs({0}), 1.0 / 3.0))")
+_add("cbrt", "double", DOUBLE, "TRY(sign({0}) * pow(abs({0}), 1.0 / 3.0))", partial=True)
 _add("atan2", "double double", DOUBLE, "atan2({args})")
 _add("pow", "double double", DOUBLE, "TRY(pow({args}))", partial=True)
 _add("pi", "", DOUBLE, "pi()")
