@@ -18,7 +18,6 @@ from privsql.engines.duckdb import DuckDBCalculator, open_engine
 from privsql.errors import ArgumentError, EngineError, no_more_arguments
 from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness, SystemRandomness
-from privsql.noise.samplers import LEAST_RATE
 from privsql.planning.accuracy import epsilon_within
 from privsql.planning.choose import plan as make_plan
 from privsql.planning.plan import Plan
@@ -76,6 +75,7 @@ class Session:
             plan.question.names,
             plan.relation_of_neighbours,
             plan.space.names,
+            plan.cells,
             tuple(plan.estimates.items()),
         )
         if not fresh and question in self._stored:
@@ -123,9 +123,6 @@ class Session:
         plan = make_plan(question, self._policy.neighbours, price, calculator().evaluate, mechanism)
         if within is not None:
             plan = plan.repriced(epsilon_within(plan, within, confidence))
-        if any(each.loss and each.rate < LEAST_RATE for each in plan.measurements):
-            raise ArgumentError("argument-epsilon", "at this epsilon the noise would not fit into 64 bits",
-                                "give a larger epsilon, or declare narrower ranges")  # fmt: skip
         return plan
 
     def close(self) -> None:
