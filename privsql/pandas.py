@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Never
@@ -14,7 +14,7 @@ import pandas as pd
 
 from privsql.budget.ledger import Budget, MemoryLedger
 from privsql.errors import ArgumentError, BudgetError, no_more_arguments
-from privsql.policy import Neighbours, Policy, TablePolicy, epsilon_of, neighbours_of
+from privsql.policy import Neighbours, Policy, TablePolicy, epsilon_of, neighbours_of, unit_of
 
 if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
     from privsql.engines.duckdb import DuckDBEngine
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
     from privsql.results.answer import Answer
     from privsql.session import Session
 
-_OPTIONS = ("within", "confidence", "dialect", "mechanism", "fresh")
+_OPTIONS = ("within", "confidence", "dialect", "mechanism", "max_groups", "max_rows", "fresh")
 _TOKEN = "privsql"  # in df.attrs, which pandas passes on to frames made from this one
 
 
@@ -93,7 +93,7 @@ class FrameAccessor:
     def protect(
         self,
         *,
-        unit: str | None = None,
+        unit: str | Sequence[str] | None = None,
         ranges: Mapping[str, Any] | None = None,
         keys: Mapping[str, Any] | None = None,
         neighbours: str | Neighbours = Neighbours.REPLACE_ONE,
@@ -131,7 +131,7 @@ class FrameAccessor:
         epsilon: float | None = None,
         delta: float = 0.0,
         *,
-        unit: str | None = None,
+        unit: str | Sequence[str] | None = None,
         ranges: Mapping[str, Any] | None = None,
         keys: Mapping[str, Any] | None = None,
         neighbours: str | Neighbours | None = None,
@@ -150,7 +150,7 @@ class FrameAccessor:
         epsilon: float | None = None,
         delta: float = 0.0,
         *,
-        unit: str | None = None,
+        unit: str | Sequence[str] | None = None,
         ranges: Mapping[str, Any] | None = None,
         keys: Mapping[str, Any] | None = None,
         neighbours: str | Neighbours | None = None,
@@ -204,7 +204,7 @@ class FrameAccessor:
         return _PROTECTIONS.get(str(self._frame.attrs.get(_TOKEN)), self._state.own)
 
     def _session(
-        self, unit: str | None, ranges: Mapping[str, Any] | None, keys: Mapping[str, Any] | None,
+        self, unit: str | Sequence[str] | None, ranges: Mapping[str, Any] | None, keys: Mapping[str, Any] | None,
         neighbours: str | Neighbours | None,
     ) -> Session:  # fmt: skip
         from privsql.session import Session
@@ -223,9 +223,9 @@ class FrameAccessor:
 
 
 def _policy(
-    policy: Policy, unit: str | None, ranges: Mapping[str, Any] | None, keys: Mapping[str, Any] | None
+    policy: Policy, unit: str | Sequence[str] | None, ranges: Mapping[str, Any] | None, keys: Mapping[str, Any] | None
 ) -> Policy:
     if unit is not None:
-        table = replace(policy.tables.get("df", TablePolicy()), unit=unit)
+        table = replace(policy.tables.get("df", TablePolicy()), unit=unit_of(unit))
         policy = replace(policy, tables={**policy.tables, "df": table})
     return policy.with_columns("df", ranges, keys)

@@ -14,6 +14,8 @@ from typing import Any
 
 from privsql.errors import ArgumentError, PolicyError, did_you_mean
 
+DEFAULT_GROUPS = 3
+DEFAULT_ROWS = 10
 NANO = 10**9
 SMALLEST_EPSILON = Fraction(1, 10**6)
 LARGEST_EPSILON = Fraction(10**4)
@@ -32,6 +34,15 @@ class Neighbours(Enum):
 
 
 @dataclass(frozen=True)
+class UnitPolicy:
+    """Whose privacy: columns of the table, or (`table`) the unit of the row of another table that they name."""
+
+    columns: tuple[str, ...]
+    table: str | None = None
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class ColumnPolicy:
     """One column: a range that values are clamped into, or the values that may be keys."""
 
@@ -46,9 +57,10 @@ class TablePolicy:
     """One table: whose rows these are, and what its columns may hold."""
 
     public: bool = False
-    unit: str | None = None
+    unit: UnitPolicy | None = None
     max_groups: int | None = None
     max_rows: int | None = None
+    unique: tuple[tuple[str, ...], ...] = ()  # the owner's promise, where the schema has no UNIQUE
     columns: Mapping[str, ColumnPolicy] = field(default_factory=dict)
 
     def column(self, name: str) -> ColumnPolicy:
@@ -162,28 +174,59 @@ def _policy(raw: Mapping[str, Any]) -> Policy:
 
 def _table_policy(raw: Mapping[str, Any], name: str) -> TablePolicy:
     where = f"tables.{name}"
-    _only(raw, {"public", "unit", "max_groups", "max_rows", "columns"}, where)
-    for flag in ("public",):
-        if not isinstance(raw.get(flag, False), bool):
-            raise PolicyError("policy-shape", f"{where}.{flag} must be true or false")
-    for bound in ("max_groups", "max_rows"):
-        value = raw.get(bound)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise PolicyError("policy-shape", f"{where}.{bound} must be a whole number from 1")
-    unit = raw.get("unit")
-    if unit is not None and not isinstance(unit, str):
-        raise PolicyError("policy-shape", f"{where}.unit must be the name of a column")
+    _only(raw, {"public", "unit", "max_groups", "max_rows", "unique", "columns"}, where)
+    if not isinstance(raw.get("public", False), bool):
+        raise PolicyError("policy-shape", f"{where}.public must be true or false")
     columns = _table(raw.get("columns", {}), f"{where}.columns")
     return TablePolicy(
         public=raw.get("public", False),
-        unit=unit,
-        max_groups=raw.get("max_groups"),
-        max_rows=raw.get("max_rows"),
+        unit=None if raw.get("unit") is None else unit_of(raw["unit"], f"{where}.unit"),
+        max_groups=limit_of(raw.get("max_groups"), f"{where}.max_groups"),
+        max_rows=limit_of(raw.get("max_rows"), f"{where}.max_rows"),
+        unique=_unique(raw.get("unique", ()), f"{where}.unique"),
         columns={
             column.lower(): _column_policy(_table(entry, column), f"{where}.columns.{column}")
             for column, entry in columns.items()
         },
     )
+
+
+def limit_of(value: Any, where: str, code: str = "policy-shape") -> int | None:
+    """A bound on one unit's part: a whole number from 1 to a million, or None."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10**6:
+        error = PolicyError if code == "policy-shape" else ArgumentError
+        raise error(code, f"{where} must be a whole number from 1 to 1,000,000", f"{where.rpartition('.')[2]} = 3")
+    return value
+
+
+def unit_of(value: Any, where: str = "unit") -> UnitPolicy:
+    """'user_id', ['clinic', 'patient'], or 'customer_id -> customers.id': the unit of the row that it names."""
+    listed = [value] if isinstance(value, str) else value
+    example = 'unit = "user_id", or unit = "customer_id -> customers.id"'
+    if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(each, str) for each in listed):
+        raise PolicyError("policy-unit", f"{where} must be the name of a column, or a list of names", example)
+    parts = [[side.strip() for side in each.split("->")] for each in listed]
+    columns = tuple(part[0] for part in parts)
+    if not all(columns) or len({column.lower() for column in columns}) < len(columns):
+        raise PolicyError("policy-unit", f"{where} names an empty column or one twice", example)
+    if all(len(part) == 1 for part in parts):
+        return UnitPolicy(columns)
+    targets = [part[1].split(".") if len(part) == 2 else [] for part in parts]
+    if any(len(target) != 2 or not all(target) for target in targets) or len({t[0].lower() for t in targets}) > 1:
+        raise PolicyError("policy-unit", f"{where} must refer to columns of one other table", example)
+    return UnitPolicy(columns, targets[0][0], tuple(target[1] for target in targets))
+
+
+def _unique(value: Any, where: str) -> tuple[tuple[str, ...], ...]:
+    """['code'] or [['year', 'number']]: columns that no two rows agree in."""
+    if not isinstance(value, (list, tuple)):
+        raise PolicyError("policy-shape", f"{where} must be a list of columns", 'unique = ["code"]')
+    found = [(each,) if isinstance(each, str) else each for each in value]
+    if not all(isinstance(each, (list, tuple)) and each and all(isinstance(n, str) for n in each) for each in found):
+        raise PolicyError("policy-shape", f"{where} must be a list of columns", 'unique = ["code"]')
+    return tuple(tuple(each) for each in found)
 
 
 def _column_policy(raw: Mapping[str, Any], where: str) -> ColumnPolicy:

@@ -17,7 +17,6 @@ class SchemaColumn:
     cast: str | None = None
     labels: tuple[str, ...] | None = None
     required: bool = False
-    unique: bool = False
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,7 @@ class SchemaTable:
     name: str
     columns: tuple[SchemaColumn, ...]
     checks: tuple[str, ...] = ()
+    keys: tuple[frozenset[str], ...] = ()  # sets of columns, in lower case, that are UNIQUE together
     view: bool = False  # rows made by a query of the owner's: whose they are, only the owner can say
 
     def column(self, name: str) -> SchemaColumn | None:

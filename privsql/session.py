@@ -20,15 +20,16 @@ from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.planning.accuracy import epsilon_within
 from privsql.planning.choose import plan as make_plan
+from privsql.planning.look import PublicLook
 from privsql.planning.plan import Plan
-from privsql.policy import NANO, Policy, delta_of, epsilon_of, load_policy
+from privsql.policy import NANO, Policy, delta_of, epsilon_of, limit_of, load_policy
 from privsql.results.answer import Answer
-from privsql.results.finish import finish
+from privsql.results.finish import finish, public_answer
 from privsql.schema import Schema
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.read import read
 
-_ARGUMENTS = ("sql", "epsilon", "delta", "within", "confidence", "dialect", "mechanism")
+_ARGUMENTS = ("sql", "epsilon", "delta", "within", "confidence", "dialect", "mechanism", "max_groups", "max_rows")
 _PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one
 
 
@@ -62,12 +63,16 @@ class Session:
         confidence: float = 0.95,
         dialect: str = "duckdb",
         mechanism: str | None = None,
+        max_groups: int | None = None,
+        max_rows: int | None = None,
         fresh: bool = False,
         **unknown: Never,
     ) -> Answer:
         """Ask, pay, and get a noisy answer. The same question again gives the stored answer, at no cost."""
         no_more_arguments(unknown, (*_ARGUMENTS, "fresh"))
-        plan = self._plan(sql, epsilon, delta, within, confidence, dialect, mechanism)
+        plan = self._plan(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows)
+        if plan.public:
+            return public_answer(plan, self._engine.read_public(plan.sql))
         question = (
             plan.sql,
             plan.finishing,
@@ -101,18 +106,23 @@ class Session:
         confidence: float = 0.95,
         dialect: str = "duckdb",
         mechanism: str | None = None,
+        max_groups: int | None = None,
+        max_rows: int | None = None,
         **unknown: Never,
     ) -> Plan:
         """What query() would do: reads no data, spends nothing."""
         no_more_arguments(unknown, _ARGUMENTS)
-        plan = self._plan(sql, epsilon, delta, within, confidence, dialect, mechanism)
+        plan = self._plan(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows)
         remaining = self.budget.remaining.epsilon
         return replace(plan, remaining=remaining if remaining != float("inf") else None)
 
     def _plan(
         self, sql: str, epsilon: float | None, delta: float, within: float | None, confidence: float,
-        dialect: str, mechanism: str | None,
+        dialect: str, mechanism: str | None, max_groups: int | None, max_rows: int | None,
     ) -> Plan:  # fmt: skip
+        wanted = {"max_groups": max_groups, "max_rows": max_rows}
+        checked = {name: limit_of(value, name, "argument-limits") for name, value in wanted.items()}
+        limits = {name: value for name, value in checked.items() if value is not None}
         if (epsilon is None) == (within is None):
             raise ArgumentError("argument-epsilon", "give epsilon= or within=, one of them", "epsilon=1.0")
         delta_of(delta)
@@ -120,7 +130,8 @@ class Session:
         if not self._engine.fixed_schema:
             self._schema = self._engine.schema()
         question = read(sql, Catalogue(self._schema, self._policy), dialect)
-        plan = make_plan(question, self._policy.neighbours, price, calculator().evaluate, mechanism)
+        look = PublicLook(self._engine.read_public)
+        plan = make_plan(question, self._policy.neighbours, price, calculator().evaluate, look, mechanism, limits)
         if within is not None:
             plan = plan.repriced(epsilon_within(plan, within, confidence))
         return plan

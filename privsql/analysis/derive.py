@@ -5,66 +5,146 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from privsql.analysis import rules
-from privsql.analysis.domain import Domain, exact, of_values, tighten, union
-from privsql.sql.expressions import Call, Column, Expression, Literal, conjuncts
+from privsql.analysis.domain import MAX_KEYS, Domain, exact, of_values, tighten, union
+from privsql.analysis.look import Look
+from privsql.analysis.stability import limits_of
+from privsql.sql.expressions import Call, Column, Expression, Literal, columns_of, conjuncts
+from privsql.sql.owners import equated
 from privsql.sql.relations import (
     Claim,
+    Distinct,
     Filter,
+    Group,
+    Join,
     Project,
     Relation,
     Scan,
+    Semi,
     UnionAll,
     Unpivot,
     Values,
+    is_public,
 )
 from privsql.types import BOOLEAN, TEXT, Kind, Type
 
 Facts = Mapping[Expression, Domain]
 
 
-def derive(relation: Relation) -> Facts:
-    """What is known of the columns (and of filtered expressions) of a relation over rows."""
+def derive(relation: Relation, wanted: frozenset[str], look: Look) -> Facts:
+    """What is known of the `wanted` columns (and of filtered expressions) of a relation over rows."""
     match relation:
+        case _ if is_public(relation) and not isinstance(relation, Values):
+            return _public(relation, wanted, look)
         case Scan():
             facts: Facts = {each.column: _claimed(each.type, relation.claims[each.name]) for each in relation.fields}
             for check in relation.checks:
                 facts = refine(facts, check, true_or_null=True)
-            return facts
+            whose = relation.unit.columns if relation.unit is not None else ()
+            known = {each: domain for each, domain in facts.items() if isinstance(each, Column) and each.name in whose}
+            return {**facts, **{each: domain.not_null() for each, domain in known.items()}}
         case Values():
             return {
                 each.column: union(each.type, [domain_of(row[index], {}) for row in relation.rows])
                 for index, each in enumerate(relation.fields)
             }
         case Filter():
-            return refine(derive(relation.input), relation.predicate)
+            return refine(derive(relation.input, wanted, look), relation.predicate)
+        case Semi() | Distinct():
+            return derive(relation.input, wanted, look)
         case Project():
-            below = derive(relation.input)
-            return {Column(name, each.type): domain_of(each, below) for name, each in relation.columns}
+            used = [each for name, each in relation.columns if name in wanted]
+            below = derive(relation.input, names_in(used), look)
+            return {Column(name, each.type): domain_of(each, below) for name, each in relation.columns if name in wanted}
         case UnionAll():
-            parts = [derive(each) for each in relation.inputs]
+            places = [index for index, each in enumerate(relation.fields) if each.name in wanted]
+            parts = [
+                derive(side, frozenset(side.fields[index].name for index in places), look) for side in relation.inputs
+            ]
             return {
-                each.column: union(
-                    each.type,
-                    [part[side.fields[index].column] for part, side in zip(parts, relation.inputs, strict=True)],
+                relation.fields[index].column: union(
+                    relation.fields[index].type,
+                    [
+                        domain_of(side.fields[index].column, part)
+                        for part, side in zip(parts, relation.inputs, strict=True)
+                    ],
                 )
-                for index, each in enumerate(relation.fields)
+                for index in places
             }
         case Unpivot():
-            below = derive(relation.input)
+            below = derive(relation.input, wanted | {name for name, _ in relation.on}, look)
             on = [domain_of(Column(name, relation.value.type), below) for name, _ in relation.on]
             facts = {
                 column: domain for column, domain in below.items() if column in {f.column for f in relation.fields}
             }
             labels = of_values(TEXT, [label for _, label in relation.on], nullable=False)
             return {**facts, Column(relation.name, TEXT): labels, relation.value.column: union(relation.value.type, on)}
+        case Join():
+            return _joined(relation, wanted, look)
+        case Group():
+            return _grouped(relation, wanted, look)
         case _:
             raise AssertionError("only relations over rows have domains")
+
+
+def names_in(expressions: Iterable[Expression]) -> frozenset[str]:
+    """The columns that some expressions read."""
+    return frozenset(column.name for each in expressions for column in columns_of(each))
+
+
+def _public(relation: Relation, wanted: frozenset[str], look: Look) -> Facts:
+    """Public rows can be looked at."""
+    return {each.column: look.domain(relation, each.name) for each in relation.fields if each.name in wanted}
+
+
+def _joined(join: Join, wanted: frozenset[str], look: Look) -> Facts:
+    pairs = equated(join.on) if join.kind == "inner" else []
+    partners = frozenset(name for pair in pairs for name in pair if wanted & set(pair))
+    facts = dict(derive(join.left, wanted | partners, look))
+    right = derive(join.right, wanted | partners, look)
+    if join.kind == "left":  # NULL where nothing matched
+        return {**facts, **{each: replace(domain, nullable=True, null_is_key=True) for each, domain in right.items()}}
+    facts.update(right)
+    types = {each.name: each.column for each in join.fields}
+    for pair in pairs:
+        for name, other in (pair, pair[::-1]):
+            values = domain_of(types[other], facts).finite()
+            if name in wanted and values is not None and types[name].type.kind is types[other].type.kind:
+                facts[types[name]] = tighten(domain_of(types[name], facts), values=list(values[: MAX_KEYS + 1]))
+    return refine(facts, join.on)
+
+
+def _grouped(group: Group, wanted: frozenset[str], look: Look) -> Facts:
+    """One unit's own totals: counts up to the rows that may be used of it, sums of so many values."""
+    most = limits_of(group.input).max_rows
+    aggregates = [(name, each) for name, each in group.aggregates if name in wanted]
+    arguments = [part for _, each in aggregates for part in (each.argument, each.condition) if part is not None]
+    below = derive(group.input, names_in([key.expression for key in group.keys] + arguments), look)
+    facts: dict[Expression, Domain] = {
+        Column(key.name, key.expression.type): domain_of(key.expression, below) for key in group.keys if key.name in wanted
+    }
+    for name, each in aggregates:
+        inside = below if each.condition is None else refine(below, each.condition)
+        of = Domain(each.type) if each.argument is None else domain_of(each.argument, inside)
+        absent = each.condition is not None or of.nullable
+        match each.function:
+            case "count" | "count_distinct":
+                found = Domain(each.type, False, False, Fraction(0), Fraction(most))
+            case "sum" if of.bounded and not of.empty:
+                found = Domain(each.type, absent, absent, min(of.low, most * of.low), max(of.high, most * of.high))
+            case "avg" if of.bounded and not of.empty:
+                found = Domain(each.type, absent, absent, of.low, of.high)
+            case "min" | "max" | "arg_min" | "arg_max" | "bool_or" | "bool_and":
+                found = replace(of, nullable=absent, null_is_key=absent)
+            case _:
+                found = Domain(each.type)
+        facts[Column(name, each.type)] = found
+    return facts
 
 
 def _claimed(type_: Type, claim: Claim) -> Domain:

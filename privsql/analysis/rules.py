@@ -142,5 +142,6 @@ RULES: dict[str, Rule] = {
     "coalesce": _coalesce,
     "nullif": _nullif,
     "cast": _cast,
+    "fixed_point": lambda call, args: replace(args[0], type=call.type),
     **dict.fromkeys(_BOOLEANS, _booleans),
 }

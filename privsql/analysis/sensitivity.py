@@ -18,6 +18,7 @@ def sensitivity_of(
     monotone: bool = False,
 ) -> Sensitivity:  # fmt: skip
     """Bounds for `cells` columns per key (`keys` None: no GROUP BY) when one row adds at most `size`, spans `width`."""
+    assert stability.rows is not None, "rows are bounded first"
     rows = max(1, stability.rows)
     shared = rows if keys is None else max(1, stability.sharing(keys))
     single = keys is None and cells == 1

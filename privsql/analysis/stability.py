@@ -2,104 +2,220 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from privsql.analysis.look import Look
 from privsql.sql.expressions import Column, Literal
-from privsql.sql.relations import Filter, Project, Relation, Scan, UnionAll, Unpivot, Values
+from privsql.sql.owners import equated, owner
+from privsql.sql.relations import (
+    Distinct,
+    Filter,
+    Group,
+    Join,
+    Limits,
+    Project,
+    Relation,
+    Scan,
+    Semi,
+    UnionAll,
+    Unpivot,
+    is_public,
+    walk,
+)
+
+Shares = Callable[[Sequence[str]], int]
 
 
 @dataclass(frozen=True)
 class Stability:
-    """One row of a person becomes at most `rows` rows here.
+    """One person's data becomes at most `rows` rows here; None: any number, until they are bounded.
 
-    `steady`: always exactly that many (nothing is filtered). `alike[column]`: at most so many of them agree in
-    that column, where that is fewer than `rows`. `labels[column]`: the column is this constant in every row.
+    `steady`: one row always becomes exactly that many (nothing is filtered). `shares(columns)`: at most so many of
+    them agree in these columns. `labels[column]`: the column is this constant in every row.
     """
 
-    rows: int
+    rows: int | None
     steady: bool
     why: str
-    alike: Mapping[str, int]
-    labels: Mapping[str, object]
+    shares: Shares = field(compare=False, repr=False)
+    labels: Mapping[str, object] = field(default_factory=dict)
 
-    def sharing(self, columns: list[str]) -> int:
+    def sharing(self, columns: Sequence[str]) -> int:
         """At most this many of one person's rows can have the same values in these columns."""
-        return min([self.rows, *(self.alike.get(column, self.rows) for column in columns)])
+        assert self.rows is not None
+        return min(self.rows, self.shares(columns))
 
 
-def stability(relation: Relation) -> Stability:
+def limits_of(relation: Relation) -> Limits:
+    """How much of one unit may be used, as the owner set it: the most that any table with many rows a unit allows."""
+    scans = [each for each in walk(relation) if isinstance(each, Scan) and each.private]
+    many = [each for each in scans if each.unit is not None and not each.unit.unique]
+    found = [each.limits for each in many or scans if each.limits is not None]
+    return Limits(max(each.max_groups for each in found), max(each.max_rows for each in found))
+
+
+def bounded(limits: Limits, cells: int | None) -> Stability:
+    """After bounding: so many keys a unit (`cells` None: no GROUP BY), and so many rows in each."""
+    groups = 1 if cells is None else max(1, min(limits.max_groups, cells))
+    keys = "" if cells is None else f"at most {groups} key{'s' if groups > 1 else ''} a unit, "
+    most = f"{limits.max_rows} row{'s' if limits.max_rows > 1 else ''}"
+    why = f"{keys}{'each' if keys else 'a unit'} counted for at most {most}"
+    return Stability(groups * limits.max_rows, False, why, lambda columns: limits.max_rows)
+
+
+def stability(relation: Relation, look: Look) -> Stability:
     match relation:
-        case Scan(private=True):
-            text = (
-                "each row is one person's"
-                if relation.unit is None
-                else f"{relation.unit} is unique, so one person has one row"
-            )
-            return Stability(1, relation.unit is None, text, {}, {})
-        case Scan() | Values():
-            return Stability(0, True, "public", {}, {})
+        case _ if is_public(relation):
+            return Stability(0, True, "public", lambda columns: 0)
+        case Scan():
+            return _scan(relation)
         case Filter():
-            below = stability(relation.input)
-            text = "a filter keeps or drops each row by itself"
-            return replace(below, steady=below.rows == 0, why=text)
+            below = stability(relation.input, look)
+            return replace(below, steady=False, why="a filter keeps or drops each row by itself")
+        case Semi():
+            below = stability(relation.input, look)
+            by = "rows of the same unit" if relation.same_unit else "public rows"
+            return replace(below, steady=False, why=f"each row is kept or dropped by {by}")
         case Project():
-            return _project(relation, stability(relation.input))
+            return _project(relation, stability(relation.input, look))
         case UnionAll():
-            return _union([stability(each) for each in relation.inputs])
+            return _union(relation, [stability(each, look) for each in relation.inputs])
         case Unpivot():
-            below = stability(relation.input)
-            count = len(relation.on)
-            rows = below.rows * count
-            text = f"each row becomes {count} rows, one for each of {', '.join(label for _, label in relation.on)}"
-            gone = {*(column for column, _ in relation.on), relation.name, relation.value.name}
-            kept = {name: alike * count for name, alike in below.alike.items() if name not in gone}
-            labels = {name: label for name, label in below.labels.items() if name not in gone}
-            # a label stands in one of the rows that a row becomes
-            return Stability(rows, below.steady, text, {**kept, relation.name: below.rows}, labels)
+            return _unpivot(relation, stability(relation.input, look))
+        case Join():
+            return _join(relation, look)
+        case Group():
+            return _group(relation, stability(relation.input, look))
+        case Distinct():
+            below = stability(relation.input, look)
+            return replace(below, steady=False, why="each different row once")
         case _:
             raise AssertionError("only relations over rows have a stability")
 
 
+def _scan(scan: Scan) -> Stability:
+    if scan.unit is None:
+        return Stability(1, True, "each row is one person's", lambda columns: 1)
+    left_out = "; rows without one are left out" if any(_may_be_null(scan, name) for name in scan.unit.columns) else ""
+    if scan.unit.unique:
+        return Stability(1, False, f"{scan.unit.text} is unique, so one unit has one row{left_out}", lambda columns: 1)
+    return Stability(None, False, f"whose: {scan.unit.text}; one unit may have any number of rows{left_out}", lambda columns: 0)
+
+
+def _may_be_null(scan: Scan, column: str) -> bool:
+    return scan.unit is not None and (scan.unit.refers_to is not None or scan.claims[column].nullable)
+
+
 def _project(relation: Project, below: Stability) -> Stability:
-    alike = {
-        name: below.alike[each.name]
-        for name, each in relation.columns
-        if isinstance(each, Column) and each.name in below.alike
-    }
+    stands_for = {name: each.name for name, each in relation.columns if isinstance(each, Column)}
     labels: dict[str, object] = {}
     for name, each in relation.columns:
-        if (
-            isinstance(each, Literal) and each.value is not None and each.value == each.value
-        ):  # NaN equals itself in DuckDB only
-            labels[name] = each.value
+        if isinstance(each, Literal) and each.value is not None and each.value == each.value:
+            labels[name] = each.value  # not NaN, which equals itself in DuckDB only
         elif isinstance(each, Column) and each.name in below.labels:
             labels[name] = below.labels[each.name]
-    return Stability(below.rows, below.steady, "one row is made from each row", alike, labels)
+
+    def shares(columns: Sequence[str]) -> int:
+        return below.shares([stands_for[name] for name in columns if name in stands_for])
+
+    return Stability(below.rows, below.steady, "one row is made from each row", shares, labels)
 
 
-def _union(sides: list[Stability]) -> Stability:
-    rows = sum(side.rows for side in sides)
-    names = " + ".join(str(side.rows) for side in sides)
-    alike: dict[str, int] = {}
-    candidates = {name for side in sides for name in [*side.alike, *side.labels]}
-    for name in candidates:
-        by_label: dict[object, int] = {}
-        unlabelled = 0
-        for side in sides:
-            share = side.alike.get(name, side.rows)
-            if name in side.labels:
-                label = side.labels[name]
-                by_label[label] = by_label.get(label, 0) + share
-            else:
-                unlabelled += share
-        # sides tagged with different constants never meet in one value of the tag
-        alike[name] = max(by_label.values(), default=0) + unlabelled
-    shared: dict[str, object] = {
-        name: value
-        for name, value in sides[0].labels.items()
-        if all(name in side.labels and side.labels[name] == value for side in sides)
+def _unpivot(relation: Unpivot, below: Stability) -> Stability:
+    count = len(relation.on)
+    text = f"each row becomes {count} rows, one for each of {', '.join(label for _, label in relation.on)}"
+    made = {relation.name, relation.value.name}
+    labels = {name: label for name, label in below.labels.items() if name not in {*made, *(c for c, _ in relation.on)}}
+
+    def shares(columns: Sequence[str]) -> int:
+        kept = below.shares([name for name in columns if name not in made])
+        return kept if relation.name in columns else kept * count  # a label stands in one of the rows that a row becomes
+
+    return Stability(None if below.rows is None else below.rows * count, below.steady, text, shares, labels)
+
+
+def _union(relation: UnionAll, sides: list[Stability]) -> Stability:
+    known = [side.rows for side in sides if side.rows is not None]
+    rows = sum(known) if len(known) == len(sides) else None
+    names = " + ".join("any number" if side.rows is None else str(side.rows) for side in sides)
+    place = {each.name: index for index, each in enumerate(relation.fields)}
+
+    def label(side: int, name: str) -> tuple[bool, object]:
+        inner = relation.inputs[side].fields[place[name]].name
+        return inner in sides[side].labels, sides[side].labels.get(inner)
+
+    def shares(columns: Sequence[str]) -> int:
+        each_side = [
+            side.shares([relation.inputs[index].fields[place[name]].name for name in columns])
+            for index, side in enumerate(sides)
+        ]
+        best = sum(each_side)
+        for name in columns:  # sides tagged with different constants never meet in one value of the tag
+            by_label: dict[object, int] = {}
+            unlabelled = 0
+            for index, share in enumerate(each_side):
+                known_label, value = label(index, name)
+                if known_label:
+                    by_label[value] = by_label.get(value, 0) + share
+                else:
+                    unlabelled += share
+            best = min(best, max(by_label.values(), default=0) + unlabelled)
+        return best
+
+    shared = {
+        each.name: label(0, each.name)[1]
+        for each in relation.fields
+        if all(label(index, each.name) == label(0, each.name) and label(0, each.name)[0] for index in range(len(sides)))
     }
-    why = f"a row can come in by each side: {names}"
     steady = all(side.steady for side in sides)
-    return Stability(rows, steady, why, alike, shared)
+    return Stability(rows, steady, f"a row can come in by each side: {names}", shares, shared)
+
+
+def _join(join: Join, look: Look) -> Stability:
+    if is_public(join.left) or is_public(join.right):
+        return _join_public(join, look)
+    left, right = stability(join.left, look), stability(join.right, look)
+    if join.same_unit:
+        rows = None if left.rows is None or right.rows is None else left.rows * max(1, right.rows)
+        text = "only rows of the same unit are paired" + ("" if rows is None else f": {left.rows} * {right.rows}")
+        return Stability(rows, False, text, lambda columns: rows or 0)
+    assert left.rows is not None
+    assert right.rows is not None
+    # a row of the right that goes takes its pair away, and a LEFT JOIN then puts a padded row in its place
+    total = left.rows + right.rows * (2 if join.kind == "left" else 1)
+    return Stability(total, False, "each row meets at most one: the columns are unique on both sides", lambda columns: total)
+
+
+def _join_public(join: Join, look: Look) -> Stability:
+    public, private = (join.left, join.right) if is_public(join.left) else (join.right, join.left)
+    below = stability(private, look)
+    public_names = {each.name for each in public.fields}
+    matched = [a if a in public_names else b for a, b in equated(join.on)]
+
+    def matches(columns: Sequence[str]) -> int:
+        most = look.most_alike(public, sorted({*matched, *columns}))
+        return max(1, most) if join.kind == "left" else most
+
+    def shares(columns: Sequence[str]) -> int:
+        inside = below.shares([name for name in columns if name not in public_names])
+        return inside * matches([name for name in columns if name in public_names])
+
+    if below.rows is None:
+        return Stability(None, False, "beside public rows, each row stays its unit's", shares, below.labels)
+    most = matches([])
+    text = f"each row meets at most {most:,} public row{'s' if most != 1 else ''}"
+    return Stability(below.rows * most, False, text, shares, below.labels)
+
+
+def _group(group: Group, below: Stability) -> Stability:
+    columns = [key.expression.name for key in group.keys if isinstance(key.expression, Column)]
+    alone = len(columns) == len(group.keys) and owner(group.input).is_unit(columns)
+    rows = 1 if alone else below.rows
+    keys = {key.name for key in group.keys}
+    text = "one row a unit" if alone else "each group is within one unit"
+
+    def shares(names: Sequence[str]) -> int:
+        return 1 if rows == 1 or keys <= set(names) else rows or 0
+
+    return Stability(rows, False, text, shares)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from privsql.schema import Schema
 from privsql.tables import ExactTable
@@ -24,6 +24,10 @@ class Engine(Protocol):
 
     def check(self, sql: str, schema: Schema) -> None:
         """Refuse a text that the engine cannot plan for these tables, whatever their rows; reads no data."""
+        ...
+
+    def read_public(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a text over public tables alone."""
         ...
 
     def run(self, sql: str, keys: Sequence[str]) -> ExactTable:

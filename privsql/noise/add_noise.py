@@ -11,7 +11,7 @@ import pandas as pd
 from privsql.analysis.keys import KeyGroup, KeySpace
 from privsql.noise.randomness import Randomness
 from privsql.noise.samplers import discrete_laplace
-from privsql.noise.selection import SelectionNoise, select, winner
+from privsql.noise.selection import SelectionNoise, select
 from privsql.planning.measurement import Mechanism
 from privsql.planning.plan import Plan
 from privsql.sql.relations import Choose
@@ -28,22 +28,16 @@ def add_noise(plan: Plan, exact: ExactTable, source: Randomness) -> NoisyTable:
     """Every cell of the key space, absent ones as 0, with the noise of its measurement; or the cell that was chosen."""
     exact_columns = laid_out(plan.space, exact)
     size = len(plan.space)
-    release = plan.question.release
+    release = plan.release
     if isinstance(release, Choose):
         measurement = plan.measurements[0]
         exact_scores = exact_columns[measurement.columns[0]] * (1 if release.largest else -1)
-        if measurement.mechanism is Mechanism.PUBLIC:
-            chosen = winner(exact_scores)
-        else:
-            chosen = select(exact_scores, measurement.rate, _SELECTION[measurement.mechanism], source)
+        chosen = select(exact_scores, measurement.rate, _SELECTION[measurement.mechanism], source)
         return NoisyTable(np.array([chosen], dtype=np.int64), {})
     noisy: dict[str, Integers] = {}
     for measurement in plan.measurements:
         for column in measurement.columns:
-            if measurement.mechanism is Mechanism.PUBLIC:
-                noisy[column] = exact_columns[column]
-            else:
-                noisy[column] = exact_columns[column] + discrete_laplace(measurement.rate, size, source)
+            noisy[column] = exact_columns[column] + discrete_laplace(measurement.rate, size, source)
     return NoisyTable(np.arange(size, dtype=np.int64), noisy)
 
 

@@ -20,9 +20,9 @@ def check_level(level: float) -> float:
 
 
 def rates_of(plan: Plan) -> dict[str, float]:
-    """The noise rate of every measured column; 0 means that there is no noise."""
+    """The noise rate of every measured column."""
     return {
-        column: float(each.rate) if each.loss else 0.0
+        column: float(each.rate)
         for each in plan.measurements
         if not each.mechanism.chooses
         for column in each.columns
@@ -52,10 +52,8 @@ def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
 
 def linear_half_width(estimate: Linear, rates: dict[str, float], level: float) -> float:
     """How far a weighted sum of noisy columns may be off."""
-    noisy = [(float(weight), rates[column]) for column, weight in estimate.terms if rates[column] > 0]
+    noisy = [(float(weight), rates[column]) for column, weight in estimate.terms]
     rounding = 0.5 if estimate.whole and any(weight.denominator > 1 for _, weight in estimate.terms) else 0.0
-    if not noisy:
-        return 0.0
     if len(noisy) == 1:
         weight, rate = noisy[0]
         return abs(weight) * laplace_half_width(rate, level) + rounding
@@ -117,6 +115,8 @@ def _scaled(
 
 def epsilon_within(plan: Plan, within: float, confidence: float) -> Fraction:
     """The least epsilon at which every cell of every output is within +-`within`, all at once, so surely."""
+    if plan.public:
+        return SMALLEST_EPSILON
     if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 < within < float("inf"):
         raise ArgumentError("argument-within", "within must be a positive number", "within=20")
     cells = plan.cells * max(1, len(plan.outputs))

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
-from privsql.analysis.derive import derive
+from privsql.analysis.derive import derive, names_in
 from privsql.analysis.keys import Evaluate, KeySpace, key_space
-from privsql.analysis.stability import Stability, stability
+from privsql.analysis.look import Look
+from privsql.analysis.stability import Stability, bounded, limits_of, stability
 from privsql.errors import ArgumentError, did_you_mean
 from privsql.planning import render
 from privsql.planning.estimates import Estimate
 from privsql.planning.exact_sql import exact_sql
 from privsql.planning.measurement import Measurement, Mechanism, choice_factor, measure
 from privsql.planning.parts import Part, Surroundings, choice_parts, release_parts
+from privsql.planning.per_unit import settled
 from privsql.planning.plan import Output, Plan
+from privsql.planning.render_rows import rows
 from privsql.policy import Neighbours
 from privsql.privacy.accuracy import selection_epsilon_of_histogram
-from privsql.privacy.sensitivity import Sensitivity
 from privsql.sql.describe import describe
-from privsql.sql.expressions import Column, Expression, columns_of, substitute
+from privsql.sql.expressions import Aggregate, Column, Expression, columns_of, substitute
+from privsql.sql.owners import owner
 from privsql.sql.relations import (
     Choose,
+    Distinct,
+    Filter,
     Limit,
+    Limits,
     Project,
     Question,
     Relation,
     Release,
-    Scan,
-    UnionAll,
-    Values,
+    Sort,
     walk,
 )
 
@@ -41,17 +46,30 @@ CHOICES = {
 
 
 def plan(
-    question: Question, neighbours: Neighbours, epsilon: Fraction, evaluate: Evaluate, mechanism: str | None = None
-) -> Plan:
+    question: Question, neighbours: Neighbours, epsilon: Fraction, evaluate: Evaluate, look: Look,
+    mechanism: str | None = None, limits: Mapping[str, int] | None = None,
+) -> Plan:  # fmt: skip
     """Choose the measurements, split epsilon over them, and write the exact SQL."""
-    release = question.release
-    facts = derive(release.input)
-    below = stability(release.input)
-    names = [key.expression.name for key in release.keys if isinstance(key.expression, Column)]
-    taken = frozenset(field.name.lower() for field in release.input.fields)
-    around = Surroundings(below, neighbours, names if release.keys else None, facts, evaluate, taken)
+    if question.release is None:
+        return _public_plan(question, neighbours)
+    release = replace(question.release, input=settled(question.release.input, look))
+    read = [key.expression for key in release.keys] + [part for each in _aggregates(release) for part in _parts(each)]
+    facts = derive(release.input, names_in(read), look)
     not_null = release.not_null if isinstance(release, Choose) else frozenset[str]()
     space = key_space(release.keys, facts, evaluate, not_null) if release.keys else KeySpace((), ())
+    below = stability(release.input, look)
+    cells = len(space) if release.keys else None
+    bounds = None
+    if below.rows is None:
+        bounds = _lowered(limits_of(release.input), limits or {})
+        if names_in([key.expression for key in release.keys]) <= owner(release.input).fixed:
+            bounds = replace(bounds, max_groups=1)  # all rows of a unit are in one key
+        below = bounded(bounds, cells)
+    names = [key.expression.name for key in release.keys if isinstance(key.expression, Column)]
+    taken = frozenset(field.name.lower() for field in release.input.fields)
+    around = Surroundings(
+        below, neighbours, names if release.keys else None, facts, evaluate, taken, owner(release.input), bounds, cells
+    )
     notes: tuple[str, ...] = ()
     if isinstance(release, Choose):
         parts, estimates, notes = choice_parts(release, around)
@@ -60,36 +78,79 @@ def plan(
             raise ArgumentError("argument-mechanism", f"mechanism={mechanism!r} is for questions that ask for a label",
                                 "leave mechanism out")  # fmt: skip
         parts, estimates = release_parts(release, around)
-    measurements = _priced(parts, release, below, epsilon, mechanism)
+    measurements = _priced(parts, release, epsilon, mechanism)
     if isinstance(release, Choose):
         notes = (*notes, _beside_a_histogram(measurements[0], len(space)))
     else:
         notes = (*_sorted_histogram_note(question), *_public_count_note(release, around))
     loss = sum((each.loss for each in measurements), Fraction(0))
     return Plan(
-        sql=exact_sql(release, parts, space),
+        sql=exact_sql(release, parts, space, bounds),
         measurements=measurements,
         outputs=_outputs(question, measurements, estimates),
         relation_of_neighbours=neighbours,
         loss=loss,
         question=question,
+        release=release,
         space=space,
         stability=below,
         estimates=estimates,
         finishing=render.finished(question.relation, "noisy"),
         notes=notes,
+        steps=_steps(release.input, look),
+        limits=bounds,
     )
+
+
+def _public_plan(question: Question, neighbours: Neighbours) -> Plan:
+    """Public tables alone: the question as it stands, exact and free."""
+    outputs = tuple(
+        Output(name, (), each.name, each.column)
+        for name, each in zip(question.names, question.relation.fields, strict=True)
+    )
+    return Plan(
+        sql=f"SELECT * FROM {rows(question.relation)}",
+        measurements=(),
+        outputs=outputs,
+        relation_of_neighbours=neighbours,
+        loss=Fraction(0),
+        question=question,
+        release=None,
+        space=KeySpace((), ()),
+        stability=Stability(0, True, "public", lambda columns: 0),
+        estimates={},
+        finishing="",
+        notes=("public tables only: the answer is exact, and free",),
+    )
+
+
+def _aggregates(release: Release | Choose) -> list[Aggregate]:
+    return [release.score] if isinstance(release, Choose) else [each for _, each in release.aggregates]
+
+
+def _parts(aggregate: Aggregate) -> list[Expression]:
+    return [part for part in (aggregate.argument, aggregate.condition) if part is not None]
+
+
+def _lowered(limits: Limits, wanted: Mapping[str, int]) -> Limits:
+    """The owner's limits, made smaller by what a call asks for; larger ones are the owner's to give."""
+    for name, value in wanted.items():
+        allowed = getattr(limits, name)
+        if value > allowed:
+            raise ArgumentError("argument-limits", f"{name} may be lowered, not raised: the policy allows {allowed}",
+                                f"{name}={allowed} or less")  # fmt: skip
+    return replace(limits, **wanted)
+
+
+def _steps(relation: Relation, look: Look) -> Mapping[Relation, Stability]:
+    """How many rows one person can touch at every step, for the derivation."""
+    return {each: stability(each, look) for each in walk(relation)}
 
 
 # -- measurements --------------------------------------------------------------------------------------------
 def _priced(
-    parts: Sequence[Part], release: Release | Choose, below: Stability, epsilon: Fraction, mechanism: str | None
+    parts: Sequence[Part], release: Release | Choose, epsilon: Fraction, mechanism: str | None
 ) -> tuple[Measurement, ...]:
-    if below.rows == 0:
-        nothing = Sensitivity(0, 0, "public data only: no person is in it")
-        return tuple(
-            Measurement(part.columns, Mechanism.PUBLIC, nothing, Fraction(0), Fraction(0), part.what) for part in parts
-        )
     chosen = Mechanism.LAPLACE
     if isinstance(release, Choose):
         if mechanism is not None and (not isinstance(mechanism, str) or mechanism not in CHOICES):
@@ -102,8 +163,6 @@ def _priced(
 
 
 def _beside_a_histogram(choice: Measurement, candidates: int) -> str:
-    if choice.mechanism is Mechanism.PUBLIC:
-        return "public data only: the label is exact"
     factor = choice_factor(choice.mechanism, choice.sensitivity)
     times = selection_epsilon_of_histogram(candidates, choice.l1, choice.linf, factor)
     return (
@@ -114,7 +173,7 @@ def _beside_a_histogram(choice: Measurement, candidates: int) -> str:
 
 def _sorted_histogram_note(question: Question) -> tuple[str, ...]:
     limited = any(isinstance(each, Limit) for each in walk(question.relation))
-    if limited and question.release.keys:
+    if limited and question.release is not None and question.release.keys:
         return ("the numbers are selected too, so all cells get noise and the sort is by noisy numbers: "
                 "select only the key with ORDER BY ... LIMIT 1 to release just the label, more surely",)  # fmt: skip
     return ()
@@ -124,7 +183,7 @@ def _public_count_note(release: Release, around: Surroundings) -> tuple[str, ...
     counted = any(
         each.function == "count" and each.argument is None and not each.condition for _, each in release.aggregates
     )
-    if counted and around.always_counts and around.stability.rows and around.neighbours is Neighbours.REPLACE_ONE:
+    if counted and around.always_counts and around.neighbours is Neighbours.REPLACE_ONE:
         return (
             "under replace-one the number of rows is public, so COUNT(*) of all rows cannot move; it is noised as if it could",
         )
@@ -160,7 +219,7 @@ def _inlined(relation: Relation) -> list[Expression]:
                 zip((f.name for f in relation.input.fields), _inlined(relation.input), strict=True)
             )
             return [substitute(each, inner) for _, each in relation.columns]
-        case Scan() | Values() | UnionAll():
-            raise AssertionError("not above a release")
-        case _:
+        case Filter() | Sort() | Limit() | Distinct():
             return _inlined(relation.input)
+        case _:
+            raise AssertionError("not above a release")

@@ -7,36 +7,70 @@ from collections.abc import Sequence
 from privsql.analysis.keys import KeySpace
 from privsql.planning import render
 from privsql.planning.parts import Part
-from privsql.sql.relations import Choose, Key, Release
+from privsql.planning.render_rows import rows
+from privsql.sql.relations import Choose, Key, Limits, Release
 from privsql.tables import NullLast
 from privsql.types import Kind
 
 LONGEST_LIST = 10_000  # constants in one IN: a longer list costs DuckDB more than the keys it keeps out
 
 
-def exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace) -> str:
+def exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace, limits: Limits | None) -> str:
     """Keys and integer columns, one row per key that occurs among the declared ones."""
-    columns = [
-        f"{sql} AS {render.identifier(name)}"
-        for part in parts
-        for name, sql in zip(part.columns, part.sql, strict=True)
-    ]
-    source = render.rows(release.input)
+    source = rows(release.input, unit=limits is not None)
     values = [f"{sql} AS {name}" for part in parts for name, sql in part.values]
     if values:
         # columns by name, never *: what else lies below could have the name of a helper column
         kept = [render.identifier(field.name) for field in release.input.fields]
+        if limits is not None:
+            kept.append(render.UNIT)
         source = f"(SELECT {', '.join([*kept, *values])} FROM {source})"
-    if not release.keys:
-        return f"SELECT {', '.join(columns)} FROM {source}"
     keys = [f"{render.expression(key.expression)} AS {render.identifier(key.name)}" for key in release.keys]
+    tests = [test for key in release.keys if (test := _key_test(key, space))]
+    if limits is not None:
+        return _bounded(release, parts, keys, tests, source, limits, len(space))
+    columns = _named(parts, [part.sql for part in parts])
+    if not keys:
+        return f"SELECT {', '.join(columns)} FROM {source}"
     ordinals = ", ".join(str(index + 1) for index in range(len(keys)))
     cells = f"SELECT {', '.join([*keys, *columns])} FROM {source} GROUP BY {ordinals}"
     # keys nobody declared are left out after grouping: materialised, because a filter below is much slower
-    tests = [test for key in release.keys if (test := _key_test(key, space))]
     if not tests:
         return cells
     return f"WITH privsql_cells AS MATERIALIZED ({cells}) SELECT * FROM privsql_cells WHERE {' AND '.join(tests)}"
+
+
+def _bounded(
+    release: Release | Choose, parts: Sequence[Part], keys: Sequence[str], tests: Sequence[str], source: str,
+    limits: Limits, cells: int,
+) -> str:  # fmt: skip
+    """First what each unit has in each key, then at most so many keys of each unit, then the sum over units.
+
+    Which keys of a unit are kept is decided by a hash of the unit and the key: by that unit's own rows alone.
+    """
+    names = [render.identifier(key.name) for key in release.keys]
+    of_unit = _named(parts, [part.of_unit for part in parts])
+    grouped = ", ".join(str(index + 1) for index in range(len(names) + 1))
+    own = f"SELECT {', '.join([render.UNIT, *keys, *of_unit])} FROM {source} GROUP BY {grouped}"
+    steps = [f"privsql_units AS MATERIALIZED ({own})"]
+    last = "privsql_units"
+    where = f" WHERE {' AND '.join(tests)}" if tests else ""
+    if names and cells > limits.max_groups:
+        shown = ", ".join(names)
+        rank = f"row_number() OVER (PARTITION BY {render.UNIT} ORDER BY hash({render.UNIT}, {shown}), {shown})"
+        steps.append(f"privsql_kept AS (SELECT * FROM {last}{where} QUALIFY {rank} <= {limits.max_groups})")
+        last, where = "privsql_kept", ""
+    columns = _named(parts, [part.sql for part in parts])
+    by = f" GROUP BY {', '.join(str(index + 1) for index in range(len(names)))}" if names else ""
+    return f"WITH {', '.join(steps)} SELECT {', '.join([*names, *columns])} FROM {last}{where}{by}"
+
+
+def _named(parts: Sequence[Part], sql: Sequence[Sequence[str]]) -> list[str]:
+    return [
+        f"{each} AS {render.identifier(name)}"
+        for part, listed in zip(parts, sql, strict=True)
+        for name, each in zip(part.columns, listed, strict=True)
+    ]
 
 
 def _key_test(key: Key, space: KeySpace) -> str | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privsql.analysis.stability import stability
-from privsql.planning.measurement import Measurement, Mechanism
+from privsql.planning.measurement import Measurement
 from privsql.planning.plan import Plan
 from privsql.privacy.accuracy import laplace_half_width
 from privsql.sql.describe import describe
@@ -13,11 +12,15 @@ from privsql.sql.relations import (
     Choose,
     Distinct,
     Filter,
+    Group,
+    Join,
     Limit,
+    Limits,
     Project,
     Relation,
     Release,
     Scan,
+    Semi,
     Sort,
     UnionAll,
     Unpivot,
@@ -44,6 +47,8 @@ class Branch:
 
 def explain(plan: Plan) -> str:
     """The whole derivation: the answer, what is done after the noise, the measurements, the rows they are made of."""
+    if plan.release is None:
+        return f"Answer: {', '.join(output.name for output in plan.outputs)}\n" + "\n".join(f"Note: {n}" for n in plan.notes)
     details = []
     accuracy = plan.accuracy(0.95)
     for output in plan.outputs:
@@ -71,8 +76,6 @@ def explain(plan: Plan) -> str:
 
 def _measurement(number: int, measurement: Measurement) -> Branch:
     title = f"M{number}: {', '.join(measurement.columns)} -- {measurement.what}"
-    if measurement.mechanism is Mechanism.PUBLIC:
-        return Branch(title, ("public data only: no noise, no cost",))
     chooses = measurement.mechanism.chooses
     bound, name = (measurement.linf, "linf") if chooses else (measurement.l1, "l1")
     factor = round(measurement.scale * measurement.epsilon / bound)
@@ -90,8 +93,11 @@ def _measurement(number: int, measurement: Measurement) -> Branch:
 
 
 def _grouping(plan: Plan) -> Branch:
-    release = plan.question.release
-    rows = _rows(release.input)
+    release = plan.release
+    assert release is not None
+    rows = _rows(release.input, plan)
+    if plan.limits is not None:
+        rows = _bounding(plan, plan.limits, rows)
     if not release.keys:
         return rows
     cells = f"{plan.cells:,} key{'s' if plan.cells != 1 else ''}"
@@ -101,27 +107,52 @@ def _grouping(plan: Plan) -> Branch:
     return Branch(f"Group by {shown}: {cells}, {every}, absent ones too", (), (rows,))
 
 
-def _rows(relation: Relation) -> Branch:
+def _bounding(plan: Plan, limits: Limits, rows: Branch) -> Branch:
+    """What is kept of one unit, and what that may lose."""
+    lost = [f"a unit with more than {limits.max_rows:,} row{'s' if limits.max_rows > 1 else ''} in a key counts for "
+            f"{limits.max_rows:,}, and its sums are cut to what so many rows could add up to"]  # fmt: skip
+    if plan.keys and plan.cells > limits.max_groups:
+        lost.append(f"of a unit with more than {limits.max_groups:,} keys, {limits.max_groups:,} are kept: those with the "
+                    "smallest hash of unit and key, which depends on that unit alone")  # fmt: skip
+    details = (*lost, "answers are low where people have more than that (policy: max_groups, max_rows)")
+    return Branch(f"Bound contributions: {plan.stability.why}", details, (rows,))
+
+
+def _rows(relation: Relation, plan: Plan) -> Branch:
     """One step over rows: how many rows one person can touch there, and why."""
-    here = stability(relation)
+    here = plan.steps[relation]
     below: tuple[Branch, ...] = ()
-    touched = f"{here.rows} row{'s' if here.rows != 1 else ''} a person" if here.rows else "nobody's rows"
+    touched = "any number of rows a unit" if here.rows is None else f"{here.rows:,} row{'s' if here.rows != 1 else ''} a person"
+    if here.rows == 0:
+        touched = "nobody's rows"
     match relation:
         case Project() if all(describe(each) == name for name, each in relation.columns):
-            return _rows(relation.input)
+            return _rows(relation.input, plan)
         case Scan():
             title = f"Scan {relation.table}"
         case Values():
             title = f"{len(relation.rows)} constant rows"
         case UnionAll():
-            title, below = "Union all", tuple(_rows(each) for each in relation.inputs)
+            title, below = "Union all", tuple(_rows(each, plan) for each in relation.inputs)
         case Filter():
-            title, below = f"Filter {describe(relation.predicate)}", (_rows(relation.input),)
+            title, below = f"Filter {describe(relation.predicate)}", (_rows(relation.input, plan),)
         case Project():
             title = "Compute " + ", ".join(f"{describe(each)} AS {name}" for name, each in relation.columns)
-            below = (_rows(relation.input),)
+            below = (_rows(relation.input, plan),)
         case Unpivot():
-            title, below = f"Unpivot into {relation.name}, {relation.value.name}", (_rows(relation.input),)
+            title, below = f"Unpivot into {relation.name}, {relation.value.name}", (_rows(relation.input, plan),)
+        case Join():
+            kind = "Left join" if relation.kind == "left" else "Join"
+            title, below = f"{kind} on {describe(relation.on)}", (_rows(relation.left, plan), _rows(relation.right, plan))
+        case Semi():
+            kind = "without" if relation.anti else "with"
+            title = f"Keep rows {kind} a match on {describe(relation.on)}"
+            below = (_rows(relation.input, plan), _rows(relation.other, plan))
+        case Group():
+            listed = ", ".join(describe(key.expression) for key in relation.keys)
+            title, below = f"Group by {listed}", (_rows(relation.input, plan),)
+        case Sort() | Limit() | Distinct():
+            title, below = type(relation).__name__, (_rows(relation.input, plan),)
         case _:
             raise AssertionError("not a relation over rows")
     title = title if len(title) <= 100 else title[:97] + "..."
@@ -130,7 +161,7 @@ def _rows(relation: Relation) -> Branch:
 
 def _after(relation: Relation) -> list[str]:
     match relation:
-        case Release() | Choose() | Scan() | Values() | UnionAll() | Unpivot():
+        case Release() | Choose():
             return []
         case Filter():
             return [*_after(relation.input), f"keep {describe(relation.predicate)}"]
@@ -146,3 +177,5 @@ def _after(relation: Relation) -> list[str]:
             return [*_after(relation.input), "distinct"]
         case Project():
             return _after(relation.input)
+        case _:
+            raise AssertionError("not above a release")

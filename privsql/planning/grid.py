@@ -28,6 +28,7 @@ class Grid:
     high: int
     whole: bool
     nullable: bool
+    narrow: bool = False  # whole numbers of a type so small that differences with the ends fit a BIGINT
 
     @property
     def magnitude(self) -> int:
@@ -42,6 +43,22 @@ class Grid:
         if always and not self.nullable:
             return self.high - self.low
         return max(self.high, 0) - min(self.low, 0)
+
+    def value(self, argument: str) -> str:
+        """What is added up: the clamped argument, or for small types something that is cheaper to compute."""
+        if self.narrow:
+            wide = f"CAST({argument} AS BIGINT)" if self.nullable else f"coalesce(CAST({argument} AS BIGINT), {self.low})"
+            return f"(abs({wide} - ({self.low})) - abs({wide} - ({self.high})))"
+        return self.clamped(argument)
+
+    def total(self, added: str, count: str) -> str:
+        """The sum of the clamped arguments, from the sum of the values and their number.
+
+        |x - low| - |x - high| = 2 clamp(x) - (low + high): no branch a row, half the time of a CASE.
+        """
+        if self.narrow:
+            return f"((coalesce({added}, 0) + {count} * ({self.low + self.high})) // 2)"
+        return f"coalesce({added}, 0)"
 
     def clamped(self, argument: str) -> str:
         """The argument on the grid, NULL staying NULL where it may occur; where it may not, no NULL comes out."""
@@ -68,7 +85,8 @@ def grid_of(type_: Type, domain: Domain) -> Grid:
         step = Fraction(2) ** -min(1000, 30 - _log2_up(size)) if size else Fraction(1)
     while size / step > MOST_STEPS:
         step *= 10 if type_.kind is Kind.DECIMAL else 2
-    return Grid(step, math.floor(low / step), math.ceil(high / step), whole, domain.nullable)
+    narrow = whole and step == 1 and type_.low >= -(2**31) and type_.high < 2**32
+    return Grid(step, math.floor(low / step), math.ceil(high / step), whole, domain.nullable, narrow)
 
 
 def _log2_up(size: Fraction) -> int:

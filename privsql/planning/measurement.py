@@ -19,7 +19,6 @@ class Mechanism(StrEnum):
     CHOICE_EXPONENTIAL = "report-noisy-max, exponential noise"
     CHOICE_LAPLACE = "report-noisy-max, Laplace noise"
     CHOICE_GUMBEL = "report-noisy-max, Gumbel noise (exponential mechanism)"
-    PUBLIC = "none: public data only"
 
     @property
     def chooses(self) -> bool:
@@ -41,10 +40,6 @@ class Measurement:
     what: str
 
     def __post_init__(self) -> None:
-        if self.mechanism is Mechanism.PUBLIC:
-            if self.sensitivity.l1 or self.loss or self.noise_scale:
-                raise ValueError("public data needs no noise and costs nothing")
-            return
         if self.noise_scale <= 0 or self.loss <= 0 or self.sensitivity.l1 <= 0:
             raise ValueError("noise of scale zero cannot be made")
         if self.noise_scale * self.loss < needed(self.mechanism, self.sensitivity):

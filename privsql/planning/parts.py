@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -10,7 +11,7 @@ from privsql.analysis.derive import Facts, domain_of, refine
 from privsql.analysis.disjoint import are_disjoint, both
 from privsql.analysis.keys import Evaluate, evaluated_domain
 from privsql.analysis.sensitivity import sensitivity_of
-from privsql.analysis.stability import Stability
+from privsql.analysis.stability import Stability, bounded
 from privsql.errors import Place, Refused
 from privsql.planning import render
 from privsql.planning.estimates import Estimate, Linear, Ratio
@@ -18,32 +19,41 @@ from privsql.planning.grid import LARGEST_SUM, LARGEST_VALUE, Grid, grid_of
 from privsql.policy import Neighbours
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.sql.describe import describe
-from privsql.sql.expressions import Aggregate, Call, Expression, columns_of
-from privsql.sql.relations import Choose, Release
+from privsql.sql.expressions import Aggregate, Call, Column, Expression, columns_of
+from privsql.sql.owners import Owner
+from privsql.sql.relations import Choose, Limits, Release
 from privsql.types import BOOLEAN
 
 
 @dataclass(frozen=True)
 class Part:
-    """A measurement before it has a price: columns with the SQL that computes each, and their sensitivity."""
+    """A measurement before it has a price: columns with the SQL that computes each, and their sensitivity.
+
+    Where units are bounded, `of_unit` computes a column of the same name from one unit's rows in one key, and `sql`
+    adds those up, each held within its bound.
+    """
 
     columns: tuple[str, ...]
     sql: tuple[str, ...]
     sensitivity: Sensitivity
     what: str
     values: tuple[tuple[str, str], ...] = ()  # helper columns computed once a row: name and SQL
+    of_unit: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Surroundings:
     """What every aggregate of a release shares."""
 
-    stability: Stability
+    stability: Stability  # after bounding, where units are bounded
     neighbours: Neighbours
     key_columns: list[str] | None  # None: no GROUP BY
     facts: Facts
     evaluate: Evaluate
     taken: frozenset[str]  # names of the columns below, which helper columns must not repeat
+    owner: Owner
+    limits: Limits | None = None  # None: the rows of one unit are few already
+    cells: int | None = None
 
     def helper(self, number: int) -> str:
         name = f"privsql_value_{number}"
@@ -55,6 +65,13 @@ class Surroundings:
     def always_counts(self) -> bool:
         return self.stability.steady and self.key_columns is None
 
+    def counting_units(self) -> Surroundings:
+        """The same with each unit counted once a key."""
+        if self.limits is None:
+            return self
+        once = replace(self.limits, max_rows=1)
+        return replace(self, limits=once, stability=bounded(once, self.cells))
+
     def bound(self, size: int, width: int, cells: int, what: str, monotone: bool = False) -> Sensitivity:
         return sensitivity_of(self.stability, self.neighbours, self.key_columns, size, width, cells, what, monotone)
 
@@ -64,9 +81,9 @@ def release_parts(release: Release, around: Surroundings) -> tuple[list[Part], d
     aggregates = [(name, _normal(each, around.facts)) for name, each in release.aggregates]
     parts: list[Part] = []
     estimates: dict[str, Estimate] = {}
-    for argument, condition in dict.fromkeys((a.argument, a.condition) for _, a in aggregates if a.function != "count"):
-        if argument is None:
-            continue
+    averaged = ((a.argument, a.condition) for _, a in aggregates if a.function in ("sum", "avg"))
+    for argument, condition in dict.fromkeys(averaged):
+        assert argument is not None
         same = [
             (name, each)
             for name, each in aggregates
@@ -84,6 +101,11 @@ def release_parts(release: Release, around: Surroundings) -> tuple[list[Part], d
             for name, aggregate in same:
                 estimates[name] = _two_sided_estimate(aggregate, part.columns, grid)
         parts.append(part)
+    for name, each in aggregates:
+        if each.function == "count_distinct":
+            part = _distinct(sum(len(part.columns) for part in parts) + 1, each, around)
+            parts.append(part)
+            estimates[name] = Linear(((part.columns[0], Fraction(1)),), whole=True)
     counts = [(name, a) for name, a in aggregates if name not in estimates]
     for group in _disjoint_groups(counts):
         part = _counts(sum(len(part.columns) for part in parts) + 1, [a for _, a in group], around)
@@ -108,6 +130,8 @@ def _filtered(facts: Facts, condition: Expression | None) -> Facts:
 
 def _counts_with(aggregate: Aggregate, argument: Expression, facts: Facts) -> bool:
     """Whether this aggregate is about the same argument: SUM, AVG and COUNT of it, or COUNT(*) where it is never NULL."""
+    if aggregate.function == "count_distinct":
+        return False
     if aggregate.argument == argument:
         return True
     known = domain_of(argument, _filtered(facts, aggregate.condition))
@@ -148,9 +172,14 @@ def _one_sided(
         max(grid.magnitude, 1), max(grid.width(always), 1), 1, what, monotone=grid.low >= 0 or grid.high <= 0
     )
     value = around.helper(int(name.rpartition("_")[2]))
-    total = _clean(f"coalesce(sum({value}){_where(condition)}, 0)")
-    clamped = (value, grid.clamped(render.expression(argument)))
-    return Part((name,), (total,), bound, _titled("SUM", argument, condition), (clamped,))
+    total = grid.total(f"sum({value}){_where(condition)}", f"count({value}){_where(condition)}")
+    clamped = (value, grid.value(render.expression(argument)))
+    title = _titled("SUM", argument, condition)
+    if around.limits is None:
+        return Part((name,), (_clean(total),), bound, title, (clamped,))
+    most = around.limits.max_rows  # a unit's total in a key is held within what so many rows could add up to
+    held = f"least(greatest({name}, {most * min(grid.low, 0)}), {most * max(grid.high, 0)})"
+    return Part((name,), (_clean(f"coalesce(sum({held}), 0)"),), bound, title, (clamped,), (total,))
 
 
 def _two_sided(
@@ -158,14 +187,25 @@ def _two_sided(
 ) -> Part:
     """A = sum of u and B = sum of (M - u), u the clamped value counted from the low end, M the width of the range."""
     value, where = around.helper(number), _where(condition)
-    total, rows = f"coalesce(sum({value}){where}, 0)", f"CAST(count({value}){where} AS HUGEINT)"
-    above, below = f"{total} - {rows} * ({grid.low})", f"{rows} * ({grid.low + grid.steps}) - {total}"
+    rows = f"CAST(count({value}){where} AS HUGEINT)"
+    total = grid.total(f"sum({value}){where}", rows)
     unit = "" if grid.step == 1 else f", in steps of {float(grid.step):.3g}"
     reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}{unit}, and {grid.steps:,} - u"
     bound = around.bound(grid.steps, grid.steps, 2, reason)
     title = _titled("AVG, SUM and COUNT", argument, condition)
-    clamped = (value, grid.clamped(render.expression(argument)))
-    return Part((f"above_{number}", f"below_{number + 1}"), (_clean(above), _clean(below)), bound, title, (clamped,))
+    clamped = (value, grid.value(render.expression(argument)))
+    columns = (f"above_{number}", f"below_{number + 1}")
+    above = f"{total} - {rows} * ({grid.low})"
+    if around.limits is None:
+        sql = (_clean(above), _clean(f"{rows} * ({grid.low + grid.steps}) - {total}"))
+        return Part(columns, sql, bound, title, (clamped,))
+    # of a unit's c rows at most R count, at their mean height: A' = A min(c, R) / c, B' = M min(c, R) - A'
+    height, count = columns
+    most = around.limits.max_rows
+    part = f"(CASE WHEN {count} > {most} THEN {height} * {most} // {count} ELSE {height} END)"
+    rest = f"{grid.steps} * least({count}, {most}) - {part}"
+    sql = (_clean(f"coalesce(sum({part}), 0)"), _clean(f"coalesce(sum({rest}), 0)"))
+    return Part(columns, sql, bound, title, (clamped,), (above, rows))
 
 
 def _two_sided_estimate(aggregate: Aggregate, columns: tuple[str, ...], grid: Grid) -> Estimate:
@@ -183,15 +223,51 @@ def _two_sided_estimate(aggregate: Aggregate, columns: tuple[str, ...], grid: Gr
 
 def _counts(index: int, counts: Sequence[Aggregate], around: Surroundings) -> Part:
     names = tuple(f"count_{index + offset}" for offset in range(len(counts)))
-    sql = []
-    for each in counts:
-        inner = "*" if each.argument is None else render.expression(each.argument)
-        sql.append(f"count({inner}){_where(each.condition)}")
     once = (
         "a row counts once" if len(counts) == 1 else "a row counts in one of them: their conditions exclude each other"
     )
-    titles = [_titled("COUNT", each.argument, each.condition) for each in counts]
-    return Part(names, tuple(sql), around.bound(1, 1, len(counts), once, monotone=True), ", ".join(titles))
+    title = ", ".join(_titled("COUNT", each.argument, each.condition) for each in counts)
+    bound = around.bound(1, 1, len(counts), once, monotone=True)
+    sql = tuple(_count(each) for each in counts)
+    if around.limits is None:
+        return Part(names, sql, bound, title)
+    # all the counts of a unit in a key together stay within its rows: each takes what those before it have left
+    most = around.limits.max_rows
+    sums = ["0", *(f"least({' + '.join(names[: place + 1])}, {most})" for place in range(len(names)))]
+    held = (f"coalesce(sum({after} - {before}), 0)" for before, after in itertools.pairwise(sums))
+    return Part(names, tuple(_clean(each) for each in held), bound, title, of_unit=sql)
+
+
+def _count(count: Aggregate) -> str:
+    inner = "*" if count.argument is None else render.expression(count.argument)
+    return f"count({inner}){_where(count.condition)}"
+
+
+def _distinct(index: int, count: Aggregate, around: Surroundings) -> Part:
+    """COUNT(DISTINCT x): of units each counts once; of other values, so many of each unit's count."""
+    assert count.argument is not None
+    name, argument = f"count_{index}", render.expression(count.argument)
+    title = _titled("COUNT DISTINCT", count.argument, count.condition)
+    where = _where(count.condition)
+    columns = [count.argument.name] if isinstance(count.argument, Column) else []
+    if around.limits is not None and around.owner.is_unit(columns):
+        units = around.counting_units()
+        bound = units.bound(1, 1, 1, "a unit counts once", monotone=True)
+        held = _clean(f"coalesce(sum(least({name}, 1)), 0)")
+        return Part((name,), (held,), bound, title, of_unit=(f"count({argument}){where}",))
+    bound = around.bound(1, 1, 1, "a value counts once, however many have it", monotone=True)
+    if around.limits is None:
+        return Part((name,), (f"count(DISTINCT {argument}){where}",), bound, title)
+    # which of its values a unit brings depends on the unit and the values alone
+    ranked = f"list_sort(list_distinct(list(row(hash({render.UNIT}, {argument}), {argument})){_present(argument, count)}))"
+    some = f"list_transform(list_slice({ranked}, 1, {around.limits.max_rows}), lambda value: value[2])"
+    total = _clean(f"coalesce(list_unique(flatten(list({name}))), 0)")
+    return Part((name,), (total,), bound, title, of_unit=(some,))
+
+
+def _present(argument: str, count: Aggregate) -> str:
+    condition = "" if count.condition is None else f" AND {render.expression(count.condition)}"
+    return f" FILTER (WHERE ({argument}) IS NOT NULL{condition})"
 
 
 def _titled(function: str, argument: Expression | None, condition: Expression | None) -> str:

@@ -12,7 +12,7 @@ from privsql.planning.estimates import Estimate
 from privsql.planning.measurement import Measurement, measure
 from privsql.policy import Neighbours
 from privsql.sql.expressions import Expression
-from privsql.sql.relations import Question, Release
+from privsql.sql.relations import Choose, Limits, Question, Relation, Release
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,14 @@ class Plan:
     relation_of_neighbours: Neighbours
     loss: Fraction
     question: Question
+    release: Release | Choose | None  # what is measured, as the SQL computes it; None: public tables only
     space: KeySpace
     stability: Stability
     estimates: Mapping[str, Estimate]  # by the name of an aggregate in the release
     finishing: str  # SQL over the noisy table
     notes: tuple[str, ...] = ()
+    steps: Mapping[Relation, Stability] = field(default_factory=dict, compare=False, repr=False)
+    limits: Limits | None = None  # what is used of one unit at most, where units are bounded
     remaining: float | None = field(default=None, compare=False)
 
     @property
@@ -67,7 +70,12 @@ class Plan:
 
     @property
     def chooses(self) -> bool:
-        return not isinstance(self.question.release, Release)
+        return isinstance(self.release, Choose)
+
+    @property
+    def public(self) -> bool:
+        """Whether no person's row is asked about."""
+        return self.release is None
 
     def accuracy(self, level: float = 0.95, rows: int | None = None) -> Accuracy:
         """The +- of each output at that confidence, before anything is spent; `rows`: rows per cell, for AVG."""
@@ -79,8 +87,7 @@ class Plan:
         """The same plan at another price: the same SQL, other noise."""
         share = epsilon / len(self.measurements)
         measurements = tuple(
-            each if not each.loss else measure(each.columns, each.mechanism, each.sensitivity, share, each.what)
-            for each in self.measurements
+            measure(each.columns, each.mechanism, each.sensitivity, share, each.what) for each in self.measurements
         )
         return replace(self, measurements=measurements, loss=sum((each.loss for each in measurements), Fraction(0)))
 

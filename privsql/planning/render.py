@@ -11,28 +11,19 @@ import math
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from privsql.errors import SqlError
+from privsql.planning.grid import Grid
 from privsql.sql.expressions import Call, Column, Expression, Literal
 from privsql.sql.functions import FUNCTIONS
-from privsql.sql.relations import (
-    Choose,
-    Distinct,
-    Filter,
-    Limit,
-    Project,
-    Relation,
-    Release,
-    Scan,
-    Sort,
-    UnionAll,
-    Unpivot,
-    Values,
-)
-from privsql.types import BINARY, INTEGER_BOUNDS, Kind, Type, integer
+from privsql.sql.relations import Choose, Distinct, Filter, Limit, Order, Project, Relation, Release, Sort
+from privsql.types import INTEGER_BOUNDS, Kind, Type, integer
 
 CELL = "privsql_cell"  # the reserved name of the column that carries a cell's number through post-processing
+UNIT = "privsql_unit"  # the reserved name of the column that says whose a row is
+FIXED_POINT = "fixed_point"  # a value on a grid, as a whole number of steps: value, step, lowest, highest
 
 _HOLE = re.compile(r"\{(args|\d+)\}")  # where an argument goes in a function's text
 _INFIX = {"=": "=", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
@@ -117,6 +108,14 @@ def _call(call: Call) -> str:
             return f"{call.function}({', '.join(_typed(arg, call.type) for arg in args)})"
         case "nullif":
             return f"nullif({args[0]}, {args[1]})"
+        case "row":
+            return f"row({', '.join(args)})"
+        case "fixed_point":
+            _, step, low, high = call.args
+            assert isinstance(step, Literal)
+            assert isinstance(low, Literal)
+            assert isinstance(high, Literal)
+            return Grid(Fraction(step.value), low.value, high.value, whole=False, nullable=True).clamped(args[0])
         case "cast":
             return f"TRY_CAST({args[0]} AS {_named(call.type)})"
         case "date_add" | "date_shift":
@@ -182,51 +181,14 @@ def _comparable(call: Call, args: Sequence[str]) -> tuple[str, str]:
     return f"CAST({args[0]} AS {wide})", f"CAST({args[1]} AS {wide})"
 
 
-def rows(relation: Relation) -> str:
-    """A relation over rows, to stand in FROM."""
-    match relation:
-        case Scan():
-            if not relation.casts:
-                return identifier(relation.table)
-            columns = ", ".join(
-                f"{_brought(identifier(each.name), relation.casts[each.name])} AS {identifier(each.name)}"
-                if each.name in relation.casts
-                else identifier(each.name)
-                for each in relation.fields
-            )
-            return f"(SELECT {columns} FROM {identifier(relation.table)})"
-        case Values():
-            listed = ", ".join(
-                "("
-                + ", ".join(f"CAST({expression(v)} AS {f.type.sql})" for v, f in zip(row, relation.fields, strict=True))
-                + ")"
-                for row in relation.rows
-            )
-            names = ", ".join(identifier(each.name) for each in relation.fields)
-            return f"(SELECT * FROM (VALUES {listed}) AS v({names}))"
-        case Filter():
-            return f"(SELECT * FROM {rows(relation.input)} WHERE {expression(relation.predicate)})"
-        case Project():
-            return f"(SELECT {_columns(relation.columns)} FROM {rows(relation.input)})"
-        case UnionAll():
-            return "(" + " UNION ALL ".join(f"SELECT * FROM {rows(each)}" for each in relation.inputs) + ")"
-        case Unpivot():
-            taken = {name for name, _ in relation.on}
-            kept = [identifier(each.name) for each in relation.input.fields if each.name not in taken]
-            labels = ", ".join(text(label) for _, label in relation.on)
-            values = ", ".join(identifier(name) for name, _ in relation.on)
-            pairs = [(labels, relation.name), (values, relation.value.name)]
-            columns = ", ".join([*kept, *(f"unnest([{each}]) AS {identifier(name)}" for each, name in pairs)])
-            return f"(SELECT {columns} FROM {rows(relation.input)})"
-        case _:
-            raise AssertionError("not a relation over rows")
+def terms(by: Sequence[Order]) -> list[str]:
+    return [
+        f"{expression(each.expression)} {'DESC' if each.descending else 'ASC'} NULLS {'FIRST' if each.nulls_first else 'LAST'}"
+        for each in by
+    ]
 
 
-def _brought(column: str, cast: str) -> str:
-    return f"({column} {cast})" if cast == BINARY else f"TRY_CAST({column} AS {cast})"
-
-
-def _columns(columns: Sequence[tuple[str, Expression]]) -> str:
+def columns_sql(columns: Sequence[tuple[str, Expression]]) -> str:
     return ", ".join(f"{expression(each)} AS {identifier(name)}" for name, each in columns)
 
 
@@ -251,16 +213,11 @@ def finishing(relation: Relation, table: str) -> str:
             return f"SELECT * FROM ({finishing(relation.input, table)}) WHERE {expression(relation.predicate)}"
         case Project():
             return (
-                f"SELECT {CELL}, privsql_place, {_columns(relation.columns)} FROM ({finishing(relation.input, table)})"
+                f"SELECT {CELL}, privsql_place, {columns_sql(relation.columns)} FROM ({finishing(relation.input, table)})"
             )
         case Sort():
-            terms = [
-                f"{expression(each.expression)} {'DESC' if each.descending else 'ASC'}"
-                f" NULLS {'FIRST' if each.nulls_first else 'LAST'}"
-                for each in relation.by
-            ]
             # ties keep the public order of the cells; the place survives later steps
-            place = f"row_number() OVER (ORDER BY {', '.join([*terms, 'privsql_place'])})"
+            place = f"row_number() OVER (ORDER BY {', '.join([*terms(relation.by), 'privsql_place'])})"
             return f"SELECT * REPLACE ({place} AS privsql_place) FROM ({finishing(relation.input, table)})"
         case Distinct():
             names = ", ".join(identifier(each.name) for each in relation.fields)

@@ -16,7 +16,6 @@ from privsql.planning.accuracy import check_level, rates_of
 from privsql.planning.plan import Plan
 from privsql.results.estimate import interval, leaf_interval
 from privsql.sql.expressions import columns_of
-from privsql.sql.relations import Choose
 from privsql.tables import Integers, NoisyTable
 from privsql.types import NUMBERS, Kind
 
@@ -83,7 +82,7 @@ class Answer:
 
         level = check_level(level)
         plan, result = self.plan, self.frame.copy()
-        if isinstance(plan.question.release, Choose):
+        if plan.chooses or plan.public:
             return result
         rates = rates_of(plan)
         keys = key_values(plan.space, self.noisy.cells)

@@ -60,6 +60,8 @@ def _text(value: Any) -> str:
 
 def _footer(answer: Answer) -> str:
     more = f"{len(answer.frame):,} rows, {MOST_ROWS} shown. " if len(answer.frame) > MOST_ROWS else ""
+    if answer.plan.public:
+        return f"{more}[public tables only: exact]  no cost"
     cost = "asked before: no cost" if answer.stored else f"cost epsilon {answer.plan.epsilon:g}"
     shown = "label only" if answer.plan.chooses else "95% intervals, noise only"
     return f"{more}[{shown}]  {cost}, {answer.plan.neighbours}"

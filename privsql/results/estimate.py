@@ -69,7 +69,7 @@ def _ratio_interval(how: Ratio, noisy: Mapping[str, Integers], rate: float, leve
     level for both; a fixed half-width h for all r keeps the solution closed: r = (A -+ h) / (A + B).
     """
     # |(1-r)X - rY| <= max(|X|, |Y|), so a half-width that holds for both at once holds for every r
-    width = laplace_half_width(rate, 1.0 - (1.0 - level) / 2.0) if rate > 0 else 0
+    width = laplace_half_width(rate, 1.0 - (1.0 - level) / 2.0)
     above, below = noisy[how.above].astype(np.float64), noisy[how.below].astype(np.float64)
     total = above + below
     usable = total > 0

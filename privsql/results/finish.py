@@ -24,10 +24,19 @@ class Finish(Protocol):
     def __call__(self, sql: str, columns: Mapping[str, tuple[Any, Type]]) -> list[Any]: ...
 
 
+def public_answer(plan: Plan, rows: Sequence[tuple[Any, ...]]) -> Answer:
+    """The rows of a question about public tables alone, as they are."""
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(plan.outputs)
+    arrays = (as_array(values, output.expression.type) for values, output in zip(columns, plan.outputs, strict=True))
+    cells = np.arange(len(rows), dtype=np.int64)
+    return Answer(tuple(arrays), plan, NoisyTable(cells, {}), cells)
+
+
 def finish(plan: Plan, noisy: NoisyTable, run: Finish) -> Answer:
     """The noisy cells through everything that stands above the release."""
+    assert plan.release is not None
     columns: dict[str, tuple[Any, Type]] = {CELL: (noisy.cells, BIGINT)}
-    types = {field.name: field.type for field in plan.question.release.fields}
+    types = {field.name: field.type for field in plan.release.fields}
     for name, values in key_values(plan.space, noisy.cells).items():
         columns[name] = (values, types[name])
     for name, how in plan.estimates.items():

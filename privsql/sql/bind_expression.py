@@ -138,8 +138,14 @@ class ExpressionBinder:
             case exp.Between():
                 value, low, high = (self.bind(node.args[name]) for name in ("this", "low", "high"))
                 return Call("and", (build.compare(">=", value, low), build.compare("<=", value, high)), BOOLEAN)
-            case exp.In():
+            case exp.In() if not node.args.get("query"):
                 return self._in(node)
+            case exp.In() | exp.Exists():
+                raise Refused(
+                    "refused-exists",
+                    "a subquery inside an expression can depend on many people's rows",
+                    "EXISTS (...) and IN (SELECT ...) are read as conditions of WHERE by themselves, joined with AND",
+                )
             case exp.Like() | exp.ILike():
                 return self._negated(node, self._like(node, None))
             case exp.Escape():

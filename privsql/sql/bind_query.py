@@ -13,14 +13,26 @@ from sqlglot import exp
 from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
 from privsql.sql import build
 from privsql.sql.bind_expression import ExpressionBinder
-from privsql.sql.bind_select import SelectBinder
+from privsql.sql.bind_join import bind_join
+from privsql.sql.bind_select import SelectBinder, distinct_rows
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.clauses import bind_order, limited, ordered_rows
 from privsql.sql.expressions import Call, Column, Expression
 from privsql.sql.functions import common
 from privsql.sql.gate import place_of
 from privsql.sql.names import Source, unique_names
-from privsql.sql.relations import Field, Filter, Project, Relation, Sort, UnionAll, Unpivot, Values, is_released
+from privsql.sql.relations import (
+    Field,
+    Filter,
+    Project,
+    Relation,
+    Sort,
+    UnionAll,
+    Unpivot,
+    Values,
+    is_public,
+    is_released,
+)
 from privsql.types import BOOLEAN, TEXT, Kind, Type
 
 _MAX_RELATIONS = 400
@@ -56,7 +68,7 @@ class QueryBinder:
                     raise Refused(
                         "refused-from", "there is no table in this question", "SELECT ... FROM a table", place_of(node)
                     )
-                return SelectBinder(node, self.source(node.args["from_"].this)).bind()
+                return SelectBinder(node, self.joined(node), self).bind()
             case exp.Pivot():
                 return self.source(node)
             case exp.Union():
@@ -70,6 +82,13 @@ class QueryBinder:
                 return self._tail(node, inner)
         raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", place_of(node))
 
+    def joined(self, node: exp.Select) -> Source:
+        """FROM with all its joins, from left to right."""
+        found = self.source(node.args["from_"].this)
+        for each in node.args.get("joins") or []:
+            found = bind_join(found, self.source(each.this), each)
+        return found
+
     def _cte(self, node: exp.CTE) -> None:
         name = node.args["alias"].name.lower()
         source = self.query(node.this)
@@ -80,7 +99,7 @@ class QueryBinder:
         order, limit, offset = (node.args.get(name) for name in ("order", "limit", "offset"))
         if order is None and limit is None and offset is None:
             return source
-        if not is_released(source.relation):
+        if not is_released(source.relation) and not is_public(source.relation):
             raise ordered_rows(node)
         relation = source.relation
         if order is not None:
@@ -90,10 +109,6 @@ class QueryBinder:
         return replace(source, relation=limited(relation, limit, offset))
 
     def _union(self, node: exp.Union) -> Source:
-        if node.args.get("distinct"):
-            raise Refused(
-                "refused-union", "UNION without ALL compares rows of many people", "write UNION ALL", place_of(node)
-            )
         sides = [self.query(node.this), self.query(node.expression)]
         if any(is_released(side.relation) for side in sides):
             raise Refused("refused-union", "noisy answers cannot be put together in one question",
@@ -121,7 +136,10 @@ class QueryBinder:
                 for name, each, shared in zip(names, side.relation.fields, types, strict=True)
             )
             inputs.append(Project(side.relation, columns))
-        return Source(UnionAll(tuple(inputs)), None, sides[0].names)
+        united = UnionAll(tuple(inputs))
+        if node.args.get("distinct"):
+            return distinct_rows(Source(united, None, sides[0].names))
+        return Source(united, None, sides[0].names)
 
     # -- FROM ----------------------------------------------------------------------------------------------
     def source(self, node: exp.Expr) -> Source:
@@ -168,7 +186,7 @@ class QueryBinder:
         if len(columns) > len(source.names):
             raise SqlError("sql-alias", "more column aliases than columns", "leave some out", place_of(alias))
         names = (*columns, *source.names[len(columns) :])
-        return replace(source, alias=name, names=names)
+        return replace(source, alias=name, names=names, tables=())
 
     def _values(self, node: exp.Values) -> Source:
         binder = ExpressionBinder(_no_columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -18,6 +18,15 @@ from privsql.types import BIGINT, BOOLEAN, DOUBLE, NUMBERS, Kind, integer
 
 AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
 CHOICES = (exp.ArgMax, exp.ArgMin, exp.Mode)
+# What only exact aggregates are read for: of public rows, or of one unit's own.
+EXACT: dict[type[exp.Expr], str] = {
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.ArgMin: "arg_min",
+    exp.ArgMax: "arg_max",
+    exp.LogicalOr: "bool_or",
+    exp.LogicalAnd: "bool_and",
+}
 
 
 class ReleaseBinder(ExpressionBinder):
@@ -30,8 +39,10 @@ class ReleaseBinder(ExpressionBinder):
         aliases: Mapping[str, exp.Expr],
         resolving: list[str],
         keys: tuple[Key, ...],
+        exact: bool = False,
     ) -> None:
         super().__init__(self._column)
+        self.exact = exact
         self.rows, self.source, self.aliases, self.resolving = rows, source, aliases, resolving
         self.keys = {key.expression: Column(key.name, key.expression.type) for key in keys}
         self.taken = [key.name for key in keys]
@@ -43,7 +54,7 @@ class ReleaseBinder(ExpressionBinder):
         raise not_grouped(column.name, None)
 
     def special(self, node: exp.Expr) -> Expression | None:
-        if isinstance(node, (*AGGREGATES, exp.Filter)) or (isinstance(node, exp.Anonymous) and is_mean(node)):
+        if isinstance(node, exp.Filter) or _is_aggregate(node):
             aggregate = self._aggregate(node)
             same = next(
                 (each for each in self.aggregates if replace(each, place=None) == replace(aggregate, place=None)), None
@@ -79,25 +90,35 @@ class ReleaseBinder(ExpressionBinder):
         place = place_of(node)
         if isinstance(node, exp.Filter):
             condition, node = rows.condition(node.expression.this), node.this
-            if not isinstance(node, AGGREGATES) and not (isinstance(node, exp.Anonymous) and is_mean(node)):
+            if not _is_aggregate(node):
                 raise Refused(
                     "refused-aggregate",
                     "FILTER is read behind COUNT, SUM and AVG",
                     "COUNT(*) FILTER (WHERE ...)",
                     place,
                 )
+        if type(node) in EXACT and not self.exact:
+            raise Refused(*one_persons_value(node), place)
         inner = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
-        if inner is not None and has_aggregate(inner):
+        if inner is not None and has_any_aggregate(inner):
             raise SqlError("sql-aggregate", "an aggregate inside an aggregate", "use a subquery", place)
         match node:
             case exp.Count() if isinstance(inner, exp.Star) or inner is None:
                 return Aggregate("count", None, condition, BIGINT, place)
+            case exp.Count() if isinstance(inner, exp.Distinct):
+                return self._distinct(inner, condition, place)
             case exp.Count():
                 return _count(rows.bind(inner), condition, place)
+            case exp.Min() | exp.Max() | exp.LogicalOr() | exp.LogicalAnd() | exp.ArgMin() | exp.ArgMax():
+                by = rows.bind(node.expression) if isinstance(node, (exp.ArgMin, exp.ArgMax)) else None
+                argument = rows.bind(inner)
+                return Aggregate(EXACT[type(node)], argument, condition, argument.type, place, by)
             case exp.CountIf():
                 test = rows.condition(inner)
                 both = test if condition is None else Call("and", (condition, test), BOOLEAN)
                 return Aggregate("count", None, both, BIGINT, place)
+        if isinstance(inner, exp.Distinct):
+            raise Refused("refused-distinct", "DISTINCT is read inside COUNT only", "COUNT(DISTINCT x)", place)
         argument = rows.bind(inner)
         if argument.type.kind is Kind.BOOLEAN:
             argument = Call("cast", (argument,), integer(0, 1))
@@ -106,6 +127,33 @@ class ReleaseBinder(ExpressionBinder):
             raise SqlError("sql-type", f"{name.upper()} needs numbers, this is {argument.type}", "cast it", place)
         whole = name == "sum" and argument.type.kind is Kind.INTEGER
         return Aggregate(name, argument, condition, BIGINT if whole else DOUBLE, place)
+
+
+    def _distinct(self, node: exp.Distinct, condition: Expression | None, place: Place | None) -> Aggregate:
+        if len(node.expressions) != 1:
+            raise Refused(
+                "refused-distinct", "COUNT(DISTINCT ...) is read with one column", "concatenate them: a || '/' || b", place
+            )
+        return Aggregate("count_distinct", self.rows.bind(node.expressions[0]), condition, BIGINT, place)
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    return (
+        isinstance(node, AGGREGATES) or type(node) in EXACT or (isinstance(node, exp.Anonymous) and is_mean(node))
+    )
+
+
+def one_persons_value(node: exp.Expr) -> tuple[str, str, str]:
+    """Why an exact extreme is not let out, and what to ask instead."""
+    match node:
+        case exp.LogicalOr() | exp.LogicalAnd():
+            return "refused-logicalor", "one person's row can decide a yes or no about all", "ask for COUNT(*) FILTER (WHERE ...)"
+        case exp.Min():
+            which, test = "smallest", "<"
+        case _:
+            which, test = "largest", ">"
+    code = "refused-min" if which == "smallest" else "refused-max"
+    return code, f"the exact {which} value is one person's value", f"ask for COUNT(*) FILTER (WHERE x {test} ...) or AVG(x)"
 
 
 def _count(argument: Expression, condition: Expression | None, place: Place | None) -> Aggregate:
@@ -122,8 +170,18 @@ def is_mean(node: exp.Anonymous) -> bool:
 def has_aggregate(node: exp.Expr) -> bool:
     """Whether COUNT, SUM or AVG stands anywhere in it."""
     return any(
-        isinstance(each, AGGREGATES) or (isinstance(each, exp.Anonymous) and is_mean(each)) for each in node.walk()
+        isinstance(each, AGGREGATES) or (isinstance(each, exp.Anonymous) and is_mean(each)) for each in _own(node)
     )
+
+
+def has_any_aggregate(node: exp.Expr) -> bool:
+    """The same, of those that only exact contexts have, too."""
+    return any(_is_aggregate(each) for each in _own(node))
+
+
+def _own(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The nodes of an expression, not those of subqueries in it."""
+    return node.walk(prune=lambda each: isinstance(each, exp.Query))
 
 
 def has_choice(node: exp.Expr) -> bool:

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 
-from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
+from privsql.errors import Place, Refused, SqlError, UnknownName, did_you_mean
 from privsql.sql.bind_expression import ExpressionBinder
-from privsql.sql.bind_release import CHOICES, ReleaseBinder, bare, has_aggregate, has_choice
+from privsql.sql.bind_release import CHOICES, ReleaseBinder, bare, has_aggregate, has_any_aggregate, has_choice
+from privsql.sql.bind_where import Queries, where_rows
 from privsql.sql.clauses import bind_order, limited, order_terms, ordered_rows, whole_number
-from privsql.sql.expressions import Aggregate, Column, Expression, Literal
+from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal
 from privsql.sql.gate import place_of
 from privsql.sql.literals import ordinal
 from privsql.sql.names import Source, key_names, unique_names
-from privsql.sql.relations import Choose, Distinct, Filter, Key, Project, Relation, Release, Sort, is_released
-from privsql.types import BIGINT
+from privsql.sql.owners import Whose, owner
+from privsql.sql.relations import (
+    Choose,
+    Distinct,
+    Filter,
+    Group,
+    Key,
+    Project,
+    Relation,
+    Release,
+    Sort,
+    is_public,
+    is_released,
+)
+from privsql.types import BIGINT, TEXT
 
 Items = list[tuple[str, exp.Expr | Column]]  # output names, with expressions or the columns that * stands for
 
@@ -23,8 +38,8 @@ Items = list[tuple[str, exp.Expr | Column]]  # output names, with expressions or
 class SelectBinder:
     """Binds one SELECT: over rows, over rows with aggregates, or over a noisy answer."""
 
-    def __init__(self, node: exp.Select, source: Source) -> None:
-        self.node, self.source = node, source
+    def __init__(self, node: exp.Select, source: Source, queries: Queries) -> None:
+        self.node, self.source, self.queries = node, source, queries
         self.aliases: dict[str, exp.Expr] = {}
         for each in node.expressions:
             if isinstance(each, exp.Alias):
@@ -55,31 +70,38 @@ class SelectBinder:
                 raise SqlError(
                     "sql-aggregate", "WHERE is about rows, an aggregate is not", "use HAVING", place_of(where)
                 )
-            relation = Filter(relation, self.rows.condition(where.this))
+            relation = where_rows(relation, where.this, self.rows, self.source, self.queries)
         self.input = relation
         items = self._expanded()
-        grouped = node.args.get("group") is not None
-        if any(isinstance(bare(each), CHOICES) for _, each in items if isinstance(each, exp.Expr)):
-            return self._choice_function(items)
-        if any(isinstance(each, exp.Expr) and has_choice(each) for _, each in items):
-            raise Refused("refused-choice", "a choice is a label: nothing can be computed from it here",
-                          "select it by itself", place_of(node))  # fmt: skip
-        aggregates = any(isinstance(each, exp.Expr) and has_aggregate(each) for _, each in items)
-        if not grouped and not aggregates and node.args.get("having") is None:
+        keys = self._keys(items)
+        exact = self._exact(keys)
+        if not exact:
+            if any(isinstance(bare(each), CHOICES) for _, each in items if isinstance(each, exp.Expr)):
+                return self._choice_function(items)
+            if any(isinstance(each, exp.Expr) and has_choice(each) for _, each in items):
+                raise Refused("refused-choice", "a choice is a label: nothing can be computed from it here",
+                              "select it by itself", place_of(node))  # fmt: skip
+        grouped = node.args.get("group") is not None or node.args.get("having") is not None
+        if not grouped and not any(isinstance(each, exp.Expr) and has_any_aggregate(each) for _, each in items):
             return self._rows(items)
-        return self._released(items)
+        return self._grouped(items, keys) if exact else self._released(items, keys)
+
+    def _exact(self, keys: tuple[Key, ...]) -> bool:
+        """Whether aggregates may be exact here: over public rows, or over the rows of one unit at a time."""
+        if is_public(self.input):
+            return True
+        if is_released(self.input):
+            return False
+        columns = [key.expression.name for key in keys if isinstance(key.expression, Column)]
+        whose = owner(self.input)
+        return whose.whose is Whose.UNITS and whose.tells(columns)
 
     # -- a SELECT without aggregates -----------------------------------------------------------------------
     def _rows(self, items: Items) -> Source:
         node = self.node
-        released = is_released(self.input)
-        distinct, order = node.args.get("distinct"), node.args.get("order")
-        limit, offset = node.args.get("limit"), node.args.get("offset")
-        if not released and (distinct is not None or order is not None or limit is not None or offset is not None):
-            if distinct is not None:
-                raise Refused(
-                    "refused-distinct", "which values occur is itself private", "GROUP BY declared keys", place_of(node)
-                )
+        open_rows = is_released(self.input) or is_public(self.input)
+        order, limit, offset = (node.args.get(name) for name in ("order", "limit", "offset"))
+        if not open_rows and (order is not None or limit is not None or offset is not None):
             raise ordered_rows(node)
         shown = [each if isinstance(each, Column) else self.rows.bind(each) for _, each in items]
         choice = self._inner_argmax(shown, [name for name, _ in items], order, limit, offset)
@@ -97,18 +119,40 @@ class SelectBinder:
                 relation, tuple(bind_order(each, binder, shown, given) for each in order_terms(order, shown))
             )
         relation = Project(relation, tuple(zip(names, shown, strict=True)))
+        source = Source(relation, None, tuple(name for name, _ in items))
         if node.args.get("distinct") is not None:
-            relation = Distinct(relation)
-        relation = limited(relation, node.args.get("limit"), node.args.get("offset"))
-        return Source(relation, None, tuple(name for name, _ in items))
+            source = distinct_rows(source)
+        return replace(source, relation=limited(source.relation, node.args.get("limit"), node.args.get("offset")))
 
     # -- a SELECT with aggregates --------------------------------------------------------------------------
-    def _released(self, items: Items) -> Source:
+    def _grouped(self, items: Items, keys: tuple[Key, ...]) -> Source:
+        """Exact aggregates, of public rows or unit by unit."""
+        node, private = self.node, not is_public(self.input)
+        if private and any(node.args.get(name) is not None for name in ("order", "limit", "offset")):
+            raise ordered_rows(node)
+        binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys, exact=True)
+        shown = [binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each) for _, each in items]
+        having = node.args.get("having")
+        condition = binder.condition(having.this) if having is not None else None
+        self._bind_order(binder, shown, items)
+        relation: Relation = Group(
+            self.input, keys, tuple((name, each) for each, name in binder.aggregates.items()), per_unit=private
+        )
+        if condition is not None:
+            relation = Filter(relation, condition)
+        return self._finish(relation, items, shown, binder)
+
+    def _bind_order(self, binder: ReleaseBinder, shown: list[Expression], items: Items) -> None:
+        """Binds aggregates that only ORDER BY uses, before the release or group is built."""
+        order = self.node.args.get("order")
+        for each in order_terms(order, shown) if order is not None else []:
+            bind_order(each, binder, shown, [name for name, _ in items])
+
+    def _released(self, items: Items, keys: tuple[Key, ...]) -> Source:
         node = self.node
         if is_released(self.input):
             raise Refused("refused-nested-aggregate", "an aggregate of noisy aggregates has no rule yet",
                           "select the inner answer and add up in Python", place_of(node))  # fmt: skip
-        keys = self._keys(items)
         binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys)
         shown = [binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each) for _, each in items]
         choice = self._argmax(binder, keys, shown, items)
@@ -116,10 +160,7 @@ class SelectBinder:
             return choice
         having = node.args.get("having")
         condition = binder.condition(having.this) if having is not None else None
-        order = node.args.get("order")
-        if order is not None:  # binds aggregates that only ORDER BY uses before the release is built
-            for each in order_terms(order, shown):
-                bind_order(each, binder, shown, [name for name, _ in items])
+        self._bind_order(binder, shown, items)
         if not binder.aggregates:
             raise Refused(
                 "refused-no-aggregate",
@@ -127,7 +168,10 @@ class SelectBinder:
                 "add COUNT(*), or ask for the most frequent key: ORDER BY COUNT(*) DESC LIMIT 1",
                 place_of(node),
             )
-        relation: Relation = Release(self.input, keys, tuple((name, each) for each, name in binder.aggregates.items()))
+        aggregates = tuple((name, each) for each, name in binder.aggregates.items())
+        relation: Relation = Release(self.input, keys, aggregates)
+        if isinstance(self.input, Distinct):  # COUNT(*) FROM (SELECT DISTINCT x ...) is COUNT(DISTINCT x)
+            relation = _counted_distinct(self.input, keys, aggregates, place_of(node))
         if condition is not None:
             relation = Filter(relation, condition)
         return self._finish(relation, items, shown, binder)
@@ -138,7 +182,7 @@ class SelectBinder:
             return ()
         terms: Items = []
         if group.args.get("all"):
-            terms = [(name, each) for name, each in items if isinstance(each, Column) or not has_aggregate(each)]
+            terms = [(name, each) for name, each in items if isinstance(each, Column) or not has_any_aggregate(each)]
         for each in group.expressions:
             if isinstance(each, exp.Literal) and not each.is_string:
                 index = ordinal(each.name) or 0
@@ -150,7 +194,7 @@ class SelectBinder:
                         place_of(each),
                     )
                 wanted = items[index - 1][1]
-                if isinstance(wanted, exp.Expr) and has_aggregate(wanted):
+                if isinstance(wanted, exp.Expr) and has_any_aggregate(wanted):
                     raise SqlError(
                         "sql-aggregate", "an aggregate cannot be a key", "group by another column", place_of(each)
                     )
@@ -297,13 +341,7 @@ class SelectBinder:
         return items
 
     def _star(self, star: exp.Star, table: str | None) -> Items:
-        if table and table.lower() != (self.source.alias or "").lower():
-            raise UnknownName(
-                "name-table",
-                f"there is no table {table} here",
-                did_you_mean(table, [self.source.alias or ""]),
-                place_of(star),
-            )
+        called = self.source.called(table or None, place_of(star))
         left_out = {each.name.lower() for each in star.args.get("except_") or []}
         replaced = {each.alias.lower(): each.this for each in star.args.get("replace") or []}
         known = {shown.lower() for shown in self.source.names}
@@ -314,9 +352,41 @@ class SelectBinder:
                 )
         return [
             (shown, replaced.get(shown.lower(), each.column))
-            for shown, each in self.source.fields()
-            if shown.lower() not in left_out
+            for (shown, each), here in zip(self.source.fields(), called, strict=True)
+            if here and shown.lower() not in left_out
         ]
+
+
+def distinct_rows(source: Source) -> Source:
+    """The different rows: of a noisy answer or public rows as they are, of one unit's as groups of its own."""
+    relation = source.relation
+    columns = [each.name for each in relation.fields]
+    if not is_public(relation) and not is_released(relation):
+        whose = owner(relation)
+        if whose.whose is Whose.UNITS and whose.tells(columns):
+            keys = tuple(Key(each.name, each.column, each.name) for each in relation.fields)
+            return replace(source, relation=Group(relation, keys, (), per_unit=True))
+    return replace(source, relation=Distinct(relation))
+
+
+def _counted_distinct(
+    different: Distinct, keys: tuple[Key, ...], aggregates: tuple[tuple[str, Aggregate], ...], place: Place | None
+) -> Release:
+    (name, count), *others = aggregates
+    if keys or others or count.function != "count" or count.argument is not None or count.condition is not None:
+        raise refused_distinct(place)
+    whole_row = Call("row", tuple(each.column for each in different.fields), TEXT)  # of which NULL is a value, too
+    by_value = replace(count, function="count_distinct", argument=whole_row)
+    return Release(different.input, (), ((name, by_value),))
+
+
+def refused_distinct(place: Place | None) -> Refused:
+    return Refused(
+        "refused-distinct",
+        "which values occur among people is itself private",
+        "COUNT(DISTINCT x) counts them; SELECT DISTINCT is read with the unit among its columns; else GROUP BY declared keys",
+        place,
+    )
 
 
 def _output_name(node: exp.Expr) -> str:

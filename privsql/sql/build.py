@@ -29,6 +29,10 @@ from privsql.types import (
 )
 
 
+def true() -> Literal:
+    return Literal(True, BOOLEAN)
+
+
 def call(name: str, args: Sequence[Expression]) -> Expression:
     """A function of the table, with its arguments checked and brought to the types it takes."""
     function = FUNCTIONS[name]

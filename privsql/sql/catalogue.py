@@ -8,14 +8,14 @@ from typing import Any
 import sqlglot
 
 from privsql.errors import PolicyError, PrivsqlError, Refused, SourceError, did_you_mean
-from privsql.policy import ColumnPolicy, Policy, TablePolicy
+from privsql.policy import DEFAULT_GROUPS, DEFAULT_ROWS, ColumnPolicy, Policy, TablePolicy, UnitPolicy
 from privsql.schema import Schema, SchemaColumn, SchemaTable
 from privsql.sql import literals
 from privsql.sql.bind_expression import ExpressionBinder
-from privsql.sql.expressions import Call, Column, Expression
+from privsql.sql.expressions import Expression
 from privsql.sql.names import Source
-from privsql.sql.relations import Claim, Field, Filter, Relation, Scan
-from privsql.types import BIGINT, BOOLEAN, Kind, Type
+from privsql.sql.relations import Claim, Field, Limits, Reference, Scan, Unit
+from privsql.types import BIGINT, Kind, Type
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,63 @@ class Catalogue:
                 f"{table.name} is a view: how many of its rows one person has, only the owner can say",
                 f"ask the owner to declare it in the policy ([tables.{table.name}]) if each of its rows is one person's",
             )
-        return None if table is None else _source(table, self.policy.table(table.name))
+        if table is None:
+            return None
+        policy = self.policy.table(table.name)
+        unit = None if policy.unit is None or policy.public else self._unit(table, policy.unit, (table.name,))
+        return _source(table, policy, unit)
+
+    def _unit(self, table: SchemaTable, declared: UnitPolicy, path: tuple[str, ...]) -> Unit:
+        """Whose rows these are, through as many tables as it takes."""
+        columns = tuple(_column(table, name) for name in declared.columns)
+        keys = _keys(table, self.policy.table(table.name))
+        alone = any(key <= {column.lower() for column in columns} for key in keys)
+        if declared.table is None:
+            return Unit(columns, alone)
+        other = self.schema.table(declared.table)
+        if other is None:
+            raise PolicyError("policy-unit", f"the unit of {table.name} refers to a table {declared.table} that is not there",
+                              did_you_mean(declared.table, self.names))  # fmt: skip
+        if other.name in path:
+            raise PolicyError("policy-unit", f"the unit of {path[0]} refers back to {other.name}", "end at a column")
+        target = self.policy.table(other.name)
+        named = tuple(_column(other, name) for name in declared.keys)
+        if target.unit is None:
+            raise PolicyError("policy-unit", f"the unit of {table.name} refers to {other.name}, which has no unit",
+                              f'declare it: [tables.{other.name}] unit = "{named[0]}"')  # fmt: skip
+        if not any(key <= {name.lower() for name in named} for key in _keys(other, target)):
+            raise PolicyError(
+                "policy-unit",
+                f"the unit of {table.name} refers to {other.name}.{', '.join(named)}, which is not UNIQUE",
+                f"a row could have two owners: make it UNIQUE, or promise it ([tables.{other.name}] unique = [{named[0]!r}])",
+            )
+        whose = self._unit(other, target.unit, (*path, other.name))
+        casts = tuple((each.name, each.cast) for each in other.columns if each.cast)
+        return Unit(columns, alone and whose.unique, Reference(other.name, named, whose, casts))
 
 
-def _source(table: SchemaTable, policy: TablePolicy) -> Source:
+def _column(table: SchemaTable, name: str) -> str:
+    """A column of a unit by its own spelling."""
+    column = table.column(name)
+    if column is None:
+        raise PolicyError("policy-unit", f"the unit {name} is not a column of {table.name}",
+                          did_you_mean(name, [each.name for each in table.columns]))  # fmt: skip
+    if column.type is None:
+        raise PolicyError("policy-unit", f"the unit {name} has type {column.type_name}, for which there are no rules",
+                          "use a column of an ordinary type")  # fmt: skip
+    return column.name
+
+
+def _keys(table: SchemaTable, policy: TablePolicy) -> list[frozenset[str]]:
+    """Sets of columns that no two rows agree in: enforced by the schema, or the owner's promise."""
+    for name in (name for names in policy.unique for name in names):
+        if table.column(name) is None:
+            raise PolicyError("policy-column", f"the policy of {table.name} names a column {name} that is not there",
+                              did_you_mean(name, [column.name for column in table.columns]))  # fmt: skip
+    return [*table.keys, *(frozenset(name.lower() for name in names) for names in policy.unique)]
+
+
+def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Source:
     lowered = [column.name.lower() for column in table.columns]
     repeated = sorted({name for name in lowered if lowered.count(name) > 1})
     if repeated:
@@ -65,35 +118,20 @@ def _source(table: SchemaTable, policy: TablePolicy) -> Source:
         claims=claims,
         checks=tuple(_checks(table, fields)),
         casts={column.name: column.cast for column in usable if column.cast},
-        unit=policy.unit,
+        unit=unit,
+        limits=Limits(policy.max_groups or DEFAULT_GROUPS, policy.max_rows or DEFAULT_ROWS),
+        keys=tuple(
+            frozenset(each.name for each in usable if each.name.lower() in key)
+            for key in _keys(table, policy)
+            if key <= {each.name.lower() for each in usable}
+        ),
     )
-    relation: Relation = scan
-    if policy.unit is not None and not policy.public:
-        relation = _unit_rows(scan, table, policy.unit)
     return Source(
-        relation,
+        scan,
         table.name,
         tuple(each.name for each in fields),
         {column.name.lower(): column.type_name for column in table.columns if column.type is None},
     )
-
-
-def _unit_rows(scan: Scan, table: SchemaTable, unit: str) -> Relation:
-    """Rows of a table whose unit is unique: one row a person; rows without a person are left out."""
-    column = table.column(unit)
-    if column is None:
-        raise PolicyError("policy-unit", f"the unit {unit} is not a column of {table.name}",
-                          did_you_mean(unit, [each.name for each in table.columns]))  # fmt: skip
-    if not column.unique:
-        raise PolicyError(
-            "policy-unit",
-            f"one {unit} may have many rows in {table.name}, and bounding them is not built yet",
-            f"make {unit} UNIQUE or a PRIMARY KEY, or leave unit out if each row is one person",
-        )
-    if column.required or column.type is None:
-        return scan
-    missing = Call("is_null", (Column(column.name, column.type),), BOOLEAN)
-    return Filter(scan, Call("not", (missing,), BOOLEAN))
 
 
 def _claim(table: str, column: SchemaColumn, policy: ColumnPolicy) -> Claim:

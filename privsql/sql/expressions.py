@@ -48,17 +48,21 @@ Expression = Column | Literal | Call
 
 @dataclass(frozen=True)
 class Aggregate:
-    """COUNT(*) (argument None), COUNT, SUM or AVG of an argument, over the rows where `condition` is true."""
+    """COUNT(*) (argument None) or an aggregate of an argument, over the rows where `condition` is true.
 
-    function: str  # count, sum, avg
+    Released: count, count_distinct, sum, avg. Exact, in a Group, also: min, max, arg_min, arg_max, bool_or, bool_and.
+    """
+
+    function: str
     argument: Expression | None
     condition: Expression | None
     type: Type
     place: Place | None = None
+    by: Expression | None = None  # what arg_min and arg_max compare
 
     @property
     def name(self) -> str:
-        return self.function.upper()
+        return "COUNT DISTINCT" if self.function == "count_distinct" else self.function.upper()
 
 
 def columns_of(expression: Expression) -> Iterator[Column]:

@@ -12,22 +12,38 @@ from privsql.sql.relations import Field, Relation
 
 @dataclass(frozen=True)
 class Source:
-    """What stands in FROM: a relation, the name it goes by, and its columns by the names the analyst sees."""
+    """What stands in FROM: a relation, the name it goes by, and its columns by the names the analyst sees.
+
+    `tables`: of a join, the table names by which each column can be called; else all go by the alias.
+    """
 
     relation: Relation
     alias: str | None
     names: tuple[str, ...]
     unsupported: dict[str, str] = field(default_factory=dict)  # columns whose type has no rule
+    tables: tuple[frozenset[str], ...] = ()
 
     def fields(self) -> list[tuple[str, Field]]:
         return list(zip(self.names, self.relation.fields, strict=True))
 
+    def qualifiers(self) -> tuple[frozenset[str], ...]:
+        """The table names, in lower case, by which each column can be called."""
+        return self.tables or (frozenset() if self.alias is None else frozenset({self.alias.lower()}),) * len(self.names)
+
+    def called(self, table: str | None, place: Place | None) -> list[bool]:
+        """For each column whether `table.` before it means it; an unknown table says so."""
+        if table is None:
+            return [True] * len(self.names)
+        found = [table.lower() in each for each in self.qualifiers()]
+        if not any(found) and table.lower() != (self.alias or "").lower():
+            known = sorted({name for each in self.qualifiers() for name in each} | ({self.alias} if self.alias else set()))
+            raise UnknownName("name-table", f"there is no table {table} here", did_you_mean(table, known), place)
+        return found
+
     def find(self, name: str, table: str | None, place: Place | None) -> Expression:
         """The column of that name, or an error that says which there are."""
-        if table is not None and (self.alias is None or table.lower() != self.alias.lower()):
-            known = [self.alias] if self.alias else []
-            raise UnknownName("name-table", f"there is no table {table} here", did_you_mean(table, known), place)
-        matches = [each for shown, each in self.fields() if shown.lower() == name.lower()]
+        named = [each for each, here in zip(self.fields(), self.called(table, place), strict=True) if here]
+        matches = [each for shown, each in named if shown.lower() == name.lower()]
         if len(matches) > 1:
             raise UnknownName("name-ambiguous", f"{name} names more than one column", "give them aliases", place)
         if matches:
@@ -42,8 +58,8 @@ class Source:
         raise UnknownName("name-column", f"there is no column {name}", did_you_mean(name, self.names), place)
 
 
-# Columns that planning adds beside the analyst's own: a cell's number and place, and what is measured.
-RESERVED = frozenset({"privsql_cell", "privsql_place"})
+# Columns that planning adds beside the analyst's own: a cell's number and place, whose a row is, and what is measured.
+RESERVED = frozenset({"privsql_cell", "privsql_place", "privsql_unit"})
 _MEASURED = re.compile(r"(count|sum|above|below|score)_\d+", re.IGNORECASE)
 
 

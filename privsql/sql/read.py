@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from privsql.errors import Refused, SqlError
+from privsql.errors import Place, Refused, SqlError
 from privsql.sql.bind_query import QueryBinder
+from privsql.sql.bind_select import refused_distinct
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.gate import parse, place_of
 from privsql.sql.names import output_names
-from privsql.sql.relations import Question, release_of, walk
+from privsql.sql.owners import Whose, is_bounded, owner
+from privsql.sql.relations import Distinct, Question, Relation, is_public, release_of, walk
 
 MAX_OPERATORS = 600
 
@@ -20,16 +22,31 @@ def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:
     except RecursionError:
         raise SqlError("sql-too-deep", "the text is nested too deeply", "simplify the expression") from None
     release = release_of(source.relation)
-    if release is None:
+    if release is None and not is_public(source.relation):
         raise Refused(
             "refused-rows",
             "this would show rows as they are",
             "ask for an aggregate: SELECT COUNT(*), AVG(x) ... GROUP BY ...",
             place_of(statement),
         )
+    if release is not None:
+        _check_owners(release.input, place_of(statement))
     for count, _ in enumerate(walk(source.relation)):
         if count > MAX_OPERATORS:
             raise SqlError(
                 "sql-too-long", "the query becomes too large once its CTEs are written out", "use fewer repeats"
             )
     return Question(source.relation, output_names(source.names), release)
+
+
+def _check_owners(relation: Relation, place: Place | None) -> None:
+    """Whether one person's part can be bounded: by the shape of the question, or unit by unit."""
+    if any(isinstance(each, Distinct) and not is_public(each) for each in walk(relation)):
+        raise refused_distinct(place)
+    if not is_bounded(relation) and owner(relation).whose is not Whose.UNITS:
+        raise Refused(
+            "refused-owners",
+            "these rows are of several kinds of owner: people with many rows beside others, or beside public rows",
+            "ask about each table by itself",
+            place,
+        )

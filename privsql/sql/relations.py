@@ -3,9 +3,11 @@
 Scan, Values            where rows come from
 Filter, Project         row by row, on both sides of a release
 UnionAll, Unpivot       one row may become several
-Release                 keys and aggregates: the one place where many rows become a number
+Join, Semi              rows beside rows: of public tables, or of the same unit
+Group                   exact aggregates: of public rows, or of one unit's own rows
+Release                 keys and aggregates: the one place where many people's rows become a number
 Choose                  instead of a Release: only the winning key is let out
-Sort, Limit, Distinct   of a noisy answer only
+Sort, Limit, Distinct   of a noisy answer, or of public rows
 """
 
 from __future__ import annotations
@@ -43,8 +45,46 @@ class Field:
 
 
 @dataclass(frozen=True)
+class Unit:
+    """Whose row it is: the value of some columns, or the unit of the row that they refer to in another table."""
+
+    columns: tuple[str, ...]
+    unique: bool  # a unit has at most one row in this table
+    refers_to: Reference | None = None
+
+    @property
+    def text(self) -> str:
+        return ", ".join(self.columns) + (f" -> {self.refers_to.text}" if self.refers_to else "")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Columns that name one row of another table, and whose row that is."""
+
+    table: str
+    columns: tuple[str, ...]
+    unit: Unit
+    casts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def text(self) -> str:
+        return f"{self.table}.{', '.join(self.columns)}"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Contribution bounding: the keys one unit may touch, and the rows it may have in one key."""
+
+    max_groups: int
+    max_rows: int
+
+
+@dataclass(frozen=True)
 class Scan:
-    """All rows of a table; `casts` bring foreign types to ours, `private` says whether rows are people's."""
+    """All rows of a table; `casts` bring foreign types to ours, `private` says whether rows are people's.
+
+    `keys`: sets of columns that no two rows agree in.
+    """
 
     table: str
     fields: tuple[Field, ...]
@@ -52,7 +92,9 @@ class Scan:
     claims: dict[str, Claim] = field(hash=False)
     checks: tuple[Expression, ...] = ()
     casts: dict[str, str] = field(default_factory=dict, hash=False)
-    unit: str | None = None
+    unit: Unit | None = None  # None: each row is one person's
+    limits: Limits | None = None
+    keys: tuple[frozenset[str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,6 +157,57 @@ class Unpivot:
 
 
 @dataclass(frozen=True)
+class Join:
+    """Pairs of rows that meet a condition; `kind` left keeps rows of the left that meet none, padded with NULL.
+
+    The sides have different names. `same_unit`: both are people's, and only rows of the same unit are paired.
+    """
+
+    left: Relation
+    right: Relation
+    kind: str  # inner, left
+    on: Expression
+    same_unit: bool = False
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (*self.left.fields, *self.right.fields)
+
+
+@dataclass(frozen=True)
+class Semi:
+    """The rows of `input` for which some row of `other` meets the condition, or none does (`anti`)."""
+
+    input: Relation
+    other: Relation
+    on: Expression  # over the columns of both, which have different names
+    anti: bool
+    same_unit: bool = False
+    null_aware: Expression | None = None  # x of x NOT IN (...): a NULL among the others leaves no row
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+
+@dataclass(frozen=True)
+class Group:
+    """Exact aggregates: of public rows, or (`per_unit`) of rows that all belong to one unit."""
+
+    input: Relation
+    keys: tuple[Key, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    per_unit: bool
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (
+            *(Field(key.name, key.expression.type) for key in self.keys),
+            *(Field(name, aggregate.type) for name, aggregate in self.aggregates),
+        )
+
+
+@dataclass(frozen=True)
 class Key:
     """One GROUP BY key."""
 
@@ -166,7 +259,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Sort:
-    """A noisy answer in an order."""
+    """A noisy answer, or public rows, in an order."""
 
     input: Relation
     by: tuple[Order, ...]
@@ -178,7 +271,7 @@ class Sort:
 
 @dataclass(frozen=True)
 class Limit:
-    """The first rows of a noisy answer."""
+    """The first rows of a noisy answer, or of public rows."""
 
     input: Relation
     count: int | None
@@ -191,7 +284,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Distinct:
-    """The different rows of a noisy answer."""
+    """The different rows of a noisy answer, or of public rows."""
 
     input: Relation
 
@@ -200,29 +293,48 @@ class Distinct:
         return self.input.fields
 
 
-Relation = Scan | Values | Filter | Project | UnionAll | Unpivot | Release | Choose | Sort | Limit | Distinct
+Relation = (
+    Scan | Values | Filter | Project | UnionAll | Unpivot | Join | Semi | Group | Release | Choose | Sort | Limit | Distinct
+)
 
 
 @dataclass(frozen=True)
 class Question:
-    """What was read: the whole relation, the names its columns go out under, and the release inside it."""
+    """What was read: the whole relation, the names its columns go out under, and the release inside it.
+
+    No release: the question is about public tables alone.
+    """
 
     relation: Relation
     names: tuple[str, ...]
-    release: Release | Choose
+    release: Release | Choose | None
+
+
+def below(relation: Relation) -> tuple[Relation, ...]:
+    """What a relation is made of."""
+    match relation:
+        case UnionAll(inputs=inputs):
+            return inputs
+        case Join(left=left, right=right):
+            return (left, right)
+        case Semi(input=kept, other=other):
+            return (kept, other)
+        case Scan() | Values():
+            return ()
+        case _:
+            return (relation.input,)
 
 
 def walk(relation: Relation) -> Iterator[Relation]:
     """A relation and everything below it."""
     yield relation
-    match relation:
-        case UnionAll(inputs=inputs):
-            for each in inputs:
-                yield from walk(each)
-        case Scan() | Values():
-            return
-        case _:
-            yield from walk(relation.input)
+    for each in below(relation):
+        yield from walk(each)
+
+
+def is_public(relation: Relation) -> bool:
+    """Whether no person's row lies below."""
+    return not any(isinstance(each, Scan) and each.private for each in walk(relation))
 
 
 def is_released(relation: Relation) -> bool:

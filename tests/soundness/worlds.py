@@ -261,8 +261,9 @@ def _with_unit(rng: Random, world: World, row: Row, number: int) -> Row:
 
 
 def load(connection: duckdb.DuckDBPyConnection, world: World, tables: dict[str, list[Row]] | None) -> None:
-    """Create the world's tables on a connection and fill them (None: leave them empty)."""
+    """Create the world's tables on a connection and fill them (None: private ones stay empty)."""
+    tables = tables if tables is not None else {"pub": world.tables[0]["pub"]}
     for name in world.names:
         connection.execute(world.ddl(name))
-        if tables and tables[name]:
+        if tables.get(name):
             connection.execute(f"INSERT INTO {name} VALUES " + ", ".join(f"({', '.join(row)})" for row in tables[name]))

@@ -1,0 +1,21 @@
+"""What planning may ask about public rows. Nothing private is behind it: a public relation has no person's row below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from privsql.analysis.domain import Domain
+from privsql.sql.relations import Relation
+
+
+class Look(Protocol):
+    """Reads public relations, and nothing else."""
+
+    def domain(self, relation: Relation, column: str) -> Domain:
+        """What a column of a public relation holds: its values where they are few, else its range."""
+        ...
+
+    def most_alike(self, relation: Relation, columns: Sequence[str]) -> int:
+        """The largest number of rows of a public relation that agree in these columns; of no columns: all rows."""
+        ...

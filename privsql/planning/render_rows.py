@@ -1,0 +1,191 @@
+"""A relation over rows goes in; DuckDB text to stand in FROM comes out, with a column that says whose each row is on request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from privsql.planning.render import FIXED_POINT, UNIT, columns_sql, constant, expression, identifier, terms, text
+from privsql.sql.expressions import Aggregate, Call, Literal
+from privsql.sql.relations import (
+    Distinct,
+    Filter,
+    Group,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    Semi,
+    Sort,
+    UnionAll,
+    Unit,
+    Unpivot,
+    Values,
+    is_public,
+)
+from privsql.types import BINARY, DOUBLE
+
+_TABLE = "privsql_t"
+
+
+def rows(relation: Relation, unit: bool = False) -> str:
+    """A relation over rows, to stand in FROM; with `unit` a further column says whose each row is."""
+    whose = f", {UNIT}" if unit else ""
+    match relation:
+        case Scan():
+            return _scan(relation, unit)
+        case Values():
+            listed = ", ".join(
+                "("
+                + ", ".join(f"CAST({expression(v)} AS {f.type.sql})" for v, f in zip(row, relation.fields, strict=True))
+                + ")"
+                for row in relation.rows
+            )
+            names = ", ".join(identifier(each.name) for each in relation.fields)
+            return f"(SELECT * FROM (VALUES {listed}) AS v({names}))"
+        case Filter():
+            return f"(SELECT * FROM {rows(relation.input, unit)} WHERE {expression(relation.predicate)})"
+        case Project():
+            return f"(SELECT {columns_sql(relation.columns)}{whose} FROM {rows(relation.input, unit)})"
+        case UnionAll():
+            return "(" + " UNION ALL ".join(f"SELECT * FROM {rows(each, unit)}" for each in relation.inputs) + ")"
+        case Unpivot():
+            taken = {name for name, _ in relation.on}
+            kept = [identifier(each.name) for each in relation.input.fields if each.name not in taken]
+            labels = ", ".join(text(label) for _, label in relation.on)
+            values = ", ".join(identifier(name) for name, _ in relation.on)
+            pairs = [(labels, relation.name), (values, relation.value.name)]
+            columns = ", ".join([*kept, *(f"unnest([{each}]) AS {identifier(name)}" for each, name in pairs)])
+            return f"(SELECT {columns}{whose} FROM {rows(relation.input, unit)})"
+        case Join():
+            return _join(relation, unit)
+        case Semi():
+            return _semi(relation, unit)
+        case Group():
+            return _group(relation, unit)
+        case Sort():
+            return f"(SELECT * FROM {rows(relation.input)} ORDER BY {', '.join(terms(relation.by))})"
+        case Limit():
+            count = "" if relation.count is None else f" LIMIT {relation.count}"
+            return f"(SELECT * FROM {rows(relation.input)}{count} OFFSET {relation.offset})"
+        case Distinct():
+            return f"(SELECT DISTINCT * FROM {rows(relation.input)})"
+        case _:
+            raise AssertionError("not a relation over rows")
+
+
+def _scan(scan: Scan, unit: bool) -> str:
+    if not scan.casts and scan.unit is None:
+        return identifier(scan.table)
+    columns = [
+        f"{_brought(_of(_TABLE, each.name), scan.casts[each.name])} AS {identifier(each.name)}"
+        if each.name in scan.casts
+        else _of(_TABLE, each.name)
+        for each in scan.fields
+    ]
+    source = f"{identifier(scan.table)} AS {_TABLE}"
+    if scan.unit is None:
+        return f"(SELECT {', '.join(columns)} FROM {source})"
+    whose, joins, tests = _unit(scan.unit, _TABLE, scan.casts, 1)
+    required = [not scan.claims[name].nullable for name in scan.unit.columns]
+    where = "" if not joins and all(required) else f" WHERE {' AND '.join(tests)}"
+    shown = f", {whose} AS {UNIT}" if unit else ""
+    return f"(SELECT {', '.join(columns)}{shown} FROM {source}{joins}{where})"
+
+
+def _unit(unit: Unit, table: str, casts: Mapping[str, str], depth: int) -> tuple[str, str, list[str]]:
+    """Whose a row is: an expression, the joins that lead to it, and the conditions under which it is known."""
+    columns = [_of(table, name) for name in unit.columns]
+    brought = [_brought(sql, casts[name]) if name in casts else sql for sql, name in zip(columns, unit.columns, strict=True)]
+    if unit.refers_to is None:
+        return (brought[0] if len(brought) == 1 else f"row({', '.join(brought)})"), "", [f"({c} IS NOT NULL)" for c in columns]
+    target, name = unit.refers_to, f"privsql_{depth}"
+    if target.unit.refers_to is None and set(target.unit.columns) == set(target.columns):
+        by_key = dict(zip(target.columns, unit.columns, strict=True))  # what is referred to by is the unit itself
+        return _unit(Unit(tuple(by_key[each] for each in target.unit.columns), unit.unique), table, casts, depth)
+    inner = dict(target.casts)
+    keys = [_brought(_of(name, each), inner[each]) if each in inner else _of(name, each) for each in target.columns]
+    on = " AND ".join(f"({a} = {b})" for a, b in zip(brought, keys, strict=True))
+    whose, joins, tests = _unit(target.unit, name, inner, depth + 1)
+    return whose, f" JOIN {identifier(target.table)} AS {name} ON {on}{joins}", tests
+
+
+def _of(table: str, column: str) -> str:
+    return f"{table}.{identifier(column)}"
+
+
+def _join(join: Join, unit: bool) -> str:
+    left_whose, right_whose = (unit or join.same_unit) and not is_public(join.left), join.same_unit
+    if unit and is_public(join.left):
+        right_whose = True
+    left, right = rows(join.left, left_whose), rows(join.right, right_whose)
+    on = expression(join.on)
+    if join.same_unit:
+        on = f"({on} AND (privsql_l.{UNIT} = privsql_r.{UNIT}))"
+    columns = [f"privsql_l.{identifier(each.name)}" for each in join.left.fields]
+    columns += [f"privsql_r.{identifier(each.name)}" for each in join.right.fields]
+    if unit:
+        columns.append(f"privsql_{'l' if left_whose else 'r'}.{UNIT}")
+    kind = "LEFT JOIN" if join.kind == "left" else "JOIN"
+    return f"(SELECT {', '.join(columns)} FROM {left} AS privsql_l {kind} {right} AS privsql_r ON {on})"
+
+
+def _semi(semi: Semi, unit: bool) -> str:
+    whose = unit or semi.same_unit
+    kept, other = rows(semi.input, whose), rows(semi.other, semi.same_unit)
+    columns = ", ".join(f"privsql_l.{identifier(each.name)}" for each in semi.fields) + (f", privsql_l.{UNIT}" if unit else "")
+    if semi.null_aware is not None:
+        only = identifier(semi.other.fields[0].name)
+        value = expression(semi.null_aware)
+        return f"(SELECT {columns} FROM {kept} AS privsql_l WHERE {value} NOT IN (SELECT {only} FROM {other}))"
+    on = expression(semi.on)
+    if semi.same_unit:
+        on = f"({on} AND (privsql_l.{UNIT} = privsql_r.{UNIT}))"
+    exists = "NOT EXISTS" if semi.anti else "EXISTS"
+    return f"(SELECT {columns} FROM {kept} AS privsql_l WHERE {exists} (SELECT 1 FROM {other} AS privsql_r WHERE {on}))"
+
+
+def _group(group: Group, unit: bool) -> str:
+    """Exact aggregates. Of one unit's rows the unit itself is a key, too, so that no group can be of two."""
+    keys = [f"{expression(key.expression)} AS {identifier(key.name)}" for key in group.keys]
+    columns = [f"{aggregate(each)} AS {identifier(name)}" for name, each in group.aggregates]
+    by = [str(index + 1) for index in range(len(keys))]
+    if group.per_unit:
+        by.append(UNIT)
+    shown = ", ".join([*keys, *columns, *([UNIT] if unit else [])])
+    grouped = f" GROUP BY {', '.join(by)}" if by else ""
+    return f"(SELECT {shown} FROM {rows(group.input, group.per_unit)}{grouped})"
+
+
+def aggregate(node: Aggregate) -> str:
+    """An exact aggregate, in an order of its own where ties or floats could make a difference."""
+    where = "" if node.condition is None else f" FILTER (WHERE {expression(node.condition)})"
+    argument = "*" if node.argument is None else expression(node.argument)
+    match node.function:
+        case "count":
+            return f"count({argument}){where}"
+        case "count_distinct":
+            return f"count(DISTINCT {argument}){where}"
+        case "sum" | "avg" if isinstance(node.argument, Call) and node.argument.function == FIXED_POINT:
+            total = f"CAST(sum({argument}){where} AS DOUBLE) * {constant(float(_step(node.argument)), DOUBLE)}"
+            return f"({total})" if node.function == "sum" else f"({total} / nullif(count({argument}){where}, 0))"
+        case "sum":
+            return f"TRY_CAST(sum({argument}){where} AS {node.type.sql})"
+        case "arg_min" | "arg_max":
+            assert node.by is not None
+            place = expression(node.by)
+            both = f"CASE WHEN ({argument}) IS NULL OR ({place}) IS NULL THEN NULL ELSE row({place}, {argument}) END"
+            return f"({node.function[4:]}({both}){where})[2]"  # of several at the same place the least, not the first seen
+        case _:
+            return f"{node.function}({argument}){where}"
+
+
+def _step(call: Call) -> Fraction:
+    step = call.args[1]
+    assert isinstance(step, Literal)
+    return Fraction(step.value)
+
+
+def _brought(column: str, cast: str) -> str:
+    return f"({column} {cast})" if cast == BINARY else f"TRY_CAST({column} AS {cast})"

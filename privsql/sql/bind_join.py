@@ -1,0 +1,151 @@
+"""Two sources and how they are joined go in; one source comes out, if whose rows it then has is known.
+
+Allowed: with public tables; people's rows with people's rows of the same unit; one row with one row. Everything else
+would let one person touch any number of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from privsql.errors import Place, Refused
+from privsql.sql import build
+from privsql.sql.bind_expression import ExpressionBinder
+from privsql.sql.expressions import Call, Column, Expression
+from privsql.sql.gate import place_of
+from privsql.sql.names import Source, unique_names
+from privsql.sql.owners import equated, is_bounded, is_unique, pairs_one_unit
+from privsql.sql.relations import Field, Join, Project, Relation, Semi, is_public, is_released
+from privsql.types import BOOLEAN
+
+
+def bind_join(left: Source, right: Source, node: exp.Join) -> Source:
+    """JOIN as it is written: INNER, LEFT, RIGHT, CROSS, SEMI, ANTI; ON or USING."""
+    place = place_of(node.this) or place_of(node)
+    side, kind = str(node.args.get("side") or "").upper(), str(node.args.get("kind") or "").upper()
+    form = kind if kind in ("SEMI", "ANTI", "CROSS") else side
+    if node.args.get("method") or side == "FULL" or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
+        shown = " ".join(filter(None, (str(node.args.get("method") or "").upper(), side, kind)))
+        raise Refused("refused-join", f"{shown} JOIN has no rule", "use JOIN ... ON, LEFT JOIN, SEMI JOIN or ANTI JOIN", place)
+    if is_released(left.relation) or is_released(right.relation):
+        raise Refused("refused-join", "a noisy answer cannot be joined", "join the rows, or join answers in pandas", place)
+    right = apart(right, left.relation)
+    both = _beside(left, right)
+    using = [each.name for each in node.args.get("using") or []]
+    on = _condition(node, both, left, right, using, place)
+    if form in ("SEMI", "ANTI"):
+        return replace(left, relation=semi(left.relation, right.relation, on, form == "ANTI", place))
+    first, second = (right.relation, left.relation) if form == "RIGHT" else (left.relation, right.relation)
+    relation: Relation = joined(first, second, "left" if form in ("LEFT", "RIGHT") else "inner", on, place)
+    return _shown(both, relation, left, right, using, from_right=form == "RIGHT")
+
+
+def joined(left: Relation, right: Relation, kind: str, on: Expression, place: Place | None) -> Join:
+    """A join whose rows are somebody's, a known number of them; or the reason why it is not."""
+    if is_public(left) or is_public(right):
+        if kind == "left" and is_public(left) and not is_public(right):
+            raise Refused(
+                "refused-join",
+                "the rows of a public table that no person's row matches would show who is missing",
+                "use JOIN: keys that nobody has are in the answer anyway, with a count near 0",
+                place,
+            )
+        return Join(left, right, kind, on)
+    if pairs_one_unit(left, right, on):
+        return Join(left, right, kind, on, same_unit=True)
+    pairs = [_sides(pair, left) for pair in equated(on)]
+    if pairs and is_bounded(left) and is_bounded(right):
+        if is_unique(left, [a for a, _ in pairs]) and is_unique(right, [b for _, b in pairs]):
+            return Join(left, right, kind, on)
+    raise not_one_unit(place)
+
+
+def semi(kept: Relation, other: Relation, on: Expression, anti: bool, place: Place | None,
+         null_aware: Expression | None = None) -> Semi:  # fmt: skip
+    """Rows kept by what another relation holds: a public one, or rows of the same unit."""
+    if is_public(other):
+        return Semi(kept, other, on, anti, null_aware=null_aware)
+    if null_aware is not None:
+        raise Refused("refused-in", "one person's NULL would empty NOT IN for everybody", "write NOT EXISTS (...)", place)
+    if is_public(kept) or not pairs_one_unit(kept, other, on):
+        raise not_one_unit(place)
+    return Semi(kept, other, on, anti, same_unit=True)
+
+
+def not_one_unit(place: Place | None) -> Refused:
+    return Refused(
+        "refused-join",
+        "one person's row could meet any number of other people's rows here, so no bound on one person's part is known",
+        "join on the unit (policy: unit = \"user_id\" in both tables), along a declared reference "
+        '(unit = "customer_id -> customers.id"), on columns that are UNIQUE in both, or declare one table public',
+        place,
+    )
+
+
+def _sides(pair: tuple[str, str], left: Relation) -> tuple[str, str]:
+    """An equated pair with the column of the left side first."""
+    names = {each.name for each in left.fields}
+    return pair if pair[0] in names else (pair[1], pair[0])
+
+
+def apart(source: Source, other: Relation) -> Source:
+    """The source with columns that no column of the other relation is called like."""
+    taken = [each.name for each in other.fields]
+    names = unique_names([*taken, *(each.name for each in source.relation.fields)])[len(taken) :]
+    fields = source.relation.fields
+    if names == [each.name for each in fields]:
+        return source
+    columns = tuple((name, each.column) for name, each in zip(names, fields, strict=True))
+    return replace(source, relation=Project(source.relation, columns))
+
+
+def _beside(left: Source, right: Source) -> Source:
+    """The columns of both, to bind conditions over."""
+    pair = Join(left.relation, right.relation, "inner", build.true())
+    return Source(
+        pair,
+        None,
+        (*left.names, *right.names),
+        {**left.unsupported, **right.unsupported},
+        (*left.qualifiers(), *right.qualifiers()),
+    )
+
+
+def _condition(
+    node: exp.Join, both: Source, left: Source, right: Source, using: list[str], place: Place | None
+) -> Expression:
+    if using:
+        parts = [
+            build.compare("=", left.find(name, None, place), right.find(name, None, place)) for name in using
+        ]
+        return parts[0] if len(parts) == 1 else Call("and", tuple(parts), BOOLEAN)
+    on = node.args.get("on")
+    if on is None:
+        return build.true()
+    binder = ExpressionBinder(lambda column: both.find(column.name, column.table or None, place_of(column)))
+    return binder.condition(on)
+
+
+def _shown(both: Source, relation: Relation, left: Source, right: Source, using: list[str], from_right: bool) -> Source:
+    """The columns in the order of SELECT *: those of the left, then the right's; USING shows a column once."""
+    merged = {name.lower() for name in using}
+    columns: list[tuple[str, frozenset[str], Field]] = []
+    for (name, each), tables in zip(left.fields(), left.qualifiers(), strict=True):
+        column = each
+        if name.lower() in merged:
+            there = next(place for place, other in enumerate(right.names) if other.lower() == name.lower())
+            tables = tables | right.qualifiers()[there]
+            column = right.relation.fields[there] if from_right else each
+        columns.append((name, tables, column))
+    for (name, each), tables in zip(right.fields(), right.qualifiers(), strict=True):
+        if name.lower() not in merged:
+            columns.append((name, tables, each))
+    names = unique_names([each.name for _, _, each in columns])
+    inner: Relation = relation
+    if names != [each.name for each in relation.fields]:
+        inner = Project(relation, tuple((n, Column(f.name, f.type)) for n, (_, _, f) in zip(names, columns, strict=True)))
+    return Source(inner, None, tuple(name for name, _, _ in columns), both.unsupported, tuple(t for _, t, _ in columns))
+
+

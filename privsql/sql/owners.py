@@ -1,0 +1,271 @@
+"""A relation goes in; whose rows it has comes out, and which of its columns tell the unit apart.
+
+A column that holds the unit, or a key of a table on the way to it, is tagged: two rows that agree in all parts of a
+tag belong to one unit. Tags only decide what is read as "of the same unit"; the rendered SQL pairs and groups rows by
+the unit itself besides, so that a tag that were wrong could change an answer but never a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from privsql.sql.expressions import Call, Column, Expression, columns_of, conjuncts
+from privsql.sql.relations import (
+    Choose,
+    Distinct,
+    Filter,
+    Group,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Release,
+    Scan,
+    Semi,
+    Sort,
+    UnionAll,
+    Unit,
+    Unpivot,
+    Values,
+    below,
+)
+
+
+class Whose(Enum):
+    """Whose rows a relation has."""
+
+    NOBODY = "nobody's: public"
+    ROWS = "each row is one person's"
+    UNITS = "each row is one unit's"
+    SEVERAL = "each row is made of several people's"
+
+
+@dataclass(frozen=True)
+class Tag:
+    """One part of something that tells the unit; ('unit', 0, 1) is the unit itself."""
+
+    name: str
+    part: int
+    parts: int
+
+
+UNIT = "unit"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose rows, and the tags of the columns. `fixed`: columns in which all rows of one unit agree."""
+
+    whose: Whose
+    tags: Mapping[str, frozenset[Tag]]
+    fixed: frozenset[str] = frozenset()
+
+    def tells(self, columns: Iterable[str]) -> bool:
+        """Whether rows that agree in these columns belong to one unit."""
+        return any(_whole(tags) for tags in _by_name(self._tags(columns)))
+
+    def is_unit(self, columns: Iterable[str]) -> bool:
+        """Whether these columns hold the unit, the whole of it and nothing else."""
+        listed = list(columns)
+        found = {tag for tag in self._tags(listed) if tag.name == UNIT}
+        return bool(listed) and _whole(found) and all(any(t.name == UNIT for t in self.tags.get(c, ())) for c in listed)
+
+    def _tags(self, columns: Iterable[str]) -> set[Tag]:
+        return {tag for column in columns for tag in self.tags.get(column, ())}
+
+
+def _by_name(tags: Iterable[Tag]) -> list[set[Tag]]:
+    groups: dict[str, set[Tag]] = {}
+    for tag in tags:
+        groups.setdefault(tag.name, set()).add(tag)
+    return list(groups.values())
+
+
+def _whole(tags: set[Tag]) -> bool:
+    return bool(tags) and len({tag.part for tag in tags}) == next(iter(tags)).parts
+
+
+def owner(relation: Relation) -> Owner:
+    """Whose rows these are."""
+    match relation:
+        case Scan(private=False) | Values():
+            return Owner(Whose.NOBODY, {})
+        case Scan(unit=None):
+            return Owner(Whose.ROWS, {})
+        case Scan():
+            assert relation.unit is not None
+            fixed = {each.name for each in relation.fields} if relation.unit.unique else _unit_columns(relation.unit)
+            return Owner(Whose.UNITS, _scanned(relation), frozenset(fixed))
+        case Project():
+            inner = owner(relation.input)
+            kept = {
+                name: inner.tags[each.name]
+                for name, each in relation.columns
+                if isinstance(each, Column) and each.name in inner.tags
+            }
+            fixed = {name for name, each in relation.columns if all(c.name in inner.fixed for c in columns_of(each))}
+            return Owner(inner.whose, kept, frozenset(fixed))
+        case Unpivot():
+            inner = owner(relation.input)
+            names = {each.name for each in relation.fields} - {relation.name, relation.value.name}
+            return Owner(
+                inner.whose, {name: tags for name, tags in inner.tags.items() if name in names}, inner.fixed & names
+            )
+        case UnionAll():
+            return _union([(each, owner(each)) for each in relation.inputs])
+        case Join():
+            return _join(relation)
+        case Group():
+            inner = owner(relation.input)
+            kept = {
+                key.name: inner.tags[key.expression.name]
+                for key in relation.keys
+                if isinstance(key.expression, Column) and key.expression.name in inner.tags
+            }
+            fixed = {key.name for key in relation.keys if all(c.name in inner.fixed for c in columns_of(key.expression))}
+            columns = [key.expression.name for key in relation.keys if isinstance(key.expression, Column)]
+            if len(columns) == len(relation.keys) and inner.is_unit(columns):  # one row a unit
+                fixed = {each.name for each in relation.fields}
+            return Owner(inner.whose, kept, frozenset(fixed))
+        case Filter() | Semi() | Sort() | Limit() | Distinct():
+            return owner(relation.input)
+        case Release() | Choose():
+            return Owner(Whose.NOBODY, {})  # noisy: nobody's any more
+
+
+def _scanned(scan: Scan) -> dict[str, frozenset[Tag]]:
+    assert scan.unit is not None
+    tags: dict[str, set[Tag]] = {}
+    for columns, name in _told_by(scan.unit):
+        for part, column in enumerate(columns):
+            tags.setdefault(column, set()).add(Tag(name, part, len(columns)))
+    for key in scan.keys:  # a key names a row, and so whose it is
+        for part, column in enumerate(sorted(key)):
+            tags.setdefault(column, set()).add(Tag(_key_name(scan.table, key), part, len(key)))
+    known = {each.name for each in scan.fields}
+    return {column: frozenset(found) for column, found in tags.items() if column in known}
+
+
+def _unit_columns(unit: Unit) -> set[str]:
+    """The columns of a table that hold the unit itself."""
+    return {column for columns, name in _told_by(unit) if name == UNIT for column in columns}
+
+
+def _told_by(unit: Unit) -> list[tuple[tuple[str, ...], str]]:
+    """The columns of a table that tell the unit, by the name of what they hold."""
+    if unit.refers_to is None:
+        return [(unit.columns, UNIT)]
+    target = unit.refers_to
+    by_key = dict(zip(target.columns, unit.columns, strict=True))
+    order = sorted(by_key)
+    found = [(tuple(by_key[column] for column in order), _key_name(target.table, frozenset(order)))]
+    for columns, name in _told_by(target.unit):  # what the other table knows of these very columns
+        if set(columns) == set(by_key):
+            found.append((tuple(by_key[column] for column in columns), name))
+    return found
+
+
+def _key_name(table: str, columns: frozenset[str]) -> str:
+    return f"{table}({', '.join(sorted(columns))})".lower()
+
+
+def _union(sides: list[tuple[Relation, Owner]]) -> Owner:
+    private = [(relation, each) for relation, each in sides if each.whose is not Whose.NOBODY]
+    if not private:
+        return Owner(Whose.NOBODY, {})
+    kinds = {each.whose for _, each in private}
+    whose = kinds.pop() if len(kinds) == 1 else Whose.SEVERAL
+    if len(private) < len(sides) and whose is Whose.UNITS:
+        whose = Whose.SEVERAL  # rows of nobody's among them have no unit to be bounded by
+    names = [each.name for each in sides[0][0].fields]
+    tags: dict[str, frozenset[Tag]] = {}
+    for place, name in enumerate(names):
+        shared = [each.tags.get(relation.fields[place].name, frozenset()) for relation, each in sides]
+        common = frozenset.intersection(*shared)
+        if common:
+            tags[name] = common
+    return Owner(whose, tags)
+
+
+def _join(join: Join) -> Owner:
+    left, right = owner(join.left), owner(join.right)
+    # the right side of a LEFT JOIN is NULL where nothing matched: that tells nobody apart
+    tags = {**left.tags, **(right.tags if join.kind == "inner" else {})}
+    if Whose.NOBODY in (left.whose, right.whose):
+        public, private = (join.left, right) if left.whose is Whose.NOBODY else (join.right, left)
+        names = {each.name for each in public.fields}
+        pairs = [(a, b) if a in names else (b, a) for a, b in equated(join.on)]
+        looked_up = [a for a, b in pairs if b in private.fixed]  # one public row for all rows of a unit
+        found = names if join.kind == "inner" and is_unique(public, looked_up) else set()
+        return Owner(private.whose, tags, private.fixed | found)
+    fixed = left.fixed | (right.fixed if join.kind == "inner" else frozenset())
+    return Owner(Whose.UNITS, tags, fixed) if join.same_unit else Owner(Whose.SEVERAL, tags)
+
+
+def pairs_one_unit(left: Relation, right: Relation, on: Expression) -> bool:
+    """Whether a condition pairs only rows of one unit: it equates every part of something that tells the unit."""
+    first, second = owner(left), owner(right)
+    if first.whose is not Whose.UNITS or second.whose is not Whose.UNITS:
+        return False
+    equal: set[Tag] = set()
+    for one, other in equated(on):
+        for a, b in ((one, other), (other, one)):
+            equal |= first.tags.get(a, frozenset()) & second.tags.get(b, frozenset())
+    return any(_whole(tags) for tags in _by_name(equal))
+
+
+def equated(on: Expression) -> list[tuple[str, str]]:
+    """The pairs of columns that a condition says are equal."""
+    found = []
+    for part in conjuncts(on):
+        match part:
+            case Call(function="=", args=(one, other)):
+                a, b = _uncast(one), _uncast(other)
+                if isinstance(a, Column) and isinstance(b, Column):
+                    found.append((a.name, b.name))
+    return found
+
+
+def _uncast(expression: Expression) -> Expression:
+    """What stands under casts within one kind (INTEGER to BIGINT), which keep values apart."""
+    match expression:
+        case Call(function="cast", args=(inner,), type=type_) if inner.type.kind is type_.kind:
+            return _uncast(inner)
+        case _:
+            return expression
+
+
+def is_unique(relation: Relation, columns: Iterable[str]) -> bool:
+    """Whether no two rows agree in these columns (NULL agrees with nothing)."""
+    wanted = set(columns)
+    match relation:
+        case Scan():
+            return any(key <= wanted for key in relation.keys)
+        case Project():
+            stands_for = {each.name for name, each in relation.columns if name in wanted and isinstance(each, Column)}
+            return is_unique(relation.input, stands_for)
+        case Filter() | Semi() | Sort() | Limit():
+            return is_unique(relation.input, wanted)
+        case Group():
+            return bool(relation.keys) and {key.name for key in relation.keys} <= wanted
+        case Distinct():
+            return {each.name for each in relation.fields} <= wanted
+        case _:
+            return False
+
+
+def is_bounded(relation: Relation) -> bool:
+    """Whether the rows of one person here are at most a number that is known without bounding them."""
+    match relation:
+        case Scan():
+            return relation.unit is None or relation.unit.unique
+        case Group() if relation.per_unit:
+            keys = [key.expression.name for key in relation.keys if isinstance(key.expression, Column)]
+            alone = len(keys) == len(relation.keys) and owner(relation.input).is_unit(keys)
+            return alone or is_bounded(relation.input)
+        case Semi():
+            return is_bounded(relation.input)
+        case _:
+            return all(is_bounded(each) for each in below(relation))
