@@ -1,0 +1,85 @@
+"""Exact counts of the keys that occur and a way to release them go in; which keys are shown, and noisy counts, come out.
+
+The proofs are in privacy/key_selection.py. Counts below 0 are taken for 0, and those above 2^62 for 2^62: neighbours come
+no further apart, and an error here would depend on the data. What is not shown has the noisy count 0.
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsql.noise.gaussian import discrete_gaussian
+from privsql.noise.randomness import Randomness
+from privsql.noise.samplers import discrete_laplace
+from privsql.privacy.key_selection import GaussianThreshold, OptimalSelection, TruncatedGeometric
+
+GREATEST_COUNT = 2**62
+
+_WORD_BITS = 32
+
+
+def release_keys(
+    exact_counts: NDArray[np.int64], release: TruncatedGeometric | GaussianThreshold, source: Randomness
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """(shown, noisy counts): n + X where that exceeds the threshold and n is above the floor, 0 where it is hidden.
+
+    Every key gets its noise, shown or not, so that time depends on the number of keys alone.
+    """
+    exact_counts = _checked(exact_counts)
+    if isinstance(release, TruncatedGeometric):
+        noise = truncated_laplace(release.rate, release.bound, exact_counts.size, source)
+    else:
+        noise = discrete_gaussian(release.variance, exact_counts.size, source)
+    noisy_counts = exact_counts + noise
+    shown = (noisy_counts > release.threshold) & (exact_counts > release.shift)
+    return shown, np.where(shown, noisy_counts, 0)
+
+
+def select_keys(exact_counts: NDArray[np.int64], release: OptimalSelection, source: Randomness) -> NDArray[np.bool_]:
+    """Each key with exactly the probability of its number of units.
+
+    A uniform number, a word for each digit of the probability, is compared with it as a whole: less is shown.
+    """
+    exact_counts = _checked(exact_counts)
+    digits = _digits(release.scaled, release.bits)
+    places = np.minimum(np.maximum(exact_counts - release.shift, 0), digits.shape[1])
+    shown: NDArray[np.bool_] = places == digits.shape[1]  # of probability 1, which has no digits below the point
+    tied = ~shown
+    places = np.minimum(places, digits.shape[1] - 1)
+    for digit in digits:
+        words = source.integers(exact_counts.size)
+        shown |= tied & (words < digit[places])
+        tied &= words == digit[places]
+    return shown
+
+
+def truncated_laplace(rate: Fraction, bound: int, size: int, source: Randomness) -> NDArray[np.int64]:
+    """X in -bound..bound with P(X = x) proportional to exp(-rate |x|): discrete Laplace, drawn again if beyond."""
+    if bound < 0:
+        raise ValueError(f"the bound must be at least 0, not {bound}")
+    noise = discrete_laplace(rate, size, source)
+    beyond = np.flatnonzero(np.abs(noise) > bound)
+    while beyond.size:
+        noise[beyond] = discrete_laplace(rate, beyond.size, source)
+        beyond = beyond[np.abs(noise[beyond]) > bound]
+    return noise
+
+
+def _checked(exact_counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    if exact_counts.ndim != 1:
+        raise ValueError("the counts must be a one-dimensional array")
+    if exact_counts.dtype != np.int64:
+        raise TypeError(f"counts are 64-bit integers, not {exact_counts.dtype}")
+    return np.clip(exact_counts, 0, GREATEST_COUNT)
+
+
+@lru_cache(maxsize=16)
+def _digits(scaled: tuple[int, ...], bits: int) -> NDArray[np.uint32]:
+    """A row for each base-2^32 digit, the greatest first; a column for each probability but the last, which is 1."""
+    rows = [
+        [value >> position & (1 << _WORD_BITS) - 1 for value in scaled[:-1]]
+        for position in range(bits - _WORD_BITS, -1, -_WORD_BITS)
+    ]
+    return np.array(rows, dtype=np.uint32)

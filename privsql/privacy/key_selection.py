@@ -1,0 +1,313 @@
+"""Epsilon, delta and what one unit can touch go in; how to release keys that nobody declared comes out.
+
+Which keys occur is itself private, so a key is shown only if a noisy count passes a threshold, or by a chance that
+grows with its count; a key of count 0 is absent and never shown. Three ways, each a function that makes the best choice
+and a type that holds it and refuses less than is needed.
+
+Composition, used throughout. Keys are treated independently; write P_i and Q_i for what two neighbouring tables give at
+key i. If P_i min exp(e_i) Q_i (the lesser, outcome by outcome) has mass at least 1 - d_i, then the product of these
+lesser measures has mass at least the product of the 1 - d_i, which is at least 1 - sum d_i, and it is at most
+exp(sum e_i) Q. So P(A) <= exp(sum e_i) Q(A) + sum d_i for every set A of outcomes. Keys that nobody changed add nothing.
+
+Floor. Fewer than min_units units make a count of at most shift = rows (min_units - 1). The count n is replaced by
+max(0, n - shift), and shift is added again to what is published. If n moves by at most so much, so does max(0, n - shift);
+a key in the one table only has fallen to 0, so it is among those of the unit that left. All proofs stand, then, and a
+key of fewer units counts as absent: it is never shown, for certain, however unbounded the noise of others.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privsql.privacy.bounds import exponential_bounds, logarithm_bounds
+from privsql.privacy.gaussian import least_variance, tail_above, zcdp, zcdp_delta
+
+GREATEST_THRESHOLD = 2**50
+"""Thresholds beyond this are refused: counts do not reach them. So rates are above ln 2/2^50 and variances, whose sigma
+is below the threshold, below 2^100: the samplers refuse none that was accepted here."""
+
+GREATEST_TABLE = 2**17
+"""Selection tables of more entries are refused: so small an epsilon needs as many units a key."""
+
+_SHARES = [Fraction(share, 100) for share in (100, 95, 85, 65, 40, 20)]  # all but always the first is best
+_EACH_NUMBER = 32  # of keys in one table only; beyond it, in steps of an eighth
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """A unit is in at most `groups` keys and adds at most `rows` to the count of each.
+
+    Between neighbours at most `changes` keys differ, by at most `rows` each: groups for add-remove, 2 groups for
+    replace-one. At most `groups` keys are in the one table only, and at most `groups` in the other only.
+    """
+
+    groups: int
+    rows: int
+    changes: int
+
+    def __post_init__(self) -> None:
+        if self.groups < 1 or self.rows < 1 or self.changes not in (self.groups, 2 * self.groups):
+            raise ValueError("a contribution needs groups >= 1, rows >= 1 and changes of groups or 2 groups")
+
+
+@dataclass(frozen=True)
+class KeyRelease(ABC):
+    """Keys, (epsilon, delta)-private over all that one unit may change, each of at least min_units units."""
+
+    epsilon: Fraction
+    delta: Fraction
+    contribution: Contribution
+    min_units: int
+
+    def __post_init__(self) -> None:
+        _check_loss(self.epsilon, self.delta)
+        if self.min_units < 1:
+            raise ValueError(f"min_units must be at least 1, not {self.min_units}")
+        self._check()
+
+    @property
+    def shift(self) -> int:
+        """The greatest count of fewer than min_units units."""
+        return self.contribution.rows * (self.min_units - 1)
+
+    def chance(self, count: int) -> float:
+        """The chance that a key of this count is shown; it never falls as the count grows. It informs, and decides
+        nothing."""
+        return self._chance(count - self.shift) if count > self.shift else 0.0
+
+    def shows_at(self, probability: float) -> int:
+        """The least count at which a key is shown with at least this probability."""
+        if not 0.0 < probability < 1.0:
+            raise ValueError(f"the probability is between 0 and 1, not {probability}")
+        high = self.shift + 1
+        while self.chance(high) < probability:
+            high *= 2
+        return bisect_left(range(high), True, key=lambda count: self.chance(count) >= probability)
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raises ValueError if less is done than epsilon and delta ask for."""
+
+    @abstractmethod
+    def _chance(self, above: int) -> float:
+        """The chance at shift + above, above >= 1."""
+
+
+# --- (a) truncated geometric noise: counts and keys from one release ---
+
+
+@dataclass(frozen=True)
+class TruncatedGeometric(KeyRelease):
+    """Publish n + X if it exceeds k; X in -k..k, P(X = x) ~ exp(-rate |x|), rate = epsilon/(changes rows).
+
+    Let epsilon' = epsilon/changes and delta' = delta/changes, and let a key's count be n in one table and n' in the
+    other, |n - n'| <= rows. A number that n + X and n' + X both reach has chances within exp(rate rows) = exp(epsilon')
+    of each other. What n + X reaches and n' + X does not are the last |n - n'| values of X before k, or before -k, of
+    chance at most P(X > k - rows). If that is at most delta' then e_i = epsilon', d_i = delta' in the composition. To
+    hide what is not above k is a function of n + X and costs nothing; n = 0 is always hidden, as if it had no noise.
+    Nor would less do: with n = 0 and n' = rows every number shown is new, of chance P(X > k - rows).
+    """
+
+    bound: int  # k
+
+    @property
+    def rate(self) -> Fraction:
+        return self.epsilon / (self.contribution.changes * self.contribution.rows)
+
+    @property
+    def threshold(self) -> int:
+        """What is published exceeds this."""
+        return self.bound + self.shift
+
+    def _check(self) -> None:
+        if self.bound < _least_bound(self.epsilon, self.delta, self.contribution):
+            raise ValueError(f"noise truncated at {self.bound} does not cover epsilon and delta")
+        _check_threshold(self.threshold)
+
+    def _chance(self, above: int) -> float:
+        least = self.bound + 1 - above  # the least X that shows the key
+        return self._at_least(least) if least > 0 else 1.0 - self._at_least(1 - least)
+
+    def _at_least(self, value: int) -> float:
+        """P(X >= value) for value >= 1."""
+        if value > self.bound:
+            return 0.0
+        rate = float(self.rate)
+        reached = math.exp(-rate * value) * -math.expm1(-rate * (self.bound + 1 - value))
+        return reached / -(math.expm1(-rate * (self.bound + 1)) + math.exp(-rate) * math.expm1(-rate * self.bound))
+
+
+def truncated_geometric(
+    epsilon: Fraction, delta: Fraction, contribution: Contribution, min_units: int = 1
+) -> TruncatedGeometric:
+    """Truncated geometric noise with the least bound."""
+    bound = _least_bound(epsilon, delta, contribution)
+    return TruncatedGeometric(epsilon, delta, contribution, min_units, bound)
+
+
+def _least_bound(epsilon: Fraction, delta: Fraction, contribution: Contribution) -> int:
+    """The least k with P(X > k - rows) <= delta', never too small.
+
+    With q = exp(-rate) and k >= rows - 1 that chance is (q^(k-rows+1) - q^(k+1)) / (1 + q - 2 q^(k+1)), at most delta'
+    iff exp(rate k) >= (exp(epsilon') - 1 + 2 delta') / (delta' (exp(rate) + 1)). At k = rows - 1 it is P(X >= 0) > 1/2 >
+    delta', so that no lesser k will do.
+    """
+    _check_loss(epsilon, delta)
+    epsilon, delta = epsilon / contribution.changes, delta / contribution.changes
+    rate = epsilon / contribution.rows
+    _, growth = exponential_bounds(epsilon)
+    step, _ = exponential_bounds(rate)
+    _, logarithm = logarithm_bounds((growth - 1 + 2 * delta) / (delta * (step + 1)))
+    return max(contribution.rows, math.ceil(logarithm / rate))
+
+
+# --- (b) discrete Gaussian noise and a threshold ---
+
+
+@dataclass(frozen=True)
+class GaussianThreshold(KeyRelease):
+    """Publish n + X if it exceeds t, for n >= 1 and X discrete Gaussian.
+
+    Let e keys be in P's table only, and let tail = P(X > t - rows) be at least the chance that one of them is shown:
+    their count is at most rows. Q hides it, so e_i = 0, d_i = tail. A key in Q's table only is hidden by P, and by Q with
+    chance at least 1 - tail, so d_i = 0, e_i = -ln(1 - tail) <= tail/(1 - tail). The other keys, at most changes - e,
+    together are a vector of squared l2-sensitivity (changes - e) rows^2, private at (epsilon_g, delta_g(e)). So
+    epsilon_g = epsilon - groups tail/(1 - tail) and delta_g(e) + e tail <= delta for every e from 0 to groups suffice:
+    a unit that has keys for itself has fewer among others, and delta need not be split for the two.
+    """
+
+    variance: Fraction
+    limit: int  # t
+
+    @property
+    def threshold(self) -> int:
+        """What is published exceeds this."""
+        return self.limit + self.shift
+
+    def _check(self) -> None:
+        tail = tail_above(self.variance, self.limit - self.contribution.rows)
+        loss = self.epsilon - self.contribution.groups * tail / (1 - tail) if tail < 1 else Fraction(0)
+        if loss <= 0 or any(
+            lost + last * tail > self.delta for last, lost in _exclusive(self.contribution, self.variance, loss)
+        ):
+            raise ValueError(f"variance {self.variance} and limit {self.limit} do not cover epsilon and delta")
+        _check_threshold(self.threshold)
+
+    def _chance(self, above: int) -> float:
+        return math.erfc((self.limit - above + 0.5) / math.sqrt(2 * self.variance)) / 2.0
+
+
+def gaussian_threshold(
+    epsilon: Fraction, delta: Fraction, contribution: Contribution, min_units: int = 1
+) -> GaussianThreshold:
+    """Of several variances, those that would leave 20% to 100% of delta to the noise if no key were exclusive, the one
+    with the least threshold."""
+    _check_loss(epsilon, delta)
+    loss = epsilon - delta / (1 - delta)  # groups tail <= delta, so that groups tail/(1 - tail) <= delta/(1 - delta)
+    choices = []
+    for share in _SHARES:
+        variance = least_variance(contribution.changes * contribution.rows**2, loss, share * delta)
+        spare = min((delta - lost) / last for last, lost in _exclusive(contribution, variance, loss) if last)
+        if spare > 0:
+            choices.append((contribution.rows + _least_above(variance, spare), variance))
+    limit, variance = min(choices)
+    return GaussianThreshold(epsilon, delta, contribution, min_units, variance, limit)
+
+
+def _exclusive(contribution: Contribution, variance: Fraction, loss: Fraction) -> Iterator[tuple[int, Fraction]]:
+    """(last, delta_g(first)) for ranges first..last of numbers of keys in one table only, which cover 0..groups."""
+    first = 0
+    while first <= contribution.groups:
+        last = min(contribution.groups, first if first < _EACH_NUMBER else first + first // 8)
+        rho = zcdp((contribution.changes - first) * contribution.rows**2, variance)
+        yield last, zcdp_delta(rho, loss)
+        first = last + 1
+
+
+def _least_above(variance: Fraction, tail: Fraction) -> int:
+    """The least whole number that X provably exceeds with at most this chance."""
+    high = 1
+    while tail_above(variance, high) > tail:
+        high *= 2
+    return bisect_left(range(high), True, key=lambda bound: tail_above(variance, bound) <= tail)
+
+
+# --- (c) keys alone, without their counts ---
+
+
+@dataclass(frozen=True)
+class OptimalSelection(KeyRelease):
+    """Show a key of n units with probability p(n); no other way shows it with more (Desfontaines et al. 2020).
+
+    `scaled` holds p(0), p(1), ..., 1 as multiples of 2^-bits. With epsilon' = epsilon/changes, delta' = delta/changes,
+    E <= exp(epsilon'), and n, n + 1 units: p(n+1) <= E p(n) + delta' bounds "shown", and 1 - p(n) <= E (1 - p(n+1)) +
+    delta' "hidden"; the other way round both hold since p never falls. So e_i = epsilon', d_i = delta' in the
+    composition. p is the greatest that satisfies this, rounded down at each step; rounding keeps it growing, by
+    delta' - 2^-bits or more.
+    """
+
+    bits: int
+    scaled: tuple[int, ...]
+
+    def _check(self) -> None:
+        if self.contribution.rows != 1:
+            raise ValueError("optimal selection is for counts of units: rows must be 1")
+        one = 1 << self.bits
+        growth, _ = exponential_bounds(self.epsilon / self.contribution.changes)
+        delta = self.delta / self.contribution.changes * one
+        if len(self.scaled) < 2 or self.scaled[0] != 0 or self.scaled[-1] != one:
+            raise ValueError("the probabilities must begin with 0 and end with 1")
+        for less, more in zip(self.scaled, self.scaled[1:], strict=False):
+            if not less <= more or more > growth * less + delta or one - less > growth * (one - more) + delta:
+                raise ValueError("the probabilities do not cover epsilon and delta")
+
+    def _chance(self, above: int) -> float:
+        return self.scaled[min(above, len(self.scaled) - 1)] / (1 << self.bits)
+
+
+def optimal_selection(
+    epsilon: Fraction, delta: Fraction, contribution: Contribution, min_units: int = 1
+) -> OptimalSelection:
+    """The greatest probabilities, rounded down to multiples of a power of two."""
+    _check_loss(epsilon, delta)
+    each = delta / contribution.changes
+    bits = 64 + (each.denominator // each.numerator).bit_length()
+    bits += -bits % 32  # whole words of randomness
+    one = 1 << bits
+    growth = math.floor(exponential_bounds(epsilon / contribution.changes)[0] * one)
+    step = math.floor(each * one)
+    scaled = [0]
+    while scaled[-1] < one:
+        if len(scaled) >= GREATEST_TABLE:
+            raise ValueError(f"epsilon or delta is too small: a key would need {GREATEST_TABLE} units to be shown")
+        hidden = max(0, one - scaled[-1] - step)
+        scaled.append(min((growth * scaled[-1] >> bits) + step, one - -(-(hidden << bits) // growth)))
+    return OptimalSelection(epsilon, delta, contribution, min_units, bits, tuple(scaled))
+
+
+# --- which ---
+
+
+def best(
+    epsilon: Fraction, delta: Fraction, contribution: Contribution, min_units: int = 1
+) -> TruncatedGeometric | GaussianThreshold:
+    """Of the two that publish counts, the one that shows a key with probability 1/2 at the lesser count."""
+    truncated = truncated_geometric(epsilon, delta, contribution, min_units)
+    gaussian = gaussian_threshold(epsilon, delta, contribution, min_units)
+    return gaussian if gaussian.threshold < truncated.threshold else truncated
+
+
+def _check_loss(epsilon: Fraction, delta: Fraction) -> None:
+    # a delta as great as epsilon would be pointless, and its truncated noise all but uniform
+    if not 0 < 2 * delta < min(Fraction(1), epsilon):
+        raise ValueError(f"keys need delta > 0 below 1/2 and below epsilon/2, not {delta} at epsilon {epsilon}")
+
+
+def _check_threshold(threshold: int) -> None:
+    if threshold > GREATEST_THRESHOLD:
+        raise ValueError("epsilon or delta is too small: no count would pass the threshold")
