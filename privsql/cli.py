@@ -130,7 +130,7 @@ def _question(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--confidence", type=float, default=0.95, help="how surely --within holds; default: 0.95")
     parser.add_argument(
-        "--delta", type=float, default=0.0, help="accepted; nothing needs it yet, and answers have delta 0"
+        "--delta", type=float, default=0.0, help="above 0, keys that nobody declared are shown if many have them; 1e-6 is common"
     )
     parser.add_argument("--policy", metavar="FILE", help="a TOML file with ranges, keys and the budget")
     parser.add_argument(

@@ -14,7 +14,7 @@ import pandas as pd
 
 from privsql.budget.ledger import Budget, MemoryLedger
 from privsql.errors import ArgumentError, BudgetError, no_more_arguments
-from privsql.policy import Neighbours, Policy, TablePolicy, epsilon_of, neighbours_of, unit_of
+from privsql.policy import Neighbours, Policy, TablePolicy, delta_of, epsilon_of, neighbours_of, unit_of
 
 if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
     from privsql.engines.duckdb import DuckDBEngine
@@ -98,10 +98,11 @@ class FrameAccessor:
         keys: Mapping[str, Any] | None = None,
         neighbours: str | Neighbours = Neighbours.REPLACE_ONE,
         budget: float | None = None,
+        delta: float = 0.0,
         **unknown: Never,
     ) -> pd.DataFrame:
         """Declare once what holds for this frame and for frames made from it; returns the frame."""
-        no_more_arguments(unknown, ("unit", "ranges", "keys", "neighbours", "budget"))
+        no_more_arguments(unknown, ("unit", "ranges", "keys", "neighbours", "budget", "delta"))
         if self._protection.limit is not None:
             raise BudgetError(
                 "budget-protected", "this frame has a budget already, and it cannot be set anew",
@@ -119,7 +120,8 @@ class FrameAccessor:
                 "losses of different kinds cannot be added; protect a frame before it is asked",
             )
         spent = before[policy.neighbours].entries() if policy.neighbours in before else []
-        ledger = MemoryLedger(limit, policy.neighbours, spent)  # what was spent before counts
+        allowed = delta_of(delta)
+        ledger = MemoryLedger(limit, policy.neighbours, spent, allowed)  # what was spent before counts
         token = uuid4().hex
         _PROTECTIONS[token] = Protection(policy, limit, {policy.neighbours: ledger})
         self._frame.attrs[_TOKEN] = token

@@ -74,6 +74,7 @@ class Policy:
     neighbours: Neighbours = Neighbours.REPLACE_ONE
     epsilon: Fraction | None = None
     delta: Fraction = Fraction(0)
+    min_units: int = 1  # no key that nobody declared is shown with fewer units
     tables: Mapping[str, TablePolicy] = field(default_factory=dict)
 
     def table(self, name: str) -> TablePolicy:
@@ -160,7 +161,7 @@ def load_policy(source: Policy | Mapping[str, Any] | str | Path | None) -> Polic
 
 
 def _policy(raw: Mapping[str, Any]) -> Policy:
-    _only(raw, {"neighbours", "budget", "tables"}, "the policy")
+    _only(raw, {"neighbours", "budget", "tables", "min_units"}, "the policy")
     budget = _table(raw.get("budget", {}), "budget")
     _only(budget, {"epsilon", "delta"}, "budget")
     tables = _table(raw.get("tables", {}), "tables")
@@ -168,6 +169,7 @@ def _policy(raw: Mapping[str, Any]) -> Policy:
         neighbours=neighbours_of(raw.get("neighbours", Neighbours.REPLACE_ONE)),
         epsilon=epsilon_of(budget["epsilon"], "budget.epsilon") if "epsilon" in budget else None,
         delta=delta_of(budget.get("delta", 0), "budget.delta"),
+        min_units=limit_of(raw.get("min_units"), "min_units") or 1,
         tables={name.lower(): _table_policy(_table(table, name), name) for name, table in tables.items()},
     )
 

@@ -86,7 +86,9 @@ class Session:
         if not fresh and question in self._stored:
             return replace(self._stored[question], stored=True)
         self._engine.check(plan.sql, self._schema)
-        self._ledger.charge(plan.loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan))
+        self._ledger.charge(
+            plan.loss, plan.delta_loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan)
+        )
         try:
             exact = self._engine.run(plan.sql, plan.keys)
             noisy = add_noise(plan, exact, self._randomness)
@@ -125,13 +127,16 @@ class Session:
         limits = {name: value for name, value in checked.items() if value is not None}
         if (epsilon is None) == (within is None):
             raise ArgumentError("argument-epsilon", "give epsilon= or within=, one of them", "epsilon=1.0")
-        delta_of(delta)
+        allowed = delta_of(delta)
         price = _PROBE if epsilon is None else epsilon_of(epsilon)
         if not self._engine.fixed_schema:
             self._schema = self._engine.schema()
         question = read(sql, Catalogue(self._schema, self._policy), dialect)
         look = PublicLook(self._engine.read_public)
-        plan = make_plan(question, self._policy.neighbours, price, calculator().evaluate, look, mechanism, limits)
+        plan = make_plan(
+            question, self._policy.neighbours, price, calculator().evaluate, look, mechanism, limits, allowed,
+            self._policy.min_units,
+        )  # fmt: skip
         if within is not None:
             plan = plan.repriced(epsilon_within(plan, within, confidence))
         return plan
@@ -159,11 +164,12 @@ class Session:
                 "analyst": e.analyst,
                 "question": e.question,
                 "epsilon": e.nano_epsilon / NANO,
+                "delta": float(e.delta),
                 "released": e.released,
             }
             for e in self._ledger.entries()
         ]
-        return pd.DataFrame(rows, columns=["when", "analyst", "question", "epsilon", "released"])
+        return pd.DataFrame(rows, columns=["when", "analyst", "question", "epsilon", "delta", "released"])
 
 
 def _released(plan: Plan) -> str:
@@ -180,4 +186,5 @@ def connect(
     """Open a source of data under a policy: a DuckDB file or connection, a frame or a dict of them, a Parquet or CSV path."""
     no_more_arguments(unknown, ("policy", "analyst"))
     declared = load_policy(policy)
-    return Session(open_engine(source), declared, MemoryLedger(declared.epsilon, declared.neighbours), analyst)
+    ledger = MemoryLedger(declared.epsilon, declared.neighbours, delta_limit=declared.delta)
+    return Session(open_engine(source), declared, ledger, analyst)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,14 @@ class ExactTable:
 
 @dataclass(frozen=True)
 class NoisyTable:
-    """One number per cell and measured column, in the order of the public key space; `cells` are their numbers there."""
+    """One number per cell and measured column, in the order of the public key space; `cells` are their numbers there.
+
+    Where nobody declared the keys, `keys` are those that were let out, and the cells just count them.
+    """
 
     cells: Integers
     noisy_columns: Mapping[str, Integers]
+    keys: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

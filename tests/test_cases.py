@@ -27,6 +27,7 @@ from privsql.sql import gate
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.functions import FUNCTIONS, OPERATORS
 from privsql.types import BIGINT
+from tests import shop
 
 HERE = Path(__file__).parent
 CASES = HERE / "cases"
@@ -96,52 +97,6 @@ _PROMISE_ROWS = """
         1 + i % 5, ['S', 'M', 'L'][1 + i % 3], (i % 100)::TINYINT, i % 51, i, DATE '2020-01-01' + (i % 366)::INTEGER
     FROM range(1, 200) r(i)
 """
-# people with many rows: customer is the unit, two hops away from items; visits has the same unit under another name
-_SHOP = """
-    CREATE TABLE customers (id INTEGER PRIMARY KEY, state VARCHAR, age INTEGER);
-    CREATE TABLE orders (oid INTEGER PRIMARY KEY, customer_id INTEGER, total DOUBLE, day DATE, paid BOOLEAN);
-    CREATE TABLE items (oid INTEGER, line INTEGER, sku VARCHAR, qty INTEGER, price DECIMAL(8, 2), UNIQUE (oid, line));
-    CREATE TABLE visits (who INTEGER, page VARCHAR, minutes INTEGER);
-    CREATE TABLE rooms (clinic VARCHAR, patient INTEGER, ward VARCHAR);
-    CREATE TABLE surveys (score INTEGER, state VARCHAR);
-    CREATE TABLE skus (sku VARCHAR PRIMARY KEY, kind VARCHAR, weight INTEGER);
-    CREATE TABLE prices (price INTEGER);
-    INSERT INTO skus SELECT 's' || i, ['toy', 'food', 'book'][1 + i % 3], i FROM range(12) r(i);
-    INSERT INTO prices SELECT 10 * i FROM range(1, 6) r(i);
-"""
-_SHOP_ROWS = """
-    INSERT INTO customers SELECT i, ['CA', 'NY', 'TX'][1 + i % 3], 18 + i % 60 FROM range(300) r(i);
-    INSERT INTO orders SELECT i, i % 280, i % 100, DATE '2024-01-01' + (i % 60)::INTEGER, i % 4 > 0 FROM range(700) r(i);
-    INSERT INTO items SELECT i // 2, i % 2, 's' || (i % 12), 1 + i % 5, (i % 40) / 2 FROM range(1400) r(i);
-    INSERT INTO visits SELECT i % 320, ['home', 'cart', 'help'][1 + (i % 320) % 3], i % 31 FROM range(900) r(i);
-    INSERT INTO rooms SELECT ['n', 's'][1 + i % 2], i % 50, ['a', 'b'][1 + (i % 50) % 2] FROM range(200) r(i);
-    INSERT INTO surveys SELECT i % 11, ['CA', 'NY', 'TX'][1 + i % 3] FROM range(100) r(i);
-"""
-_STATE = {"values": ["CA", "NY", "TX"]}
-_SHOP_POLICY: dict[str, Any] = {
-    "tables": {
-        "customers": {"unit": "id", "columns": {"state": _STATE, "age": {"range": [18, 90]}}},
-        "orders": {
-            "unit": "customer_id -> customers.id",
-            "max_groups": 4,
-            "max_rows": 5,
-            "columns": {"total": {"range": [0, 100]}, "day": {"range": [dt.date(2024, 1, 1), dt.date(2024, 2, 29)]}},
-        },
-        "items": {
-            "unit": "oid -> orders.oid",
-            "max_rows": 20,
-            "columns": {"qty": {"range": [0, 5]}, "price": {"range": [0, 20]}},
-        },
-        "visits": {
-            "unit": "who",
-            "columns": {"page": {"values": ["home", "cart", "help"]}, "minutes": {"range": [0, 30]}},
-        },
-        "rooms": {"unit": ["clinic", "patient"], "columns": {"ward": {"values": ["a", "b"]}}},
-        "surveys": {"columns": {"score": {"range": [0, 10]}, "state": _STATE}},
-        "skus": {"public": True},
-        "prices": {"public": True},
-    }
-}
 FIXTURES = {
     "patients": Fixture(_PATIENTS, _patients(), _PATIENT_ROWS),
     "patients_unit": Fixture(_PATIENTS, _patients(unit="id"), _PATIENT_ROWS),
@@ -162,7 +117,7 @@ FIXTURES = {
         {"tables": {"Order Lines": {"columns": {"Total Price": {"range": [0, 50]}, "select": {"values": ["p", "q"]}}}}},
         """INSERT INTO "Order Lines" SELECT i % 51, ['p', 'q'][1 + i % 2], i, i, i % 2 = 0 FROM range(100) r(i)""",
     ),
-    "shop": Fixture(_SHOP, _SHOP_POLICY, _SHOP_ROWS),
+    "shop": Fixture(shop.TABLES, shop.POLICY, shop.ROWS),
     # policies that do not fit their tables
     "wrong_table": Fixture(_PATIENTS, {"tables": {"patient": {}}}),
     "wrong_column": Fixture(_PATIENTS, {"tables": {"patients": {"columns": {"agee": {"range": [0, 1]}}}}}),
@@ -379,6 +334,7 @@ def _alike(theirs: tuple[Any, ...], ours: tuple[Any, ...], slack: float, relativ
 ELSEWHERE: dict[str, str] = {
     "refused-fine-keys": "test_review.py",
     "argument-limits": "test_units.py",
+    "argument-delta": "test_unknown_keys.py",
     "sql-too-long": "test_cases.py",
     "argument-level": "test_cases.py",
     "argument-rows": "test_cases.py",

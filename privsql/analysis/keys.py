@@ -37,12 +37,18 @@ class KeyGroup:
 
 @dataclass(frozen=True)
 class KeySpace:
-    """The product of independent groups; no groups: the one cell of a query without GROUP BY."""
+    """The product of independent groups; no groups: the one cell of a query without GROUP BY.
+
+    `open`: which keys there are is not known beforehand; groups then hold the keys that were declared nevertheless.
+    """
 
     names: tuple[str, ...]
     groups: tuple[KeyGroup, ...]
+    open: bool = False
 
     def __len__(self) -> int:
+        if self.open:
+            return 0
         size = 1
         for group in self.groups:
             size *= len(group)
@@ -67,6 +73,25 @@ def key_space(
         raise Refused("refused-empty-keys", "by what was declared, no key can meet the conditions",
                       "check WHERE against the declared values", keys[0].place)  # fmt: skip
     return space
+
+
+def open_space(keys: Sequence[Key], facts: Facts, evaluate: Evaluate) -> KeySpace:
+    """Keys that nobody declared, some of them: those that were declared still keep others out."""
+    groups = []
+    for key in keys:
+        _refuse_unreadable(key)
+        try:
+            groups.append(_listed([key], facts, {key.name: domain_of(key.expression, facts)}, evaluate))
+        except Refused:
+            continue
+    return KeySpace(tuple(key.name for key in keys), tuple(groups), open=True)
+
+
+def _refuse_unreadable(key: Key) -> None:
+    """Keys come back from the engine as numpy has them: of DECIMAL and HUGEINT only as many digits as a double."""
+    type_ = key.expression.type
+    if (type_.kind is Kind.DECIMAL and type_.precision > 15) or (type_.kind is Kind.INTEGER and type_.sql == "HUGEINT"):
+        raise _fine(key)
 
 
 def _listed(together: Sequence[Key], facts: Facts, domains: Mapping[str, Domain], evaluate: Evaluate) -> KeyGroup:
@@ -216,7 +241,7 @@ def _unknown(key: Key) -> Refused:
     return Refused(
         "refused-unknown-keys",
         f"GROUP BY {key.text}: which values occur is itself private",
-        f"declare the keys (policy: {line})",
+        f"declare the keys (policy: {line}), or allow keys that many people have to be shown: delta=1e-6",
         key.place,
     )
 
@@ -227,12 +252,16 @@ def _refuse_too_fine(key: Key, group: KeyGroup) -> None:
         return
     values = {value for value in group.columns[group.names.index(key.name)] if value is not None}
     if len({float(value) for value in values}) < len(values) or any(abs(value) > 2**53 for value in values):
-        raise Refused(
-            "refused-fine-keys",
-            f"GROUP BY {key.text}: these keys differ only in digits that get lost on the way",
-            f"group by CAST({key.text} AS VARCHAR) with declared values, or by a coarser number",
-            key.place,
-        )
+        raise _fine(key)
+
+
+def _fine(key: Key) -> Refused:
+    return Refused(
+        "refused-fine-keys",
+        f"GROUP BY {key.text}: these keys differ only in digits that get lost on the way",
+        f"group by CAST({key.text} AS VARCHAR), or by a coarser number",
+        key.place,
+    )
 
 
 def _too_many(key: Key) -> Refused:

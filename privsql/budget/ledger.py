@@ -49,19 +49,33 @@ class Entry:
     question: str
     nano_epsilon: int
     released: str
+    delta: Fraction = Fraction(0)
 
 
 class MemoryLedger:
-    """Counts nano-epsilon for one dataset under one neighbour relation; lives as long as its session."""
+    """Counts nano-epsilon and delta for one dataset under one neighbour relation; lives as long as its session.
 
-    def __init__(self, limit: Fraction | None, neighbours: Neighbours, earlier: Iterable[Entry] = ()) -> None:
+    Losses add up: k releases of (epsilon, delta) are together (k epsilon, k delta).
+    """
+
+    def __init__(
+        self,
+        limit: Fraction | None,
+        neighbours: Neighbours,
+        earlier: Iterable[Entry] = (),
+        delta_limit: Fraction = Fraction(0),
+    ) -> None:
         self._limit = None if limit is None else math.floor(limit * NANO)
+        self._delta_limit = delta_limit
         self._neighbours = neighbours
         self._entries: list[Entry] = list(earlier)
         self._spent = sum(entry.nano_epsilon for entry in self._entries)
+        self._delta_spent = sum((entry.delta for entry in self._entries), Fraction(0))
         self._lock = threading.Lock()
 
-    def charge(self, loss: Fraction, neighbours: Neighbours, analyst: str, question: str, released: str) -> None:
+    def charge(
+        self, loss: Fraction, delta: Fraction, neighbours: Neighbours, analyst: str, question: str, released: str
+    ) -> None:
         """Check and charge in one step; raises BudgetError, with nothing charged, where it does not suffice."""
         if neighbours is not self._neighbours:
             raise BudgetError(
@@ -78,16 +92,26 @@ class MemoryLedger:
                     f"this costs epsilon {price / NANO:g}, and {left:g} of {self._limit / NANO:g} is left",
                     f"ask with epsilon={left:g} or less" if left > 0 else "ask the owner of the data for more budget",
                 )
+            if self._limit is not None and self._delta_spent + delta > self._delta_limit:
+                rest = float(self._delta_limit - self._delta_spent)
+                raise BudgetError(
+                    "budget-delta",
+                    f"this costs delta {float(delta):g}, and {rest:g} of {float(self._delta_limit):g} is left",
+                    f"ask with delta={rest:g} or less" if rest > 0 else "declare the keys, or ask the owner of the data for delta",
+                )
             self._spent += price
-            self._entries.append(Entry(dt.datetime.now(dt.UTC), analyst, question, price, released))
+            self._delta_spent += delta
+            self._entries.append(Entry(dt.datetime.now(dt.UTC), analyst, question, price, released, delta))
 
     @property
     def budget(self) -> Budget:
         with self._lock:
-            spent = self._spent
-        limit = math.inf if self._limit is None else self._limit / NANO
-        remaining = math.inf if self._limit is None else (self._limit - spent) / NANO
-        return Budget(Amount(limit), Amount(spent / NANO), Amount(remaining))
+            spent, delta = self._spent, self._delta_spent
+        used = Amount(spent / NANO, float(delta))
+        if self._limit is None:
+            return Budget(Amount(math.inf, 1.0), used, Amount(math.inf, 1.0))
+        limit = Amount(self._limit / NANO, float(self._delta_limit))
+        return Budget(limit, used, Amount((self._limit - spent) / NANO, float(self._delta_limit - delta)))
 
     def entries(self) -> list[Entry]:
         with self._lock:

@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 
 from privsql.analysis.keys import KeyGroup, KeySpace
+from privsql.noise.key_release import release_keys, select_keys
 from privsql.noise.randomness import Randomness
 from privsql.noise.samplers import discrete_laplace
 from privsql.noise.selection import SelectionNoise, select
 from privsql.planning.measurement import Mechanism
 from privsql.planning.plan import Plan
+from privsql.privacy.key_selection import GaussianThreshold, OptimalSelection, TruncatedGeometric
 from privsql.sql.relations import Choose
 from privsql.tables import ExactTable, Integers, NoisyTable, NullLast
 
@@ -26,6 +28,8 @@ _SELECTION: dict[Mechanism, SelectionNoise] = {
 
 def add_noise(plan: Plan, exact: ExactTable, source: Randomness) -> NoisyTable:
     """Every cell of the key space, absent ones as 0, with the noise of its measurement; or the cell that was chosen."""
+    if plan.space.open:
+        return _open_keys(plan, exact, source)
     exact_columns = laid_out(plan.space, exact)
     size = len(plan.space)
     release = plan.release
@@ -39,6 +43,29 @@ def add_noise(plan: Plan, exact: ExactTable, source: Randomness) -> NoisyTable:
         for column in measurement.columns:
             noisy[column] = exact_columns[column] + discrete_laplace(measurement.rate, size, source)
     return NoisyTable(np.arange(size, dtype=np.int64), noisy)
+
+
+def _open_keys(plan: Plan, exact: ExactTable, source: Randomness) -> NoisyTable:
+    """Of keys that nobody declared those that their release lets out, and noise on what else was asked of them."""
+    by = next(each for each in plan.measurements if each.key_release is not None)
+    exact_counts = exact.exact_columns[by.columns[0]]
+    noisy: dict[str, Integers] = {}
+    match by.key_release:
+        case OptimalSelection() as release:
+            shown = select_keys(exact_counts, release, source)
+        case TruncatedGeometric() | GaussianThreshold() as release:
+            shown, noisy_counts = release_keys(exact_counts, release, source)
+            noisy[by.columns[0]] = noisy_counts[shown]
+        case _:
+            raise AssertionError("keys are let out in one of three ways")
+    size = int(np.count_nonzero(shown))
+    for measurement in plan.measurements:
+        if measurement is not by:
+            for column in measurement.columns:
+                exact_cells = exact.exact_columns[column][shown]
+                noisy[column] = exact_cells + discrete_laplace(measurement.rate, size, source)
+    keys = {name: values[shown] for name, values in exact.exact_keys.items()}
+    return NoisyTable(np.arange(size, dtype=np.int64), noisy, keys)
 
 
 def laid_out(space: KeySpace, exact: ExactTable) -> dict[str, Integers]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 from privsql.errors import ArgumentError
 from privsql.planning.estimates import Estimate, Linear
+from privsql.planning.measurement import Measurement, Mechanism
 from privsql.planning.plan import Accuracy, Plan
 from privsql.policy import LARGEST_EPSILON, NANO, SMALLEST_EPSILON
-from privsql.privacy.accuracy import laplace_half_width, weighted_half_width
+from privsql.privacy.accuracy import weighted_half_width
 from privsql.sql.expressions import Call, Column, Expression, Literal, columns_of
 from privsql.types import NUMBERS, Kind
 
@@ -19,12 +21,12 @@ def check_level(level: float) -> float:
     return float(level)
 
 
-def rates_of(plan: Plan) -> dict[str, float]:
-    """The noise rate of every measured column."""
+def noise_of(plan: Plan) -> dict[str, Measurement]:
+    """By what measurement every noisy column was made."""
     return {
-        column: float(each.rate)
+        column: each
         for each in plan.measurements
-        if not each.mechanism.chooses
+        if not each.mechanism.chooses and each.mechanism is not Mechanism.KEYS_CHOSEN
         for column in each.columns
     }
 
@@ -50,25 +52,25 @@ def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
     return Accuracy(widths, level, notes)
 
 
-def linear_half_width(estimate: Linear, rates: dict[str, float], level: float) -> float:
+def linear_half_width(estimate: Linear, noise: Mapping[str, Measurement], level: float) -> float:
     """How far a weighted sum of noisy columns may be off."""
-    noisy = [(float(weight), rates[column]) for column, weight in estimate.terms]
     rounding = 0.5 if estimate.whole and any(weight.denominator > 1 for _, weight in estimate.terms) else 0.0
-    if len(noisy) == 1:
-        weight, rate = noisy[0]
-        return abs(weight) * laplace_half_width(rate, level) + rounding
-    return weighted_half_width(noisy[0], noisy[1], level) + rounding
+    if len(estimate.terms) == 1:
+        ((column, weight),) = estimate.terms
+        return abs(float(weight)) * noise[column].half_width(level) + rounding
+    first, second = ((float(weight), float(noise[column].rate)) for column, weight in estimate.terms)
+    return weighted_half_width(first, second, level) + rounding
 
 
 def _leaf(estimate: Estimate, plan: Plan, level: float, rows: int | None) -> float | None:
-    rates = rates_of(plan)
+    noise = noise_of(plan)
     if isinstance(estimate, Linear):
-        return linear_half_width(estimate, rates, level)
+        return linear_half_width(estimate, noise, level)
     if rows is None:
         return None
     # A - r(A + B) has the most noise at r = 0 or 1, where only one column counts
     return (
-        float(estimate.high - estimate.low) * laplace_half_width(rates[estimate.above], level) / (rows * estimate.one)
+        float(estimate.high - estimate.low) * noise[estimate.above].half_width(level) / (rows * estimate.one)
     )
 
 
@@ -117,6 +119,11 @@ def epsilon_within(plan: Plan, within: float, confidence: float) -> Fraction:
     """The least epsilon at which every cell of every output is within +-`within`, all at once, so surely."""
     if plan.public:
         return SMALLEST_EPSILON
+    if plan.space.open:
+        raise ArgumentError(
+            "argument-within", "how many keys there will be is not known beforehand, so no epsilon holds for them all",
+            "give epsilon= instead, or declare the keys",
+        )  # fmt: skip
     if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 < within < float("inf"):
         raise ArgumentError("argument-within", "within must be a positive number", "within=20")
     cells = plan.cells * max(1, len(plan.outputs))

@@ -6,21 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from privsql.analysis.derive import derive, names_in
-from privsql.analysis.keys import Evaluate, KeySpace, key_space
+from privsql.analysis.derive import Facts, derive, names_in
+from privsql.analysis.domain import MAX_KEYS
+from privsql.analysis.keys import Evaluate, KeySpace, key_space, open_space
 from privsql.analysis.look import Look
 from privsql.analysis.stability import Stability, bounded, limits_of, stability
-from privsql.errors import ArgumentError, did_you_mean
+from privsql.errors import ArgumentError, Refused, did_you_mean
 from privsql.planning import render
 from privsql.planning.estimates import Estimate
 from privsql.planning.exact_sql import exact_sql
-from privsql.planning.measurement import Measurement, Mechanism, choice_factor, measure
-from privsql.planning.parts import Part, Surroundings, choice_parts, release_parts
+from privsql.planning.measurement import Measurement, Mechanism, choice_factor, measure, measure_keys
+from privsql.planning.parts import UNCOUNTED, Part, Surroundings, choice_parts, release_parts, units_part
 from privsql.planning.per_unit import settled
 from privsql.planning.plan import Output, Plan
 from privsql.planning.render_rows import rows
 from privsql.policy import Neighbours
 from privsql.privacy.accuracy import selection_epsilon_of_histogram
+from privsql.privacy.key_selection import Contribution
 from privsql.sql.describe import describe
 from privsql.sql.expressions import Aggregate, Column, Expression, columns_of, substitute
 from privsql.sql.owners import owner
@@ -47,7 +49,8 @@ CHOICES = {
 
 def plan(
     question: Question, neighbours: Neighbours, epsilon: Fraction, evaluate: Evaluate, look: Look,
-    mechanism: str | None = None, limits: Mapping[str, int] | None = None,
+    mechanism: str | None = None, limits: Mapping[str, int] | None = None, delta: Fraction = Fraction(0),
+    min_units: int = 1,
 ) -> Plan:  # fmt: skip
     """Choose the measurements, split epsilon over them, and write the exact SQL."""
     if question.release is None:
@@ -55,10 +58,9 @@ def plan(
     release = replace(question.release, input=settled(question.release.input, look))
     read = [key.expression for key in release.keys] + [part for each in _aggregates(release) for part in _parts(each)]
     facts = derive(release.input, names_in(read), look)
-    not_null = release.not_null if isinstance(release, Choose) else frozenset[str]()
-    space = key_space(release.keys, facts, evaluate, not_null) if release.keys else KeySpace((), ())
+    space = _space(release, facts, evaluate, delta)
     below = stability(release.input, look)
-    cells = len(space) if release.keys else None
+    cells = (MAX_KEYS if space.open else len(space)) if release.keys else None
     bounds = None
     if below.rows is None:
         bounds = _lowered(limits_of(release.input), limits or {})
@@ -78,7 +80,12 @@ def plan(
             raise ArgumentError("argument-mechanism", f"mechanism={mechanism!r} is for questions that ask for a label",
                                 "leave mechanism out")  # fmt: skip
         parts, estimates = release_parts(release, around)
-    measurements = _priced(parts, release, epsilon, mechanism)
+    if space.open:
+        if not any(part.counts_all for part in parts):
+            parts.append(units_part(sum(len(part.columns) for part in parts) + 1, around))
+        measurements = _priced_open(parts, around, epsilon, delta, min_units)
+    else:
+        measurements = _priced(parts, release, epsilon, mechanism)
     if isinstance(release, Choose):
         notes = (*notes, _beside_a_histogram(measurements[0], len(space)))
     else:
@@ -100,6 +107,30 @@ def plan(
         steps=_steps(release.input, look),
         limits=bounds,
     )
+
+
+def _space(release: Release | Choose, facts: Facts, evaluate: Evaluate, delta: Fraction) -> KeySpace:
+    """The cells, known beforehand; or with delta, keys that nobody declared."""
+    if not release.keys:
+        return KeySpace((), ())
+    if isinstance(release, Choose):
+        return key_space(release.keys, facts, evaluate, release.not_null)
+    if not release.aggregates:
+        if not delta:
+            raise Refused(
+                "refused-no-aggregate",
+                "which keys occur is itself private",
+                "add COUNT(*), ask for the most frequent key (ORDER BY COUNT(*) DESC LIMIT 1), or allow keys that "
+                "many people have to be shown: delta=1e-6",
+                release.keys[0].place,
+            )
+        return open_space(release.keys, facts, evaluate)
+    try:
+        return key_space(release.keys, facts, evaluate)
+    except Refused as error:
+        if not delta or error.code not in ("refused-unknown-keys", "refused-many-keys"):
+            raise
+        return open_space(release.keys, facts, evaluate)
 
 
 def _public_plan(question: Question, neighbours: Neighbours) -> Plan:
@@ -160,6 +191,25 @@ def _priced(
         chosen = CHOICES[mechanism or "exponential"]
     share = epsilon / len(parts)
     return tuple(measure(part.columns, chosen, part.sensitivity, share, part.what) for part in parts)
+
+
+def _priced_open(
+    parts: Sequence[Part], around: Surroundings, epsilon: Fraction, delta: Fraction, min_units: int
+) -> tuple[Measurement, ...]:
+    """The count by which keys are shown, with the whole of delta; the others as ever, for the keys that are shown."""
+    shows = next(part for part in parts if part.counts_all)
+    share, moves = epsilon / len(parts), around.neighbours.moves
+    rows = shows.sensitivity.linf
+    assert around.stability.rows is not None
+    groups = around.stability.rows // around.limits.max_rows if around.limits is not None else around.stability.rows
+    touched = Contribution(groups, rows, groups * moves)
+    by_chance = rows == 1 and shows.what == UNCOUNTED
+    return tuple(
+        measure_keys(part.columns, part.sensitivity, touched, share, delta, min_units, not by_chance, part.what)
+        if part is shows
+        else measure(part.columns, Mechanism.LAPLACE, part.sensitivity, share, part.what)
+        for part in parts
+    )
 
 
 def _beside_a_histogram(choice: Measurement, candidates: int) -> str:

@@ -28,7 +28,8 @@ def exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace,
     keys = [f"{render.expression(key.expression)} AS {render.identifier(key.name)}" for key in release.keys]
     tests = [test for key in release.keys if (test := _key_test(key, space))]
     if limits is not None:
-        return _bounded(release, parts, keys, tests, source, limits, len(space))
+        ranked = bool(keys) and (space.open or len(space) > limits.max_groups)
+        return _bounded(release, parts, keys, tests, source, limits, ranked) + _in_order(release, space)
     columns = _named(parts, [part.sql for part in parts])
     if not keys:
         return f"SELECT {', '.join(columns)} FROM {source}"
@@ -36,13 +37,19 @@ def exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace,
     cells = f"SELECT {', '.join([*keys, *columns])} FROM {source} GROUP BY {ordinals}"
     # keys nobody declared are left out after grouping: materialised, because a filter below is much slower
     if not tests:
-        return cells
-    return f"WITH privsql_cells AS MATERIALIZED ({cells}) SELECT * FROM privsql_cells WHERE {' AND '.join(tests)}"
+        return cells + _in_order(release, space)
+    declared = f"SELECT * FROM privsql_cells WHERE {' AND '.join(tests)}"
+    return f"WITH privsql_cells AS MATERIALIZED ({cells}) {declared}{_in_order(release, space)}"
+
+
+def _in_order(release: Release | Choose, space: KeySpace) -> str:
+    """Keys that nobody declared come in the order of their values: the order of rows could tell about them."""
+    return f" ORDER BY {', '.join(render.identifier(key.name) for key in release.keys)}" if space.open else ""
 
 
 def _bounded(
     release: Release | Choose, parts: Sequence[Part], keys: Sequence[str], tests: Sequence[str], source: str,
-    limits: Limits, cells: int,
+    limits: Limits, ranked: bool,
 ) -> str:  # fmt: skip
     """First what each unit has in each key, then at most so many keys of each unit, then the sum over units.
 
@@ -55,7 +62,7 @@ def _bounded(
     steps = [f"privsql_units AS MATERIALIZED ({own})"]
     last = "privsql_units"
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
-    if names and cells > limits.max_groups:
+    if ranked:
         shown = ", ".join(names)
         rank = f"row_number() OVER (PARTITION BY {render.UNIT} ORDER BY hash({render.UNIT}, {shown}), {shown})"
         steps.append(f"privsql_kept AS (SELECT * FROM {last}{where} QUALIFY {rank} <= {limits.max_groups})")
@@ -74,7 +81,9 @@ def _named(parts: Sequence[Part], sql: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _key_test(key: Key, space: KeySpace) -> str | None:
-    group = next(group for group in space.groups if key.name in group.names)
+    group = next((group for group in space.groups if key.name in group.names), None)
+    if group is None:
+        return None  # a key that nobody declared
     values = group.columns[group.names.index(key.name)]
     name, type_ = render.identifier(key.name), key.expression.type
     with_null = isinstance(values, NullLast) or (not isinstance(values, range) and None in values)

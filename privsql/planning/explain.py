@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privsql.planning.measurement import Measurement
+from privsql.planning.measurement import Measurement, Mechanism
 from privsql.planning.plan import Plan
-from privsql.privacy.accuracy import laplace_half_width
+from privsql.privacy.key_selection import GaussianThreshold, KeyRelease, TruncatedGeometric
 from privsql.sql.describe import describe
 from privsql.sql.relations import (
     Choose,
@@ -76,6 +76,8 @@ def explain(plan: Plan) -> str:
 
 def _measurement(number: int, measurement: Measurement) -> Branch:
     title = f"M{number}: {', '.join(measurement.columns)} -- {measurement.what}"
+    if measurement.key_release is not None:
+        return _keys_shown(title, measurement, measurement.key_release)
     chooses = measurement.mechanism.chooses
     bound, name = (measurement.linf, "linf") if chooses else (measurement.l1, "l1")
     factor = round(measurement.scale * measurement.epsilon / bound)
@@ -86,9 +88,30 @@ def _measurement(number: int, measurement: Measurement) -> Branch:
         f" = {measurement.scale:,.6g}",
     ]
     if not chooses:
-        lines.append(
-            f"each cell of these columns is within ±{laplace_half_width(float(measurement.rate), 0.95):,} at 95%"
-        )
+        lines.append(f"each cell of these columns is within ±{measurement.half_width(0.95):,} at 95%")
+    return Branch(title, tuple(lines))
+
+
+def _keys_shown(title: str, measurement: Measurement, release: KeyRelease) -> Branch:
+    """How keys that nobody declared are let out, and how large one must be."""
+    what = "units" if release.contribution.rows == 1 else "rows"
+    half, sure = release.shows_at(0.5), release.shows_at(0.95)
+    match release:
+        case TruncatedGeometric():
+            how = f"scale = l1 / epsilon = {measurement.scale:,.6g}, cut at ±{release.bound:,}; shown above {release.threshold:,}"
+        case GaussianThreshold():
+            how = f"standard deviation {float(release.variance) ** 0.5:,.4g}; shown above {release.threshold:,}"
+        case _:
+            how = "no count is let out"
+    lines = [
+        f"l1 = {measurement.l1:,}, linf = {measurement.linf:,}: {measurement.why}",
+        f"{measurement.mechanism.value}: {how}",
+        f"a key is shown with probability 50% from {half:,} {what}, with 95% from {sure:,}; which keys are missing is not said",
+    ]
+    if release.min_units > 1:
+        lines.append(f"no key with fewer than {release.min_units:,} units is ever shown (policy: min_units)")
+    if measurement.mechanism is not Mechanism.KEYS_CHOSEN:
+        lines.append(f"each count is within ±{measurement.half_width(0.95):,} at 95%")
     return Branch(title, tuple(lines))
 
 
@@ -100,18 +123,18 @@ def _grouping(plan: Plan) -> Branch:
         rows = _bounding(plan, plan.limits, rows)
     if not release.keys:
         return rows
-    cells = f"{plan.cells:,} key{'s' if plan.cells != 1 else ''}"
+    cells = f"{plan.cells:,} key{'s' if plan.cells != 1 else ''}, {'all are candidates' if plan.chooses else 'all in the answer'}"
+    cells = "keys that nobody declared, those that many have" if plan.space.open else f"{cells}, absent ones too"
     texts = [(describe(key.expression), key.name) for key in release.keys]
     shown = ", ".join(text if text == name else f"{text} AS {name}" for text, name in texts)
-    every = "all are candidates" if isinstance(release, Choose) else "all in the answer"
-    return Branch(f"Group by {shown}: {cells}, {every}, absent ones too", (), (rows,))
+    return Branch(f"Group by {shown}: {cells}", (), (rows,))
 
 
 def _bounding(plan: Plan, limits: Limits, rows: Branch) -> Branch:
     """What is kept of one unit, and what that may lose."""
     lost = [f"a unit with more than {limits.max_rows:,} row{'s' if limits.max_rows > 1 else ''} in a key counts for "
             f"{limits.max_rows:,}, and its sums are cut to what so many rows could add up to"]  # fmt: skip
-    if plan.keys and plan.cells > limits.max_groups:
+    if plan.keys and (plan.space.open or plan.cells > limits.max_groups):
         lost.append(f"of a unit with more than {limits.max_groups:,} keys, {limits.max_groups:,} are kept: those with the "
                     "smallest hash of unit and key, which depends on that unit alone")  # fmt: skip
     details = (*lost, "answers are low where people have more than that (policy: max_groups, max_rows)")

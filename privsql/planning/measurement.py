@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 
 from privsql.errors import ArgumentError
+from privsql.privacy.accuracy import laplace_half_width
+from privsql.privacy.gaussian import half_width as gaussian_half_width
+from privsql.privacy.key_selection import (
+    Contribution,
+    GaussianThreshold,
+    KeyRelease,
+    OptimalSelection,
+    best,
+    optimal_selection,
+)
 from privsql.privacy.sensitivity import Sensitivity
 
 LARGEST_SCALE = 2**52  # noise of a larger scale would not fit 64 bits
@@ -19,6 +31,9 @@ class Mechanism(StrEnum):
     CHOICE_EXPONENTIAL = "report-noisy-max, exponential noise"
     CHOICE_LAPLACE = "report-noisy-max, Laplace noise"
     CHOICE_GUMBEL = "report-noisy-max, Gumbel noise (exponential mechanism)"
+    KEYS_GEOMETRIC = "truncated geometric noise, shown above a threshold"
+    KEYS_GAUSSIAN = "discrete Gaussian noise, shown above a threshold"
+    KEYS_CHOSEN = "keys shown by chance, the likelier the more units they have"
 
     @property
     def chooses(self) -> bool:
@@ -38,17 +53,34 @@ class Measurement:
     loss: Fraction
     noise_scale: Fraction
     what: str
+    key_release: KeyRelease | None = None  # how keys that nobody declared are let out, with this measurement
 
     def __post_init__(self) -> None:
         if self.noise_scale <= 0 or self.loss <= 0 or self.sensitivity.l1 <= 0:
             raise ValueError("noise of scale zero cannot be made")
-        if self.noise_scale * self.loss < needed(self.mechanism, self.sensitivity):
+        if self.key_release is not None:
+            touched = self.key_release.contribution
+            if self.key_release.epsilon > self.loss or touched.rows < self.sensitivity.linf:
+                raise ValueError("the release of keys does not cover the sensitivity")
+            if touched.changes * touched.rows < self.sensitivity.l1:
+                raise ValueError("the release of keys does not cover the sensitivity")
+        elif self.noise_scale * self.loss < needed(self.mechanism, self.sensitivity):
             raise ValueError("the noise does not cover the sensitivity")
 
     @property
     def rate(self) -> Fraction:
         """P(noise = x) ~ exp(-rate |x|)."""
         return 1 / self.noise_scale
+
+    def half_width(self, level: float) -> int:
+        """The noise of one cell stays within this so surely."""
+        if isinstance(self.key_release, GaussianThreshold):
+            return gaussian_half_width(self.key_release.variance, level)
+        return laplace_half_width(float(self.rate), level)
+
+    @property
+    def delta_loss(self) -> Fraction:
+        return self.key_release.delta if self.key_release is not None else Fraction(0)
 
     # What people read: plain numbers.
     @property
@@ -73,7 +105,7 @@ class Measurement:
 
     @property
     def delta(self) -> float:
-        return 0.0
+        return float(self.delta_loss)
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -106,3 +138,30 @@ def measure(
             "use a larger epsilon, fewer outputs, or declare a narrower range",
         )
     return Measurement(columns, mechanism, sensitivity, loss, scale, what)
+
+
+def measure_keys(
+    columns: tuple[str, ...], sensitivity: Sensitivity, touched: Contribution, loss: Fraction, delta: Fraction,
+    min_units: int, counted: bool, what: str,
+) -> Measurement:  # fmt: skip
+    """A release of keys that nobody declared: with their counts, or (`counted` false) by themselves."""
+    try:
+        release: KeyRelease = (_best if counted else optimal_selection)(loss, delta, touched, min_units)
+    except ValueError:
+        raise ArgumentError(
+            "argument-delta",
+            "at this epsilon and delta keys that nobody declared cannot be shown",
+            "use a delta below epsilon / 2, such as 1e-6, and a larger epsilon",
+        ) from None
+    scale = Fraction(touched.changes * touched.rows) / loss
+    match release:
+        case GaussianThreshold():
+            mechanism, scale = Mechanism.KEYS_GAUSSIAN, Fraction(math.isqrt(math.ceil(release.variance)) + 1)
+        case OptimalSelection():
+            mechanism = Mechanism.KEYS_CHOSEN
+        case _:
+            mechanism = Mechanism.KEYS_GEOMETRIC
+    return Measurement(columns, mechanism, sensitivity, loss, scale, what, release)
+
+
+_best = lru_cache(maxsize=64)(best)  # a search that takes some milliseconds

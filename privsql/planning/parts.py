@@ -24,6 +24,8 @@ from privsql.sql.owners import Owner
 from privsql.sql.relations import Choose, Limits, Release
 from privsql.types import BOOLEAN
 
+UNCOUNTED = "which keys are shown"  # of a count that is not let out itself
+
 
 @dataclass(frozen=True)
 class Part:
@@ -39,6 +41,7 @@ class Part:
     what: str
     values: tuple[tuple[str, str], ...] = ()  # helper columns computed once a row: name and SQL
     of_unit: tuple[str, ...] = ()
+    counts_all: bool = False  # one plain count of the rows, or units, of a key: what keys can be shown by
 
 
 @dataclass(frozen=True)
@@ -229,13 +232,14 @@ def _counts(index: int, counts: Sequence[Aggregate], around: Surroundings) -> Pa
     title = ", ".join(_titled("COUNT", each.argument, each.condition) for each in counts)
     bound = around.bound(1, 1, len(counts), once, monotone=True)
     sql = tuple(_count(each) for each in counts)
+    every = len(counts) == 1 and counts[0].argument is None and counts[0].condition is None
     if around.limits is None:
-        return Part(names, sql, bound, title)
+        return Part(names, sql, bound, title, counts_all=every)
     # all the counts of a unit in a key together stay within its rows: each takes what those before it have left
     most = around.limits.max_rows
     sums = ["0", *(f"least({' + '.join(names[: place + 1])}, {most})" for place in range(len(names)))]
     held = (f"coalesce(sum({after} - {before}), 0)" for before, after in itertools.pairwise(sums))
-    return Part(names, tuple(_clean(each) for each in held), bound, title, of_unit=sql)
+    return Part(names, tuple(_clean(each) for each in held), bound, title, of_unit=sql, counts_all=every)
 
 
 def _count(count: Aggregate) -> str:
@@ -254,7 +258,8 @@ def _distinct(index: int, count: Aggregate, around: Surroundings) -> Part:
         units = around.counting_units()
         bound = units.bound(1, 1, 1, "a unit counts once", monotone=True)
         held = _clean(f"coalesce(sum(least({name}, 1)), 0)")
-        return Part((name,), (held,), bound, title, of_unit=(f"count({argument}){where}",))
+        every = count.condition is None
+        return Part((name,), (held,), bound, title, of_unit=(f"count({argument}){where}",), counts_all=every)
     bound = around.bound(1, 1, 1, "a value counts once, however many have it", monotone=True)
     if around.limits is None:
         return Part((name,), (f"count(DISTINCT {argument}){where}",), bound, title)
@@ -263,6 +268,17 @@ def _distinct(index: int, count: Aggregate, around: Surroundings) -> Part:
     some = f"list_transform(list_slice({ranked}, 1, {around.limits.max_rows}), lambda value: value[2])"
     total = _clean(f"coalesce(list_unique(flatten(list({name}))), 0)")
     return Part((name,), (total,), bound, title, of_unit=(some,))
+
+
+def units_part(index: int, around: Surroundings) -> Part:
+    """How many units a key has: by what keys are shown where no count is asked for."""
+    units = around.counting_units()
+    name, why = f"count_{index}", "a unit counts once"
+    bound = units.bound(1, 1, 1, why if around.limits is not None else "a row counts once", monotone=True)
+    if around.limits is None:
+        return Part((name,), ("count(*)",), bound, UNCOUNTED, counts_all=True)
+    held = _clean(f"coalesce(sum(least({name}, 1)), 0)")
+    return Part((name,), (held,), bound, UNCOUNTED, of_unit=("count(*)",), counts_all=True)
 
 
 def _present(argument: str, count: Aggregate) -> str:

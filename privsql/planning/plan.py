@@ -61,8 +61,12 @@ class Plan:
         return float(self.loss)
 
     @property
+    def delta_loss(self) -> Fraction:
+        return sum((each.delta_loss for each in self.measurements), Fraction(0))
+
+    @property
     def delta(self) -> float:
-        return 0.0
+        return float(self.delta_loss)
 
     @property
     def cells(self) -> int:

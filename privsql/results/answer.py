@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from privsql.errors import ArgumentError
-from privsql.planning.accuracy import check_level, rates_of
+from privsql.planning.accuracy import check_level, noise_of
 from privsql.planning.plan import Plan
+from privsql.privacy.key_selection import GaussianThreshold, TruncatedGeometric
 from privsql.results.estimate import interval, leaf_interval
 from privsql.sql.expressions import columns_of
 from privsql.tables import Integers, NoisyTable
@@ -78,21 +79,21 @@ class Answer:
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
         """Every numeric output with the ends of its interval: n, n_low, n_high. Noise only, not sampling or clamping."""
-        from privsql.results.finish import key_values
+        from privsql.results.finish import keys_of
 
         level = check_level(level)
         plan, result = self.plan, self.frame.copy()
         if plan.chooses or plan.public:
             return result
-        rates = rates_of(plan)
-        keys = key_values(plan.space, self.noisy.cells)
+        noise = noise_of(plan)
+        keys = {name: _listed(values) for name, values in keys_of(plan, self.noisy).items()}
         for output in plan.outputs:
             leaves = {column.name for column in columns_of(output.expression) if column.name in plan.estimates}
             if not leaves or output.expression.type.kind not in NUMBERS:
                 continue
             share = 1.0 - (1.0 - level) / len(leaves)
             known = {
-                leaf: leaf_interval(plan.estimates[leaf], self.noisy.noisy_columns, rates, share) for leaf in leaves
+                leaf: leaf_interval(plan.estimates[leaf], self.noisy.noisy_columns, noise, share) for leaf in leaves
             }
             found = interval(output.expression, known, keys, len(self.noisy.cells))
             place = list(result.columns).index(output.name) + 1
@@ -103,7 +104,20 @@ class Answer:
             )
             for offset, (suffix, values) in enumerate(zip(("low", "high"), ends, strict=True)):
                 result.insert(place + offset, f"{output.name}_{suffix}", values[self.cells], allow_duplicates=True)
+            threshold = self._threshold(leaves)
+            if found is not None and threshold is not None:  # shown because of the noise, perhaps: read these with care
+                near = found.low[self.cells] <= threshold
+                result.insert(place + 2, f"{output.name}_near_threshold", near, allow_duplicates=True)
         return result
+
+    def _threshold(self, leaves: set[str]) -> int | None:
+        """What a count had to pass to be shown, where its key was let out by it."""
+        for each in self.plan.measurements:
+            release = each.key_release
+            if isinstance(release, (TruncatedGeometric, GaussianThreshold)):
+                if [self.plan.estimates[leaf].columns for leaf in leaves] == [each.columns]:
+                    return release.threshold
+        return None
 
     @property
     def receipt(self) -> dict[str, Any]:
@@ -112,6 +126,7 @@ class Answer:
             "outputs": self.columns, "rows": len(self), "neighbours": self.plan.neighbours,
             "epsilon": self.plan.epsilon, "delta": self.plan.delta, "stored": self.stored,
             "charged": 0.0 if self.stored else self.plan.epsilon,
+            "keys_may_be_missing": self.plan.space.open,
             "keys": self.plan.keys, "cells": self.plan.cells,
             "measurements": [each.to_dict() for each in self.plan.measurements],
         }  # fmt: skip
@@ -149,6 +164,13 @@ def _series(array: Any) -> pd.Series[Any]:
     return pd.Series(
         [None if gone else value for value, gone in zip(array.data.tolist(), np.ma.getmaskarray(array), strict=True)]
     )
+
+
+def _listed(values: Any) -> Any:
+    """Keys as they are counted through: NULL as None where an array masks it."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    return [None if gone else value for value, gone in zip(values.data, np.ma.getmaskarray(values), strict=True)]
 
 
 def _is_null(value: Any) -> bool:

@@ -64,6 +64,8 @@ def _footer(answer: Answer) -> str:
         return f"{more}[public tables only: exact]  no cost"
     cost = "asked before: no cost" if answer.stored else f"cost epsilon {answer.plan.epsilon:g}"
     shown = "label only" if answer.plan.chooses else "95% intervals, noise only"
+    if answer.plan.space.open:
+        shown += "; keys with few people are missing"
     return f"{more}[{shown}]  {cost}, {answer.plan.neighbours}"
 
 

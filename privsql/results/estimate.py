@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from privsql.planning.accuracy import linear_half_width
 from privsql.planning.estimates import Estimate, Linear, Ratio
-from privsql.privacy.accuracy import laplace_half_width
+from privsql.planning.measurement import Measurement
 from privsql.sql.expressions import Call, Column, Expression, Literal
 from privsql.tables import Integers
 from privsql.types import NUMBERS, Kind
@@ -51,25 +51,27 @@ class Interval:
     high: Floats
 
 
-def leaf_interval(how: Estimate, noisy: Mapping[str, Integers], rates: Mapping[str, float], level: float) -> Interval:
+def leaf_interval(
+    how: Estimate, noisy: Mapping[str, Integers], noise: Mapping[str, Measurement], level: float
+) -> Interval:
     """Covers the exact aggregate (of the clamped values) with at least this probability, cell by cell."""
     if isinstance(how, Linear):
-        width = linear_half_width(how, dict(rates), level)
+        width = linear_half_width(how, noise, level)
         value = estimate(how, noisy).astype(np.float64)
         if how.whole:  # what is counted is whole, so that parts of a unit at the ends can be left out
             return Interval(np.ceil(value - width), np.floor(value + width))
         return Interval(value - width, value + width)
-    return _ratio_interval(how, noisy, rates[how.above], level)
+    return _ratio_interval(how, noisy, noise[how.above], level)
 
 
-def _ratio_interval(how: Ratio, noisy: Mapping[str, Integers], rate: float, level: float) -> Interval:
+def _ratio_interval(how: Ratio, noisy: Mapping[str, Integers], noise: Measurement, level: float) -> Interval:
     """The r that the noisy pair does not contradict: |(1 - r) A - r B| <= the noise of (1 - r) X - r Y.
 
     That noise is no larger than max(|X|, |Y|), and than the larger of its weights times a single half-width at the
     level for both; a fixed half-width h for all r keeps the solution closed: r = (A -+ h) / (A + B).
     """
     # |(1-r)X - rY| <= max(|X|, |Y|), so a half-width that holds for both at once holds for every r
-    width = laplace_half_width(rate, 1.0 - (1.0 - level) / 2.0)
+    width = noise.half_width(1.0 - (1.0 - level) / 2.0)
     above, below = noisy[how.above].astype(np.float64), noisy[how.below].astype(np.float64)
     total = above + below
     usable = total > 0

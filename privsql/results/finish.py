@@ -37,7 +37,7 @@ def finish(plan: Plan, noisy: NoisyTable, run: Finish) -> Answer:
     assert plan.release is not None
     columns: dict[str, tuple[Any, Type]] = {CELL: (noisy.cells, BIGINT)}
     types = {field.name: field.type for field in plan.release.fields}
-    for name, values in key_values(plan.space, noisy.cells).items():
+    for name, values in keys_of(plan, noisy).items():
         columns[name] = (values, types[name])
     for name, how in plan.estimates.items():
         columns[name] = (estimate(how, noisy.noisy_columns), types[name])
@@ -54,6 +54,11 @@ def _only_selects(relation: Relation) -> list[str] | None:
         return None
     names = [each.name for _, each in relation.columns if isinstance(each, Column)]
     return names if len(names) == len(relation.columns) else None
+
+
+def keys_of(plan: Plan, noisy: NoisyTable) -> Mapping[str, Any]:
+    """The keys of the noisy cells, column by column."""
+    return noisy.keys if plan.space.open else key_values(plan.space, noisy.cells)
 
 
 def key_values(space: KeySpace, cells: Integers) -> dict[str, Sequence[Any]]:

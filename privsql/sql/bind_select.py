@@ -161,13 +161,8 @@ class SelectBinder:
         having = node.args.get("having")
         condition = binder.condition(having.this) if having is not None else None
         self._bind_order(binder, shown, items)
-        if not binder.aggregates:
-            raise Refused(
-                "refused-no-aggregate",
-                "which keys occur is itself private",
-                "add COUNT(*), or ask for the most frequent key: ORDER BY COUNT(*) DESC LIMIT 1",
-                place_of(node),
-            )
+        if not binder.aggregates and not keys:
+            raise Refused("refused-rows", "this would show rows as they are", "ask for an aggregate", place_of(node))
         aggregates = tuple((name, each) for each, name in binder.aggregates.items())
         relation: Relation = Release(self.input, keys, aggregates)
         if isinstance(self.input, Distinct):  # COUNT(*) FROM (SELECT DISTINCT x ...) is COUNT(DISTINCT x)

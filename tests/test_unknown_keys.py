@@ -1,0 +1,145 @@
+"""Keys that nobody declared: shown with delta only, never one that few have, at the declared (epsilon, delta)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import privsql
+from privsql.privacy.key_selection import Contribution, truncated_geometric
+
+COUNTED = "SELECT city, COUNT(*) AS n FROM df GROUP BY city"
+FALSE_ALARM = 1e-9
+
+
+def people(**counts: int) -> pd.DataFrame:
+    return pd.DataFrame({"city": [city for city, count in counts.items() for _ in range(count)]})
+
+
+def test_without_delta_they_are_refused():
+    for sql in (COUNTED, "SELECT DISTINCT city FROM df", "SELECT city FROM df GROUP BY city"):
+        with pytest.raises(privsql.Refused) as caught:
+            people(a=5).dp.query(sql, epsilon=1)
+        assert "delta" in caught.value.suggestion
+
+
+def test_large_keys_are_shown_and_lone_ones_never_at_a_tiny_delta():
+    frame = people(big=500, alone=1)
+    filtered = "SELECT city, COUNT(*) FILTER (WHERE city > 'c') AS n FROM df GROUP BY city"
+    for sql in (COUNTED, "SELECT DISTINCT city FROM df", filtered):
+        answer = frame.dp.query(sql, epsilon=2, delta=1e-9)
+        assert list(answer["city"]) == ["big"]
+        assert answer.dp.receipt["delta"] == pytest.approx(1e-9)
+        assert answer.dp.receipt["keys_may_be_missing"]
+
+
+def test_delta_is_charged_and_limited():
+    session = privsql.connect(people(a=100), {"budget": {"epsilon": 10, "delta": 1e-6}})
+    session.query(COUNTED, epsilon=1, delta=6e-7)
+    assert session.budget.spent.delta == pytest.approx(6e-7)
+    with pytest.raises(privsql.BudgetError) as caught:
+        session.query(COUNTED, epsilon=2, delta=6e-7)
+    assert caught.value.code == "budget-delta"
+    session.query("SELECT COUNT(*) FROM df", epsilon=1, delta=0.1)  # needs none, and is charged none
+    assert session.budget.spent.delta == pytest.approx(6e-7)
+
+
+def test_a_delta_that_is_no_use_is_refused():
+    with pytest.raises(privsql.ArgumentError) as caught:
+        people(a=100).dp.query(COUNTED, epsilon=0.001, delta=0.4)
+    assert caught.value.code == "argument-delta"
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_a_lone_key_is_shown_as_often_as_delta_says(neighbours):
+    """2,000 keys of one person each, which is 2,000 trials: the share shown is delta, neither more nor much less."""
+    trials, delta = 2000, 0.04
+    frame = pd.DataFrame({"city": [f"c{i}" for i in range(trials)]})
+    session = privsql.connect(frame, {"neighbours": neighbours})
+    answer = session.query(COUNTED, epsilon=1, delta=delta)
+    changes = 2 if neighbours == "replace-one" else 1
+    chance = truncated_geometric(Fraction(1), Fraction(4, 100), Contribution(1, 1, changes)).chance(1)
+    assert chance <= delta / changes
+    shown = len(answer)
+    assert stats.binomtest(shown, trials, chance).pvalue > FALSE_ALARM
+    assert stats.binomtest(shown, trials, 3 * chance).pvalue < FALSE_ALARM  # power: three times delta would be seen
+    assert stats.binomtest(shown, trials, delta / changes, alternative="greater").pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("wrong", [0.7, 1.3])
+def test_the_noise_of_shown_counts_has_its_scale(wrong):
+    count, keys = 400, 1500
+    frame = pd.DataFrame({"city": np.repeat([f"c{i}" for i in range(keys)], count)})
+    answer = frame.dp.query(COUNTED, epsilon=0.5, delta=1e-6)
+    assert len(answer) == keys
+    noise = (answer["n"] - count).to_numpy()
+    scale = 4.0  # l1 = 2 at epsilon 0.5
+
+    def pvalue(b: float) -> float:
+        values = np.arange(-12, 13)
+        law = np.tanh(1 / (2 * b)) * np.exp(-np.abs(values) / b)
+        seen = np.array([(noise == value).sum() for value in values])
+        return float(stats.chisquare([*seen, keys - seen.sum()], keys * np.array([*law, 1 - law.sum()])).pvalue)
+
+    assert pvalue(scale) > FALSE_ALARM
+    assert pvalue(scale * wrong) < FALSE_ALARM
+
+
+def test_min_units_is_kept_for_certain():
+    frame = people(a=9, b=12, c=500)
+    session = privsql.connect(frame, {"min_units": 10})
+    seen: set[str] = set()
+    for epsilon in np.linspace(9, 10, 60):
+        answer = session.query(COUNTED, epsilon=float(epsilon), delta=0.3)
+        seen |= set(answer.df()["city"])
+    assert "a" not in seen
+    assert "c" in seen
+    assert "b" in seen
+
+
+@pytest.mark.parametrize("sql", [COUNTED, "SELECT DISTINCT city FROM df"])
+def test_explain_says_how_large_a_key_must_be_and_it_is_so(sql):
+    plan = privsql.connect(people(a=1)).explain(sql, epsilon=1, delta=0.01)
+    release = plan.measurements[0].key_release
+    half, sure = release.shows_at(0.5), release.shows_at(0.95)
+    text = str(plan)
+    assert f"50% from {half:,}" in text
+    assert f"95% from {sure:,}" in text
+    for count, chance in ((half, 0.5), (sure, 0.95)):
+        frame = pd.DataFrame({"city": np.repeat([f"c{i}" for i in range(600)], count)})
+        shown = len(frame.dp.query(sql, epsilon=1, delta=0.01))
+        assert stats.binomtest(shown, 600, chance, alternative="less").pvalue > FALSE_ALARM
+
+
+def test_declared_and_undeclared_keys_together():
+    frame = pd.DataFrame({"state": ["CA"] * 300 + ["ZZ"] * 300, "city": ["a", "b", None] * 200})
+    out = frame.dp.query("SELECT state, city, COUNT(*) AS n FROM df GROUP BY state, city", epsilon=2, delta=1e-6,
+                         keys={"state": ["CA", "NY"]})  # fmt: skip
+    assert sorted(map(str, out["city"])) == ["None", "a", "b"] or out["city"].isna().sum() == 1
+    assert set(out["state"]) == {"CA"}
+    assert len(out) == 3
+
+
+def test_units_and_several_keys_use_the_better_noise():
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE v AS SELECT i % 3000 AS u, 'c' || (i * 7 // 3000 + i) % 9 AS city, i % 11 AS x FROM range(30000) r(i)"
+    )
+    policy = {"tables": {"v": {"unit": "u", "max_groups": 9, "max_rows": 1, "columns": {"x": {"range": [0, 10]}}}}}
+    session = privsql.connect(connection, policy)
+    sql = "SELECT city, COUNT(*) AS n, SUM(x) AS s FROM v GROUP BY city"
+    plan = session.explain(sql, epsilon=1, delta=1e-6)
+    shows = next(each for each in plan.measurements if each.key_release is not None)
+    assert "Gaussian" in shows.mechanism.value
+    answer = session.query(sql, epsilon=1, delta=1e-6)
+    assert len(answer) == 9
+    ends = answer.intervals(0.95)
+    assert not ends["n_near_threshold"].any()
+    exact = dict(connection.execute("SELECT city, count(DISTINCT u) FROM v GROUP BY city").fetchall())
+    off = [abs(n - exact[city]) for city, n in zip(ends["city"], ends["n"], strict=True)]
+    assert max(off) < 8 * shows.scale
