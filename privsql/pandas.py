@@ -94,7 +94,7 @@ class FrameAccessor:
         self,
         *,
         unit: str | Sequence[str] | None = None,
-        ranges: Mapping[str, Any] | None = None,
+        ranges: Mapping[str, Any] | str | None = None,
         keys: Mapping[str, Any] | None = None,
         neighbours: str | Neighbours = Neighbours.REPLACE_ONE,
         budget: float | None = None,
@@ -134,7 +134,7 @@ class FrameAccessor:
         delta: float = 0.0,
         *,
         unit: str | Sequence[str] | None = None,
-        ranges: Mapping[str, Any] | None = None,
+        ranges: Mapping[str, Any] | str | None = None,
         keys: Mapping[str, Any] | None = None,
         neighbours: str | Neighbours | None = None,
         **options: Any,
@@ -153,7 +153,7 @@ class FrameAccessor:
         delta: float = 0.0,
         *,
         unit: str | Sequence[str] | None = None,
-        ranges: Mapping[str, Any] | None = None,
+        ranges: Mapping[str, Any] | str | None = None,
         keys: Mapping[str, Any] | None = None,
         neighbours: str | Neighbours | None = None,
         **options: Any,
@@ -206,7 +206,7 @@ class FrameAccessor:
         return _PROTECTIONS.get(str(self._frame.attrs.get(_TOKEN)), self._state.own)
 
     def _session(
-        self, unit: str | Sequence[str] | None, ranges: Mapping[str, Any] | None, keys: Mapping[str, Any] | None,
+        self, unit: str | Sequence[str] | None, ranges: Mapping[str, Any] | str | None, keys: Mapping[str, Any] | None,
         neighbours: str | Neighbours | None,
     ) -> Session:  # fmt: skip
         from privsql.session import Session
@@ -225,7 +225,7 @@ class FrameAccessor:
 
 
 def _policy(
-    policy: Policy, unit: str | Sequence[str] | None, ranges: Mapping[str, Any] | None, keys: Mapping[str, Any] | None
+    policy: Policy, unit: str | Sequence[str] | None, ranges: Mapping[str, Any] | str | None, keys: Mapping[str, Any] | None
 ) -> Policy:
     if unit is not None:
         table = replace(policy.tables.get("df", TablePolicy()), unit=unit_of(unit))

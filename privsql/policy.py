@@ -17,6 +17,7 @@ from privsql.errors import ArgumentError, PolicyError, did_you_mean
 DEFAULT_GROUPS = 3
 DEFAULT_ROWS = 10
 NANO = 10**9
+AUTO = "auto"
 SMALLEST_EPSILON = Fraction(1, 10**6)
 LARGEST_EPSILON = Fraction(10**4)
 
@@ -50,6 +51,7 @@ class ColumnPolicy:
     high: Any = None
     values: tuple[Any, ...] | None = None
     null_is_key: bool = True  # False: a key set that was given whole, without NULL
+    auto: bool = False  # the range is to be found privately, at a price, when it is first needed
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class TablePolicy:
     max_groups: int | None = None
     max_rows: int | None = None
     unique: tuple[tuple[str, ...], ...] = ()  # the owner's promise, where the schema has no UNIQUE
+    auto: bool = False  # ranges that nobody declared are found privately
     columns: Mapping[str, ColumnPolicy] = field(default_factory=dict)
 
     def column(self, name: str) -> ColumnPolicy:
@@ -80,11 +83,17 @@ class Policy:
     def table(self, name: str) -> TablePolicy:
         return self.tables.get(name.lower(), TablePolicy())
 
-    def with_columns(self, table: str, ranges: Mapping[str, Any] | None, keys: Mapping[str, Any] | None) -> Policy:
-        """This policy with the keywords of a call: ranges={column: (low, high)}, keys={column: [...]}"""
+    def with_columns(
+        self, table: str, ranges: Mapping[str, Any] | str | None, keys: Mapping[str, Any] | None
+    ) -> Policy:
+        """This policy with the keywords of a call: ranges={column: (low, high)} or "auto", keys={column: [...]}"""
         if not ranges and not keys:
             return self
         old = self.table(table)
+        if isinstance(ranges, str):
+            if ranges != AUTO:
+                raise ArgumentError("argument-shape", 'ranges is a dict from column names, or "auto"', 'ranges="auto"')
+            old, ranges = replace(old, auto=True), None
         columns = dict(old.columns)
         for name, bounds in _items(ranges, "ranges"):
             columns[name.lower()] = replace(old.column(name), **_range(bounds, f"ranges[{name!r}]"))
@@ -239,6 +248,8 @@ def _column_policy(raw: Mapping[str, Any], where: str) -> ColumnPolicy:
 
 
 def _range(bounds: Any, where: str) -> dict[str, Any]:
+    if bounds == AUTO:
+        return {"auto": True}
     if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
         raise PolicyError("policy-range", f"{where} must be a pair: lowest and highest value", "range = [0, 120]")
     low, high = bounds

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -19,15 +19,17 @@ from privsql.errors import ArgumentError, EngineError, no_more_arguments
 from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.planning.accuracy import epsilon_within
+from privsql.planning.auto_range import SHARE, Unknown, range_of, unknown_ranges
 from privsql.planning.choose import plan as make_plan
 from privsql.planning.look import PublicLook
 from privsql.planning.plan import Plan
 from privsql.policy import NANO, Policy, delta_of, epsilon_of, limit_of, load_policy
-from privsql.results.answer import Answer
+from privsql.results.answer import Answer, FoundRange
 from privsql.results.finish import finish, public_answer
 from privsql.schema import Schema
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.read import read
+from privsql.sql.relations import Question
 
 _ARGUMENTS = ("sql", "epsilon", "delta", "within", "confidence", "dialect", "mechanism", "max_groups", "max_rows")
 _PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one
@@ -40,6 +42,33 @@ def calculator() -> DuckDBCalculator:
 
 
 atexit.register(calculator.cache_clear)  # closes it before the interpreter goes
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with the arguments of its call, as they were given."""
+
+    sql: str
+    epsilon: float | Fraction | None = None
+    delta: float = 0.0
+    within: float | None = None
+    confidence: float = 0.95
+    dialect: str = "duckdb"
+    mechanism: str | None = None
+    max_groups: int | None = None
+    max_rows: int | None = None
+
+    def price(self) -> Fraction:
+        if (self.epsilon is None) == (self.within is None):
+            raise ArgumentError("argument-epsilon", "give epsilon= or within=, one of them", "epsilon=1.0")
+        delta_of(self.delta)
+        self.limits()
+        return _PROBE if self.epsilon is None else epsilon_of(self.epsilon)
+
+    def limits(self) -> dict[str, int]:
+        wanted = {"max_groups": self.max_groups, "max_rows": self.max_rows}
+        checked = {name: limit_of(value, name, "argument-limits") for name, value in wanted.items()}
+        return {name: value for name, value in checked.items() if value is not None}
 
 
 class Session:
@@ -70,10 +99,17 @@ class Session:
     ) -> Answer:
         """Ask, pay, and get a noisy answer. The same question again gives the stored answer, at no cost."""
         no_more_arguments(unknown, (*_ARGUMENTS, "fresh"))
-        plan = self._plan(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows)
+        asked = Asked(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows)
+        question = self._read(asked, self._policy)
+        missing = unknown_ranges(question)
+        if missing:
+            return self._with_ranges(asked, missing, fresh)
+        return self._answered(asked, self._plan(asked, question, self._policy), fresh)
+
+    def _answered(self, asked: Asked, plan: Plan, fresh: bool) -> Answer:
         if plan.public:
             return public_answer(plan, self._engine.read_public(plan.sql))
-        question = (
+        same = (
             plan.sql,
             plan.finishing,
             plan.measurements,
@@ -83,11 +119,11 @@ class Session:
             plan.cells,
             tuple(plan.estimates.items()),
         )
-        if not fresh and question in self._stored:
-            return replace(self._stored[question], stored=True)
+        if not fresh and same in self._stored:
+            return replace(self._stored[same], stored=True)
         self._engine.check(plan.sql, self._schema)
         self._ledger.charge(
-            plan.loss, plan.delta_loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan)
+            plan.loss, plan.delta_loss, plan.relation_of_neighbours, self._analyst, asked.sql, _released(plan)
         )
         try:
             exact = self._engine.run(plan.sql, plan.keys)
@@ -95,8 +131,25 @@ class Session:
             answer = finish(plan, noisy, calculator().finish)
         except Exception:  # noqa: BLE001 -- after the charge nothing but one fixed sentence may be said
             raise EngineError from None
-        self._stored[question] = answer
+        self._stored[same] = answer
         return answer
+
+    def _with_ranges(self, asked: Asked, missing: Sequence[Unknown], fresh: bool) -> Answer:
+        """First the ranges that nobody declared, for a share of epsilon; then the question, for the rest."""
+        whole, share = _shares(asked, missing)
+        self._ledger.expect(whole)
+        policy, found = self._policy, []
+        for each in missing:
+            search = replace(asked, sql=each.sql, epsilon=share, delta=0.0, dialect="duckdb", mechanism=None)
+            counted = self._answered(search, self._plan(search, self._read(search, policy), policy), fresh)
+            width = counted.plan.measurements[0].half_width(1 - 1e-3 / counted.plan.cells)
+            frame = counted.df()
+            ends = range_of(frame["bucket"].tolist(), frame["n"].tolist(), width)
+            policy = policy.with_columns(each.table, {each.column: ends}, None)
+            found.append(FoundRange(each.name, *ends, 0.0 if counted.stored else counted.plan.epsilon))
+        rest = replace(asked, epsilon=whole * (1 - SHARE))
+        answer = self._answered(rest, self._plan(rest, self._read(rest, policy), policy), fresh)
+        return replace(answer, found=tuple(found))
 
     def explain(
         self,
@@ -114,31 +167,39 @@ class Session:
     ) -> Plan:
         """What query() would do: reads no data, spends nothing."""
         no_more_arguments(unknown, _ARGUMENTS)
-        plan = self._plan(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows)
+        asked = Asked(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows)
+        question = self._read(asked, self._policy)
+        missing = unknown_ranges(question)
+        plan = self._search_plan(asked, missing) if missing else self._plan(asked, question, self._policy)
         remaining = self.budget.remaining.epsilon
         return replace(plan, remaining=remaining if remaining != float("inf") else None)
 
-    def _plan(
-        self, sql: str, epsilon: float | None, delta: float, within: float | None, confidence: float,
-        dialect: str, mechanism: str | None, max_groups: int | None, max_rows: int | None,
-    ) -> Plan:  # fmt: skip
-        wanted = {"max_groups": max_groups, "max_rows": max_rows}
-        checked = {name: limit_of(value, name, "argument-limits") for name, value in wanted.items()}
-        limits = {name: value for name, value in checked.items() if value is not None}
-        if (epsilon is None) == (within is None):
-            raise ArgumentError("argument-epsilon", "give epsilon= or within=, one of them", "epsilon=1.0")
-        allowed = delta_of(delta)
-        price = _PROBE if epsilon is None else epsilon_of(epsilon)
+    def _search_plan(self, asked: Asked, missing: Sequence[Unknown]) -> Plan:
+        """The search for the first range, which comes before the question; what follows depends on what it finds."""
+        whole, share = _shares(asked, missing)
+        search = Asked(missing[0].sql, share, max_groups=asked.max_groups, max_rows=asked.max_rows)
+        plan = self._plan(search, self._read(search, self._policy), self._policy)
+        names = ", ".join(each.name for each in missing)
+        note = (
+            f"first the range of {names} is found so, each at epsilon {float(share):g}; then the question is asked with it, "
+            f"at epsilon {float(whole * (1 - SHARE)):g}: declare a range to save this"
+        )
+        return replace(plan, notes=(*plan.notes, note))
+
+    def _read(self, asked: Asked, policy: Policy) -> Question:
+        asked.price()  # a bad epsilon says so before anything else is looked at
         if not self._engine.fixed_schema:
             self._schema = self._engine.schema()
-        question = read(sql, Catalogue(self._schema, self._policy), dialect)
+        return read(asked.sql, Catalogue(self._schema, policy), asked.dialect)
+
+    def _plan(self, asked: Asked, question: Question, policy: Policy) -> Plan:
         look = PublicLook(self._engine.read_public)
         plan = make_plan(
-            question, self._policy.neighbours, price, calculator().evaluate, look, mechanism, limits, allowed,
-            self._policy.min_units,
+            question, policy.neighbours, asked.price(), calculator().evaluate, look, asked.mechanism, asked.limits(),
+            delta_of(asked.delta), policy.min_units,
         )  # fmt: skip
-        if within is not None:
-            plan = plan.repriced(epsilon_within(plan, within, confidence))
+        if asked.within is not None:
+            plan = plan.repriced(epsilon_within(plan, asked.within, asked.confidence))
         return plan
 
     def close(self) -> None:
@@ -170,6 +231,15 @@ class Session:
             for e in self._ledger.entries()
         ]
         return pd.DataFrame(rows, columns=["when", "analyst", "question", "epsilon", "delta", "released"])
+
+
+def _shares(asked: Asked, missing: Sequence[Unknown]) -> tuple[Fraction, Fraction]:
+    """The whole epsilon, and what of it each search for a range may cost."""
+    if asked.epsilon is None:
+        raise ArgumentError("argument-within", "how far this answer is off depends on a range that is not known yet",
+                            "give epsilon= instead, or declare the range")  # fmt: skip
+    whole = asked.price()
+    return whole, epsilon_of(whole * SHARE / len(missing))
 
 
 def _released(plan: Plan) -> str:

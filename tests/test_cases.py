@@ -33,7 +33,7 @@ HERE = Path(__file__).parent
 CASES = HERE / "cases"
 PACKAGE = Path(privsql.__file__).parent
 UPDATE = os.environ.get("PRIVSQL_UPDATE_CASES") == "1"
-DIRECTIVES = ("schema", "dialect", "mechanism", "within", "differs")
+DIRECTIVES = ("schema", "dialect", "mechanism", "within", "max_groups", "max_rows", "differs")
 
 
 # -- the tables that cases run on ----------------------------------------------------------------------------
@@ -161,6 +161,7 @@ class Case:
             named["mechanism"] = self.settings["mechanism"]
         if "within" in self.settings:
             named["within"] = float(self.settings["within"])
+        named |= {name: int(self.settings[name]) for name in ("max_groups", "max_rows") if name in self.settings}
         return named
 
 

@@ -56,12 +56,17 @@ class KeySpace:
 
 
 def key_space(
-    keys: Sequence[Key], facts: Facts, evaluate: Evaluate, not_null: frozenset[str] = frozenset()
-) -> KeySpace:
-    """Every combination of key values that may occur by what was declared; refuses what nobody declared."""
+    keys: Sequence[Key], facts: Facts, evaluate: Evaluate, not_null: frozenset[str] = frozenset(),
+    known: Sequence[KeyGroup] = (),
+) -> KeySpace:  # fmt: skip
+    """Every combination of key values that may occur by what was declared; refuses what nobody declared.
+
+    `known`: groups of keys whose combinations are known already.
+    """
     domains = {key.name: domain_of(key.expression, facts) for key in keys}
-    groups: list[KeyGroup] = []
-    for together in _connected(keys):
+    groups = [_without_null(group, not_null & set(group.names)) for group in known]
+    listed = {name for group in known for name in group.names}
+    for together in _connected([key for key in keys if key.name not in listed]):
         group = _listed(together, facts, domains, evaluate)
         groups.append(_without_null(group, not_null & set(group.names)))
     space = KeySpace(tuple(key.name for key in keys), tuple(groups))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from privsql.analysis.domain import Domain
 from privsql.sql.relations import Relation
@@ -14,6 +14,10 @@ class Look(Protocol):
 
     def domain(self, relation: Relation, column: str) -> Domain:
         """What a column of a public relation holds: its values where they are few, else its range."""
+        ...
+
+    def combinations(self, relation: Relation, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The different combinations of values of some columns, in order; at most a million and one."""
         ...
 
     def most_alike(self, relation: Relation, columns: Sequence[str]) -> int:

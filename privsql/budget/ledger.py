@@ -85,23 +85,31 @@ class MemoryLedger:
             )
         price = math.ceil(loss * NANO)
         with self._lock:
-            if self._limit is not None and self._spent + price > self._limit:
-                left = (self._limit - self._spent) / NANO
-                raise BudgetError(
-                    "budget-exhausted",
-                    f"this costs epsilon {price / NANO:g}, and {left:g} of {self._limit / NANO:g} is left",
-                    f"ask with epsilon={left:g} or less" if left > 0 else "ask the owner of the data for more budget",
-                )
+            self._suffices(price)
             if self._limit is not None and self._delta_spent + delta > self._delta_limit:
                 rest = float(self._delta_limit - self._delta_spent)
                 raise BudgetError(
                     "budget-delta",
                     f"this costs delta {float(delta):g}, and {rest:g} of {float(self._delta_limit):g} is left",
-                    f"ask with delta={rest:g} or less" if rest > 0 else "declare the keys, or ask the owner of the data for delta",
+                    f"ask with delta={rest:g} or less" if rest > 0 else "declare the keys, or ask the owner for delta",
                 )
             self._spent += price
             self._delta_spent += delta
             self._entries.append(Entry(dt.datetime.now(dt.UTC), analyst, question, price, released, delta))
+
+    def expect(self, loss: Fraction) -> None:
+        """Raises BudgetError where this much is not left, before the first of several charges; charges nothing."""
+        with self._lock:
+            self._suffices(math.ceil(loss * NANO))
+
+    def _suffices(self, price: int) -> None:
+        if self._limit is not None and self._spent + price > self._limit:
+            left = (self._limit - self._spent) / NANO
+            raise BudgetError(
+                "budget-exhausted",
+                f"this costs epsilon {price / NANO:g}, and {left:g} of {self._limit / NANO:g} is left",
+                f"ask with epsilon={left:g} or less" if left > 0 else "ask the owner of the data for more budget",
+            )
 
     @property
     def budget(self) -> Budget:

@@ -10,6 +10,7 @@ from privsql.analysis.derive import Facts, derive, names_in
 from privsql.analysis.domain import MAX_KEYS
 from privsql.analysis.keys import Evaluate, KeySpace, key_space, open_space
 from privsql.analysis.look import Look
+from privsql.analysis.public_keys import public_groups
 from privsql.analysis.stability import Stability, bounded, limits_of, stability
 from privsql.errors import ArgumentError, Refused, did_you_mean
 from privsql.planning import render
@@ -58,7 +59,7 @@ def plan(
     release = replace(question.release, input=settled(question.release.input, look))
     read = [key.expression for key in release.keys] + [part for each in _aggregates(release) for part in _parts(each)]
     facts = derive(release.input, names_in(read), look)
-    space = _space(release, facts, evaluate, delta)
+    space = _space(release, facts, evaluate, look, delta)
     below = stability(release.input, look)
     cells = (MAX_KEYS if space.open else len(space)) if release.keys else None
     bounds = None
@@ -109,12 +110,13 @@ def plan(
     )
 
 
-def _space(release: Release | Choose, facts: Facts, evaluate: Evaluate, delta: Fraction) -> KeySpace:
+def _space(release: Release | Choose, facts: Facts, evaluate: Evaluate, look: Look, delta: Fraction) -> KeySpace:
     """The cells, known beforehand; or with delta, keys that nobody declared."""
     if not release.keys:
         return KeySpace((), ())
+    known = public_groups(release.input, release.keys, facts, look)
     if isinstance(release, Choose):
-        return key_space(release.keys, facts, evaluate, release.not_null)
+        return key_space(release.keys, facts, evaluate, release.not_null, known)
     if not release.aggregates:
         if not delta:
             raise Refused(
@@ -126,7 +128,7 @@ def _space(release: Release | Choose, facts: Facts, evaluate: Evaluate, delta: F
             )
         return open_space(release.keys, facts, evaluate)
     try:
-        return key_space(release.keys, facts, evaluate)
+        return key_space(release.keys, facts, evaluate, known=known)
     except Refused as error:
         if not delta or error.code not in ("refused-unknown-keys", "refused-many-keys"):
             raise

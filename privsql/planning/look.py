@@ -34,6 +34,10 @@ class PublicLook:
         ((low, high),) = self._rows(relation, f"SELECT min({name}), max({name}) FROM")
         return Domain(type_, low=exact(low), high=exact(high))
 
+    def combinations(self, relation: Relation, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        names = ", ".join(identifier(each) for each in columns)
+        return self._rows(relation, f"SELECT DISTINCT {names} FROM", f"ORDER BY ALL NULLS LAST LIMIT {MAX_KEYS + 1}")
+
     def most_alike(self, relation: Relation, columns: Sequence[str]) -> int:
         if not columns:
             ((count,),) = self._rows(relation, "SELECT count(*) FROM")

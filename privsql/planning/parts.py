@@ -19,10 +19,10 @@ from privsql.planning.grid import LARGEST_SUM, LARGEST_VALUE, Grid, grid_of
 from privsql.policy import Neighbours
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.sql.describe import describe
-from privsql.sql.expressions import Aggregate, Call, Column, Expression, columns_of
+from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal, columns_of
 from privsql.sql.owners import Owner
 from privsql.sql.relations import Choose, Limits, Release
-from privsql.types import BOOLEAN
+from privsql.types import BOOLEAN, Kind
 
 UNCOUNTED = "which keys are shown"  # of a count that is not let out itself
 
@@ -81,7 +81,11 @@ class Surroundings:
 
 def release_parts(release: Release, around: Surroundings) -> tuple[list[Part], dict[str, Estimate]]:
     """One two-sided measurement per averaged argument, one per lone sum, one per set of disjoint counts."""
-    aggregates = [(name, _normal(each, around.facts)) for name, each in release.aggregates]
+    averaged_too = {(each.argument, each.condition) for _, each in release.aggregates if each.function == "avg"}
+    aggregates = [
+        (name, _normal(each if (each.argument, each.condition) in averaged_too else _as_count(each), around.facts))
+        for name, each in release.aggregates
+    ]
     parts: list[Part] = []
     estimates: dict[str, Estimate] = {}
     averaged = ((a.argument, a.condition) for _, a in aggregates if a.function in ("sum", "avg"))
@@ -116,6 +120,15 @@ def release_parts(release: Release, around: Surroundings) -> tuple[list[Part], d
         for (name, _), column in zip(group, part.columns, strict=True):
             estimates[name] = Linear(((column, Fraction(1)),), whole=True)
     return parts, estimates
+
+
+def _as_count(aggregate: Aggregate) -> Aggregate:
+    """SUM(CASE WHEN p THEN 1 ELSE 0 END) counts the rows where p is true."""
+    match aggregate:
+        case Aggregate(function="sum", argument=Call(function="case", args=(test, Literal(value=1), Literal(value=rest)))):
+            if rest in (0, None) and aggregate.argument is not None and aggregate.argument.type.kind is Kind.INTEGER:
+                return replace(aggregate, function="count", argument=None, condition=both(aggregate.condition, test))
+    return aggregate
 
 
 def _normal(aggregate: Aggregate, facts: Facts) -> Aggregate:

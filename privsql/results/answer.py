@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -21,6 +21,16 @@ from privsql.tables import Integers, NoisyTable
 from privsql.types import NUMBERS, Kind
 
 
+@dataclass(frozen=True)
+class FoundRange:
+    """A range that nobody had declared, as it was found from noisy counts, and what that cost."""
+
+    column: str
+    low: float
+    high: float
+    epsilon: float
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """What was asked, with noise. `cells` are the numbers of the rows' cells in the public key space."""
@@ -30,6 +40,7 @@ class Answer:
     noisy: NoisyTable
     cells: Integers
     stored: bool = False  # asked before, so it cost nothing this time
+    found: tuple[FoundRange, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -122,10 +133,12 @@ class Answer:
     @property
     def receipt(self) -> dict[str, Any]:
         """What was released, how and at what cost; JSON-able."""
+        searches = sum(each.epsilon for each in self.found)
         return {
             "outputs": self.columns, "rows": len(self), "neighbours": self.plan.neighbours,
-            "epsilon": self.plan.epsilon, "delta": self.plan.delta, "stored": self.stored,
-            "charged": 0.0 if self.stored else self.plan.epsilon,
+            "epsilon": self.plan.epsilon + searches, "delta": self.plan.delta, "stored": self.stored,
+            "charged": (0.0 if self.stored else self.plan.epsilon) + searches,
+            "ranges_found": [asdict(each) for each in self.found],
             "keys_may_be_missing": self.plan.space.open,
             "keys": self.plan.keys, "cells": self.plan.cells,
             "measurements": [each.to_dict() for each in self.plan.measurements],

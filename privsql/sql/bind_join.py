@@ -6,6 +6,7 @@ would let one person touch any number of rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -13,11 +14,11 @@ from sqlglot import exp
 from privsql.errors import Place, Refused
 from privsql.sql import build
 from privsql.sql.bind_expression import ExpressionBinder
-from privsql.sql.expressions import Call, Column, Expression
+from privsql.sql.expressions import Call, Column, Expression, columns_of, conjuncts, substitute
 from privsql.sql.gate import place_of
 from privsql.sql.names import Source, unique_names
 from privsql.sql.owners import equated, is_bounded, is_unique, pairs_one_unit
-from privsql.sql.relations import Field, Join, Project, Relation, Semi, is_public, is_released
+from privsql.sql.relations import Field, Filter, Join, Project, Relation, Semi, is_public, is_released
 from privsql.types import BOOLEAN
 
 
@@ -36,10 +37,72 @@ def bind_join(left: Source, right: Source, node: exp.Join) -> Source:
     using = [each.name for each in node.args.get("using") or []]
     on = _condition(node, both, left, right, using, place)
     if form in ("SEMI", "ANTI"):
-        return replace(left, relation=semi(left.relation, right.relation, on, form == "ANTI", place))
+        kept, other = decided(left.relation), decided(right.relation)
+        return replace(left, relation=semi(kept, other, on, form == "ANTI", place))
     first, second = (right.relation, left.relation) if form == "RIGHT" else (left.relation, right.relation)
-    relation: Relation = joined(first, second, "left" if form in ("LEFT", "RIGHT") else "inner", on, place)
+    # whose rows these are is decided when WHERE is known: FROM a, b WHERE a.id = b.id is a join on the unit, too
+    relation = Join(first, second, "left" if form in ("LEFT", "RIGHT") else "inner", on, place=place)
     return _shown(both, relation, left, right, using, from_right=form == "RIGHT")
+
+
+def with_conditions(relation: Relation, conditions: Sequence[Expression]) -> Relation:
+    """The joins of a FROM with the conditions of its WHERE where they belong, each join decided."""
+    for each in conditions:
+        relation = _placed(relation, each)
+    return decided(relation)
+
+
+def _placed(relation: Relation, condition: Expression) -> Relation:
+    """A condition as far down as it says the same there: at one side of a join, or in what an inner join is on."""
+    names = {column.name for column in columns_of(condition)}
+    match relation:
+        case Join() if names and names <= {each.name for each in relation.left.fields}:
+            return replace(relation, left=_placed(relation.left, condition))
+        case Join(kind="inner") if names and names <= {each.name for each in relation.right.fields}:
+            return replace(relation, right=_placed(relation.right, condition))
+        case Join(kind="inner") if names:
+            return replace(relation, on=_both(relation.on, condition))
+        case Project() if isinstance(_below_projections(relation), Join):
+            return replace(relation, input=_placed(relation.input, substitute(condition, dict(relation.columns))))
+        case Filter():
+            return replace(relation, predicate=_both(relation.predicate, condition))
+        case _:
+            return Filter(relation, condition)
+
+
+def _below_projections(relation: Relation) -> Relation:
+    while isinstance(relation, Project):
+        relation = relation.input
+    return relation
+
+
+def _both(one: Expression, other: Expression) -> Expression:
+    if one == build.true():
+        return other
+    return Call("and", (*conjuncts(one), *conjuncts(other)), BOOLEAN)
+
+
+def decided(relation: Relation) -> Relation:
+    """The same with every join between people's rows allowed, and marked as one unit's where it is; or refused."""
+    match relation:
+        case Project() | Filter():
+            return replace(relation, input=decided(relation.input))
+        case Join():
+            turned = _public_first(relation)
+            return joined(decided(turned.left), decided(turned.right), turned.kind, turned.on, turned.place)
+        case _:
+            return relation
+
+
+def _public_first(join: Join) -> Join:
+    """(people JOIN p) JOIN q as people JOIN (p JOIN q) where q is looked up from p: what p and q hold together is public."""
+    left = join.left
+    if join.kind == "inner" and isinstance(left, Join) and left.kind == "inner" and is_public(join.right):
+        inside = {each.name for each in (*left.right.fields, *join.right.fields)}
+        if is_public(left.right) and {column.name for column in columns_of(join.on)} <= inside:
+            public = Join(left.right, join.right, "inner", join.on, place=join.place)
+            return _public_first(Join(left.left, public, "inner", left.on, place=left.place))
+    return join
 
 
 def joined(left: Relation, right: Relation, kind: str, on: Expression, place: Place | None) -> Join:
@@ -52,13 +115,13 @@ def joined(left: Relation, right: Relation, kind: str, on: Expression, place: Pl
                 "use JOIN: keys that nobody has are in the answer anyway, with a count near 0",
                 place,
             )
-        return Join(left, right, kind, on)
+        return Join(left, right, kind, on, place=place)
     if pairs_one_unit(left, right, on):
-        return Join(left, right, kind, on, same_unit=True)
+        return Join(left, right, kind, on, same_unit=True, place=place)
     pairs = [_sides(pair, left) for pair in equated(on)]
     if pairs and is_bounded(left) and is_bounded(right):
         if is_unique(left, [a for a, _ in pairs]) and is_unique(right, [b for _, b in pairs]):
-            return Join(left, right, kind, on)
+            return Join(left, right, kind, on, place=place)
     raise not_one_unit(place)
 
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from privsql.errors import Place, Refused, SqlError, UnknownName, did_you_mean
 from privsql.sql.bind_expression import ExpressionBinder
+from privsql.sql.bind_join import decided
 from privsql.sql.bind_release import CHOICES, ReleaseBinder, bare, has_aggregate, has_any_aggregate, has_choice
 from privsql.sql.bind_where import Queries, where_rows
 from privsql.sql.clauses import bind_order, limited, order_terms, ordered_rows, whole_number
@@ -71,6 +72,8 @@ class SelectBinder:
                     "sql-aggregate", "WHERE is about rows, an aggregate is not", "use HAVING", place_of(where)
                 )
             relation = where_rows(relation, where.this, self.rows, self.source, self.queries)
+        else:
+            relation = decided(relation)
         self.input = relation
         items = self._expanded()
         keys = self._keys(items)
@@ -129,7 +132,10 @@ class SelectBinder:
         """Exact aggregates, of public rows or unit by unit."""
         node, private = self.node, not is_public(self.input)
         if private and any(node.args.get(name) is not None for name in ("order", "limit", "offset")):
-            raise ordered_rows(node)
+            raise Refused(
+                "refused-rows", "each row of this is one person's, because it is grouped by the unit",
+                "ask about people: SELECT COUNT(*), AVG(total) FROM (...)", place_of(node),
+            )  # fmt: skip
         binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys, exact=True)
         shown = [binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each) for _, each in items]
         having = node.args.get("having")

@@ -10,11 +10,11 @@ from sqlglot import exp
 from privsql.errors import Refused, SqlError, UnknownName
 from privsql.sql import build
 from privsql.sql.bind_expression import ExpressionBinder
-from privsql.sql.bind_join import apart, semi
+from privsql.sql.bind_join import apart, semi, with_conditions
 from privsql.sql.expressions import Call, Expression, columns_of
 from privsql.sql.gate import place_of
 from privsql.sql.names import Source
-from privsql.sql.relations import Filter, Relation, is_public, is_released
+from privsql.sql.relations import Relation, is_public, is_released
 from privsql.types import BOOLEAN
 
 
@@ -30,13 +30,10 @@ def where_rows(
     relation: Relation, where: exp.Expr, rows: ExpressionBinder, source: Source, queries: Queries
 ) -> Relation:
     """The rows that meet a condition; conditions with subqueries become semi-joins, in the order they are written."""
-    plain: list[Expression] = []
-    for part in _conjuncts(where):
-        if part.find(exp.Query) is None:
-            plain.append(rows.condition(part))
-    if plain:
-        relation = Filter(relation, plain[0] if len(plain) == 1 else Call("and", tuple(plain), BOOLEAN))
-    for part in _conjuncts(where):
+    parts = _conjuncts(where)
+    plain = [rows.condition(part) for part in parts if part.find(exp.Query) is None]
+    relation = with_conditions(relation, plain)
+    for part in parts:
         if part.find(exp.Query) is not None:
             relation = _with_subquery(relation, part, rows, source, queries)
     return relation
@@ -111,17 +108,14 @@ def _exists(relation: Relation, query: exp.Expr, anti: bool, source: Source, que
 
     binder = ExpressionBinder(column)
     outer = {each.name for each in relation.fields}
-    other, on = found.relation, []
     where = node.args.get("where")
-    for part in _conjuncts(where.this) if where is not None else []:
+    parts = _conjuncts(where.this) if where is not None else []
+    plain = [binder.condition(part) for part in parts if part.find(exp.Query) is None]
+    on = [each for each in plain if any(column.name in outer for column in columns_of(each))]
+    other = with_conditions(found.relation, [each for each in plain if each not in on])
+    for part in parts:
         if part.find(exp.Query) is not None:
             other = _with_subquery(other, part, binder, replace(found, relation=other), queries)
-            continue
-        bound = binder.condition(part)
-        if any(each.name in outer for each in columns_of(bound)):
-            on.append(bound)
-        else:
-            other = Filter(other, bound)
     condition: Expression = build.true() if not on else on[0] if len(on) == 1 else Call("and", tuple(on), BOOLEAN)
     if not on and not is_public(other):
         raise Refused("refused-exists", "whether some person's row exists is itself private",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import sqlglot
@@ -15,7 +16,7 @@ from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.expressions import Expression
 from privsql.sql.names import Source
 from privsql.sql.relations import Claim, Field, Limits, Reference, Scan, Unit
-from privsql.types import BIGINT, Kind, Type
+from privsql.types import BIGINT, NUMBERS, Kind, Type
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
                               did_you_mean(name, [column.name for column in table.columns]))  # fmt: skip
     usable = [column for column in table.columns if column.type is not None]
     fields = tuple(Field(column.name, column.type) for column in usable if column.type is not None)
-    claims = {column.name: _claim(table.name, column, policy.column(column.name)) for column in usable}
+    claims = {column.name: _claim(table.name, column, policy.column(column.name), policy.auto) for column in usable}
     scan = Scan(
         table.name,
         fields,
@@ -134,7 +135,7 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
     )
 
 
-def _claim(table: str, column: SchemaColumn, policy: ColumnPolicy) -> Claim:
+def _claim(table: str, column: SchemaColumn, policy: ColumnPolicy, auto: bool) -> Claim:
     assert column.type is not None
     where = f"{table}.{column.name}"
     values = _convert_all(policy.values, column.type, where)
@@ -148,6 +149,7 @@ def _claim(table: str, column: SchemaColumn, policy: ColumnPolicy) -> Claim:
         values=values,
         nullable=not column.required,
         null_is_key=policy.null_is_key and not column.required,
+        auto=(auto or policy.auto) and policy.low is None and column.type.kind in NUMBERS,
     )
 
 
@@ -167,6 +169,8 @@ def _convert_all(values: tuple[Any, ...] | None, type_: Type, where: str) -> tup
 def _convert(value: Any, type_: Type, where: str) -> Any:
     if value is None:
         return None
+    if type_.kind is Kind.DECIMAL and isinstance(value, float):
+        value = Decimal(repr(value))  # 0.1 means one tenth
     literal = literals.literal_of(value)
     target = BIGINT if type_.kind is Kind.INTEGER else type_
     converted = literals.convert(literal, target) if literal is not None else None

@@ -30,6 +30,7 @@ class Claim:
     values: tuple[Any, ...] | None = None
     nullable: bool = True
     null_is_key: bool = True
+    auto: bool = False  # its range may be found privately, at a price
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,7 @@ class Join:
     kind: str  # inner, left
     on: Expression
     same_unit: bool = False
+    place: Place | None = field(default=None, compare=False)
 
     @property
     def fields(self) -> tuple[Field, ...]:

@@ -1,0 +1,90 @@
+"""Ranges that nobody knows: a question goes in; the columns whose range it needs, and how to ask for it, come out.
+
+A column's values are counted in buckets that double: 0, (1/2, 1], (1, 2], (2, 4] ... on either side. That is a histogram
+with a finite set of keys, asked like any other question, at a share of the epsilon; the range is read off its noisy counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privsql.planning.render import identifier
+from privsql.sql.expressions import Expression, columns_of
+from privsql.sql.relations import Choose, Group, Join, Project, Question, Relation, Scan, Semi, UnionAll, Unpivot, below
+
+SHARE = Fraction(1, 5)  # of epsilon, for all searches of a question together
+_LEAST, _MOST = -20, 60  # buckets from 2^-20 to 2^60
+_OFFSET = 100  # of the exponent in a bucket's key, so that 0 and the signs have keys of their own
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A column whose range is to be found."""
+
+    table: str
+    column: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.table}.{self.column}"
+
+    @property
+    def sql(self) -> str:
+        """A histogram over doubling buckets."""
+        value = f"CAST({identifier(self.column)} AS DOUBLE)"
+        size = f"least(greatest(CAST(ceil(log2(abs({value}))) AS INTEGER), {_LEAST}), {_MOST}) + {_OFFSET}"
+        bucket = f"CASE WHEN {value} = 0 THEN 0 WHEN {value} > 0 THEN {size} ELSE -({size}) END"
+        inner = f"SELECT {bucket} AS bucket FROM {identifier(self.table)} WHERE {identifier(self.column)} IS NOT NULL"
+        return f"SELECT bucket, COUNT(*) AS n FROM ({inner}) GROUP BY bucket HAVING bucket IS NOT NULL"
+
+
+def unknown_ranges(question: Question) -> list[Unknown]:
+    """Columns behind what is added up that have no range, and whose owner lets it be found."""
+    release = question.release
+    if release is None:
+        return []
+    aggregates = [release.score] if isinstance(release, Choose) else [each for _, each in release.aggregates]
+    added = [each.argument for each in aggregates if each.function in ("sum", "avg") and each.argument is not None]
+    return sorted(_behind(release.input, _names(added)), key=lambda each: each.name)
+
+
+def _names(expressions: Sequence[Expression]) -> frozenset[str]:
+    return frozenset(column.name for each in expressions for column in columns_of(each))
+
+
+def _behind(relation: Relation, wanted: frozenset[str]) -> set[Unknown]:
+    """The columns of tables from which some columns of a relation are computed."""
+    match relation:
+        case Scan():
+            return {Unknown(relation.table, name) for name in wanted if name in relation.claims and relation.claims[name].auto}
+        case Project():
+            return _behind(relation.input, _names([each for name, each in relation.columns if name in wanted]))
+        case Group():
+            keys = [key.expression for key in relation.keys if key.name in wanted]
+            inside = [each.argument for name, each in relation.aggregates if name in wanted and each.argument is not None]
+            return _behind(relation.input, _names([*keys, *inside]))
+        case Unpivot():
+            return _behind(relation.input, wanted | {name for name, _ in relation.on})
+        case UnionAll():
+            places = [index for index, each in enumerate(relation.fields) if each.name in wanted]
+            return set().union(
+                *(_behind(side, frozenset(side.fields[place].name for place in places)) for side in relation.inputs)
+            )
+        case Join():
+            return _behind(relation.left, wanted) | _behind(relation.right, wanted)
+        case Semi():
+            return _behind(relation.input, wanted)
+        case _:
+            return set().union(*(_behind(each, wanted) for each in below(relation)))
+
+
+def range_of(buckets: Sequence[int], noisy_counts: Sequence[int], half_width: float) -> tuple[float, float]:
+    """The range that holds every bucket whose noisy count stands out of the noise; 0 is always within."""
+    kept = [bucket for bucket, count in zip(buckets, noisy_counts, strict=True) if count > half_width]
+    if not kept:  # too few rows to tell: the most frequent bucket will do
+        kept = [max(zip(noisy_counts, buckets, strict=True))[1]]
+    ends = [math.copysign(2.0 ** (abs(bucket) - _OFFSET), bucket) for bucket in kept if bucket]
+    return min([0.0, *ends]), max([0.0, *ends])
