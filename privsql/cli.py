@@ -10,9 +10,10 @@ import math
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privsql.errors import ArgumentError, PrivsqlError
+from privsql.errors import ArgumentError, PolicyError, PrivsqlError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,18 +31,19 @@ examples:
   privsql demo
   privsql query   visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
   privsql explain visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
+  privsql policy  init visits.csv -o clinic.toml
 """
 
 _SOURCES = """\
 SOURCE is a DuckDB file (.duckdb, .db, .ddb), a Parquet file or a CSV file (.csv, .tsv, .csv.gz).
 A Parquet or CSV file is one table, named after the file: data/visits.csv is the table visits.
-SQL is one SELECT; a dash (-) reads it from standard input.
 """
+_SQL = "SQL is one SELECT; a dash (-) reads it from standard input.\n"
 
 _QUERY = f"""\
 Answer one question with noise.
 
-{_SOURCES}
+{_SOURCES}{_SQL}
 Every run starts with the whole budget of the policy: nothing is remembered from one run to
 the next, so keep count of what you spend yourself. For a budget over many questions use Python.
 
@@ -63,9 +65,38 @@ _EXPLAIN = f"""\
 Show what `privsql query` would do: how far one person can move each number and why, the noise,
 the error to expect, the cost. Reads no rows, spends nothing.
 
-{_SOURCES}
+{_SOURCES}{_SQL}
 example:
   privsql explain visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
+"""
+
+_POLICY = """\
+A policy says whose rows these are, how much of one person is used, which values may be summed
+and shown, and how much may be answered in all.
+
+examples:
+  privsql policy init  clinic.duckdb -o clinic.toml      # a draft, from the schema alone
+  privsql policy check clinic.toml clinic.duckdb         # what it means, table by table
+"""
+
+_INIT = f"""\
+Write a draft of a policy with the reason for every line. It is made from names, types and
+constraints; no row is read and nothing is spent, unless --epsilon is given.
+
+{_SOURCES}
+examples:
+  privsql policy init clinic.duckdb -o clinic.toml
+  privsql policy init clinic.duckdb --unit patients.id
+  privsql policy init visits.parquet --unit patient_id --epsilon 0.1
+"""
+
+_CHECK = f"""\
+Say what a policy means, table by table: whose rows, bounded how, which columns have ranges and
+keys; or what is wrong with it. Reads no private row, spends nothing.
+
+{_SOURCES}
+example:
+  privsql policy check clinic.toml clinic.duckdb
 """
 
 
@@ -93,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="privsql", description=_TOP, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"privsql {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="demo | query | explain")
+    commands = parser.add_subparsers(required=True, metavar="demo | query | explain | policy")
     demo = commands.add_parser("demo", help="a guided tour on made-up data, in a few seconds")
     demo.set_defaults(run=_demo)
     query = commands.add_parser("query", help="answer one question with noise", description=_QUERY, formatter_class=raw)
@@ -112,7 +143,25 @@ def _parser() -> argparse.ArgumentParser:
         help="table (the derivation as a tree) or json (the same for programs, with the exact SQL); default: table",
     )  # fmt: skip
     explain.set_defaults(run=_explain)
+    _policy(commands.add_parser("policy", help="draft or check a policy", description=_POLICY, formatter_class=raw))
     return parser
+
+
+def _policy(parser: argparse.ArgumentParser) -> None:
+    raw = argparse.RawDescriptionHelpFormatter
+    commands = parser.add_subparsers(required=True, metavar="init | check")
+    init = commands.add_parser("init", help="a draft with every choice explained", description=_INIT, formatter_class=raw)
+    init.add_argument("source", metavar="SOURCE", help="a DuckDB, Parquet or CSV file")
+    init.add_argument(
+        "--epsilon", type=float, metavar="E", help="spend this much on choosing max_rows from noisy counts; default: nothing"
+    )
+    init.add_argument("--unit", metavar="COLUMN", help="whose privacy: a column, or table.column; default: guess by names")
+    init.add_argument("-o", "--output", metavar="FILE", help="write to a new file; default: standard output")
+    init.set_defaults(run=_policy_init)
+    check = commands.add_parser("check", help="what a policy means for a source", description=_CHECK, formatter_class=raw)
+    check.add_argument("policy", metavar="FILE", help="a TOML file")
+    check.add_argument("source", metavar="SOURCE", help="a DuckDB, Parquet or CSV file")
+    check.set_defaults(run=_policy_check)
 
 
 def _question(parser: argparse.ArgumentParser) -> None:
@@ -161,6 +210,32 @@ def _query(arguments: argparse.Namespace) -> str:
 def _explain(arguments: argparse.Namespace) -> str:
     plan = _session(arguments).explain(_sql(arguments), **_options(arguments))
     return json.dumps(plan.to_dict(), indent=2) if arguments.format == "json" else str(plan)
+
+
+def _policy_init(arguments: argparse.Namespace) -> str:
+    from privsql.drafting.write import draft
+
+    if arguments.output is None:
+        return draft(arguments.source, arguments.epsilon, arguments.unit).removesuffix("\n")
+    path = Path(arguments.output)
+    try:
+        path.touch(exist_ok=False)  # before anything is spent, and never over a policy that somebody has edited
+    except FileExistsError:
+        raise PolicyError("policy-file", "the policy file is there already", "choose another name with -o") from None
+    except OSError:
+        raise PolicyError("policy-file", "the policy file cannot be written", "check its path") from None
+    try:
+        path.write_text(draft(arguments.source, arguments.epsilon, arguments.unit), encoding="utf-8")
+    except BaseException:
+        path.unlink()
+        raise
+    return f"wrote {path}; read it, then: privsql policy check {path} {arguments.source}"
+
+
+def _policy_check(arguments: argparse.Namespace) -> str:
+    from privsql.drafting.check import check
+
+    return check(arguments.policy, arguments.source)
 
 
 def _session(arguments: argparse.Namespace) -> Session:

@@ -20,6 +20,15 @@ class SchemaColumn:
 
 
 @dataclass(frozen=True)
+class ForeignKey:
+    """Columns that name one row of another table by its UNIQUE columns."""
+
+    columns: tuple[str, ...]
+    table: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class SchemaTable:
     """One table; `checks` are the texts of its CHECK constraints, written by the owner and enforced by DuckDB."""
 
@@ -28,6 +37,7 @@ class SchemaTable:
     checks: tuple[str, ...] = ()
     keys: tuple[frozenset[str], ...] = ()  # sets of columns, in lower case, that are UNIQUE together
     view: bool = False  # rows made by a query of the owner's: whose they are, only the owner can say
+    foreign_keys: tuple[ForeignKey, ...] = ()  # of use to whoever writes a policy; no bound rests on them
 
     def column(self, name: str) -> SchemaColumn | None:
         return next((column for column in self.columns if column.name.lower() == name.lower()), None)

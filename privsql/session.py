@@ -15,7 +15,7 @@ import pandas as pd
 from privsql.budget.ledger import Budget, MemoryLedger
 from privsql.engines.base import Engine
 from privsql.engines.duckdb import DuckDBCalculator, open_engine
-from privsql.errors import ArgumentError, EngineError, no_more_arguments
+from privsql.errors import ArgumentError, EngineError, UnknownName, did_you_mean, no_more_arguments
 from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.planning.accuracy import epsilon_within
@@ -23,15 +23,17 @@ from privsql.planning.auto_range import SHARE, Unknown, range_of, unknown_ranges
 from privsql.planning.choose import plan as make_plan
 from privsql.planning.look import PublicLook
 from privsql.planning.plan import Plan
+from privsql.planning.prepared import no_copies
 from privsql.policy import NANO, Policy, delta_of, epsilon_of, limit_of, load_policy
 from privsql.results.answer import Answer, FoundRange
 from privsql.results.finish import finish, public_answer
 from privsql.schema import Schema
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.read import read
-from privsql.sql.relations import Question
+from privsql.sql.relations import Question, Scan
 
-_ARGUMENTS = ("sql", "epsilon", "delta", "within", "confidence", "dialect", "mechanism", "max_groups", "max_rows")
+_ARGUMENTS = ("sql", "epsilon", "delta", "within", "confidence", "dialect", "mechanism", "max_groups", "max_rows",
+              "prepared")  # fmt: skip
 _PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one
 
 
@@ -57,6 +59,7 @@ class Asked:
     mechanism: str | None = None
     max_groups: int | None = None
     max_rows: int | None = None
+    prepared: bool = True
 
     def price(self) -> Fraction:
         if (self.epsilon is None) == (self.within is None):
@@ -94,12 +97,13 @@ class Session:
         mechanism: str | None = None,
         max_groups: int | None = None,
         max_rows: int | None = None,
+        prepared: bool = True,
         fresh: bool = False,
         **unknown: Never,
     ) -> Answer:
         """Ask, pay, and get a noisy answer. The same question again gives the stored answer, at no cost."""
         no_more_arguments(unknown, (*_ARGUMENTS, "fresh"))
-        asked = Asked(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows)
+        asked = Asked(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared)
         question = self._read(asked, self._policy)
         missing = unknown_ranges(question)
         if missing:
@@ -163,11 +167,12 @@ class Session:
         mechanism: str | None = None,
         max_groups: int | None = None,
         max_rows: int | None = None,
+        prepared: bool = True,
         **unknown: Never,
     ) -> Plan:
         """What query() would do: reads no data, spends nothing."""
         no_more_arguments(unknown, _ARGUMENTS)
-        asked = Asked(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows)
+        asked = Asked(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared)
         question = self._read(asked, self._policy)
         missing = unknown_ranges(question)
         plan = self._search_plan(asked, missing) if missing else self._plan(asked, question, self._policy)
@@ -196,11 +201,25 @@ class Session:
         look = PublicLook(self._engine.read_public)
         plan = make_plan(
             question, policy.neighbours, asked.price(), calculator().evaluate, look, asked.mechanism, asked.limits(),
-            delta_of(asked.delta), policy.min_units,
+            delta_of(asked.delta), policy.min_units, self._engine.prepared if asked.prepared else no_copies,
         )  # fmt: skip
         if asked.within is not None:
             plan = plan.repriced(epsilon_within(plan, asked.within, asked.confidence))
         return plan
+
+    def prepare(self, table: str) -> None:
+        """Store, once, a copy of a table of many rows a unit by which questions about it are fast; again after it changed."""
+        if not self._engine.fixed_schema:
+            self._schema = self._engine.schema()
+        catalogue = Catalogue(self._schema, self._policy)
+        source = catalogue.source(table) if isinstance(table, str) else None
+        if source is None:
+            raise UnknownName("name-table", f"there is no table {table}", did_you_mean(str(table), catalogue.names))
+        scan = source.relation
+        if not isinstance(scan, Scan) or not scan.private or scan.unit is None or scan.unit.unique:
+            raise ArgumentError("argument-prepare", f"{table} has no unit with many rows: there is nothing to prepare",
+                                "questions about it are fast as it is")  # fmt: skip
+        self._engine.prepare(scan)
 
     def close(self) -> None:
         """Let go of the source; a DuckDB connection that the caller gave stays open."""

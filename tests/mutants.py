@@ -23,6 +23,8 @@ _PYTEST = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow
 _TESTS = ROOT / "tests"
 COMMANDS: dict[str, list[str]] = {
     "soundness": [str(_TESTS / "soundness"), "1500", "0", "1", "1"],
+    "units": [str(_TESTS / "soundness"), "units", "2000", "0", "1", "1"],
+    "pairs": [*_PYTEST, "-n0", str(_TESTS / "test_unit_pairs.py"), str(_TESTS / "test_units.py")],
     "tightness": [*_PYTEST, str(_TESTS / "test_tightness.py")],
     "rows": [*_PYTEST, str(_TESTS / "test_soundness.py"), "-k", "once_failed or expression_fail or pattern"],
     "noise": [*_PYTEST, str(_TESTS / "test_noise_end_to_end.py")],
@@ -46,6 +48,12 @@ class Mutant:
 _SENSITIVITY, _PARTS, _GRID, _EXACT = "analysis/sensitivity.py", "planning/parts.py", "planning/grid.py", "planning/exact_sql.py"
 _STABILITY, _RENDER, _DISJOINT, _NOISE = "analysis/stability.py", "planning/render.py", "analysis/disjoint.py", "noise/add_noise.py"
 _ROWS, _NOISY = ("rows", "soundness"), ("noise",)
+_OWNERS, _ROWS_SQL, _PER_UNIT, _JOINS, _CATALOGUE = "sql/owners.py", "planning/render_rows.py", "planning/per_unit.py", "sql/bind_join.py", "sql/catalogue.py"
+_OF_UNITS = ("pairs", "units")
+_CHARGE = """        self._ledger.charge(
+            plan.loss, plan.delta_loss, plan.relation_of_neighbours, self._analyst, asked.sql, _released(plan)
+        )
+"""
 
 MUTANTS = [
     # -- sensitivity
@@ -61,11 +69,11 @@ MUTANTS = [
     Mutant("width without 0 although rows may be filtered", _PARTS, "always = around.always_counts and condition is None", "always = around.always_counts"),
     Mutant("size is the width, not the magnitude", _GRID, "return max(abs(self.low), abs(self.high))", "return self.high - self.low"),
     # -- stability
-    Mutant("UNION ALL does not add up", _STABILITY, "rows = sum(side.rows for side in sides)", "rows = max(side.rows for side in sides)"),
-    Mutant("UNPIVOT does not multiply", _STABILITY, "rows = below.rows * count", "rows = below.rows"),
+    Mutant("UNION ALL does not add up", _STABILITY, "rows = sum(known) if len(known) == len(sides) else None", "rows = max(known) if len(known) == len(sides) else None"),
+    Mutant("UNPIVOT does not multiply", _STABILITY, "rows = None if inner.rows is None else inner.rows * count", "rows = inner.rows"),
     Mutant("tags keep copies apart even if they are alike", _STABILITY, "max(by_label.values(), default=0) + unlabelled", "1"),
-    Mutant("a filter leaves the number of rows fixed", _STABILITY, "steady=below.rows == 0, why=text", "why=text"),
-    Mutant("private rows called public", _STABILITY, "case Scan(private=True):", "case Scan(private=True, unit=str()):"),
+    Mutant("a filter leaves the number of rows fixed", _STABILITY, "steady=False, why=\"a filter keeps", "why=\"a filter keeps"),
+    Mutant("private rows called public", "sql/relations.py", "isinstance(each, Scan) and each.private for", "isinstance(each, Scan) and each.private and each.unit is not None for"),
     # -- disjoint counts
     Mutant("overlapping counts taken as disjoint", _DISJOINT, "return any(_contradict(a, b) for a in left for b in right)", "return True"),
     Mutant("ranges that touch taken as disjoint", _DISJOINT, "and (high_open or other_low_open))", "and True)"),
@@ -76,7 +84,7 @@ MUTANTS = [
     Mutant("rounding past the ends of the grid", _GRID, "math.floor(low / step), math.ceil(high / step)", "math.ceil(low / step), math.floor(high / step) - 1", ("tightness", "soundness", "noise")),
     Mutant("key test dropped", _EXACT, "    if not tests:\n", "    if True:\n"),
     Mutant("NULL key dropped", _EXACT, 'f"({test} OR {name} IS NULL)" if with_null else test', "test", ("noise", "tightness")),
-    Mutant("empty sum is NULL", _PARTS, 'total = _clean(f"coalesce(sum({value}){_where(condition)}, 0)")', 'total = _clean(f"sum({value}){_where(condition)}")', ("soundness",)),
+    Mutant("empty sum is NULL", _GRID, 'return f"coalesce({added}, 0)"', "return added", ("soundness",)),
     Mutant("sum not whole", _PARTS, 'return f"CAST({bounded} AS BIGINT)"', 'return f"CAST({bounded} AS DOUBLE)"'),
     Mutant("TRY_CAST becomes CAST", _RENDER, 'return f"TRY_CAST({args[0]} AS', 'return f"CAST({args[0]} AS', _ROWS),
     Mutant("integers not widened", _RENDER, "integer(min(each.low for each in types), max(each.high for each in types))", "call.args[0].type", _ROWS),
@@ -87,10 +95,49 @@ MUTANTS = [
     Mutant("dates made without TRY", "sql/functions.py", '"TRY(make_date({args}))"', '"make_date({args})"', _ROWS),
     Mutant("CASE has the type of its last branch", "sql/bind_expression.py", "(*args, values[-1]), build.shared_type(values))", "(*args, values[-1]), values[-1].type)", _ROWS),
     Mutant("escape patterns not checked", "sql/build.py", 'if name in ("like_escape", "ilike_escape"):', "if False:", _ROWS),
+    # -- units: what is kept of each
+    Mutant("max_groups ignored", _EXACT, "QUALIFY {rank} <= {limits.max_groups})", "QUALIFY {rank} <= 1000000)", _OF_UNITS),
+    Mutant("keys ranked across units", _EXACT, "OVER (PARTITION BY {render.UNIT} ORDER BY", "OVER (ORDER BY", _OF_UNITS),
+    Mutant("ties of the rank left to the order of rows", _EXACT, "ORDER BY hash({render.UNIT}, {shown}), {shown})", "ORDER BY hash({render.UNIT}))", _OF_UNITS),
+    Mutant("undeclared keys dropped after ranking", _EXACT, 'FROM {last}{where} QUALIFY {rank} <= {limits.max_groups})")\n        last, where = "privsql_kept", ""',
+           'FROM {last} QUALIFY {rank} <= {limits.max_groups})")\n        last = "privsql_kept"', _OF_UNITS),
+    Mutant("the keys of a unit not multiplied", _STABILITY, "return Stability(groups * limits.max_rows, False, why", "return Stability(limits.max_rows, False, why", _OF_UNITS),
+    Mutant("factor 2 missing where units are bounded", _SENSITIVITY, "2 * rows * size, shared * width", "(2 if stability.steady else 1) * rows * size, shared * width", _OF_UNITS),
+    Mutant("rows without a unit kept", _ROWS_SQL, """where = "" if not joins and all(required) else""", """where = "" if not joins else""", _OF_UNITS),
+    Mutant("a unit of two columns known by the first", _ROWS_SQL, "(brought[0] if len(brought) == 1 else", "(brought[0] if brought else", _OF_UNITS),
+    Mutant("totals of a unit not held", _PARTS, "coalesce(sum({held}), 0)", "coalesce(sum({name}), 0)", _OF_UNITS),
+    Mutant("counts of a unit not held", _PARTS, "{' + '.join(names[: place + 1])}, {most})", "{' + '.join(names[: place + 1])}, 1000000)", _OF_UNITS),
+    Mutant("disjoint counts held one by one", _PARTS, 'coalesce(sum({after} - {before}), 0)" for before, after in itertools.pairwise(sums))', 'coalesce(sum(least({each}, {most})), 0)" for each in names)', _OF_UNITS),
+    Mutant("AVG of a unit not cut", _PARTS, "CASE WHEN {count} > {most} THEN", "CASE WHEN {count} > 1000000 THEN", _OF_UNITS),
+    Mutant("the rest of AVG not cut", _PARTS, "{grid.steps} * least({count}, {most}) - {part}", "{grid.steps} * {count} - {part}", _OF_UNITS),
+    Mutant("COUNT DISTINCT not cut", _PARTS, "list_slice({ranked}, 1, {around.limits.max_rows})", "list_slice({ranked}, 1, 1000000)", _OF_UNITS),
+    Mutant("which values are counted left to the order of rows", _PARTS, "list_sort(list_distinct(list(row(hash({render.UNIT}, {argument}), {argument}))", "(list_distinct(list(row(hash({render.UNIT}, {argument}), {argument}))", _OF_UNITS),
+    Mutant("a unit counted once a row", _PARTS, 'sum(least({name}, 1)), 0)")\n        every', 'sum({name}), 0)")\n        every', _OF_UNITS),
+    # -- units: joins
+    Mutant("LEFT JOIN keeps what the right side tells", _OWNERS, '(right.tags if join.kind == "inner" else {})', "right.tags", _OF_UNITS),
+    Mutant("LEFT JOIN without the padded row", _STABILITY, "right.rows * (2 if join.kind == \"left\" else 1)", "right.rows", _OF_UNITS),
+    Mutant("padded rows called monotone", _STABILITY, 'right.adds and join.kind == "inner"', "right.adds", _OF_UNITS),
+    Mutant("the unit of the right side through a LEFT JOIN", _ROWS_SQL, "privsql_{'l' if left_whose else 'r'}.{UNIT}", "privsql_{'r' if right_whose else 'l'}.{UNIT}", _OF_UNITS),
+    Mutant("units not compared in a join", _ROWS_SQL, 'on = f"({on} AND (privsql_l.{UNIT} = privsql_r.{UNIT}))"\n    columns', "pass\n    columns", _OF_UNITS),
+    Mutant("units not compared in a semi-join", _ROWS_SQL, 'on = f"({on} AND (privsql_l.{UNIT} = privsql_r.{UNIT}))"\n    exists', "pass\n    exists", _OF_UNITS),
+    Mutant("public rows that match not counted", _STABILITY, "return Stability(inner.rows * most, False, text", "return Stability(inner.rows, False, text", _OF_UNITS),
+    Mutant("a cast that rounds keeps values apart", _OWNERS, "_uncast(inner) if inner.type.scale <= type_.scale else expression", "_uncast(inner)", _OF_UNITS),
+    Mutant("UNIQUE believed of one side", _JOINS, "is_unique(left, [a for a, _ in pairs]) and is_unique(right, [b for _, b in pairs])", "is_unique(left, [a for a, _ in pairs])", _OF_UNITS),
+    Mutant("UNIQUE nanoseconds", _CATALOGUE, 'return column.type_name.upper() == "TIMESTAMP_NS"', "return False", _OF_UNITS),
+    Mutant("a table may have the column of the unit", _CATALOGUE, "if UNIT_COLUMN in lowered:", "if False:", _OF_UNITS),
+    Mutant("references between types", _CATALOGUE, "if kinds != tuple(_kind(other, name) for name in named):", "if False:", _OF_UNITS),
+    Mutant("units of different kinds put together", _OWNERS, "alike = all((each.whose, each.kinds) == (first.whose, first.kinds) for _, each in private)", "alike = all(each.whose == first.whose for _, each in private)", _OF_UNITS),
+    # -- unit by unit
+    Mutant("the unit not a key of per-unit groups", _ROWS_SQL, "        by.append(UNIT)\n", "        pass\n", _OF_UNITS),
+    Mutant("a computed key beside the unit forgotten", _STABILITY, "return group.per_unit and len(columns) == len(group.keys) and", "return group.per_unit and", _OF_UNITS),
+    Mutant("one row a unit although another key stands beside it", _OWNERS, "and _whole(found) and all(any(t.name == UNIT for t in self.tags.get(c, ())) for c in listed)", "and _whole(found)", _OF_UNITS),
+    Mutant("floats of a unit added in any order", _PER_UNIT, "return type_.kind is Kind.DECIMAL and type_.precision <= 18", "return True", _OF_UNITS),
+    Mutant("the sign of zero left to the order of rows", _ROWS_SQL, "if node.type.kind is Kind.DOUBLE else expression(node)", "if False else expression(node)", _OF_UNITS),
+    Mutant("arg_max takes the first seen", _ROWS_SQL, 'return f"({node.function[4:]}({both}){where})[2]"', 'return f"{node.function}({argument}, {place}){where}"', _OF_UNITS),
     # -- price and noise
-    Mutant("scale 0.7 times too small", _NOISE, "discrete_laplace(measurement.rate, size", "discrete_laplace(measurement.rate * 10 / 7, size", _NOISY),
-    Mutant("AVG noised once", _NOISE, "            if measurement.mechanism is Mechanism.PUBLIC:\n                noisy",
-           '            if measurement.mechanism is Mechanism.PUBLIC or column.startswith("below"):\n                noisy', _NOISY),
+    Mutant("scale 0.7 times too small", _NOISE, "exact_columns[column] + discrete_laplace(measurement.rate, size", "exact_columns[column] + discrete_laplace(measurement.rate * 10 / 7, size", _NOISY),
+    Mutant("AVG noised once", _NOISE, "exact_columns[column] + discrete_laplace(measurement.rate, size, source)",
+           'exact_columns[column] + (0 if column.startswith("below") else discrete_laplace(measurement.rate, size, source))', _NOISY),
     Mutant("epsilon not divided among measurements", "planning/choose.py", "share = epsilon / len(parts)", "share = epsilon", ("tightness", "soundness", "noise")),
     Mutant("selection noise halved in the price", "planning/measurement.py", "return 1 if sensitivity.monotone else 2", "return 1", ("soundness", "noise")),
     Mutant("selection noise halved in the draw", _NOISE, "select(exact_scores, measurement.rate,", "select(exact_scores, measurement.rate * 2,", _NOISY),
@@ -104,11 +151,10 @@ MUTANTS = [
     Mutant("offsets of times are kept", "sql/literals.py", "return clock if clock.tzinfo is None else None", "return clock", ("review",)),
     Mutant("divisor guard removed", _RENDER, "nullif({below}, {zero})", "{below}", ("rows", "soundness")),
     # -- budget
-    Mutant("charge after the run", "session.py",
-           "        self._ledger.charge(plan.loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan))\n        try:\n            exact = self._engine.run(plan.sql, plan.keys)\n",
-           "        try:\n            exact = self._engine.run(plan.sql, plan.keys)\n            self._ledger.charge(plan.loss, plan.relation_of_neighbours, self._analyst, sql, _released(plan))\n", ("budget",)),
-    Mutant("charge skipped", "session.py", "self._ledger.charge(plan.loss, plan.relation_of_neighbours", "self._ledger.charge(plan.loss * 0, plan.relation_of_neighbours", ("budget",)),
-    Mutant("stored answer redrawn", "session.py", "if not fresh and question in self._stored:", "if False:", ("budget",)),
+    Mutant("charge after the run", "session.py", _CHARGE + "        try:\n            exact = self._engine.run(plan.sql, plan.keys)\n",
+           "        try:\n            exact = self._engine.run(plan.sql, plan.keys)\n" + _CHARGE.replace("        ", "            "), ("budget",)),
+    Mutant("charge skipped", "session.py", "plan.loss, plan.delta_loss, plan.relation_of_neighbours, self", "plan.loss * 0, plan.delta_loss, plan.relation_of_neighbours, self", ("budget",)),
+    Mutant("stored answer redrawn", "session.py", "if not fresh and same in self._stored:", "if False:", ("budget",)),
     Mutant("limit not checked", "budget/ledger.py", "self._spent + price > self._limit", "price > self._limit", ("budget",)),
 ]  # fmt: skip
 

@@ -1,7 +1,8 @@
 """No neighbouring pair of tables moves the exact answer past the bound; no row makes plan.sql fail.
 
-The generator is in tests/soundness/. Longer runs: `python tests/soundness 200000`, or PRIVSQL_SOUNDNESS_CASES=200000
-with `pytest -m slow tests/test_soundness.py`. A violation names its seed and query: `Runner().run(seed, report, only=query)`.
+The generators are in tests/soundness/: of tables where each row is a person, and of people with many rows in many tables
+(units). Longer runs: `python tests/soundness [units] 200000`, or PRIVSQL_SOUNDNESS_CASES=200000 with `pytest -m slow
+tests/test_soundness.py`. A violation names its seed and query: `Runner("units").run(seed, report, only=query)`.
 """
 
 # ruff: noqa: E501 -- tables read better in one line each
@@ -26,10 +27,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from soundness.check import Report, Runner, check_plan, run
 from soundness.queries import CONSTRUCTS, EXPRESSIONS, Generator
+from soundness.unit_queries import UNIT_CONSTRUCTS
 from soundness.worlds import DATES, INTEGERS, MOMENTS, TEXTS
 
 SHARDS = 4
 SLOW_CASES = int(os.environ.get("PRIVSQL_SOUNDNESS_CASES", "20000"))
+SLOW_UNITS = int(os.environ.get("PRIVSQL_SOUNDNESS_CASES", "16000"))
 
 
 def _assert_sound(report: Report) -> None:
@@ -51,6 +54,21 @@ def test_no_pair_passes_a_bound_at_length(shard: int) -> None:
     report = run(first=10_000 + shard, cases=SLOW_CASES // SHARDS, stride=SHARDS)
     _assert_sound(report)
     rare = {name: report.coverage[name] for name in CONSTRUCTS | set(EXPRESSIONS) if report.coverage[name] < 2}
+    assert not rare, f"hardly tried: {rare}"
+
+
+@pytest.mark.parametrize("shard", range(2))
+def test_no_pair_passes_a_bound_where_people_have_many_rows(shard: int) -> None:
+    _assert_sound(run(first=shard, cases=200, stride=2, kind="units"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_no_pair_passes_a_bound_where_people_have_many_rows_at_length(shard: int) -> None:
+    report = run(first=10_000 + shard, cases=SLOW_UNITS // SHARDS, stride=SHARDS, kind="units")
+    _assert_sound(report)
+    assert report.moved > 0.3 * report.cases, f"too few pairs move anything: {report}"
+    rare = {name: report.coverage[name] for name in UNIT_CONSTRUCTS if report.coverage[name] < 2}
     assert not rare, f"hardly tried: {rare}"
 
 

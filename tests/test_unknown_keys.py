@@ -57,8 +57,8 @@ def test_a_delta_that_is_no_use_is_refused():
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_a_lone_key_is_shown_as_often_as_delta_says(neighbours):
-    """2,000 keys of one person each, which is 2,000 trials: the share shown is delta, neither more nor much less."""
-    trials, delta = 2000, 0.04
+    """6,000 keys of one person each, which is 6,000 trials: the share shown is delta, neither more nor much less."""
+    trials, delta = 6000, 0.04
     frame = pd.DataFrame({"city": [f"c{i}" for i in range(trials)]})
     session = privsql.connect(frame, {"neighbours": neighbours})
     answer = session.query(COUNTED, epsilon=1, delta=delta)

@@ -20,6 +20,7 @@ from privsql.sql.relations import (
     Semi,
     UnionAll,
     Unpivot,
+    below,
     is_public,
     walk,
 )
@@ -40,6 +41,7 @@ class Stability:
     why: str
     shares: Shares = field(compare=False, repr=False)
     labels: Mapping[str, object] = field(default_factory=dict)
+    adds: bool = True  # a person who comes only adds rows, and takes none away
 
     def sharing(self, columns: Sequence[str]) -> int:
         """At most this many of one person's rows can have the same values in these columns."""
@@ -50,9 +52,26 @@ class Stability:
 def limits_of(relation: Relation) -> Limits:
     """How much of one unit may be used, as the owner set it: the most that any table with many rows a unit allows."""
     scans = [each for each in walk(relation) if isinstance(each, Scan) and each.private]
-    many = [each for each in scans if each.unit is not None and not each.unit.unique]
-    found = [each.limits for each in many or scans if each.limits is not None]
+    found = [each.limits for each in _with_many_rows(relation) or scans if each.limits is not None]
     return Limits(max(each.max_groups for each in found), max(each.max_rows for each in found))
+
+
+def _with_many_rows(relation: Relation) -> list[Scan]:
+    """The tables by which one unit can have many rows here: not what only keeps rows, nor what is one row a unit."""
+    match relation:
+        case Scan():
+            return [relation] if relation.unit is not None and not relation.unit.unique else []
+        case Group() if _one_row_a_unit(relation):
+            return []
+        case Semi():
+            return _with_many_rows(relation.input)
+        case _:
+            return [scan for each in below(relation) for scan in _with_many_rows(each)]
+
+
+def _one_row_a_unit(group: Group) -> bool:
+    columns = [key.expression.name for key in group.keys if isinstance(key.expression, Column)]
+    return group.per_unit and len(columns) == len(group.keys) and owner(group.input).is_unit(columns)
 
 
 def bounded(limits: Limits, cells: int | None) -> Stability:
@@ -71,12 +90,12 @@ def stability(relation: Relation, look: Look) -> Stability:
         case Scan():
             return _scan(relation)
         case Filter():
-            below = stability(relation.input, look)
-            return replace(below, steady=False, why="a filter keeps or drops each row by itself")
+            inner = stability(relation.input, look)
+            return replace(inner, steady=False, why="a filter keeps or drops each row by itself")
         case Semi():
-            below = stability(relation.input, look)
+            inner = stability(relation.input, look)
             by = "rows of the same unit" if relation.same_unit else "public rows"
-            return replace(below, steady=False, why=f"each row is kept or dropped by {by}")
+            return replace(inner, steady=False, why=f"each row is kept or dropped by {by}")
         case Project():
             return _project(relation, stability(relation.input, look))
         case UnionAll():
@@ -88,8 +107,8 @@ def stability(relation: Relation, look: Look) -> Stability:
         case Group():
             return _group(relation, stability(relation.input, look))
         case Distinct():
-            below = stability(relation.input, look)
-            return replace(below, steady=False, why="each different row once")
+            inner = stability(relation.input, look)
+            return replace(inner, steady=False, why="each different row once")
         case _:
             raise AssertionError("only relations over rows have a stability")
 
@@ -107,32 +126,33 @@ def _may_be_null(scan: Scan, column: str) -> bool:
     return scan.unit is not None and (scan.unit.refers_to is not None or scan.claims[column].nullable)
 
 
-def _project(relation: Project, below: Stability) -> Stability:
+def _project(relation: Project, inner: Stability) -> Stability:
     stands_for = {name: each.name for name, each in relation.columns if isinstance(each, Column)}
     labels: dict[str, object] = {}
     for name, each in relation.columns:
         if isinstance(each, Literal) and each.value is not None and each.value == each.value:
             labels[name] = each.value  # not NaN, which equals itself in DuckDB only
-        elif isinstance(each, Column) and each.name in below.labels:
-            labels[name] = below.labels[each.name]
+        elif isinstance(each, Column) and each.name in inner.labels:
+            labels[name] = inner.labels[each.name]
 
     def shares(columns: Sequence[str]) -> int:
-        return below.shares([stands_for[name] for name in columns if name in stands_for])
+        return inner.shares([stands_for[name] for name in columns if name in stands_for])
 
-    return Stability(below.rows, below.steady, "one row is made from each row", shares, labels)
+    return Stability(inner.rows, inner.steady, "one row is made from each row", shares, labels, inner.adds)
 
 
-def _unpivot(relation: Unpivot, below: Stability) -> Stability:
+def _unpivot(relation: Unpivot, inner: Stability) -> Stability:
     count = len(relation.on)
     text = f"each row becomes {count} rows, one for each of {', '.join(label for _, label in relation.on)}"
     made = {relation.name, relation.value.name}
-    labels = {name: label for name, label in below.labels.items() if name not in {*made, *(c for c, _ in relation.on)}}
+    labels = {name: label for name, label in inner.labels.items() if name not in {*made, *(c for c, _ in relation.on)}}
 
     def shares(columns: Sequence[str]) -> int:
-        kept = below.shares([name for name in columns if name not in made])
+        kept = inner.shares([name for name in columns if name not in made])
         return kept if relation.name in columns else kept * count  # a label stands in one of the rows that a row becomes
 
-    return Stability(None if below.rows is None else below.rows * count, below.steady, text, shares, labels)
+    rows = None if inner.rows is None else inner.rows * count
+    return Stability(rows, inner.steady, text, shares, labels, inner.adds)
 
 
 def _union(relation: UnionAll, sides: list[Stability]) -> Stability:
@@ -169,7 +189,8 @@ def _union(relation: UnionAll, sides: list[Stability]) -> Stability:
         if all(label(index, each.name) == label(0, each.name) and label(0, each.name)[0] for index in range(len(sides)))
     }
     steady = all(side.steady for side in sides)
-    return Stability(rows, steady, f"a row can come in by each side: {names}", shares, shared)
+    adds = all(side.adds for side in sides)
+    return Stability(rows, steady, f"a row can come in by each side: {names}", shares, shared, adds)
 
 
 def _join(join: Join, look: Look) -> Stability:
@@ -184,12 +205,14 @@ def _join(join: Join, look: Look) -> Stability:
     assert right.rows is not None
     # a row of the right that goes takes its pair away, and a LEFT JOIN then puts a padded row in its place
     total = left.rows + right.rows * (2 if join.kind == "left" else 1)
-    return Stability(total, False, "each row meets at most one: the columns are unique on both sides", lambda columns: total)
+    text = "each row meets at most one: the columns are unique on both sides"
+    adds = left.adds and right.adds and join.kind == "inner"
+    return Stability(total, False, text, lambda columns: total, adds=adds)
 
 
 def _join_public(join: Join, look: Look) -> Stability:
     public, private = (join.left, join.right) if is_public(join.left) else (join.right, join.left)
-    below = stability(private, look)
+    inner = stability(private, look)
     public_names = {each.name for each in public.fields}
     matched = [a if a in public_names else b for a, b in equated(join.on)]
 
@@ -198,20 +221,19 @@ def _join_public(join: Join, look: Look) -> Stability:
         return max(1, most) if join.kind == "left" else most
 
     def shares(columns: Sequence[str]) -> int:
-        inside = below.shares([name for name in columns if name not in public_names])
+        inside = inner.shares([name for name in columns if name not in public_names])
         return inside * matches([name for name in columns if name in public_names])
 
-    if below.rows is None:
-        return Stability(None, False, "beside public rows, each row stays its unit's", shares, below.labels)
+    if inner.rows is None:
+        return Stability(None, False, "beside public rows, each row stays its unit's", shares, inner.labels)
     most = matches([])
     text = f"each row meets at most {most:,} public row{'s' if most != 1 else ''}"
-    return Stability(below.rows * most, False, text, shares, below.labels)
+    return Stability(inner.rows * most, False, text, shares, inner.labels, inner.adds)
 
 
-def _group(group: Group, below: Stability) -> Stability:
-    columns = [key.expression.name for key in group.keys if isinstance(key.expression, Column)]
-    alone = len(columns) == len(group.keys) and owner(group.input).is_unit(columns)
-    rows = 1 if alone else below.rows
+def _group(group: Group, inner: Stability) -> Stability:
+    alone = _one_row_a_unit(group)
+    rows = 1 if alone else inner.rows
     keys = {key.name for key in group.keys}
     text = "one row a unit" if alone else "each group is within one unit"
 

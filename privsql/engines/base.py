@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from privsql.planning.prepared import Copy
 from privsql.schema import Schema
+from privsql.sql.relations import Scan
 from privsql.tables import ExactTable
 
 
@@ -24,6 +26,14 @@ class Engine(Protocol):
 
     def check(self, sql: str, schema: Schema) -> None:
         """Refuse a text that the engine cannot plan for these tables, whatever their rows; reads no data."""
+        ...
+
+    def prepare(self, scan: Scan) -> None:
+        """Store a copy of a table with the rank of each row among those of its unit, or refresh it; tells nothing of it."""
+        ...
+
+    def prepared(self, scan: Scan) -> Copy | None:
+        """The stored copy of a table, made for this unit and these columns, and whether the table has changed since."""
         ...
 
     def read_public(self, sql: str) -> list[tuple[Any, ...]]:

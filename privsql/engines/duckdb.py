@@ -14,12 +14,15 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from privsql.engines.frames import checked_frame, column_of, is_frame, required_columns
+from privsql.engines.frames import checked_frame, column_of, is_frame, required_columns, snapshot
+from privsql.engines.prepared import Keeping, Place, PreparedTables
 from privsql.engines.twin import Twin, not_accepted
 from privsql.errors import EngineError, SourceError, did_you_mean
 from privsql.planning import render
-from privsql.schema import Schema, SchemaColumn, SchemaTable
+from privsql.planning.prepared import Copy
+from privsql.schema import ForeignKey, Schema, SchemaColumn, SchemaTable
 from privsql.sql.expressions import Column, Expression
+from privsql.sql.relations import Scan
 from privsql.tables import ExactTable
 from privsql.types import BINARY, Kind, Type, column_type
 
@@ -65,13 +68,14 @@ class DuckDBEngine:
     """Runs rendered SQL on one DuckDB connection, one query at a time."""
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, known: _Known, fixed_schema: bool, owned: bool = True
+        self, connection: duckdb.DuckDBPyConnection, known: _Known, fixed_schema: bool, keeping: Keeping, owned: bool = True
     ) -> None:
         self._connection = connection
         self._owned = owned
         self.fixed_schema = fixed_schema
         self._known = known
         self._lock = threading.Lock()
+        self._prepared = PreparedTables(connection, self._lock, keeping, self._places)
         self._twin: Twin | None = None
         self._closed = False
         self._seen: tuple[list[tuple[Any, ...]], Schema] | None = None
@@ -91,6 +95,10 @@ class DuckDBEngine:
         constraints = self._read(
             "SELECT table_name, constraint_type, constraint_column_names, expression FROM duckdb_constraints() "
             f"WHERE {_IN_SIGHT}"
+        )
+        references = self._read(
+            "SELECT table_name, constraint_column_names, referenced_table, referenced_column_names "
+            f"FROM duckdb_constraints() WHERE constraint_type = 'FOREIGN KEY' AND {_IN_SIGHT} ORDER BY constraint_index"
         )
         ((collated, collation),) = self._read(_COLLATIONS)
         views = {
@@ -135,8 +143,15 @@ class DuckDBEngine:
             )
             for name in tables
         }
+        foreign = {
+            name: tuple(ForeignKey(tuple(own), other, tuple(named)) for table, own, other, named in references if table == name)
+            for name in tables
+        }
         return Schema(
-            tuple(SchemaTable(name, tuple(each), checks[name], keys[name], name in views) for name, each in tables.items())
+            tuple(
+                SchemaTable(name, tuple(each), checks[name], keys[name], name in views, foreign[name])
+                for name, each in tables.items()
+            )
         )
 
     def _read(self, sql: str) -> list[tuple[Any, ...]]:
@@ -149,6 +164,8 @@ class DuckDBEngine:
 
     def close(self) -> None:
         self._closed = True
+        if not self._owned:
+            self._prepared.close()
         if self._owned:
             with self._lock:
                 self._connection.close()
@@ -156,9 +173,28 @@ class DuckDBEngine:
     def check(self, sql: str, schema: Schema) -> None:
         if self._closed:
             raise _unusable()
-        if self._twin is None or self._twin.schema != schema:
-            self._twin = Twin(schema)
+        if self._twin is None or self._twin.schema != schema or self._twin.copies != self._prepared.definitions:
+            self._twin = Twin(schema, dict(self._prepared.definitions))
         self._twin.check(sql)
+
+    def prepare(self, scan: Scan) -> None:
+        if self._closed:
+            raise _unusable()
+        self._prepared.prepare(scan)
+
+    def prepared(self, scan: Scan) -> Copy | None:
+        return self._prepared.find(scan)
+
+    def _places(self, tables: Sequence[str]) -> list[Place]:
+        found = []
+        for table in tables:
+            rows = self._read(
+                "SELECT DISTINCT database_name, (SELECT path FROM duckdb_databases() d WHERE d.database_name = t.database_name), "
+                "schema_name, (database_oid, table_oid) IN (SELECT (database_oid, table_oid) FROM duckdb_tables()) "
+                f"FROM duckdb_columns() AS t WHERE NOT internal AND {_IN_SIGHT} AND table_name = {render.text(table)}"
+            )
+            found += [Place(*row) for row in rows]
+        return found
 
     def read_public(self, sql: str) -> list[tuple[Any, ...]]:
         try:
@@ -240,7 +276,9 @@ def open_engine(source: Any) -> DuckDBEngine:
         return _open_path(Path(source))
     if isinstance(source, duckdb.DuckDBPyConnection):
         reader = _reader(source)
-        return DuckDBEngine(reader, _Known({}, trust_labels=True), fixed_schema=False, owned=reader is not source)
+        own = reader is not source
+        keeping = Keeping(beside=_read_only_file(reader), own=own)
+        return DuckDBEngine(reader, _Known({}, trust_labels=True), fixed_schema=False, keeping=keeping, owned=own)
     if is_frame(source):
         return _open_frames({"df": source})
     if isinstance(source, Mapping) and source and all(is_frame(frame) for frame in source.values()):
@@ -270,6 +308,14 @@ def _reader(source: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         return cursor
 
 
+def _read_only_file(connection: duckdb.DuckDBPyConnection) -> Path | None:
+    """The file of a database that may only be read: no other database in memory can be made beside it."""
+    found = "SELECT path FROM duckdb_databases() WHERE database_name = current_database() AND readonly AND path IS NOT NULL"
+    with contextlib.suppress(duckdb.Error):
+        return next((Path(path) for (path,) in connection.execute(found).fetchall()), None)
+    return None
+
+
 def _open_frames(frames: Mapping[str, Any]) -> DuckDBEngine:
     connection = duckdb.connect(":memory:", config=_CLOSED)
     required: dict[str, frozenset[str]] = {}
@@ -277,14 +323,14 @@ def _open_frames(frames: Mapping[str, Any]) -> DuckDBEngine:
         if not isinstance(name, str) or not name:
             raise SourceError("source-kind", "the tables of a dict must have names", '{"visits": frame}')
         try:
-            connection.register(name, checked_frame(frame))
+            connection.register(name, snapshot(checked_frame(frame)))
         except duckdb.Error:
             raise SourceError(
                 "source-frame", f"DuckDB cannot read the frame {name}", "check its column types"
             ) from None
         required[name] = required_columns(frame)
     connection.execute("SET enable_external_access = false; SET lock_configuration = true")
-    return DuckDBEngine(connection, _Known(required, trust_labels=False), fixed_schema=True)
+    return DuckDBEngine(connection, _Known(required, trust_labels=False), fixed_schema=True, keeping=Keeping(frozen=True))
 
 
 def _open_path(path: Path) -> DuckDBEngine:
@@ -309,17 +355,18 @@ def _open_path(path: Path) -> DuckDBEngine:
         )
     except duckdb.Error:
         raise SourceError("source-file", "DuckDB cannot read this file", "check that it is valid") from None
-    return DuckDBEngine(connection, _Known({name: frozenset()}, trust_labels=False), fixed_schema=True)
+    known = _Known({name: frozenset()}, trust_labels=False)
+    return DuckDBEngine(connection, known, fixed_schema=True, keeping=Keeping(watched=path.resolve()))
 
 
 def _open_database(path: Path) -> DuckDBEngine:
-    known = _Known({}, trust_labels=True)
+    known, keeping = _Known({}, trust_labels=True), Keeping(beside=path.resolve())
     try:
-        return DuckDBEngine(duckdb.connect(str(path), read_only=True, config=_CLOSED), known, fixed_schema=True)
+        return DuckDBEngine(duckdb.connect(str(path), read_only=True, config=_CLOSED), known, True, keeping)
     except duckdb.ConnectionException:  # open already in this process, with settings of its own
         for read_only in (True, False):
             with contextlib.suppress(duckdb.Error):
-                return DuckDBEngine(duckdb.connect(str(path), read_only=read_only), known, fixed_schema=False)
+                return DuckDBEngine(duckdb.connect(str(path), read_only=read_only), known, False, keeping)
         raise _unopened() from None
     except duckdb.Error:
         raise _unopened() from None

@@ -43,6 +43,11 @@ def checked_frame(frame: Any) -> Any:
     return frame.astype(dict.fromkeys(objects, "str")) if objects else frame
 
 
+def snapshot(frame: Any) -> Any:
+    """The frame as it is now: pandas copies what is written to from here on, Arrow and Polars never write."""
+    return frame.copy(deep=False) if isinstance(frame, pd.DataFrame) else frame
+
+
 def required_columns(frame: Any) -> frozenset[str]:
     """Columns whose dtype has no room for NULL: numpy's whole numbers and booleans. Dtypes are public, as schemas are."""
     if not isinstance(frame, pd.DataFrame):

@@ -7,10 +7,12 @@ accepts a text may depend on its rows. What is said before the charge must not: 
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 
 import duckdb
 
 from privsql.errors import SqlError
+from privsql.planning.prepared import DATABASE
 from privsql.planning.render import identifier
 from privsql.schema import Schema
 
@@ -24,10 +26,10 @@ def not_accepted() -> SqlError:
 
 
 class Twin:
-    """The tables of a schema, empty."""
+    """The tables of a schema, empty, and the prepared copies of some, by name with their columns."""
 
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
+    def __init__(self, schema: Schema, copies: Mapping[str, str]) -> None:
+        self.schema, self.copies = schema, copies
         self._lock = threading.Lock()
         self._connection = duckdb.connect(":memory:", config={"threads": "1", "python_enable_replacements": "false"})
         for table in schema.tables:
@@ -36,6 +38,10 @@ class Twin:
             )
             if columns:
                 self._connection.execute(f"CREATE TABLE {identifier(table.name)} ({columns})")
+        if copies:
+            self._connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
+        for name, columns in copies.items():
+            self._connection.execute(f"CREATE TABLE {DATABASE}.main.{identifier(name)} ({columns})")
 
     def check(self, sql: str) -> None:
         """Refuse a text that DuckDB cannot plan."""

@@ -18,21 +18,21 @@ from privsql.planning.estimates import Estimate
 from privsql.planning.exact_sql import exact_sql
 from privsql.planning.measurement import Measurement, Mechanism, choice_factor, measure, measure_keys
 from privsql.planning.parts import UNCOUNTED, Part, Surroundings, choice_parts, release_parts, units_part
-from privsql.planning.per_unit import settled
+from privsql.planning.per_unit import lowered, settled
 from privsql.planning.plan import Output, Plan
+from privsql.planning.prepared import Copies, PreparedRows, no_copies, prepared_rows
 from privsql.planning.render_rows import rows
 from privsql.policy import Neighbours
 from privsql.privacy.accuracy import selection_epsilon_of_histogram
 from privsql.privacy.key_selection import Contribution
 from privsql.sql.describe import describe
 from privsql.sql.expressions import Aggregate, Column, Expression, columns_of, substitute
-from privsql.sql.owners import owner
+from privsql.sql.owners import one_row_a_key, owner
 from privsql.sql.relations import (
     Choose,
     Distinct,
     Filter,
     Limit,
-    Limits,
     Project,
     Question,
     Relation,
@@ -51,23 +51,29 @@ CHOICES = {
 def plan(
     question: Question, neighbours: Neighbours, epsilon: Fraction, evaluate: Evaluate, look: Look,
     mechanism: str | None = None, limits: Mapping[str, int] | None = None, delta: Fraction = Fraction(0),
-    min_units: int = 1,
+    min_units: int = 1, copies: Copies = no_copies,
 ) -> Plan:  # fmt: skip
     """Choose the measurements, split epsilon over them, and write the exact SQL."""
     if question.release is None:
         return _public_plan(question, neighbours)
-    release = replace(question.release, input=settled(question.release.input, look))
+    release = replace(question.release, input=settled(lowered(question.release.input, limits or {}), look))
     read = [key.expression for key in release.keys] + [part for each in _aggregates(release) for part in _parts(each)]
     facts = derive(release.input, names_in(read), look)
     space = _space(release, facts, evaluate, look, delta)
     below = stability(release.input, look)
     cells = (MAX_KEYS if space.open else len(space)) if release.keys else None
-    bounds = None
+    bounds, stored = None, None
     if below.rows is None:
-        bounds = _lowered(limits_of(release.input), limits or {})
+        bounds = limits_of(release.input)
         if names_in([key.expression for key in release.keys]) <= owner(release.input).fixed:
             bounds = replace(bounds, max_groups=1)  # all rows of a unit are in one key
+        if one_row_a_key(release.input, [k.expression.name for k in release.keys if isinstance(k.expression, Column)]):
+            bounds = replace(bounds, max_rows=1)
         below = bounded(bounds, cells)
+        assert below.rows is not None
+        stored = None if space.open else prepared_rows(release, bounds, below.rows, look, copies)
+        if isinstance(stored, PreparedRows):
+            release, below, bounds = replace(release, input=stored.relation), stored.stability, None
     names = [key.expression.name for key in release.keys if isinstance(key.expression, Column)]
     taken = frozenset(field.name.lower() for field in release.input.fields)
     around = Surroundings(
@@ -91,6 +97,8 @@ def plan(
         notes = (*notes, _beside_a_histogram(measurements[0], len(space)))
     else:
         notes = (*_sorted_histogram_note(question), *_public_count_note(release, around))
+    if isinstance(stored, str):
+        notes = (*notes, stored)
     loss = sum((each.loss for each in measurements), Fraction(0))
     return Plan(
         sql=exact_sql(release, parts, space, bounds),
@@ -105,7 +113,7 @@ def plan(
         estimates=estimates,
         finishing=render.finished(question.relation, "noisy"),
         notes=notes,
-        steps=_steps(release.input, look),
+        steps=stored.steps if isinstance(stored, PreparedRows) else _steps(release.input, look),
         limits=bounds,
     )
 
@@ -163,16 +171,6 @@ def _aggregates(release: Release | Choose) -> list[Aggregate]:
 
 def _parts(aggregate: Aggregate) -> list[Expression]:
     return [part for part in (aggregate.argument, aggregate.condition) if part is not None]
-
-
-def _lowered(limits: Limits, wanted: Mapping[str, int]) -> Limits:
-    """The owner's limits, made smaller by what a call asks for; larger ones are the owner's to give."""
-    for name, value in wanted.items():
-        allowed = getattr(limits, name)
-        if value > allowed:
-            raise ArgumentError("argument-limits", f"{name} may be lowered, not raised: the policy allows {allowed}",
-                                f"{name}={allowed} or less")  # fmt: skip
-    return replace(limits, **wanted)
 
 
 def _steps(relation: Relation, look: Look) -> Mapping[Relation, Stability]:

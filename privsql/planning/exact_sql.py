@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from privsql.analysis.keys import KeySpace
 from privsql.planning import render
 from privsql.planning.parts import Part
-from privsql.planning.render_rows import rows
+from privsql.planning.render_rows import plain_zero, rows
 from privsql.sql.relations import Choose, Key, Limits, Release
 from privsql.tables import NullLast
 from privsql.types import Kind
@@ -25,7 +25,7 @@ def exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace,
         if limits is not None:
             kept.append(render.UNIT)
         source = f"(SELECT {', '.join([*kept, *values])} FROM {source})"
-    keys = [f"{render.expression(key.expression)} AS {render.identifier(key.name)}" for key in release.keys]
+    keys = [f"{plain_zero(key.expression)} AS {render.identifier(key.name)}" for key in release.keys]
     tests = [test for key in release.keys if (test := _key_test(key, space))]
     if limits is not None:
         ranked = bool(keys) and (space.open or len(space) > limits.max_groups)

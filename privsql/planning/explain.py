@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from privsql.planning.measurement import Measurement, Mechanism
 from privsql.planning.plan import Plan
+from privsql.planning.prepared import PreparedScan
 from privsql.privacy.key_selection import GaussianThreshold, KeyRelease, TruncatedGeometric
 from privsql.sql.describe import describe
 from privsql.sql.relations import (
@@ -141,6 +142,21 @@ def _bounding(plan: Plan, limits: Limits, rows: Branch) -> Branch:
     return Branch(f"Bound contributions: {plan.stability.why}", details, (rows,))
 
 
+def _by_rank(scan: PreparedScan, touched: str, filtered: bool) -> Branch:
+    """What is kept of one unit where its rows were put in an order beforehand."""
+    rows = f"{scan.most:,} row{'s' if scan.most > 1 else ''}"
+    details = [
+        f"of a unit with more than {rows} in {scan.table}, {scan.most:,} are kept: the first by a hash of their content, which "
+        "depends on that unit alone"
+    ]
+    if filtered:
+        details.append("chosen before WHERE, so that rows which do not meet it take the place of others: a selective WHERE "
+                       "loses more than with prepared=False")  # fmt: skip
+    details.append("answers are low where people have more than that (policy: max_groups, max_rows)")
+    below = Branch(f"Scan {scan.table}, as prepared: any number of rows a unit")
+    return Branch(f"Keep at most {rows} a unit, by a stored rank: {touched}", tuple(details), (below,))
+
+
 def _rows(relation: Relation, plan: Plan) -> Branch:
     """One step over rows: how many rows one person can touch there, and why."""
     here = plan.steps[relation]
@@ -151,6 +167,8 @@ def _rows(relation: Relation, plan: Plan) -> Branch:
     match relation:
         case Project() if all(describe(each) == name for name, each in relation.columns):
             return _rows(relation.input, plan)
+        case PreparedScan():
+            return _by_rank(relation, f"{touched} -- {here.why}", any(isinstance(each, (Filter, Semi)) for each in plan.steps))
         case Scan():
             title = f"Scan {relation.table}"
         case Values():

@@ -9,7 +9,7 @@ from privsql.analysis.domain import MAX_KEYS, Domain, exact, of_values
 from privsql.planning.render import identifier
 from privsql.planning.render_rows import rows
 from privsql.sql.relations import Relation, is_public
-from privsql.types import MOMENTS, NUMBERS
+from privsql.types import MOMENTS, NUMBERS, Type
 
 Read = Callable[[str], list[tuple[Any, ...]]]  # rows of SQL over public tables
 
@@ -25,18 +25,21 @@ class PublicLook:
         type_ = next(each.type for each in relation.fields if each.name == column)
         name = identifier(column)
         different = self._rows(relation, f"SELECT DISTINCT {name} FROM", f"ORDER BY 1 NULLS LAST LIMIT {MAX_KEYS + 2}")
-        values = [value for (value,) in different if value is not None and value == value]
+        values = [value for (value,) in different if value is not None and _readable(value, type_)]
         nullable = any(value is None for (value,) in different)
         if len(values) <= MAX_KEYS:
             return of_values(type_, values, nullable=nullable)
         if type_.kind not in NUMBERS | MOMENTS:
             return Domain(type_)
         ((low, high),) = self._rows(relation, f"SELECT min({name}), max({name}) FROM")
-        return Domain(type_, low=exact(low), high=exact(high))
+        known = _readable(low, type_) and _readable(high, type_)
+        return Domain(type_, low=exact(low), high=exact(high)) if known else Domain(type_)
 
     def combinations(self, relation: Relation, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         names = ", ".join(identifier(each) for each in columns)
-        return self._rows(relation, f"SELECT DISTINCT {names} FROM", f"ORDER BY ALL NULLS LAST LIMIT {MAX_KEYS + 1}")
+        types = {each.name: each.type for each in relation.fields}
+        found = self._rows(relation, f"SELECT DISTINCT {names} FROM", f"ORDER BY ALL NULLS LAST LIMIT {MAX_KEYS + 1}")
+        return [row for row in found if all(v is None or _readable(v, types[c]) for v, c in zip(row, columns, strict=True))]
 
     def most_alike(self, relation: Relation, columns: Sequence[str]) -> int:
         if not columns:
@@ -52,3 +55,8 @@ class PublicLook:
         if sql not in self._seen:
             self._seen[sql] = self._read(sql)
         return self._seen[sql]
+
+
+def _readable(value: Any, type_: Type) -> bool:
+    """Not NaN, and no date beyond Python's calendar, of which DuckDB gives the text."""
+    return value == value and not (type_.kind in MOMENTS and isinstance(value, str))

@@ -76,7 +76,8 @@ class Surroundings:
         return replace(self, limits=once, stability=bounded(once, self.cells))
 
     def bound(self, size: int, width: int, cells: int, what: str, monotone: bool = False) -> Sensitivity:
-        return sensitivity_of(self.stability, self.neighbours, self.key_columns, size, width, cells, what, monotone)
+        same_way = monotone and self.stability.adds
+        return sensitivity_of(self.stability, self.neighbours, self.key_columns, size, width, cells, what, same_way)
 
 
 def release_parts(release: Release, around: Surroundings) -> tuple[list[Part], dict[str, Estimate]]:
@@ -266,13 +267,16 @@ def _distinct(index: int, count: Aggregate, around: Surroundings) -> Part:
     name, argument = f"count_{index}", render.expression(count.argument)
     title = _titled("COUNT DISTINCT", count.argument, count.condition)
     where = _where(count.condition)
-    columns = [count.argument.name] if isinstance(count.argument, Column) else []
+    told = count.argument.args if isinstance(count.argument, Call) and count.argument.function == "row" else (count.argument,)
+    columns = [each.name for each in told if isinstance(each, Column)] if all(isinstance(e, Column) for e in told) else []
     if around.limits is not None and around.owner.is_unit(columns):
         units = around.counting_units()
         bound = units.bound(1, 1, 1, "a unit counts once", monotone=True)
         held = _clean(f"coalesce(sum(least({name}, 1)), 0)")
         every = count.condition is None
         return Part((name,), (held,), bound, title, of_unit=(f"count({argument}){where}",), counts_all=every)
+    if {column.name for column in columns_of(count.argument)} <= around.owner.fixed:
+        around = around.counting_units()  # all rows of a unit have the same value
     bound = around.bound(1, 1, 1, "a value counts once, however many have it", monotone=True)
     if around.limits is None:
         return Part((name,), (f"count(DISTINCT {argument}){where}",), bound, title)

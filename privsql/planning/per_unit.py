@@ -6,15 +6,17 @@ last digit, and that person's part with it. Whole numbers add up the same in eve
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from privsql.analysis.derive import derive, domain_of, names_in, refine
 from privsql.analysis.look import Look
-from privsql.errors import Refused
+from privsql.analysis.stability import limits_of
+from privsql.errors import ArgumentError, Refused
 from privsql.planning.grid import grid_of
 from privsql.planning.render import FIXED_POINT
 from privsql.sql.expressions import Aggregate, Call, Literal, columns_of
-from privsql.sql.relations import Group, Join, Relation, Scan, Semi, UnionAll, Values, is_public
+from privsql.sql.relations import Group, Relation, Scan, rebuilt
 from privsql.types import BIGINT, DOUBLE, Kind, Type, integer
 
 _STEPS = integer(-(2**62), 2**62)
@@ -22,22 +24,32 @@ _STEPS = integer(-(2**62), 2**62)
 
 def settled(relation: Relation, look: Look) -> Relation:
     """The relation with every per-unit sum independent of the order of rows."""
-    match relation:
-        case _ if is_public(relation):
-            return relation
-        case Scan() | Values():
-            return relation
-        case UnionAll():
-            return replace(relation, inputs=tuple(settled(each, look) for each in relation.inputs))
-        case Join():
-            return replace(relation, left=settled(relation.left, look), right=settled(relation.right, look))
-        case Semi():
-            return replace(relation, input=settled(relation.input, look), other=settled(relation.other, look))
-        case Group(per_unit=True):
-            group = replace(relation, input=settled(relation.input, look))
-            return replace(group, aggregates=tuple((name, _fixed(each, group, look)) for name, each in group.aggregates))
-        case _:
-            return replace(relation, input=settled(relation.input, look))
+
+    def settle(each: Relation) -> Relation:
+        if not isinstance(each, Group) or not each.per_unit:
+            return each
+        return replace(each, aggregates=tuple((name, _fixed(one, each, look)) for name, one in each.aggregates))
+
+    return rebuilt(relation, settle)
+
+
+def lowered(relation: Relation, wanted: Mapping[str, int]) -> Relation:
+    """The relation with the owner's limits made smaller by what a call asks for; larger ones are the owner's to give."""
+    if not wanted:
+        return relation
+    most = limits_of(relation)
+    for name, value in wanted.items():
+        if value > getattr(most, name):
+            raise ArgumentError("argument-limits", f"{name} may be lowered, not raised: the policy allows {getattr(most, name)}",
+                                f"{name}={getattr(most, name)} or less")  # fmt: skip
+
+    def lower(each: Relation) -> Relation:
+        if not isinstance(each, Scan) or each.limits is None:
+            return each
+        smaller = {name: min(value, getattr(each.limits, name)) for name, value in wanted.items()}
+        return replace(each, limits=replace(each.limits, **smaller))
+
+    return rebuilt(relation, lower)
 
 
 def _fixed(aggregate: Aggregate, group: Group, look: Look) -> Aggregate:

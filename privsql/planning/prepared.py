@@ -90,8 +90,9 @@ def prepared_rows(
         )
     # a choice pays for what one unit has in one key, and all its rows may be in one
     wanted = limits.max_rows if isinstance(release, Choose) else rows
-    assert scan.unit is not None
-    alone = replace(scan, unit=replace(scan.unit, unique=True))
+    unit = scan.unit
+    assert unit is not None
+    alone = replace(scan, unit=replace(unit, unique=True))
     each = stability(_exchanged(release.input, scan, alone), look)
     most = wanted // max(1, each.rows or 0)  # one row may become several: their number stays within what was allowed
     if not 1 <= most < LARGEST_RANK:
@@ -103,7 +104,7 @@ def prepared_rows(
         if is_public(old):
             return stability(old, look)
         if old == scan:
-            return Stability(most, False, f"whose: {alone.unit.text if alone.unit else ''}", lambda columns: most)
+            return Stability(most, False, f"whose: {unit.text}; rows without one are left out", lambda columns: most)
         return _times(most, stability(_exchanged(old, scan, alone), look))
 
     known = {_exchanged(old, scan, kept): steps(old) for old in walk(release.input)}

@@ -18,11 +18,12 @@ from privsql.errors import SqlError
 from privsql.planning.grid import Grid
 from privsql.sql.expressions import Call, Column, Expression, Literal
 from privsql.sql.functions import FUNCTIONS
+from privsql.sql.names import UNIT_COLUMN
 from privsql.sql.relations import Choose, Distinct, Filter, Limit, Order, Project, Relation, Release, Sort
 from privsql.types import INTEGER_BOUNDS, Kind, Type, integer
 
 CELL = "privsql_cell"  # the reserved name of the column that carries a cell's number through post-processing
-UNIT = "privsql_unit"  # the reserved name of the column that says whose a row is
+UNIT = UNIT_COLUMN  # says whose a row is
 FIXED_POINT = "fixed_point"  # a value on a grid, as a whole number of steps: value, step, lowest, highest
 
 _HOLE = re.compile(r"\{(args|\d+)\}")  # where an argument goes in a function's text

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+from privsql.planning.prepared import PreparedScan, prepared_scan
 from privsql.planning.render import FIXED_POINT, UNIT, columns_sql, constant, expression, identifier, terms, text
-from privsql.sql.expressions import Aggregate, Call, Literal
+from privsql.sql.expressions import Aggregate, Call, Expression, Literal
 from privsql.sql.relations import (
     Distinct,
     Filter,
@@ -24,7 +25,7 @@ from privsql.sql.relations import (
     Values,
     is_public,
 )
-from privsql.types import BINARY, DOUBLE
+from privsql.types import BINARY, DOUBLE, Kind
 
 _TABLE = "privsql_t"
 
@@ -76,6 +77,9 @@ def rows(relation: Relation, unit: bool = False) -> str:
 
 
 def _scan(scan: Scan, unit: bool) -> str:
+    if isinstance(scan, PreparedScan):
+        assert not unit, "what is used of a unit is bounded already"
+        return prepared_scan(scan)
     if not scan.casts and scan.unit is None:
         return identifier(scan.table)
     columns = [
@@ -103,7 +107,8 @@ def _unit(unit: Unit, table: str, casts: Mapping[str, str], depth: int) -> tuple
     target, name = unit.refers_to, f"privsql_{depth}"
     if target.unit.refers_to is None and set(target.unit.columns) == set(target.columns):
         by_key = dict(zip(target.columns, unit.columns, strict=True))  # what is referred to by is the unit itself
-        return _unit(Unit(tuple(by_key[each] for each in target.unit.columns), unit.unique), table, casts, depth)
+        own = Unit(tuple(by_key[each] for each in target.unit.columns), unit.unique, unit.kinds)
+        return _unit(own, table, casts, depth)
     inner = dict(target.casts)
     keys = [_brought(_of(name, each), inner[each]) if each in inner else _of(name, each) for each in target.columns]
     on = " AND ".join(f"({a} = {b})" for a, b in zip(brought, keys, strict=True))
@@ -148,7 +153,7 @@ def _semi(semi: Semi, unit: bool) -> str:
 
 def _group(group: Group, unit: bool) -> str:
     """Exact aggregates. Of one unit's rows the unit itself is a key, too, so that no group can be of two."""
-    keys = [f"{expression(key.expression)} AS {identifier(key.name)}" for key in group.keys]
+    keys = [f"{plain_zero(key.expression)} AS {identifier(key.name)}" for key in group.keys]
     columns = [f"{aggregate(each)} AS {identifier(name)}" for name, each in group.aggregates]
     by = [str(index + 1) for index in range(len(keys))]
     if group.per_unit:
@@ -161,7 +166,7 @@ def _group(group: Group, unit: bool) -> str:
 def aggregate(node: Aggregate) -> str:
     """An exact aggregate, in an order of its own where ties or floats could make a difference."""
     where = "" if node.condition is None else f" FILTER (WHERE {expression(node.condition)})"
-    argument = "*" if node.argument is None else expression(node.argument)
+    argument = "*" if node.argument is None else plain_zero(node.argument)
     match node.function:
         case "count":
             return f"count({argument}){where}"
@@ -174,11 +179,16 @@ def aggregate(node: Aggregate) -> str:
             return f"TRY_CAST(sum({argument}){where} AS {node.type.sql})"
         case "arg_min" | "arg_max":
             assert node.by is not None
-            place = expression(node.by)
+            place = plain_zero(node.by)
             both = f"CASE WHEN ({argument}) IS NULL OR ({place}) IS NULL THEN NULL ELSE row({place}, {argument}) END"
             return f"({node.function[4:]}({both}){where})[2]"  # of several at the same place the least, not the first seen
         case _:
             return f"{node.function}({argument}){where}"
+
+
+def plain_zero(node: Expression) -> str:
+    """An expression in which 0.0 stands for -0.0 too: they are equal, and which one is seen first is nobody's business."""
+    return f"({expression(node)} + CAST(0 AS DOUBLE))" if node.type.kind is Kind.DOUBLE else expression(node)
 
 
 def _step(call: Call) -> Fraction:

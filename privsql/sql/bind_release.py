@@ -14,7 +14,7 @@ from privsql.sql.functions import ALIASES
 from privsql.sql.gate import place_of
 from privsql.sql.names import Source, unique_names
 from privsql.sql.relations import Key
-from privsql.types import BIGINT, BOOLEAN, DOUBLE, NUMBERS, Kind, integer
+from privsql.types import BIGINT, BOOLEAN, DOUBLE, NUMBERS, TEXT, Kind, integer
 
 AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
 CHOICES = (exp.ArgMax, exp.ArgMin, exp.Mode)
@@ -131,10 +131,13 @@ class ReleaseBinder(ExpressionBinder):
 
     def _distinct(self, node: exp.Distinct, condition: Expression | None, place: Place | None) -> Aggregate:
         if len(node.expressions) != 1:
-            raise Refused(
-                "refused-distinct", "COUNT(DISTINCT ...) is read with one column", "concatenate them: a || '/' || b", place
-            )
-        return Aggregate("count_distinct", self.rows.bind(node.expressions[0]), condition, BIGINT, place)
+            raise Refused("refused-distinct", "COUNT(DISTINCT ...) is read with one value", "COUNT(DISTINCT (a, b))", place)
+        (counted,) = node.expressions
+        if isinstance(counted, exp.Tuple):  # a row of values, of which NULL is one, too
+            argument: Expression = Call("row", tuple(self.rows.bind(each) for each in counted.expressions), TEXT)
+        else:
+            argument = self.rows.bind(counted)
+        return Aggregate("count_distinct", argument, condition, BIGINT, place)
 
 
 def _is_aggregate(node: exp.Expr) -> bool:

@@ -31,7 +31,7 @@ from privsql.sql.relations import (
     is_public,
     is_released,
 )
-from privsql.types import BIGINT, TEXT
+from privsql.types import BIGINT, TEXT, Kind
 
 Items = list[tuple[str, exp.Expr | Column]]  # output names, with expressions or the columns that * stands for
 
@@ -141,9 +141,12 @@ class SelectBinder:
         having = node.args.get("having")
         condition = binder.condition(having.this) if having is not None else None
         self._bind_order(binder, shown, items)
-        relation: Relation = Group(
+        group = Group(
             self.input, keys, tuple((name, each) for each, name in binder.aggregates.items()), per_unit=private
         )
+        if private:
+            _refuse_intervals(group, place_of(node))
+        relation: Relation = group
         if condition is not None:
             relation = Filter(relation, condition)
         return self._finish(relation, items, shown, binder)
@@ -366,8 +369,17 @@ def distinct_rows(source: Source) -> Source:
         whose = owner(relation)
         if whose.whose is Whose.UNITS and whose.tells(columns):
             keys = tuple(Key(each.name, each.column, each.name) for each in relation.fields)
-            return replace(source, relation=Group(relation, keys, (), per_unit=True))
+            grouped = Group(relation, keys, (), per_unit=True)
+            _refuse_intervals(grouped, None)
+            return replace(source, relation=grouped)
     return replace(source, relation=Distinct(relation))
+
+
+def _refuse_intervals(group: Group, place: Place | None) -> None:
+    """30 days and 1 month are equal and look different: which one is seen first would be the order of rows."""
+    if any(each.type.kind is Kind.INTERVAL for each in group.fields):
+        raise Refused("refused-type", "intervals have no rule as keys or results of one unit's aggregates",
+                      "compute days: date_diff('day', a, b)", place)  # fmt: skip
 
 
 def _counted_distinct(

@@ -14,7 +14,7 @@ from privsql.schema import Schema, SchemaColumn, SchemaTable
 from privsql.sql import literals
 from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.expressions import Expression
-from privsql.sql.names import Source
+from privsql.sql.names import UNIT_COLUMN, Source
 from privsql.sql.relations import Claim, Field, Limits, Reference, Scan, Unit
 from privsql.types import BIGINT, NUMBERS, Kind, Type
 
@@ -55,8 +55,9 @@ class Catalogue:
         columns = tuple(_column(table, name) for name in declared.columns)
         keys = _keys(table, self.policy.table(table.name))
         alone = any(key <= {column.lower() for column in columns} for key in keys)
+        kinds = tuple(_kind(table, name) for name in columns)
         if declared.table is None:
-            return Unit(columns, alone)
+            return Unit(columns, alone, kinds)
         other = self.schema.table(declared.table)
         if other is None:
             raise PolicyError("policy-unit", f"the unit of {table.name} refers to a table {declared.table} that is not there",
@@ -74,9 +75,12 @@ class Catalogue:
                 f"the unit of {table.name} refers to {other.name}.{', '.join(named)}, which is not UNIQUE",
                 f"a row could have two owners: make it UNIQUE, or promise it ([tables.{other.name}] unique = [{named[0]!r}])",
             )
+        if kinds != tuple(_kind(other, name) for name in named):
+            raise PolicyError("policy-unit", f"the unit of {table.name} refers to {other.name} by columns of other types",
+                              "refer by columns of the same type")  # fmt: skip
         whose = self._unit(other, target.unit, (*path, other.name))
         casts = tuple((each.name, each.cast) for each in other.columns if each.cast)
-        return Unit(columns, alone and whose.unique, Reference(other.name, named, whose, casts))
+        return Unit(columns, alone and whose.unique, whose.kinds, Reference(other.name, named, whose, casts))
 
 
 def _column(table: SchemaTable, name: str) -> str:
@@ -85,10 +89,22 @@ def _column(table: SchemaTable, name: str) -> str:
     if column is None:
         raise PolicyError("policy-unit", f"the unit {name} is not a column of {table.name}",
                           did_you_mean(name, [each.name for each in table.columns]))  # fmt: skip
-    if column.type is None:
-        raise PolicyError("policy-unit", f"the unit {name} has type {column.type_name}, for which there are no rules",
-                          "use a column of an ordinary type")  # fmt: skip
+    if column.type is None or _loses(column) or column.type.kind is Kind.INTERVAL:
+        raise PolicyError("policy-unit", f"the unit {name} has type {column.type_name}, in which people cannot be told apart",
+                          "use a column of whole numbers or text")  # fmt: skip
     return column.name
+
+
+def _kind(table: SchemaTable, name: str) -> Kind:
+    column = table.column(name)
+    assert column is not None
+    assert column.type is not None
+    return column.type.kind
+
+
+def _loses(column: SchemaColumn) -> bool:
+    """Whether different values of a column are the same for us: nanoseconds."""
+    return column.type_name.upper() == "TIMESTAMP_NS"
 
 
 def _keys(table: SchemaTable, policy: TablePolicy) -> list[frozenset[str]]:
@@ -97,7 +113,10 @@ def _keys(table: SchemaTable, policy: TablePolicy) -> list[frozenset[str]]:
         if table.column(name) is None:
             raise PolicyError("policy-column", f"the policy of {table.name} names a column {name} that is not there",
                               did_you_mean(name, [column.name for column in table.columns]))  # fmt: skip
-    return [*table.keys, *(frozenset(name.lower() for name in names) for names in policy.unique)]
+    found = [*table.keys, *(frozenset(name.lower() for name in names) for names in policy.unique)]
+    # 0.0 and -0.0 differ for UNIQUE and are equal for a join; nanoseconds differ and are equal for us
+    unlike = {c.name.lower() for c in table.columns if c.type is None or c.type.kind in (Kind.DOUBLE, Kind.INTERVAL) or _loses(c)}
+    return [key for key in found if not key & unlike]
 
 
 def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Source:
@@ -105,6 +124,9 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
     repeated = sorted({name for name in lowered if lowered.count(name) > 1})
     if repeated:
         raise SourceError("source-columns", f"table {table.name} has more than one column {repeated[0]}", "rename one")
+    if UNIT_COLUMN in lowered:
+        raise SourceError("source-columns", f"table {table.name} has a column {UNIT_COLUMN}, a name that privsql needs itself",
+                          "rename it, or leave it out by a view")  # fmt: skip
     for name in policy.columns:
         if name not in lowered:
             raise PolicyError("policy-column", f"the policy of {table.name} names a column {name} that is not there",

@@ -59,7 +59,8 @@ class Source:
 
 
 # Columns that planning adds beside the analyst's own: a cell's number and place, whose a row is, and what is measured.
-RESERVED = frozenset({"privsql_cell", "privsql_place", "privsql_unit"})
+UNIT_COLUMN = "privsql_unit"
+RESERVED = frozenset({"privsql_cell", "privsql_place", UNIT_COLUMN})
 _MEASURED = re.compile(r"(count|sum|above|below|score)_\d+", re.IGNORECASE)
 
 

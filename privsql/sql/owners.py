@@ -8,7 +8,7 @@ the unit itself besides, so that a tag that were wrong could change an answer bu
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from privsql.sql.expressions import Call, Column, Expression, columns_of, conjuncts
@@ -31,6 +31,7 @@ from privsql.sql.relations import (
     Values,
     below,
 )
+from privsql.types import Kind
 
 
 class Whose(Enum):
@@ -61,6 +62,7 @@ class Owner:
     whose: Whose
     tags: Mapping[str, frozenset[Tag]]
     fixed: frozenset[str] = frozenset()
+    kinds: tuple[Kind, ...] = ()  # of the unit
 
     def tells(self, columns: Iterable[str]) -> bool:
         """Whether rows that agree in these columns belong to one unit."""
@@ -97,7 +99,7 @@ def owner(relation: Relation) -> Owner:
         case Scan():
             assert relation.unit is not None
             fixed = {each.name for each in relation.fields} if relation.unit.unique else _unit_columns(relation.unit)
-            return Owner(Whose.UNITS, _scanned(relation), frozenset(fixed))
+            return Owner(Whose.UNITS, _scanned(relation), frozenset(fixed), relation.unit.kinds)
         case Project():
             inner = owner(relation.input)
             kept = {
@@ -106,13 +108,12 @@ def owner(relation: Relation) -> Owner:
                 if isinstance(each, Column) and each.name in inner.tags
             }
             fixed = {name for name, each in relation.columns if all(c.name in inner.fixed for c in columns_of(each))}
-            return Owner(inner.whose, kept, frozenset(fixed))
+            return replace(inner, tags=kept, fixed=frozenset(fixed))
         case Unpivot():
             inner = owner(relation.input)
             names = {each.name for each in relation.fields} - {relation.name, relation.value.name}
-            return Owner(
-                inner.whose, {name: tags for name, tags in inner.tags.items() if name in names}, inner.fixed & names
-            )
+            kept = {name: tags for name, tags in inner.tags.items() if name in names}
+            return replace(inner, tags=kept, fixed=inner.fixed & names)
         case UnionAll():
             return _union([(each, owner(each)) for each in relation.inputs])
         case Join():
@@ -128,7 +129,7 @@ def owner(relation: Relation) -> Owner:
             columns = [key.expression.name for key in relation.keys if isinstance(key.expression, Column)]
             if len(columns) == len(relation.keys) and inner.is_unit(columns):  # one row a unit
                 fixed = {each.name for each in relation.fields}
-            return Owner(inner.whose, kept, frozenset(fixed))
+            return replace(inner, tags=kept, fixed=frozenset(fixed))
         case Filter() | Semi() | Sort() | Limit() | Distinct():
             return owner(relation.input)
         case Release() | Choose():
@@ -175,8 +176,9 @@ def _union(sides: list[tuple[Relation, Owner]]) -> Owner:
     private = [(relation, each) for relation, each in sides if each.whose is not Whose.NOBODY]
     if not private:
         return Owner(Whose.NOBODY, {})
-    kinds = {each.whose for _, each in private}
-    whose = kinds.pop() if len(kinds) == 1 else Whose.SEVERAL
+    first = private[0][1]
+    alike = all((each.whose, each.kinds) == (first.whose, first.kinds) for _, each in private)
+    whose = first.whose if alike else Whose.SEVERAL
     if len(private) < len(sides) and whose is Whose.UNITS:
         whose = Whose.SEVERAL  # rows of nobody's among them have no unit to be bounded by
     names = [each.name for each in sides[0][0].fields]
@@ -186,7 +188,7 @@ def _union(sides: list[tuple[Relation, Owner]]) -> Owner:
         common = frozenset.intersection(*shared)
         if common:
             tags[name] = common
-    return Owner(whose, tags)
+    return Owner(whose, tags, kinds=first.kinds if whose is Whose.UNITS else ())
 
 
 def _join(join: Join) -> Owner:
@@ -199,15 +201,15 @@ def _join(join: Join) -> Owner:
         pairs = [(a, b) if a in names else (b, a) for a, b in equated(join.on)]
         looked_up = [a for a, b in pairs if b in private.fixed]  # one public row for all rows of a unit
         found = names if join.kind == "inner" and is_unique(public, looked_up) else set()
-        return Owner(private.whose, tags, private.fixed | found)
+        return replace(private, tags=tags, fixed=private.fixed | found)
     fixed = left.fixed | (right.fixed if join.kind == "inner" else frozenset())
-    return Owner(Whose.UNITS, tags, fixed) if join.same_unit else Owner(Whose.SEVERAL, tags)
+    return Owner(Whose.UNITS, tags, fixed, left.kinds) if join.same_unit else Owner(Whose.SEVERAL, tags)
 
 
 def pairs_one_unit(left: Relation, right: Relation, on: Expression) -> bool:
     """Whether a condition pairs only rows of one unit: it equates every part of something that tells the unit."""
     first, second = owner(left), owner(right)
-    if first.whose is not Whose.UNITS or second.whose is not Whose.UNITS:
+    if first.whose is not Whose.UNITS or second.whose is not Whose.UNITS or first.kinds != second.kinds:
         return False
     equal: set[Tag] = set()
     for one, other in equated(on):
@@ -229,10 +231,12 @@ def equated(on: Expression) -> list[tuple[str, str]]:
 
 
 def _uncast(expression: Expression) -> Expression:
-    """What stands under casts within one kind (INTEGER to BIGINT), which keep values apart."""
+    """What stands under casts that keep different values apart: INTEGER to BIGINT, DECIMAL to more digits."""
     match expression:
-        case Call(function="cast", args=(inner,), type=type_) if inner.type.kind is type_.kind:
+        case Call(function="cast", args=(inner,), type=type_) if inner.type.kind is type_.kind is Kind.INTEGER:
             return _uncast(inner)
+        case Call(function="cast", args=(inner,), type=type_) if inner.type.kind is type_.kind is Kind.DECIMAL:
+            return _uncast(inner) if inner.type.scale <= type_.scale else expression
         case _:
             return expression
 
@@ -252,6 +256,36 @@ def is_unique(relation: Relation, columns: Iterable[str]) -> bool:
             return bool(relation.keys) and {key.name for key in relation.keys} <= wanted
         case Distinct():
             return {each.name for each in relation.fields} <= wanted
+        case Join(kind="inner"):
+            return _join_is_unique(relation, wanted) or _join_is_unique(
+                replace(relation, left=relation.right, right=relation.left), wanted
+            )
+        case _:
+            return False
+
+
+def _join_is_unique(join: Join, wanted: set[str]) -> bool:
+    """A key of the left stays one where each of its rows meets at most one of the right."""
+    names = {each.name for each in join.right.fields}
+    matched = [a if a in names else b for a, b in equated(join.on)]
+    return is_unique(join.left, wanted - names) and is_unique(join.right, matched)
+
+
+def one_row_a_key(relation: Relation, columns: Iterable[str]) -> bool:
+    """Whether a unit has at most one row here for each combination of values of these columns."""
+    wanted = set(columns)
+    match relation:
+        case Scan():
+            whose = owner(relation)
+            return any(all(name in wanted or name in whose.fixed for name in key) for key in relation.keys)
+        case Group() if relation.per_unit:
+            whose = owner(relation)
+            return all(key.name in wanted or key.name in whose.fixed for key in relation.keys)
+        case Project():
+            stands_for = {each.name for name, each in relation.columns if name in wanted and isinstance(each, Column)}
+            return one_row_a_key(relation.input, stands_for)
+        case Filter() | Semi():
+            return one_row_a_key(relation.input, wanted)
         case _:
             return False
 

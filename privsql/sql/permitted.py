@@ -193,8 +193,10 @@ WAYS_OUT = {
     "Columns": ("COLUMNS() stands for columns nobody named", "name the columns"),
     "Exists": (
         "a subquery inside an expression can depend on many people's rows",
-        "filter with a condition on the row itself",
+        "join it instead: JOIN (SELECT user_id, COUNT(*) AS n FROM t GROUP BY user_id) AS q ON ..., or CROSS JOIN one row of "
+        "public values",
     ),
+    "Lateral": ("LATERAL has no rule", "write a join: JOIN (SELECT ... GROUP BY the unit) ON ..."),
     "Distinct": ("DISTINCT ON keeps one of many people's rows", "GROUP BY declared keys, or COUNT(DISTINCT x)"),
     "Median": (
         "the median and other quantiles are not read yet",
@@ -227,6 +229,6 @@ SAME_AS = {
     "PercentileCont": "Median", "PercentileDisc": "Median", "Quantile": "Median", "ApproxQuantile": "Median",
     "ApproxDistinct": "Distinct", "StddevPop": "Stddev", "StddevSamp": "Stddev", "Variance": "Stddev", "VariancePop": "Stddev",
     "CovarPop": "Corr", "CovarSamp": "Corr", "GroupConcat": "ArrayAgg", "First": "ArrayAgg",
-    "Last": "ArrayAgg", "AnyValue": "ArrayAgg", "Lateral": "Unnest", "Explode": "Unnest", "Parameter": "Placeholder",
+    "Last": "ArrayAgg", "AnyValue": "ArrayAgg", "Explode": "Unnest", "Parameter": "Placeholder",
     "Any": "Exists", "All": "Exists", "WithinGroup": "Median",
 }  # fmt: skip

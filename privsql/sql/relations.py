@@ -12,13 +12,13 @@ Sort, Limit, Distinct   of a noisy answer, or of public rows
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from privsql.errors import Place
 from privsql.sql.expressions import Aggregate, Column, Expression
-from privsql.types import TEXT, Type
+from privsql.types import TEXT, Kind, Type
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Unit:
 
     columns: tuple[str, ...]
     unique: bool  # a unit has at most one row in this table
+    kinds: tuple[Kind, ...]  # of the unit itself: units of different kinds are different people
     refers_to: Reference | None = None
 
     @property
@@ -325,6 +326,21 @@ def below(relation: Relation) -> tuple[Relation, ...]:
             return ()
         case _:
             return (relation.input,)
+
+
+def rebuilt(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:
+    """The relation with every part of it changed, from below."""
+    match relation:
+        case UnionAll():
+            return change(replace(relation, inputs=tuple(rebuilt(each, change) for each in relation.inputs)))
+        case Join():
+            return change(replace(relation, left=rebuilt(relation.left, change), right=rebuilt(relation.right, change)))
+        case Semi():
+            return change(replace(relation, input=rebuilt(relation.input, change), other=rebuilt(relation.other, change)))
+        case Scan() | Values():
+            return change(relation)
+        case _:
+            return change(replace(relation, input=rebuilt(relation.input, change)))
 
 
 def walk(relation: Relation) -> Iterator[Relation]:

@@ -1,4 +1,4 @@
-"""python tests/soundness [cases] [first seed] [processes] [violations to stop at]: a long run; prints every violation, exits 1 if there is one."""
+"""python tests/soundness [units] [cases] [first seed] [processes] [violations to stop at]: a long run; prints every violation, exits 1 if there is one."""
 
 # ruff: noqa: E501 -- tables read better in one line each
 from __future__ import annotations
@@ -14,14 +14,15 @@ from soundness.check import Report, run
 
 
 def main() -> int:
-    numbers = [int(each) for each in sys.argv[1:]]
+    kind = "units" if "units" in sys.argv[1:2] else "rows"
+    numbers = [int(each) for each in sys.argv[1 + (kind == "units") :]]
     cases, first, processes, stop = (*numbers, *(200_000, 0, 2, 20)[len(numbers) :])
     started, total = time.monotonic(), Report()
     if processes == 1:
-        total = run(first, cases, stop)
+        total = run(first, cases, stop, 1, kind)
     else:
         with ProcessPoolExecutor(processes) as pool:
-            for report in pool.map(run, [first + i for i in range(processes)], [cases // processes] * processes, [stop] * processes, [processes] * processes):
+            for report in pool.map(run, [first + i for i in range(processes)], [cases // processes] * processes, [stop] * processes, [processes] * processes, [kind] * processes):
                 total.add(report)
     for each in total.violations:
         print(each, end="\n\n")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from random import Random
@@ -17,11 +18,26 @@ from typing import Any
 import duckdb
 
 import privsql
+from soundness import unit_worlds, worlds
 from soundness.queries import Generator
-from soundness.worlds import World, load, make_world
+from soundness.unit_queries import UnitGenerator
 
-NEIGHBOURS = 4
-QUERIES = 10
+
+@dataclass(frozen=True)
+class Kind:
+    """Who makes the worlds and who writes the queries."""
+
+    make: Callable[..., Any]
+    load: Callable[..., None]
+    generator: type[Generator]
+    neighbours: int  # of each base
+    queries: int  # of each world
+
+
+KINDS = {
+    "rows": Kind(worlds.make_world, worlds.load, Generator, 4, 10),
+    "units": Kind(unit_worlds.make_world, unit_worlds.load, UnitGenerator, 6, 20),
+}
 
 
 @dataclass
@@ -58,23 +74,30 @@ class Report:
 class Runner:
     """Connections that are reused from world to world."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str = "rows") -> None:
+        self.kind = KINDS[kind]
         self.empty = _connect()
-        self.variants = [_connect() for _ in range(NEIGHBOURS + 1)]
+        self.variants = [_connect() for _ in range(self.kind.neighbours + 1)]
 
     def close(self) -> None:
         for each in (self.empty, *self.variants):
             each.close()
 
-    def world(self, seed: int) -> World:
+    def world(self, seed: int) -> Any:
         rng = Random(f"world {seed}")
-        world = make_world(rng, self.empty, NEIGHBOURS)
+        world = self.kind.make(rng, self.empty, self.kind.neighbours)
         while not world.tables:
-            world = make_world(rng, self.empty, NEIGHBOURS)
-        load(self.empty, world, None)
+            world = self.kind.make(rng, self.empty, self.kind.neighbours)
+        self._load(self.empty, world, None)
         for connection, tables in zip(self.variants, world.tables, strict=True):
-            load(connection, world, tables)
+            self._load(connection, world, tables)
         return world
+
+    def _load(self, connection: duckdb.DuckDBPyConnection, world: Any, tables: Any) -> None:
+        for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+            connection.execute(f"DROP TABLE {name}")
+        connection.execute(f"SET threads = {world.threads}")
+        self.kind.load(connection, world, tables)
 
     def _refused_beforehand(self, plan: Any) -> bool:
         try:
@@ -90,16 +113,16 @@ class Runner:
         schema = session._engine.schema()
         session._engine.schema = lambda: schema  # type: ignore[method-assign] -- read once, for speed
         live: Any = None
-        for number in range(QUERIES):
+        for number in range(self.kind.queries):
             rng = Random(f"query {seed} {number}")
-            generator = Generator(rng, world)
+            generator = self.kind.generator(rng, world)
             sql = generator.query()
             if only is not None and number != only:
                 continue
             report.asked += 1
             where = f"seed {seed} query {number} ({world.relation}): {sql}"
             try:
-                plan = session.explain(sql, epsilon=1.0)
+                plan = session.explain(sql, epsilon=1.0, **generator.options)
             except privsql.PrivsqlError as error:
                 report.refusals[error.code] += 1
                 continue
@@ -114,17 +137,13 @@ class Runner:
             report.coverage.update(generator.used)
             if found:
                 listed = "\n".join(dict.fromkeys(found))
-                report.violations.append(f"{listed}\n  {where}\n  {plan.sql}\n  {_policy(world)}")
+                report.violations.append(f"{listed}\n  {where}\n  {plan.sql}\n  {world.describe()}")
             if rng.random() < 0.04 and not found:
                 live = live or privsql.connect(self.variants[0], policy=world.policy)
                 try:
-                    live.query(sql, epsilon=1.0).fetchall()
+                    live.query(sql, epsilon=1.0, **generator.options).fetchall()
                 except Exception as error:  # noqa: BLE001
                     report.violations.append(f"QUERY {type(error).__name__}: {error}\n  {where}\n  {plan.sql}")
-
-
-def _policy(world: World) -> str:
-    return f"{[c.ddl for c in world.columns]} {world.policy['tables']['t']}"
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
@@ -214,9 +233,9 @@ def price_errors(plan: Any) -> list[str]:
     return found
 
 
-def run(first: int, cases: int, stop: int = 20, stride: int = 1) -> Report:
+def run(first: int, cases: int, stop: int = 20, stride: int = 1, kind: str = "rows") -> Report:
     """Worlds from a first seed on, until that many (query, pair) cases were checked."""
-    report, runner, seed = Report(), Runner(), first
+    report, runner, seed = Report(), Runner(kind), first
     try:
         while report.cases < cases and len(report.violations) < stop:
             runner.run(seed, report)

@@ -157,6 +157,7 @@ class Generator:
     ctes: list[str] = field(default_factory=list)
     fresh: int = 0
     key_columns: list[Seen] = field(default_factory=list)
+    options: dict[str, int] = field(default_factory=dict)  # keywords of the call
 
     # -- expressions ---------------------------------------------------------------------------------------
     def leaf(self, kind: str, scope: list[Seen], mode: str) -> str:

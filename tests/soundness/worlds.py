@@ -56,6 +56,10 @@ class World:
     unit: bool
     pool: list[Row] = field(default_factory=list)
     tables: list[dict[str, list[Row]]] = field(default_factory=list)
+    threads: int = 1
+
+    def describe(self) -> str:
+        return f"{[c.ddl for c in self.columns]} {self.policy['tables']['t']}"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,0 +1,213 @@
+"""A source goes in; a draft of its policy comes out, as TOML with a reason for every line.
+
+Written from the schema alone. With an epsilon, max_rows is chosen from noisy counts, which is a query like any other.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from privsql.analysis.derive import derive
+from privsql.budget.ledger import MemoryLedger
+from privsql.drafting.columns import column_line, comment, key, quoted, shown
+from privsql.drafting.guess import Guess, guess_units, links_of, others_in
+from privsql.drafting.limits import Chosen, choose_rows
+from privsql.engines.duckdb import open_engine
+from privsql.errors import ArgumentError
+from privsql.planning.look import PublicLook
+from privsql.policy import DEFAULT_GROUPS, DEFAULT_ROWS, Policy, epsilon_of, load_policy
+from privsql.schema import Schema, SchemaTable
+from privsql.session import Session
+from privsql.sql.catalogue import Catalogue
+from privsql.sql.relations import Scan
+
+BUDGET = Fraction(3)
+_DETECTED = (".csv", ".tsv", ".gz")
+
+_HEAD = """\
+# A draft of a policy for {source}, by `privsql policy init`.
+# {how}
+# A policy is a promise to the people in the data, and names are only hints at who they are. Read every line; lines
+# behind # are off. Then: privsql policy check FILE {source}
+"""
+_NEIGHBOURS = """
+# What an answer must not give away. "replace-one": whether one person's data are these or any other; how many people
+# there are is public. "add-remove": whether they are there at all; counts by key then need half the noise.
+neighbours = "replace-one"
+
+# Which keys occur in a GROUP BY is private. Only keys that are declared are shown (or, with delta, those that many
+# people have; min_units = 10 would show none of these with fewer than 10).
+# min_units = 10
+"""
+_BUDGET = """
+[budget]
+# The sum of the epsilons of all answers. Somebody who knows everything else, and is 50% sure of something about one
+# person, is at most 73% sure after epsilon 1, 95% after 3, 99.995% after 10. Take 1 or less for what can hurt.
+{spent}epsilon = {epsilon}
+# The chance that keys that nobody declared give somebody away; far below 1 in the number of people. Off: none are shown.
+# delta = 1e-6
+"""
+_TABLES = """
+# For each table: whose rows these are, how much of one person is used, and what its columns may hold.
+# unit        all rows with the same unit are protected together; rows where it is NULL are left out.
+# max_groups  the keys of one GROUP BY in which a unit counts; max_rows: its rows in each of them. The noise grows
+#             with both, what they cut off is lost: set them to what most units have, not to the most there is.
+# range       values are clamped into it before they are summed. values: the keys that a GROUP BY shows, each of them.
+#             Both are enforced: a wrong one costs accuracy, never privacy. Do not copy them from private data. If you
+#             cannot tell a range, range = "auto" finds one privately, for a part of the epsilon of a question.
+# unique      columns that no two rows agree in, where the schema does not say so. It is believed: if it is wrong, the
+#             promise is broken.
+"""
+_NO_UNIT = """\
+# !! NO UNIT: EACH ROW COUNTS AS ONE PERSON, because no column looks like a person's. Somebody with 2 rows here gets
+# !! twice the epsilon, somebody with 100 rows nearly no protection. If people can have several rows, say whose they are:
+# unit = "..."
+"""
+_PUBLIC = """\
+# If it says nothing about people and everybody may see it as it is (a list of countries), answers about it are exact:
+# public = true
+"""
+_VIEW = """
+# {name} is a view: which rows of which people it is made of, only you can say. Queries of it are refused until you do:
+# [tables.{key}]
+# unit = "..."    # without this line each of its rows counts as one person
+"""
+
+
+def draft(source: Any, epsilon: float | None = None, unit: str | None = None) -> str:
+    """The text of a policy for a source: a path, or whatever connect() takes."""
+    price = None if epsilon is None else epsilon_of(epsilon)
+    if price is not None and price >= BUDGET:
+        raise ArgumentError(
+            "argument-epsilon", f"choosing the bounds must cost less than the budget of {BUDGET}", "try --epsilon 0.1"
+        )
+    engine = open_engine(source)
+    try:
+        schema = engine.schema()
+        units = guess_units(schema, unit)
+        policy = load_policy(_declared(units))
+        many = [table.name for table in schema.tables if table.name in units and not _alone(schema, policy, table)]
+        chosen: dict[str, Chosen] = {}
+        spent = Fraction(0)
+        if price is not None and many:
+            session = Session(engine, policy, MemoryLedger(price, policy.neighbours), "policy init")
+            chosen = choose_rows(session, units, many, float(epsilon_of(price / len(many))))
+            spent = price
+        look = PublicLook(engine.read_public)  # nothing is public yet, so it is never asked
+        text = _head(source, price, spent) + "".join(
+            _view(table) if table.view else _table(schema, table, policy, units, chosen, look) for table in schema.tables
+        )
+    finally:
+        engine.close()
+    catalogue = Catalogue(schema, load_policy(tomllib.loads(text)))  # what is written must also be read
+    for table in schema.tables:
+        if not table.view:
+            catalogue.source(table.name)
+    return text
+
+
+def _declared(units: Mapping[str, Guess]) -> dict[str, Any]:
+    return {"tables": {name: {"unit": guess.declaration} for name, guess in units.items()}}
+
+
+def _scan(schema: Schema, policy: Policy, table: SchemaTable) -> Scan:
+    found = Catalogue(schema, policy).source(table.name)
+    assert found is not None
+    assert isinstance(found.relation, Scan)
+    return found.relation
+
+
+def _alone(schema: Schema, policy: Policy, table: SchemaTable) -> bool:
+    """Whether a unit has one row at most, by the schema."""
+    unit = _scan(schema, policy, table).unit
+    return unit is not None and unit.unique
+
+
+def _head(source: Any, price: Fraction | None, spent: Fraction) -> str:
+    path = Path(source) if isinstance(source, (str, Path)) else None
+    how = "From names, types and constraints alone: no row was read, nothing was spent."
+    if path is not None and path.suffix.lower() in _DETECTED:
+        how = "From names and types alone, which DuckDB detects from the first rows of the file. Nothing was spent."
+    if spent:
+        how = f"From names, types and constraints, and from noisy counts that cost epsilon {float(spent):g}."
+    elif price is not None:
+        how += "\n# (There was nothing to choose: no table has a unit with several rows.)"
+    paid = f"# {BUDGET}, less the {float(spent):g} that this draft has cost: it counts, whether the draft is used or not.\n"
+    head = _HEAD.format(source=shown(path.name if path else "this source"), how=how)
+    budget = _BUDGET.format(spent=paid if spent else "", epsilon=float(BUDGET - spent))
+    return head + _NEIGHBOURS + budget + _TABLES
+
+
+def _view(table: SchemaTable) -> str:
+    return _VIEW.format(name=shown(table.name), key=key(table.name))
+
+
+def _table(
+    schema: Schema, table: SchemaTable, policy: Policy, units: Mapping[str, Guess], chosen: Mapping[str, Chosen], look: PublicLook
+) -> str:  # fmt: skip
+    unit, scan = units.get(table.name), _scan(schema, policy, table)
+    alone = scan.unit is not None and scan.unit.unique
+    lines = [_no_unit(schema, table)] if unit is None else [_unit(table, unit, alone)]
+    if unit is not None and not alone:
+        lines.append(_limits(chosen.get(table.name)))
+    if not table.keys:
+        lines.append('# unique = ["..."]\n')
+    facts = derive(scan, frozenset(each.name for each in scan.fields), look)
+    domains = {each.name: facts.get(each.column) for each in scan.fields}
+    whose = {name.lower() for name in unit.columns} if unit is not None else set()
+    described = [
+        column_line(each, domains.get(each.name), each.name.lower() in whose, frozenset({each.name.lower()}) in table.keys)
+        for each in table.columns
+    ]
+    name = key(table.name)
+    return f"\n[tables.{name}]\n{''.join(lines)}[tables.{name}.columns]\n" + "".join(f"{line}\n" for line in described)
+
+
+def _unit(table: SchemaTable, unit: Guess, alone: bool) -> str:
+    text = comment(f"Whose rows: {unit.why}. Is that the person you mean to protect?")
+    if not unit.sure:
+        text += comment(f"!! Can one person have more than one {unit.noun}? Then each is protected, but not all together.")
+    others = others_in(table, unit)
+    if others:
+        text += comment(f"!! Not protected as a whole: whoever is named by {', '.join(others)}. A row has one unit only.")
+    nullable = [column for name in unit.columns if (column := table.column(name)) is not None and not column.required]
+    if nullable:
+        text += "# Rows where it is NULL are left out of every answer.\n"
+    text += f"unit = {_toml(unit.declaration)}\n"
+    return text + ("# It is UNIQUE: one row each, so there is nothing to bound.\n" if alone else "")
+
+
+def _limits(chosen: Chosen | None) -> str:
+    text = f"# The default: a unit counts in at most {DEFAULT_GROUPS} keys of a GROUP BY.\nmax_groups = {DEFAULT_GROUPS}\n"
+    if chosen is None:
+        reason = [f"The default: at most {DEFAULT_ROWS} rows of a unit count in each key. Do most have fewer, or more?"]
+    else:
+        reason = chosen.lines
+    rows = DEFAULT_ROWS if chosen is None or chosen.rows is None else chosen.rows
+    return text + "".join(comment(line) for line in reason) + f"max_rows = {rows}\n"
+
+
+def _no_unit(schema: Schema, table: SchemaTable) -> str:
+    text = _NO_UNIT
+    tables = [each for each in schema.tables if not each.view]
+    for link in links_of(table, tables):
+        own, named = ", ".join(link.key.columns), ", ".join(link.key.keys)
+        way = Guess(link.key.columns, "", "", (0, 0), link.key.table, link.key.keys)
+        whose = Guess(link.key.keys, "", "", (0, 0))
+        text += comment(f"{own} refers to {link.key.table}. Is each {named} there one person? Then say it there")
+        text += f"# (unit = {_toml(whose.declaration)}), and here:\n# unit = {_toml(way.declaration)}\n"
+    for other in tables:
+        for link in links_of(other, [table]):
+            if other is not table:
+                text += comment(f"{other.name}.{', '.join(link.key.columns)} refers to it.")
+    return text + _PUBLIC
+
+
+def _toml(declaration: str | list[str]) -> str:
+    if isinstance(declaration, str):
+        return quoted(declaration)
+    return f"[{', '.join(quoted(each) for each in declaration)}]"
