@@ -14,7 +14,7 @@ import pandas as pd
 
 from privsql.budget.ledger import Budget, MemoryLedger
 from privsql.errors import ArgumentError, BudgetError, no_more_arguments
-from privsql.policy import Neighbours, Policy, TablePolicy, delta_of, epsilon_of, neighbours_of, unit_of
+from privsql.policy import Neighbours, Policy, TablePolicy, delta_of, epsilon_of, limit_of, neighbours_of, unit_of
 
 if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
     from privsql.engines.duckdb import DuckDBEngine
@@ -99,17 +99,20 @@ class FrameAccessor:
         neighbours: str | Neighbours = Neighbours.REPLACE_ONE,
         budget: float | None = None,
         delta: float = 0.0,
+        max_groups: int | None = None,
+        max_rows: int | None = None,
         **unknown: Never,
     ) -> pd.DataFrame:
         """Declare once what holds for this frame and for frames made from it; returns the frame."""
-        no_more_arguments(unknown, ("unit", "ranges", "keys", "neighbours", "budget", "delta"))
+        no_more_arguments(unknown, ("unit", "ranges", "keys", "neighbours", "budget", "delta", "max_groups", "max_rows"))
         if self._protection.limit is not None:
             raise BudgetError(
                 "budget-protected", "this frame has a budget already, and it cannot be set anew",
                 "ask the owner of the data, who can read it afresh",
             )  # fmt: skip
         limit = None if budget is None else epsilon_of(budget, "budget")
-        policy = _policy(Policy(neighbours=neighbours_of(neighbours)), unit, ranges, keys)
+        limits = {"max_groups": max_groups, "max_rows": max_rows}
+        policy = _policy(Policy(neighbours=neighbours_of(neighbours)), unit, ranges, keys, limits)
         before = self._protection.ledgers
         if limit is not None and any(
             ledger.entries() for kind, ledger in before.items() if kind is not policy.neighbours
@@ -141,7 +144,8 @@ class FrameAccessor:
     ) -> pd.DataFrame:
         """A noisy frame. The table in the SQL is `df`. Options: within, confidence, dialect, mechanism, fresh."""
         no_more_arguments({name: each for name, each in options.items() if name not in _OPTIONS}, _OPTIONS)
-        answer = self._session(unit, ranges, keys, neighbours).query(sql, epsilon, delta, **options)
+        limits = self._first_limits(options)
+        answer = self._session(unit, ranges, keys, neighbours, limits).query(sql, epsilon, delta, **options)
         frame = answer.df()
         _state(frame).answer = answer
         return frame
@@ -160,7 +164,8 @@ class FrameAccessor:
     ) -> Plan:
         """What query() would do: reads no data, spends nothing."""
         no_more_arguments({name: each for name, each in options.items() if name not in _OPTIONS[:-1]}, _OPTIONS[:-1])
-        return self._session(unit, ranges, keys, neighbours).explain(sql, epsilon, delta, **options)
+        limits = self._first_limits(options)
+        return self._session(unit, ranges, keys, neighbours, limits).explain(sql, epsilon, delta, **options)
 
     @property
     def budget(self) -> Budget:
@@ -205,9 +210,15 @@ class FrameAccessor:
     def _protection(self) -> Protection:
         return _PROTECTIONS.get(str(self._frame.attrs.get(_TOKEN)), self._state.own)
 
+    def _first_limits(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Limits of a call that protect() did not set: they are the policy, not a change of it."""
+        table = self._protection.policy.table("df")
+        free = [name for name in ("max_groups", "max_rows") if getattr(table, name) is None]
+        return {name: options.pop(name) for name in free if options.get(name) is not None}
+
     def _session(
         self, unit: str | Sequence[str] | None, ranges: Mapping[str, Any] | str | None, keys: Mapping[str, Any] | None,
-        neighbours: str | Neighbours | None,
+        neighbours: str | Neighbours | None, limits: Mapping[str, Any] | None = None,
     ) -> Session:  # fmt: skip
         from privsql.session import Session
 
@@ -215,7 +226,7 @@ class FrameAccessor:
         policy = protection.policy
         if neighbours is not None:
             policy = replace(policy, neighbours=neighbours_of(neighbours))
-        policy = _policy(policy, unit, ranges, keys)
+        policy = _policy(policy, unit, ranges, keys, limits or {})
         ledger = protection.ledger(policy.neighbours)
         engine = self._state.look_at(self._frame)
         signature = repr((id(protection), policy))
@@ -225,9 +236,15 @@ class FrameAccessor:
 
 
 def _policy(
-    policy: Policy, unit: str | Sequence[str] | None, ranges: Mapping[str, Any] | str | None, keys: Mapping[str, Any] | None
-) -> Policy:
+    policy: Policy, unit: str | Sequence[str] | None, ranges: Mapping[str, Any] | str | None,
+    keys: Mapping[str, Any] | None, limits: Mapping[str, Any],
+) -> Policy:  # fmt: skip
+    given: dict[str, Any] = {
+        name: limit_of(value, name, "argument-limits") for name, value in limits.items() if value is not None
+    }
     if unit is not None:
-        table = replace(policy.tables.get("df", TablePolicy()), unit=unit_of(unit))
+        given["unit"] = unit_of(unit)
+    if given:
+        table = replace(policy.tables.get("df", TablePolicy()), **given)
         policy = replace(policy, tables={**policy.tables, "df": table})
     return policy.with_columns("df", ranges, keys)

@@ -63,6 +63,7 @@ class TablePolicy:
     max_groups: int | None = None
     max_rows: int | None = None
     unique: tuple[tuple[str, ...], ...] = ()  # the owner's promise, where the schema has no UNIQUE
+    matches: Mapping[str, int] = field(default_factory=dict)  # rows that may share a value of a column in a join; others are dropped
     auto: bool = False  # ranges that nobody declared are found privately
     columns: Mapping[str, ColumnPolicy] = field(default_factory=dict)
 
@@ -185,7 +186,7 @@ def _policy(raw: Mapping[str, Any]) -> Policy:
 
 def _table_policy(raw: Mapping[str, Any], name: str) -> TablePolicy:
     where = f"tables.{name}"
-    _only(raw, {"public", "unit", "max_groups", "max_rows", "unique", "columns"}, where)
+    _only(raw, {"public", "unit", "max_groups", "max_rows", "unique", "matches", "columns"}, where)
     if not isinstance(raw.get("public", False), bool):
         raise PolicyError("policy-shape", f"{where}.public must be true or false")
     columns = _table(raw.get("columns", {}), f"{where}.columns")
@@ -195,6 +196,7 @@ def _table_policy(raw: Mapping[str, Any], name: str) -> TablePolicy:
         max_groups=limit_of(raw.get("max_groups"), f"{where}.max_groups"),
         max_rows=limit_of(raw.get("max_rows"), f"{where}.max_rows"),
         unique=_unique(raw.get("unique", ()), f"{where}.unique"),
+        matches=_matches(raw.get("matches", {}), f"{where}.matches"),
         columns={
             column.lower(): _column_policy(_table(entry, column), f"{where}.columns.{column}")
             for column, entry in columns.items()
@@ -238,6 +240,17 @@ def _unique(value: Any, where: str) -> tuple[tuple[str, ...], ...]:
     if not all(isinstance(each, (list, tuple)) and each and all(isinstance(n, str) for n in each) for each in found):
         raise PolicyError("policy-shape", f"{where} must be a list of columns", 'unique = ["code"]')
     return tuple(tuple(each) for each in found)
+
+
+def _matches(value: Any, where: str) -> dict[str, int]:
+    """{doctor_id = 50}: rows that may share one value."""
+    found = {}
+    for name, most in _table(value, where).items():
+        checked = limit_of(most, f"{where}.{name}")
+        assert checked is not None or most is None
+        if checked is not None:
+            found[name.lower()] = checked
+    return found
 
 
 def _column_policy(raw: Mapping[str, Any], where: str) -> ColumnPolicy:

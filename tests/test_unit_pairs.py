@@ -55,7 +55,7 @@ OTHERS = """
     INSERT INTO rooms SELECT 1, 2 + i % 2, i % 10 FROM range(20) r(i);
     INSERT INTO names VALUES ('two', 2), ('three', 3);
     INSERT INTO people SELECT i, ['a', 'b'][1 + i % 2], i / 100, make_timestamp_ns(i) FROM range(2, 9) r(i);
-    INSERT INTO surveys SELECT i, ['c', 'd'][1 + i % 2], i / 100, make_timestamp_ns(i) FROM range(2, 7) r(i);
+    INSERT INTO surveys SELECT i, ['c', 'd'][1 + i % 2], i / 100, make_timestamp_ns(i) FROM range(4, 11) r(i);
 """
 _ROW = "INSERT INTO people VALUES ({0}, 'a', {0} / 100, make_timestamp_ns({0})); INSERT INTO surveys VALUES ({1}, 'c', {1} / 100, make_timestamp_ns({1}));"
 STATES = [
@@ -65,16 +65,16 @@ STATES = [
     INSERT INTO orders SELECT 1 + i, 1, ['a', 'b', 'c', 'd'][1 + i % 4], i % 10 FROM range(80) r(i);
     INSERT INTO items SELECT 1 + i % 80, ['a', 'b', 'c', 'd'][1 + i % 4], i % 10 FROM range(400) r(i);
     INSERT INTO visits SELECT 1, ['a', 'b', 'c', 'd'][1 + i % 4], i % 10, i, i FROM range(400) r(i);
-    INSERT INTO rooms SELECT 1, 1, i % 10 FROM range(50) r(i); INSERT INTO names SELECT 'one', i % 10 FROM range(50) r(i);""" + _ROW.format(0, 8),
+    INSERT INTO rooms SELECT 1, 1, i % 10 FROM range(50) r(i); INSERT INTO names SELECT 'one', i % 10 FROM range(50) r(i);""" + _ROW.format(9, 2),
     """INSERT INTO orders SELECT 1 + i, 1, 'c', 9 FROM range(30) r(i); INSERT INTO items SELECT 1 + i % 30, 'c', 9 FROM range(99) r(i);
-    INSERT INTO visits SELECT 1, 'c', 9, 1e15, 1 FROM range(99) r(i);""" + _ROW.format(11, 7),
+    INSERT INTO visits SELECT 1, 'c', 9, 1e15, 1 FROM range(99) r(i);""" + _ROW.format(11, 3),
     """INSERT INTO customers VALUES (1, NULL, NULL, NULL); INSERT INTO orders SELECT 1 + i, 1, 'd', 0 FROM range(30) r(i);
     INSERT INTO items SELECT 1 + i % 30, 'd', 0 FROM range(99) r(i); INSERT INTO visits SELECT 1, 'd', 0, -1e15, -1 FROM range(99) r(i);
-    INSERT INTO rooms SELECT 1, 1, 9 FROM range(50) r(i);""" + _ROW.format(12, 9),
+    INSERT INTO rooms SELECT 1, 1, 9 FROM range(50) r(i);""" + _ROW.format(12, 1),
     # rows of nobody, which count nowhere, and a person with one row of each
     """INSERT INTO visits SELECT NULL, ['a', 'b', 'c', 'd'][1 + i % 4], 9, 1, 1 FROM range(99) r(i); INSERT INTO visits VALUES (1, 'a', 5, 1, 1);
     INSERT INTO orders SELECT 300 + i, NULL, 'a', 9 FROM range(9) r(i); INSERT INTO items SELECT 300 + i, 'b', 9 FROM range(50) r(i);
-    INSERT INTO orders VALUES (1, 1, 'a', 1); INSERT INTO items VALUES (1, 'a', 1); INSERT INTO rooms SELECT 1, NULL, 9 FROM range(9) r(i);""" + _ROW.format(13, 14),
+    INSERT INTO orders VALUES (1, 1, 'a', 1); INSERT INTO items VALUES (1, 'a', 1); INSERT INTO rooms SELECT 1, NULL, 9 FROM range(9) r(i);""" + _ROW.format(10, 13),
 ]  # fmt: skip
 
 

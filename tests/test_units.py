@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import duckdb
 import pytest
 
@@ -104,3 +106,69 @@ def test_units_of_several_columns(shop):
     shop.execute("CREATE TABLE rooms AS SELECT i % 2 AS clinic, i % 5 AS patient, i % 3 AS ward FROM range(60) r(i)")
     session = privsql.connect(shop, {"tables": {"rooms": {"unit": ["clinic", "patient"], "max_rows": 2}}})
     assert shop.execute(session.explain("SELECT COUNT(*) FROM rooms", epsilon=1).sql).fetchone() == (20,)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "RIGHT JOIN"])
+def test_a_declared_bound_on_matches_is_enforced(relation, kind):
+    """visits JOIN doctors: people on both sides. One row less, more or other in each: no bound is passed, and it is attained."""
+    tables = """CREATE OR REPLACE TABLE visits (doctor INTEGER, x INTEGER);
+        CREATE OR REPLACE TABLE doctors (id INTEGER UNIQUE, y INTEGER)"""
+    connection = duckdb.connect()
+    connection.execute(tables)
+    policy = {
+        "neighbours": relation,
+        "tables": {
+            "visits": {"matches": {"doctor": 3}, "columns": {"x": {"range": [0, 4]}}},
+            "doctors": {"columns": {"y": {"range": [0, 4]}}},
+        },
+    }
+    session = privsql.connect(connection, policy)
+    sql = f"SELECT x, y, COUNT(*) AS n FROM visits {kind} doctors ON doctor = id GROUP BY x, y"
+    plan = session.explain(sql, epsilon=1)
+    (measurement,) = plan.measurements
+    rng, most = random.Random(5), 0
+
+    def cells(visits, doctors):
+        connection.execute(tables)
+        for name, rows in (("visits", visits), ("doctors", doctors)):
+            if rows:
+                connection.executemany(f"INSERT INTO {name} VALUES (?, ?)", rows)
+        return {row[:2]: row[2] for row in connection.execute(plan.sql).fetchall()}
+
+    for _ in range(60):
+        visits = [(rng.randrange(3), rng.randrange(5)) for _ in range(rng.choice([2, 8, 20]))]
+        doctors = [(each, rng.randrange(5)) for each in range(3)]
+        other, others = visits[1:], doctors[1:]
+        if relation == "replace-one":
+            other, others = [(rng.randrange(3), rng.randrange(5)), *other], [(0, rng.randrange(5)), *others]
+        one, two = cells(visits, doctors), cells(other, others)
+        changes = [abs(one.get(key, 0) - two.get(key, 0)) for key in {*one, *two}]
+        assert sum(changes) <= measurement.l1
+        assert max(changes, default=0) <= measurement.linf
+        most = max(most, sum(changes))
+    assert most > measurement.l1 / 4
+    assert not measurement.sensitivity.monotone
+
+
+def test_joins_with_others_need_a_bound():
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE visits (doctor INTEGER); CREATE TABLE doctors (id INTEGER UNIQUE)")
+    with pytest.raises(privsql.Refused) as caught:
+        privsql.connect(connection).explain("SELECT COUNT(*) FROM visits JOIN doctors ON doctor = id", epsilon=1)
+    assert "matches" in caught.value.suggestion
+    bounded = privsql.connect(connection, {"tables": {"visits": {"matches": {"doctor": 5}}}})
+    plan = bounded.explain("SELECT COUNT(*) FROM visits JOIN doctors ON doctor = id", epsilon=1)
+    assert plan.measurements[0].l1 == 2 + 5  # a visit may take another's place; a doctor has five
+
+
+def test_pandas_units(shop):
+    frame = shop.execute("SELECT customer_id, total FROM orders").df()
+    sql = "SELECT SUM(total) AS s FROM df"
+    plan = frame.dp.explain(sql, epsilon=1, unit="customer_id", ranges={"total": (0, 8)}, max_rows=20)
+    assert plan.measurements[0].l1 == 160
+    frame.dp.protect(unit="customer_id", ranges={"total": (0, 8)}, max_rows=5)
+    assert frame.dp.explain(sql, epsilon=1).measurements[0].l1 == 40
+    assert frame.dp.explain(sql, epsilon=1, max_rows=2).measurements[0].l1 == 16
+    with pytest.raises(privsql.ArgumentError):
+        frame.dp.explain(sql, epsilon=1, max_rows=6)

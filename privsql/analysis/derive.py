@@ -17,6 +17,7 @@ from privsql.analysis.stability import limits_of
 from privsql.sql.expressions import Call, Column, Expression, Literal, columns_of, conjuncts
 from privsql.sql.owners import equated
 from privsql.sql.relations import (
+    AtMost,
     Claim,
     Distinct,
     Filter,
@@ -55,7 +56,7 @@ def derive(relation: Relation, wanted: frozenset[str], look: Look) -> Facts:
             }
         case Filter():
             return refine(derive(relation.input, wanted, look), relation.predicate)
-        case Semi() | Distinct():
+        case Semi() | AtMost() | Distinct():
             return derive(relation.input, wanted, look)
         case Project():
             used = [each for name, each in relation.columns if name in wanted]

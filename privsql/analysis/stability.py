@@ -9,6 +9,7 @@ from privsql.analysis.look import Look
 from privsql.sql.expressions import Column, Literal
 from privsql.sql.owners import equated, owner
 from privsql.sql.relations import (
+    AtMost,
     Distinct,
     Filter,
     Group,
@@ -96,6 +97,12 @@ def stability(relation: Relation, look: Look) -> Stability:
             inner = stability(relation.input, look)
             by = "rows of the same unit" if relation.same_unit else "public rows"
             return replace(inner, steady=False, why=f"each row is kept or dropped by {by}")
+        case AtMost():
+            inner = stability(relation.input, look)
+            assert inner.rows is not None
+            rows = 2 * inner.rows
+            text = f"at most {relation.most} rows a {relation.column}: a row that comes may take the place of another"
+            return Stability(rows, False, text, lambda columns: rows, adds=False)
         case Project():
             return _project(relation, stability(relation.input, look))
         case UnionAll():
@@ -203,11 +210,18 @@ def _join(join: Join, look: Look) -> Stability:
         return Stability(rows, False, text, lambda columns: rows or 0)
     assert left.rows is not None
     assert right.rows is not None
-    # a row of the right that goes takes its pair away, and a LEFT JOIN then puts a padded row in its place
-    total = left.rows + right.rows * (2 if join.kind == "left" else 1)
-    text = "each row meets at most one: the columns are unique on both sides"
+    met, meets = _most(join.left), _most(join.right)
+    # a row of the right that goes takes its pairs away, and a LEFT JOIN then puts padded rows in their place
+    total = left.rows * meets + right.rows * met * (2 if join.kind == "left" else 1)
+    text = f"a row of the left meets at most {meets} of the right, one of the right at most {met}: {left.rows} * {meets} + "
+    text += f"{right.rows} * {met}" + (", twice for a row of the right" if join.kind == "left" else "")
     adds = left.adds and right.adds and join.kind == "inner"
     return Stability(total, False, text, lambda columns: total, adds=adds)
+
+
+def _most(side: Relation) -> int:
+    """How many rows of a side may share a value that it is joined on: one where that is unique."""
+    return side.most if isinstance(side, AtMost) else 1
 
 
 def _join_public(join: Join, look: Look) -> Stability:

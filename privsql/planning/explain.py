@@ -10,6 +10,7 @@ from privsql.planning.prepared import PreparedScan
 from privsql.privacy.key_selection import GaussianThreshold, KeyRelease, TruncatedGeometric
 from privsql.sql.describe import describe
 from privsql.sql.relations import (
+    AtMost,
     Choose,
     Distinct,
     Filter,
@@ -192,6 +193,8 @@ def _rows(relation: Relation, plan: Plan) -> Branch:
         case Group():
             listed = ", ".join(describe(key.expression) for key in relation.keys)
             title, below = f"Group by {listed}", (_rows(relation.input, plan),)
+        case AtMost():
+            title, below = f"At most {relation.most} rows for each {relation.column}", (_rows(relation.input, plan),)
         case Sort() | Limit() | Distinct():
             title, below = type(relation).__name__, (_rows(relation.input, plan),)
         case _:

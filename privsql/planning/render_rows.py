@@ -9,6 +9,7 @@ from privsql.planning.prepared import PreparedScan, prepared_scan
 from privsql.planning.render import FIXED_POINT, UNIT, columns_sql, constant, expression, identifier, terms, text
 from privsql.sql.expressions import Aggregate, Call, Expression, Literal
 from privsql.sql.relations import (
+    AtMost,
     Distinct,
     Filter,
     Group,
@@ -63,6 +64,8 @@ def rows(relation: Relation, unit: bool = False) -> str:
             return _join(relation, unit)
         case Semi():
             return _semi(relation, unit)
+        case AtMost():
+            return _at_most(relation)
         case Group():
             return _group(relation, unit)
         case Sort():
@@ -149,6 +152,14 @@ def _semi(semi: Semi, unit: bool) -> str:
         on = f"({on} AND (privsql_l.{UNIT} = privsql_r.{UNIT}))"
     exists = "NOT EXISTS" if semi.anti else "EXISTS"
     return f"(SELECT {columns} FROM {kept} AS privsql_l WHERE {exists} (SELECT 1 FROM {other} AS privsql_r WHERE {on}))"
+
+
+def _at_most(relation: AtMost) -> str:
+    columns = ", ".join(identifier(each.name) for each in relation.fields)
+    column, order = identifier(relation.column), ", ".join(plain_zero(each.column) for each in relation.fields)
+    rank = f"row_number() OVER (PARTITION BY {column} ORDER BY hash({order}), {order})"
+    kept = f"SELECT * FROM {rows(relation.input)} WHERE {column} IS NOT NULL QUALIFY {rank} <= {relation.most}"
+    return f"(SELECT {columns} FROM ({kept}))"
 
 
 def _group(group: Group, unit: bool) -> str:

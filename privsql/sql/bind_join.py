@@ -17,9 +17,9 @@ from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.expressions import Call, Column, Expression, columns_of, conjuncts, substitute
 from privsql.sql.gate import place_of
 from privsql.sql.names import Source, unique_names
-from privsql.sql.owners import equated, is_bounded, is_unique, pairs_one_unit
-from privsql.sql.relations import Field, Filter, Join, Project, Relation, Semi, is_public, is_released
-from privsql.types import BOOLEAN
+from privsql.sql.owners import allowed_matches, equated, is_bounded, is_unique, pairs_one_unit
+from privsql.sql.relations import AtMost, Field, Filter, Join, Project, Relation, Semi, is_public, is_released
+from privsql.types import BOOLEAN, Kind
 
 
 def bind_join(left: Source, right: Source, node: exp.Join) -> Source:
@@ -120,9 +120,20 @@ def joined(left: Relation, right: Relation, kind: str, on: Expression, place: Pl
         return Join(left, right, kind, on, same_unit=True, place=place)
     pairs = [_sides(pair, left) for pair in equated(on)]
     if pairs and is_bounded(left) and is_bounded(right):
-        if is_unique(left, [a for a, _ in pairs]) and is_unique(right, [b for _, b in pairs]):
-            return Join(left, right, kind, on, place=place)
+        first, second = _limited(left, [a for a, _ in pairs]), _limited(right, [b for _, b in pairs])
+        if first is not None and second is not None:
+            return Join(first, second, kind, on, place=place)
     raise not_one_unit(place)
+
+
+def _limited(side: Relation, columns: Sequence[str]) -> Relation | None:
+    """A side of a join with others' rows, of which only so many share a value: by UNIQUE, or cut to what was declared."""
+    if is_unique(side, columns):
+        return side
+    if any(each.type.kind is Kind.INTERVAL for each in side.fields):
+        return None  # 30 days and 1 month are equal and differ: which is kept would be the order of rows
+    known = [(name, most) for name in columns if (most := allowed_matches(side, name)) is not None]
+    return AtMost(side, *min(known, key=lambda each: each[1])) if known else None
 
 
 def semi(kept: Relation, other: Relation, on: Expression, anti: bool, place: Place | None,
@@ -141,8 +152,8 @@ def not_one_unit(place: Place | None) -> Refused:
     return Refused(
         "refused-join",
         "one person's row could meet any number of other people's rows here, so no bound on one person's part is known",
-        "join on the unit (policy: unit = \"user_id\" in both tables), along a declared reference "
-        '(unit = "customer_id -> customers.id"), on columns that are UNIQUE in both, or declare one table public',
+        'join on the unit (policy: unit = "user_id" in both tables), along a declared reference (unit = "customer_id -> '
+        'customers.id"), on columns that are UNIQUE in both or have a bound (matches = {doctor_id = 50}), or declare one table public',
         place,
     )
 

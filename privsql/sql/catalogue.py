@@ -148,6 +148,7 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
             for key in _keys(table, policy)
             if key <= {each.name.lower() for each in usable}
         ),
+        matches=tuple((_column(table, name), most) for name, most in policy.matches.items()),
     )
     return Source(
         scan,

@@ -13,6 +13,7 @@ from enum import Enum
 
 from privsql.sql.expressions import Call, Column, Expression, columns_of, conjuncts
 from privsql.sql.relations import (
+    AtMost,
     Choose,
     Distinct,
     Filter,
@@ -130,7 +131,7 @@ def owner(relation: Relation) -> Owner:
             if len(columns) == len(relation.keys) and inner.is_unit(columns):  # one row a unit
                 fixed = {each.name for each in relation.fields}
             return replace(inner, tags=kept, fixed=frozenset(fixed))
-        case Filter() | Semi() | Sort() | Limit() | Distinct():
+        case Filter() | Semi() | AtMost() | Sort() | Limit() | Distinct():
             return owner(relation.input)
         case Release() | Choose():
             return Owner(Whose.NOBODY, {})  # noisy: nobody's any more
@@ -250,7 +251,7 @@ def is_unique(relation: Relation, columns: Iterable[str]) -> bool:
         case Project():
             stands_for = {each.name for name, each in relation.columns if name in wanted and isinstance(each, Column)}
             return is_unique(relation.input, stands_for)
-        case Filter() | Semi() | Sort() | Limit():
+        case Filter() | Semi() | AtMost() | Sort() | Limit():
             return is_unique(relation.input, wanted)
         case Group():
             return bool(relation.keys) and {key.name for key in relation.keys} <= wanted
@@ -288,6 +289,20 @@ def one_row_a_key(relation: Relation, columns: Iterable[str]) -> bool:
             return one_row_a_key(relation.input, wanted)
         case _:
             return False
+
+
+def allowed_matches(relation: Relation, column: str) -> int | None:
+    """How many rows may share a value of a column, as the owner declared it; more are dropped."""
+    match relation:
+        case Scan():
+            return dict(relation.matches).get(column)
+        case Project():
+            inner = dict(relation.columns)[column]
+            return allowed_matches(relation.input, inner.name) if isinstance(inner, Column) else None
+        case Filter() | Semi():
+            return allowed_matches(relation.input, column)
+        case _:
+            return None
 
 
 def is_bounded(relation: Relation) -> bool:

@@ -4,6 +4,7 @@ Scan, Values            where rows come from
 Filter, Project         row by row, on both sides of a release
 UnionAll, Unpivot       one row may become several
 Join, Semi              rows beside rows: of public tables, or of the same unit
+AtMost                  so many rows a value, so that a join with other people's rows has a bound
 Group                   exact aggregates: of public rows, or of one unit's own rows
 Release                 keys and aggregates: the one place where many people's rows become a number
 Choose                  instead of a Release: only the winning key is let out
@@ -97,6 +98,7 @@ class Scan:
     unit: Unit | None = None  # None: each row is one person's
     limits: Limits | None = None
     keys: tuple[frozenset[str], ...] = ()
+    matches: tuple[tuple[str, int], ...] = ()  # columns, with the number of rows that may share a value in a join
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,19 @@ class Semi:
     anti: bool
     same_unit: bool = False
     null_aware: Expression | None = None  # x of x NOT IN (...): a NULL among the others leaves no row
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """At most `most` rows for each value of a column, chosen by a hash of their content; none where it is NULL."""
+
+    input: Relation
+    column: str
+    most: int
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -297,7 +312,21 @@ class Distinct:
 
 
 Relation = (
-    Scan | Values | Filter | Project | UnionAll | Unpivot | Join | Semi | Group | Release | Choose | Sort | Limit | Distinct
+    Scan
+    | Values
+    | Filter
+    | Project
+    | UnionAll
+    | Unpivot
+    | Join
+    | Semi
+    | AtMost
+    | Group
+    | Release
+    | Choose
+    | Sort
+    | Limit
+    | Distinct
 )
 
 
