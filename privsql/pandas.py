@@ -226,6 +226,12 @@ class FrameAccessor:
         policy = protection.policy
         if neighbours is not None:
             policy = replace(policy, neighbours=neighbours_of(neighbours))
+        declared = policy.table("df").unit
+        if unit is not None and declared is not None and unit_of(unit) != declared:
+            raise ArgumentError(
+                "argument-unit", "protect() has said whose privacy this frame's budget counts, and it is another unit",
+                "leave unit out",
+            )  # fmt: skip
         policy = _policy(policy, unit, ranges, keys, limits or {})
         ledger = protection.ledger(policy.neighbours)
         engine = self._state.look_at(self._frame)

@@ -335,6 +335,7 @@ def _alike(theirs: tuple[Any, ...], ours: tuple[Any, ...], slack: float, relativ
 ELSEWHERE: dict[str, str] = {
     "refused-fine-keys": "test_review.py",
     "argument-limits": "test_units.py",
+    "argument-unit": "test_review3.py",
     "argument-delta": "test_unknown_keys.py",
     "sql-too-long": "test_cases.py",
     "argument-level": "test_cases.py",

@@ -104,7 +104,7 @@ def _public(relation: Relation, wanted: frozenset[str], look: Look) -> Facts:
 
 
 def _joined(join: Join, wanted: frozenset[str], look: Look) -> Facts:
-    pairs = equated(join.on) if join.kind == "inner" else []
+    pairs = equated(join.on, join.left, join.right) if join.kind == "inner" else []
     partners = frozenset(name for pair in pairs for name in pair if wanted & set(pair))
     facts = dict(derive(join.left, wanted | partners, look))
     right = derive(join.right, wanted | partners, look)

@@ -97,6 +97,9 @@ def _refuse_unreadable(key: Key) -> None:
     type_ = key.expression.type
     if (type_.kind is Kind.DECIMAL and type_.precision > 15) or (type_.kind is Kind.INTEGER and type_.sql == "HUGEINT"):
         raise _fine(key)
+    if type_.kind in (Kind.INTERVAL, Kind.TIME):
+        raise Refused("refused-type", f"{type_.kind.value} has no rule as a key that nobody declared",
+                      f"group by CAST({key.text} AS VARCHAR)", key.place)  # fmt: skip
 
 
 def _listed(together: Sequence[Key], facts: Facts, domains: Mapping[str, Domain], evaluate: Evaluate) -> KeyGroup:
@@ -144,10 +147,10 @@ def _evaluated(
         if not all(value is None or test(value) for value, test in zip(row, keep, strict=True)):
             continue
         if any(
-            isinstance(value, str) and key.expression.type.kind in MOMENTS
+            isinstance(value, str) and key.expression.type.kind in MOMENTS | {Kind.TIME}
             for value, key in zip(row, together, strict=True)
         ):
-            continue  # years before 1 or after 9999, which Python cannot hold: DuckDB gives their text
+            continue  # years before 1 or after 9999 and 24:00, which Python cannot hold: DuckDB gives their text
         if None in row and any(columns[leaf][index] is None for leaf in hidden):
             continue  # NULL came from a NULL that the declared key set does not list
         if any(value is None and not domains[key.name].nullable for value, key in zip(row, together, strict=True)):

@@ -228,7 +228,7 @@ def _join_public(join: Join, look: Look) -> Stability:
     public, private = (join.left, join.right) if is_public(join.left) else (join.right, join.left)
     inner = stability(private, look)
     public_names = {each.name for each in public.fields}
-    matched = [a if a in public_names else b for a, b in equated(join.on)]
+    matched = [a for a, _ in equated(join.on, public, private)]
 
     def matches(columns: Sequence[str]) -> int:
         most = look.most_alike(public, sorted({*matched, *columns}))

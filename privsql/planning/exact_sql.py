@@ -8,9 +8,10 @@ from privsql.analysis.keys import KeySpace
 from privsql.planning import render
 from privsql.planning.parts import Part
 from privsql.planning.render_rows import plain_zero, rows
+from privsql.sql.expressions import Expression
 from privsql.sql.relations import Choose, Key, Limits, Release
 from privsql.tables import NullLast
-from privsql.types import Kind
+from privsql.types import MOMENTS, Kind
 
 LONGEST_LIST = 10_000  # constants in one IN: a longer list costs DuckDB more than the keys it keeps out
 
@@ -25,7 +26,7 @@ def exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace,
         if limits is not None:
             kept.append(render.UNIT)
         source = f"(SELECT {', '.join([*kept, *values])} FROM {source})"
-    keys = [f"{plain_zero(key.expression)} AS {render.identifier(key.name)}" for key in release.keys]
+    keys = [f"{_key(key.expression, space.open)} AS {render.identifier(key.name)}" for key in release.keys]
     tests = [test for key in release.keys if (test := _key_test(key, space))]
     if limits is not None:
         ranked = bool(keys) and (space.open or len(space) > limits.max_groups)
@@ -42,6 +43,14 @@ def exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace,
     return f"WITH privsql_cells AS MATERIALIZED ({cells}) {declared}{_in_order(release, space)}"
 
 
+def _key(expression: Expression, undeclared: bool) -> str:
+    """A key; of dates that nobody declared those that Python's calendar has: reading another one would fail."""
+    sql = plain_zero(expression)
+    if undeclared and expression.type.kind in MOMENTS:
+        return f"(CASE WHEN {sql} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {sql} END)"
+    return sql
+
+
 def _in_order(release: Release | Choose, space: KeySpace) -> str:
     """Keys that nobody declared come in the order of their values: the order of rows could tell about them."""
     return f" ORDER BY {', '.join(render.identifier(key.name) for key in release.keys)}" if space.open else ""
@@ -53,19 +62,21 @@ def _bounded(
 ) -> str:  # fmt: skip
     """First what each unit has in each key, then at most so many keys of each unit, then the sum over units.
 
-    Which keys of a unit are kept is decided by a hash of the unit and the key: by that unit's own rows alone.
+    Which keys of a unit are kept is decided by a hash of the unit and the key: by that unit's own rows alone. Not
+    materialised, which took a quarter longer; ordered by two terms, since DuckDB makes a slower arg_min of one. Ranking
+    rows before they are grouped is a fifth faster where a unit has one row a key, and 2.6 times slower where it has many.
     """
     names = [render.identifier(key.name) for key in release.keys]
     of_unit = _named(parts, [part.of_unit for part in parts])
     grouped = ", ".join(str(index + 1) for index in range(len(names) + 1))
     own = f"SELECT {', '.join([render.UNIT, *keys, *of_unit])} FROM {source} GROUP BY {grouped}"
-    steps = [f"privsql_units AS MATERIALIZED ({own})"]
+    steps = [f"privsql_units AS NOT MATERIALIZED ({own})"]
     last = "privsql_units"
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     if ranked:
         shown = ", ".join(names)
         rank = f"row_number() OVER (PARTITION BY {render.UNIT} ORDER BY hash({render.UNIT}, {shown}), {shown})"
-        steps.append(f"privsql_kept AS (SELECT * FROM {last}{where} QUALIFY {rank} <= {limits.max_groups})")
+        steps.append(f"privsql_kept AS NOT MATERIALIZED (SELECT * FROM {last}{where} QUALIFY {rank} <= {limits.max_groups})")
         last, where = "privsql_kept", ""
     columns = _named(parts, [part.sql for part in parts])
     by = f" GROUP BY {', '.join(str(index + 1) for index in range(len(names)))}" if names else ""

@@ -143,9 +143,9 @@ def _semi(semi: Semi, unit: bool) -> str:
     whose = unit or semi.same_unit
     kept, other = rows(semi.input, whose), rows(semi.other, semi.same_unit)
     columns = ", ".join(f"privsql_l.{identifier(each.name)}" for each in semi.fields) + (f", privsql_l.{UNIT}" if unit else "")
-    if semi.null_aware is not None:
-        only = identifier(semi.other.fields[0].name)
-        value = expression(semi.null_aware)
+    if semi.null_aware:
+        assert isinstance(semi.on, Call)
+        value, only = (expression(each) for each in semi.on.args)  # both in the type they are compared in
         return f"(SELECT {columns} FROM {kept} AS privsql_l WHERE {value} NOT IN (SELECT {only} FROM {other}))"
     on = expression(semi.on)
     if semi.same_unit:
@@ -155,11 +155,11 @@ def _semi(semi: Semi, unit: bool) -> str:
 
 
 def _at_most(relation: AtMost) -> str:
-    columns = ", ".join(identifier(each.name) for each in relation.fields)
-    column, order = identifier(relation.column), ", ".join(plain_zero(each.column) for each in relation.fields)
+    plain = ", ".join(f"{plain_zero(each.column)} AS {identifier(each.name)}" for each in relation.fields)
+    column, order = identifier(relation.column), ", ".join(identifier(each.name) for each in relation.fields)
     rank = f"row_number() OVER (PARTITION BY {column} ORDER BY hash({order}), {order})"
-    kept = f"SELECT * FROM {rows(relation.input)} WHERE {column} IS NOT NULL QUALIFY {rank} <= {relation.most}"
-    return f"(SELECT {columns} FROM ({kept}))"
+    source = f"(SELECT {plain} FROM {rows(relation.input)})"
+    return f"(SELECT * FROM {source} WHERE {column} IS NOT NULL QUALIFY {rank} <= {relation.most})"
 
 
 def _group(group: Group, unit: bool) -> str:

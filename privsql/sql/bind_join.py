@@ -118,7 +118,7 @@ def joined(left: Relation, right: Relation, kind: str, on: Expression, place: Pl
         return Join(left, right, kind, on, place=place)
     if pairs_one_unit(left, right, on):
         return Join(left, right, kind, on, same_unit=True, place=place)
-    pairs = [_sides(pair, left) for pair in equated(on)]
+    pairs = equated(on, left, right)
     if pairs and is_bounded(left) and is_bounded(right):
         first, second = _limited(left, [a for a, _ in pairs]), _limited(right, [b for _, b in pairs])
         if first is not None and second is not None:
@@ -137,11 +137,11 @@ def _limited(side: Relation, columns: Sequence[str]) -> Relation | None:
 
 
 def semi(kept: Relation, other: Relation, on: Expression, anti: bool, place: Place | None,
-         null_aware: Expression | None = None) -> Semi:  # fmt: skip
+         null_aware: bool = False) -> Semi:  # fmt: skip
     """Rows kept by what another relation holds: a public one, or rows of the same unit."""
     if is_public(other):
         return Semi(kept, other, on, anti, null_aware=null_aware)
-    if null_aware is not None:
+    if null_aware:
         raise Refused("refused-in", "one person's NULL would empty NOT IN for everybody", "write NOT EXISTS (...)", place)
     if is_public(kept) or not pairs_one_unit(kept, other, on):
         raise not_one_unit(place)
@@ -156,12 +156,6 @@ def not_one_unit(place: Place | None) -> Refused:
         'customers.id"), on columns that are UNIQUE in both or have a bound (matches = {doctor_id = 50}), or declare one table public',
         place,
     )
-
-
-def _sides(pair: tuple[str, str], left: Relation) -> tuple[str, str]:
-    """An equated pair with the column of the left side first."""
-    names = {each.name for each in left.fields}
-    return pair if pair[0] in names else (pair[1], pair[0])
 
 
 def apart(source: Source, other: Relation) -> Source:
@@ -184,6 +178,7 @@ def _beside(left: Source, right: Source) -> Source:
         (*left.names, *right.names),
         {**left.unsupported, **right.unsupported},
         (*left.qualifiers(), *right.qualifiers()),
+        left.hidden | {len(left.names) + place for place in right.hidden},
     )
 
 
@@ -203,23 +198,24 @@ def _condition(
 
 
 def _shown(both: Source, relation: Relation, left: Source, right: Source, using: list[str], from_right: bool) -> Source:
-    """The columns in the order of SELECT *: those of the left, then the right's; USING shows a column once."""
+    """The columns in the order of SELECT *: those of the left, then the right's. Of two that USING makes one, the side that
+    cannot be NULL is shown; a table's name before it still means that table's own."""
     merged = {name.lower() for name in using}
-    columns: list[tuple[str, frozenset[str], Field]] = []
-    for (name, each), tables in zip(left.fields(), left.qualifiers(), strict=True):
-        column = each
-        if name.lower() in merged:
-            there = next(place for place, other in enumerate(right.names) if other.lower() == name.lower())
-            tables = tables | right.qualifiers()[there]
-            column = right.relation.fields[there] if from_right else each
-        columns.append((name, tables, column))
-    for (name, each), tables in zip(right.fields(), right.qualifiers(), strict=True):
-        if name.lower() not in merged:
-            columns.append((name, tables, each))
-    names = unique_names([each.name for _, _, each in columns])
+    columns: list[tuple[str, frozenset[str], Field, bool]] = []
+    for source, gives_way in ((left, from_right), (right, not from_right)):
+        for place, (name, each) in enumerate(source.fields()):
+            hidden = place in source.hidden or (gives_way and name.lower() in merged)
+            columns.append((name, source.qualifiers()[place], each, hidden))
+    names = unique_names([each.name for _, _, each, _ in columns])
     inner: Relation = relation
     if names != [each.name for each in relation.fields]:
-        inner = Project(relation, tuple((n, Column(f.name, f.type)) for n, (_, _, f) in zip(names, columns, strict=True)))
-    return Source(inner, None, tuple(name for name, _, _ in columns), both.unsupported, tuple(t for _, t, _ in columns))
-
-
+        renamed = ((name, Column(each.name, each.type)) for name, (_, _, each, _) in zip(names, columns, strict=True))
+        inner = Project(relation, tuple(renamed))
+    return Source(
+        inner,
+        None,
+        tuple(name for name, _, _, _ in columns),
+        both.unsupported,
+        tuple(tables for _, tables, _, _ in columns),
+        frozenset(place for place, (_, _, _, hidden) in enumerate(columns) if hidden),
+    )

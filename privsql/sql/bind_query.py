@@ -186,7 +186,7 @@ class QueryBinder:
         if len(columns) > len(source.names):
             raise SqlError("sql-alias", "more column aliases than columns", "leave some out", place_of(alias))
         names = (*columns, *source.names[len(columns) :])
-        return replace(source, alias=name, names=names, tables=())
+        return replace(source, alias=name, names=names, tables=(), hidden=frozenset())
 
     def _values(self, node: exp.Values) -> Source:
         binder = ExpressionBinder(_no_columns)

@@ -53,8 +53,8 @@ class SelectBinder:
         name, table = node.name, node.table or None
         try:
             return self.source.find(name, table, place_of(node))
-        except UnknownName:
-            if table is None and name.lower() in self.aliases and name.lower() not in self.resolving:
+        except UnknownName as error:
+            if error.code != "name-ambiguous" and table is None and name.lower() in self.aliases and name.lower() not in self.resolving:
                 self.resolving.append(name.lower())
                 try:
                     return self.rows.bind(self.aliases[name.lower()])
@@ -385,8 +385,10 @@ def _refuse_intervals(group: Group, place: Place | None) -> None:
 def _counted_distinct(
     different: Distinct, keys: tuple[Key, ...], aggregates: tuple[tuple[str, Aggregate], ...], place: Place | None
 ) -> Release:
-    (name, count), *others = aggregates
-    if keys or others or count.function != "count" or count.argument is not None or count.condition is not None:
+    if len(aggregates) != 1:
+        raise refused_distinct(place)
+    ((name, count),) = aggregates
+    if keys or count.function != "count" or count.argument is not None or count.condition is not None:
         raise refused_distinct(place)
     whole_row = Call("row", tuple(each.column for each in different.fields), TEXT)  # of which NULL is a value, too
     by_value = replace(count, function="count_distinct", argument=whole_row)

@@ -11,6 +11,7 @@ from privsql.errors import Refused, SqlError, UnknownName
 from privsql.sql import build
 from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.bind_join import apart, semi, with_conditions
+from privsql.sql.bind_release import has_any_aggregate
 from privsql.sql.expressions import Call, Expression, columns_of
 from privsql.sql.gate import place_of
 from privsql.sql.names import Source
@@ -83,15 +84,22 @@ def _member(relation: Relation, node: exp.In, anti: bool, rows: ExpressionBinder
         raise SqlError("sql-subquery", "IN (SELECT ...) needs one column", "select one column", place)
     found = apart(found, relation)
     value = rows.bind(node.this)
+    if not {column.name for column in columns_of(value)} <= {each.name for each in relation.fields}:
+        raise Refused("refused-exists", "IN is read with a value of the rows it filters", "move it to the query around", place)
     on = build.compare("=", value, found.relation.fields[0].column)
-    return semi(relation, found.relation, on, anti, place, null_aware=value if anti else None)
+    return semi(relation, found.relation, on, anti, place, null_aware=anti)
 
 
 def _exists(relation: Relation, query: exp.Expr, anti: bool, source: Source, queries: Queries) -> Relation:
     node = query.this if isinstance(query, exp.Subquery) else query
     place = place_of(query)
     clauses = ("group", "having", "order", "limit", "offset", "with_")
-    if not isinstance(node, exp.Select) or node.args.get("from_") is None or any(node.args.get(each) for each in clauses):
+    if (
+        not isinstance(node, exp.Select)
+        or node.args.get("from_") is None
+        or any(node.args.get(each) for each in clauses)
+        or any(has_any_aggregate(each) for each in node.expressions)  # one row always: EXISTS would be true of everything
+    ):
         raise Refused("refused-exists", "EXISTS is read over SELECT ... FROM ... WHERE ...", "leave the rest out", place)
     if is_released(relation):
         raise Refused("refused-exists", "EXISTS beside a noisy answer has no rule", "use it in the rows below", place)
@@ -103,7 +111,9 @@ def _exists(relation: Relation, query: exp.Expr, anti: bool, source: Source, que
         """A column of the subquery itself, or else of the query around it."""
         try:
             return found.find(name.name, name.table or None, place_of(name))
-        except UnknownName:
+        except UnknownName as error:
+            if error.code == "name-ambiguous":
+                raise
             return source.find(name.name, name.table or None, place_of(name))
 
     binder = ExpressionBinder(column)

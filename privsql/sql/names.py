@@ -22,6 +22,7 @@ class Source:
     names: tuple[str, ...]
     unsupported: dict[str, str] = field(default_factory=dict)  # columns whose type has no rule
     tables: tuple[frozenset[str], ...] = ()
+    hidden: frozenset[int] = frozenset()  # places of columns that only a table name before them means: the others of USING
 
     def fields(self) -> list[tuple[str, Field]]:
         return list(zip(self.names, self.relation.fields, strict=True))
@@ -33,7 +34,7 @@ class Source:
     def called(self, table: str | None, place: Place | None) -> list[bool]:
         """For each column whether `table.` before it means it; an unknown table says so."""
         if table is None:
-            return [True] * len(self.names)
+            return [place not in self.hidden for place in range(len(self.names))]
         found = [table.lower() in each for each in self.qualifiers()]
         if not any(found) and table.lower() != (self.alias or "").lower():
             known = sorted({name for each in self.qualifiers() for name in each} | ({self.alias} if self.alias else set()))

@@ -199,7 +199,8 @@ def _join(join: Join) -> Owner:
     if Whose.NOBODY in (left.whose, right.whose):
         public, private = (join.left, right) if left.whose is Whose.NOBODY else (join.right, left)
         names = {each.name for each in public.fields}
-        pairs = [(a, b) if a in names else (b, a) for a, b in equated(join.on)]
+        other = join.right if public is join.left else join.left
+        pairs = equated(join.on, public, other)
         looked_up = [a for a, b in pairs if b in private.fixed]  # one public row for all rows of a unit
         found = names if join.kind == "inner" and is_unique(public, looked_up) else set()
         return replace(private, tags=tags, fixed=private.fixed | found)
@@ -213,21 +214,24 @@ def pairs_one_unit(left: Relation, right: Relation, on: Expression) -> bool:
     if first.whose is not Whose.UNITS or second.whose is not Whose.UNITS or first.kinds != second.kinds:
         return False
     equal: set[Tag] = set()
-    for one, other in equated(on):
-        for a, b in ((one, other), (other, one)):
-            equal |= first.tags.get(a, frozenset()) & second.tags.get(b, frozenset())
+    for one, other in equated(on, left, right):
+        equal |= first.tags.get(one, frozenset()) & second.tags.get(other, frozenset())
     return any(_whole(tags) for tags in _by_name(equal))
 
 
-def equated(on: Expression) -> list[tuple[str, str]]:
-    """The pairs of columns that a condition says are equal."""
+def equated(on: Expression, left: Relation, right: Relation) -> list[tuple[str, str]]:
+    """The pairs of columns, one of the left and one of the right, that a condition says are equal.
+
+    Columns of one side among themselves (a = a) say nothing of what meets what.
+    """
+    first, second = ({each.name for each in side.fields} for side in (left, right))
     found = []
     for part in conjuncts(on):
         match part:
             case Call(function="=", args=(one, other)):
-                a, b = _uncast(one), _uncast(other)
-                if isinstance(a, Column) and isinstance(b, Column):
-                    found.append((a.name, b.name))
+                for a, b in ((_uncast(one), _uncast(other)), (_uncast(other), _uncast(one))):
+                    if isinstance(a, Column) and isinstance(b, Column) and a.name in first and b.name in second:
+                        found.append((a.name, b.name))
     return found
 
 
@@ -268,7 +272,7 @@ def is_unique(relation: Relation, columns: Iterable[str]) -> bool:
 def _join_is_unique(join: Join, wanted: set[str]) -> bool:
     """A key of the left stays one where each of its rows meets at most one of the right."""
     names = {each.name for each in join.right.fields}
-    matched = [a if a in names else b for a, b in equated(join.on)]
+    matched = [b for _, b in equated(join.on, join.left, join.right)]
     return is_unique(join.left, wanted - names) and is_unique(join.right, matched)
 
 

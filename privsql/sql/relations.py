@@ -188,7 +188,7 @@ class Semi:
     on: Expression  # over the columns of both, which have different names
     anti: bool
     same_unit: bool = False
-    null_aware: Expression | None = None  # x of x NOT IN (...): a NULL among the others leaves no row
+    null_aware: bool = False  # x NOT IN (...), `on` being x = the other's column: a NULL among the others leaves no row
 
     @property
     def fields(self) -> tuple[Field, ...]:

@@ -1,0 +1,160 @@
+"""What a hostile reading of units, joins and unknown keys found; each was a way in, or a wrong answer."""
+
+from __future__ import annotations
+
+import duckdb
+import pandas as pd
+import pytest
+
+import privsql
+
+
+def database(*statements: str) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    for each in statements:
+        connection.execute(each)
+    return connection
+
+
+PUBLIC = {"tables": {"pub": {"public": True}}}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM t JOIN pub ON pub.a = pub.a",
+        "SELECT COUNT(*) FROM t JOIN (VALUES (1), (2), (3), (4)) v(a) ON v.a = v.a",
+        "SELECT COUNT(*) FROM t LEFT JOIN pub ON pub.a = pub.b",
+        "SELECT COUNT(*) FROM t, pub WHERE pub.a = pub.b",
+    ],
+)
+def test_an_equality_within_one_side_says_nothing_of_matches(sql):
+    connection = database(
+        "CREATE TABLE t (id INTEGER UNIQUE, x INTEGER)", "CREATE TABLE pub AS SELECT 1 AS a, 1 AS b FROM range(100)",
+    )  # fmt: skip
+    plan = privsql.connect(connection, PUBLIC).explain(sql, epsilon=1)
+    before = connection.execute(plan.sql).fetchone()[0]
+    connection.execute("INSERT INTO t VALUES (1, 1)")
+    assert connection.execute(plan.sql).fetchone()[0] - before <= plan.measurements[0].l1
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
+def test_nor_does_it_make_a_join_one_to_one(kind):
+    connection = database("CREATE TABLE t (id INTEGER UNIQUE)", "CREATE TABLE r (rid INTEGER UNIQUE)")
+    with pytest.raises(privsql.Refused) as caught:
+        privsql.connect(connection).explain(f"SELECT COUNT(*) FROM t {kind} r ON t.id = t.id AND r.rid = r.rid", epsilon=1)
+    assert caught.value.code == "refused-join"
+
+
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [
+        ("CASE WHEN hiv THEN 100000000000 ELSE 0 END", "SELECT CAST(a AS DECIMAL(38, 30)) FROM (VALUES (5)) v(a)"),
+        ("CASE WHEN hiv THEN DATE '2024-01-01' + 1800000000 ELSE DATE '2024-01-01' END",
+         "SELECT CAST('2024-01-02' AS TIMESTAMP) FROM (VALUES (5)) v(a)"),
+        ("CASE WHEN hiv THEN 18446744073709551615 ELSE 0 END", "SELECT CAST(a AS DECIMAL(38, 37)) FROM (VALUES (5)) v(a)"),
+    ],
+)  # fmt: skip
+def test_not_in_fails_on_no_row(value, other):
+    sql = f"SELECT COUNT(*) AS n FROM t WHERE {value} NOT IN ({other})"
+    outcomes = set()
+    for hiv in ("true", "false"):
+        connection = database("CREATE TABLE t (hiv BOOLEAN)", f"INSERT INTO t VALUES ({hiv})")
+        try:
+            privsql.connect(connection).query(sql, epsilon=1)
+            outcomes.add("answered")
+        except privsql.PrivsqlError as error:
+            outcomes.add(error.code)
+    assert len(outcomes) == 1
+    assert outcomes != {"engine-failed"}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "CASE WHEN hiv THEN DATE '2024-01-01' + 1800000000 ELSE DATE '2024-01-01' END",
+        "CASE WHEN hiv THEN CAST('infinity' AS DATE) ELSE DATE '2024-01-01' END",
+        "CASE WHEN hiv THEN CAST('infinity' AS TIMESTAMP) ELSE CAST('2024-01-01' AS TIMESTAMP) END",
+        "CASE WHEN hiv THEN CAST('24:00:00' AS TIME) ELSE CAST('12:00:00' AS TIME) END",
+        "d", "ts", "tm", "iv", "h", "c", "u", "dbl",
+    ],
+)  # fmt: skip
+def test_reading_keys_that_nobody_declared_fails_on_no_row(key):
+    columns = "hiv BOOLEAN, d DATE, ts TIMESTAMP, tm TIME, iv INTERVAL, h HUGEINT, c DECIMAL(18, 3), u UBIGINT, dbl DOUBLE"
+    rows = {
+        "odd": "(true, 'infinity', '290000-01-01', '24:00:00', INTERVAL 5000000 YEAR, "
+        "-170141183460469231731687303715884105727, 1, 18446744073709551615, 'nan')",
+        "plain": "(false, '2024-01-01', '2024-01-01', '12:00', INTERVAL 1 DAY, 1, 1, 1, 1)",
+    }
+    outcomes = set()
+    for row in rows.values():
+        connection = database(f"CREATE TABLE t ({columns})", f"INSERT INTO t VALUES {row}")
+        try:
+            privsql.connect(connection).query(f"SELECT {key} AS k, COUNT(*) AS n FROM t GROUP BY 1", epsilon=1, delta=1e-9)
+            outcomes.add("answered")
+        except privsql.PrivsqlError as error:
+            outcomes.add(error.code)
+    assert len(outcomes) == 1
+    assert outcomes != {"engine-failed"}
+
+
+def test_a_call_cannot_change_whose_privacy_a_budget_counts():
+    frame = pd.DataFrame({"uid": [1] * 50, "row": range(50)})
+    frame.dp.protect(unit="uid", budget=1.0)
+    with pytest.raises(privsql.ArgumentError) as caught:
+        frame.dp.query("SELECT COUNT(*) FROM df", epsilon=1, unit="row")
+    assert caught.value.code == "argument-unit"
+    frame.dp.query("SELECT COUNT(*) FROM df", epsilon=0.5, unit="uid")
+
+
+def test_which_zero_is_kept_does_not_depend_on_the_order_of_rows():
+    answers = set()
+    for order in ("0.0", "-0.0"), ("-0.0", "0.0"):
+        connection = database("CREATE TABLE a (v INTEGER, x DOUBLE)", "CREATE TABLE b (v INTEGER)", "INSERT INTO b FROM range(6)")
+        for zero in order:
+            connection.execute(f"INSERT INTO a SELECT range, {zero}::DOUBLE FROM range(6)")
+        policy = {"tables": {"a": {"matches": {"v": 1}}, "b": {"matches": {"v": 1}}}}
+        sql = "SELECT COUNT(*) FILTER (WHERE CAST(a.x AS VARCHAR) = '-0.0') FROM a JOIN b ON a.v = b.v"
+        answers.add(connection.execute(privsql.connect(connection, policy).explain(sql, epsilon=1).sql).fetchone())
+    assert len(answers) == 1
+
+
+# -- what it means -------------------------------------------------------------------------------------------
+MEANT = {
+    "SELECT COUNT(*) FROM u LEFT JOIN o USING (uid) WHERE o.uid IS NULL": "",
+    "SELECT COUNT(o.uid) FROM u LEFT JOIN o USING (uid)": "",
+    "SELECT COUNT(u.uid) FROM u RIGHT JOIN o USING (uid)": "",
+    "SELECT COUNT(uid) FROM u RIGHT JOIN o USING (uid)": "",
+    "SELECT COUNT(*) FROM u JOIN o USING (uid) JOIN o o2 USING (uid)": "",
+    "SELECT COUNT(*) FROM (SELECT * FROM u LEFT JOIN o USING (uid)) WHERE y IS NULL": "",
+    "SELECT COUNT(*) FROM u WHERE EXISTS (SELECT COUNT(*) FROM o WHERE o.uid = u.uid)": "refused-exists",
+    "SELECT COUNT(*) FROM u WHERE EXISTS (SELECT 1 FROM o WHERE o.uid = u.uid AND u.x IN (SELECT x FROM p2))": "refused-exists",
+    "SELECT COUNT(*) FROM u WHERE EXISTS (SELECT 1 FROM pub, p2 WHERE x = 3)": "name-ambiguous",
+    "SELECT x FROM (SELECT DISTINCT x FROM u) GROUP BY x": "refused-distinct",
+    "SELECT COUNT(*) FROM u WHERE x NOT IN (SELECT x FROM pub WHERE x IS NOT NULL)": "",
+    "SELECT COUNT(*) FROM u WHERE x NOT IN (SELECT x FROM pub)": "",
+    "SELECT COUNT(*) FROM u WHERE x IN (SELECT x FROM pub)": "",
+    "SELECT COUNT(*) FROM u WHERE NOT EXISTS (SELECT 1 FROM pub WHERE pub.x = u.x)": "",
+}
+
+
+@pytest.mark.parametrize("sql", MEANT)
+def test_answers_mean_what_the_sql_says_or_are_refused(sql):
+    connection = database(
+        "CREATE TABLE u (uid INTEGER PRIMARY KEY, x INTEGER)",
+        "CREATE TABLE o (uid INTEGER, y INTEGER)",
+        "CREATE TABLE pub (x INTEGER, z INTEGER)",
+        "CREATE TABLE p2 (x INTEGER)",
+        "INSERT INTO u VALUES (1, 1), (2, 2), (3, NULL), (4, 3)",
+        "INSERT INTO o VALUES (1, 1), (1, 2), (2, NULL)",
+        "INSERT INTO pub VALUES (1, 1), (NULL, 2), (2, 3)",
+        "INSERT INTO p2 VALUES (7)",
+    )
+    tables = {"u": {"unit": "uid"}, "o": {"unit": "uid"}, "pub": {"public": True}, "p2": {"public": True}}
+    session = privsql.connect(connection, {"tables": tables})
+    if MEANT[sql]:
+        with pytest.raises(privsql.PrivsqlError) as caught:
+            session.query(sql, epsilon=10_000)
+        assert caught.value.code == MEANT[sql]
+    else:
+        assert session.query(sql, epsilon=10_000).fetchall() == connection.execute(sql).fetchall()
