@@ -153,7 +153,8 @@ def not_one_unit(place: Place | None) -> Refused:
         "refused-join",
         "one person's row could meet any number of other people's rows here, so no bound on one person's part is known",
         'join on the unit (policy: unit = "user_id" in both tables), along a declared reference (unit = "customer_id -> '
-        'customers.id"), on columns that are UNIQUE in both or have a bound (matches = {doctor_id = 50}), or declare one table public',
+        'customers.id"), on columns that are UNIQUE in both or have a bound (matches = {doctor_id = 50}), or declare one table '
+        "public",
         place,
     )
 

@@ -54,7 +54,8 @@ class SelectBinder:
         try:
             return self.source.find(name, table, place_of(node))
         except UnknownName as error:
-            if error.code != "name-ambiguous" and table is None and name.lower() in self.aliases and name.lower() not in self.resolving:
+            known = table is None and name.lower() in self.aliases and name.lower() not in self.resolving
+            if known and error.code != "name-ambiguous":
                 self.resolving.append(name.lower())
                 try:
                     return self.rows.bind(self.aliases[name.lower()])
