@@ -158,3 +158,48 @@ def test_answers_mean_what_the_sql_says_or_are_refused(sql):
         assert caught.value.code == MEANT[sql]
     else:
         assert session.query(sql, epsilon=10_000).fetchall() == connection.execute(sql).fetchall()
+
+
+def test_columns_without_rules_are_out_of_sight():
+    connection = database(
+        "CREATE TABLE p (k TIMESTAMP, d TIMESTAMPTZ)", "CREATE TABLE t (d TIMESTAMP)",
+        "INSERT INTO p VALUES ('2024-01-01', '2024-01-01'), ('2024-01-05', '2024-01-05')",
+        "INSERT INTO t VALUES ('2024-01-01'), ('2024-01-02')",
+    )  # fmt: skip
+    session = privsql.connect(connection, {"tables": {"p": {"public": True}}})
+    for sql in (
+        "SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM p WHERE p.k = t.d)",
+        "SELECT COUNT(*) FROM t JOIN p ON p.k = t.d WHERE t.d > DATE '2020-01-01'",
+    ):
+        assert session.query(sql, epsilon=10_000).fetchall() == connection.execute(sql).fetchall()
+
+
+def test_what_public_rows_people_meet_is_certain():
+    connection = database("CREATE TABLE big AS SELECT i % 10 AS j, i AS a FROM range(100) r(i)", "CREATE TABLE t (id INTEGER)")
+    session = privsql.connect(connection, {"tables": {"big": {"public": True}}})
+    for sql in (
+        "SELECT COUNT(*) FROM t JOIN (SELECT j, MAX(a) AS a FROM big GROUP BY j LIMIT 5) q ON q.a = t.id",
+        "SELECT COUNT(*) FROM t WHERE id IN (SELECT a FROM big ORDER BY j LIMIT 5)",
+    ):
+        with pytest.raises(privsql.Refused) as caught:
+            session.explain(sql, epsilon=1)
+        assert caught.value.code == "refused-limit"
+    assert "ORDER BY" in session.explain("SELECT SUM(a / 3) AS s FROM big", epsilon=1).sql  # the same digits every time
+
+
+def test_only_pairs_of_keys_that_can_occur_come_from_the_exact_sql():
+    tables = ("CREATE TABLE t (u INTEGER, x INTEGER)",)
+    policy = {"neighbours": "add-remove", "tables": {"t": {"unit": "u", "max_rows": 1, "columns": {"x": {"values": [1, 2]}}}}}
+    connection = database(*tables)
+    plan = privsql.connect(connection, policy).explain("SELECT x % 2 AS a, x > 1 AS b, COUNT(*) FROM t GROUP BY 1, 2", epsilon=1)
+    connection.execute("INSERT INTO t SELECT 7, i FROM range(5) r(i)")
+    moved = sum(row[-1] for row in connection.execute(plan.sql).fetchall())
+    assert moved <= plan.measurements[0].l1
+
+
+def test_a_join_with_a_bound_on_matches_inside_a_subquery():
+    connection = database("CREATE TABLE a (k INTEGER, v BOOLEAN)", "CREATE TABLE b (k INTEGER UNIQUE)")
+    session = privsql.connect(connection, {"tables": {"a": {"matches": {"k": 2}}}})
+    inner = session.explain("SELECT v, COUNT(*) FROM a JOIN b ON a.k = b.k GROUP BY v", epsilon=1)
+    outer = session.explain("SELECT v, COUNT(*) FROM (SELECT a.v FROM a JOIN b ON a.k = b.k) q GROUP BY v", epsilon=1)
+    assert outer.measurements[0].l1 == inner.measurements[0].l1

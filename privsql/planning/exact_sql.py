@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from privsql.analysis.keys import KeySpace
+from privsql.analysis.keys import KeyGroup, KeySpace
 from privsql.planning import render
 from privsql.planning.parts import Part
 from privsql.planning.render_rows import plain_zero, rows
@@ -28,8 +29,12 @@ def exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace,
         source = f"(SELECT {', '.join([*kept, *values])} FROM {source})"
     keys = [f"{_key(key.expression, space.open)} AS {render.identifier(key.name)}" for key in release.keys]
     tests = [test for key in release.keys if (test := _key_test(key, space))]
+    tests += [test for group in space.groups if (test := _pair_test(group, release.keys))]
     if limits is not None:
-        ranked = bool(keys) and (space.open or len(space) > limits.max_groups)
+        if keys and not space.open:
+            limits = replace(limits, max_groups=min(limits.max_groups, len(space)))
+        # long lists of pairs are not tested for: what is between them must not count as further keys
+        ranked = bool(keys) and (space.open or len(space) > limits.max_groups or any(len(g) > LONGEST_LIST for g in space.groups))
         return _bounded(release, parts, keys, tests, source, limits, ranked) + _in_order(release, space)
     columns = _named(parts, [part.sql for part in parts])
     if not keys:
@@ -89,6 +94,22 @@ def _named(parts: Sequence[Part], sql: Sequence[Sequence[str]]) -> list[str]:
         for part, listed in zip(parts, sql, strict=True)
         for name, each in zip(part.columns, listed, strict=True)
     ]
+
+
+def _pair_test(group: KeyGroup, keys: Sequence[Key]) -> str | None:
+    """Keys that go together: only combinations that can occur."""
+    if len(group.names) < 2 or len(group) > LONGEST_LIST:
+        return None
+    types = {key.name: key.expression.type for key in keys}
+    rows = ", ".join(
+        "(" + ", ".join(f"CAST({render.constant(v, types[n])} AS {types[n].sql})" for n, v in row.items()) + ")"
+        for row in (dict(zip(group.names, values, strict=True)) for values in zip(*group.columns, strict=True))
+    )
+    names = [f"privsql_{place}" for place in range(len(group.names))]
+    same = " AND ".join(
+        f"({render.identifier(key)} IS NOT DISTINCT FROM {name})" for key, name in zip(group.names, names, strict=True)
+    )
+    return f"EXISTS (SELECT 1 FROM (VALUES {rows}) AS privsql_pairs({', '.join(names)}) WHERE {same})"
 
 
 def _key_test(key: Key, space: KeySpace) -> str | None:

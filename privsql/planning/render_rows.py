@@ -83,8 +83,8 @@ def _scan(scan: Scan, unit: bool) -> str:
     if isinstance(scan, PreparedScan):
         assert not unit, "what is used of a unit is bounded already"
         return prepared_scan(scan)
-    if not scan.casts and scan.unit is None:
-        return identifier(scan.table)
+    if not scan.casts and scan.unit is None and scan.whole:
+        return identifier(scan.table)  # else columns that nobody may name would be in sight, and stand for others
     columns = [
         f"{_brought(_of(_TABLE, each.name), scan.casts[each.name])} AS {identifier(each.name)}"
         if each.name in scan.casts
@@ -186,6 +186,9 @@ def aggregate(node: Aggregate) -> str:
         case "sum" | "avg" if isinstance(node.argument, Call) and node.argument.function == FIXED_POINT:
             total = f"CAST(sum({argument}){where} AS DOUBLE) * {constant(float(_step(node.argument)), DOUBLE)}"
             return f"({total})" if node.function == "sum" else f"({total} / nullif(count({argument}){where}, 0))"
+        case "sum" | "avg" if node.argument is not None and node.argument.type.kind is Kind.DOUBLE:
+            # of public rows, in an order: two readings give the same digits
+            return f"{node.function}({argument} ORDER BY {argument}){where}"
         case "sum":
             return f"TRY_CAST(sum({argument}){where} AS {node.type.sql})"
         case "arg_min" | "arg_max":

@@ -18,7 +18,19 @@ from privsql.sql.expressions import Call, Column, Expression, columns_of, conjun
 from privsql.sql.gate import place_of
 from privsql.sql.names import Source, unique_names
 from privsql.sql.owners import allowed_matches, equated, is_bounded, is_unique, pairs_one_unit
-from privsql.sql.relations import AtMost, Field, Filter, Join, Project, Relation, Semi, is_public, is_released
+from privsql.sql.relations import (
+    AtMost,
+    Field,
+    Filter,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Semi,
+    is_public,
+    is_released,
+    walk,
+)
 from privsql.types import BOOLEAN, Kind
 
 
@@ -108,6 +120,9 @@ def _public_first(join: Join) -> Join:
 def joined(left: Relation, right: Relation, kind: str, on: Expression, place: Place | None) -> Join:
     """A join whose rows are somebody's, a known number of them; or the reason why it is not."""
     if is_public(left) or is_public(right):
+        for public, other in ((left, right), (right, left)):
+            if is_public(public) and not is_public(other):
+                _refuse_limits(public, place)
         if kind == "left" and is_public(left) and not is_public(right):
             raise Refused(
                 "refused-join",
@@ -126,9 +141,16 @@ def joined(left: Relation, right: Relation, kind: str, on: Expression, place: Pl
     raise not_one_unit(place)
 
 
+def _refuse_limits(public: Relation, place: Place | None) -> None:
+    """Which rows a LIMIT keeps may differ from one reading to the next, and so what people's rows meet."""
+    if any(isinstance(each, Limit) for each in walk(public)):
+        raise Refused("refused-limit", "which public rows LIMIT keeps is not certain, so what people's rows meet is not either",
+                      "choose them by WHERE", place)  # fmt: skip
+
+
 def _limited(side: Relation, columns: Sequence[str]) -> Relation | None:
     """A side of a join with others' rows, of which only so many share a value: by UNIQUE, or cut to what was declared."""
-    if is_unique(side, columns):
+    if is_unique(side, columns) or (isinstance(side, AtMost) and side.column in columns):
         return side
     if any(each.type.kind is Kind.INTERVAL for each in side.fields):
         return None  # 30 days and 1 month are equal and differ: which is kept would be the order of rows
@@ -140,6 +162,8 @@ def semi(kept: Relation, other: Relation, on: Expression, anti: bool, place: Pla
          null_aware: bool = False) -> Semi:  # fmt: skip
     """Rows kept by what another relation holds: a public one, or rows of the same unit."""
     if is_public(other):
+        if not is_public(kept):
+            _refuse_limits(other, place)
         return Semi(kept, other, on, anti, null_aware=null_aware)
     if null_aware:
         raise Refused("refused-in", "one person's NULL would empty NOT IN for everybody", "write NOT EXISTS (...)", place)

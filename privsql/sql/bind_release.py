@@ -137,6 +137,8 @@ class ReleaseBinder(ExpressionBinder):
             argument: Expression = Call("row", tuple(self.rows.bind(each) for each in counted.expressions), TEXT)
         else:
             argument = self.rows.bind(counted)
+        if any(each.type.kind is Kind.INTERVAL for each in (argument, *(argument.args if isinstance(argument, Call) else ()))):
+            raise Refused("refused-type", "intervals that are equal may look different", "compute days", place)
         return Aggregate("count_distinct", argument, condition, BIGINT, place)
 
 

@@ -149,6 +149,7 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
             if key <= {each.name.lower() for each in usable}
         ),
         matches=tuple((_column(table, name), most) for name, most in policy.matches.items()),
+        whole=len(usable) == len(table.columns),
     )
     return Source(
         scan,

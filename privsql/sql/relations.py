@@ -99,6 +99,7 @@ class Scan:
     limits: Limits | None = None
     keys: tuple[frozenset[str], ...] = ()
     matches: tuple[tuple[str, int], ...] = ()  # columns, with the number of rows that may share a value in a join
+    whole: bool = True  # the table has no other columns, of types without rules
 
 
 @dataclass(frozen=True)
