@@ -10,6 +10,8 @@ import math
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import closing
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +34,7 @@ examples:
   privsql query   visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
   privsql explain visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
   privsql policy  init visits.csv -o clinic.toml
+  privsql budget  clinic.ledger
 """
 
 _SOURCES = """\
@@ -44,12 +47,14 @@ _QUERY = f"""\
 Answer one question with noise.
 
 {_SOURCES}{_SQL}
-Every run starts with the whole budget of the policy: nothing is remembered from one run to
-the next, so keep count of what you spend yourself. For a budget over many questions use Python.
+With --ledger, what is spent is kept in a file, for all who name it: the budget of the policy then
+holds over all runs. Without it every run starts with the whole budget, and nothing is remembered.
 
 examples:
   privsql query visits.parquet "SELECT COUNT(*) AS n FROM visits" --epsilon 1
   privsql query visits.parquet "SELECT COUNT(*) AS n FROM visits" --within 20 --confidence 0.99
+  privsql query visits.parquet "SELECT COUNT(*) AS n FROM visits" --epsilon 1 \\
+      --policy clinic.toml --ledger clinic.ledger --analyst ana
   privsql query clinic.duckdb "SELECT state, AVG(age) AS age FROM visits GROUP BY state" \\
       --epsilon 1 --policy clinic.toml --format json
 
@@ -100,6 +105,26 @@ example:
 """
 
 
+_BUDGET = """\
+Show what a ledger says: what is spent, by whom and when, and what is left. Changes nothing.
+
+examples:
+  privsql budget clinic.ledger
+  privsql budget clinic.ledger --by analyst
+  privsql budget clinic.ledger --by day --format json
+"""
+
+_LEDGER = """\
+For the owner of the data: raise a cap, or make sure that a ledger is what it was.
+
+examples:
+  privsql ledger renew  clinic.ledger --epsilon 5 --reason "the ethics board, 12 March"
+  privsql ledger renew  clinic.ledger --epsilon 1 --analyst ana --reason "half a year more"
+  privsql ledger anchor clinic.ledger >> anchors.txt        # keep it elsewhere
+  privsql ledger verify clinic.ledger --anchor "$(tail -1 anchors.txt)"
+"""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     arguments = _parser().parse_args(argv)
@@ -124,7 +149,7 @@ def _parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="privsql", description=_TOP, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"privsql {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="demo | query | explain | policy")
+    commands = parser.add_subparsers(required=True, metavar="demo | query | explain | policy | budget | ledger")
     demo = commands.add_parser("demo", help="a guided tour on made-up data, in a few seconds")
     demo.set_defaults(run=_demo)
     query = commands.add_parser("query", help="answer one question with noise", description=_QUERY, formatter_class=raw)
@@ -144,7 +169,37 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     explain.set_defaults(run=_explain)
     _policy(commands.add_parser("policy", help="draft or check a policy", description=_POLICY, formatter_class=raw))
+    budget = commands.add_parser("budget", help="what a ledger says", description=_BUDGET, formatter_class=raw)
+    _file(budget)
+    budget.add_argument("--by", choices=("analyst", "day"), help="also by analyst, or by day (UTC)")
+    budget.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
+    budget.set_defaults(run=_budget)
+    _ledger(commands.add_parser("ledger", help="renew or verify a ledger", description=_LEDGER, formatter_class=raw))
     return parser
+
+
+def _file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("ledger", metavar="LEDGER", help="the file of a ledger")
+
+
+def _ledger(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(required=True, metavar="renew | anchor | verify")
+    renew = commands.add_parser("renew", help="raise a cap, for the record")
+    _file(renew)
+    renew.add_argument("--epsilon", type=float, metavar="E", help="how much epsilon is added to the cap")
+    renew.add_argument("--delta", type=float, metavar="D", help="how much delta is added to the cap")
+    renew.add_argument("--reason", required=True, help="why; it stays in the ledger")
+    whose = renew.add_mutually_exclusive_group()
+    whose.add_argument("--analyst", metavar="NAME", help="the cap of one analyst; default: the cap of the dataset")
+    whose.add_argument("--per-query", action="store_true", help="the cap of one question")
+    renew.set_defaults(run=_renew)
+    anchor = commands.add_parser("anchor", help="one line that says how far the ledger has come, to be kept elsewhere")
+    _file(anchor)
+    anchor.set_defaults(run=_anchor)
+    verify = commands.add_parser("verify", help="check the file, the chain of entries, the sums and the caps")
+    _file(verify)
+    verify.add_argument("--anchor", metavar="TEXT", help="a line of `ledger anchor`: nothing was taken back since")
+    verify.set_defaults(run=_verify)
 
 
 def _policy(parser: argparse.ArgumentParser) -> None:
@@ -182,6 +237,8 @@ def _question(parser: argparse.ArgumentParser) -> None:
         "--delta", type=float, default=0.0, help="above 0, keys that nobody declared are shown if many have them; 1e-6 is common"
     )
     parser.add_argument("--policy", metavar="FILE", help="a TOML file with ranges, keys and the budget")
+    parser.add_argument("--ledger", metavar="FILE", help="where the budget is kept; made where it is missing")
+    parser.add_argument("--analyst", default="analyst", metavar="NAME", help="who asks; default: analyst")
     parser.add_argument(
         "--dialect", default="duckdb", help="the dialect of the SQL: any that sqlglot reads; default: duckdb"
     )
@@ -197,7 +254,8 @@ def _demo(arguments: argparse.Namespace) -> str:
 
 
 def _query(arguments: argparse.Namespace) -> str:
-    answer = _session(arguments).query(_sql(arguments), **_options(arguments))
+    with _session(arguments) as session:
+        answer = session.query(_sql(arguments), **_options(arguments))
     match arguments.format:
         case "csv":
             return _csv(answer)
@@ -208,7 +266,8 @@ def _query(arguments: argparse.Namespace) -> str:
 
 
 def _explain(arguments: argparse.Namespace) -> str:
-    plan = _session(arguments).explain(_sql(arguments), **_options(arguments))
+    with _session(arguments) as session:
+        plan = session.explain(_sql(arguments), **_options(arguments))
     return json.dumps(plan.to_dict(), indent=2) if arguments.format == "json" else str(plan)
 
 
@@ -238,10 +297,48 @@ def _policy_check(arguments: argparse.Namespace) -> str:
     return check(arguments.policy, arguments.source)
 
 
+def _budget(arguments: argparse.Namespace) -> str:
+    from privsql.budget.file_ledger import open_reader
+    from privsql.budget.show import report, show
+
+    with closing(open_reader(arguments.ledger)) as ledger:
+        rows = ledger.rows()
+    if arguments.format == "json":
+        return json.dumps(report(rows, arguments.by), indent=2, ensure_ascii=False, allow_nan=False)
+    return show(Path(arguments.ledger).name, rows, arguments.by)
+
+
+def _renew(arguments: argparse.Namespace) -> str:
+    from privsql.budget.caps import renewal_of
+    from privsql.budget.file_ledger import renew
+    from privsql.policy import delta_of, epsilon_of
+
+    epsilon = Fraction(0) if arguments.epsilon is None else epsilon_of(arguments.epsilon)
+    by = renewal_of(epsilon, delta_of(arguments.delta or 0))
+    scope = "query" if arguments.per_query else "dataset" if arguments.analyst is None else "analyst"
+    row = renew(arguments.ledger, by, arguments.reason, scope, arguments.analyst or "")
+    return f"renewed, as entry {row.number}"
+
+
+def _anchor(arguments: argparse.Namespace) -> str:
+    from privsql.budget.verify import anchor_of, verify
+
+    return str(anchor_of(verify(arguments.ledger)))
+
+
+def _verify(arguments: argparse.Namespace) -> str:
+    from privsql.budget.verify import read_anchor, verify
+
+    rows = verify(arguments.ledger, None if arguments.anchor is None else read_anchor(arguments.anchor))
+    anchored = ", and nothing was taken back since the anchor" if arguments.anchor else ""
+    spent = rows[-1].total
+    return f"the ledger holds: {len(rows)} entries, epsilon {spent.epsilon:g}, delta {spent.delta:g} spent{anchored}"
+
+
 def _session(arguments: argparse.Namespace) -> Session:
     from privsql.session import connect
 
-    return connect(arguments.source, policy=arguments.policy)
+    return connect(arguments.source, policy=arguments.policy, ledger=arguments.ledger, analyst=arguments.analyst)
 
 
 def _sql(arguments: argparse.Namespace) -> str:

@@ -18,6 +18,7 @@ DEFAULT_GROUPS = 3
 DEFAULT_ROWS = 10
 NANO = 10**9
 AUTO = "auto"
+EVERYONE = "*"  # among analysts: each one who is not listed
 SMALLEST_EPSILON = Fraction(1, 10**6)
 LARGEST_EPSILON = Fraction(10**4)
 
@@ -63,12 +64,20 @@ class TablePolicy:
     max_groups: int | None = None
     max_rows: int | None = None
     unique: tuple[tuple[str, ...], ...] = ()  # the owner's promise, where the schema has no UNIQUE
-    matches: Mapping[str, int] = field(default_factory=dict)  # rows that may share a value of a column in a join; others are dropped
+    matches: Mapping[str, int] = field(default_factory=dict)  # rows that may share a value of a column in a join
     auto: bool = False  # ranges that nobody declared are found privately
     columns: Mapping[str, ColumnPolicy] = field(default_factory=dict)
 
     def column(self, name: str) -> ColumnPolicy:
         return self.columns.get(name.lower(), ColumnPolicy())
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one analyst may spend of the budget; without a delta, as much of that as there is."""
+
+    epsilon: Fraction
+    delta: Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,9 @@ class Policy:
     neighbours: Neighbours = Neighbours.REPLACE_ONE
     epsilon: Fraction | None = None
     delta: Fraction = Fraction(0)
+    per_query: Fraction | None = None  # the most epsilon that one question may cost
+    analysts: Mapping[str, Share] = field(default_factory=dict)  # fairness; the guarantee is epsilon and delta
+    dataset: str | None = None  # a name of the owner's, by which ledgers of like tables are told apart
     min_units: int = 1  # no key that nobody declared is shown with fewer units
     tables: Mapping[str, TablePolicy] = field(default_factory=dict)
 
@@ -173,15 +185,53 @@ def load_policy(source: Policy | Mapping[str, Any] | str | Path | None) -> Polic
 def _policy(raw: Mapping[str, Any]) -> Policy:
     _only(raw, {"neighbours", "budget", "tables", "min_units"}, "the policy")
     budget = _table(raw.get("budget", {}), "budget")
-    _only(budget, {"epsilon", "delta"}, "budget")
+    _only(budget, {"epsilon", "delta", "per_query", "analysts", "dataset"}, "budget")
     tables = _table(raw.get("tables", {}), "tables")
     return Policy(
         neighbours=neighbours_of(raw.get("neighbours", Neighbours.REPLACE_ONE)),
         epsilon=epsilon_of(budget["epsilon"], "budget.epsilon") if "epsilon" in budget else None,
         delta=delta_of(budget.get("delta", 0), "budget.delta"),
+        per_query=epsilon_of(budget["per_query"], "budget.per_query") if "per_query" in budget else None,
+        analysts=_analysts(_table(budget.get("analysts", {}), "budget.analysts")),
+        dataset=_dataset(budget.get("dataset")),
         min_units=limit_of(raw.get("min_units"), "min_units") or 1,
         tables={name.lower(): _table_policy(_table(table, name), name) for name, table in tables.items()},
     )
+
+
+def _analysts(raw: Mapping[str, Any]) -> dict[str, Share]:
+    """ana = 2.0, or ana = { epsilon = 2.0, delta = 1e-7 }; "*" is everyone else."""
+    found = {}
+    for name, value in raw.items():
+        if name != EVERYONE and not is_name(name):
+            raise PolicyError("policy-shape", "budget.analysts has a name that is empty or not plain text", "ana = 2.0")
+        share = value if isinstance(value, Mapping) else {"epsilon": value}
+        _only(share, {"epsilon", "delta"}, "budget.analysts")
+        if "epsilon" not in share:
+            raise PolicyError("policy-shape", "a share in budget.analysts has no epsilon", "ana = 2.0")
+        delta = delta_of(share["delta"], "delta in budget.analysts") if "delta" in share else None
+        found[name] = Share(epsilon_of(share["epsilon"], "epsilon in budget.analysts"), delta)
+    return found
+
+
+def _dataset(value: Any) -> str | None:
+    if value is not None and not is_name(value):
+        raise PolicyError("policy-shape", "budget.dataset must be a name", 'dataset = "clinic"')
+    return None if value is None else str(value)
+
+
+def is_name(value: object) -> bool:
+    """Whether a ledger can write this as a name: plain text, not empty, not for everyone."""
+    if not isinstance(value, str) or value == EVERYONE:
+        return False
+    return value.isprintable() and value == value.strip() and 0 < len(value) <= 200
+
+
+def analyst_of(value: object) -> str:
+    """Who asks."""
+    if not is_name(value):
+        raise ArgumentError("argument-analyst", "analyst must be a name: plain text of up to 200 characters", 'analyst="ana"')
+    return str(value)
 
 
 def _table_policy(raw: Mapping[str, Any], name: str) -> TablePolicy:

@@ -12,7 +12,7 @@ from typing import Any, Never
 
 import pandas as pd
 
-from privsql.budget.ledger import Budget, MemoryLedger
+from privsql.budget.ledger import Budget, Event, Ledger, MemoryLedger
 from privsql.engines.base import Engine
 from privsql.engines.duckdb import DuckDBCalculator, open_engine
 from privsql.errors import ArgumentError, EngineError, UnknownName, did_you_mean, no_more_arguments
@@ -24,7 +24,7 @@ from privsql.planning.choose import plan as make_plan
 from privsql.planning.look import PublicLook
 from privsql.planning.plan import Plan
 from privsql.planning.prepared import no_copies
-from privsql.policy import NANO, Policy, delta_of, epsilon_of, limit_of, load_policy
+from privsql.policy import NANO, Policy, analyst_of, delta_of, epsilon_of, limit_of, load_policy
 from privsql.results.answer import Answer, FoundRange
 from privsql.results.finish import finish, public_answer
 from privsql.schema import Schema
@@ -78,7 +78,7 @@ class Session:
     """Private answers about one source of data, under one policy and one budget."""
 
     def __init__(
-        self, engine: Engine, policy: Policy, ledger: MemoryLedger, analyst: str, randomness: Randomness | None = None
+        self, engine: Engine, policy: Policy, ledger: Ledger, analyst: str, randomness: Randomness | None = None
     ) -> None:
         self._engine, self._policy, self._ledger, self._analyst = engine, policy, ledger, analyst
         self._randomness: Randomness = randomness or SystemRandomness()
@@ -141,8 +141,12 @@ class Session:
     def _with_ranges(self, asked: Asked, missing: Sequence[Unknown], fresh: bool) -> Answer:
         """First the ranges that nobody declared, for a share of epsilon; then the question, for the rest."""
         whole, share = _shares(asked, missing)
-        self._ledger.expect(whole)
         policy, found = self._policy, []
+        for each in missing:
+            policy = policy.with_columns(each.table, {each.column: (0, 1)}, None)
+        meant = self._plan(asked, self._read(asked, policy), policy)  # refuses what no range could help, before a search is paid
+        self._ledger.expect(whole, self._analyst, meant.delta_loss)
+        policy = self._policy
         for each in missing:
             search = replace(asked, sql=each.sql, epsilon=share, delta=0.0, dialect="duckdb", mechanism=None)
             counted = self._answered(search, self._plan(search, self._read(search, policy), policy), fresh)
@@ -176,7 +180,8 @@ class Session:
         question = self._read(asked, self._policy)
         missing = unknown_ranges(question)
         plan = self._search_plan(asked, missing) if missing else self._plan(asked, question, self._policy)
-        remaining = self.budget.remaining.epsilon
+        budget = self.budget
+        remaining = min(each.remaining.epsilon for each in (budget, budget.share) if each)
         return replace(plan, remaining=remaining if remaining != float("inf") else None)
 
     def _search_plan(self, asked: Asked, missing: Sequence[Unknown]) -> Plan:
@@ -222,8 +227,9 @@ class Session:
         self._engine.prepare(scan)
 
     def close(self) -> None:
-        """Let go of the source; a DuckDB connection that the caller gave stays open."""
+        """Let go of the source and the ledger; a DuckDB connection that the caller gave stays open."""
         self._engine.close()
+        self._ledger.close()
 
     def __enter__(self) -> Session:
         return self
@@ -233,8 +239,8 @@ class Session:
 
     @property
     def budget(self) -> Budget:
-        """Limit, spent and remaining."""
-        return self._ledger.budget
+        """Limit, spent and remaining; where analysts have caps, also of this one's share."""
+        return replace(self._ledger.budget, share=self._ledger.share(self._analyst))
 
     def history(self) -> pd.DataFrame:
         """What was released so far, and what it cost."""
@@ -245,7 +251,7 @@ class Session:
                 "question": e.question,
                 "epsilon": e.nano_epsilon / NANO,
                 "delta": float(e.delta),
-                "released": e.released,
+                "released": "; ".join(map(str, e.released)),
             }
             for e in self._ledger.entries()
         ]
@@ -261,19 +267,42 @@ def _shares(asked: Asked, missing: Sequence[Unknown]) -> tuple[Fraction, Fractio
     return whole, epsilon_of(whole * SHARE / len(missing))
 
 
-def _released(plan: Plan) -> str:
-    return "; ".join(f"{each.mechanism.value} of {each.what}" for each in plan.measurements)
+def _released(plan: Plan) -> list[Event]:
+    return [
+        Event(each.mechanism.value, each.what, each.loss, each.delta_loss, each.l1, each.linf, each.noise_scale)
+        for each in plan.measurements
+    ]
 
 
 def connect(
     source: Any,
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
     *,
+    ledger: str | Path | None = None,
     analyst: str = "analyst",
     **unknown: Never,
 ) -> Session:
-    """Open a source of data under a policy: a DuckDB file or connection, a frame or a dict of them, a Parquet or CSV path."""
-    no_more_arguments(unknown, ("policy", "analyst"))
-    declared = load_policy(policy)
-    ledger = MemoryLedger(declared.epsilon, declared.neighbours, delta_limit=declared.delta)
-    return Session(open_engine(source), declared, ledger, analyst)
+    """Open a source of data under a policy: a DuckDB file or connection, a frame or a dict of them, a Parquet or CSV path.
+
+    `ledger`: a file that keeps what is spent, shared by all who name it; without it, the budget is of this session alone.
+    """
+    no_more_arguments(unknown, ("policy", "ledger", "analyst"))
+    declared, who = load_policy(policy), analyst_of(analyst)
+    engine = open_engine(source)
+    try:
+        return Session(engine, declared, _ledger(ledger, declared, engine.schema()), who)
+    except BaseException:
+        engine.close()
+        raise
+
+
+def _ledger(path: str | Path | None, policy: Policy, schema: Schema) -> Ledger:
+    if path is None:
+        return MemoryLedger.under(policy)
+    from privsql.budget.file_ledger import open_ledger
+
+    catalogue = Catalogue(schema, policy)
+    for table in schema.tables:  # a ledger is opened for good, so not under a policy that is wrong
+        if not table.view or table.name.lower() in policy.tables:
+            catalogue.source(table.name)
+    return open_ledger(path, policy, schema)

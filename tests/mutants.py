@@ -30,6 +30,7 @@ COMMANDS: dict[str, list[str]] = {
     "noise": [*_PYTEST, str(_TESTS / "test_noise_end_to_end.py")],
     "samplers": [*_PYTEST, str(_TESTS / "noise")],
     "budget": [*_PYTEST, str(_TESTS / "test_budget.py")],
+    "ledger": [*_PYTEST, str(_TESTS / "test_ledger.py"), str(_TESTS / "test_ledger_faults.py")],
     "review": [*_PYTEST, str(_TESTS / "test_review.py")],
 }
 
@@ -115,14 +116,17 @@ MUTANTS = [
     Mutant("a unit counted once a row", _PARTS, 'sum(least({name}, 1)), 0)")\n        every', 'sum({name}), 0)")\n        every', _OF_UNITS),
     # -- units: joins
     Mutant("LEFT JOIN keeps what the right side tells", _OWNERS, '(right.tags if join.kind == "inner" else {})', "right.tags", _OF_UNITS),
-    Mutant("LEFT JOIN without the padded row", _STABILITY, "right.rows * (2 if join.kind == \"left\" else 1)", "right.rows", _OF_UNITS),
+    Mutant("LEFT JOIN without the padded row", _STABILITY, "right.rows * met * (2 if join.kind == \"left\" else 1)", "right.rows * met", _OF_UNITS),
     Mutant("padded rows called monotone", _STABILITY, 'right.adds and join.kind == "inner"', "right.adds", _OF_UNITS),
     Mutant("the unit of the right side through a LEFT JOIN", _ROWS_SQL, "privsql_{'l' if left_whose else 'r'}.{UNIT}", "privsql_{'r' if right_whose else 'l'}.{UNIT}", _OF_UNITS),
     Mutant("units not compared in a join", _ROWS_SQL, 'on = f"({on} AND (privsql_l.{UNIT} = privsql_r.{UNIT}))"\n    columns', "pass\n    columns", _OF_UNITS),
     Mutant("units not compared in a semi-join", _ROWS_SQL, 'on = f"({on} AND (privsql_l.{UNIT} = privsql_r.{UNIT}))"\n    exists', "pass\n    exists", _OF_UNITS),
     Mutant("public rows that match not counted", _STABILITY, "return Stability(inner.rows * most, False, text", "return Stability(inner.rows, False, text", _OF_UNITS),
     Mutant("a cast that rounds keeps values apart", _OWNERS, "_uncast(inner) if inner.type.scale <= type_.scale else expression", "_uncast(inner)", _OF_UNITS),
-    Mutant("UNIQUE believed of one side", _JOINS, "is_unique(left, [a for a, _ in pairs]) and is_unique(right, [b for _, b in pairs])", "is_unique(left, [a for a, _ in pairs])", _OF_UNITS),
+    Mutant("UNIQUE believed of one side", _JOINS, "_limited(left, [a for a, _ in pairs]), _limited(right, [b for _, b in pairs])", "_limited(left, [a for a, _ in pairs]), right", _OF_UNITS),
+    Mutant("a row that takes the place of another counted once", _STABILITY, "rows = 2 * inner.rows", "rows = inner.rows", _OF_UNITS),
+    Mutant("matches not cut", _ROWS_SQL, "QUALIFY {rank} <= {relation.most}", "QUALIFY {rank} <= 1000000", _OF_UNITS),
+    Mutant("matches of the other side not counted", _STABILITY, "left.rows * meets + right.rows * met", "left.rows + right.rows", _OF_UNITS),
     Mutant("UNIQUE nanoseconds", _CATALOGUE, 'return column.type_name.upper() == "TIMESTAMP_NS"', "return False", _OF_UNITS),
     Mutant("a table may have the column of the unit", _CATALOGUE, "if UNIT_COLUMN in lowered:", "if False:", _OF_UNITS),
     Mutant("references between types", _CATALOGUE, "if kinds != tuple(_kind(other, name) for name in named):", "if False:", _OF_UNITS),
@@ -155,7 +159,16 @@ MUTANTS = [
            "        try:\n            exact = self._engine.run(plan.sql, plan.keys)\n" + _CHARGE.replace("        ", "            "), ("budget",)),
     Mutant("charge skipped", "session.py", "plan.loss, plan.delta_loss, plan.relation_of_neighbours, self", "plan.loss * 0, plan.delta_loss, plan.relation_of_neighbours, self", ("budget",)),
     Mutant("stored answer redrawn", "session.py", "if not fresh and same in self._stored:", "if False:", ("budget",)),
-    Mutant("limit not checked", "budget/ledger.py", "self._spent + price > self._limit", "price > self._limit", ("budget",)),
+    Mutant("limit not checked", "budget/caps.py", "if price and spent + price > limit:", "if price and price > limit:", ("budget",)),
+    Mutant("shares of analysts start anew", "budget/file_ledger.py", "question, state.own + price)", "question, price)", ("ledger",)),
+    Mutant("the ledger read before it is locked", "budget/store.py", '"BEGIN IMMEDIATE"', '"BEGIN"', ("ledger",)),
+    Mutant("charges not synced", "budget/store.py", "PRAGMA synchronous = FULL", "PRAGMA synchronous = OFF", ("ledger",)),
+    Mutant("connections kept over a fork", "budget/store.py", "        self._drop()\n        return True", "        return True", ("ledger",)),
+    Mutant("prices rounded down", "budget/caps.py", "math.ceil(Fraction(epsilon) * NANO)", "math.floor(Fraction(epsilon) * NANO) or 1", ("ledger",)),
+    Mutant("a policy raises caps", "budget/caps.py", "if current is None or policy <= current:", "if True:", ("ledger",)),
+    Mutant("datasets not compared", "budget/dataset.py", "if self.tables[name] != whose:", "if False:", ("ledger",)),
+    Mutant("entries not checked when read", "budget/format.py", "whole = row.digest() == row.hash", "whole = True", ("ledger",)),
+    Mutant("a replaced file not noticed", "budget/file_ledger.py", "if self._seen is not None:", "if False:", ("ledger",)),
 ]  # fmt: skip
 
 

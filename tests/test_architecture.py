@@ -79,6 +79,7 @@ def test_the_ground_floor_has_an_order_too():
     [
         ("sqlglot", {"sql", "planning"}),
         ("duckdb", {"engines"}),
+        ("sqlite3", {"budget"}),
         ("random", set()),
         ("numpy.random", set()),
         ("pyarrow", {"results"}),

@@ -342,6 +342,13 @@ ELSEWHERE: dict[str, str] = {
     "argument-rows": "test_cases.py",
     "argument-epsilon": "test_cases.py",
     "source-columns": "test_cases.py",
+    **dict.fromkeys(("budget-dataset", "budget-version", "budget-caps", "argument-analyst"), "test_ledger.py"),
+    **dict.fromkeys(
+        ("budget-ledger", "budget-network", "budget-busy", "budget-corrupt", "budget-anchor", "argument-anchor"),
+        "test_ledger_faults.py",
+    ),
+    **dict.fromkeys(("budget-query", "budget-analyst", "budget-amount"), "budget/conformance.py"),
+    "budget-write": "test_ledger_faults.py",
 }
 
 

@@ -203,3 +203,42 @@ def test_a_join_with_a_bound_on_matches_inside_a_subquery():
     inner = session.explain("SELECT v, COUNT(*) FROM a JOIN b ON a.k = b.k GROUP BY v", epsilon=1)
     outer = session.explain("SELECT v, COUNT(*) FROM (SELECT a.v FROM a JOIN b ON a.k = b.k) q GROUP BY v", epsilon=1)
     assert outer.measurements[0].l1 == inner.measurements[0].l1
+
+
+def test_how_shown_keys_are_kept_tells_nothing_of_hidden_ones():
+    sql = "SELECT CASE WHEN hiv THEN NULL ELSE x END AS k, COUNT(*) AS n FROM t GROUP BY 1"
+    kinds = set()
+    for hiv in ("true", "false"):
+        for rows in (1, 500):  # one key hidden alone, and beside one that is shown
+            connection = database("CREATE TABLE t (hiv BOOLEAN, x INTEGER)", f"INSERT INTO t VALUES ({hiv}, 5)")
+            connection.execute(f"INSERT INTO t SELECT false, 7 FROM range({rows})")
+            answer = privsql.connect(connection).query(sql, epsilon=1, delta=1e-9)
+            seen = (answer.arrays[0], answer.noisy.keys["k"])
+            kinds.add((rows, str(answer.df().dtypes["k"]), *(type(each).__name__ for each in seen)))
+    assert len(kinds) == 2
+
+
+def test_intervals_are_no_keys_and_no_labels():
+    connection = database("CREATE TABLE t (x INTEGER, i INTERVAL)")
+    session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": [0, 1]}}}}})
+    tagged = " UNION ALL ".join(f"SELECT x, INTERVAL {each} AS k FROM t" for each in ("30 DAY", "1 MONTH", "720 HOUR"))
+    for sql in (f"SELECT k, COUNT(*) FROM ({tagged}) GROUP BY k", "SELECT i, COUNT(*) FROM t GROUP BY i"):
+        with pytest.raises(privsql.Refused):
+            session.explain(sql, epsilon=1)
+
+
+def test_within_on_public_tables_and_delta_without_epsilon():
+    connection = database("CREATE TABLE pub AS SELECT 1 AS x", "CREATE TABLE t AS SELECT 'a' AS k FROM range(100)")
+    session = privsql.connect(connection, {"budget": {"delta": 1e-6}, **PUBLIC})
+    assert session.query("SELECT COUNT(*) AS n FROM pub", within=3).fetchall() == [(1,)]
+    with pytest.raises(privsql.BudgetError):
+        session.query("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=1, delta=1e-3)
+
+
+def test_a_range_is_not_searched_for_where_delta_does_not_suffice():
+    connection = database("CREATE TABLE t AS SELECT 'a' AS k, 1 AS x FROM range(100)")
+    policy = {"budget": {"epsilon": 5, "delta": 1e-9}, "tables": {"t": {"columns": {"x": {"range": "auto"}}}}}
+    session = privsql.connect(connection, policy)
+    with pytest.raises(privsql.BudgetError):
+        session.query("SELECT k, SUM(x) FROM t GROUP BY k", epsilon=1, delta=1e-6)
+    assert session.budget.spent.epsilon == 0

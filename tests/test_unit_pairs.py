@@ -30,6 +30,8 @@ SCHEMA = """
     CREATE TABLE names (uid VARCHAR, n INTEGER);
     CREATE TABLE people (code INTEGER UNIQUE, k VARCHAR, d DECIMAL(10,2) UNIQUE, t TIMESTAMP_NS UNIQUE);
     CREATE TABLE surveys (code INTEGER UNIQUE, k VARCHAR, d DECIMAL(10,2) UNIQUE, t TIMESTAMP_NS UNIQUE);
+    CREATE TABLE calls (k VARCHAR, n INTEGER, y DOUBLE);
+    CREATE TABLE shifts (k VARCHAR, n INTEGER);
     CREATE TABLE pub (n INTEGER, m INTEGER, d DECIMAL(10,2), day DATE);
     INSERT INTO pub VALUES (1, 1, 1.01, '2024-01-01'), (1, 2, 1.02, 'infinity'), (1, 3, 1.03, '5877642-06-25 (BC)'), (2, 9, 5, NULL);
 """
@@ -43,6 +45,8 @@ TABLES: dict[str, Any] = {
     "names": {"unit": "uid"},
     "people": {"columns": {"k": _KEYS["k"]}},
     "surveys": {"columns": {"k": _KEYS["k"]}},
+    "calls": {"matches": {"k": 3}, "columns": _KEYS},
+    "shifts": {"matches": {"k": 2}, "columns": _KEYS},
     "pub": {"public": True},
 }
 # others, among them one with many rows; all in an order that the parameter turns
@@ -54,10 +58,13 @@ OTHERS = """
         FROM range(90) r(i) ORDER BY {turn} i;
     INSERT INTO rooms SELECT 1, 2 + i % 2, i % 10 FROM range(20) r(i);
     INSERT INTO names VALUES ('two', 2), ('three', 3);
+    INSERT INTO calls SELECT ['a', 'b', 'c'][1 + i % 3], i // 15, [0.0, '-0.0'::DOUBLE][1 + (i // 3) % 2] FROM range(30) r(i) ORDER BY {turn} i;
+    INSERT INTO shifts SELECT ['a', 'b', 'c'][1 + i % 3], i // 3 FROM range(18) r(i) ORDER BY {turn} i;
     INSERT INTO people SELECT i, ['a', 'b'][1 + i % 2], i / 100, make_timestamp_ns(i) FROM range(2, 9) r(i);
     INSERT INTO surveys SELECT i, ['c', 'd'][1 + i % 2], i / 100, make_timestamp_ns(i) FROM range(4, 11) r(i);
 """
 _ROW = "INSERT INTO people VALUES ({0}, 'a', {0} / 100, make_timestamp_ns({0})); INSERT INTO surveys VALUES ({1}, 'c', {1} / 100, make_timestamp_ns({1}));"
+_ROW += "INSERT INTO calls VALUES (['a', 'b', 'c', 'd'][1 + {0} % 4], {0} % 10, {0}); INSERT INTO shifts VALUES (['a', 'b', 'c', 'd'][1 + {1} % 4], {1} % 10);"
 STATES = [
     "",
     "INSERT INTO customers VALUES (1, 1, 'a', 9);" + _ROW.format(1, 1),
@@ -112,8 +119,8 @@ QUESTIONS = [
     # unit by unit
     "SELECT AVG(c) FROM (SELECT uid, COUNT(*) AS c FROM visits GROUP BY uid)", "SELECT COUNT(*) FROM (SELECT uid, k, MAX(n) AS m FROM visits GROUP BY uid, k) WHERE m > 3",
     "SELECT COUNT(*) FROM (SELECT uid, n + 1 AS m FROM visits GROUP BY uid, n + 1)", "SELECT COUNT(*) FROM (SELECT oid, COUNT(*) AS c FROM items GROUP BY oid HAVING COUNT(*) > 1)",
-    "SELECT COUNT(*) FROM (SELECT uid, SUM(x) AS s FROM visits GROUP BY uid) WHERE s > 1", "SELECT COUNT(*) FROM (SELECT uid, AVG(x) AS s FROM visits WHERE n < 8 GROUP BY uid) WHERE s > 0.01",
-    "SELECT COUNT(*) FROM (SELECT uid, MAX(y) AS m FROM visits GROUP BY uid) WHERE CAST(m AS VARCHAR) = '0.0'", "SELECT COUNT(*) FROM (SELECT uid, arg_max(k, y) AS m FROM visits GROUP BY uid) WHERE m = 'a'",
+    "SELECT SUM(LEAST(GREATEST(s, -9), 9)) FROM (SELECT uid, SUM(x) AS s FROM visits GROUP BY uid)", "SELECT COUNT(*) FROM (SELECT uid, AVG(x) AS s FROM visits WHERE n < 8 GROUP BY uid) WHERE s > 0.01",
+    "SELECT COUNT(*) FROM (SELECT uid, MAX(y) AS m FROM visits GROUP BY uid) WHERE CAST(m AS VARCHAR) = '0.0'", "SELECT m, COUNT(*) FROM (SELECT uid, arg_max(k, y) AS m FROM visits GROUP BY uid) GROUP BY m",
     "SELECT COUNT(*) FROM (SELECT DISTINCT uid, y FROM visits) WHERE CAST(y AS VARCHAR) = '-0.0'",
     "WITH w AS (SELECT uid, COUNT(*) AS c FROM visits GROUP BY uid) SELECT k, COUNT(*) FROM visits v JOIN w ON v.uid = w.uid WHERE w.c > 20 GROUP BY k",
    
@@ -125,15 +132,17 @@ QUESTIONS = [
     "SELECT COUNT(*) FROM people p JOIN surveys s ON p.code = s.code", "SELECT s.k, COUNT(*) FROM people p LEFT JOIN surveys s ON p.code = s.code GROUP BY s.k",
     "SELECT s.k FROM people p LEFT JOIN surveys s ON p.code = s.code GROUP BY s.k ORDER BY COUNT(*) DESC LIMIT 1",
     "SELECT COUNT(*) FROM people p JOIN surveys s ON p.code = s.code AND p.k = s.k",
-   
-   
+    # so many matches, and no more
+    "SELECT COUNT(*) FROM calls c JOIN shifts s ON c.k = s.k", "SELECT s.n, COUNT(*) FROM calls c JOIN shifts s ON c.k = s.k GROUP BY s.n",
+    "SELECT COUNT(*) FILTER (WHERE CAST(c.y AS VARCHAR) = '-0.0') FROM calls c JOIN shifts s ON c.k = s.k",
+    "SELECT c.n, COUNT(*) FROM calls c LEFT JOIN shifts s ON c.k = s.k GROUP BY c.n", "SELECT AVG(s.n) FROM calls c LEFT JOIN shifts s ON c.k = s.k",
 ]  # fmt: skip
-
 # no rule bounds these: if one were read all the same, its bound would have to hold
 REFUSED = [
     "SELECT COUNT(*) FROM (SELECT c.id, COUNT(*) AS m FROM visits v LEFT JOIN customers c ON v.uid = c.id AND v.n > 3 GROUP BY c.id)",
     "SELECT COUNT(*) FROM people p JOIN surveys s ON p.t = s.t", "SELECT COUNT(*) FROM people p JOIN surveys s ON CAST(p.d AS DECIMAL(4,1)) = CAST(s.d AS DECIMAL(4,1))",
     "SELECT COUNT(*) FROM people p JOIN customers c ON p.code = c.n", "SELECT COUNT(*) FROM people p JOIN surveys s ON p.k < s.k", "SELECT COUNT(*) FROM people p JOIN surveys s USING (k)",
+    "SELECT COUNT(*) FROM people p JOIN shifts s ON p.k = s.k",
     "SELECT COUNT(*) FROM (SELECT n FROM names UNION ALL SELECT n FROM rooms)", "SELECT COUNT(*) FROM (SELECT n FROM names UNION ALL SELECT n FROM visits)",
 ]  # fmt: skip
 

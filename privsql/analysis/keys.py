@@ -63,6 +63,10 @@ def key_space(
 
     `known`: groups of keys whose combinations are known already.
     """
+    for key in keys:
+        if key.expression.type.kind is Kind.INTERVAL:
+            raise Refused("refused-type", "intervals have no rule as keys: 30 days and 1 month are equal and look different",
+                          "compute days: date_diff('day', a, b)", key.place)  # fmt: skip
     domains = {key.name: domain_of(key.expression, facts) for key in keys}
     groups = [_without_null(group, not_null & set(group.names)) for group in known]
     listed = {name for group in known for name in group.names}

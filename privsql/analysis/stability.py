@@ -25,6 +25,7 @@ from privsql.sql.relations import (
     is_public,
     walk,
 )
+from privsql.types import Kind
 
 Shares = Callable[[Sequence[str]], int]
 
@@ -137,7 +138,7 @@ def _project(relation: Project, inner: Stability) -> Stability:
     stands_for = {name: each.name for name, each in relation.columns if isinstance(each, Column)}
     labels: dict[str, object] = {}
     for name, each in relation.columns:
-        if isinstance(each, Literal) and each.value is not None and each.value == each.value:
+        if isinstance(each, Literal) and each.value is not None and each.value == each.value and _told_apart(each):
             labels[name] = each.value  # not NaN, which equals itself in DuckDB only
         elif isinstance(each, Column) and each.name in inner.labels:
             labels[name] = inner.labels[each.name]
@@ -146,6 +147,11 @@ def _project(relation: Project, inner: Stability) -> Stability:
         return inner.shares([stands_for[name] for name in columns if name in stands_for])
 
     return Stability(inner.rows, inner.steady, "one row is made from each row", shares, labels, inner.adds)
+
+
+def _told_apart(literal: Literal) -> bool:
+    """Whether constants that differ are different values: 30 days and 1 month are not."""
+    return literal.type.kind is not Kind.INTERVAL
 
 
 def _unpivot(relation: Unpivot, inner: Stability) -> Stability:

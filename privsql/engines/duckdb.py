@@ -6,7 +6,7 @@ import contextlib
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -330,7 +330,8 @@ def _open_frames(frames: Mapping[str, Any]) -> DuckDBEngine:
             ) from None
         required[name] = required_columns(frame)
     connection.execute("SET enable_external_access = false; SET lock_configuration = true")
-    return DuckDBEngine(connection, _Known(required, trust_labels=False), fixed_schema=True, keeping=Keeping(frozen=True))
+    keeping = Keeping(frozen=True, alone=True)
+    return DuckDBEngine(connection, _Known(required, trust_labels=False), fixed_schema=True, keeping=keeping)
 
 
 def _open_path(path: Path) -> DuckDBEngine:
@@ -356,13 +357,13 @@ def _open_path(path: Path) -> DuckDBEngine:
     except duckdb.Error:
         raise SourceError("source-file", "DuckDB cannot read this file", "check that it is valid") from None
     known = _Known({name: frozenset()}, trust_labels=False)
-    return DuckDBEngine(connection, known, fixed_schema=True, keeping=Keeping(watched=path.resolve()))
+    return DuckDBEngine(connection, known, fixed_schema=True, keeping=Keeping(watched=path.resolve(), alone=True))
 
 
 def _open_database(path: Path) -> DuckDBEngine:
     known, keeping = _Known({}, trust_labels=True), Keeping(beside=path.resolve())
     try:
-        return DuckDBEngine(duckdb.connect(str(path), read_only=True, config=_CLOSED), known, True, keeping)
+        return DuckDBEngine(duckdb.connect(str(path), read_only=True, config=_CLOSED), known, True, replace(keeping, alone=True))
     except duckdb.ConnectionException:  # open already in this process, with settings of its own
         for read_only in (True, False):
             with contextlib.suppress(duckdb.Error):

@@ -17,7 +17,7 @@ from privsql.planning.measurement import Mechanism
 from privsql.planning.plan import Plan
 from privsql.privacy.key_selection import GaussianThreshold, OptimalSelection, TruncatedGeometric
 from privsql.sql.relations import Choose
-from privsql.tables import ExactTable, Integers, NoisyTable, NullLast
+from privsql.tables import ExactTable, Integers, NoisyTable, NullLast, as_array
 
 _SELECTION: dict[Mechanism, SelectionNoise] = {
     Mechanism.CHOICE_EXPONENTIAL: "exponential",
@@ -64,8 +64,17 @@ def _open_keys(plan: Plan, exact: ExactTable, source: Randomness) -> NoisyTable:
             for column in measurement.columns:
                 exact_cells = exact.exact_columns[column][shown]
                 noisy[column] = exact_cells + discrete_laplace(measurement.rate, size, source)
-    keys = {name: values[shown] for name, values in exact.exact_keys.items()}
+    assert plan.release is not None
+    types = {key.name: key.expression.type for key in plan.release.keys}
+    # made anew from what is shown: how the engine's column was kept would tell about keys that are not
+    keys = {name: as_array(_listed(values[shown]), types[name]) for name, values in exact.exact_keys.items()}
     return NoisyTable(np.arange(size, dtype=np.int64), noisy, keys)
+
+
+def _listed(exact_column: Any) -> list[Any]:
+    """Values one by one, NULL as None."""
+    data, missing = np.ma.getdata(exact_column), np.ma.getmaskarray(exact_column)
+    return [None if gone else value for value, gone in zip(data, missing, strict=True)]
 
 
 def laid_out(space: KeySpace, exact: ExactTable) -> dict[str, Integers]:

@@ -89,6 +89,8 @@ class Plan:
 
     def repriced(self, epsilon: Fraction) -> Plan:
         """The same plan at another price: the same SQL, other noise."""
+        if self.public:
+            return self
         share = epsilon / len(self.measurements)
         measurements = tuple(
             measure(each.columns, each.mechanism, each.sensitivity, share, each.what) for each in self.measurements

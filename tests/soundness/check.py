@@ -32,11 +32,12 @@ class Kind:
     generator: type[Generator]
     neighbours: int  # of each base
     queries: int  # of each world
+    again: bool = False  # the base once more, its rows in another order and on four threads: the answer must be the same
 
 
 KINDS = {
     "rows": Kind(worlds.make_world, worlds.load, Generator, 4, 10),
-    "units": Kind(unit_worlds.make_world, unit_worlds.load, UnitGenerator, 6, 20),
+    "units": Kind(unit_worlds.make_world, unit_worlds.load, UnitGenerator, 6, 20, again=True),
 }
 
 
@@ -78,9 +79,10 @@ class Runner:
         self.kind = KINDS[kind]
         self.empty = _connect()
         self.variants = [_connect() for _ in range(self.kind.neighbours + 1)]
+        self.again = _connect() if self.kind.again else None
 
     def close(self) -> None:
-        for each in (self.empty, *self.variants):
+        for each in (self.empty, *self.variants, *([self.again] if self.again else [])):
             each.close()
 
     def world(self, seed: int) -> Any:
@@ -91,12 +93,13 @@ class Runner:
         self._load(self.empty, world, None)
         for connection, tables in zip(self.variants, world.tables, strict=True):
             self._load(connection, world, tables)
+        if self.again is not None:
+            turned = {name: rng.sample(rows, len(rows)) for name, rows in world.tables[0].items()}
+            self._load(self.again, world, turned, threads=4)
         return world
 
-    def _load(self, connection: duckdb.DuckDBPyConnection, world: Any, tables: Any) -> None:
-        for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
-            connection.execute(f"DROP TABLE {name}")
-        connection.execute(f"SET threads = {world.threads}")
+    def _load(self, connection: duckdb.DuckDBPyConnection, world: Any, tables: Any, threads: int = 0) -> None:
+        connection.execute(f"SET threads = {threads or world.threads}")
         self.kind.load(connection, world, tables)
 
     def _refused_beforehand(self, plan: Any) -> bool:
@@ -129,7 +132,7 @@ class Runner:
             except Exception as error:  # noqa: BLE001 -- any other error is a finding
                 report.violations.append(f"CRASH {where}\n  {type(error).__name__}: {error}")
                 continue
-            found = check_plan(plan, self.variants, report)
+            found = check_plan(plan, self.variants, report, self.again)
             if found and found[0].startswith("ERROR") and self._refused_beforehand(plan):
                 report.refusals["sql-engine"] += 1  # said before any data is read: prepare() does the same
                 continue
@@ -150,7 +153,9 @@ def _connect() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(":memory:", config={"threads": "1", "python_enable_replacements": "false"})
 
 
-def check_plan(plan: Any, variants: list[duckdb.DuckDBPyConnection], report: Report) -> list[str]:
+def check_plan(
+    plan: Any, variants: list[duckdb.DuckDBPyConnection], report: Report, again: duckdb.DuckDBPyConnection | None = None
+) -> list[str]:
     """Every way in which the plan breaks its promise on the base (the first variant) and its neighbours."""
     found = price_errors(plan)
     if plan.public:  # the same for everybody, and free
@@ -166,6 +171,9 @@ def check_plan(plan: Any, variants: list[duckdb.DuckDBPyConnection], report: Rep
     if len(results) < len(variants):
         return found
     base_shape, base = results[0]
+    if again is not None and (turned := run_exactly(plan, again)[1]) != base:
+        differ = set(map(str, base.items())) ^ set(map(str, turned.items()))
+        found.append(f"ORDER: the same rows in another order differ: {sorted(differ)[:4]}")
     attained: set[int] = set()
     for shape, other in results[1:]:
         report.cases += 1

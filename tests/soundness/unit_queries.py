@@ -17,7 +17,7 @@ UNIT_CONSTRUCTS = frozenset({
     "join-public-group", "join-reference", "join-one-to-one", "join-one-to-one-left", "semi-in", "semi-exists", "anti-exists", "semi-join", "anti-join",
     "in-public", "not-in-public", "per-unit", "per-unit-key", "per-unit-having", "per-row", "distinct", "union-all", "union", "unpivot",
     "where-below", "computed", "cte", "odd-alias", "count-distinct", "count-units", "units-filter", "public-only", "threads", "union-tags", "union-several",
-    "public-limit", "zero-sign", "lowered", "where-semi",
+    "zero-sign", "lowered", "where-semi", "join-matches",
 })  # fmt: skip
 _PER_UNIT = ["COUNT(*)", "COUNT({any})", "SUM({num})", "SUM({num})", "MIN({any})", "MAX({any})", "AVG({num})", "AVG({num})", "arg_max({any}, {any2})", "arg_min({any}, {any2})",
              "COUNT(DISTINCT {any})", "bool_or({bool})", "bool_and({bool})", "COUNT(*) FILTER (WHERE {bool})", "SUM({num}) FILTER (WHERE {bool})", "COUNT_IF({bool})"]  # fmt: skip
@@ -197,8 +197,7 @@ class UnitGenerator(Generator):
             key = rng.choice(keys)
             text = f"(SELECT {key.name} AS g, COUNT(*) AS m, {rng.choice(['MAX', 'MIN', 'COUNT'])}({rng.choice(other.scope).name}) AS h FROM {other.text} GROUP BY 1)"
             other = From(text, [replace(key, name="g"), Known("m", "int", True, True)], "public")
-        elif roll < 0.4:
-            self.used.add("public-limit")
+        elif roll < 0.37:
             other = replace(other, text=f"(SELECT * FROM {other.text} ORDER BY ALL LIMIT 2)")
         elif roll < 0.45:
             other = replace(other, text=f"(SELECT DISTINCT * FROM {other.text})")
@@ -218,6 +217,8 @@ class UnitGenerator(Generator):
                                     [f"({a.name} = {b.name} OR {self.condition(scope, 1)})"]])  # fmt: skip
             if rng.random() < 0.2:
                 pairs.append(self.condition([*scope, *more], 1))
+            if rng.random() < 0.1:  # an equality within one side, which says nothing of how many rows meet
+                pairs[0] = f"{(side := rng.choice([scope, more]))[0].name} = {side[-1].name}"
             left_join = rng.random() < 0.4
             self.used.add("join-public-left" if left_join else "join-public")
             text = f"{left} {'LEFT JOIN' if left_join else 'JOIN'} {right} ON {' AND '.join(pairs)}"
@@ -226,7 +227,7 @@ class UnitGenerator(Generator):
         return From(text, [*scope, *(replace(c, of="" if c.of == "code" else c.of) for c in more)], "unit" if below.form == "once" else below.form, raw=True)
 
     def one_to_one(self) -> From:
-        """Row-level tables beside each other on columns that are UNIQUE in both."""
+        """Row-level tables beside each other on columns that are UNIQUE in both, or of which few rows agree."""
         rng = self.rng
         one, two = self.pick("rows", "once"), self.pick("rows", "once")
         if rng.random() < 0.3:
@@ -237,7 +238,11 @@ class UnitGenerator(Generator):
         right, more = self._named(two)
         code, other = (next(c.name for c in each if c.of == "code") for each in (scope, more))
         kind = rng.choice(["JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN"])
-        if rng.random() < 0.15:
+        alike = [(a.name, b.name) for a in scope for b in more if a.of == b.of and a.of not in ("", "code", "unit")]
+        if alike and rng.random() < 0.5:  # with a declared bound on matches
+            self.used.add("join-matches")
+            code, other = rng.choice(alike)
+        elif rng.random() < 0.15:
             code, other = (f"CAST({each} AS DECIMAL(7,1))" for each in (code, other))
         also = f" AND {self.condition([*scope, *more], 1)}" if rng.random() < 0.3 else ""
         self.used.add("join-one-to-one" if kind == "JOIN" else "join-one-to-one-left")
@@ -344,10 +349,8 @@ class UnitGenerator(Generator):
 
     def distinct(self, below: From, depth: int) -> From | None:
         source, scope = self._named(below)
-        units = [c for c in scope if c.of in ("unit", "clinic")]
-        if not units:
-            return None
         self.used.add("distinct")
+        units = [c for c in scope if c.of in ("unit", "clinic")]
         rest = [c for c in scope if c not in units and c.of != "oid"]
         found = self._selected([*units, *self.rng.sample(rest, min(2, len(rest)))], f"FROM {source}", "rooms" if below.form == "rooms" else "unit")
         return replace(found, text=found.text.replace("(SELECT ", "(SELECT DISTINCT ", 1))
@@ -383,8 +386,7 @@ class UnitGenerator(Generator):
         if len(on) < 2:
             return None
         self.used.add("unpivot")
-        on = self.rng.sample(on, 2)
-        label, value = self.name("yk"), self.name("yv")
+        on, label, value = self.rng.sample(on, 2), self.name("yk"), self.name("yv")
         text = f"(UNPIVOT {below.text} ON {', '.join(c.name for c in on)} INTO NAME {label} VALUE {value})"
         rest = [c for c in below.scope if c not in on]
         return From(text, [*rest, Known(label, "text", False, True), Known(value, "num", all(c.bounded for c in on), False)], "unit" if below.form == "once" else below.form)
@@ -445,6 +447,3 @@ class UnitGenerator(Generator):
             self.options = {rng.choice(["max_rows", "max_groups"]): 1}
         text = self.total(body, scope) if roll < 0.42 else self.grouped(body, scope) if roll < 0.85 else self.choice(body, scope)
         return (f"WITH {', '.join(self.ctes)} " if self.ctes else "") + text
-
-
-__all__ = ["UNIT_CONSTRUCTS", "UnitGenerator"]

@@ -69,7 +69,7 @@ class World:
 
 def make_world(rng: Random, scratch: duckdb.DuckDBPyConnection, neighbours: int) -> World:
     relation = rng.choice(["replace-one", "add-remove"])
-    unit_type = rng.choice(["INTEGER"] * 5 + ["VARCHAR"] * 3 + list(_UNITS))
+    unit_type = rng.choice((["INTEGER"] * 3 + ["VARCHAR"] * 2) * 5 + list(_UNITS))
     tables = _tables(rng, unit_type, _vocabulary(rng))
     policy = {"neighbours": relation, "tables": {t.name: t.policy for t in tables}}
     world = World({t.name: t for t in tables}, policy, relation, 4 if rng.random() < 0.12 else 1, unit_type, rng.choice(tables).name)
@@ -84,7 +84,7 @@ def _vocabulary(rng: Random) -> list[Column]:
               rng.choice([worlds._date, worlds._timestamp, worlds._enum, worlds._float])]  # fmt: skip
     names = ["n", "a", "x", "y_1", "k", "b", "D"]
     if rng.random() < 0.4:
-        names[rng.randrange(7)] = rng.choice(_ODD) if rng.random() < 0.9 else rng.choice(["privsql_unit", "PRIVSQL_UNIT"])
+        names[rng.randrange(7)] = rng.choice(_ODD) if rng.random() < 0.95 else rng.choice(["privsql_unit", "PRIVSQL_UNIT"])
     return [replace(maker(rng, name), check=None) for maker, name in zip(makers, names, strict=True)]
 
 
@@ -112,7 +112,7 @@ def _tables(rng: Random, unit: str, vocabulary: list[Column]) -> list[Table]:
     id_, customer, user, patient = ("uid",) * 4 if same else ("id", "customer_id", "user_id", "patient")
     wider = "BIGINT" if unit == "INTEGER" and rng.random() < 0.3 else unit
     reference = rng.choice([f"{customer} -> customers.{id_}", f"{customer} -> customers.{id_}", customer])
-    code, oid = rng.choice(["INTEGER"] * 4 + list(_CODES)), rng.choice(["INTEGER"] * 7 + ["BIGINT", "VARCHAR"])
+    code, oid = rng.choice(["INTEGER"] * 4 + list(_CODES)), rng.choice(["INTEGER"] * 20 + ["BIGINT"] * 5 + ["VARCHAR"])
     found = [
         Table("customers", "once", [(id_, unit, "PRIMARY KEY", "unit"), ("code", code, "UNIQUE", "code")], [], {"unit": id_}),
         Table("orders", "refers", [("oid", "INTEGER", "PRIMARY KEY", "oid"), (customer, wider, "", "unit")], [], {"unit": reference}),
@@ -147,6 +147,8 @@ def _tables(rng: Random, unit: str, vocabulary: list[Column]) -> list[Table]:
             table.policy["columns"] = declared
         if table.form in ("many", "refers", "deep", "rooms"):
             table.policy |= {"max_groups": rng.randint(1, 4), "max_rows": rng.randint(1, 5)}
+        if table.form in ("once", "rows"):
+            table.policy["matches"] = {c.name.strip('"'): rng.randint(1, 3) for c in table.columns if rng.random() < 0.6}
         table.pool = _pool(rng, table.columns)
     return found
 
@@ -287,7 +289,8 @@ def _fill(rng: Random, world: World, neighbours: int) -> None:
 
 def load(connection: duckdb.DuckDBPyConnection, world: World, tables: dict[str, list[Row]] | None) -> None:
     """Create the world's tables on a connection and fill them (None: private ones stay empty)."""
-    script = ["BEGIN"]
+    there = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    script = ["BEGIN", *(f"DROP TABLE {name}" for (name,) in there)]
     for name, table in world.by_name.items():
         script.append(table.ddl)
         rows = world.tables[0][name] if tables is None else tables[name]

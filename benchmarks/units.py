@@ -1,0 +1,149 @@
+"""People with many rows: what bounding them costs next to plain DuckDB, ad hoc and prepared, and how far off the answers are.
+
+    python benchmarks/units.py [--rows 1000000 10000000] [--repeats 5]        (--rows 100000000 on request)
+
+Wall and CPU time of privsql (fresh answers, whole) over those of plain DuckDB fetching the exact answer from the same file: the
+three take turns, medians of each, all in one run. Beside the times the answer's +- at epsilon 1, and what bounding alone
+loses on this data: the mean distance of the bounded from the exact answers, as a part of the exact ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+import privsql
+
+BY_STATE = "FROM visits GROUP BY state ORDER BY state"
+QUESTIONS = {
+    "count": "SELECT COUNT(*) AS n FROM visits",
+    "count where (10%)": "SELECT COUNT(*) AS n FROM visits WHERE day < 36",
+    "count by 50 keys": f"SELECT state, COUNT(*) AS n {BY_STATE}",
+    "count by 50 keys where (10%)": f"SELECT state, COUNT(*) AS n {BY_STATE.replace('GROUP', 'WHERE day < 36 GROUP')}",
+    "sum": "SELECT SUM(amount) AS s FROM visits",
+    "sum by 50 keys": f"SELECT state, SUM(amount) AS s {BY_STATE}",
+    "avg": "SELECT AVG(amount) AS a FROM visits",
+    "avg by 50 keys": f"SELECT state, AVG(amount) AS a {BY_STATE}",
+    "people": "SELECT COUNT(DISTINCT user_id) AS n FROM visits",
+    "people by 50 keys": f"SELECT state, COUNT(DISTINCT user_id) AS n {BY_STATE}",
+    "avg of each person's total": "SELECT AVG(t) AS a FROM (SELECT user_id, SUM(amount) AS t FROM visits GROUP BY user_id)",
+    "the most frequent key": "SELECT state FROM visits GROUP BY state ORDER BY COUNT(*) DESC LIMIT 1",
+}
+POLICY: dict[str, Any] = {
+    "tables": {
+        "visits": {
+            "unit": "user_id",
+            "columns": {
+                "state": {"values": [f"s{index:02d}" for index in range(50)]},
+                "amount": {"range": [0, 100]},
+                "day": {"range": [0, 364]},
+            },
+        }
+    }
+}
+# a tenth as many people as rows: half of them have few rows, some have thousands; each is mostly in three states
+TABLE = """
+CREATE TABLE visits AS
+SELECT user_id, 's' || lpad(CAST(hash(user_id, place) % 50 AS VARCHAR), 2, '0') AS state,
+       CAST(hash(i + 4) % 101 AS INTEGER) AS amount, CAST(hash(i + 5) % 365 AS INTEGER) AS day
+FROM (SELECT i, CAST(floor({people} * pow((hash(i) % 1000000007) / 1000000007.0, 2.5)) AS INTEGER) AS user_id,
+             CASE WHEN hash(i + 2) % 10 < 8 THEN hash(i + 3) % 3 ELSE i END AS place
+      FROM range({rows}) AS r(i))
+"""
+# the settings of privsql's own connection, so that both can have the file open in one process
+SETTINGS = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "python_enable_replacements": "false"}
+
+
+@dataclass(frozen=True)
+class Times:
+    """Medians in seconds."""
+
+    wall: float
+    cpu: float
+
+    def over(self, other: Times) -> str:
+        return f"{self.wall / other.wall:>7.2f} {self.cpu / max(other.cpu, 1e-6):>7.2f}"
+
+
+def take_turns(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, Times]:
+    for run in runs.values():
+        run()
+    seen: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
+    for _ in range(repeats):
+        for name, run in runs.items():
+            wall, cpu = time.perf_counter(), time.process_time()
+            run()
+            seen[name].append((time.perf_counter() - wall, time.process_time() - cpu))
+    return {
+        name: Times(statistics.median(wall for wall, _ in each), statistics.median(cpu for _, cpu in each))
+        for name, each in seen.items()
+    }
+
+
+def lost(session: privsql.Session, sql: str, exact: list[tuple[Any, ...]], prepared: bool) -> str:
+    """How far the bounded answer is from the exact one, almost without noise; a label is right or wrong."""
+    found = session.query(sql, epsilon=10_000, prepared=prepared).fetchall()
+    if isinstance(exact[0][-1], str):
+        return "right" if found == exact else "wrong"
+    ours = {row[:-1]: float(row[-1]) for row in found}
+    off = [abs(ours[row[:-1]] - float(row[-1])) / abs(float(row[-1])) for row in exact if row[-1]]
+    return f"{statistics.mean(off):.1%}"
+
+
+def measured(path: Path, rows: int, repeats: int) -> None:
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(TABLE.format(rows=rows, people=rows // 10))
+    session = privsql.connect(path, policy=POLICY)
+    start = time.perf_counter()
+    session.prepare("visits")
+    size = Path(f"{path}.prepared").stat().st_size / path.stat().st_size
+    print(f"{rows:>12,}  prepare: {time.perf_counter() - start:.1f} s, a file {size:.2f} x the size of the table's")
+    with duckdb.connect(str(path), read_only=True, config=SETTINGS) as plain:
+        for name, sql in QUESTIONS.items():
+            exact = plain.execute(sql).fetchall()
+            plan = session.explain(sql, epsilon=1)
+            runs: dict[str, Callable[[], object]] = {
+                "plain": lambda sql=sql: plain.execute(sql).df(),
+                "ad hoc": lambda sql=sql: session.query(sql, epsilon=1, prepared=False, fresh=True).df(),
+            }
+            stored = "privsql_prepared" in plan.sql
+            if stored:
+                runs["prepared"] = lambda sql=sql: session.query(sql, epsilon=1, fresh=True).df()
+            times = take_turns(runs, repeats)
+            width = plan.accuracy(0.95, rows=rows // max(1, plan.cells))
+            noise = next((f"{each:,.3g}" for each in width.values() if each is not None), "-")
+            ours = f"{'as ad hoc':>25}"
+            if stored:
+                ours = f"{times['prepared'].over(times['plain'])} {times['prepared'].wall * 1e3:>9.1f}"
+            print(
+                f"{rows:>12,}  {name:<28} {times['plain'].wall * 1e3:>9.1f}  {times['ad hoc'].over(times['plain'])}  {ours}  "
+                f"{noise:>9} {lost(session, sql, exact, False):>8} {lost(session, sql, exact, True) if stored else '':>8}",
+                flush=True,
+            )
+    session.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000], help="table sizes")
+    parser.add_argument("--repeats", type=int, default=5)
+    args = parser.parse_args()
+    print(
+        f"{'rows':>12}  {'question':<28} {'plain ms':>9}  {'adhoc x':>7} {'CPU x':>7}  {'prep. x':>7} {'CPU x':>7} {'ms':>9}  "
+        f"{'+- noise':>9} {'lost':>8} {'lost':>8}"
+    )
+    for rows in args.rows:
+        with tempfile.TemporaryDirectory() as folder:
+            measured(Path(folder) / "visits.duckdb", rows, args.repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""A dataset and its caps go in; a new ledger stands under its name, whole, or nothing does."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+from privsql.budget.caps import Caps
+from privsql.budget.dataset import Dataset
+from privsql.budget.format import APPLICATION, FORMAT, INSERT, OBJECTS, START, Row, now
+from privsql.budget.store import OPEN, WRITE, reason_for
+from privsql.errors import BudgetError
+
+
+def create(path: Path, dataset: Dataset, caps: Caps) -> None:
+    """Made aside and then given its name in one step: no crash leaves half a ledger, and of many that try at once one wins."""
+    _refuse_orphans(path)
+    aside = path.with_name(f".{path.name}.{uuid4().hex}.new")
+    try:
+        _write(aside, _opening(dataset, caps))
+        os.link(aside, path)
+        _sync_folder(path.parent)
+    except FileExistsError:
+        pass  # somebody else was first; theirs is opened, and checked like any other
+    except sqlite3.Error as error:
+        raise reason_for(error) from error
+    except OSError as error:
+        raise BudgetError(*(OPEN if isinstance(error, FileNotFoundError) else WRITE)) from error
+    finally:
+        for name in (aside, Path(f"{aside}-journal"), Path(f"{aside}-wal"), Path(f"{aside}-shm")):
+            with suppress(OSError):
+                name.unlink()
+
+
+def _refuse_orphans(path: Path) -> None:
+    """A log without its ledger would be read as part of the new one."""
+    for end in ("-wal", "-shm", "-journal"):
+        if Path(f"{path}{end}").exists() and not path.exists():
+            raise BudgetError(
+                "budget-ledger",
+                f"there is no ledger {path.name}, but there is {path.name}{end}: it was moved or removed without its log",
+                "put it back, or name a new file",
+            )
+
+
+def _opening(dataset: Dataset, caps: Caps) -> Row:
+    details = {
+        "id": uuid4().hex,  # so that no two ledgers share a chain
+        "dataset": dataset.name,
+        "neighbours": dataset.neighbours.value,
+        "tables": dict(dataset.tables),
+        "caps": caps.to_json(),
+    }
+    cap = (caps.dataset.nano_epsilon, caps.dataset.atto_delta)
+    row = Row(1, "open", now(), "", 0, 0, 0, 0, 0, 0, *cap, "", json.dumps(details), START)
+    return replace(row, hash=row.digest())
+
+
+def _write(aside: Path, opening: Row) -> None:
+    with closing(sqlite3.connect(aside, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute("BEGIN IMMEDIATE")
+        for sql in OBJECTS.values():
+            connection.execute(sql)
+        connection.execute(INSERT, opening.values())
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _sync_folder(folder: Path) -> None:
+    """The name is on the disk too, where folders can be synced."""
+    with suppress(PermissionError):  # Windows
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,66 @@
+"""A policy and a schema go in; what identifies the dataset whose losses are counted comes out.
+
+The neighbour relation, the private tables, and whose each row is: a loss is a bound on what neighbours can be told apart by, and
+these say what neighbours are. Ranges, keys and limits are not among it: every answer's price holds under its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from privsql.budget.ledger import same_neighbours
+from privsql.errors import BudgetError
+from privsql.policy import Neighbours, Policy, UnitPolicy
+from privsql.schema import Schema
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a ledger is for. `tables`: whose rows, by the name of each private table."""
+
+    name: str | None
+    neighbours: Neighbours
+    tables: Mapping[str, str]
+
+    def new_tables(self, recorded: Dataset) -> dict[str, str]:
+        """Tables that were not there yet: earlier answers do not depend on them, so they may join."""
+        return {name: whose for name, whose in self.tables.items() if name not in recorded.tables}
+
+    def same_as(self, recorded: Dataset) -> None:
+        """Raises BudgetError where losses of this dataset cannot be added to those of the ledger."""
+        same_neighbours(recorded.neighbours, self.neighbours)
+        if self.name != recorded.name:
+            raise _other(f"it is of the dataset {recorded.name or 'without a name'}, and the policy says {self.name or 'none'}")
+        for name, whose in recorded.tables.items():
+            if name not in self.tables:
+                raise _other(f"it counts losses of a private table {name}, which is not there")
+            if self.tables[name] != whose:
+                raise _other(f"in {name} it protects {whose}, and the policy says {self.tables[name]}")
+
+
+def _other(why: str) -> BudgetError:
+    return BudgetError(
+        "budget-dataset",
+        f"this is the ledger of another dataset: {why}",
+        "name the ledger of this dataset, or a new file; a ledger in which nothing is spent may be removed",
+    )
+
+
+def dataset_of(policy: Policy, schema: Schema) -> Dataset:
+    """All tables that may be asked about and are not public."""
+    tables = {
+        table.name.lower(): whose_rows(policy.table(table.name).unit)
+        for table in schema.tables
+        if not policy.table(table.name).public and (not table.view or table.name.lower() in policy.tables)
+    }
+    return Dataset(policy.dataset, policy.neighbours, dict(sorted(tables.items())))
+
+
+def whose_rows(unit: UnitPolicy | None) -> str:
+    if unit is None:
+        return "each row"
+    columns = ", ".join(unit.columns).lower()
+    if unit.table is None:
+        return columns
+    return f"{columns} -> " + ", ".join(f"{unit.table}.{key}" for key in unit.keys).lower()

@@ -1,0 +1,143 @@
+"""How a ledger stands in its file: one table of entries that only grows, each chained to the one before by its hash.
+
+The database holds the rules by itself: no entry is changed or removed, sums fit, the dataset's cap is never passed.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from privsql.budget.caps import Loss
+from privsql.errors import BudgetError
+
+APPLICATION = 0x70737161  # "psqa": SQLite's mark of whose file this is
+FORMAT = 1  # goes up with every change to what stands below
+START = "0" * 64  # what the first entry is chained to
+
+_NUMBERS = ("epsilon", "delta", "total_epsilon", "total_delta", "share_epsilon", "share_delta")
+_WHOLE = "\n".join(f"    {name} INTEGER NOT NULL CHECK (typeof({name}) = 'integer' AND {name} >= 0)," for name in _NUMBERS)
+_TABLE = f"""CREATE TABLE entries (
+    number INTEGER PRIMARY KEY CHECK (number >= 1),
+    kind TEXT NOT NULL CHECK (kind IN ('open', 'tables', 'charge', 'renew')),
+    time TEXT NOT NULL,
+    analyst TEXT NOT NULL,
+{_WHOLE}
+    cap_epsilon INTEGER CHECK (cap_epsilon IS NULL OR typeof(cap_epsilon) = 'integer' AND cap_epsilon >= 0),
+    cap_delta INTEGER CHECK (cap_delta IS NULL OR typeof(cap_delta) = 'integer' AND cap_delta >= 0),
+    question TEXT NOT NULL,
+    details TEXT NOT NULL,
+    previous TEXT NOT NULL CHECK (length(previous) = 64),
+    hash TEXT NOT NULL CHECK (length(hash) = 64),
+    CHECK (cap_epsilon IS NULL OR total_epsilon <= cap_epsilon),
+    CHECK (cap_delta IS NULL OR total_delta <= cap_delta),
+    CHECK (total_delta <= 1000000000000000000),
+    CHECK (kind <> 'charge' OR epsilon > 0 AND analyst <> ''),
+    CHECK (kind <> 'renew' OR epsilon > 0 OR delta > 0),
+    CHECK (kind NOT IN ('open', 'tables') OR epsilon = 0 AND delta = 0),
+    CHECK ((kind = 'open') = (number = 1))
+)"""
+_CHAIN = f"""CREATE TRIGGER entries_follow_each_other BEFORE INSERT ON entries BEGIN
+    SELECT RAISE(ABORT, 'number') WHERE NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM entries);
+    SELECT RAISE(ABORT, 'chain') WHERE NEW.previous IS NOT
+        coalesce((SELECT hash FROM entries WHERE number = NEW.number - 1), '{START}');
+    SELECT RAISE(ABORT, 'sum') WHERE
+        NEW.total_epsilon IS NOT iif(NEW.kind = 'charge', NEW.epsilon, 0)
+            + coalesce((SELECT total_epsilon FROM entries WHERE number = NEW.number - 1), 0)
+        OR NEW.total_delta IS NOT iif(NEW.kind = 'charge', NEW.delta, 0)
+            + coalesce((SELECT total_delta FROM entries WHERE number = NEW.number - 1), 0);
+    SELECT RAISE(ABORT, 'cap') FROM entries WHERE number = NEW.number - 1 AND NEW.kind <> 'renew'
+        AND (NEW.cap_epsilon IS NOT cap_epsilon OR NEW.cap_delta IS NOT cap_delta);
+END"""
+OBJECTS = {
+    "entries": _TABLE,
+    "charges_by_analyst": "CREATE INDEX charges_by_analyst ON entries (analyst, number) WHERE kind = 'charge'",
+    "not_charges": "CREATE INDEX not_charges ON entries (number) WHERE kind <> 'charge'",
+    "entries_follow_each_other": _CHAIN,
+    "entries_are_not_changed": "CREATE TRIGGER entries_are_not_changed BEFORE UPDATE ON entries "
+    "BEGIN SELECT RAISE(ABORT, 'entries are not changed'); END",
+    "entries_are_not_removed": "CREATE TRIGGER entries_are_not_removed BEFORE DELETE ON entries "
+    "BEGIN SELECT RAISE(ABORT, 'entries are not removed'); END",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One entry as it stands in the file. `share_`: what this analyst has spent, this entry included."""
+
+    number: int
+    kind: str
+    time: str
+    analyst: str
+    epsilon: int
+    delta: int
+    total_epsilon: int
+    total_delta: int
+    share_epsilon: int
+    share_delta: int
+    cap_epsilon: int | None
+    cap_delta: int | None
+    question: str
+    details: str
+    previous: str
+    hash: str = ""
+
+    @property
+    def loss(self) -> Loss:
+        return Loss(self.epsilon, self.delta)
+
+    @property
+    def total(self) -> Loss:
+        return Loss(self.total_epsilon, self.total_delta)
+
+    @property
+    def share(self) -> Loss:
+        return Loss(self.share_epsilon, self.share_delta)
+
+    @property
+    def when(self) -> dt.datetime:
+        return dt.datetime.fromisoformat(self.time)
+
+    @property
+    def read(self) -> Any:
+        """The details, as JSON has them."""
+        return json.loads(self.details)
+
+    def values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in NAMES)
+
+    def digest(self) -> str:
+        """The hash of all other fields, of which one is the hash of the entry before."""
+        text = json.dumps(self.values()[:-1], separators=(",", ":"))
+        return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+NAMES = tuple(each.name for each in fields(Row))
+SELECT = f"SELECT {', '.join(NAMES)} FROM entries"
+INSERT = f"INSERT INTO entries ({', '.join(NAMES)}) VALUES ({', '.join('?' * len(NAMES))})"
+
+
+def row_of(values: Sequence[Any]) -> Row:
+    """An entry that was read, if it is as it was written."""
+    row = Row(*values)
+    try:
+        whole = row.digest() == row.hash
+    except (TypeError, ValueError):  # bytes where a text was
+        whole = False
+    if not whole:
+        raise BudgetError("budget-corrupt", f"entry {row.number} of the ledger is not as it was written",
+                          "privsql ledger verify says more")  # fmt: skip
+    return row
+
+
+def written(text: str) -> str:
+    """Text that SQLite can hold: half of a surrogate pair is spelt out."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="microseconds")

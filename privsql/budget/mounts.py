@@ -1,0 +1,51 @@
+"""A path goes in; the kind of file system that it is on comes out, where the system tells."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from privsql.errors import BudgetError
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_ESCAPES = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
+_NETWORK = frozenset(
+    "nfs nfs3 nfs4 cifs smb smbfs smb2 smb3 9p afs ceph glusterfs lustre beegfs gpfs gfs gfs2 ocfs2 orangefs pvfs2 ncpfs coda "
+    "davfs virtiofs vboxsf prl_fs vmhgfs fuse.sshfs fuse.s3fs fuse.gcsfuse fuse.goofys fuse.rclone fuse.glusterfs "
+    "fuse.davfs fuse.vmhgfs-fuse fuse.grpcfuse fuse.osxfs fuse.ceph fuse.juicefs fuse.blobfuse fuse.blobfuse2".split()
+)
+
+
+def refuse_network(path: Path) -> None:
+    """A ledger's log is memory that its processes share, which they cannot between two machines."""
+    kind = file_system(path, _mounts())
+    if kind in _NETWORK:
+        raise BudgetError(
+            "budget-network",
+            f"the ledger would stand on a network file system ({kind}), where locks and shared memory cannot be relied upon",
+            "keep it on a disk of the machine that asks",
+        )
+
+
+def _mounts() -> str:
+    try:
+        return _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:  # no Linux: nothing is known, and the documentation says so
+        return ""
+
+
+def file_system(path: Path, mounts: str) -> str | None:
+    """The kind of the innermost mount over a path; of two at one place, the later."""
+    real = os.path.realpath(path)
+    best, kind = -1, None
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        if len(before.split()) < 5 or not after:
+            continue
+        point = before.split()[4]
+        for escaped, plain in _ESCAPES:
+            point = point.replace(escaped, plain)
+        inside = point == "/" or real == point or real.startswith(point + "/")
+        if inside and len(point) >= best:
+            best, kind = len(point), after.split()[0]
+    return kind

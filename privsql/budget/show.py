@@ -1,0 +1,139 @@
+"""The entries of a ledger go in; what is spent, by whom and when, comes out for people (bars) and for programs (JSON)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from privsql.budget.caps import Cap, Loss
+from privsql.budget.file_ledger import Rules, rules_of
+from privsql.budget.format import Row
+from privsql.budget.ledger import budget_of
+from privsql.policy import EVERYONE, NANO
+
+_BAR = 30
+
+
+@dataclass(frozen=True)
+class Group:
+    """The charges of one analyst or of one day."""
+
+    name: str
+    answers: int
+    spent: Loss
+    cap: Cap
+
+
+def report(rows: Sequence[Row], by: str | None) -> dict[str, Any]:
+    """Everything about a ledger but its questions, as JSON has it; no limit is null."""
+    rules, last = _rules(rows), rows[-1]
+    budget = asdict(budget_of(rules.caps.dataset, last.total))
+    document: dict[str, Any] = {
+        "dataset": rules.dataset.name,
+        "neighbours": rules.dataset.neighbours.value,
+        "tables": dict(rules.dataset.tables),
+        "opened": rows[0].time,
+        "entries": last.number,
+        "answers": sum(row.kind == "charge" for row in rows),
+        **{name: _finite(budget[name]) for name in ("limit", "spent", "remaining")},
+        "per_query": None if rules.caps.query is None else rules.caps.query / NANO,
+        "renewals": [
+            {"when": row.time, "scope": row.read["scope"], "analyst": row.analyst or None, "epsilon": row.loss.epsilon,
+             "delta": row.loss.delta, "reason": row.question}
+            for row in rows if row.kind == "renew"
+        ],
+    }  # fmt: skip
+    if by is not None:
+        document[f"by_{by}"] = [
+            {by: each.name, "answers": each.answers, "epsilon": each.spent.epsilon, "delta": each.spent.delta}
+            | ({"cap": None if each.cap.nano_epsilon is None else each.cap.nano_epsilon / NANO} if by == "analyst" else {})
+            for each in groups(rows, by)
+        ]
+    return document
+
+
+def groups(rows: Sequence[Row], by: str) -> list[Group]:
+    """Charges by analyst, who has a cap, or by day (UTC)."""
+    rules, spent, answers = _rules(rows), defaultdict[str, Loss](Loss), defaultdict[str, int](int)
+    if by == "analyst":
+        for name in rules.caps.analysts:
+            if name != EVERYONE:
+                spent[name] += Loss()
+    for row in rows:
+        if row.kind == "charge":
+            name = row.analyst if by == "analyst" else row.time[:10]
+            spent[name] += row.loss
+            answers[name] += 1
+    caps = {name: rules.caps.share(name) if by == "analyst" else Cap() for name in spent}
+    return [Group(name, answers[name], spent[name], caps[name]) for name in sorted(spent)]
+
+
+def show(name: str, rows: Sequence[Row], by: str | None) -> str:
+    """A table with bars."""
+    rules, last = _rules(rows), rows[-1]
+    answers = sum(row.kind == "charge" for row in rows)
+    of = f" of {rules.dataset.name}" if rules.dataset.name else ""
+    tables = ", ".join(f"{table} ({whose})" for table, whose in rules.dataset.tables.items()) or "none"
+    budget = budget_of(rules.caps.dataset, last.total)
+    lines = [
+        f"{name}: the ledger{of}, {rules.dataset.neighbours.value} neighbours, since {rows[0].time[:10]}",
+        f"private tables: {tables}",
+        f"answers: {answers}" + (f", each for epsilon {rules.caps.query / NANO:g} at most" if rules.caps.query else ""),
+        "",
+        _line("epsilon", budget.spent.epsilon, budget.limit.epsilon, rules.caps.dataset.nano_epsilon is not None),
+    ]
+    if rules.caps.dataset.atto_delta or last.total_delta:
+        capped = rules.caps.dataset.atto_delta is not None
+        lines.append(_line("delta", budget.spent.delta, budget.limit.delta, capped))
+    if by is not None:
+        lines += ["", *_grouped(groups(rows, by), by)]
+    renewals = [row for row in rows if row.kind == "renew"]
+    if renewals:
+        lines += ["", "renewals by the owner", *(f"  {_renewal(row)}" for row in renewals)]
+    return "\n".join(lines)
+
+
+def _line(name: str, spent: float, limit: float, capped: bool) -> str:
+    if not capped:
+        return f"{name:8} {spent:g} spent, no limit"
+    return f"{name:8} {_bar(spent / limit if limit else 1.0)}  {spent:g} of {limit:g} spent, {max(limit - spent, 0):g} left"
+
+
+def _grouped(found: Sequence[Group], by: str) -> list[str]:
+    head = "day (UTC)" if by == "day" else by
+    if not found:
+        return ["no answers yet"]
+    deltas = any(each.spent.atto_delta for each in found)
+    widest = max(each.spent.nano_epsilon for each in found) or 1
+    table = [[head, "answers", "epsilon", *(["delta"] if deltas else []), *(["cap"] if by == "analyst" else []), ""]]
+    for each in found:
+        cap = each.cap.nano_epsilon
+        part = each.spent.nano_epsilon / (widest if cap is None else cap or 1)
+        table.append([
+            each.name, str(each.answers), f"{each.spent.epsilon:g}", *([f"{each.spent.delta:g}"] if deltas else []),
+            *(["none" if cap is None else f"{cap / NANO:g}"] if by == "analyst" else []), _bar(part),
+        ])  # fmt: skip
+    widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
+    aligned = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in table]
+    return ["  ".join(row).rstrip() for row in aligned]
+
+
+def _bar(part: float) -> str:
+    full = min(max(round(part * _BAR), 1 if part > 0 else 0), _BAR)
+    return "[" + "#" * full + "." * (_BAR - full) + "]"
+
+
+def _renewal(row: Row) -> str:
+    whose = {"dataset": "", "query": " for one question", "analyst": f" for {row.analyst}"}[row.read["scope"]]
+    delta = f", delta +{row.loss.delta:g}" if row.delta else ""
+    return f"{row.time[:10]}  epsilon +{row.loss.epsilon:g}{delta}{whose}: {row.question}"
+
+
+def _rules(rows: Sequence[Row]) -> Rules:
+    return rules_of([row for row in rows if row.kind != "charge"])
+
+
+def _finite(amount: dict[str, float]) -> dict[str, float | None]:
+    return {name: None if value == float("inf") else value for name, value in amount.items()}

@@ -1,0 +1,229 @@
+"""One SQLite file, shared by processes and threads: statements go in; rows come out, or a BudgetError that says what is wrong.
+
+A process has at most one connection to a file for each Store, behind a lock, and none while it forks: SQLite's locks do not
+survive a fork, and a child that inherited them would believe to hold what it does not.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from privsql.budget.format import APPLICATION, FORMAT, OBJECTS
+from privsql.errors import BudgetError
+
+PATIENCE = 10.0  # seconds that a charge waits for others; each holds the file for about a millisecond
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.0003, 0.001
+_PREPARE = (
+    "PRAGMA synchronous = FULL",  # a charge is on the disk before its question is run
+    "PRAGMA fullfsync = ON",  # and on macOS not only in the disk's cache
+    "PRAGMA checkpoint_fullfsync = ON",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA recursive_triggers = ON",  # an INSERT OR REPLACE is a DELETE, which a trigger forbids
+    "PRAGMA trusted_schema = OFF",
+)
+_WAITING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
+
+BUSY = ("budget-busy", "the ledger is in use by others, and did not become free in time; nothing was charged",
+        "ask again; if it stays so, look for a process that hangs")  # fmt: skip
+WRITE = ("budget-write", "the ledger cannot be written, so that nothing may be answered",
+         "look for a full disk, a failing one, or a file or folder that may only be read")  # fmt: skip
+OPEN = ("budget-ledger", "the ledger cannot be opened", "check its path, and that its folder may be written")
+CORRUPT = ("budget-corrupt", "the ledger is damaged, or the file is no ledger",
+           "privsql ledger verify says more; restore a copy only if an anchor shows that it is the newest")  # fmt: skip
+_REASONS = {
+    sqlite3.SQLITE_BUSY: BUSY, sqlite3.SQLITE_LOCKED: BUSY, sqlite3.SQLITE_PROTOCOL: BUSY,
+    sqlite3.SQLITE_CANTOPEN: OPEN, sqlite3.SQLITE_PERM: OPEN, sqlite3.SQLITE_AUTH: OPEN,
+    sqlite3.SQLITE_CORRUPT: CORRUPT, sqlite3.SQLITE_NOTADB: CORRUPT, sqlite3.SQLITE_CONSTRAINT: CORRUPT,
+    sqlite3.SQLITE_ERROR: CORRUPT, sqlite3.SQLITE_MISMATCH: CORRUPT, sqlite3.SQLITE_SCHEMA: CORRUPT,
+}  # fmt: skip
+
+
+def primary(error: sqlite3.Error) -> int:
+    """SQLite's own number of an error, without what is added for experts."""
+    return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def reason_for(error: sqlite3.Error) -> BudgetError:
+    """What a failure of SQLite means to whoever asked. Whatever is not known counts as a failing disk."""
+    return BudgetError(*_REASONS.get(primary(error), WRITE))
+
+
+class Store:
+    """The file of one ledger."""
+
+    def __init__(self, path: Path, patience: float = PATIENCE, read_only: bool = False) -> None:
+        self.path, self.read_only = Path(os.path.realpath(path)), read_only
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._process = 0
+        self._file = (0, 0)
+        _STORES.add(self)
+
+    # -- transactions --------------------------------------------------------------------------------------------
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """One transaction: no other writes meanwhile, and all of it is on the disk when this returns, or none."""
+        with self._transaction("BEGIN IMMEDIATE", "COMMIT"):
+            yield
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """One transaction: what is read belongs together."""
+        with self._transaction("BEGIN", "ROLLBACK"):
+            yield
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """One statement. Waits for other processes, but never inside a transaction, where waiting could not help."""
+        connection = self._connection
+        assert connection is not None
+        deadline, wait = time.monotonic() + self._patience, _SHORTEST_WAIT
+        while True:
+            try:
+                return connection.execute(sql, parameters).fetchall()
+            except sqlite3.OperationalError as error:
+                if primary(error) not in _WAITING or connection.in_transaction or time.monotonic() > deadline:
+                    raise
+            time.sleep(wait)
+            wait = min(wait * 1.5, _LONGEST_WAIT)
+
+    def close(self) -> None:
+        """Let go of the file; used again, it is opened again."""
+        with self._alone():
+            self._drop()
+
+    @contextmanager
+    def _transaction(self, begin: str, end: str) -> Iterator[None]:
+        with self._alone():
+            try:
+                self._ready()
+                self.execute(begin)
+                yield
+                self.execute(end)
+            except sqlite3.Error as error:
+                self._drop()  # which rolls back; what state the connection is in need not be known
+                raise reason_for(error) from error
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def _roll_back(self) -> None:
+        try:
+            if self._connection is not None and self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._drop()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._lock.acquire(timeout=self._patience):
+            raise BudgetError(*BUSY)
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    # -- the connection ------------------------------------------------------------------------------------------
+    def _ready(self) -> None:
+        """A connection to the file that now has the ledger's name: not to one that was moved away."""
+        if self._connection is not None and self._process != os.getpid():
+            raise BudgetError("budget-ledger", "the ledger was in use while this process was forked off",
+                              "open it anew in each process")  # fmt: skip
+        if self._connection is not None and self._file != self._identity():
+            self._drop()
+        if self._connection is None:
+            self._file = self._identity()
+            self._open("rw" if not self.read_only else "ro")
+            if self._file != self._identity():
+                self._drop()
+                raise BudgetError(*OPEN)
+
+    def _identity(self) -> tuple[int, int]:
+        try:
+            found = self.path.stat()
+        except OSError:
+            raise BudgetError("budget-ledger", f"there is no ledger {self.path.name}", "check its path") from None
+        if not stat.S_ISREG(found.st_mode):
+            raise BudgetError("budget-ledger", f"{self.path.name} is no file, so no ledger", "check its path")
+        return found.st_dev, found.st_ino
+
+    def _open(self, mode: str) -> None:
+        self._connection = sqlite3.connect(
+            f"{self.path.as_uri()}?mode={mode}", uri=True, timeout=0, isolation_level=None, check_same_thread=False
+        )
+        self._process = os.getpid()
+        try:
+            self._prepare()
+        except sqlite3.OperationalError as error:
+            # in a folder that may only be read SQLite needs to be told that nobody writes; then there is no log
+            unread = primary(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+            if not unread or mode != "ro" or Path(f"{self.path}-wal").exists():
+                raise
+            self._drop()
+            self._open("ro&immutable=1")
+
+    def _prepare(self) -> None:
+        for each in _PREPARE:
+            self.execute(each)
+        if self.read_only:
+            self.execute("PRAGMA query_only = ON")
+        ((application,),) = self.execute("PRAGMA application_id")
+        ((version,),) = self.execute("PRAGMA user_version")
+        if application == APPLICATION and version > FORMAT:
+            raise BudgetError("budget-version", f"the ledger has format {version}, and this privsql knows {FORMAT}",
+                              "use a newer privsql")  # fmt: skip
+        found = dict(self.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+        ((mode,),) = self.execute("PRAGMA journal_mode")
+        if (application, version, found) != (APPLICATION, FORMAT, OBJECTS) or (mode != "wal" and not self.read_only):
+            raise BudgetError(*CORRUPT)
+        if self.execute("PRAGMA quick_check(1)") != [("ok",)]:
+            raise BudgetError(*CORRUPT)
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_connection", None) is not None and self._process == os.getpid():
+            self._drop()
+
+    # -- forks ---------------------------------------------------------------------------------------------------
+    def _before_fork(self) -> bool:
+        """No connection may be open in a fork. Who forks in the midst of a charge cannot use the ledger in the child."""
+        if not self._lock.acquire(timeout=self._patience):
+            return False
+        self._drop()
+        return True
+
+    def _after_fork(self) -> None:
+        self._lock.release()
+
+
+_STORES: weakref.WeakSet[Store] = weakref.WeakSet()
+_FORKING = threading.Lock()
+_HELD: list[Store] = []
+
+
+def _before_fork() -> None:
+    _FORKING.acquire()
+    _HELD.extend(each for each in list(_STORES) if each._before_fork())
+
+
+def _after_fork() -> None:
+    while _HELD:
+        _HELD.pop()._after_fork()
+    _FORKING.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

@@ -1,0 +1,127 @@
+"""A ledger goes in, and perhaps an anchor that was taken of it earlier; what is proved of it comes out, or what is wrong.
+
+The hashes show that no entry was changed by accident. Whoever may write the file can also write a new chain, or restore an
+old copy; only an anchor, kept elsewhere, shows that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from privsql.budget.caps import Caps, Loss
+from privsql.budget.file_ledger import Rules, entry_of, followed, named, rules_of
+from privsql.budget.format import SELECT, START, Row, row_of
+from privsql.budget.store import Store
+from privsql.errors import ArgumentError, BudgetError
+
+_PREFIX = "privsql-1"
+_SHOWN = 32  # of 64 digits of the hash: 128 bits
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """How far a ledger had come: kept elsewhere, it shows later that nothing was taken back."""
+
+    entries: int
+    total: Loss
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{_PREFIX}:{self.entries}:{self.total.nano_epsilon}:{self.total.atto_delta}:{self.hash[:_SHOWN]}"
+
+
+def anchor_of(rows: Sequence[Row]) -> Anchor:
+    return Anchor(rows[-1].number, rows[-1].total, rows[-1].hash)
+
+
+def read_anchor(text: str) -> Anchor:
+    found = re.fullmatch(rf"{_PREFIX}:([0-9]{{1,18}}):([0-9]{{1,20}}):([0-9]{{1,20}}):([0-9a-f]{{{_SHOWN}}})", text.strip())
+    if found is None or int(found[1]) < 1:
+        raise ArgumentError("argument-anchor", "this is no anchor", "use a line that `privsql ledger anchor` printed")
+    return Anchor(int(found[1]), Loss(int(found[2]), int(found[3])), found[4])
+
+
+def verify(path: str | Path, anchor: Anchor | None = None) -> list[Row]:
+    """All entries, if everything about them holds: the file, the chain, the sums, the caps, and the anchor."""
+    store = Store(named(path), read_only=True)
+    try:
+        with store.reading():
+            problems = store.execute("PRAGMA integrity_check(1)")
+            rows = [row_of(each) for each in store.execute(f"{SELECT} ORDER BY number")]
+    finally:
+        store.close()
+    if problems != [("ok",)]:
+        raise _broken("the file is damaged: SQLite finds that its pages do not fit together")
+    replay(rows)
+    if anchor is not None:
+        held_to(rows, anchor)
+    return rows
+
+
+def replay(rows: Sequence[Row]) -> Rules:
+    """Everything anew from the first entry on, trusting no sum that was written."""
+    if not rows:
+        raise _broken("there is no entry")
+    rules, previous, total = rules_of(rows[:1]), START, Loss()
+    own: dict[str, Loss] = defaultdict(Loss)
+    for number, row in enumerate(rows, start=1):
+        if row.number != number or row.previous != previous or (row.kind == "open") != (number == 1):
+            raise _broken(f"entry {number} does not follow the one before")
+        try:
+            rules = followed(rules, row)
+            if row.kind == "charge":
+                entry_of(row)
+                total += row.loss
+                own[row.analyst] += row.loss
+        except (KeyError, ValueError, TypeError, AttributeError, BudgetError):
+            raise _broken(f"entry {number} cannot be read") from None
+        if row.kind == "charge" and row.share != own[row.analyst]:
+            raise _broken(f"the sum of {row.analyst} in entry {number} is wrong")
+        if row.total != total or (row.cap_epsilon, row.cap_delta) != _cap(rules):
+            raise _broken(f"the sum or the cap in entry {number} is wrong")
+        _within(rules.caps, row, total)
+        previous = row.hash
+    return rules
+
+
+def _cap(rules: Rules) -> tuple[int | None, int | None]:
+    return rules.caps.dataset.nano_epsilon, rules.caps.dataset.atto_delta
+
+
+def _within(caps: Caps, row: Row, total: Loss) -> None:
+    limits = [
+        (total.nano_epsilon, caps.dataset.nano_epsilon),
+        (total.atto_delta, caps.dataset.atto_delta),
+    ]
+    if row.kind == "charge":
+        share = caps.share(row.analyst)
+        limits += [(row.epsilon, caps.query), (row.share_epsilon, share.nano_epsilon), (row.share_delta, share.atto_delta)]
+    if any(cap is not None and spent > cap for spent, cap in limits):
+        raise _broken(f"with entry {row.number} more is spent than its cap allows")
+
+
+def held_to(rows: Sequence[Row], anchor: Anchor) -> None:
+    """The ledger went on from where the anchor was taken."""
+    if len(rows) < anchor.entries:
+        raise BudgetError(
+            "budget-anchor",
+            f"the ledger has {len(rows)} entries, and had {anchor.entries} when the anchor was taken: "
+            "it is an older copy, and charges are missing",
+            "restore the newest copy; until then answer nothing",
+        )
+    row = rows[anchor.entries - 1]
+    if row.hash[:_SHOWN] != anchor.hash or row.total != anchor.total:
+        raise BudgetError(
+            "budget-anchor",
+            f"entry {anchor.entries} is another than when the anchor was taken: this ledger was rewritten, or is another one",
+            "compare with a copy; until then answer nothing",
+        )
+
+
+def _broken(why: str) -> BudgetError:
+    return BudgetError("budget-corrupt", f"the ledger does not hold: {why}",
+                       "answer nothing from it; restore a copy only if an anchor shows that it is the newest")  # fmt: skip

@@ -1,0 +1,174 @@
+"""What every ledger must do, whatever it is kept in: a suite to inherit from, with `make` to be filled in."""
+
+from __future__ import annotations
+
+import math
+import threading
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from privsql import BudgetError, PrivsqlError
+from privsql.budget.ledger import Ledger
+from privsql.policy import Neighbours, Policy
+from tests.budget.ledgers import RELEASED, charge, policy
+
+
+def code_of(ledger: Ledger, *arguments: Any, **keywords: Any) -> str:
+    """The refusal of a charge, after which everything is as it was."""
+    before = (ledger.budget, ledger.entries())
+    with pytest.raises(BudgetError) as caught:
+        charge(ledger, *arguments, **keywords)
+    assert (ledger.budget, ledger.entries()) == before
+    return caught.value.code
+
+
+def refusal(call: Any, *arguments: Any, **keywords: Any) -> PrivsqlError:
+    with pytest.raises(PrivsqlError) as caught:
+        call(*arguments, **keywords)
+    assert caught.value.suggestion
+    return caught.value
+
+
+class LedgerConformance:
+    """Inherit, and say how a ledger is made."""
+
+    def make(self, declared: Policy) -> Ledger:
+        raise NotImplementedError
+
+    def test_a_new_ledger_is_empty(self) -> None:
+        ledger = self.make(policy(2, delta=1e-6))
+        assert ledger.entries() == []
+        budget = ledger.budget
+        assert (budget.limit.epsilon, budget.spent.epsilon, budget.remaining.epsilon) == (2, 0, 2)
+        assert (budget.limit.delta, budget.spent.delta, budget.remaining.delta) == (1e-6, 0, 1e-6)
+        assert ledger.share("ana") is None
+
+    def test_spent_exactly_to_the_end(self) -> None:
+        ledger = self.make(policy(1))
+        for _ in range(10):
+            charge(ledger, 0.1)
+        assert ledger.budget.spent.epsilon == 1
+        assert ledger.budget.remaining.epsilon == 0
+        assert code_of(ledger, Fraction(1, 10**9)) == "budget-exhausted"
+
+    def test_prices_are_rounded_up_and_caps_down(self) -> None:
+        ledger = self.make(policy(1, delta=1e-17))
+        charge(ledger, Fraction(1, 3 * 10**9), Fraction(1, 3 * 10**18))
+        (entry,) = ledger.entries()
+        assert (entry.nano_epsilon, entry.atto_delta) == (1, 1)
+        assert code_of(ledger, 1 - Fraction(1, 3 * 10**9)) == "budget-exhausted"
+
+    def test_delta_has_its_own_cap(self) -> None:
+        ledger = self.make(policy(5, delta=1e-6))
+        charge(ledger, 1, "6e-7")
+        assert code_of(ledger, 1, "5e-7") == "budget-delta"
+        charge(ledger, 1, "4e-7")
+        assert ledger.budget.remaining.delta == 0
+        charge(ledger, 1)
+        assert code_of(self.make(policy(5)), 1, "1e-12") == "budget-delta"
+
+    def test_one_question_has_a_cap(self) -> None:
+        ledger = self.make(policy(5, per_query=1.5))
+        assert code_of(ledger, 1.6) == "budget-query"
+        charge(ledger, 1.5)
+        with pytest.raises(BudgetError) as caught:
+            ledger.expect(Fraction(2), "ana")
+        assert caught.value.code == "budget-query"
+
+    def test_analysts_have_shares(self) -> None:
+        ledger = self.make(policy(5, delta=1e-5, analysts={"ana": 2.0, "ben": {"epsilon": 4.0, "delta": 1e-6}}))
+        charge(ledger, 1.5, analyst="ana")
+        assert code_of(ledger, 1, analyst="ana") == "budget-analyst"
+        assert code_of(ledger, 1, analyst="cleo") == "budget-analyst"
+        assert code_of(ledger, 1, "2e-6", analyst="ben") == "budget-analyst"
+        charge(ledger, 3, "1e-6", analyst="ben")
+        assert code_of(ledger, 1, analyst="ben") == "budget-exhausted"  # the guarantee comes first
+        own = ledger.share("ana")
+        assert own is not None
+        assert (own.limit.epsilon, own.spent.epsilon, own.remaining.epsilon) == (2, 1.5, 0.5)
+        nobody = ledger.share("cleo")
+        assert nobody is not None
+        assert nobody.remaining.epsilon == 0
+
+    def test_everyone_else_has_a_share_each(self) -> None:
+        ledger = self.make(policy(5, analysts={"ana": 2.0, "*": 0.5}))
+        for name in ("ben", "cleo"):
+            charge(ledger, 0.5, analyst=name)
+            assert code_of(ledger, 0.1, analyst=name) == "budget-analyst"
+        charge(ledger, 2, analyst="ana")
+
+    def test_without_a_cap_everything_is_counted(self) -> None:
+        ledger = self.make(policy())
+        charge(ledger, 9000, "0.6")
+        charge(ledger, 9000)
+        assert ledger.budget.spent.epsilon == 18_000
+        assert math.isinf(ledger.budget.remaining.epsilon)
+        assert code_of(ledger, 1, "0.6") == "budget-delta"  # a delta above 1 has no meaning
+
+    @pytest.mark.parametrize(
+        ("epsilon", "delta"),
+        [(math.nan, 0), (math.inf, 0), (-math.inf, 0), (0, 0), (-1, 0), (1, math.nan), (1, -0.1), (1, 1), (1, math.inf),
+         (True, 0), ("1", 0), (None, 0), (Fraction(-1, 10**12), 0), (Fraction(10**30), 0)],
+    )  # fmt: skip
+    def test_what_is_no_price_is_refused(self, epsilon: Any, delta: Any) -> None:
+        ledger = self.make(policy(10, delta=0.5))
+        with pytest.raises(BudgetError) as caught:
+            ledger.charge(epsilon, delta, Neighbours.REPLACE_ONE, "ana", "q", [])
+        assert caught.value.code == "budget-amount"
+        assert ledger.entries() == []
+        assert ledger.budget.spent.epsilon == 0
+
+    def test_losses_of_another_kind_are_not_added(self) -> None:
+        ledger = self.make(policy(10))
+        with pytest.raises(BudgetError) as caught:
+            ledger.charge(Fraction(1), Fraction(0), Neighbours.ADD_REMOVE, "ana", "q", [])
+        assert caught.value.code == "budget-neighbours"
+        assert ledger.entries() == []
+
+    def test_expecting_charges_nothing(self) -> None:
+        ledger = self.make(policy(1))
+        ledger.expect(Fraction(1), "ana")
+        with pytest.raises(BudgetError) as caught:
+            ledger.expect(Fraction(11, 10), "ana")
+        assert caught.value.code == "budget-exhausted"
+        assert ledger.entries() == []
+
+    def test_entries_say_who_asked_what_and_what_was_released(self) -> None:
+        ledger = self.make(policy(1))
+        texts = ["SELECT 'é\n\0'", "", "x" * 50_000, "'; DROP TABLE entries; --", "\U0001f9ee"]
+        for text in texts:
+            charge(ledger, 0.125, analyst="Anaïs", question=text)
+        found = ledger.entries()
+        assert [each.question for each in found] == texts
+        assert {each.analyst for each in found} == {"Anaïs"}
+        assert [list(each.released) for each in found] == [RELEASED] * 5
+        assert [each.when for each in found] == sorted(each.when for each in found)
+        assert all(each.when.tzinfo is not None for each in found)
+
+    def test_threads_never_overspend(self) -> None:
+        ledger, done, gate = self.make(policy(1, analysts={"a0": 0.2, "*": 1.0})), [], threading.Barrier(8)
+
+        def spend(index: int) -> None:
+            gate.wait()
+            for _ in range(12):
+                try:
+                    charge(ledger, 0.02, analyst=f"a{index}")
+                    done.append(index)
+                except BudgetError as error:
+                    assert error.code in ("budget-exhausted", "budget-analyst")  # noqa: PT017
+
+        threads = [threading.Thread(target=spend, args=(index,)) for index in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert len(done) == len(ledger.entries()) == 50
+        assert done.count(0) <= 10
+        assert ledger.budget.remaining.epsilon == 0
+
+    def test_closing_may_be_done_twice(self) -> None:
+        ledger = self.make(policy(1))
+        ledger.close()
+        ledger.close()

@@ -1,0 +1,90 @@
+"""Small ledgers, and stores that die or fail at a chosen step: what the ledger's tests share."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from privsql.budget.caps import policy_caps
+from privsql.budget.create import create
+from privsql.budget.dataset import dataset_of
+from privsql.budget.file_ledger import FileLedger
+from privsql.budget.ledger import Event, Ledger
+from privsql.budget.store import Store
+from privsql.policy import Neighbours, Policy, load_policy
+from privsql.schema import Schema, SchemaTable
+
+VISITS = Schema((SchemaTable("visits", ()),))
+RELEASED = [Event("discrete Laplace", "COUNT(*)", Fraction(1, 3), Fraction(1, 10**7), 2, 1, Fraction(6))]
+
+
+def policy(epsilon: float | None = None, **budget: Any) -> Policy:
+    given = budget if epsilon is None else {"epsilon": epsilon, **budget}
+    return load_policy({"budget": given})
+
+
+def charge(ledger: Ledger, epsilon: Any, delta: Any = Fraction(0), analyst: str = "ana", question: str = "q") -> None:
+    price = Fraction(str(epsilon)) if isinstance(epsilon, (int, float)) else epsilon
+    ledger.charge(price, Fraction(delta), Neighbours.REPLACE_ONE, analyst, question, RELEASED)
+
+
+def opened(store: Store, declared: Policy, schema: Schema = VISITS) -> FileLedger:
+    """As open_ledger does it, on a store of one's own."""
+    dataset, caps = dataset_of(declared, schema), policy_caps(declared)
+    if not store.path.exists():
+        create(store.path, dataset, caps)
+    return FileLedger(store, caps, dataset)
+
+
+class StepStore(Store):
+    """Calls back before and after each statement."""
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        self.step(sql)
+        rows = super().execute(sql, parameters)
+        self.step(f"after {sql}")
+        return rows
+
+    def step(self, name: str) -> None:
+        """For a subclass."""
+
+
+class DyingStore(StepStore):
+    """Its process is killed at one step, as if by kill -9."""
+
+    def __init__(self, path: Path, dies_at: int) -> None:
+        self.left = dies_at
+        super().__init__(path)
+
+    def step(self, name: str) -> None:
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class FailingStore(StepStore):
+    """At one step SQLite fails, with the number of an error."""
+
+    fails_at, error, steps = 0, sqlite3.SQLITE_IOERR, 0
+
+    def step(self, name: str) -> None:
+        self.steps += 1
+        if self.steps == self.fails_at:
+            failure = sqlite3.OperationalError("failed, for a test")
+            failure.sqlite_errorcode = self.error
+            raise failure
+
+
+def copy(path: Path, target: Path) -> Path:
+    """A ledger as it stands on the disk, with its log."""
+    for end in ("", "-wal", "-shm"):
+        if Path(f"{path}{end}").exists():
+            Path(f"{target}{end}").write_bytes(Path(f"{path}{end}").read_bytes())
+    return target
+
+
