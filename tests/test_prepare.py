@@ -593,6 +593,7 @@ def check_generated(first: int, worlds: int, wanted: int) -> None:
     assert used >= wanted and report.moved > 0.2 * report.cases and report.attained > 0.1 * used, (used, str(report))
 
 
+@pytest.mark.slow
 def test_generated_worlds() -> None:
     check_generated(first=0, worlds=5, wanted=15)
 

@@ -32,7 +32,7 @@ from soundness.worlds import DATES, INTEGERS, MOMENTS, TEXTS
 
 SHARDS = 4
 SLOW_CASES = int(os.environ.get("PRIVSQL_SOUNDNESS_CASES", "20000"))
-SLOW_UNITS = int(os.environ.get("PRIVSQL_SOUNDNESS_CASES", "16000"))
+SLOW_UNITS = int(os.environ.get("PRIVSQL_SOUNDNESS_CASES", "20000"))
 
 
 def _assert_sound(report: Report) -> None:
@@ -43,9 +43,9 @@ def _assert_sound(report: Report) -> None:
     assert report.attained > 0.2 * report.accepted, f"the bounds are hardly tried: {report}"
 
 
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shard", range(2))
 def test_no_pair_passes_a_bound(shard: int) -> None:
-    _assert_sound(run(first=shard, cases=500, stride=SHARDS))
+    _assert_sound(run(first=shard, cases=500, stride=2))
 
 
 @pytest.mark.slow
@@ -80,6 +80,7 @@ def test_every_function_and_operator_has_a_generator() -> None:
     assert not gone, f"these templates are for nothing that privsql has: {sorted(gone)}"
 
 
+@pytest.mark.slow
 def test_every_construct_is_accepted() -> None:
     """By planning alone: every function, operator and form of query gets through the reader some times."""
     wanted, seen, runner = CONSTRUCTS | set(EXPRESSIONS), Counter[str](), Runner()
