@@ -105,7 +105,8 @@ def test_renewing(folder, capsys):
     capsys.readouterr()
     renew = ["ledger", "renew", "clinic.ledger"]
     assert done(capsys, *renew, "--epsilon", "5", "--reason", "the board") == (0, "renewed, as entry 3\n")
-    assert main([*renew, "--epsilon", "1", "--delta", "1e-7", "--analyst", "ana", "--reason", "more"]) == 0
+    assert main([*renew, "--epsilon", "1", "--analyst", "ana", "--reason", "more"]) == 0
+    assert main([*renew, "--epsilon", "1", "--delta", "1e-7", "--analyst", "ben", "--reason", "keys"]) == 0
     assert main([*renew, "--epsilon", "0.5", "--per-query", "--reason", "a large one"]) == 0
     assert main([*renew, "--delta", "1e-6", "--reason", "keys"]) == 0
     capsys.readouterr()
@@ -114,7 +115,12 @@ def test_renewing(folder, capsys):
     _, text = done(capsys, "budget", "clinic.ledger")
     assert "2.5 of 7 spent, 4.5 left" in text
     assert "of 2e-06 spent" in text
-    for line in ("epsilon +5: the board", "epsilon +1, delta +1e-07 for ana: more", "epsilon +0.5 for one question: a large one"):
+    for line in (
+        "epsilon +5: the board",
+        "epsilon +1 for ana: more",
+        "epsilon +1, delta +1e-07 for ben: keys",
+        "epsilon +0.5 for one question: a large one",
+    ):
         assert line in text
     for wrong, code in (
         (["--reason", "x"], "argument-epsilon"),
@@ -122,6 +128,7 @@ def test_renewing(folder, capsys):
         (["--epsilon", "nan", "--reason", "x"], "argument-epsilon"),
         (["--delta", "2", "--reason", "x"], "argument-delta"),
         (["--epsilon", "1", "--reason", ""], "argument-shape"),
+        (["--delta", "1e-9", "--analyst", "ana", "--reason", "x"], "budget-caps"),  # ana's delta has no cap
     ):
         status, text = done(capsys, "ledger", "renew", "clinic.ledger", *wrong)
         assert (status, f"[{code}]" in text) == (2, True), text

@@ -190,6 +190,7 @@ def _uses(kind: str, expression: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("integer", "number"), [(i, n) for i, n in zip(INTEGERS, ("DOUBLE", *_DECIMALS, "DOUBLE"), strict=True)])
 def test_no_row_makes_an_expression_fail(connection: duckdb.DuckDBPyConnection, integer: str, number: str) -> None:
     _extreme_table(connection, integer, number)

@@ -54,6 +54,10 @@ class Cap:
     nano_epsilon: int | None = None
     atto_delta: int | None = None
 
+    def holds(self, by: Loss) -> bool:
+        """Whether there is a cap on all that is to be added to it."""
+        return not (by.nano_epsilon and self.nano_epsilon is None) and not (by.atto_delta and self.atto_delta is None)
+
     def raised(self, by: Loss) -> Cap:
         return Cap(
             None if self.nano_epsilon is None else self.nano_epsilon + by.nano_epsilon,
@@ -189,11 +193,11 @@ def _held_number(whose: str, opening: int | None, current: int | None, policy: i
 def renewed(caps: Caps, scope: str, analyst: str, by: Loss) -> Caps:
     """The caps after a renewal; a cap that is not there cannot be raised."""
     match scope:
-        case "dataset" if caps.dataset.nano_epsilon is not None:
+        case "dataset" if caps.dataset.holds(by):
             return replace(caps, dataset=caps.dataset.raised(by))
         case "query" if caps.query is not None:
             return replace(caps, query=caps.query + by.nano_epsilon)
-        case "analyst" if caps.analysts:
+        case "analyst" if caps.analysts and caps.share(analyst).holds(by):
             return replace(caps, analysts={**caps.analysts, analyst: caps.share(analyst).raised(by)})
     raise BudgetError("budget-caps", "this ledger has no such cap, so there is nothing to raise",
                       "caps are set by the policy under which a ledger is opened first")  # fmt: skip
