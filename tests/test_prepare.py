@@ -564,6 +564,7 @@ def run_prepared(seed: int, report: Report, runner: Runner) -> int:
         sql = generator.query()
         try:
             plan = sessions[0].explain(sql, epsilon=1, **generator.options)
+            sessions[0]._engine.check(plan.sql, sessions[0]._schema)  # as query() does, before any data is read
         except privsql.PrivsqlError:
             continue
         if not uses_copy(plan):
