@@ -602,4 +602,4 @@ def test_generated_worlds() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(4))
 def test_generated_worlds_at_length(shard: int) -> None:
-    check_generated(first=1_000 * (shard + 1), worlds=100, wanted=300)
+    check_generated(first=1_000 * (shard + 1), worlds=8, wanted=20)
