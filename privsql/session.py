@@ -12,7 +12,8 @@ from typing import Any, Never
 
 import pandas as pd
 
-from privsql.budget.ledger import Budget, Event, Ledger, MemoryLedger
+from privsql.budget.ledger import Budget, Ledger, MemoryLedger
+from privsql.budget.released import released
 from privsql.engines.base import Engine
 from privsql.engines.duckdb import DuckDBCalculator, open_engine
 from privsql.errors import ArgumentError, EngineError, UnknownName, did_you_mean, no_more_arguments
@@ -24,7 +25,9 @@ from privsql.planning.choose import plan as make_plan
 from privsql.planning.look import PublicLook
 from privsql.planning.plan import Plan
 from privsql.planning.prepared import no_copies
-from privsql.policy import NANO, Policy, analyst_of, delta_of, epsilon_of, limit_of, load_policy
+from privsql.planning.pricing import Offer
+from privsql.policy import Policy, analyst_of, delta_of, epsilon_of, limit_of, load_policy
+from privsql.privacy.events import Pure
 from privsql.results.answer import Answer, FoundRange
 from privsql.results.finish import finish, public_answer
 from privsql.schema import Schema
@@ -33,7 +36,7 @@ from privsql.sql.read import read
 from privsql.sql.relations import Question, Scan
 
 _ARGUMENTS = ("sql", "epsilon", "delta", "within", "confidence", "dialect", "mechanism", "max_groups", "max_rows",
-              "prepared")  # fmt: skip
+              "prepared", "weights")  # fmt: skip
 _PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one
 
 
@@ -60,6 +63,7 @@ class Asked:
     max_groups: int | None = None
     max_rows: int | None = None
     prepared: bool = True
+    weights: Mapping[str, float] | None = None
 
     def price(self) -> Fraction:
         if (self.epsilon is None) == (self.within is None):
@@ -98,12 +102,13 @@ class Session:
         max_groups: int | None = None,
         max_rows: int | None = None,
         prepared: bool = True,
+        weights: Mapping[str, float] | None = None,
         fresh: bool = False,
         **unknown: Never,
     ) -> Answer:
         """Ask, pay, and get a noisy answer. The same question again gives the stored answer, at no cost."""
         no_more_arguments(unknown, (*_ARGUMENTS, "fresh"))
-        asked = Asked(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared)
+        asked = Asked(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared, weights)
         question = self._read(asked, self._policy)
         missing = unknown_ranges(question)
         if missing:
@@ -126,9 +131,7 @@ class Session:
         if not fresh and same in self._stored:
             return replace(self._stored[same], stored=True)
         self._engine.check(plan.sql, self._schema)
-        self._ledger.charge(
-            plan.loss, plan.delta_loss, plan.relation_of_neighbours, self._analyst, asked.sql, _released(plan)
-        )
+        self._ledger.charge(released(plan.measurements), plan.relation_of_neighbours, self._analyst, asked.sql)
         try:
             exact = self._engine.run(plan.sql, plan.keys)
             noisy = add_noise(plan, exact, self._randomness)
@@ -144,8 +147,10 @@ class Session:
         policy, found = self._policy, []
         for each in missing:
             policy = policy.with_columns(each.table, {each.column: (0, 1)}, None)
-        meant = self._plan(asked, self._read(asked, policy), policy)  # refuses what no range could help, before a search is paid
-        self._ledger.expect(whole, self._analyst, meant.delta_loss)
+        rest = replace(asked, epsilon=whole * (1 - SHARE))
+        meant = self._plan(rest, self._read(rest, policy), policy)  # refuses what no range could help, before a search is paid
+        events = [each.event for each in released(meant.measurements)]
+        self._ledger.expect([*events, *(Pure(share) for _ in missing)], self._analyst)
         policy = self._policy
         for each in missing:
             search = replace(asked, sql=each.sql, epsilon=share, delta=0.0, dialect="duckdb", mechanism=None)
@@ -172,17 +177,19 @@ class Session:
         max_groups: int | None = None,
         max_rows: int | None = None,
         prepared: bool = True,
+        weights: Mapping[str, float] | None = None,
         **unknown: Never,
     ) -> Plan:
         """What query() would do: reads no data, spends nothing."""
         no_more_arguments(unknown, _ARGUMENTS)
-        asked = Asked(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared)
+        asked = Asked(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared, weights)
         question = self._read(asked, self._policy)
         missing = unknown_ranges(question)
         plan = self._search_plan(asked, missing) if missing else self._plan(asked, question, self._policy)
         budget = self.budget
         remaining = min(each.remaining.epsilon for each in (budget, budget.share) if each)
-        return replace(plan, remaining=remaining if remaining != float("inf") else None)
+        adds_up = remaining != float("inf") and budget.spent.rho is None  # under zCDP epsilons do not subtract
+        return replace(plan, remaining=remaining if adds_up else None)
 
     def _search_plan(self, asked: Asked, missing: Sequence[Unknown]) -> Plan:
         """The search for the first range, which comes before the question; what follows depends on what it finds."""
@@ -204,10 +211,11 @@ class Session:
 
     def _plan(self, asked: Asked, question: Question, policy: Policy) -> Plan:
         look = PublicLook(self._engine.read_public)
-        plan = make_plan(
-            question, policy.neighbours, asked.price(), calculator().evaluate, look, asked.mechanism, asked.limits(),
-            delta_of(asked.delta), policy.min_units, self._engine.prepared if asked.prepared else no_copies,
-        )  # fmt: skip
+        offer = Offer(
+            asked.price(), delta_of(asked.delta), asked.mechanism, asked.weights or {}, asked.limits(), policy.min_units
+        )
+        copies = self._engine.prepared if asked.prepared else no_copies
+        plan = make_plan(question, policy.neighbours, offer, calculator().evaluate, look, copies)
         if asked.within is not None:
             plan = plan.repriced(epsilon_within(plan, asked.within, asked.confidence))
         return plan
@@ -249,13 +257,15 @@ class Session:
                 "when": e.when,
                 "analyst": e.analyst,
                 "question": e.question,
-                "epsilon": e.nano_epsilon / NANO,
-                "delta": float(e.delta),
+                "epsilon": e.epsilon,
+                "delta": e.delta,
+                "rho": e.rho,
                 "released": "; ".join(map(str, e.released)),
             }
             for e in self._ledger.entries()
         ]
-        return pd.DataFrame(rows, columns=["when", "analyst", "question", "epsilon", "delta", "released"])
+        rho = ["rho"] if self.budget.spent.rho is not None else []
+        return pd.DataFrame(rows, columns=["when", "analyst", "question", "epsilon", "delta", *rho, "released"])
 
 
 def _shares(asked: Asked, missing: Sequence[Unknown]) -> tuple[Fraction, Fraction]:
@@ -265,13 +275,6 @@ def _shares(asked: Asked, missing: Sequence[Unknown]) -> tuple[Fraction, Fractio
                             "give epsilon= instead, or declare the range")  # fmt: skip
     whole = asked.price()
     return whole, epsilon_of(whole * SHARE / len(missing))
-
-
-def _released(plan: Plan) -> list[Event]:
-    return [
-        Event(each.mechanism.value, each.what, each.loss, each.delta_loss, each.l1, each.linf, each.noise_scale)
-        for each in plan.measurements
-    ]
 
 
 def connect(

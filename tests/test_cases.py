@@ -5,6 +5,7 @@ PRIVSQL_UPDATE_CASES=1 pytest tests/test_cases.py writes the outcomes anew; read
 
 from __future__ import annotations
 
+import ast
 import datetime as dt
 import math
 import os
@@ -33,7 +34,7 @@ HERE = Path(__file__).parent
 CASES = HERE / "cases"
 PACKAGE = Path(privsql.__file__).parent
 UPDATE = os.environ.get("PRIVSQL_UPDATE_CASES") == "1"
-DIRECTIVES = ("schema", "dialect", "mechanism", "within", "max_groups", "max_rows", "differs")
+DIRECTIVES = ("schema", "dialect", "mechanism", "within", "max_groups", "max_rows", "delta", "weights", "differs")
 
 
 # -- the tables that cases run on ----------------------------------------------------------------------------
@@ -159,6 +160,10 @@ class Case:
         named: dict[str, Any] = {"dialect": self.settings.get("dialect", "duckdb")}
         if "mechanism" in self.settings:
             named["mechanism"] = self.settings["mechanism"]
+        if "delta" in self.settings:
+            named["delta"] = float(self.settings["delta"])
+        if "weights" in self.settings:
+            named["weights"] = ast.literal_eval(self.settings["weights"])
         if "within" in self.settings:
             named["within"] = float(self.settings["within"])
         named |= {name: int(self.settings[name]) for name in ("max_groups", "max_rows") if name in self.settings}
@@ -209,7 +214,7 @@ def outcome_of(case: Case) -> str:
     lines = [*_measurements(one)] if not one.public else ["public, exact and free"]
     lines += [f"add-remove {each}" for each in _measurements(other, brief=True) if each not in _measurements(one, brief=True)]
     lines += [*_keys(one), *(f"{output.name} = {output.formula}" for output in one.outputs)]
-    if case.settings.get("mechanism") or one.chooses:
+    if any(case.settings.get(name) for name in ("mechanism", "weights")) or one.chooses:
         lines += [f"note: {note}" for note in one.notes]
     if "within" in case.settings:
         lines.append(f"epsilon {one.epsilon:g}")

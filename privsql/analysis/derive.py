@@ -124,7 +124,7 @@ def _grouped(group: Group, wanted: frozenset[str], look: Look) -> Facts:
     """One unit's own totals: counts up to the rows that may be used of it, sums of so many values."""
     most = limits_of(group.input).max_rows
     aggregates = [(name, each) for name, each in group.aggregates if name in wanted]
-    arguments = [part for _, each in aggregates for part in (each.argument, each.condition) if part is not None]
+    arguments = [part for _, each in aggregates for part in each.reads]
     below = derive(group.input, names_in([key.expression for key in group.keys] + arguments), look)
     facts: dict[Expression, Domain] = {
         Column(key.name, key.expression.type): domain_of(key.expression, below) for key in group.keys if key.name in wanted

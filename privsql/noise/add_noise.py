@@ -9,20 +9,22 @@ import numpy as np
 import pandas as pd
 
 from privsql.analysis.keys import KeyGroup, KeySpace
+from privsql.noise.gaussian import rounded_gaussian
 from privsql.noise.key_release import release_keys, select_keys
 from privsql.noise.randomness import Randomness
 from privsql.noise.samplers import discrete_laplace
 from privsql.noise.selection import SelectionNoise, select
-from privsql.planning.measurement import Mechanism
+from privsql.planning.measurement import Measurement, Mechanism
 from privsql.planning.plan import Plan
 from privsql.privacy.key_selection import GaussianThreshold, OptimalSelection, TruncatedGeometric
 from privsql.sql.relations import Choose
 from privsql.tables import ExactTable, Integers, NoisyTable, NullLast, as_array
 
 _SELECTION: dict[Mechanism, SelectionNoise] = {
-    Mechanism.CHOICE_EXPONENTIAL: "exponential",
+    Mechanism.CHOICE_FLIP: "exponential",
     Mechanism.CHOICE_LAPLACE: "laplace",
     Mechanism.CHOICE_GUMBEL: "gumbel",
+    Mechanism.CHOICE_EXPONENTIAL: "gumbel",  # Gumbel noise is the exponential mechanism
 }
 
 
@@ -41,8 +43,14 @@ def add_noise(plan: Plan, exact: ExactTable, source: Randomness) -> NoisyTable:
     noisy: dict[str, Integers] = {}
     for measurement in plan.measurements:
         for column in measurement.columns:
-            noisy[column] = exact_columns[column] + discrete_laplace(measurement.rate, size, source)
+            noisy[column] = exact_columns[column] + _noise(measurement, size, source)
     return NoisyTable(np.arange(size, dtype=np.int64), noisy)
+
+
+def _noise(measurement: Measurement, size: int, source: Randomness) -> Integers:
+    if measurement.gaussian is not None:
+        return rounded_gaussian(measurement.gaussian.variance, size, source)
+    return discrete_laplace(measurement.rate, size, source)
 
 
 def _open_keys(plan: Plan, exact: ExactTable, source: Randomness) -> NoisyTable:
@@ -63,7 +71,7 @@ def _open_keys(plan: Plan, exact: ExactTable, source: Randomness) -> NoisyTable:
         if measurement is not by:
             for column in measurement.columns:
                 exact_cells = exact.exact_columns[column][shown]
-                noisy[column] = exact_cells + discrete_laplace(measurement.rate, size, source)
+                noisy[column] = exact_cells + _noise(measurement, size, source)
     assert plan.release is not None
     types = {key.name: key.expression.type for key in plan.release.keys}
     # made anew from what is shown: how the engine's column was kept would tell about keys that are not

@@ -1,66 +1,66 @@
-"""A variance (an exact fraction) and a source of words go in; exact samples of discrete Gaussian noise come out.
+"""A variance (an exact fraction) and a source of words go in; exact samples of rounded Gaussian noise come out.
 
-Nothing is rounded. Proposals are rejected, but how many were rejected says nothing of those kept, so that, save
-for events of chance 2^-20 a draw, time does not show the noise.
+Nothing is rounded before the end: floats decide only what no error of theirs could alter, and digits are drawn until the
+rest is decided. Proposals are rejected, but how many were rejected says nothing of those kept, so that, save for events
+of chance 2^-24 a draw, time does not show the noise.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privsql.noise.digits import logistic_probability
+from privsql.noise.digits import exponential_interval
 from privsql.noise.randomness import Randomness
-from privsql.noise.samplers import GREATEST_NOISE, bernoulli, geometric
+from privsql.noise.samplers import GREATEST_NOISE
 
 GREATEST_VARIANCE = Fraction(2**104)
 """Noise then exceeds GREATEST_NOISE, to which it is clamped, with probability below exp(-2^16)."""
 
-_FINEST_RACE = Fraction(1, 2**24)  # so rarely is a proposal left undecided by what is drawn for all of them
-_GREATEST_SHIFT = 23  # with high < 2^8: 2^(2*23) * 2^16 and what comes on top stay within 63 bits
-_GREATEST_HIGH = 255  # exceeded with probability exp(-28) or less: the rate of the high part is 7/64 or more
+_LAST_WORD = 2**32 - 1
+_MOST_AT_ONCE = 1 << 14  # proposals: they stay in the processor's cache
+_WORD_BITS = 32
+_PLACE_BITS = 63  # of X, those drawn at first
+_GUARD_BITS = 32
+_DEGREE = 15
+_MARGIN = 2.0**-7  # what floats may be off by, with a lot to spare: see _scaled_chances
 
 
-def discrete_gaussian(variance: Fraction, size: int, source: Randomness) -> NDArray[np.int64]:
-    """X with P(X = x) proportional to exp(-x^2 / (2 variance)), clamped to +-GREATEST_NOISE.
+def rounded_gaussian(variance: Fraction, size: int, source: Randomness) -> NDArray[np.int64]:
+    """The whole number next to Y, for Y normal with this variance and mean 0, clamped to +-GREATEST_NOISE.
 
-    Let u = 1/(2 variance). |x| = 2^m k + j is proposed with a random sign, k geometric at rate u 4^m (2h+1), j
-    uniform below 2^m, and accepted with probability exp(-u d), d = 4^m (k-h)(k-h-1) + j (2^(m+1) k + j) >= 0.
-    Rate times k and u times d add up to u (2^m k + j)^2 + u 4^m h(h+1): the law of |x|, but for a constant.
-    "Minus 0" is rejected, lest 0 come up twice as often. Any m and h are right; those here reject about a third.
-    Added to integers of squared l2-sensitivity s this is s/(2 variance)-zCDP (Canonne, Kamath, Steinke 2020).
+    Y = +-2^m (K + X) is proposed with a random sign, P(K = k) ~ exp(-c k^2) for c = 4^m/(2 variance), X uniform in [0, 1),
+    and accepted with probability exp(-c X (2K + X)): together exp(-Y^2/(2 variance)), but for a constant. Any m is right;
+    the one here rejects a twentieth or less. |Y| is rounded down after adding 1/2: below m = 0 by K alone, else by the
+    first m + 1 binary digits of X.
     """
     law = _law(variance)
     result = np.empty(size, dtype=np.int64)
     filled = 0
     while filled < size:
         missing = size - filled
-        kept = _kept(law, missing + missing // 2 + 32, source)[:missing]
+        kept = _kept(law, min(missing + missing // 16 + 32, _MOST_AT_ONCE), source)[:missing]
         result[filled : filled + kept.size] = kept
         filled += kept.size
     return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Law:
-    """The parts of a proposal, and of the race that accepts it if G >= d, G geometric at rate u: P(G >= d) = exp(-u d).
+    """The parts of a proposal. A uniform U gives K = k if k is the number of i >= 1 with P(K < i) <= U.
 
-    Only race = floor(G / 2^race_shift), again geometric, is drawn for all; G's lower binary digits, which are
-    independent of it (see `geometric`), only where race leaves the outcome open.
+    `least` and `most` bound the first word of P(K < i), i = 1, 2, ...: what is above the one or below the other is decided.
+    From some i on that word is 2^32 - 1, so that the tables end there, and this word leaves K open.
     """
 
-    unit: Fraction  # u
     shift: int  # m
-    centre: int  # h
-    dropped: int  # digits of j left out of the first comparison, lest d pass 63 bits
-    race_shift: int
-
-    @property
-    def high_rate(self) -> Fraction:
-        return self.unit * ((2 * self.centre + 1) << 2 * self.shift)
+    rate: Fraction  # c
+    least: NDArray[np.int64]
+    most: NDArray[np.int64]
+    starts: NDArray[np.int64]  # |Y| rounded, for X = 0
 
 
 @lru_cache(maxsize=256)
@@ -69,68 +69,104 @@ def _law(variance: Fraction) -> _Law:
         raise ValueError(f"the variance must be positive, not {variance}")
     if variance > GREATEST_VARIANCE:
         raise ValueError(f"the variance {variance} is above 2^104: its noise would not fit into 64 bits")
-    # m greatest with 2^m <= sigma/4, but at least 0; h = floor(sigma / 2^m - 1/2), but at least 0.
-    shift = max(0, isqrt(int(variance)).bit_length() - 3)
-    centre = max(0, (isqrt(int(4 * variance / 4**shift)) - 1) // 2)
-    unit = 1 / (2 * variance)
-    dropped = max(0, shift - _GREATEST_SHIFT)
-    race_shift = 2 * dropped
-    while unit * 2 ** (race_shift + 1) <= _FINEST_RACE:
-        race_shift += 1
-    return _Law(unit, shift, centre, dropped, race_shift)
+    # m greatest with 2^m <= sigma/8; c is then between 1/512 and 1/128
+    shift = (variance.numerator.bit_length() - variance.denominator.bit_length()) // 2 - 3
+    while 64 * Fraction(4) ** (shift + 1) <= variance:
+        shift += 1
+    while 64 * Fraction(4) ** shift > variance:
+        shift -= 1
+    rate = Fraction(4) ** shift / (2 * variance)
+    first_words = [(low >> _WORD_BITS, high >> _WORD_BITS) for low, high in _cumulated(rate, 2 * _WORD_BITS)]
+    table = [(low, min(high, _LAST_WORD)) for low, high in first_words if low < _LAST_WORD] + [(_LAST_WORD, _LAST_WORD)]
+    least, most = np.array(table, dtype=np.int64).T.copy()
+    return _Law(
+        shift, rate, least, most, np.array([_size(shift, strip, 0) for strip in range(len(table))], dtype=np.int64)
+    )
+
+
+def _cumulated(rate: Fraction, bits: int) -> list[tuple[int, int]]:
+    """Whole numbers with low <= P(K < i) 2^bits <= high, for i = 1, 2, ... until low is next to 2^bits.
+
+    Of the sum of exp(-rate k^2), what comes from k = n on is at most exp(-rate n^2) (1 + q + q^2 + ...) for
+    q = exp(-2 rate n) <= exp(-rate) <= 1/(1 + rate), that is exp(-rate n^2) (1 + 1/rate).
+    """
+    work = bits + _GUARD_BITS
+    sums = [(0, 0)]
+    while True:
+        low, high = exponential_interval(rate * (len(sums) - 1) ** 2, work)
+        if high <= 2 and len(sums) > 1:
+            break
+        sums.append((sums[-1][0] + low, sums[-1][1] + high))
+    total_low, total_high = sums[-1][0], sums[-1][1] + 2 * (1 + -(-rate.denominator // rate.numerator))
+    return [((low << bits) // total_high, -(-(high << bits) // total_low)) for low, high in sums[1:]]
 
 
 def _kept(law: _Law, count: int, source: Randomness) -> NDArray[np.int64]:
     """Those of `count` proposals that are accepted, in order."""
-    high = geometric(law.high_rate, count, source)
-    low = _uniform(law.shift, count, source)
-    positive = source.integers(count) < 2**31
-    race = geometric(law.unit * 2**law.race_shift, count, source)
-    open_still = high > _GREATEST_HIGH
-    if law.race_shift == 0:
-        accepted = race >= _distance(law, high, low)
-    else:
-        # d grows with j, so that it is at least the first of these, and below the second where digits were dropped.
-        units = law.race_shift - 2 * law.dropped
-        coarse = low >> law.dropped
-        least = _distance(law, high, coarse) >> units
-        most = _distance(law, high, coarse + 1) >> units if law.dropped else least
-        accepted = race > most
-        open_still |= (race >= least) & ~accepted
-    for place in np.flatnonzero(open_still):
-        accepted[place] = _wins(law, int(high[place]), int(low[place]), int(race[place]), source)
-    sizes = np.minimum((np.minimum(high, GREATEST_NOISE >> law.shift) << law.shift) + low, GREATEST_NOISE)
-    accepted &= positive | (sizes != 0)
+    strip_words, high_words, low_words, words = source.integers(4 * count).reshape(4, count).astype(np.int64)
+    strips = np.searchsorted(law.most, strip_words)  # how many are below the word
+    strips_open = law.least[strips] <= strip_words
+    places = high_words << _WORD_BITS - 1 | low_words >> 1
+    positive = (low_words & 1).astype(np.bool_)
+    sizes = law.starts[strips]
+    if law.shift >= 0:
+        sizes += (places >> _PLACE_BITS - 1 - law.shift) + 1 >> 1
+    # V is from words to words + 1, in units of 2^-32
+    ahead = _scaled_chances(law, strips, places) - words
+    accepted = ahead >= 1.0 + _MARGIN
+    for index in np.flatnonzero(strips_open | ~accepted & (ahead > -_MARGIN)):
+        strip = _strip(law.rate, int(strip_words[index]), source) if strips_open[index] else int(strips[index])
+        accepted[index] = _accepts(law.rate, strip, int(places[index]), int(words[index]), source)
+        sizes[index] = min(_size(law.shift, strip, int(places[index])), GREATEST_NOISE)
     noise: NDArray[np.int64] = np.where(positive, sizes, -sizes)[accepted]
     return noise
 
 
-def _distance(law: _Law, high: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.int64]:
-    """d in units of 4^dropped, for `low` in units of 2^dropped."""
-    high = np.minimum(high, _GREATEST_HIGH)
-    shift = law.shift - law.dropped
-    distance: NDArray[np.int64] = ((high - law.centre) * (high - law.centre - 1) << 2 * shift) + low * (
-        (high << (shift + 1)) + low
-    )
-    return distance
+def _scaled_chances(law: _Law, strips: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """exp(-t) 2^32 for t = c X (2K + X), X = place/2^63, off by less than 2^-10.
+
+    In the tables t is below 1. r(n) = 1 - t r(n+1)/n leads from r(16) to r(1) = exp(-t), the r being between 0 and 1. To
+    start with r(16) = 1 is wrong by at most 1/16, and so is the result by 1/16! < 2^-44. Each step adds three roundings of
+    at most 2^-53 and divides what was wrong by n; t itself is wrong by less than six. Digits of X that are not drawn yet
+    alter t by less than 2^-62.
+    """
+    fractions = places * 2.0**-_PLACE_BITS
+    exponents = fractions * (2 * strips + fractions) * float(law.rate)
+    chances = np.ones(strips.size)
+    for divisor in range(_DEGREE, 0, -1):
+        chances *= exponents
+        chances /= -divisor
+        chances += 1.0
+    return chances * 2.0**_WORD_BITS
 
 
-def _wins(law: _Law, high: int, low: int, race: int, source: Randomness) -> bool:
-    """Whether G >= d: by the digits above race_shift, which are drawn, then digit by digit downwards."""
-    distance = ((high - law.centre) * (high - law.centre - 1) << 2 * law.shift) + low * ((high << law.shift + 1) + low)
-    if race != distance >> law.race_shift:
-        return race > distance >> law.race_shift
-    for position in reversed(range(law.race_shift)):
-        digit = bool(bernoulli(logistic_probability(law.unit * 2**position), 1, source)[0])
-        if digit != bool(distance >> position & 1):
-            return digit
-    return True
+def _strip(rate: Fraction, digits: int, source: Randomness) -> int:
+    """K from the first word of U, and as many more as it takes."""
+    bits = _WORD_BITS
+    while True:
+        bounds = _cumulated(rate, bits)
+        strip = bisect_right(bounds, digits, key=lambda bound: bound[1])
+        if strip < len(bounds) and digits < bounds[strip][0]:
+            return strip
+        digits, bits = digits << _WORD_BITS | int(source.integers(1)[0]), bits + _WORD_BITS
 
 
-def _uniform(bits: int, size: int, source: Randomness) -> NDArray[np.int64]:
-    """Independent uniform integers below 2^bits, bits <= 50."""
-    values = np.zeros(size, dtype=np.int64)
-    for taken in (min(bits, 32), max(bits - 32, 0)):
-        if taken:
-            values = values << taken | (source.integers(size) >> np.uint32(32 - taken)).astype(np.int64)
-    return values
+def _accepts(rate: Fraction, strip: int, place: int, digits: int, source: Randomness) -> bool:
+    """Whether V < exp(-rate X (2K + X)), from the first digits of X and V, and as many more as it takes."""
+    place_bits, bits = _PLACE_BITS, _WORD_BITS
+    while True:
+        near, far = Fraction(place, 1 << place_bits), Fraction(place + 1, 1 << place_bits)
+        if digits < exponential_interval(rate * far * (2 * strip + far), bits)[0]:
+            return True
+        if digits >= exponential_interval(rate * near * (2 * strip + near), bits)[1]:
+            return False
+        words = source.integers(2)
+        place, place_bits = place << _WORD_BITS | int(words[0]), place_bits + _WORD_BITS
+        digits, bits = digits << _WORD_BITS | int(words[1]), bits + _WORD_BITS
+
+
+def _size(shift: int, strip: int, place: int) -> int:
+    """2^shift (strip + place/2^63) + 1/2, rounded down."""
+    if shift < 0:
+        return strip + (1 << -shift - 1) >> -shift
+    return (strip << shift) + ((place >> _PLACE_BITS - 1 - shift) + 1 >> 1)

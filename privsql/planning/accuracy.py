@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from privsql.errors import ArgumentError
-from privsql.planning.estimates import Estimate, Linear
+from privsql.planning.estimates import Estimate, Linear, Ratio, Terms
 from privsql.planning.measurement import Measurement, Mechanism
 from privsql.planning.plan import Accuracy, Plan
 from privsql.policy import LARGEST_EPSILON, NANO, SMALLEST_EPSILON
-from privsql.privacy.accuracy import weighted_half_width
+from privsql.privacy.accuracy import combined_half_width
 from privsql.sql.expressions import Call, Column, Expression, Literal, columns_of
 from privsql.types import NUMBERS, Kind
 
@@ -55,23 +55,23 @@ def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
 def linear_half_width(estimate: Linear, noise: Mapping[str, Measurement], level: float) -> float:
     """How far a weighted sum of noisy columns may be off."""
     rounding = 0.5 if estimate.whole and any(weight.denominator > 1 for _, weight in estimate.terms) else 0.0
-    if len(estimate.terms) == 1:
-        ((column, weight),) = estimate.terms
-        return abs(float(weight)) * noise[column].half_width(level) + rounding
-    first, second = ((float(weight), float(noise[column].rate)) for column, weight in estimate.terms)
-    return weighted_half_width(first, second, level) + rounding
+    return terms_half_width(estimate.terms, noise, level) + rounding
+
+
+def terms_half_width(terms: Terms, noise: Mapping[str, Measurement], level: float) -> float:
+    return combined_half_width([(float(weight), noise[column].law) for column, weight in terms], level)
 
 
 def _leaf(estimate: Estimate, plan: Plan, level: float, rows: int | None) -> float | None:
     noise = noise_of(plan)
-    if isinstance(estimate, Linear):
-        return linear_half_width(estimate, noise, level)
-    if rows is None:
-        return None
-    # A - r(A + B) has the most noise at r = 0 or 1, where only one column counts
-    return (
-        float(estimate.high - estimate.low) * noise[estimate.above].half_width(level) / (rows * estimate.one)
-    )
+    match estimate:
+        case Linear():
+            return linear_half_width(estimate, noise, level)
+        case Ratio() if rows is not None:
+            # A - r(A + B) has the most noise at r = 0 or 1, where only one side counts
+            width = max(terms_half_width(side, noise, level) for side in (estimate.above, estimate.below))
+            return float(estimate.high - estimate.low) * width / (rows * estimate.one)
+    return None
 
 
 def _width(expression: Expression, plan: Plan, level: float, rows: int | None) -> float | None:

@@ -47,7 +47,7 @@ def unknown_ranges(question: Question) -> list[Unknown]:
     if release is None:
         return []
     aggregates = [release.score] if isinstance(release, Choose) else [each for _, each in release.aggregates]
-    added = [each.argument for each in aggregates if each.function in ("sum", "avg") and each.argument is not None]
+    added = [part for each in aggregates if not each.function.startswith("count") for part in (each.argument, each.by) if part]
     return sorted(_behind(release.input, _names(added)), key=lambda each: each.name)
 
 

@@ -14,13 +14,16 @@ from privsql.analysis.public_keys import public_groups
 from privsql.analysis.stability import Stability, bounded, limits_of, stability
 from privsql.errors import ArgumentError, Refused, did_you_mean
 from privsql.planning import render
-from privsql.planning.estimates import Estimate
+from privsql.planning.aggregates import choice_parts, divisions, release_parts
+from privsql.planning.counts import units_part
+from privsql.planning.estimates import Estimate, Ratio
 from privsql.planning.exact_sql import exact_sql
-from privsql.planning.measurement import Measurement, Mechanism, choice_factor, measure, measure_keys
-from privsql.planning.parts import UNCOUNTED, Part, Surroundings, choice_parts, release_parts, units_part
+from privsql.planning.measurement import Measurement, Mechanism, choice_factor
+from privsql.planning.parts import Part, Surroundings
 from privsql.planning.per_unit import lowered, settled
 from privsql.planning.plan import Output, Plan
 from privsql.planning.prepared import Copies, PreparedRows, no_copies, prepared_rows
+from privsql.planning.pricing import KeysShown, Offer, Pricing, importances
 from privsql.planning.render_rows import rows
 from privsql.policy import Neighbours
 from privsql.privacy.accuracy import selection_epsilon_of_histogram
@@ -33,6 +36,7 @@ from privsql.sql.relations import (
     Distinct,
     Filter,
     Limit,
+    Limits,
     Project,
     Question,
     Relation,
@@ -42,33 +46,29 @@ from privsql.sql.relations import (
 )
 
 CHOICES = {
+    "permute-and-flip": Mechanism.CHOICE_FLIP,
     "exponential": Mechanism.CHOICE_EXPONENTIAL,
-    "laplace": Mechanism.CHOICE_LAPLACE,
     "gumbel": Mechanism.CHOICE_GUMBEL,
+    "laplace": Mechanism.CHOICE_LAPLACE,
 }
+NUMBERS = {"laplace": Mechanism.LAPLACE, "gaussian": Mechanism.GAUSSIAN}
 
 
 def plan(
-    question: Question, neighbours: Neighbours, epsilon: Fraction, evaluate: Evaluate, look: Look,
-    mechanism: str | None = None, limits: Mapping[str, int] | None = None, delta: Fraction = Fraction(0),
-    min_units: int = 1, copies: Copies = no_copies,
-) -> Plan:  # fmt: skip
+    question: Question, neighbours: Neighbours, offer: Offer, evaluate: Evaluate, look: Look, copies: Copies = no_copies
+) -> Plan:
     """Choose the measurements, split epsilon over them, and write the exact SQL."""
     if question.release is None:
         return _public_plan(question, neighbours)
-    release = replace(question.release, input=settled(lowered(question.release.input, limits or {}), look))
-    read = [key.expression for key in release.keys] + [part for each in _aggregates(release) for part in _parts(each)]
+    release = replace(question.release, input=settled(lowered(question.release.input, offer.limits), look))
+    read = [key.expression for key in release.keys] + [part for each in _aggregates(release) for part in each.reads]
     facts = derive(release.input, names_in(read), look)
-    space = _space(release, facts, evaluate, look, delta)
+    space = _space(release, facts, evaluate, look, offer.delta)
     below = stability(release.input, look)
     cells = (MAX_KEYS if space.open else len(space)) if release.keys else None
     bounds, stored = None, None
     if below.rows is None:
-        bounds = limits_of(release.input)
-        if names_in([key.expression for key in release.keys]) <= owner(release.input).fixed:
-            bounds = replace(bounds, max_groups=1)  # all rows of a unit are in one key
-        if one_row_a_key(release.input, [k.expression.name for k in release.keys if isinstance(k.expression, Column)]):
-            bounds = replace(bounds, max_rows=1)
+        bounds = _limits(release)
         below = bounded(bounds, cells)
         assert below.rows is not None
         stored = None if space.open else prepared_rows(release, bounds, below.rows, look, copies)
@@ -79,43 +79,68 @@ def plan(
     around = Surroundings(
         below, neighbours, names if release.keys else None, facts, evaluate, taken, owner(release.input), bounds, cells
     )
+    mechanism = _mechanism(release, offer)
+    shown = dict(zip(question.names, _inlined(question.relation), strict=True))
     notes: tuple[str, ...] = ()
+    quotients: dict[tuple[str, str], Ratio] = {}
     if isinstance(release, Choose):
         parts, estimates, notes = choice_parts(release, around)
     else:
-        if mechanism not in (None, "laplace"):
-            raise ArgumentError("argument-mechanism", f"mechanism={mechanism!r} is for questions that ask for a label",
-                                "leave mechanism out")  # fmt: skip
-        parts, estimates = release_parts(release, around)
-    if space.open:
-        if not any(part.counts_all for part in parts):
-            parts.append(units_part(sum(len(part.columns) for part in parts) + 1, around))
-        measurements = _priced_open(parts, around, epsilon, delta, min_units)
-    else:
-        measurements = _priced(parts, release, epsilon, mechanism)
+        parts, estimates, quotients = release_parts(release, around, divisions(shown.values()))
+    if space.open and not any(part.counts_all for part in parts):
+        parts.append(units_part(sum(len(part.columns) for part in parts) + 1, around))
+    importance, given = importances(_uses(shown, parts, estimates), len(parts), offer.weights)
+    keys = _keys_shown(parts, around, offer.min_units) if space.open else None
+    pricing = Pricing(tuple(parts), importance, given, offer.delta, mechanism, keys)
+    measurements = pricing.at(offer.epsilon)
     if isinstance(release, Choose):
         notes = (*notes, _beside_a_histogram(measurements[0], len(space)))
     else:
-        notes = (*_sorted_histogram_note(question), *_public_count_note(release, around))
+        notes = (*_sorted_histogram_note(question), *_public_count_note(release, around), *_split_note(measurements, given))
     if isinstance(stored, str):
         notes = (*notes, stored)
-    loss = sum((each.loss for each in measurements), Fraction(0))
     return Plan(
         sql=exact_sql(release, parts, space, bounds),
         measurements=measurements,
-        outputs=_outputs(question, measurements, estimates),
+        outputs=_outputs(shown, release, measurements, estimates),
         relation_of_neighbours=neighbours,
-        loss=loss,
+        loss=sum((each.loss for each in measurements), Fraction(0)),
         question=question,
         release=release,
         space=space,
         stability=below,
         estimates=estimates,
+        quotients=quotients,
         finishing=render.finished(question.relation, "noisy"),
+        pricing=pricing,
         notes=notes,
         steps=stored.steps if isinstance(stored, PreparedRows) else _steps(release.input, look),
         limits=bounds,
     )
+
+
+def _limits(release: Release | Choose) -> Limits:
+    """What is used of one unit at most: as declared, or less where the keys leave it no more."""
+    bounds = limits_of(release.input)
+    if names_in([key.expression for key in release.keys]) <= owner(release.input).fixed:
+        bounds = replace(bounds, max_groups=1)  # all rows of a unit are in one key
+    if one_row_a_key(release.input, [k.expression.name for k in release.keys if isinstance(k.expression, Column)]):
+        bounds = replace(bounds, max_rows=1)
+    return bounds
+
+
+def _mechanism(release: Release | Choose, offer: Offer) -> Mechanism | None:
+    """The mechanism that was asked for; None: whichever is best."""
+    wanted, known = offer.mechanism, CHOICES if isinstance(release, Choose) else NUMBERS
+    if wanted is None:
+        return Mechanism.CHOICE_FLIP if isinstance(release, Choose) else None
+    if not isinstance(wanted, str) or wanted not in known:
+        kind = "a label" if isinstance(release, Choose) else "numbers"
+        raise ArgumentError("argument-mechanism", f"there is no mechanism {wanted!r} for questions that ask for {kind}",
+                            did_you_mean(str(wanted), known))  # fmt: skip
+    if wanted == "gaussian" and not offer.delta:
+        raise ArgumentError("argument-delta", "Gaussian noise needs a delta above 0", "delta=1e-6")
+    return known[wanted]
 
 
 def _space(release: Release | Choose, facts: Facts, evaluate: Evaluate, look: Look, delta: Fraction) -> KeySpace:
@@ -160,7 +185,9 @@ def _public_plan(question: Question, neighbours: Neighbours) -> Plan:
         space=KeySpace((), ()),
         stability=Stability(0, True, "public", lambda columns: 0),
         estimates={},
+        quotients={},
         finishing="",
+        pricing=None,
         notes=("public tables only: the answer is exact, and free",),
     )
 
@@ -169,47 +196,33 @@ def _aggregates(release: Release | Choose) -> list[Aggregate]:
     return [release.score] if isinstance(release, Choose) else [each for _, each in release.aggregates]
 
 
-def _parts(aggregate: Aggregate) -> list[Expression]:
-    return [part for part in (aggregate.argument, aggregate.condition) if part is not None]
-
-
 def _steps(relation: Relation, look: Look) -> Mapping[Relation, Stability]:
     """How many rows one person can touch at every step, for the derivation."""
     return {each: stability(each, look) for each in walk(relation)}
 
 
 # -- measurements --------------------------------------------------------------------------------------------
-def _priced(
-    parts: Sequence[Part], release: Release | Choose, epsilon: Fraction, mechanism: str | None
-) -> tuple[Measurement, ...]:
-    chosen = Mechanism.LAPLACE
-    if isinstance(release, Choose):
-        if mechanism is not None and (not isinstance(mechanism, str) or mechanism not in CHOICES):
-            raise ArgumentError(
-                "argument-mechanism", f"there is no mechanism {mechanism!r}", did_you_mean(str(mechanism), CHOICES)
-            )
-        chosen = CHOICES[mechanism or "exponential"]
-    share = epsilon / len(parts)
-    return tuple(measure(part.columns, chosen, part.sensitivity, share, part.what) for part in parts)
+def _uses(
+    shown: Mapping[str, Expression], parts: Sequence[Part], estimates: Mapping[str, Estimate]
+) -> dict[str, list[int]]:
+    """By which parts each output is computed."""
+    return {
+        name: [i for i, part in enumerate(parts) if set(part.columns) & _columns(expression, estimates)]
+        for name, expression in shown.items()
+    }
 
 
-def _priced_open(
-    parts: Sequence[Part], around: Surroundings, epsilon: Fraction, delta: Fraction, min_units: int
-) -> tuple[Measurement, ...]:
-    """The count by which keys are shown, with the whole of delta; the others as ever, for the keys that are shown."""
+def _columns(expression: Expression, estimates: Mapping[str, Estimate]) -> set[str]:
+    """The noisy columns that an output is made of."""
+    leaves = {column.name for column in columns_of(expression)} & estimates.keys()
+    return {column for leaf in leaves for column in estimates[leaf].columns}
+
+
+def _keys_shown(parts: Sequence[Part], around: Surroundings, min_units: int) -> KeysShown:
     shows = next(part for part in parts if part.counts_all)
-    share, moves = epsilon / len(parts), around.neighbours.moves
-    rows = shows.sensitivity.linf
     assert around.stability.rows is not None
     groups = around.stability.rows // around.limits.max_rows if around.limits is not None else around.stability.rows
-    touched = Contribution(groups, rows, groups * moves)
-    by_chance = rows == 1 and shows.what == UNCOUNTED
-    return tuple(
-        measure_keys(part.columns, part.sensitivity, touched, share, delta, min_units, not by_chance, part.what)
-        if part is shows
-        else measure(part.columns, Mechanism.LAPLACE, part.sensitivity, share, part.what)
-        for part in parts
-    )
+    return KeysShown(Contribution(groups, shows.sensitivity.linf, groups * around.neighbours.moves), min_units)
 
 
 def _beside_a_histogram(choice: Measurement, candidates: int) -> str:
@@ -229,6 +242,15 @@ def _sorted_histogram_note(question: Question) -> tuple[str, ...]:
     return ()
 
 
+def _split_note(measurements: Sequence[Measurement], given: bool) -> tuple[str, ...]:
+    """How epsilon is shared out, where there is something to share."""
+    if len(measurements) < 2:
+        return ()
+    total = sum((each.loss for each in measurements), Fraction(0))
+    shares = ", ".join(f"M{index + 1} {float(each.loss / total):.0%}" for index, each in enumerate(measurements))
+    return (f"epsilon is split: {shares}, " + ("as weights= says" if given else "for the least relative error"),)
+
+
 def _public_count_note(release: Release, around: Surroundings) -> tuple[str, ...]:
     counted = any(
         each.function == "count" and each.argument is None and not each.condition for _, each in release.aggregates
@@ -242,19 +264,16 @@ def _public_count_note(release: Release, around: Surroundings) -> tuple[str, ...
 
 # -- outputs -------------------------------------------------------------------------------------------------
 def _outputs(
-    question: Question, measurements: Sequence[Measurement], estimates: dict[str, Estimate]
-) -> tuple[Output, ...]:
-    expressions = _inlined(question.relation)
+    shown: Mapping[str, Expression], release: Release | Choose, measurements: Sequence[Measurement],
+    estimates: Mapping[str, Estimate],
+) -> tuple[Output, ...]:  # fmt: skip
     outputs = []
-    for name, each in zip(question.names, expressions, strict=True):
-        leaves = list(dict.fromkeys(column.name for column in columns_of(each) if column.name in estimates))
-        used = sorted(
-            {i for leaf in leaves for i, m in enumerate(measurements) if set(estimates[leaf].columns) & set(m.columns)}
-        )
-        if isinstance(question.release, Choose):
+    for name, each in shown.items():
+        columns = _columns(each, estimates)
+        used = [i for i, measurement in enumerate(measurements) if columns & set(measurement.columns)]
+        formula = describe(each, {name: how.formula for name, how in estimates.items()})
+        if isinstance(release, Choose):
             used, formula = [0], f"{describe(each)} of the winning key"
-        else:
-            formula = describe(each, {leaf: estimates[leaf].formula for leaf in leaves})
         outputs.append(Output(name, tuple(used), formula, each))
     return tuple(outputs)
 

@@ -1,16 +1,18 @@
-"""How an aggregate is computed from noisy columns: a weighted sum, or the two-sided ratio of AVG."""
+"""How an aggregate is computed from noisy columns: a weighted sum, the two-sided ratio of AVG, or moments for spread."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
 
+Terms = tuple[tuple[str, Fraction], ...]  # noisy columns, each with its weight
+
 
 @dataclass(frozen=True)
 class Linear:
     """COUNT and SUM: a weighted sum of one or two noisy columns, rounded where whole numbers are meant."""
 
-    terms: tuple[tuple[str, Fraction], ...]
+    terms: Terms
     whole: bool
 
     @property
@@ -31,21 +33,54 @@ class Linear:
 class Ratio:
     """AVG: low + (high - low) * above / (above + below), where above = sum of u, below = sum of (1 - u)."""
 
-    above: str
-    below: str
+    above: Terms
+    below: Terms
     low: Fraction
     high: Fraction
     one: int  # what one row adds to above + below
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return (self.above, self.below)
+        return tuple(dict.fromkeys(column for column, _ in (*self.above, *self.below)))
 
     @property
     def formula(self) -> str:
+        above, below = (Linear(each, whole=False).formula for each in (self.above, self.below))
         start = f"{float(self.low):.6g} + " if self.low else ""
-        ratio = f"{float(self.high - self.low):.6g} * {self.above} / ({self.above} + {self.below})"
+        ratio = f"{float(self.high - self.low):.6g} * {above} / ({above} + {below})"
         return f"({start}{ratio})" if start else ratio
 
 
-Estimate = Linear | Ratio
+@dataclass(frozen=True)
+class Variable:
+    """One argument of a spread: u, its height above `low`, is between 0 and 1 times `width`.
+
+    `squared`: the features are u^2, 2u(1-u), (1-u)^2; otherwise u, 1-u.
+    """
+
+    low: Fraction
+    width: Fraction
+    squared: bool
+
+    @property
+    def features(self) -> int:
+        return 3 if self.squared else 2
+
+
+@dataclass(frozen=True)
+class Spread:
+    """VAR, STDDEV, COVAR, CORR, REGR: from sums of products of the features of one or two variables, the first's by rows."""
+
+    function: str
+    columns: tuple[str, ...]
+    first: Variable
+    second: Variable | None
+    one: Fraction  # what one row adds to all columns together
+    swapped: bool = False  # the function's first argument is the second variable
+
+    @property
+    def formula(self) -> str:
+        return f"{self.function} of {self.columns[0]} to {self.columns[-1]}"
+
+
+Estimate = Linear | Ratio | Spread

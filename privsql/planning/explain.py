@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privsql.planning.measurement import Measurement, Mechanism
+from privsql.planning.measurement import GaussianShare, Measurement, Mechanism, unit_variance
 from privsql.planning.plan import Plan
 from privsql.planning.prepared import PreparedScan
 from privsql.privacy.key_selection import GaussianThreshold, KeyRelease, TruncatedGeometric
@@ -80,6 +80,8 @@ def _measurement(number: int, measurement: Measurement) -> Branch:
     title = f"M{number}: {', '.join(measurement.columns)} -- {measurement.what}"
     if measurement.key_release is not None:
         return _keys_shown(title, measurement, measurement.key_release)
+    if measurement.gaussian is not None:
+        return _gaussian(title, measurement, measurement.gaussian)
     chooses = measurement.mechanism.chooses
     bound, name = (measurement.linf, "linf") if chooses else (measurement.l1, "l1")
     factor = round(measurement.scale * measurement.epsilon / bound)
@@ -90,8 +92,22 @@ def _measurement(number: int, measurement: Measurement) -> Branch:
         f" = {measurement.scale:,.6g}",
     ]
     if not chooses:
-        lines.append(f"each cell of these columns is within ±{measurement.half_width(0.95):,} at 95%")
+        other = f"; {measurement.other}" if measurement.other else ""
+        lines.append(f"each cell of these columns is within ±{measurement.half_width(0.95):,} at 95%{other}")
     return Branch(title, tuple(lines))
+
+
+def _gaussian(title: str, measurement: Measurement, joint: GaussianShare) -> Branch:
+    part = "" if joint.share == 1 else f" / {float(joint.share):.4g} (its share of them all together)"
+    unit = float(unit_variance(joint.epsilon, joint.delta)) ** 0.5
+    lines = (
+        f"l1 = {measurement.l1:,}, linf = {measurement.linf:,}, l2^2 = l1 * linf = {measurement.sensitivity.l2_squared:,}: "
+        f"{measurement.why}",
+        f"{measurement.mechanism.value}, variance = l2^2 * {unit:,.5g}^2{part} = {measurement.scale:,.6g}^2; {unit:,.5g} is what "
+        f"a change of 1 needs at epsilon {float(joint.epsilon):g}, delta {float(joint.delta):g}",
+        f"each cell of these columns is within ±{measurement.half_width(0.95):,} at 95%; {measurement.other}",
+    )
+    return Branch(title, lines)
 
 
 def _keys_shown(title: str, measurement: Measurement, release: KeyRelease) -> Branch:

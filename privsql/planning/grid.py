@@ -73,8 +73,8 @@ class Grid:
         return f"(CASE WHEN {test} > {high} THEN {high} WHEN {test} >= {low} THEN {value} ELSE {low} END)"
 
 
-def grid_of(type_: Type, domain: Domain) -> Grid:
-    """A grid for an argument whose range is known."""
+def grid_of(type_: Type, domain: Domain, most: int = MOST_STEPS) -> Grid:
+    """A grid for an argument whose range is known, of at most so many steps from 0 to either end."""
     low, high = (Fraction(0), Fraction(0)) if domain.empty else (Fraction(domain.low), Fraction(domain.high))
     step = Fraction(1)
     whole = type_.kind is Kind.INTEGER
@@ -82,8 +82,8 @@ def grid_of(type_: Type, domain: Domain) -> Grid:
         step = Fraction(1, 10**type_.scale)
     size = max(abs(low), abs(high))
     if type_.kind is Kind.DOUBLE:
-        step = Fraction(2) ** -min(1000, 30 - _log2_up(size)) if size else Fraction(1)
-    while size / step > MOST_STEPS:
+        step = Fraction(2) ** -min(1000, most.bit_length() - 1 - _log2_up(size)) if size else Fraction(1)
+    while size / step > most:
         step *= 10 if type_.kind is Kind.DECIMAL else 2
     narrow = whole and step == 1 and type_.low >= -(2**31) and type_.high < 2**32
     return Grid(step, math.floor(low / step), math.ceil(high / step), whole, domain.nullable, narrow)

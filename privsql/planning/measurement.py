@@ -9,8 +9,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from privsql.errors import ArgumentError
-from privsql.privacy.accuracy import laplace_half_width
-from privsql.privacy.gaussian import half_width as gaussian_half_width
+from privsql.privacy.accuracy import Gaussian, Laplace, Law
+from privsql.privacy.gaussian import least_variance, rounded_up
 from privsql.privacy.key_selection import (
     Contribution,
     GaussianThreshold,
@@ -28,16 +28,38 @@ class Mechanism(StrEnum):
     """How exact becomes noisy."""
 
     LAPLACE = "discrete Laplace"
-    CHOICE_EXPONENTIAL = "report-noisy-max, exponential noise"
+    GAUSSIAN = "Gaussian, rounded"
+    CHOICE_FLIP = "report-noisy-max, exponential noise (permute-and-flip)"
     CHOICE_LAPLACE = "report-noisy-max, Laplace noise"
-    CHOICE_GUMBEL = "report-noisy-max, Gumbel noise (exponential mechanism)"
+    CHOICE_GUMBEL = "report-noisy-max, Gumbel noise"
+    CHOICE_EXPONENTIAL = "exponential mechanism"
     KEYS_GEOMETRIC = "truncated geometric noise, shown above a threshold"
     KEYS_GAUSSIAN = "discrete Gaussian noise, shown above a threshold"
     KEYS_CHOSEN = "keys shown by chance, the likelier the more units they have"
 
     @property
     def chooses(self) -> bool:
-        return self in (Mechanism.CHOICE_EXPONENTIAL, Mechanism.CHOICE_LAPLACE, Mechanism.CHOICE_GUMBEL)
+        return self in _CHOICES
+
+
+_CHOICES = (
+    Mechanism.CHOICE_FLIP, Mechanism.CHOICE_LAPLACE, Mechanism.CHOICE_GUMBEL, Mechanism.CHOICE_EXPONENTIAL,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GaussianShare:
+    """A part of one Gaussian release: several measurements of squared l2-sensitivities s, with variances v = s V / share,
+    V what covers a sensitivity of 1 at (epsilon, delta). Divided by sqrt(v), all their cells together move by at most
+    sum of s / v = sum of shares / V <= 1 / V, squared; so it is one release at that price (docs/proofs.md)."""
+
+    epsilon: Fraction
+    delta: Fraction
+    share: Fraction
+    variance: Fraction
+
+    def covers(self, l2_squared: int) -> bool:
+        return self.variance * self.share >= l2_squared * least_variance(1, self.epsilon, self.delta)
 
 
 @dataclass(frozen=True)
@@ -54,6 +76,8 @@ class Measurement:
     noise_scale: Fraction
     what: str
     key_release: KeyRelease | None = None  # how keys that nobody declared are let out, with this measurement
+    gaussian: GaussianShare | None = None
+    other: str = ""  # what else would have done, and how noisy it is
 
     def __post_init__(self) -> None:
         if self.noise_scale <= 0 or self.loss <= 0 or self.sensitivity.l1 <= 0:
@@ -64,6 +88,11 @@ class Measurement:
                 raise ValueError("the release of keys does not cover the sensitivity")
             if touched.changes * touched.rows < self.sensitivity.l1:
                 raise ValueError("the release of keys does not cover the sensitivity")
+        elif self.gaussian is not None:
+            if self.loss < self.gaussian.share * self.gaussian.epsilon or not self.gaussian.covers(self.sensitivity.l2_squared):
+                raise ValueError("the noise does not cover the sensitivity")
+        elif self.mechanism is Mechanism.GAUSSIAN:
+            raise ValueError("Gaussian noise needs its share of epsilon and delta")
         elif self.noise_scale * self.loss < needed(self.mechanism, self.sensitivity):
             raise ValueError("the noise does not cover the sensitivity")
 
@@ -72,14 +101,23 @@ class Measurement:
         """P(noise = x) ~ exp(-rate |x|)."""
         return 1 / self.noise_scale
 
+    @property
+    def law(self) -> Law:
+        """How the noise of one cell is distributed, for intervals."""
+        if self.gaussian is not None:
+            return Gaussian(self.gaussian.variance)
+        if isinstance(self.key_release, GaussianThreshold):
+            return Gaussian(self.key_release.variance)
+        return Laplace(float(self.rate))
+
     def half_width(self, level: float) -> int:
         """The noise of one cell stays within this so surely."""
-        if isinstance(self.key_release, GaussianThreshold):
-            return gaussian_half_width(self.key_release.variance, level)
-        return laplace_half_width(float(self.rate), level)
+        return self.law.half_width(level)
 
     @property
     def delta_loss(self) -> Fraction:
+        if self.gaussian is not None:
+            return self.gaussian.share * self.gaussian.delta
         return self.key_release.delta if self.key_release is not None else Fraction(0)
 
     # What people read: plain numbers.
@@ -122,8 +160,8 @@ def needed(mechanism: Mechanism, sensitivity: Sensitivity) -> int:
 
 
 def choice_factor(mechanism: Mechanism, sensitivity: Sensitivity) -> int:
-    """Scores that all move the same way move the winner's lead half as far."""
-    return 1 if sensitivity.monotone else 2
+    """Scores that all move the same way move the winner's lead half as far; the textbook's mechanism takes no notice."""
+    return 1 if sensitivity.monotone and mechanism is not Mechanism.CHOICE_EXPONENTIAL else 2
 
 
 def measure(
@@ -132,12 +170,37 @@ def measure(
     """The least noise that covers the sensitivity at this price."""
     scale = Fraction(needed(mechanism, sensitivity)) / loss
     if scale > LARGEST_SCALE:
-        raise ArgumentError(
-            "argument-epsilon",
-            "at this epsilon the noise would be larger than 64-bit numbers can hold",
-            "use a larger epsilon, fewer outputs, or declare a narrower range",
-        )
+        raise _too_noisy()
     return Measurement(columns, mechanism, sensitivity, loss, scale, what)
+
+
+def measure_gaussian(
+    columns: tuple[str, ...], sensitivity: Sensitivity, epsilon: Fraction, delta: Fraction, share: Fraction, what: str
+) -> Measurement:
+    """A share of one Gaussian release at (epsilon, delta)."""
+    variance = rounded_up(sensitivity.l2_squared * unit_variance(epsilon, delta) / share)
+    if variance > LARGEST_SCALE**2:
+        raise _too_noisy()
+    joint = GaussianShare(epsilon, delta, share, variance)
+    scale = Fraction(math.isqrt(math.ceil(variance * 2**40)) + 1, 2**20)
+    return Measurement(columns, Mechanism.GAUSSIAN, sensitivity, share * epsilon, scale, what, gaussian=joint)
+
+
+def unit_variance(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The variance that covers an l2-sensitivity of 1."""
+    try:
+        return least_variance(1, epsilon, delta)
+    except ValueError:
+        raise ArgumentError("argument-delta", "no Gaussian noise is known for this epsilon and delta",
+                            "use a delta such as 1e-6, or mechanism='laplace'") from None  # fmt: skip
+
+
+def _too_noisy() -> ArgumentError:
+    return ArgumentError(
+        "argument-epsilon",
+        "at this epsilon the noise would be larger than 64-bit numbers can hold",
+        "use a larger epsilon, fewer outputs, or declare a narrower range",
+    )
 
 
 def measure_keys(

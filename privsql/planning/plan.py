@@ -8,8 +8,9 @@ from fractions import Fraction
 
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
-from privsql.planning.estimates import Estimate
-from privsql.planning.measurement import Measurement, measure
+from privsql.planning.estimates import Estimate, Ratio
+from privsql.planning.measurement import Measurement
+from privsql.planning.pricing import Pricing
 from privsql.policy import Neighbours
 from privsql.sql.expressions import Expression
 from privsql.sql.relations import Choose, Limits, Question, Relation, Release
@@ -42,7 +43,9 @@ class Plan:
     space: KeySpace
     stability: Stability
     estimates: Mapping[str, Estimate]  # by the name of an aggregate in the release
+    quotients: Mapping[tuple[str, str], Ratio]  # counts that are divided by others, and that share, known better than both
     finishing: str  # SQL over the noisy table
+    pricing: Pricing | None  # how epsilon is split over the measurements; None: public tables only
     notes: tuple[str, ...] = ()
     steps: Mapping[Relation, Stability] = field(default_factory=dict, compare=False, repr=False)
     limits: Limits | None = None  # what is used of one unit at most, where units are bounded
@@ -89,12 +92,9 @@ class Plan:
 
     def repriced(self, epsilon: Fraction) -> Plan:
         """The same plan at another price: the same SQL, other noise."""
-        if self.public:
+        if self.pricing is None:
             return self
-        share = epsilon / len(self.measurements)
-        measurements = tuple(
-            measure(each.columns, each.mechanism, each.sensitivity, share, each.what) for each in self.measurements
-        )
+        measurements = self.pricing.at(epsilon)
         return replace(self, measurements=measurements, loss=sum((each.loss for each in measurements), Fraction(0)))
 
     def to_dict(self) -> dict[str, object]:

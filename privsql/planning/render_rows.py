@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from privsql.planning.prepared import PreparedScan, prepared_scan
 from privsql.planning.render import FIXED_POINT, UNIT, columns_sql, constant, expression, identifier, terms, text
-from privsql.sql.expressions import Aggregate, Call, Expression, Literal
+from privsql.sql.expressions import SPREAD, Aggregate, Call, Expression, Literal
 from privsql.sql.relations import (
     AtMost,
     Distinct,
@@ -191,6 +191,9 @@ def aggregate(node: Aggregate) -> str:
             return f"{node.function}({argument} ORDER BY {argument}){where}"
         case "sum":
             return f"TRY_CAST(sum({argument}){where} AS {node.type.sql})"
+        case function if function in SPREAD:  # of public rows only
+            other = "" if node.by is None else f", CAST({expression(node.by)} AS DOUBLE)"
+            return f"{function}(CAST({argument} AS DOUBLE){other}){where}"
         case "arg_min" | "arg_max":
             assert node.by is not None
             place = plain_zero(node.by)

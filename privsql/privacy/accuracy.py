@@ -1,13 +1,20 @@
 """Noise rates and a confidence level go in; how far an answer may be off comes out.
 
-All noise here is discrete Laplace: P(x) ~ exp(-rate |x|). Half-widths are rigorous: either the exact discrete
-tail, or the continuous tail plus one grid step per noise, because the discrete variable is a difference of two
-floored exponentials and so lies less than one step from the continuous one.
+Half-widths are either from the exact discrete tail, or from the continuous one plus a step per noise: discrete Laplace
+noise is a difference of two floored exponentials and so lies less than one step from the continuous one.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from privsql.privacy.gaussian import half_width as gaussian_half_width
 
 
 def laplace_half_width(rate: float, level: float) -> int:
@@ -17,27 +24,78 @@ def laplace_half_width(rate: float, level: float) -> int:
     return max(0, math.ceil(math.log(2.0 / (missing * (1.0 + math.exp(-rate)))) / rate - 1.0 - 1e-12))
 
 
-def weighted_half_width(first: tuple[float, float], second: tuple[float, float], level: float) -> float:
-    """h with P(|w1 X1 + w2 X2| <= h) >= level for two independent discrete Laplace, each given as (weight, rate)."""
-    (weight_1, rate_1), (weight_2, rate_2) = first, second
-    scale_1, scale_2 = abs(weight_1) / rate_1, abs(weight_2) / rate_2
-    steps = abs(weight_1) + abs(weight_2)
-    if min(scale_1, scale_2) == 0.0:
-        return max(scale_1, scale_2) * math.log(1.0 / (1.0 - level)) + steps
+@dataclass(frozen=True)
+class Laplace:
+    """Discrete Laplace noise: P(x) ~ exp(-rate |x|)."""
 
-    def tail(width: float) -> float:
-        # the two-sided tail of a sum of two independent continuous Laplace variables
-        if abs(scale_1 - scale_2) <= 1e-6 * max(scale_1, scale_2):
-            scale = max(scale_1, scale_2)
-            return (1.0 + width / (2.0 * scale)) * math.exp(-width / scale)
-        square_1, square_2 = scale_1**2, scale_2**2
-        return (square_1 * math.exp(-width / scale_1) - square_2 * math.exp(-width / scale_2)) / (square_1 - square_2)
+    rate: float
 
-    low, high = 0.0, (scale_1 + scale_2) * (math.log(4.0 / (1.0 - level)) + 2.0)
-    for _ in range(80):
+    def half_width(self, level: float) -> int:
+        return laplace_half_width(self.rate, level)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Gaussian noise of this variance, rounded to whole numbers."""
+
+    variance: Fraction
+
+    def half_width(self, level: float) -> int:
+        return gaussian_half_width(self.variance, level)
+
+
+Law = Laplace | Gaussian
+Terms = Sequence[tuple[float, Law]]  # a weighted sum of independent noises
+
+
+def combined_half_width(terms: Terms, level: float) -> float:
+    """h with P(|sum of w X| <= h) >= level.
+
+    Of the continuous noises, by their characteristic function, plus what each can differ by from its whole number:
+    less than a step for Laplace, half a step for Gaussian noise.
+    """
+    used = [(abs(weight), law) for weight, law in terms if weight]
+    if not used:
+        return 0.0
+    if len(used) == 1:
+        ((weight, law),) = used
+        return weight * law.half_width(level)
+    scales = [weight / law.rate for weight, law in used if isinstance(law, Laplace)]
+    deviation = math.sqrt(sum(weight**2 * float(law.variance) for weight, law in used if isinstance(law, Gaussian)))
+    steps = sum(weight * (1.0 if isinstance(law, Laplace) else 0.5) for weight, law in used)
+    largest = max([*scales, deviation])
+    ratios = tuple(sorted(round(scale / largest, 9) for scale in scales))
+    return largest * _standard_half_width(ratios, round(deviation / largest, 9), level) + steps
+
+
+@lru_cache(maxsize=1024)
+def _standard_half_width(scales: tuple[float, ...], deviation: float, level: float) -> float:
+    """The same for continuous Laplace noises of these scales and a normal one, the largest of which is 1."""
+    missing = 1.0 - level
+    low, high = 0.0, (sum(scales) + deviation) * (math.log(2.0 * (len(scales) + 1) / missing) + 2.0)
+    if missing > 1e-9:
+        step = math.pi / (3.0 * high)  # the sum repeats itself only far beyond what is looked at
+        points = (np.arange(200_000) + 0.5) * step
+        weight = np.exp(-0.5 * (points * deviation) ** 2)
+        for scale in scales:
+            weight /= 1.0 + (points * scale) ** 2
+        points, weight = points[weight > 1e-13], weight[weight > 1e-13]
+
+        def tail(width: float) -> float:
+            return float(1.0 - 2.0 / math.pi * step * np.sum(np.sin(points * width) / points * weight)) + 1e-11
+    else:  # too far out for sums of floats: the bound of Chernoff
+        rates = np.linspace(0.0, 1.0, 401)[1:-1] / max([*scales, 1e-9])
+
+        def tail(width: float) -> float:
+            logs = 0.5 * (rates * deviation) ** 2 - rates * width
+            for scale in scales:
+                logs = logs - np.log1p(-((rates * scale) ** 2))
+            return 2.0 * math.exp(float(np.min(logs)))
+
+    for _ in range(60):
         middle = (low + high) / 2.0
-        low, high = (middle, high) if tail(middle) > 1.0 - level else (low, middle)
-    return high + steps
+        low, high = (middle, high) if tail(middle) > missing else (low, middle)
+    return high
 
 
 def selection_epsilon_of_histogram(candidates: int, l1: int, linf: int, factor: int) -> float:

@@ -1,11 +1,14 @@
-"""Epsilon, delta and a squared l2-sensitivity go in; the variance of discrete Gaussian noise comes out, or its tails.
+"""Epsilon, delta and a squared l2-sensitivity go in; the variance of rounded Gaussian noise comes out, or its tails.
 
-Noise of variance v on every cell of an integer vector whose squared l2-sensitivity is s is rho-zCDP with
-rho = s/(2v), in any number of dimensions (Canonne, Kamath, Steinke 2020, theorem 14). rho-zCDP is
-(epsilon, delta)-private (the same, corollary 13) if for some order a > 1
-    ln delta >= (a-1) (a rho - epsilon + ln(1 - 1/a)) - ln a.                                            (*)
-Any a proves something; the best is guessed in floats, and what it proves is then worked out in fractions, rounded
-to the safe side. So no float decides.
+The noise is that of the normal law, rounded to a whole number: x + round(sigma Z) = round(x + sigma Z) for whole x, so what
+holds of continuous noise on any number of cells holds of it as post-processing. There, only ratio = l2/sigma counts:
+- noise is (epsilon, delta)-private if and only if (Balle, Wang 2018, theorem 8), with F the normal law's P(N <= x),
+    F(a) - exp(epsilon) F(-b) <= delta, a = ratio/2 - epsilon/ratio, b = ratio/2 + epsilon/ratio;              (*)
+- it is ratio^2/2-zCDP (Bun, Steinke 2016), and rho-zCDP is (epsilon, delta)-private (Canonne, Kamath, Steinke 2020,
+  corollary 13) if for some order a > 1
+    ln delta >= (a-1) (a rho - epsilon + ln(1 - 1/a)) - ln a.                                                (**)
+The best ratio or order is guessed in floats, and what it proves is then worked out in fractions, rounded to the safe
+side. So no float decides.
 """
 
 from __future__ import annotations
@@ -13,16 +16,95 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from fractions import Fraction
+from functools import lru_cache
 
 from privsql.privacy.bounds import exponential_bounds, logarithm_bounds, root_bounds
+from privsql.privacy.normal import density_bounds, mills_bounds
 
 _VARIANCE_BITS = 12  # a variance is rounded up by less than one part in 2^11
+_RATIO_BITS = 32
+_CLOSE = 2.0**-20  # a ratio is the greatest but for this part of it
+_MOST_STEPS = 64
 _ORDER_RANGE = (-60.0, 60.0)  # of ln(a - 1)
 _HALVINGS = 60
-_PI_BELOW = Fraction(103993, 33102)  # 3.14159265301 < pi
-_MILLS_STEPS = 40
-_SUMMED = 1024
 _SLACK = 1e-12  # for rounding in half_width, which informs but protects nobody
+
+
+# --- (epsilon, delta), analytically ---
+
+
+def least_variance(l2_squared: int | Fraction, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The least variance by (*) that makes a vector of this squared l2-sensitivity (epsilon, delta)-private.
+
+    Rounded up to a multiple of a power of two, so that arithmetic stays cheap; never less than what is needed. One
+    release may have parts of squared sensitivities s_i and variances v_i: divided by the root of its variance, each part
+    has noise of variance 1 and moves by s_i/v_i, so that a sum of s_i/v_i of at most 1/least_variance(1, ...) suffices.
+    """
+    if l2_squared <= 0:
+        raise ValueError(f"the squared sensitivity must be positive, not {l2_squared}")
+    return rounded_up(l2_squared / greatest_ratio(epsilon, delta) ** 2)
+
+
+@lru_cache(maxsize=1024)
+def greatest_ratio(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """A ratio = l2/sigma, next to the greatest by (*), such that noise is (epsilon, delta)-private.
+
+    Let D(ratio) be the left side of (*). Its derivative is f(a), f the normal density, since exp(epsilon) f(b) = f(a). So
+    D = exp(h) for an h that rises and is concave in u = ln(ratio), as ln(f(a) ratio) is, and Newton's steps towards
+    h(u) = ln(delta) stay below the solution. So does the first guess, since D <= F(a) <= exp(-a^2/2)/2 for a < 0, and
+    D <= ratio f(0).
+    """
+    _check(epsilon, delta)
+    wanted, loss = float(logarithm_bounds(delta)[0]), float(epsilon)
+    reach = math.sqrt(max(0.0, -2.0 * (wanted + math.log(2.0))))
+    guess = max(2.0 * loss / (reach + math.sqrt(reach**2 + 2.0 * loss)), math.exp(wanted) * math.sqrt(2.0 * math.pi))
+    for _ in range(_MOST_STEPS):
+        ratio = _short(guess)
+        low, high = _delta_bounds(ratio, epsilon)
+        if low <= 0:
+            break
+        reached = float(logarithm_bounds(low)[0])
+        log_density = -(float(ratio / 2 - epsilon / ratio) ** 2 + math.log(2.0 * math.pi)) / 2.0
+        step = (wanted - reached) / math.exp(math.log(ratio) + log_density - reached)
+        if high <= delta and step < _CLOSE:
+            return ratio
+        guess = float(ratio) * math.exp(step - _CLOSE / 16.0)
+    raise ValueError(f"no Gaussian noise is found for epsilon {epsilon} and delta {delta}: too extreme")
+
+
+def analytic_delta(l2_squared: int | Fraction, variance: Fraction, epsilon: Fraction) -> Fraction:
+    """A delta, next to the least by (*), such that noise of this variance is (epsilon, delta)-private; 0 for l2 = 0."""
+    if l2_squared < 0 or variance <= 0 or epsilon <= 0:
+        raise ValueError("needs a squared sensitivity of at least 0, a positive variance and a positive epsilon")
+    if l2_squared == 0:
+        return Fraction(0)
+    _, ratio = root_bounds(l2_squared / variance)
+    return min(Fraction(1), _delta_bounds(rounded_up(ratio, _RATIO_BITS), epsilon)[1])
+
+
+def _delta_bounds(ratio: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+    """Of the left side of (*), which rises with the ratio.
+
+    With R(z) = F(-z)/f(z) and exp(epsilon) f(b) = f(a) it is f(a) (R(-a) - R(b)) or, with F(a) = 1 - f(a) R(a),
+    1 - f(a) (R(a) + R(b)).
+    """
+    near, far = ratio / 2 - epsilon / ratio, ratio / 2 + epsilon / ratio
+    density_low, density_high = density_bounds(near)
+    near_low, near_high = mills_bounds(abs(near))
+    far_low, far_high = mills_bounds(far)
+    if near < 0:
+        return density_low * (near_low - far_high), density_high * (near_high - far_low)
+    return 1 - density_high * (near_high + far_high), 1 - density_low * (near_low + far_low)
+
+
+def rounded_up(number: Fraction, bits: int = _VARIANCE_BITS) -> Fraction:
+    """The next number that has so many binary digits, or one more: greater by less than one part in 2^(bits-1)."""
+    size = number.numerator.bit_length() - number.denominator.bit_length()
+    step = Fraction(2) ** (size - bits)
+    return math.ceil(number / step) * step
+
+
+# --- zCDP ---
 
 
 def zcdp(l2_squared: int, variance: Fraction) -> Fraction:
@@ -33,10 +115,10 @@ def zcdp(l2_squared: int, variance: Fraction) -> Fraction:
 
 
 def greatest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """A rho, next to the greatest by (*), such that rho-zCDP is (epsilon, delta)-private.
+    """A rho, next to the greatest by (**), such that rho-zCDP is (epsilon, delta)-private.
 
-    (*) solved for rho: rho <= (epsilon - ln(1 - 1/a) + (ln delta + ln a)/(a-1)) / a. At the best a the derivative
-    of (*) in a is zero, (2a-1) rho = epsilon - ln(1 - 1/a); put into (*), this leaves
+    (**) solved for rho: rho <= (epsilon - ln(1 - 1/a) + (ln delta + ln a)/(a-1)) / a. At the best a the derivative
+    of (**) in a is zero, (2a-1) rho = epsilon - ln(1 - 1/a); put into (**), this leaves
     ln delta = -(a-1)^2 (epsilon - ln(1 - 1/a)) / (2a-1) - ln a, which falls as a grows.
     """
     _check(epsilon, delta)
@@ -59,7 +141,7 @@ def greatest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """A delta, next to the least by (*), such that rho-zCDP is (epsilon, delta)-private; 0 for rho = 0."""
+    """A delta, next to the least by (**), such that rho-zCDP is (epsilon, delta)-private; 0 for rho = 0."""
     if rho < 0 or epsilon <= 0:
         raise ValueError("needs rho of at least 0 and a positive epsilon")
     if rho == 0:
@@ -78,75 +160,37 @@ def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     return min(Fraction(1), delta)
 
 
-def least_variance(l2_squared: int, epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The least variance by (*) that makes integers of this squared l2-sensitivity (epsilon, delta)-private.
-
-    Rounded up to a multiple of a power of two, so that arithmetic stays cheap; never less than what is needed.
-    """
-    if l2_squared < 1:
-        raise ValueError(f"the squared sensitivity must be at least 1, not {l2_squared}")
-    return rounded_up(l2_squared / (2 * greatest_rho(epsilon, delta)))
-
-
-def rounded_up(variance: Fraction) -> Fraction:
-    """The next number that has twelve binary digits, or thirteen: greater by less than one part in 2^11."""
-    size = variance.numerator.bit_length() - variance.denominator.bit_length()
-    step = Fraction(2) ** (size - _VARIANCE_BITS)
-    return math.ceil(variance / step) * step
+# --- tails ---
 
 
 def tail_above(variance: Fraction, bound: int) -> Fraction:
-    """Never less than P(X > bound) for discrete Gaussian X of this variance, and close to it far out.
+    """Never less than P(X > bound) for rounded Gaussian X of this variance, and close to it.
 
-    f(x) = exp(-x^2/(2 variance)) is convex from sigma on, so for bound + 1/2 >= sigma f(x) is at most its mean over
-    [x - 1/2, x + 1/2], and the sum of f beyond `bound` at most its integral from bound + 1/2. The sum of f over all
-    integers is at least its integral (Poisson's summation formula). So P(X > bound) <= P(N >= z) for N a standard
-    normal, z = (bound + 1/2)/sigma. And P(N >= z) = exp(-z^2/2)/sqrt(2 pi) / (z + 1/(z + 2/(z + 3/(z + ...)))), where
-    stopping the fraction before an odd number only makes the result greater. With w = z^2, B_i = z (z + i/(z + ...)) is
-    w + i w/B_(i+1), and P(N >= z) = exp(-w/2)/sqrt(2 pi w) w/B_1.
+    X > bound if and only if sigma Z >= bound + 1/2; a smaller z has the greater tail f(z) R(z).
     """
     if bound < 0:
         return Fraction(1)
-    least_square = Fraction((2 * bound + 1) ** 2, 4) / variance
-    if least_square < 1:
-        return Fraction(1, 2)
-    square = Fraction(math.floor(least_square * 2**40), 2**40)  # a smaller z has the greater tail
-    chain = square
-    for step in reversed(range(1, _MILLS_STEPS + 1)):
-        chain = square + step * square / chain
-    _, density = exponential_bounds(-square / 2)
-    root, _ = root_bounds(2 * _PI_BELOW * square)
-    return min(Fraction(1, 2), density / root * square / chain)
+    root, _ = root_bounds(Fraction((2 * bound + 1) ** 2, 4) / variance)
+    z = Fraction(math.floor(root * 2**_RATIO_BITS), 2**_RATIO_BITS)
+    return density_bounds(z)[1] * mills_bounds(z)[1]
 
 
 def half_width(variance: Fraction, level: float) -> int:
-    """The least whole h with P(|X| <= h) >= level for discrete Gaussian X; above variance 1,024, one that is provably
-    enough and no more than one too great.
-
-    Up to there the chances are summed. Above, P(|X| > h) <= P(|N| >= z) as in `tail_above` for h + 1/2 >= sigma. For
-    h + 1/2 < sigma f is concave over [-h - 1/2, h + 1/2], so its sum over |x| <= h is at least its integral, and its sum
-    over all integers is its integral but for a factor 1 + 2 exp(-2 pi^2 variance) + ..., which is 1 to a float.
-    """
+    """The least whole h with P(|X| <= h) >= level for rounded Gaussian X: |X| > h means |sigma Z| >= h + 1/2."""
     if not 0.0 < level < 1.0:
         raise ValueError(f"a level is between 0 and 1, not {level}")
-    sigma = math.sqrt(variance)
-    reach = math.ceil(12.0 * sigma) + 12  # what lies beyond weighs exp(-72)
-    weights = [math.exp(-(x**2) / float(2 * variance)) for x in range(reach)] if variance <= _SUMMED else []
+    deviation = math.sqrt(2.0 * float(variance))
 
     def covered(width: int) -> bool:
-        if weights:
-            beyond = 2.0 * math.fsum(weights[width + 1 :]) / (2.0 * math.fsum(weights) - 1.0)
-        else:
-            beyond = math.erfc((width + 0.5) / (sigma * math.sqrt(2.0)))
-        return beyond <= (1.0 - level) * (1.0 - _SLACK)
+        return math.erfc((width + 0.5) / deviation) <= (1.0 - level) * (1.0 - _SLACK)
 
-    return bisect_left(range(reach), True, key=covered)
+    return bisect_left(range(math.ceil(9.0 * deviation) + 1), True, key=covered)  # erfc(9) < 1e-36
 
 
 def _short(number: float) -> Fraction:
-    """The number to sixteen binary digits: near the best order, (*) hardly changes."""
+    """The number to 32 binary digits, rounded down."""
     fraction, exponent = math.frexp(number)
-    return Fraction(math.ceil(fraction * 2**16)) * Fraction(2) ** (exponent - 16)
+    return Fraction(math.floor(fraction * 2**_RATIO_BITS)) * Fraction(2) ** (exponent - _RATIO_BITS)
 
 
 def _check(epsilon: Fraction, delta: Fraction) -> None:

@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privsql.privacy.bounds import exponential_bounds, logarithm_bounds
-from privsql.privacy.gaussian import least_variance, tail_above, zcdp, zcdp_delta
+from privsql.privacy.gaussian import analytic_delta, least_variance, tail_above
 
 GREATEST_THRESHOLD = 2**50
-"""Thresholds beyond this are refused: counts do not reach them. So rates are above ln 2/2^50 and variances, whose sigma
-is below the threshold, below 2^100: the samplers refuse none that was accepted here."""
+"""Thresholds beyond this are refused: counts do not reach them. So rates are above ln 2/2^50. Variances beyond its square
+are refused as well: the samplers refuse none that was accepted here."""
 
 GREATEST_TABLE = 2**17
 """Selection tables of more entries are refused: so small an epsilon needs as many units a key."""
@@ -166,17 +166,18 @@ def _least_bound(epsilon: Fraction, delta: Fraction, contribution: Contribution)
     return max(contribution.rows, math.ceil(logarithm / rate))
 
 
-# --- (b) discrete Gaussian noise and a threshold ---
+# --- (b) rounded Gaussian noise and a threshold ---
 
 
 @dataclass(frozen=True)
 class GaussianThreshold(KeyRelease):
-    """Publish n + X if it exceeds t, for n >= 1 and X discrete Gaussian.
+    """Publish n + X if it exceeds t, for n >= 1 and X rounded Gaussian.
 
     Let e keys be in P's table only, and let tail = P(X > t - rows) be at least the chance that one of them is shown:
     their count is at most rows. Q hides it, so e_i = 0, d_i = tail. A key in Q's table only is hidden by P, and by Q with
     chance at least 1 - tail, so d_i = 0, e_i = -ln(1 - tail) <= tail/(1 - tail). The other keys, at most changes - e,
-    together are a vector of squared l2-sensitivity (changes - e) rows^2, private at (epsilon_g, delta_g(e)). So
+    together are a vector of squared l2-sensitivity (changes - e) rows^2, private at (epsilon_g, delta_g(e)): the lesser
+    measure of all of them at once, with exp(epsilon_g), has mass at least 1 - delta_g(e). So
     epsilon_g = epsilon - groups tail/(1 - tail) and delta_g(e) + e tail <= delta for every e from 0 to groups suffice:
     a unit that has keys for itself has fewer among others, and delta need not be split for the two.
     """
@@ -196,7 +197,7 @@ class GaussianThreshold(KeyRelease):
             lost + last * tail > self.delta for last, lost in _exclusive(self.contribution, self.variance, loss)
         ):
             raise ValueError(f"variance {self.variance} and limit {self.limit} do not cover epsilon and delta")
-        _check_threshold(self.threshold)
+        _check_threshold(max(self.threshold, math.isqrt(math.ceil(self.variance))))
 
     def _chance(self, above: int) -> float:
         return math.erfc((self.limit - above + 0.5) / math.sqrt(2 * self.variance)) / 2.0
@@ -224,8 +225,7 @@ def _exclusive(contribution: Contribution, variance: Fraction, loss: Fraction) -
     first = 0
     while first <= contribution.groups:
         last = min(contribution.groups, first if first < _EACH_NUMBER else first + first // 8)
-        rho = zcdp((contribution.changes - first) * contribution.rows**2, variance)
-        yield last, zcdp_delta(rho, loss)
+        yield last, analytic_delta((contribution.changes - first) * contribution.rows**2, variance, loss)
         first = last + 1
 
 

@@ -18,6 +18,11 @@ class Sensitivity:
     why: str
     monotone: bool = False
 
+    @property
+    def l2_squared(self) -> int:
+        """The squares of the changes sum to at most this: each is at most linf times its absolute value."""
+        return self.l1 * self.linf
+
     def __post_init__(self) -> None:
         if not 0 <= self.linf <= self.l1:
             raise ValueError("a sensitivity needs 0 <= linf <= l1")

@@ -15,7 +15,8 @@ from privsql.errors import ArgumentError
 from privsql.planning.accuracy import check_level, noise_of
 from privsql.planning.plan import Plan
 from privsql.privacy.key_selection import GaussianThreshold, TruncatedGeometric
-from privsql.results.estimate import interval, leaf_interval
+from privsql.results.estimate import leaf_interval
+from privsql.results.intervals import interval
 from privsql.sql.expressions import columns_of
 from privsql.tables import Integers, NoisyTable
 from privsql.types import NUMBERS, Kind
@@ -106,7 +107,8 @@ class Answer:
             known = {
                 leaf: leaf_interval(plan.estimates[leaf], self.noisy.noisy_columns, noise, share) for leaf in leaves
             }
-            found = interval(output.expression, known, keys, len(self.noisy.cells))
+            shares = {pair: leaf_interval(how, self.noisy.noisy_columns, noise, share) for pair, how in plan.quotients.items()}
+            found = interval(output.expression, known, keys, len(self.noisy.cells), shares)
             place = list(result.columns).index(output.name) + 1
             ends = (
                 (found.low, found.high)

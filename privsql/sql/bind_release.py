@@ -9,14 +9,22 @@ from sqlglot import exp
 
 from privsql.errors import Place, PrivsqlError, Refused, SqlError
 from privsql.sql.bind_expression import ExpressionBinder
-from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal
+from privsql.sql.expressions import OF_TWO, Aggregate, Call, Column, Expression, Literal
 from privsql.sql.functions import ALIASES
 from privsql.sql.gate import place_of
+from privsql.sql.grouping import Sets, grouping
 from privsql.sql.names import Source, unique_names
 from privsql.sql.relations import Key
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, NUMBERS, TEXT, Kind, integer
 
-AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
+# Of one argument, or of two: the class and the function's name in our tree.
+SPREADS: dict[type[exp.Expr], str] = {
+    exp.VariancePop: "var_pop", exp.Variance: "var_samp", exp.StddevPop: "stddev_pop", exp.StddevSamp: "stddev_samp",
+    exp.Stddev: "stddev_samp", exp.CovarPop: "covar_pop", exp.CovarSamp: "covar_samp", exp.Corr: "corr",
+    exp.RegrSlope: "regr_slope", exp.RegrIntercept: "regr_intercept", exp.RegrR2: "regr_r2",
+}  # fmt: skip
+PAIRED = (exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy)  # COUNT and AVG of the rows where both arguments are known
+AGGREGATES: tuple[type[exp.Expr], ...] = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, *SPREADS, *PAIRED)
 CHOICES = (exp.ArgMax, exp.ArgMin, exp.Mode)
 # What only exact aggregates are read for: of public rows, or of one unit's own.
 EXACT: dict[type[exp.Expr], str] = {
@@ -39,12 +47,14 @@ class ReleaseBinder(ExpressionBinder):
         aliases: Mapping[str, exp.Expr],
         resolving: list[str],
         keys: tuple[Key, ...],
+        sets: Sets = (),
         exact: bool = False,
     ) -> None:
         super().__init__(self._column)
         self.exact = exact
         self.rows, self.source, self.aliases, self.resolving = rows, source, aliases, resolving
         self.keys = {key.expression: Column(key.name, key.expression.type) for key in keys}
+        self.sets = sets
         self.taken = [key.name for key in keys]
         self.aggregates: dict[Aggregate, str] = {}
 
@@ -54,6 +64,8 @@ class ReleaseBinder(ExpressionBinder):
         raise not_grouped(column.name, None)
 
     def special(self, node: exp.Expr) -> Expression | None:
+        if isinstance(node, (exp.Grouping, exp.GroupingId)):
+            return self._grouping(node)
         if isinstance(node, exp.Filter) or _is_aggregate(node):
             aggregate = self._aggregate(node)
             same = next(
@@ -72,6 +84,15 @@ class ReleaseBinder(ExpressionBinder):
                 return None
             return self.keys.get(row)
         return None
+
+    def _grouping(self, node: exp.Expr) -> Expression:
+        """Which of some keys a row is a total over."""
+        keys = list(self.keys)
+        named = [self.rows.bind(each) for each in node.expressions]
+        if not named or any(each not in keys for each in named):
+            raise SqlError("sql-grouping", "GROUPING takes keys of GROUP BY, one or more", "GROUPING(a), where a is a key",
+                           place_of(node))  # fmt: skip
+        return grouping([keys.index(each) for each in named], len(keys)) if self.sets else Literal(0, BIGINT)
 
     def _column(self, node: exp.Column) -> Expression:
         name = node.name.lower()
@@ -119,15 +140,23 @@ class ReleaseBinder(ExpressionBinder):
                 return Aggregate("count", None, both, BIGINT, place)
         if isinstance(inner, exp.Distinct):
             raise Refused("refused-distinct", "DISTINCT is read inside COUNT only", "COUNT(DISTINCT x)", place)
-        argument = rows.bind(inner)
-        if argument.type.kind is Kind.BOOLEAN:
-            argument = Call("cast", (argument,), integer(0, 1))
-        name = "sum" if isinstance(node, exp.Sum) else "avg"
-        if argument.type.kind not in NUMBERS:
-            raise SqlError("sql-type", f"{name.upper()} needs numbers, this is {argument.type}", "cast it", place)
+        name = SPREADS.get(type(node), "sum" if isinstance(node, exp.Sum) else "avg")
+        argument = self._number(inner, name, place)
+        if isinstance(node, PAIRED) or name in OF_TWO:
+            other = self._number(node.expression, name, place)
+            if isinstance(node, PAIRED):
+                return _paired(node, argument, other, condition, place)
+            return Aggregate(name, argument, condition, DOUBLE, place, other)
         whole = name == "sum" and argument.type.kind is Kind.INTEGER
         return Aggregate(name, argument, condition, BIGINT if whole else DOUBLE, place)
 
+    def _number(self, node: exp.Expr, name: str, place: Place | None) -> Expression:
+        argument = self.rows.bind(node)
+        if argument.type.kind is Kind.BOOLEAN:
+            argument = Call("cast", (argument,), integer(0, 1))
+        if argument.type.kind not in NUMBERS:
+            raise SqlError("sql-type", f"{name.upper()} needs numbers, this is {argument.type}", "cast it", place)
+        return argument
 
     def _distinct(self, node: exp.Distinct, condition: Expression | None, place: Place | None) -> Aggregate:
         if len(node.expressions) != 1:
@@ -146,6 +175,18 @@ def _is_aggregate(node: exp.Expr) -> bool:
     return (
         isinstance(node, AGGREGATES) or type(node) in EXACT or (isinstance(node, exp.Anonymous) and is_mean(node))
     )
+
+
+def _paired(
+    node: exp.Expr, first: Expression, second: Expression, condition: Expression | None, place: Place | None
+) -> Aggregate:
+    """REGR_COUNT, REGR_AVGX, REGR_AVGY(y, x): over the rows where both are known."""
+    for each in (first, second):
+        known = Call("not", (Call("is_null", (each,), BOOLEAN),), BOOLEAN)
+        condition = known if condition is None else Call("and", (condition, known), BOOLEAN)
+    if isinstance(node, exp.RegrCount):
+        return Aggregate("count", None, condition, BIGINT, place)
+    return Aggregate("avg", second if isinstance(node, exp.RegrAvgx) else first, condition, DOUBLE, place)
 
 
 def one_persons_value(node: exp.Expr) -> tuple[str, str, str]:

@@ -10,12 +10,12 @@ from sqlglot import exp
 from privsql.errors import Place, Refused, SqlError, UnknownName, did_you_mean
 from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.bind_join import decided
+from privsql.sql.bind_keys import Items, bind_keys, output_name
 from privsql.sql.bind_release import CHOICES, ReleaseBinder, bare, has_aggregate, has_any_aggregate, has_choice
 from privsql.sql.bind_where import Queries, where_rows
 from privsql.sql.clauses import bind_order, limited, order_terms, ordered_rows, whole_number
-from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal
+from privsql.sql.expressions import SPREAD, Aggregate, Call, Column, Expression
 from privsql.sql.gate import place_of
-from privsql.sql.literals import ordinal
 from privsql.sql.names import Source, key_names, unique_names
 from privsql.sql.owners import Whose, owner
 from privsql.sql.relations import (
@@ -32,8 +32,6 @@ from privsql.sql.relations import (
     is_released,
 )
 from privsql.types import BIGINT, TEXT, Kind
-
-Items = list[tuple[str, exp.Expr | Column]]  # output names, with expressions or the columns that * stands for
 
 
 class SelectBinder:
@@ -77,7 +75,7 @@ class SelectBinder:
             relation = decided(relation)
         self.input = relation
         items = self._expanded()
-        keys = self._keys(items)
+        keys, self.sets = bind_keys(node.args.get("group"), items, self.rows.bind)
         exact = self._exact(keys)
         if not exact:
             if any(isinstance(bare(each), CHOICES) for _, each in items if isinstance(each, exp.Expr)):
@@ -137,6 +135,9 @@ class SelectBinder:
                 "refused-rows", "each row of this is one person's, because it is grouped by the unit",
                 "ask about people: SELECT COUNT(*), AVG(total) FROM (...)", place_of(node),
             )  # fmt: skip
+        if self.sets:
+            raise Refused("refused-grouping-sets", "several sets of keys are read for noisy totals, not for exact ones",
+                          "ask for each set by itself, and put them together with UNION ALL", place_of(node))  # fmt: skip
         binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys, exact=True)
         shown = [binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each) for _, each in items]
         having = node.args.get("having")
@@ -147,6 +148,7 @@ class SelectBinder:
         )
         if private:
             _refuse_intervals(group, place_of(node))
+            _refuse_spread(group)
         relation: Relation = group
         if condition is not None:
             relation = Filter(relation, condition)
@@ -163,7 +165,7 @@ class SelectBinder:
         if is_released(self.input):
             raise Refused("refused-nested-aggregate", "an aggregate of noisy aggregates has no rule yet",
                           "select the inner answer and add up in Python", place_of(node))  # fmt: skip
-        binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys)
+        binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys, self.sets)
         shown = [binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each) for _, each in items]
         choice = self._argmax(binder, keys, shown, items)
         if choice is not None:
@@ -174,53 +176,12 @@ class SelectBinder:
         if not binder.aggregates and not keys:
             raise Refused("refused-rows", "this would show rows as they are", "ask for an aggregate", place_of(node))
         aggregates = tuple((name, each) for each, name in binder.aggregates.items())
-        relation: Relation = Release(self.input, keys, aggregates)
+        relation: Relation = Release(self.input, keys, aggregates, self.sets)
         if isinstance(self.input, Distinct):  # COUNT(*) FROM (SELECT DISTINCT x ...) is COUNT(DISTINCT x)
             relation = _counted_distinct(self.input, keys, aggregates, place_of(node))
         if condition is not None:
             relation = Filter(relation, condition)
         return self._finish(relation, items, shown, binder)
-
-    def _keys(self, items: Items) -> tuple[Key, ...]:
-        group = self.node.args.get("group")
-        if group is None:
-            return ()
-        terms: Items = []
-        if group.args.get("all"):
-            terms = [(name, each) for name, each in items if isinstance(each, Column) or not has_any_aggregate(each)]
-        for each in group.expressions:
-            if isinstance(each, exp.Literal) and not each.is_string:
-                index = ordinal(each.name) or 0
-                if not 1 <= index <= len(items):
-                    raise SqlError(
-                        "sql-ordinal",
-                        "GROUP BY counts the selected columns from 1",
-                        "write the number of a selected column, or its name",
-                        place_of(each),
-                    )
-                wanted = items[index - 1][1]
-                if isinstance(wanted, exp.Expr) and has_any_aggregate(wanted):
-                    raise SqlError(
-                        "sql-aggregate", "an aggregate cannot be a key", "group by another column", place_of(each)
-                    )
-                terms.append(items[index - 1])
-            else:
-                terms.append((_output_name(each), each))
-        bound: dict[Expression, tuple[str, exp.Expr | Column]] = {}
-        for name, term in terms:
-            expression = term if isinstance(term, Column) else self.rows.bind(term)
-            if not isinstance(expression, Literal):
-                bound.setdefault(expression, (name, term))
-        names = key_names([name for name, _ in bound.values()])
-        return tuple(
-            Key(
-                name,
-                expression,
-                term.sql(dialect="duckdb") if isinstance(term, exp.Expr) else term.name,
-                place_of(term) if isinstance(term, exp.Expr) else None,
-            )
-            for name, (expression, (_, term)) in zip(names, bound.items(), strict=True)
-        )
 
     # -- argmax --------------------------------------------------------------------------------------------
     def _argmax(
@@ -231,7 +192,7 @@ class SelectBinder:
         order, limit = node.args.get("order"), node.args.get("limit")
         if order is None or limit is None or node.args.get("having") is not None or node.args.get("offset") is not None:
             return None
-        if not keys or binder.aggregates or whole_number(limit) != 1 or node.args.get("distinct") is not None:
+        if not keys or self.sets or binder.aggregates or whole_number(limit) != 1 or node.args.get("distinct") is not None:
             return None
         term, *ties = [bind_order(each, binder, shown, [name for name, _ in items]) for each in order.expressions]
         if any(each.expression not in binder.keys.values() for each in ties):
@@ -342,7 +303,7 @@ class SelectBinder:
             if isinstance(star, exp.Star):
                 items += self._star(star, each.table if isinstance(each, exp.Column) else None)
             else:
-                items.append((_output_name(each), each.this if isinstance(each, exp.Alias) else each))
+                items.append((output_name(each), each.this if isinstance(each, exp.Alias) else each))
         return items
 
     def _star(self, star: exp.Star, table: str | None) -> Items:
@@ -376,6 +337,14 @@ def distinct_rows(source: Source) -> Source:
     return replace(source, relation=Distinct(relation))
 
 
+def _refuse_spread(group: Group) -> None:
+    """Sums of floats depend on the order of rows, and what is used of a unit must not."""
+    spread = next((each for _, each in group.aggregates if each.function in SPREAD), None)
+    if spread is not None:
+        raise Refused("refused-spread", "the spread of one unit's own rows has no rule",
+                      "select COUNT(*), SUM(x) and SUM(x * x) of each unit, and compute it outside", spread.place)  # fmt: skip
+
+
 def _refuse_intervals(group: Group, place: Place | None) -> None:
     """30 days and 1 month are equal and look different: which one is seen first would be the order of rows."""
     if any(each.type.kind is Kind.INTERVAL for each in group.fields):
@@ -405,22 +374,9 @@ def refused_distinct(place: Place | None) -> Refused:
     )
 
 
-def _output_name(node: exp.Expr) -> str:
-    """The name DuckDB would give a column: its alias, its own name, or its text."""
-    match node:
-        case exp.Alias():
-            return node.alias
-        case exp.Column():
-            return node.name
-        case exp.Count() if isinstance(node.this, exp.Star):
-            return "count_star()"
-        case _:
-            return node.sql(dialect="duckdb").lower()
-
-
 def _plain_release(relation: Relation) -> tuple[Release, dict[str, Expression]] | None:
     """A grouped subquery that only names keys and aggregates: its release, and what each column stands for."""
-    if not isinstance(relation, Project) or not isinstance(relation.input, Release):
+    if not isinstance(relation, Project) or not isinstance(relation.input, Release) or relation.input.sets:
         return None
     if not all(isinstance(expression, Column) for _, expression in relation.columns):
         return None

@@ -45,12 +45,16 @@ class Call:
 
 Expression = Column | Literal | Call
 
+OF_TWO = frozenset({"covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2"})
+SPREAD = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"}) | OF_TWO
+
 
 @dataclass(frozen=True)
 class Aggregate:
     """COUNT(*) (argument None) or an aggregate of an argument, over the rows where `condition` is true.
 
-    Released: count, count_distinct, sum, avg. Exact, in a Group, also: min, max, arg_min, arg_max, bool_or, bool_and.
+    Released: count, count_distinct, sum, avg; var_pop, ... (spread), quantile, min, max (order). Exact, in a Group, also:
+    arg_min, arg_max, bool_or, bool_and.
     """
 
     function: str
@@ -58,7 +62,13 @@ class Aggregate:
     condition: Expression | None
     type: Type
     place: Place | None = None
-    by: Expression | None = None  # what arg_min and arg_max compare
+    by: Expression | None = None  # what arg_min and arg_max compare; the second argument of CORR, COVAR and REGR
+    parameters: tuple[Any, ...] = ()  # constants of the function: the fractions of a quantile
+
+    @property
+    def reads(self) -> tuple[Expression, ...]:
+        """Everything it computes row by row."""
+        return tuple(each for each in (self.argument, self.by, self.condition) if each is not None)
 
     @property
     def name(self) -> str:
@@ -75,6 +85,14 @@ def columns_of(expression: Expression) -> Iterator[Column]:
                 yield from columns_of(arg)
         case Literal():
             return
+
+
+def calls_of(expression: Expression) -> Iterator[Call]:
+    """Every function and operator in an expression, with repetition."""
+    if isinstance(expression, Call):
+        yield expression
+        for arg in expression.args:
+            yield from calls_of(arg)
 
 
 def substitute(expression: Expression, columns: dict[str, Expression]) -> Expression:

@@ -33,7 +33,12 @@ Pivot this expressions unpivot into fields include_nulls alias using default_on_
 UnpivotColumns this expressions
 PivotAlias this alias
 Where this
-Group expressions all
+Group expressions all rollup cube grouping_sets
+Rollup expressions
+Cube expressions
+GroupingSets expressions
+Grouping expressions
+GroupingId expressions
 Having this
 Order expressions
 Ordered this desc nulls_first
@@ -99,6 +104,20 @@ Sum this
 Avg this
 Min this
 Max this
+Variance this
+VariancePop this
+Stddev this
+StddevPop this
+StddevSamp this
+CovarPop this expression
+CovarSamp this expression
+Corr this expression null_on_zero_variance
+RegrSlope this expression
+RegrIntercept this expression
+RegrR2 this expression
+RegrCount this expression
+RegrAvgx this expression
+RegrAvgy this expression
 LogicalOr this
 LogicalAnd this
 Filter this expression
@@ -202,18 +221,7 @@ WAYS_OUT = {
         "the median and other quantiles are not read yet",
         "SELECT x // 10, COUNT(*) ... GROUP BY 1, and read it off",
     ),
-    "Stddev": (
-        "standard deviation and variance are not read yet",
-        "SELECT AVG(x), AVG(x * x): variance = AVG(x * x) - AVG(x)^2",
-    ),
-    "Corr": (
-        "correlation is not read yet",
-        "SELECT AVG(x), AVG(y), AVG(x * y), AVG(x * x), AVG(y * y), and combine them",
-    ),
     "ArrayAgg": ("this hands out people's own values", "ask for COUNT(*) ... GROUP BY declared keys"),
-    "Rollup": ("ROLLUP is not read yet", "ask for each level by itself"),
-    "Cube": ("CUBE is not read yet", "ask for each level by itself"),
-    "GroupingSets": ("GROUPING SETS are not read yet", "ask for each level by itself"),
     "Qualify": ("QUALIFY needs window functions, which mix many people's rows", "use HAVING over noisy aggregates"),
     "Except": ("EXCEPT compares rows of many people", "use WHERE"),
     "Intersect": ("INTERSECT compares rows of many people", "use WHERE"),
@@ -227,8 +235,7 @@ WAYS_OUT = {
 }
 SAME_AS = {
     "PercentileCont": "Median", "PercentileDisc": "Median", "Quantile": "Median", "ApproxQuantile": "Median",
-    "ApproxDistinct": "Distinct", "StddevPop": "Stddev", "StddevSamp": "Stddev", "Variance": "Stddev", "VariancePop": "Stddev",
-    "CovarPop": "Corr", "CovarSamp": "Corr", "GroupConcat": "ArrayAgg", "First": "ArrayAgg",
+    "ApproxDistinct": "Distinct", "GroupConcat": "ArrayAgg", "First": "ArrayAgg",
     "Last": "ArrayAgg", "AnyValue": "ArrayAgg", "Explode": "Unnest", "Parameter": "Placeholder",
     "Any": "Exists", "All": "Exists", "WithinGroup": "Median",
 }  # fmt: skip

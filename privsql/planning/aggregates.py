@@ -1,0 +1,161 @@
+"""A release and what surrounds it go in; the measurements it needs come out, each with its SQL and its sensitivity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+from privsql.analysis.derive import Facts, domain_of
+from privsql.planning.counts import as_count, counts_part, disjoint_groups, distinct_part, normal, shares_of, without
+from privsql.planning.estimates import Estimate, Linear, Ratio
+from privsql.planning.parts import Part, Surroundings, filtered, grid_for
+from privsql.planning.spread import is_spread, spread_part
+from privsql.planning.sums import one_sided, two_sided, two_sided_estimate
+from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal, calls_of
+from privsql.sql.relations import Choose, Release
+from privsql.types import NUMBERS
+
+
+def release_parts(
+    release: Release, around: Surroundings, divided: Collection[tuple[str, str]] = ()
+) -> tuple[list[Part], dict[str, Estimate], dict[tuple[str, str], Ratio]]:
+    """One joint measurement per argument whose spread is asked for, one two-sided per averaged argument, one per lone sum,
+    one per set of disjoint counts. `divided`: counts that are divided by other counts; the shares of a whole come last."""
+    together = {(each.argument, each.condition) for _, each in release.aggregates if each.function == "avg" or is_spread(each)}
+    aggregates = [
+        (name, normal(each if (each.argument, each.condition) in together else as_count(each), around.facts))
+        for name, each in release.aggregates
+    ]
+    parts: list[Part] = []
+    estimates: dict[str, Estimate] = {}
+
+    def number() -> int:
+        return sum(len(part.columns) for part in parts) + 1
+
+    spread = [(frozenset((a.argument, a.by)), a.condition) for _, a in aggregates if is_spread(a)]
+    for arguments, condition in dict.fromkeys(spread):
+        same = [
+            (name, each) for name, each in aggregates
+            if name not in estimates and each.condition == condition and _goes_with(each, arguments, around.facts)
+        ]  # fmt: skip
+        part, found = spread_part(number(), same, around)
+        parts.append(part)
+        estimates |= found
+    averaged = ((a.argument, a.condition) for n, a in aggregates if n not in estimates and a.function in ("sum", "avg"))
+    for argument, condition in dict.fromkeys(averaged):
+        assert argument is not None
+        same = [
+            (name, each)
+            for name, each in aggregates
+            if name not in estimates and each.condition == condition and _counts_with(each, argument, around.facts)
+        ]
+        functions = {a.function for _, a in same}
+        place = next(a.place for _, a in same if a.argument == argument)
+        grid, what = grid_for(argument, condition, around, place)
+        if functions == {"sum"}:
+            part = one_sided(f"sum_{number()}", argument, condition, grid, around, what)
+            estimates[same[0][0]] = Linear(((part.columns[0], grid.step),), grid.whole)
+        else:
+            part = two_sided(number(), argument, condition, grid, around, what)
+            for name, aggregate in same:
+                estimates[name] = two_sided_estimate(aggregate, part.columns, grid)
+        parts.append(part)
+    for name, each in aggregates:
+        if each.function == "count_distinct":
+            part = distinct_part(number(), each, around)
+            parts.append(part)
+            estimates[name] = Linear(((part.columns[0], Fraction(1)),), whole=True)
+    quotients: dict[tuple[str, str], Ratio] = {}
+    counts = {name: a for name, a in aggregates if name not in estimates}
+    for whole, shares in shares_of(counts, divided):
+        rest = without(counts[whole], [counts[name] for name in shares])
+        part = counts_part(number(), [*(counts[name] for name in shares), rest], around)
+        parts.append(part)
+        terms = tuple((column, Fraction(1)) for column in part.columns)
+        estimates[whole] = Linear(terms, whole=True)
+        for name, term in zip(shares, terms, strict=False):
+            estimates[name] = Linear((term,), whole=True)
+            others = tuple(each for each in terms if each != term)
+            quotients[name, whole] = Ratio((term,), others, Fraction(0), Fraction(1), 1)
+    for group in disjoint_groups([(name, a) for name, a in counts.items() if name not in estimates]):
+        part = counts_part(number(), [a for _, a in group], around)
+        parts.append(part)
+        for (name, _), column in zip(group, part.columns, strict=True):
+            estimates[name] = Linear(((column, Fraction(1)),), whole=True)
+    return parts, estimates, quotients
+
+
+def _goes_with(aggregate: Aggregate, arguments: frozenset[Expression | None], facts: Facts) -> bool:
+    """Whether an aggregate is told by the moments of these arguments: of one (the other is None), or of two."""
+    if is_spread(aggregate):
+        return frozenset((aggregate.argument, aggregate.by)) == arguments
+    alone = next((each for each in arguments if each is not None), None) if None in arguments else None
+    return alone is not None and _counts_with(aggregate, alone, facts)
+
+
+def _counts_with(aggregate: Aggregate, argument: Expression, facts: Facts) -> bool:
+    """Whether this aggregate is about the same argument: SUM, AVG and COUNT of it, or COUNT(*) where it is never NULL."""
+    if aggregate.function == "count_distinct":
+        return False
+    if aggregate.argument == argument:
+        return True
+    known = domain_of(argument, filtered(facts, aggregate.condition))
+    return aggregate.function == "count" and aggregate.argument is None and not known.nullable
+
+
+def choice_parts(release: Choose, around: Surroundings) -> tuple[list[Part], dict[str, Estimate], tuple[str, ...]]:
+    score = normal(release.score, around.facts)
+    if score.function == "count":
+        part = counts_part(1, [score], around)
+    else:
+        assert score.argument is not None
+        grid, what = grid_for(score.argument, score.condition, around, score.place)
+        part = one_sided("score_1", score.argument, score.condition, grid, around, what)
+    which = "largest" if release.largest else "smallest"
+    return (
+        [replace(part, what=f"the key with the {which} {part.what}")],
+        {},
+        ("only the label is released, not the score",),
+    )
+
+
+def divisions(shown: Iterable[Expression]) -> set[tuple[str, str]]:
+    """Which column of a release is divided by which, anywhere in the outputs."""
+    found = set()
+    for expression in shown:
+        for call in calls_of(expression):
+            if call.function == "/":
+                (above, _), (below, factor) = (scaled_column(each) for each in call.args)
+                if above is not None and below is not None and factor == 1:
+                    found.add((above, below))
+    return found
+
+
+def scaled_column(expression: Expression) -> tuple[str | None, Fraction]:
+    """A column times a constant, casts left out; None where it is something else."""
+    match expression:
+        case Column(name=name):
+            return name, Fraction(1)
+        case Call(function="cast", args=(inner,)) if inner.type.kind in NUMBERS and expression.type.kind in NUMBERS:
+            return scaled_column(inner)
+        case Call(function="*", args=(left, right)):
+            for inner, factor in ((left, right), (right, left)):
+                column, already = scaled_column(inner)
+                constant = _constant(factor)
+                if column is not None and constant is not None:
+                    return column, already * constant
+    return None, Fraction(1)
+
+
+def _constant(expression: Expression) -> Fraction | None:
+    match expression:
+        case Literal(value=bool() | None):
+            return None
+        case Literal(value=int() | float() | Decimal() as value) if math.isfinite(value):
+            return Fraction(value)
+        case Call(function="cast", args=(inner,)) if expression.type.kind in NUMBERS:
+            return _constant(inner)
+    return None

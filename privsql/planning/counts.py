@@ -1,0 +1,155 @@
+"""Counts go in; the measurements that give them come out: of rows, of different values, of units, of shares of a whole."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from privsql.analysis.derive import Facts, domain_of
+from privsql.analysis.disjoint import are_disjoint, both
+from privsql.planning import render
+from privsql.planning.parts import Part, Surroundings, clean, filtered, titled, where_clause
+from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal, columns_of, conjuncts
+from privsql.types import BOOLEAN, Kind
+
+UNCOUNTED = "which keys are shown"  # of a count that is not let out itself
+
+
+def as_count(aggregate: Aggregate) -> Aggregate:
+    """SUM(CASE WHEN p THEN 1 ELSE 0 END) counts the rows where p is true."""
+    match aggregate:
+        case Aggregate(function="sum", argument=Call(function="case", args=(test, Literal(value=1), Literal(value=rest)))):
+            if rest in (0, None) and aggregate.argument is not None and aggregate.argument.type.kind is Kind.INTEGER:
+                return replace(aggregate, function="count", argument=None, condition=both(aggregate.condition, test))
+    return aggregate
+
+
+def normal(aggregate: Aggregate, facts: Facts) -> Aggregate:
+    """COUNT(x) as a count of the rows where x is not NULL; COUNT of what is never NULL as COUNT(*)."""
+    if aggregate.function != "count" or aggregate.argument is None:
+        return aggregate
+    if not domain_of(aggregate.argument, filtered(facts, aggregate.condition)).nullable:
+        return replace(aggregate, argument=None)
+    return aggregate
+
+
+def counts_part(index: int, counts: Sequence[Aggregate], around: Surroundings) -> Part:
+    names = tuple(f"count_{index + offset}" for offset in range(len(counts)))
+    once = (
+        "a row counts once" if len(counts) == 1 else "a row counts in one of them: their conditions exclude each other"
+    )
+    title = ", ".join(titled("COUNT", each.argument, each.condition) for each in counts)
+    bound = around.bound(1, 1, len(counts), once, monotone=True)
+    sql = tuple(_count(each) for each in counts)
+    every = len(counts) == 1 and counts[0].argument is None and counts[0].condition is None
+    if around.limits is None:
+        return Part(names, sql, bound, title, counts_all=every)
+    # all the counts of a unit in a key together stay within its rows: each takes what those before it have left
+    most = around.limits.max_rows
+    sums = ["0", *(f"least({' + '.join(names[: place + 1])}, {most})" for place in range(len(names)))]
+    held = (f"coalesce(sum({after} - {before}), 0)" for before, after in itertools.pairwise(sums))
+    return Part(names, tuple(clean(each) for each in held), bound, title, of_unit=sql, counts_all=every)
+
+
+def _count(count: Aggregate) -> str:
+    inner = "*" if count.argument is None else render.expression(count.argument)
+    return f"count({inner}){where_clause(count.condition)}"
+
+
+def distinct_part(index: int, count: Aggregate, around: Surroundings) -> Part:
+    """COUNT(DISTINCT x): of units each counts once; of other values, so many of each unit's count."""
+    assert count.argument is not None
+    name, argument = f"count_{index}", render.expression(count.argument)
+    title = titled("COUNT DISTINCT", count.argument, count.condition)
+    where = where_clause(count.condition)
+    told = count.argument.args if isinstance(count.argument, Call) and count.argument.function == "row" else (count.argument,)
+    columns = [each.name for each in told if isinstance(each, Column)] if all(isinstance(e, Column) for e in told) else []
+    if around.limits is not None and around.owner.is_unit(columns):
+        units = around.counting_units()
+        bound = units.bound(1, 1, 1, "a unit counts once", monotone=True)
+        held = clean(f"coalesce(sum(least({name}, 1)), 0)")
+        every = count.condition is None
+        return Part((name,), (held,), bound, title, of_unit=(f"count({argument}){where}",), counts_all=every)
+    if {column.name for column in columns_of(count.argument)} <= around.owner.fixed:
+        around = around.counting_units()  # all rows of a unit have the same value
+    bound = around.bound(1, 1, 1, "a value counts once, however many have it", monotone=True)
+    if around.limits is None:
+        return Part((name,), (f"count(DISTINCT {argument}){where}",), bound, title)
+    # which of its values a unit brings depends on the unit and the values alone
+    ranked = f"list_sort(list_distinct(list(row(hash({render.UNIT}, {argument}), {argument})){_present(argument, count)}))"
+    some = f"list_transform(list_slice({ranked}, 1, {around.limits.max_rows}), lambda value: value[2])"
+    total = clean(f"coalesce(list_unique(flatten(list({name}))), 0)")
+    return Part((name,), (total,), bound, title, of_unit=(some,))
+
+
+def units_part(index: int, around: Surroundings) -> Part:
+    """How many units a key has: by what keys are shown where no count is asked for."""
+    units = around.counting_units()
+    name, why = f"count_{index}", "a unit counts once"
+    bound = units.bound(1, 1, 1, why if around.limits is not None else "a row counts once", monotone=True)
+    if around.limits is None:
+        return Part((name,), ("count(*)",), bound, UNCOUNTED, counts_all=True)
+    held = clean(f"coalesce(sum(least({name}, 1)), 0)")
+    return Part((name,), (held,), bound, UNCOUNTED, of_unit=("count(*)",), counts_all=True)
+
+
+def _present(argument: str, count: Aggregate) -> str:
+    condition = "" if count.condition is None else f" AND {render.expression(count.condition)}"
+    return f" FILTER (WHERE ({argument}) IS NOT NULL{condition})"
+
+
+def disjoint_groups(counts: Sequence[tuple[str, Aggregate]]) -> list[list[tuple[str, Aggregate]]]:
+    """Counts put together greedily while every two of a group exclude each other."""
+    groups: list[list[tuple[str, Aggregate]]] = []
+    for name, each in counts:
+        condition = _counted(each)
+        fitting = next((g for g in groups if all(are_disjoint(condition, _counted(o)) for _, o in g)), None)
+        if fitting is None:
+            groups.append([(name, each)])
+        else:
+            fitting.append((name, each))
+    return groups
+
+
+def _counted(count: Aggregate) -> Expression | None:
+    if count.argument is None:
+        return count.condition
+    missing = Call("is_null", (count.argument,), BOOLEAN)
+    return both(count.condition, Call("not", (missing,), BOOLEAN))
+
+
+def shares_of(
+    counts: Mapping[str, Aggregate], divided: Collection[tuple[str, str]]
+) -> Iterator[tuple[str, list[str]]]:
+    """Counts that are divided by another one, of which they are parts that exclude each other."""
+    used: set[str] = set()
+    for whole in dict.fromkeys(below for _, below in divided if below in counts):
+        shares: list[str] = []
+        for above in dict.fromkeys(above for above, below in divided if below == whole and above in counts):
+            alone = all(are_disjoint(_counted(counts[above]), _counted(counts[each])) for each in shares)
+            if above != whole and above not in used and alone and _is_part(counts[above], counts[whole]):
+                shares.append(above)
+        if shares and whole not in used:
+            used |= {whole, *shares}
+            yield whole, shares
+
+
+def _is_part(part: Aggregate, whole: Aggregate) -> bool:
+    """Whether what is counted is counted in the other one, too."""
+    required = _counted(whole)
+    if required is None:
+        return True
+    given = _counted(part)
+    return given is not None and set(conjuncts(required)) <= set(conjuncts(given))
+
+
+def without(whole: Aggregate, parts: Sequence[Aggregate]) -> Aggregate:
+    """The count of what is in none of the parts."""
+    condition = _counted(whole)
+    for each in parts:
+        inside = _counted(each)
+        assert inside is not None
+        met = Call("is_true", (inside,), BOOLEAN)
+        condition = both(condition, Call("not", (met,), BOOLEAN))
+    return replace(whole, argument=None, condition=condition)

@@ -1,0 +1,142 @@
+"""Measurements without a price and an epsilon go in; priced ones come out: how epsilon is split, and what noise each gets.
+
+An output matters relative to its size. One person's part in it is at most linf, so noise of scale l1 / epsilon is
+(l1 / linf) / epsilon people large, and the same relative to any number of people. The sum of the squares of that,
+each weighed by the outputs it serves, is least for shares of epsilon that go with the cube roots of weight (l1 / linf)^2;
+for the shares of a Gaussian release, whose variances are l2^2 V / share, with the square roots of weight l2^2 / linf^2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from privsql.errors import ArgumentError, did_you_mean
+from privsql.planning.counts import UNCOUNTED
+from privsql.planning.measurement import Measurement, Mechanism, measure, measure_gaussian, measure_keys
+from privsql.planning.parts import Part
+from privsql.privacy.key_selection import Contribution
+
+FINENESS = 12  # shares are told apart to a twelfth of an equal one
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What is paid for a question, and how it is to be used."""
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    mechanism: str | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)  # of outputs; none: chosen by relative error
+    limits: Mapping[str, int] = field(default_factory=dict)
+    min_units: int = 1
+
+
+@dataclass(frozen=True)
+class KeysShown:
+    """How keys that nobody declared are let out: by the one part that counts a key's rows or units."""
+
+    touched: Contribution
+    min_units: int
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """Parts, how much each matters, and what noise is allowed: enough to price them at any epsilon."""
+
+    parts: tuple[Part, ...]
+    importance: tuple[Fraction, ...]
+    given: bool  # the importances are the asker's shares of epsilon, not to be weighed against noise
+    delta: Fraction
+    mechanism: Mechanism | None  # None: the less noisy of Laplace and Gaussian
+    keys: KeysShown | None = None
+
+    def at(self, epsilon: Fraction) -> tuple[Measurement, ...]:
+        shares = self._shares([each.sensitivity.l1 / each.sensitivity.linf for each in self.parts])
+        losses = [share * epsilon for share in shares]
+        if self.keys is not None:
+            return tuple(self._shown(part, loss, self.keys) for part, loss in zip(self.parts, losses, strict=True))
+        if self.mechanism is not None and self.mechanism.chooses:
+            return tuple(self._measured(part, loss) for part, loss in zip(self.parts, losses, strict=True))
+        if not self.delta or self.mechanism is Mechanism.LAPLACE:
+            return tuple(self._measured(part, loss) for part, loss in zip(self.parts, losses, strict=True))
+        return self._less_noisy(losses)
+
+    def _shares(self, noise: Sequence[float], joint: bool = False) -> list[Fraction]:
+        """Shares of a whole: as asked, or with the least weighted sum of (noise / share)^2; of noise^2 / share if `joint`."""
+        power = 1 / 2 if joint else 1 / 3
+        if self.given:
+            sizes = [float(each) for each in self.importance]
+        else:
+            sizes = [(each * loud**2) ** power for each, loud in zip(map(float, self.importance), noise, strict=True)]
+        whole = [max(1, round(FINENESS * len(sizes) * size / sum(sizes))) for size in sizes]
+        return [Fraction(each, sum(whole)) for each in whole]
+
+    def _measured(self, part: Part, loss: Fraction) -> Measurement:
+        mechanism = self.mechanism or Mechanism.LAPLACE
+        return measure(part.columns, mechanism, part.sensitivity, loss, part.what)
+
+    def _shown(self, part: Part, loss: Fraction, keys: KeysShown) -> Measurement:
+        """The count by which keys are shown, with the whole of delta; the others as ever, for the keys that are shown."""
+        if not part.counts_all:
+            return measure(part.columns, Mechanism.LAPLACE, part.sensitivity, loss, part.what)
+        counted = not (part.sensitivity.linf == 1 and part.what == UNCOUNTED)
+        return measure_keys(
+            part.columns, part.sensitivity, keys.touched, loss, self.delta, keys.min_units, counted, part.what
+        )
+
+    def _less_noisy(self, losses: Sequence[Fraction]) -> tuple[Measurement, ...]:
+        """Gaussian noise on those measurements that it serves best: those that one person can move in the most places."""
+        laplace = [measure(p.columns, Mechanism.LAPLACE, p.sensitivity, loss, p.what)
+                   for p, loss in zip(self.parts, losses, strict=True)]  # fmt: skip
+        order = sorted(range(len(self.parts)), key=lambda i: -self.parts[i].sensitivity.l1 / self.parts[i].sensitivity.linf)
+        everyone = self._gaussian(order, losses)
+        if self.mechanism is Mechanism.GAUSSIAN:
+            return tuple(_beside(everyone[i], laplace[i]) for i in range(len(laplace)))
+        best = laplace
+        for many in range(1, len(order) + 1):
+            some = self._gaussian(order[:many], losses)
+            mixed = [some.get(index, each) for index, each in enumerate(laplace)]
+            if self._noise(mixed) < self._noise(best):
+                best = mixed
+        return tuple(
+            _beside(each, laplace[i] if each.gaussian else everyone[i]) for i, each in enumerate(best)
+        )  # fmt: skip
+
+    def _gaussian(self, chosen: Sequence[int], losses: Sequence[Fraction]) -> dict[int, Measurement]:
+        """Some measurements as one Gaussian release, at what they would have cost apart."""
+        some = replace(self, parts=tuple(self.parts[i] for i in chosen), importance=tuple(self.importance[i] for i in chosen))
+        epsilon = sum((losses[i] for i in chosen), Fraction(0))
+        noise = [math.sqrt(each.sensitivity.l2_squared) / each.sensitivity.linf for each in some.parts]
+        return {
+            index: measure_gaussian(part.columns, part.sensitivity, epsilon, self.delta, share, part.what)
+            for index, part, share in zip(chosen, some.parts, some._shares(noise, joint=True), strict=True)
+        }
+
+    def _noise(self, measurements: Sequence[Measurement]) -> float:
+        return sum(
+            float(weight) * (each.half_width(LEVEL) / each.linf) ** 2
+            for weight, each in zip(self.importance, measurements, strict=True)
+        )
+
+
+def _beside(chosen: Measurement, other: Measurement) -> Measurement:
+    return replace(chosen, other=f"{other.mechanism.value} noise would be within ±{other.half_width(LEVEL):,} at 95%")
+
+
+def importances(
+    uses: Mapping[str, Sequence[int]], parts: int, weights: Mapping[str, float]
+) -> tuple[tuple[Fraction, ...], bool]:
+    """How much each part matters: the outputs that it serves, or the largest of the weights given to them."""
+    if not weights:
+        return tuple(Fraction(max(1, sum(part in used for used in uses.values()))) for part in range(parts)), False
+    for name, weight in weights.items():
+        if name not in uses:
+            raise ArgumentError("argument-weights", f"there is no output {name!r} to weigh", did_you_mean(str(name), list(uses)))
+        if isinstance(weight, bool) or not isinstance(weight, (int, float, Fraction)) or not 0 < weight < math.inf:
+            raise ArgumentError("argument-weights", "a weight is a positive number", f"weights={{{name!r}: 2}}")
+    served = [[Fraction(weights.get(name, 1)) for name, used in uses.items() if part in used] for part in range(parts)]
+    return tuple(max(each, default=Fraction(1)) for each in served), True

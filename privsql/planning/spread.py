@@ -1,0 +1,139 @@
+"""VAR, COVAR, CORR and their kin go in; one joint measurement of moments comes out, and how each is computed from it.
+
+Let u in [0, 1] be the clamped argument, scaled. A row adds u^2, 2u(1-u), (1-u)^2: together 1, whatever u is, so all three
+cost what a count costs, and hold the number of rows, the mean and the variance. With a second argument v a row adds the
+products of the features of u and of v, which again add up to 1: u, 1-u where only the mean of u is needed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+from privsql.errors import Place
+from privsql.planning import render
+from privsql.planning.estimates import Estimate, Linear, Ratio, Spread, Variable
+from privsql.planning.grid import Grid
+from privsql.planning.parts import Part, Surroundings, clean, grid_for, where_clause
+from privsql.sql.describe import describe
+from privsql.sql.expressions import SPREAD, Aggregate, Expression
+
+MOST_STEPS = 2**14  # a grid has at most twice as many: products of four heights stay within 63 bits
+LARGEST_ROW = 2**30  # what one row may add to a column, so that a cell of a billion rows fits 64 bits
+
+# what each function needs of its arguments: features of the first, of the second
+_SQUARED: dict[str, tuple[bool, bool | None]] = {
+    "var_pop": (True, None), "var_samp": (True, None), "stddev_pop": (True, None), "stddev_samp": (True, None),
+    "covar_pop": (False, False), "covar_samp": (False, False), "corr": (True, True), "regr_r2": (True, True),
+    "regr_slope": (False, True), "regr_intercept": (False, True),
+}  # fmt: skip
+
+def is_spread(aggregate: Aggregate) -> bool:
+    return aggregate.function in SPREAD
+
+
+def spread_part(
+    number: int, aggregates: list[tuple[str, Aggregate]], around: Surroundings
+) -> tuple[Part, dict[str, Estimate]]:
+    """One measurement for all spreads of the same arguments and condition; SUM, AVG and COUNT of them come along."""
+    lead = next(each for _, each in aggregates if is_spread(each))
+    assert lead.argument is not None
+    needs = [
+        _SQUARED[each.function] if each.argument == lead.argument else _SQUARED[each.function][::-1]
+        for _, each in aggregates
+        if is_spread(each)
+    ]
+    first, grid, what = _variable(lead.argument, lead.condition, around, lead.place, any(a for a, _ in needs))
+    second, second_grid = None, None
+    if lead.by is not None:
+        second, second_grid, also = _variable(lead.by, lead.condition, around, lead.place, any(b for _, b in needs))
+        what = f"{what}; {also}"
+    part = _part(number, lead, first, grid, second, second_grid, around, what)
+    whole = _whole(grid, first, second_grid, second)
+    one = Fraction(whole, _scaling(whole))
+    estimates = {
+        name: Spread(each.function, part.columns, first, second, one, each.argument != lead.argument)
+        if is_spread(each)
+        else _beside(each, part.columns, grid)
+        for name, each in aggregates
+    }
+    return part, estimates
+
+
+def _variable(
+    argument: Expression, condition: Expression | None, around: Surroundings, place: Place | None, squared: bool
+) -> tuple[Variable, Grid, str]:
+    grid, what = grid_for(argument, condition, around, place, MOST_STEPS)
+    return Variable(grid.low * grid.step, grid.steps * grid.step, squared), grid, what
+
+
+def _whole(grid: Grid, first: Variable, other: Grid | None, second: Variable | None) -> int:
+    """What one row adds to all columns together."""
+    whole: int = grid.steps ** (first.features - 1)
+    return whole if other is None or second is None else int(whole * other.steps ** (second.features - 1))
+
+
+def _scaling(whole: int) -> int:
+    """By what the columns are divided, so that a row adds no more than LARGEST_ROW."""
+    return 1 << max(0, (whole - 1).bit_length() - LARGEST_ROW.bit_length() + 1)
+
+
+def _features(height: str, steps: int, squared: bool) -> list[str]:
+    rest = f"({steps} - {height})"
+    return [f"({height} * {height})", f"(2 * {height} * {rest})", f"({rest} * {rest})"] if squared else [height, rest]
+
+
+def _part(
+    number: int, lead: Aggregate, first: Variable, grid: Grid, second: Variable | None, other: Grid | None,
+    around: Surroundings, what: str,
+) -> Part:  # fmt: skip
+    assert lead.argument is not None
+    heights = [around.helper(number), around.helper(number + 1)]
+    arguments = [(lead.argument, grid)] + ([(lead.by, other)] if lead.by is not None and other is not None else [])
+    values = tuple(
+        (name, f"({each.clamped(render.expression(argument))} - ({each.low}))")
+        for name, (argument, each) in zip(heights, arguments, strict=False)
+    )
+    products = _features(heights[0], grid.steps, first.squared)
+    if second is not None and other is not None:
+        products = [f"{a} * {b}" for a, b in itertools.product(products, _features(heights[1], other.steps, second.squared))]
+    whole = _whole(grid, first, other, second)
+    scaling = _scaling(whole)
+    columns = tuple(f"moment_{number + place}" for place in range(len(products)))
+    sums = [f"coalesce(sum({each}){where_clause(lead.condition)}, 0)" for each in products]
+    # divided after adding up: each column of a cell is then off by less than 1, for every row that moves
+    size = -(-whole // scaling) + (len(products) if scaling > 1 else 0)
+    width = -(-whole // scaling) + (1 if scaling > 1 else 0)
+    reason = f"{what}; a row adds products of heights and depths, together {size:,}"
+    bound = around.bound(size, width, len(products), reason)
+    both = f" and {describe(lead.by)}" if lead.by is not None else ""
+    only = f" where {describe(lead.condition)}" if lead.condition is not None else ""
+    title = f"moments of {describe(lead.argument)}{both}{only}"
+    divided = "" if scaling == 1 else f" // {scaling}"
+    if around.limits is None:
+        return Part(columns, tuple(clean(f"({each}{divided})") for each in sums), bound, title, values)
+    # of a unit's c rows at most R count, at their mean: every column is cut to R / c of it
+    most = around.limits.max_rows
+    total = " + ".join(columns)
+    rows = f"(({total}) // {whole})"
+    held = [f"(CASE WHEN {rows} > {most} THEN {column} * {most} // {rows} ELSE {column} END)" for column in columns]
+    return Part(
+        columns, tuple(clean(f"(coalesce(sum({each}), 0){divided})") for each in held), bound, title, values, tuple(sums)
+    )
+
+
+def _beside(aggregate: Aggregate, columns: tuple[str, ...], grid: Grid) -> Estimate:
+    """COUNT, SUM and AVG of the one argument whose three moments are measured."""
+    square, mixed, rest = columns
+    one = Fraction(1, grid.steps**2)
+    low, high = grid.low * grid.step, (grid.low + grid.steps) * grid.step
+    match aggregate.function:
+        case "count":
+            return Linear(((square, one), (mixed, one), (rest, one)), whole=True)
+        case "sum":
+            terms = ((square, high * one), (mixed, (low + high) / 2 * one), (rest, low * one))
+            return Linear(terms, whole=grid.whole and grid.step == 1)
+        case _:
+            half = Fraction(1, 2)
+            above, below = ((square, Fraction(1)), (mixed, half)), ((rest, Fraction(1)), (mixed, half))
+            return Ratio(above, below, low, high, grid.steps**2)

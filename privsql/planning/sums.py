@@ -1,0 +1,69 @@
+"""A clamped argument goes in; the measurement of its SUM comes out, or of the pair that SUM, AVG and COUNT are computed from."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from privsql.planning import render
+from privsql.planning.estimates import Estimate, Linear, Ratio
+from privsql.planning.grid import Grid
+from privsql.planning.parts import Part, Surroundings, clean, titled, where_clause
+from privsql.sql.expressions import Aggregate, Expression
+
+
+def one_sided(
+    name: str, argument: Expression, condition: Expression | None, grid: Grid, around: Surroundings, what: str
+) -> Part:
+    always = around.always_counts and condition is None
+    bound = around.bound(
+        max(grid.magnitude, 1), max(grid.width(always), 1), 1, what, monotone=grid.low >= 0 or grid.high <= 0
+    )
+    value = around.helper(int(name.rpartition("_")[2]))
+    total = grid.total(f"sum({value}){where_clause(condition)}", f"count({value}){where_clause(condition)}")
+    clamped = (value, grid.value(render.expression(argument)))
+    title = titled("SUM", argument, condition)
+    if around.limits is None:
+        return Part((name,), (clean(total),), bound, title, (clamped,))
+    most = around.limits.max_rows  # a unit's total in a key is held within what so many rows could add up to
+    held = f"least(greatest({name}, {most * min(grid.low, 0)}), {most * max(grid.high, 0)})"
+    return Part((name,), (clean(f"coalesce(sum({held}), 0)"),), bound, title, (clamped,), (total,))
+
+
+def two_sided(
+    number: int, argument: Expression, condition: Expression | None, grid: Grid, around: Surroundings, what: str
+) -> Part:
+    """A = sum of u and B = sum of (M - u), u the clamped value counted from the low end, M the width of the range."""
+    value, where = around.helper(number), where_clause(condition)
+    rows = f"CAST(count({value}){where} AS HUGEINT)"
+    total = grid.total(f"sum({value}){where}", rows)
+    unit = "" if grid.step == 1 else f", in steps of {float(grid.step):.3g}"
+    reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}{unit}, and {grid.steps:,} - u"
+    bound = around.bound(grid.steps, grid.steps, 2, reason)
+    title = titled("AVG, SUM and COUNT", argument, condition)
+    clamped = (value, grid.value(render.expression(argument)))
+    columns = (f"above_{number}", f"below_{number + 1}")
+    above = f"{total} - {rows} * ({grid.low})"
+    if around.limits is None:
+        sql = (clean(above), clean(f"{rows} * ({grid.low + grid.steps}) - {total}"))
+        return Part(columns, sql, bound, title, (clamped,))
+    # of a unit's c rows at most R count, at their mean height: A' = A min(c, R) / c, B' = M min(c, R) - A'
+    height, count = columns
+    most = around.limits.max_rows
+    part = f"(CASE WHEN {count} > {most} THEN {height} * {most} // {count} ELSE {height} END)"
+    rest = f"{grid.steps} * least({count}, {most}) - {part}"
+    sql = (clean(f"coalesce(sum({part}), 0)"), clean(f"coalesce(sum({rest}), 0)"))
+    return Part(columns, sql, bound, title, (clamped,), (above, rows))
+
+
+def two_sided_estimate(aggregate: Aggregate, columns: tuple[str, ...], grid: Grid) -> Estimate:
+    above, below = columns
+    one = Fraction(1, grid.steps)
+    match aggregate.function:
+        case "count":
+            return Linear(((above, one), (below, one)), whole=True)
+        case "sum":
+            high = grid.low + grid.steps
+            return Linear(((above, high * one * grid.step), (below, grid.low * one * grid.step)), grid.whole)
+        case _:
+            ends = grid.low * grid.step, (grid.low + grid.steps) * grid.step
+            return Ratio(((above, Fraction(1)),), ((below, Fraction(1)),), *ends, grid.steps)

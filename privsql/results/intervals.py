@@ -1,0 +1,140 @@
+"""Intervals of noisy numbers go in; intervals of what is computed from them come out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privsql.planning.aggregates import scaled_column
+from privsql.sql.expressions import Call, Column, Expression, Literal
+from privsql.types import NUMBERS, Kind
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Lower and upper ends, cell by cell; infinite where nothing is known."""
+
+    low: Floats
+    high: Floats
+
+
+Leaves = Mapping[str, Interval]
+Quotients = Mapping[tuple[str, str], Interval]
+
+
+def interval(
+    expression: Expression, leaves: Leaves, keys: Mapping[str, Any], size: int, quotients: Quotients | None = None
+) -> Interval | None:
+    """Interval arithmetic through a formula; None where a function has no rule."""
+    match expression:
+        case Call(function="/", args=(above, below)) if quotients and (share := _share(above, below, quotients)) is not None:
+            return share
+        case Column(name=name):
+            if name in leaves:
+                return leaves[name]
+            values = keys.get(name)
+            if values is None or expression.type.kind not in NUMBERS:
+                return None
+            numbers = np.array([math.nan if value is None else float(value) for value in values])
+            return Interval(numbers, numbers)
+        case Literal(value=value):
+            if value is None or expression.type.kind not in NUMBERS:
+                return None
+            constant = np.full(size, float(value))
+            return Interval(constant, constant)
+        case Call():
+            args = [interval(arg, leaves, keys, size, quotients) for arg in expression.args]
+            return _apply(expression, args)
+
+
+def _share(above: Expression, below: Expression, quotients: Quotients) -> Interval | None:
+    """A count divided by another one of which it is a part: known better than each of them apart."""
+    (part, factor), (whole, divisor) = scaled_column(above), scaled_column(below)
+    found = quotients.get((part, whole)) if part is not None and whole is not None and divisor == 1 else None
+    if found is None:
+        return None
+    ends = found.low * float(factor), found.high * float(factor)
+    return Interval(np.minimum(*ends), np.maximum(*ends))
+
+
+def _apply(call: Call, args: list[Interval | None]) -> Interval | None:
+    if call.function == "nullif":
+        return args[0]
+    if call.function == "coalesce":
+        known = [arg for arg in args if arg is not None]
+        if len(known) < len(args):
+            return None
+        return Interval(np.minimum.reduce([a.low for a in known]), np.maximum.reduce([a.high for a in known]))
+    known = [arg for arg in args if arg is not None]
+    if not known or len(known) < len(args):
+        return None
+    a, b = known[0], known[1] if len(known) > 1 else known[0]
+    with np.errstate(all="ignore"):
+        match call.function:
+            case "+":
+                return Interval(a.low + b.low, a.high + b.high)
+            case "-":
+                return Interval(a.low - b.high, a.high - b.low)
+            case "neg":
+                return Interval(-a.high, -a.low)
+            case "*":
+                return product(a, b)
+            case "/":
+                return quotient(a, b)
+            case "cast" if call.type.kind is Kind.INTEGER:
+                return Interval(np.rint(a.low), np.rint(a.high))
+            case "cast" if call.type.kind in NUMBERS:
+                return a
+            case "abs":
+                least = np.where((a.low <= 0) & (a.high >= 0), 0.0, np.minimum(abs(a.low), abs(a.high)))
+                return Interval(least, np.maximum(abs(a.low), abs(a.high)))
+            case "round":
+                places = call.args[1].value if len(call.args) > 1 and isinstance(call.args[1], Literal) else 0
+                return Interval(_half_away(a.low, int(places or 0)), _half_away(a.high, int(places or 0)))
+            case "floor" | "ceil" | "trunc":
+                step = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}[call.function]
+                return Interval(step(a.low), step(a.high))
+            case "least":
+                return Interval(np.minimum.reduce([x.low for x in known]), np.minimum.reduce([x.high for x in known]))
+            case "greatest":
+                return Interval(np.maximum.reduce([x.low for x in known]), np.maximum.reduce([x.high for x in known]))
+            case "sqrt":
+                return Interval(np.sqrt(np.maximum(a.low, 0)), np.sqrt(np.maximum(a.high, 0)))
+            case "exp":
+                return Interval(np.exp(a.low), np.exp(a.high))
+            case "ln" | "log10" | "log2":
+                log = {"ln": np.log, "log10": np.log10, "log2": np.log2}[call.function]
+                return Interval(
+                    np.where(a.low > 0, log(np.maximum(a.low, 1e-300)), -np.inf), log(np.maximum(a.high, 1e-300))
+                )
+    return None
+
+
+def _half_away(values: Floats, places: int) -> Floats:
+    """ROUND as SQL means it: halves go away from 0 (numpy's go to the even neighbour, and would cut an end off)."""
+    unit = 10.0**-places
+    rounded: Floats = np.sign(values) * np.floor(np.abs(values) / unit + 0.5) * unit
+    return rounded
+
+
+def product(a: Interval, b: Interval) -> Interval:
+    products = [
+        np.nan_to_num(x * y, nan=0.0, posinf=np.inf, neginf=-np.inf) for x in (a.low, a.high) for y in (b.low, b.high)
+    ]
+    return Interval(np.minimum.reduce(products), np.maximum.reduce(products))
+
+
+def quotient(a: Interval, b: Interval) -> Interval:
+    """Everything where the divisor may be 0."""
+    with np.errstate(all="ignore"):
+        crossing = (b.low <= 0) & (b.high >= 0)
+        inverse = Interval(np.where(crossing, -np.inf, 1 / b.high), np.where(crossing, np.inf, 1 / b.low))
+        found = product(a, inverse)
+    return Interval(np.where(crossing, -np.inf, found.low), np.where(crossing, np.inf, found.high))

@@ -1,0 +1,203 @@
+"""Noisy sums of features go in; VAR, COVAR, CORR and REGR come out, with intervals.
+
+In units of rows, A, B, C are the sums of u^2, 2u(1-u), (1-u)^2, and n = A + B + C. Then the variance of u is
+(AC - B^2/4) / n^2. With a, b, c, d the sums of uv, u(1-v), (1-u)v, (1-u)(1-v) the covariance is (ad - bc) / n^2.
+
+Intervals: every exact sum lies in a box, all at once, so surely; what is computed from sums lies between its extremes over
+the box. (AC - B^2/4)/n^2, where positive, falls as B grows, and as a function of A rises and then falls; so its least value
+is at a corner, and its greatest at a corner or where A = B + C + B^2/(2C), or the same with A and C exchanged. (Inside, both
+would have to hold, and their sum says 0 = 2B + B^2/(2A) + B^2/(2C), so B = 0 and A = C, a ray that ends at an edge.)
+(ad - bc)/n^2 rises and falls in a and in d, likewise, and its negative in b and in c.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from privsql.planning.estimates import Spread
+from privsql.planning.measurement import Measurement
+from privsql.privacy.accuracy import combined_half_width
+from privsql.results.intervals import Floats, Interval, product, quotient
+from privsql.tables import Integers
+
+_RISING = {2: np.array([1.0, 0.0]), 3: np.array([1.0, 0.5, 0.0])}  # u, from its features
+_FALLING = {2: np.array([0.0, 1.0]), 3: np.array([0.0, 0.5, 1.0])}  # 1 - u
+
+_FIRST, _SECOND, _MIXED = ("A1", "B1", "C1"), ("A2", "B2", "C2"), ("a", "b", "c", "d")
+_NEEDS: dict[str, tuple[str, ...]] = {
+    "var_pop": _FIRST, "var_samp": _FIRST, "stddev_pop": _FIRST, "stddev_samp": _FIRST,
+    "covar_pop": _MIXED, "covar_samp": _MIXED,
+    "corr": (*_FIRST, *_SECOND, *_MIXED), "regr_r2": (*_FIRST, *_SECOND, *_MIXED),
+    "regr_slope": (*_SECOND, *_MIXED), "regr_intercept": (*_SECOND, *_MIXED),
+}  # fmt: skip
+_TURNED = dict(zip((*_FIRST, *_SECOND, *_MIXED), (*_SECOND, *_FIRST, "a", "c", "b", "d"), strict=True))  # the arguments exchanged
+Box = Callable[..., Interval]  # some sums, as points or as boxes, to what is computed from them
+
+
+def _needed(how: Spread) -> list[str]:
+    """The sums that the function is made of, by their names in the columns' own order of variables."""
+    return [_TURNED[name] if how.swapped else name for name in _NEEDS[how.function]]
+
+
+def _weights(how: Spread, name: str) -> Floats:
+    """How a sum is made of the columns."""
+    rows = how.first.features
+    columns = how.second.features if how.second is not None else 1
+    every = np.ones(columns)
+    match name:
+        case "A1" | "B1" | "C1":
+            return np.outer(np.eye(rows)["ABC".index(name[0])], every).ravel()
+        case "A2" | "B2" | "C2":
+            return np.outer(np.ones(rows), np.eye(columns)["ABC".index(name[0])]).ravel()
+        case _:
+            first, second = (_RISING if name in "ab" else _FALLING), (_RISING if name in "ac" else _FALLING)
+            return np.outer(first[rows], second[columns]).ravel()
+
+
+def spread(how: Spread, noisy: Mapping[str, Integers]) -> Floats:
+    """The value in every cell; a variance is never negative, a correlation never past 1."""
+    columns = np.array([noisy[column] for column in how.columns], dtype=np.float64) / float(how.one)
+    sums = {name: _weights(how, name) @ columns for name in _needed(how)}
+    points = {name: Interval(each, each) for name, each in sums.items()}
+    return _computed(how, points, _variance_at, _covariance_at).low
+
+
+def spread_interval(
+    how: Spread, noisy: Mapping[str, Integers], noise: Mapping[str, Measurement], level: float
+) -> Interval:
+    """Covers the exact value with at least this probability, cell by cell."""
+    columns = np.array([noisy[column] for column in how.columns], dtype=np.float64) / float(how.one)
+    each_level = 1.0 - (1.0 - level) / len(_needed(how))
+    boxes = {}
+    for name in _needed(how):
+        weights = _weights(how, name)
+        law = noise[how.columns[0]].law
+        width = combined_half_width([(float(weight) / float(how.one), law) for weight in weights], each_level)
+        value = weights @ columns
+        boxes[name] = Interval(np.maximum(value - width, 0.0), np.maximum(value + width, 0.0))
+    return _computed(how, boxes, _variance_box, _covariance_box)
+
+
+def _computed(how: Spread, sums: Mapping[str, Interval], variance: Box, covariance: Box) -> Interval:
+    """The function, of points or of boxes."""
+    if how.swapped:
+        assert how.second is not None
+        how = replace(how, first=how.second, second=how.first, swapped=False)
+        sums = {_TURNED[name]: each for name, each in sums.items()}
+    first = float(how.first.width)
+    second = float(how.second.width) if how.second is not None else 1.0
+    function, _, kind = how.function.rpartition("_")
+    top, bottom, mixed = ([sums[name] for name in names if name in sums] for names in (_FIRST, _SECOND, _MIXED))
+    match how.function:
+        case "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp":
+            found = _times(variance(*top), first**2)
+            found = _sampled(found, _total(top)) if kind == "samp" else found
+            return Interval(np.sqrt(found.low), np.sqrt(found.high)) if function == "stddev" else found
+        case "covar_pop" | "covar_samp":
+            found = _times(covariance(*mixed), first * second)
+            return _sampled(found, _total(mixed)) if kind == "samp" else found
+        case "corr" | "regr_r2":
+            spreads = product(variance(*top), variance(*bottom))
+            found = quotient(covariance(*mixed), Interval(np.sqrt(spreads.low), np.sqrt(spreads.high)))
+            found = Interval(np.clip(found.low, -1.0, 1.0), np.clip(found.high, -1.0, 1.0))
+            return found if how.function == "corr" else _squared(found)
+        case _:
+            slope = _times(quotient(covariance(*mixed), variance(*bottom)), first / second)
+            if how.function == "regr_slope":
+                return slope
+            assert how.second is not None
+            a, b, c, d = mixed
+            height = _times(_share(_total([a, b]), _total([c, d])), first)
+            across = _times(_share(_total([a, c]), _total([b, d])), second)
+            down = product(slope, Interval(across.low + float(how.second.low), across.high + float(how.second.low)))
+            return Interval(float(how.first.low) + height.low - down.high, float(how.first.low) + height.high - down.low)
+
+
+def _times(a: Interval, factor: float) -> Interval:
+    return Interval(a.low * factor, a.high * factor)
+
+
+def _total(parts: Sequence[Interval]) -> Interval:
+    return Interval(np.sum([each.low for each in parts], axis=0), np.sum([each.high for each in parts], axis=0))
+
+
+def _squared(a: Interval) -> Interval:
+    ends = a.low**2, a.high**2
+    return Interval(np.where((a.low < 0) & (a.high > 0), 0.0, np.minimum(*ends)), np.maximum(*ends))
+
+
+def _share(part: Interval, rest: Interval) -> Interval:
+    """part / (part + rest); anything from 0 to 1 where both may be 0."""
+    low = part.low / np.maximum(part.low + rest.high, 1.0)
+    high = np.where(part.high + rest.low > 0, part.high / np.maximum(part.high + rest.low, 1e-300), 1.0)
+    return Interval(np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
+
+
+def _sampled(a: Interval, rows: Interval) -> Interval:
+    """n / (n - 1) of it, for n from 2 on: a factor between 1 and 2 that falls as n grows."""
+    most, least = np.maximum(rows.high, 2.0), np.maximum(rows.low, 2.0)
+    return product(a, Interval(most / (most - 1.0), least / (least - 1.0)))
+
+
+# -- points: a total below one row is taken as one row, and what cannot be is cut off -------------------------
+def _variance_at(a: Interval, b: Interval, c: Interval) -> Interval:
+    found = _variance(a.low, b.low, c.low)
+    return Interval(found, found)
+
+
+def _variance(a: Floats, b: Floats, c: Floats) -> Floats:
+    found: Floats = np.clip((a * c - b**2 / 4.0) / np.maximum(a + b + c, 1.0) ** 2, 0.0, 0.25)
+    return found
+
+
+def _covariance_at(a: Interval, b: Interval, c: Interval, d: Interval) -> Interval:
+    found = _covariance(a.low, b.low, c.low, d.low)
+    return Interval(found, found)
+
+
+def _covariance(a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:
+    found: Floats = np.clip((a * d - b * c) / np.maximum(a + b + c + d, 1.0) ** 2, -0.25, 0.25)
+    return found
+
+
+# -- boxes ------------------------------------------------------------------------------------------------------
+def _variance_box(a: Interval, b: Interval, c: Interval) -> Interval:
+    corners = list(itertools.product((a.low, a.high), (c.low, c.high)))
+    least = np.minimum.reduce([_variance(x, b.high, z) for x, z in corners])
+    edges = [(_top(z, b.low, a), z) for z in (c.low, c.high)] + [(x, _top(x, b.low, c)) for x in (a.low, a.high)]
+    most = np.maximum.reduce([_variance(x, b.low, z) for x, z in (*corners, *edges)])
+    few = a.low + b.low + c.low < 1.0  # perhaps nobody: nothing is known
+    return Interval(np.where(few, 0.0, least), np.where(few, 0.25, most))
+
+
+def _top(other: Floats, b: Floats, within: Interval) -> Floats:
+    """Where the variance is greatest as one outer sum moves, the other one and the middle one standing still."""
+    best = b + other + b**2 / (2.0 * np.maximum(other, 1e-300))
+    return np.clip(best, within.low, within.high)
+
+
+def _covariance_box(a: Interval, b: Interval, c: Interval, d: Interval) -> Interval:
+    most = _greatest(a, b, c, d)
+    least = -_greatest(b, a, d, c)  # the negative is the same with a, b and d, c exchanged
+    few = a.low + b.low + c.low + d.low < 1.0
+    return Interval(np.where(few, -0.25, least), np.where(few, 0.25, most))
+
+
+def _greatest(a: Interval, b: Interval, c: Interval, d: Interval) -> Floats:
+    found = []
+    for y, z in itertools.product((b.low, b.high), (c.low, c.high)):
+        corners = list(itertools.product((a.low, a.high), (d.low, d.high)))
+        # d/da of (ad - bc)/n^2 is 0 where a d = d (b + c + d) + 2 b c
+        edges = [(_peak(w, y, z, a), w) for w in (d.low, d.high)] + [(x, _peak(x, y, z, d)) for x in (a.low, a.high)]
+        found += [_covariance(x, y, z, w) for x, w in (*corners, *edges)]
+    greatest: Floats = np.maximum.reduce(found)
+    return greatest
+
+
+def _peak(other: Floats, b: Floats, c: Floats, within: Interval) -> Floats:
+    best = b + c + other + 2.0 * b * c / np.maximum(other, 1e-300)
+    return np.clip(best, within.low, within.high)
