@@ -39,6 +39,7 @@ mutants: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/units.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -18,19 +18,20 @@ from fractions import Fraction
 from pathlib import Path
 
 from privsql.budget.file_ledger import FileLedger, open_ledger, open_reader
-from privsql.budget.ledger import Event
+from privsql.budget.released import Released
 from privsql.policy import Neighbours, Policy
+from privsql.privacy.events import Keys
 from privsql.schema import Schema, SchemaTable
 
 SCHEMA = Schema((SchemaTable("visits", ()),))
 POLICY = Policy(epsilon=Fraction(10_000), delta=Fraction(1, 2))
 PRICE, DELTA = Fraction(1, 10**6), Fraction(1, 10**9)
-RELEASED = [Event("discrete Laplace", "COUNT(*)", PRICE, DELTA, 1, 1, Fraction(10**6))]
+RELEASED = [Released("some noise", "COUNT(*)", Keys(PRICE, DELTA, 1))]
 QUESTION = "SELECT state, COUNT(*) AS n FROM visits WHERE age >= 65 GROUP BY state"
 
 
 def charge(ledger: FileLedger, analyst: str) -> None:
-    ledger.charge(PRICE, DELTA, Neighbours.REPLACE_ONE, analyst, QUESTION, RELEASED)
+    ledger.charge(RELEASED, Neighbours.REPLACE_ONE, analyst, QUESTION)
 
 
 def percentiles(seconds: list[float]) -> str:

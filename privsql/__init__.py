@@ -3,7 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from privsql.budget.ledger import Amount, Budget
+from privsql.budget.amount import Amount
+from privsql.budget.ledger import Budget
 from privsql.errors import (
     ArgumentError,
     BudgetError,
@@ -19,6 +20,8 @@ from privsql.pandas import FrameAccessor
 from privsql.policy import Policy
 
 if TYPE_CHECKING:
+    from privsql import mechanisms
+    from privsql.mechanisms import rows_needed
     from privsql.planning.plan import Plan
     from privsql.results.answer import Answer
     from privsql.session import Session, connect
@@ -43,6 +46,8 @@ __all__ = [
     "SqlError",
     "UnknownName",
     "connect",
+    "mechanisms",
+    "rows_needed",
 ]
 
 # What needs DuckDB and sqlglot is imported when it is first used, so that `import privsql` stays cheap.
@@ -51,14 +56,17 @@ _LATER = {
     "Answer": "privsql.results.answer",
     "Session": "privsql.session",
     "connect": "privsql.session",
+    "rows_needed": "privsql.mechanisms",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "mechanisms":
+        return import_module("privsql.mechanisms")
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'privsql' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER])
+    return sorted({*globals(), *_LATER, "mechanisms"})

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from privsql.results.answer import Answer
     from privsql.session import Session
 
-_MECHANISMS = ("exponential", "laplace", "gumbel")
+_MECHANISMS = ("permute-and-flip", "exponential", "gumbel", "laplace", "gaussian")
 
 _TOP = """\
 Ordinary SQL, private answers: every number comes with enough noise that it says next to
@@ -243,8 +243,14 @@ def _question(parser: argparse.ArgumentParser) -> None:
         "--dialect", default="duckdb", help="the dialect of the SQL: any that sqlglot reads; default: duckdb"
     )
     parser.add_argument(
-        "--mechanism", choices=_MECHANISMS, help="the noise for questions that ask for a label; default: exponential"
+        "--mechanism", choices=_MECHANISMS, help="the noise: laplace or gaussian for numbers; all but gaussian for questions that ask for a label; default: the best"
     )
+
+
+    parser.add_argument(
+        "--nonnegative", action="store_true", help="move counts below 0 to the nearest that could be true; totals are kept"
+    )
+    parser.add_argument("--consistent", action="store_true", help="make counts that are parts of others fit into them")
 
 
 def _demo(arguments: argparse.Namespace) -> str:
@@ -327,12 +333,13 @@ def _anchor(arguments: argparse.Namespace) -> str:
 
 
 def _verify(arguments: argparse.Namespace) -> str:
+    from privsql.budget.file_ledger import rules_of
     from privsql.budget.verify import read_anchor, verify
 
     rows = verify(arguments.ledger, None if arguments.anchor is None else read_anchor(arguments.anchor))
     anchored = ", and nothing was taken back since the anchor" if arguments.anchor else ""
-    spent = rows[-1].total
-    return f"the ledger holds: {len(rows)} entries, epsilon {spent.epsilon:g}, delta {spent.delta:g} spent{anchored}"
+    unit, spent = rules_of(rows[:1]).caps.accountant.unit, rows[-1].total
+    return f"the ledger holds: {len(rows)} entries, {unit} {spent.size:g}, delta {spent.delta:g} spent{anchored}"
 
 
 def _session(arguments: argparse.Namespace) -> Session:
@@ -351,7 +358,7 @@ def _sql(arguments: argparse.Namespace) -> str:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    names = ("epsilon", "delta", "within", "confidence", "dialect", "mechanism")
+    names = ("epsilon", "delta", "within", "confidence", "dialect", "mechanism", "nonnegative", "consistent")
     return {name: getattr(arguments, name) for name in names}
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
     from privsql.results.answer import Answer
     from privsql.session import Session
 
-_OPTIONS = ("within", "confidence", "dialect", "mechanism", "max_groups", "max_rows", "fresh")
+_OPTIONS = ("within", "confidence", "dialect", "mechanism", "max_groups", "max_rows", "nonnegative", "consistent", "fresh")
 _TOKEN = "privsql"  # in df.attrs, which pandas passes on to frames made from this one
 
 

@@ -19,6 +19,7 @@ DEFAULT_ROWS = 10
 NANO = 10**9
 AUTO = "auto"
 EVERYONE = "*"  # among analysts: each one who is not listed
+PART_FOR_KEYS = Fraction(1, 10)  # of delta, under zCDP
 SMALLEST_EPSILON = Fraction(1, 10**6)
 LARGEST_EPSILON = Fraction(10**4)
 
@@ -33,6 +34,14 @@ class Neighbours(Enum):
     def moves(self) -> int:
         """How many rows change hands: replacing one takes a row out and puts another in."""
         return 2 if self is Neighbours.REPLACE_ONE else 1
+
+
+class Accounting(Enum):
+    """How losses add up. Nothing said: pure where delta is 0, approximate otherwise."""
+
+    PURE = "pure"
+    APPROXIMATE = "approximate"
+    ZCDP = "zcdp"
 
 
 @dataclass(frozen=True)
@@ -90,6 +99,8 @@ class Policy:
     per_query: Fraction | None = None  # the most epsilon that one question may cost
     analysts: Mapping[str, Share] = field(default_factory=dict)  # fairness; the guarantee is epsilon and delta
     dataset: str | None = None  # a name of the owner's, by which ledgers of like tables are told apart
+    accountant: Accounting | None = None
+    part_for_keys: Fraction = PART_FOR_KEYS  # of delta, set aside for keys that nobody declared; under zCDP only
     min_units: int = 1  # no key that nobody declared is shown with fewer units
     tables: Mapping[str, TablePolicy] = field(default_factory=dict)
 
@@ -185,7 +196,7 @@ def load_policy(source: Policy | Mapping[str, Any] | str | Path | None) -> Polic
 def _policy(raw: Mapping[str, Any]) -> Policy:
     _only(raw, {"neighbours", "budget", "tables", "min_units"}, "the policy")
     budget = _table(raw.get("budget", {}), "budget")
-    _only(budget, {"epsilon", "delta", "per_query", "analysts", "dataset"}, "budget")
+    _only(budget, {"epsilon", "delta", "per_query", "analysts", "dataset", "accountant", "part_for_keys"}, "budget")
     tables = _table(raw.get("tables", {}), "tables")
     return Policy(
         neighbours=neighbours_of(raw.get("neighbours", Neighbours.REPLACE_ONE)),
@@ -194,6 +205,7 @@ def _policy(raw: Mapping[str, Any]) -> Policy:
         per_query=epsilon_of(budget["per_query"], "budget.per_query") if "per_query" in budget else None,
         analysts=_analysts(_table(budget.get("analysts", {}), "budget.analysts")),
         dataset=_dataset(budget.get("dataset")),
+        **_accountant(budget),
         min_units=limit_of(raw.get("min_units"), "min_units") or 1,
         tables={name.lower(): _table_policy(_table(table, name), name) for name, table in tables.items()},
     )
@@ -212,6 +224,25 @@ def _analysts(raw: Mapping[str, Any]) -> dict[str, Share]:
         delta = delta_of(share["delta"], "delta in budget.analysts") if "delta" in share else None
         found[name] = Share(epsilon_of(share["epsilon"], "epsilon in budget.analysts"), delta)
     return found
+
+
+def _accountant(budget: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether the accountant can keep a promise of this kind."""
+    name, names = budget.get("accountant"), [each.value for each in Accounting]
+    if name is not None and name not in names:
+        raise PolicyError("policy-accountant", f"there is no accountant {name!r}", did_you_mean(str(name), names))
+    if name == "zcdp" and not ("epsilon" in budget and budget.get("delta")):
+        raise PolicyError("policy-accountant", "rho stands for an epsilon at a delta, so zcdp needs both", "delta = 1e-6")
+    if name == "pure" and budget.get("delta"):
+        raise PolicyError("policy-accountant", "a budget with a delta is not pure", 'accountant = "approximate"')
+    part = budget.get("part_for_keys")
+    if part is not None and name != "zcdp":
+        raise PolicyError("policy-accountant", "part_for_keys is the part of delta that zcdp sets aside for keys",
+                          "part_for_keys = 0.1")  # fmt: skip
+    return {
+        "accountant": None if name is None else Accounting(name),
+        "part_for_keys": PART_FOR_KEYS if part is None else delta_of(part, "part_for_keys (of delta)"),
+    }
 
 
 def _dataset(value: Any) -> str | None:

@@ -17,6 +17,7 @@ class SchemaColumn:
     cast: str | None = None
     labels: tuple[str, ...] | None = None
     required: bool = False
+    elements: SchemaColumn | None = None  # of a list: what it holds
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from privsql.budget.ledger import Budget, Ledger, MemoryLedger
 from privsql.budget.released import released
+from privsql.budget.stored import StoredAnswers
 from privsql.engines.base import Engine
 from privsql.engines.duckdb import DuckDBCalculator, open_engine
 from privsql.errors import ArgumentError, EngineError, UnknownName, did_you_mean, no_more_arguments
@@ -32,11 +33,12 @@ from privsql.results.answer import Answer, FoundRange
 from privsql.results.finish import finish, public_answer
 from privsql.schema import Schema
 from privsql.sql.catalogue import Catalogue
+from privsql.sql.gate import too_deep
 from privsql.sql.read import read
 from privsql.sql.relations import Question, Scan
 
 _ARGUMENTS = ("sql", "epsilon", "delta", "within", "confidence", "dialect", "mechanism", "max_groups", "max_rows",
-              "prepared", "weights")  # fmt: skip
+              "prepared", "weights", "nonnegative", "consistent")  # fmt: skip
 _PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one
 
 
@@ -64,12 +66,17 @@ class Asked:
     max_rows: int | None = None
     prepared: bool = True
     weights: Mapping[str, float] | None = None
+    nonnegative: bool = False
+    consistent: bool = False
 
     def price(self) -> Fraction:
         if (self.epsilon is None) == (self.within is None):
             raise ArgumentError("argument-epsilon", "give epsilon= or within=, one of them", "epsilon=1.0")
         delta_of(self.delta)
         self.limits()
+        for name in ("nonnegative", "consistent"):
+            if not isinstance(getattr(self, name), bool):
+                raise ArgumentError("argument-projection", f"{name} is True or False", f"{name}=True")
         return _PROBE if self.epsilon is None else epsilon_of(self.epsilon)
 
     def limits(self) -> dict[str, int]:
@@ -87,7 +94,8 @@ class Session:
         self._engine, self._policy, self._ledger, self._analyst = engine, policy, ledger, analyst
         self._randomness: Randomness = randomness or SystemRandomness()
         self._schema: Schema = engine.schema()
-        self._stored: dict[tuple[Any, ...], Answer] = {}
+        self._stored = StoredAnswers()
+        self._known: Catalogue | None = None
 
     def query(
         self,
@@ -103,12 +111,17 @@ class Session:
         max_rows: int | None = None,
         prepared: bool = True,
         weights: Mapping[str, float] | None = None,
+        nonnegative: bool = False,
+        consistent: bool = False,
         fresh: bool = False,
         **unknown: Never,
     ) -> Answer:
         """Ask, pay, and get a noisy answer. The same question again gives the stored answer, at no cost."""
         no_more_arguments(unknown, (*_ARGUMENTS, "fresh"))
-        asked = Asked(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared, weights)
+        asked = Asked(
+            sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared, weights, nonnegative,
+            consistent,
+        )  # fmt: skip
         question = self._read(asked, self._policy)
         missing = unknown_ranges(question)
         if missing:
@@ -118,27 +131,19 @@ class Session:
     def _answered(self, asked: Asked, plan: Plan, fresh: bool) -> Answer:
         if plan.public:
             return public_answer(plan, self._engine.read_public(plan.sql))
-        same = (
-            plan.sql,
-            plan.finishing,
-            plan.measurements,
-            plan.question.names,
-            plan.relation_of_neighbours,
-            plan.space.names,
-            plan.cells,
-            tuple(plan.estimates.items()),
-        )
-        if not fresh and same in self._stored:
-            return replace(self._stored[same], stored=True)
-        self._engine.check(plan.sql, self._schema)
+        stored = None if fresh else self._stored.find(plan)
+        if stored is not None:
+            return replace(finish(plan, stored, calculator().finish), stored=True)
+        for statement in plan.statements:
+            self._engine.check(statement, self._schema)
         self._ledger.charge(released(plan.measurements), plan.relation_of_neighbours, self._analyst, asked.sql)
         try:
-            exact = self._engine.run(plan.sql, plan.keys)
-            noisy = add_noise(plan, exact, self._randomness)
+            exact = [self._engine.run(statement, plan.keys) for statement in plan.runs]
+            noisy = add_noise(plan, exact, self._randomness, lambda sql: self._engine.run(sql, plan.keys))
             answer = finish(plan, noisy, calculator().finish)
         except Exception:  # noqa: BLE001 -- after the charge nothing but one fixed sentence may be said
             raise EngineError from None
-        self._stored[same] = answer
+        self._stored.keep(plan, noisy)
         return answer
 
     def _with_ranges(self, asked: Asked, missing: Sequence[Unknown], fresh: bool) -> Answer:
@@ -153,7 +158,8 @@ class Session:
         self._ledger.expect([*events, *(Pure(share) for _ in missing)], self._analyst)
         policy = self._policy
         for each in missing:
-            search = replace(asked, sql=each.sql, epsilon=share, delta=0.0, dialect="duckdb", mechanism=None)
+            search = replace(asked, sql=each.sql, epsilon=share, delta=0.0, dialect="duckdb", mechanism=None, nonnegative=False,
+                             consistent=False)  # fmt: skip
             counted = self._answered(search, self._plan(search, self._read(search, policy), policy), fresh)
             width = counted.plan.measurements[0].half_width(1 - 1e-3 / counted.plan.cells)
             frame = counted.df()
@@ -178,11 +184,16 @@ class Session:
         max_rows: int | None = None,
         prepared: bool = True,
         weights: Mapping[str, float] | None = None,
+        nonnegative: bool = False,
+        consistent: bool = False,
         **unknown: Never,
     ) -> Plan:
         """What query() would do: reads no data, spends nothing."""
         no_more_arguments(unknown, _ARGUMENTS)
-        asked = Asked(sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared, weights)
+        asked = Asked(
+            sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared, weights, nonnegative,
+            consistent,
+        )  # fmt: skip
         question = self._read(asked, self._policy)
         missing = unknown_ranges(question)
         plan = self._search_plan(asked, missing) if missing else self._plan(asked, question, self._policy)
@@ -207,7 +218,13 @@ class Session:
         asked.price()  # a bad epsilon says so before anything else is looked at
         if not self._engine.fixed_schema:
             self._schema = self._engine.schema()
-        return read(asked.sql, Catalogue(self._schema, policy), asked.dialect)
+        return read(asked.sql, self._catalogue(policy), asked.dialect)
+
+    def _catalogue(self, policy: Policy) -> Catalogue:
+        """Kept while schema and policy are the same objects: a wide table takes longer to look through than a question."""
+        if self._known is None or self._known.schema is not self._schema or self._known.policy is not policy:
+            self._known = Catalogue(self._schema, policy)
+        return self._known
 
     def _plan(self, asked: Asked, question: Question, policy: Policy) -> Plan:
         look = PublicLook(self._engine.read_public)
@@ -215,16 +232,19 @@ class Session:
             asked.price(), delta_of(asked.delta), asked.mechanism, asked.weights or {}, asked.limits(), policy.min_units
         )
         copies = self._engine.prepared if asked.prepared else no_copies
-        plan = make_plan(question, policy.neighbours, offer, calculator().evaluate, look, copies)
+        try:
+            plan = make_plan(question, policy.neighbours, offer, calculator().evaluate, look, copies)
+        except RecursionError:  # before anything is charged or read
+            raise too_deep() from None
         if asked.within is not None:
             plan = plan.repriced(epsilon_within(plan, asked.within, asked.confidence))
-        return plan
+        return plan.projected(asked.nonnegative, asked.consistent)
 
     def prepare(self, table: str) -> None:
         """Store, once, a copy of a table of many rows a unit by which questions about it are fast; again after it changed."""
         if not self._engine.fixed_schema:
             self._schema = self._engine.schema()
-        catalogue = Catalogue(self._schema, self._policy)
+        catalogue = self._catalogue(self._policy)
         source = catalogue.source(table) if isinstance(table, str) else None
         if source is None:
             raise UnknownName("name-table", f"there is no table {table}", did_you_mean(str(table), catalogue.names))

@@ -20,6 +20,7 @@ class Kind(Enum):
     TIMESTAMP = "TIMESTAMP"
     INTERVAL = "INTERVAL"
     NULL = "NULL"
+    LIST = "LIST"  # of several quantiles: it can be shown, and nothing else
 
 
 NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
@@ -35,6 +36,7 @@ class Type:
     high: int = 0
     precision: int = 0
     scale: int = 0
+    of: Type | None = None  # what a LIST is of
 
     @property
     def sql(self) -> str:
@@ -49,6 +51,8 @@ class Type:
                 return f"DECIMAL({self.precision},{self.scale})"
             case Kind.NULL:
                 return "VARCHAR"
+            case Kind.LIST if self.of is not None:
+                return f"{self.of.sql}[]"
             case kind:
                 return str(kind.value)
 
@@ -94,6 +98,10 @@ def decimal(precision: int, scale: int) -> Type:
     return Type(Kind.DECIMAL, precision=precision, scale=scale) if precision <= 38 else DOUBLE
 
 
+def list_of(of: Type) -> Type:
+    return Type(Kind.LIST, of=of)
+
+
 BINARY = 'COLLATE "binary"'  # stands in place of a cast: text compared byte by byte, whatever the column's collation
 
 
@@ -106,6 +114,12 @@ class ColumnType:
     labels: tuple[str, ...] | None = None
 
 
+def element_type(name: str) -> ColumnType | None:
+    """DuckDB's name of a list type (VARCHAR[], INTEGER[3]) -> that of its elements; None for others, and for nested ones."""
+    match = re.fullmatch(r"(.*[^\]])\[\d*\]", name, re.DOTALL)
+    return column_type(match[1]) if match else None
+
+
 def column_type(name: str) -> ColumnType | None:
     """DuckDB's name of a type -> ours; None for types that no rule covers (lists, structs, JSON, blobs ...)."""
     upper = name.upper()
@@ -113,7 +127,7 @@ def column_type(name: str) -> ColumnType | None:
         return ColumnType(integer(*INTEGER_BOUNDS[upper]))
     if match := re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", upper):
         return ColumnType(decimal(int(match[1]), int(match[2])))
-    if upper.startswith("ENUM("):
+    if upper.startswith("ENUM(") and upper.endswith(")"):  # not a list of them
         labels = tuple(label.replace("''", "'") for label in re.findall(r"'((?:[^']|'')*)'", name))
         return ColumnType(TEXT, cast="VARCHAR", labels=labels)
     simple = {

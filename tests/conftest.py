@@ -1,6 +1,9 @@
-"""What the tests share: a small clinic, and sources of randomness that tests may inject."""
+"""What the tests share: a small clinic and its ledger (tests/noise/statistics.py: what tests of noise share)."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -8,7 +11,8 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.noise.randomness import SystemRandomness
+from privsql.budget.file_ledger import FileLedger, open_ledger
+from tests.budget.ledgers import VISITS, policy
 
 mpl.use("Agg")
 
@@ -24,19 +28,6 @@ POLICY = {
         }
     }
 }
-
-
-class Buffered:
-    """The system's words, fetched many at a time: thousands of small draws are quicker so."""
-
-    def __init__(self) -> None:
-        self.words = SystemRandomness().integers(0)
-
-    def integers(self, count: int):
-        if count > self.words.size:
-            self.words = SystemRandomness().integers(max(count, 1 << 16))
-        taken, self.words = self.words[:count], self.words[count:]
-        return taken
 
 
 def clinic(rows: int = 300) -> pd.DataFrame:
@@ -65,3 +56,16 @@ def visits() -> pd.DataFrame:
 @pytest.fixture
 def session(visits) -> privsql.Session:
     return privsql.connect({"visits": visits}, POLICY)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Of the ledger."""
+    return tmp_path / "clinic.ledger"
+
+
+@pytest.fixture
+def ledger(path: Path) -> Iterator[FileLedger]:
+    made = open_ledger(path, policy(10, delta=1e-3), VISITS)
+    yield made
+    made.close()

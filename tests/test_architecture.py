@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ import privsql
 ROOT = Path(privsql.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 GROUND = ["errors", "types", "schema", "policy", "tables", "privacy"]
-ROOMS = ["sql", "analysis", "planning", "budget", "engines", "noise", "results", "session"]
-TOP = ["pandas", "drafting", "cli", "demo", "__main__", "__init__"]
+ROOMS = ["sql", "meaning", "analysis", "planning", "budget", "engines", "noise", "results", "session"]
+TOP = ["mechanisms", "pandas", "drafting", "cli", "demo", "__main__", "__init__"]
 MOST_LINES = 450
 LONG: dict[str, int] = {}  # files that may be longer, with their caps; better none
 
@@ -26,6 +27,7 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
 def imports(tree: ast.AST) -> list[str]:
     """Every module that is imported, anywhere in a file, functions included."""
     found = []
@@ -85,6 +87,7 @@ def test_the_ground_floor_has_an_order_too():
         ("pyarrow", {"results"}),
         ("polars", {"results"}),
         ("matplotlib", {"results"}),
+        ("dp_accounting", {"budget"}),
         ("scipy", set()),
         ("socket", set()),
         ("urllib", set()),

@@ -462,6 +462,7 @@ def test_key_sets_that_are_too_large(session, bounds):
         {"a": 3},
         {1: pd.DataFrame({"a": [1]})},
         {"": pd.DataFrame({"a": [1]})},
+        {"a": pd.DataFrame({"a": [1]}), "A": pd.DataFrame({"b": [2]})},
         "",
         "no.duckdb",
         "no.csv",

@@ -13,6 +13,7 @@ from privsql import BudgetError, EngineError
 from privsql.budget.ledger import MemoryLedger
 from privsql.policy import NANO, Neighbours
 from privsql.session import Session
+from tests.budget.ledgers import releases
 from tests.conftest import POLICY, clinic
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
@@ -242,7 +243,7 @@ def test_threads_on_the_ledger_itself():
         done = 0
         for _ in range(200):
             try:
-                ledger.charge(Fraction(1, 1000), Fraction(0), Neighbours.REPLACE_ONE, "a", "q", "r")
+                ledger.charge(releases(Fraction(1, 1000)), Neighbours.REPLACE_ONE, "a", "q")
                 done += 1
             except BudgetError:
                 pass
@@ -266,16 +267,16 @@ def test_threads_on_a_protected_frame_share_one_ledger():
 # -- the ledger ------------------------------------------------------------------------------------------------
 def test_prices_are_rounded_up_and_limits_down():
     ledger = MemoryLedger(Fraction(1, 3), Neighbours.ADD_REMOVE)
-    ledger.charge(Fraction(1, 3 * NANO), Fraction(0), Neighbours.ADD_REMOVE, "a", "q", "r")
+    ledger.charge(releases(Fraction(1, 3 * NANO)), Neighbours.ADD_REMOVE, "a", "q")
     assert ledger.budget.spent.epsilon == 1 / NANO
     with pytest.raises(BudgetError):
-        ledger.charge(Fraction(1, 3) - Fraction(1, 3 * NANO), Fraction(0), Neighbours.ADD_REMOVE, "a", "q", "r")
+        ledger.charge(releases(Fraction(1, 3) - Fraction(1, 3 * NANO)), Neighbours.ADD_REMOVE, "a", "q")
 
 
 def test_losses_of_different_kinds_are_not_added():
     ledger = MemoryLedger(Fraction(1), Neighbours.ADD_REMOVE)
     with pytest.raises(BudgetError) as caught:
-        ledger.charge(Fraction(1, 2), Fraction(0), Neighbours.REPLACE_ONE, "a", "q", "r")
+        ledger.charge(releases(Fraction(1, 2)), Neighbours.REPLACE_ONE, "a", "q")
     assert caught.value.code == "budget-neighbours"
     assert ledger.budget.spent.epsilon == 0
 

@@ -6,10 +6,12 @@ PRIVSQL_UPDATE_CASES=1 pytest tests/test_cases.py writes the outcomes anew; read
 from __future__ import annotations
 
 import ast
+import atexit
 import datetime as dt
 import math
 import os
 import re
+import tempfile
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache
@@ -21,12 +23,14 @@ import pytest
 
 import privsql
 from privsql.planning.plan import Plan
+from privsql.planning.prepared import PreparedScan
 from privsql.policy import Policy
 from privsql.results.finish import key_values
 from privsql.schema import Schema, SchemaColumn, SchemaTable
 from privsql.sql import gate
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.functions import FUNCTIONS, OPERATORS
+from privsql.sql.relations import walk
 from privsql.types import BIGINT
 from tests import shop
 
@@ -34,7 +38,10 @@ HERE = Path(__file__).parent
 CASES = HERE / "cases"
 PACKAGE = Path(privsql.__file__).parent
 UPDATE = os.environ.get("PRIVSQL_UPDATE_CASES") == "1"
-DIRECTIVES = ("schema", "dialect", "mechanism", "within", "max_groups", "max_rows", "delta", "weights", "differs")
+DIRECTIVES = (
+    "schema", "dialect", "mechanism", "within", "max_groups", "max_rows",
+    "delta", "weights", "prepared", "written", "copies", "differs",
+)  # fmt: skip
 
 
 # -- the tables that cases run on ----------------------------------------------------------------------------
@@ -98,7 +105,42 @@ _PROMISE_ROWS = """
         1 + i % 5, ['S', 'M', 'L'][1 + i % 3], (i % 100)::TINYINT, i % 51, i, DATE '2020-01-01' + (i % 366)::INTEGER
     FROM range(1, 200) r(i)
 """
+_CONDITIONS = """
+    CREATE TYPE severity AS ENUM ('mild', 'severe');
+    CREATE TABLE people (
+        id INTEGER PRIMARY KEY, age INTEGER, conditions VARCHAR[], codes INTEGER[], flags BOOLEAN[], grades severity[],
+        days DATE[3], free VARCHAR[], small UTINYINT[], weights DOUBLE[], moments TIMESTAMP[], nested VARCHAR[][],
+        pairs STRUCT(a INTEGER)[]);
+    CREATE TABLE stays (person INTEGER, ward VARCHAR, symptoms VARCHAR[]);
+    CREATE TABLE drugs (drug VARCHAR, treats VARCHAR[], doses DOUBLE[]);
+    INSERT INTO drugs VALUES ('A', ['flu', 'hiv', 'flu'], [0.5, 1.5]), ('B', ['asthma', NULL], []), ('C', NULL, NULL);
+"""
+_CONDITION_ROWS = """
+    INSERT INTO people SELECT
+        i, i * 7 % 121, CASE i % 6 WHEN 0 THEN NULL WHEN 1 THEN [] WHEN 2 THEN ['flu'] WHEN 3 THEN ['flu', 'hiv', 'flu', NULL]
+        WHEN 4 THEN ['asthma', 'flu'] ELSE [NULL, 'hiv'] END, [i % 4, i % 3, i % 4], [i % 2 = 0], ['mild', 'mild'],
+        [DATE '2024-01-01', DATE '2024-01-02', DATE '2024-01-01'], NULL, NULL, NULL, NULL, NULL, NULL
+    FROM range(300) r(i);
+    INSERT INTO stays SELECT i % 100, ['x', 'y'][1 + i % 2], ['cough', 'fever'][1 : 1 + i % 2] FROM range(300) r(i)
+"""
+_CONDITION_COLUMNS = {
+    "age": {"range": [0, 120]},
+    "conditions": {"values": ["asthma", "flu", "hiv"]},
+    "codes": {"range": [0, 3.5]},
+    "days": {"range": [dt.date(2024, 1, 1), dt.date(2024, 1, 2)]},
+    "weights": {"range": [0, 1]},
+    "moments": {"range": [dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 2)]},
+}
+
+
+def _conditions(**people: Any) -> dict[str, Any]:
+    stays = {"columns": {"ward": {"values": ["x", "y"]}, "symptoms": {"values": ["cough", "fever"]}}, "unit": "person"}
+    return {"tables": {"people": {"columns": _CONDITION_COLUMNS, **people}, "stays": stays, "drugs": {"public": True}}}
+
+
 FIXTURES = {
+    "conditions": Fixture(_CONDITIONS, _conditions(), _CONDITION_ROWS),
+    "conditions_unit": Fixture(_CONDITIONS, _conditions(unit="id"), _CONDITION_ROWS),
     "patients": Fixture(_PATIENTS, _patients(), _PATIENT_ROWS),
     "patients_unit": Fixture(_PATIENTS, _patients(unit="id"), _PATIENT_ROWS),
     "bare": Fixture(_PATIENTS, {}, _PATIENT_ROWS),
@@ -139,7 +181,28 @@ def connection_of(fixture: str) -> duckdb.DuckDBPyConnection:
 
 @lru_cache
 def session_of(fixture: str, neighbours: str = "replace-one") -> privsql.Session:
-    return privsql.connect(connection_of(fixture), policy={**FIXTURES[fixture].policy, "neighbours": neighbours})
+    session = privsql.connect(connection_of(fixture), policy={**FIXTURES[fixture].policy, "neighbours": neighbours})
+    session._engine.fixed_schema = True  # nobody alters these tables: the schema is read once, not for every case
+    return session
+
+
+FOLDER = tempfile.TemporaryDirectory(prefix="privsql-cases-")
+atexit.register(FOLDER.cleanup)
+
+
+@lru_cache
+def prepared_session(fixture: str, neighbours: str, tables: str, written: str) -> privsql.Session:
+    """A session on a file with the fixture's tables, some of them prepared before the file was last written to."""
+    file = Path(tempfile.mkdtemp(dir=FOLDER.name)) / "cases.duckdb"
+    connection_of(fixture).execute(f"ATTACH '{file}' AS cases; COPY FROM DATABASE memory TO cases; DETACH cases")
+    policy = {**FIXTURES[fixture].policy, "neighbours": neighbours}
+    with privsql.connect(file, policy) as session:
+        for table in tables.split(", "):
+            session.prepare(table)
+    if written:
+        with duckdb.connect(str(file)) as connection:
+            connection.execute(written)
+    return privsql.connect(file, policy)
 
 
 # -- reading and writing cases -------------------------------------------------------------------------------
@@ -156,6 +219,12 @@ class Case:
     def name(self) -> str:
         return f"{self.file}:{self.line}"
 
+    def session(self, neighbours: str = "replace-one") -> privsql.Session:
+        fixture, tables = self.settings["schema"], self.settings.get("prepared")
+        if tables is None:
+            return session_of(fixture, neighbours)
+        return prepared_session(fixture, neighbours, tables, self.settings.get("written", ""))
+
     def arguments(self) -> dict[str, Any]:
         named: dict[str, Any] = {"dialect": self.settings.get("dialect", "duckdb")}
         if "mechanism" in self.settings:
@@ -167,6 +236,7 @@ class Case:
         if "within" in self.settings:
             named["within"] = float(self.settings["within"])
         named |= {name: int(self.settings[name]) for name in ("max_groups", "max_rows") if name in self.settings}
+        named |= {"prepared": False} if self.settings.get("copies") == "no" else {}
         return named
 
 
@@ -214,6 +284,8 @@ def outcome_of(case: Case) -> str:
     lines = [*_measurements(one)] if not one.public else ["public, exact and free"]
     lines += [f"add-remove {each}" for each in _measurements(other, brief=True) if each not in _measurements(one, brief=True)]
     lines += [*_keys(one), *(f"{output.name} = {output.formula}" for output in one.outputs)]
+    if "prepared" in case.settings:
+        lines += _copies(one)
     if any(case.settings.get(name) for name in ("mechanism", "weights")) or one.chooses:
         lines += [f"note: {note}" for note in one.notes]
     if "within" in case.settings:
@@ -225,7 +297,18 @@ def _plan(case: Case, neighbours: str) -> Plan:
     named = case.arguments()
     if "within" not in named:
         named["epsilon"] = 1.0
-    return session_of(case.settings["schema"], neighbours).explain(case.sql, **named)
+    return case.session(neighbours).explain(case.sql, **named)
+
+
+def _copies(plan: Plan) -> list[str]:
+    """Which copies a plan reads, how many rows of each unit, and which sums are computed there already."""
+    lines = []
+    for scan in walk(plan.release.input) if plan.release is not None else ():
+        if isinstance(scan, PreparedScan):
+            summed = [each.column for each in scan.values if f'"{each.name}" AS ' in plan.sql]
+            sums = f", and what is added up of {', '.join(summed)}" if summed else ""
+            lines.append(f"from the copy of {scan.table}: the first {scan.most} rows of a unit{sums}")
+    return lines or ["not from a copy", *(f"note: {note}" for note in plan.notes if "copy" in note)]
 
 
 def _measurements(plan: Plan, brief: bool = False) -> list[str]:
@@ -306,9 +389,9 @@ def test_answers_agree_with_duckdb(case: Case) -> None:
     so in a directive `differs: why`.
     """
     # the noise of a count is then zero, that of a sum a ten-thousandth of its range
-    answer = session_of(case.settings["schema"]).query(case.sql, epsilon=10_000, **case.arguments())
-    ours = [tuple(map(_plain, row)) for row in answer.fetchall()]
-    theirs = [tuple(map(_plain, row)) for row in connection_of(case.settings["schema"]).execute(case.sql).fetchall()]
+    answer = case.session().query(case.sql, epsilon=10_000, **case.arguments())
+    ours = [tuple(map(_plain, _flat(row))) for row in answer.fetchall()]
+    theirs = [tuple(map(_plain, _flat(row))) for row in connection_of(case.settings["schema"]).execute(case.sql).fetchall()]
     slack = max((each.scale * 40 for each in answer.plan.measurements), default=0.0)
     terms = [term for how in answer.plan.estimates.values() for term in getattr(how, "terms", ())]
     slack *= max((float(weight) for _, weight in terms), default=1.0)
@@ -318,6 +401,11 @@ def test_answers_agree_with_duckdb(case: Case) -> None:
         assert any(_alike(row, mine, slack, relative) for mine in ours), (case.sql, row, ours[:20])
     if not answer.plan.keys or "LIMIT" in case.sql.upper():
         assert len(ours) == len(theirs)
+
+
+def _flat(row: tuple[Any, ...]) -> list[Any]:
+    """A row with the elements of lists in their place."""
+    return [each for value in row for each in (value if isinstance(value, list) else [value])]
 
 
 def _plain(value: Any) -> Any:
@@ -340,6 +428,7 @@ def _alike(theirs: tuple[Any, ...], ours: tuple[Any, ...], slack: float, relativ
 ELSEWHERE: dict[str, str] = {
     "refused-fine-keys": "test_review.py",
     "argument-limits": "test_units.py",
+    "refused-consistent": "test_projections.py",
     "argument-unit": "test_review3.py",
     "argument-delta": "test_unknown_keys.py",
     "sql-too-long": "test_cases.py",

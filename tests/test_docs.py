@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -44,9 +45,19 @@ def test_there_are_blocks_to_run() -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
-def test_examples_run(example: Path, tmp_path: Path) -> None:
+def test_examples_run(
+    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(example), run_name="__main__")
+    shown = capsys.readouterr()
+    assert shown.out.strip()
+    assert not shown.err
+
+
+def test_an_example_runs_in_a_process_of_its_own(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(example)],
+        [sys.executable, "-W", "error", str(EXAMPLES[0])],
         cwd=tmp_path,
         capture_output=True,
         text=True,

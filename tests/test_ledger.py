@@ -14,14 +14,14 @@ import pytest
 import privsql
 from privsql import PrivsqlError
 from privsql.budget.caps import Loss
-from privsql.budget.file_ledger import FileLedger, open_ledger, open_reader, renew
+from privsql.budget.file_ledger import open_ledger, open_reader, renew
 from privsql.budget.format import FORMAT
 from privsql.budget.ledger import Ledger, MemoryLedger
 from privsql.budget.verify import verify
 from privsql.policy import Policy, load_policy
 from privsql.schema import Schema, SchemaTable
 from tests.budget.conformance import LedgerConformance, code_of, refusal
-from tests.budget.ledgers import VISITS, charge, policy
+from tests.budget.ledgers import VISITS, charge, policy, releases
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 
@@ -42,18 +42,6 @@ class TestFileLedger(LedgerConformance):
     def make(self, declared: Policy) -> Ledger:
         self.made.append(open_ledger(self.path / f"{len(self.made)}.ledger", declared, VISITS))
         return self.made[-1]
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "clinic.ledger"
-
-
-@pytest.fixture
-def ledger(path: Path) -> Iterator[FileLedger]:
-    made = open_ledger(path, policy(10, delta=1e-3), VISITS)
-    yield made
-    made.close()
 
 
 # -- it keeps what is charged ----------------------------------------------------------------------------------
@@ -141,7 +129,7 @@ def attached(path: Path, units: dict[str, Any], neighbours: str = "replace-one",
     plain = declared(units, **budget)
     again = Policy(**{**plain.__dict__, "neighbours": load_policy({"neighbours": neighbours}).neighbours})
     ledger = open_ledger(path, again, tables(**units))
-    ledger.charge(Fraction(1, 10), Fraction(0), again.neighbours, "ana", "q", [])
+    ledger.charge(releases(Fraction(1, 10)), again.neighbours, "ana", "q")
     ledger.close()
 
 

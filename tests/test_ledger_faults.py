@@ -10,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,18 +29,6 @@ from tests.budget.ledgers import VISITS, FailingStore, charge, copy, opened, pol
 
 ROOT = Path(__file__).resolve().parent.parent
 SAME = {**os.environ, "PYTHONPATH": f"{Path(privsql.__file__).parents[1]}{os.pathsep}{ROOT}"}  # the package under test
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "clinic.ledger"
-
-
-@pytest.fixture
-def ledger(path: Path) -> Iterator[FileLedger]:
-    made = open_ledger(path, policy(10, delta=1e-3), VISITS)
-    yield made
-    made.close()
 
 
 def run(*arguments: object, timeout: float = 240) -> dict[str, Any]:

@@ -87,8 +87,8 @@ class LedgerModel(RuleBasedStateMachine):
         state = self.ledger.state("ana")
         total = [sum(each[place] for each in self.spent.values()) for place in (0, 1)]
         assert [state.last.total_epsilon, state.last.total_delta] == total
-        assert (state.own.nano_epsilon, state.own.atto_delta) == self.spent["ana"]
-        assert state.rules.caps.dataset.nano_epsilon == self.cap >= total[0]
+        assert (state.own.nano, state.own.atto_delta) == self.spent["ana"]
+        assert state.rules.caps.dataset.nano == self.cap >= total[0]
 
     def teardown(self) -> None:
         entries = self.ledger.entries()

@@ -97,5 +97,5 @@ def test_a_choice_is_as_uncertain_as_the_plan_says(neighbours: str) -> None:
     rate = 1.0 / 2.0 if neighbours == "replace-one" else 1.0  # epsilon / (2 linf); half the noise where scores are monotone
     q, draws = math.exp(-rate), 1500
     wrong = q**3 / (1 + q)
-    found = np.mean([add_noise(plan, exact, SystemRandomness()).cells[0] == 1 for _ in range(draws)])
+    found = np.mean([add_noise(plan, [exact], SystemRandomness()).cells[0] == 1 for _ in range(draws)])
     assert abs(found - wrong) < 6.5 * math.sqrt(wrong * (1 - wrong) / draws)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -140,9 +141,15 @@ CASES = [
 
 
 def _table(row: dict[str, Any] | None) -> duckdb.DuckDBPyConnection:
+    """Two rows and this one; opened once and never altered."""
+    return _filled(None if row is None else tuple(row.items()))
+
+
+@lru_cache
+def _filled(row: tuple[tuple[str, Any], ...] | None) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config={"threads": "1"})
     connection.execute(f"CREATE TABLE t ({', '.join(f'{name} {type_}' for name, type_ in COLUMNS.items())})")
-    for each in [{}, {"k": False, "s": "b"}, *([] if row is None else [row])]:
+    for each in [{}, {"k": False, "s": "b"}, *([] if row is None else [dict(row)])]:
         values = {**DEFAULT, **each}
         connection.execute(f"INSERT INTO t VALUES ({', '.join('?' for _ in values)})", list(values.values()))
     return connection
@@ -151,9 +158,7 @@ def _table(row: dict[str, Any] | None) -> duckdb.DuckDBPyConnection:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_pair_attains_the_bound(case: Tight) -> None:
     pair = [_table(case.before), _table(case.after)]
-    plan = privsql.connect(pair[0], policy={"neighbours": case.relation, "tables": {"t": {"columns": DECLARED}}}).explain(
-        case.sql, epsilon=1.0
-    )
+    plan = _plan(case.sql, case.relation)
     assert not check_plan(plan, pair, Report())
     before, after = (run_exactly(plan, each)[1] for each in pair)
     for measurement in plan.measurements:
@@ -161,35 +166,38 @@ def test_a_pair_attains_the_bound(case: Tight) -> None:
         found = (sum(changes), max(changes))
         assert (found[0] == measurement.l1) is case.l1, f"l1 {measurement.l1}, moved {found[0]}; {case.why or measurement.why}"
         assert (found[1] == measurement.linf) is case.linf, f"linf {measurement.linf}, moved {found[1]}; {case.why or measurement.why}"
-    for each in pair:
-        each.close()
 
 
-def _plan(table: duckdb.DuckDBPyConnection, sql: str, relation: str = "add-remove") -> Any:
-    return privsql.connect(table, policy={"neighbours": relation, "tables": {"t": {"columns": DECLARED}}}).explain(sql, epsilon=1.0)
+@lru_cache
+def _session(relation: str) -> privsql.Session:
+    return privsql.connect(_table(GONE), policy={"neighbours": relation, "tables": {"t": {"columns": DECLARED}}})
+
+
+def _plan(sql: str, relation: str = "add-remove") -> Any:
+    return _session(relation).explain(sql, epsilon=1.0)
 
 
 def test_scores_that_one_person_can_move_both_ways_are_not_monotone() -> None:
     both = "(SELECT x AS v, 'l' AS tag FROM t UNION ALL SELECT z, 'm' FROM t)"
-    plan = _plan(_table(None), f"SELECT tag FROM {both} GROUP BY tag ORDER BY SUM(v) DESC LIMIT 1")
+    plan = _plan(f"SELECT tag FROM {both} GROUP BY tag ORDER BY SUM(v) DESC LIMIT 1")
     assert not plan.measurements[0].sensitivity.monotone
     one_way = "(SELECT x AS v, 'l' AS tag FROM t UNION ALL SELECT r, 'm' FROM t)"
-    assert _plan(_table(None), f"SELECT tag FROM {one_way} GROUP BY tag ORDER BY SUM(v) DESC LIMIT 1").measurements[0].sensitivity.monotone
+    assert _plan(f"SELECT tag FROM {one_way} GROUP BY tag ORDER BY SUM(v) DESC LIMIT 1").measurements[0].sensitivity.monotone
 
 
 @pytest.mark.parametrize("sql", ["SELECT SUM(x) FROM t", "SELECT SUM(y), SUM(z), COUNT(x) FROM t", "SELECT AVG(x), AVG(y) FROM t"])
 def test_null_adds_nothing(sql: str) -> None:
     rows = [{}, {"x": None, "y": None, "z": None}]
-    cells = [run_exactly(_plan(_table(row), sql), _table(row))[1] for row in rows]
-    without = run_exactly(_plan(_table(None), sql), _table(None))[1]
+    cells = [run_exactly(_plan(sql), _table(row))[1] for row in rows]
+    without = run_exactly(_plan(sql), _table(GONE))[1]
     assert cells[1] == without != cells[0]
 
 
 def test_the_exact_sql_gives_no_keys_that_nobody_declared() -> None:
     table = _table({"s": "private"})
-    plan = _plan(table, "SELECT s, COUNT(*) FROM t GROUP BY s")
+    plan = _plan("SELECT s, COUNT(*) FROM t GROUP BY s")
     assert set(run_exactly(plan, table)[1]) <= {("a",), ("b",), (None,)}
-    plan = _plan(_table({"x": 77}), "SELECT x, COUNT(*) FROM t GROUP BY x")
+    plan = _plan("SELECT x, COUNT(*) FROM t GROUP BY x")
     assert set(run_exactly(plan, _table({"x": 77}))[1]) <= {(2,), (3,), (4,), (5,), (None,)}
 
 

@@ -133,7 +133,7 @@ def test_a_declared_bound_on_matches_is_enforced(relation, kind):
         connection.execute(tables)
         for name, rows in (("visits", visits), ("doctors", doctors)):
             if rows:
-                connection.executemany(f"INSERT INTO {name} VALUES (?, ?)", rows)
+                connection.execute(f"INSERT INTO {name} VALUES {', '.join(map(str, rows))}")
         return {row[:2]: row[2] for row in connection.execute(plan.sql).fetchall()}
 
     for _ in range(60):

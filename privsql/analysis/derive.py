@@ -14,11 +14,11 @@ from privsql.analysis import rules
 from privsql.analysis.domain import MAX_KEYS, Domain, exact, of_values, tighten, union
 from privsql.analysis.look import Look
 from privsql.analysis.stability import limits_of
+from privsql.sql.declared import Claim
 from privsql.sql.expressions import Call, Column, Expression, Literal, columns_of, conjuncts
 from privsql.sql.owners import equated
 from privsql.sql.relations import (
     AtMost,
-    Claim,
     Distinct,
     Filter,
     Group,
@@ -28,6 +28,7 @@ from privsql.sql.relations import (
     Scan,
     Semi,
     UnionAll,
+    Unnest,
     Unpivot,
     Values,
     is_public,
@@ -85,6 +86,10 @@ def derive(relation: Relation, wanted: frozenset[str], look: Look) -> Facts:
             }
             labels = of_values(TEXT, [label for _, label in relation.on], nullable=False)
             return {**facts, Column(relation.name, TEXT): labels, relation.value.column: union(relation.value.type, on)}
+        case Unnest():
+            assert relation.kept is not None
+            below = derive(relation.input, wanted, look)
+            return refine({**below, relation.element.column: Domain(relation.element.type)}, relation.kept)
         case Join():
             return _joined(relation, wanted, look)
         case Group():
@@ -140,7 +145,9 @@ def _grouped(group: Group, wanted: frozenset[str], look: Look) -> Facts:
                 found = Domain(each.type, absent, absent, min(of.low, most * of.low), max(of.high, most * of.high))
             case "avg" if of.bounded and not of.empty:
                 found = Domain(each.type, absent, absent, of.low, of.high)
-            case "min" | "max" | "arg_min" | "arg_max" | "bool_or" | "bool_and":
+            case "quantile_cont" if of.bounded and not of.empty:
+                found = Domain(each.type, absent, absent, of.low, of.high)
+            case "min" | "max" | "quantile_disc" | "arg_min" | "arg_max" | "bool_or" | "bool_and":
                 found = replace(of, nullable=absent, null_is_key=absent)
             case _:
                 found = Domain(each.type)

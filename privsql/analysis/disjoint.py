@@ -21,13 +21,21 @@ def are_disjoint(first: Expression | None, second: Expression | None) -> bool:
 
 
 def _contradict(a: Expression, b: Expression) -> bool:
-    if _negation(a) == b or _negation(b) == a:
+    if negation(a) == b or negation(b) == a or _unknown(a, b) or _unknown(b, a):
         return True
-    one, two = _constraint(a), _constraint(b)
+    one, two = constraint(a), constraint(b)
     return one is not None and two is not None and one[0] == two[0] and _apart(one[1:], two[1:])
 
 
-def _negation(expression: Expression) -> Expression | None:
+def _unknown(a: Expression, b: Expression) -> bool:
+    """x IS NULL beside something that is true only where x is known: x itself, NOT x, a comparison of x with constants."""
+    if not isinstance(a, Call) or a.function != "is_null":
+        return False
+    test = constraint(b)
+    return a.args[0] in (b, negation(b)) or (test is not None and test[0] == a.args[0])
+
+
+def negation(expression: Expression) -> Expression | None:
     """What is true only where the expression is not: NOT p, for a p that is true; IS NULL for IS NOT NULL."""
     match expression:
         case Call(function="not", args=(inner,)):
@@ -38,7 +46,7 @@ def _negation(expression: Expression) -> Expression | None:
             return None
 
 
-def _constraint(part: Expression) -> tuple[Expression, Any, bool, Any, bool, frozenset[Any] | None] | None:
+def constraint(part: Expression) -> tuple[Expression, Any, bool, Any, bool, frozenset[Any] | None] | None:
     """(expression, low, low is open, high, high is open, allowed values): one column-like thing and constants."""
     match part:
         case Column() if part.type.kind is Kind.BOOLEAN:

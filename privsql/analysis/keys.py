@@ -196,6 +196,8 @@ def _product(groups: list[KeyGroup]) -> KeyGroup:
         total *= len(group)
         if total > MAX_KEYS:
             raise Refused("refused-many-keys", "the keys have too many combinations", "group by fewer keys")
+    if total == 0:
+        return KeyGroup(tuple(group.names[0] for group in groups), tuple([] for _ in groups))
     columns: list[list[Any]] = []
     repeat = total
     for group in groups:

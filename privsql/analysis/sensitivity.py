@@ -4,9 +4,12 @@ Write R for the rows one person's row becomes, p for how many of them can fall i
 to the vector a part of l1-norm at most `size`, every coordinate within a span of `width` (0 included unless every
 row always counts). Then, for add-remove neighbours, l1 <= R size and linf <= p size. For replace-one a row's old
 part is taken away and a new one put in: l1 <= 2 R size; with a single cell the total moves by at most R width.
+Over several sets of keys a row counts once in every set: l1 is the sum of theirs, linf the greatest.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from privsql.analysis.stability import Stability
 from privsql.policy import Neighbours
@@ -34,3 +37,24 @@ def sensitivity_of(
     l1, linf = max(1, l1), max(1, linf)  # a total that cannot move is still given the smallest noise
     copies = f"{rows} rows a person, " if rows > 1 else ""
     return Sensitivity(l1, min(l1, linf), f"{what}; {copies}{reason}", monotone and neighbours is Neighbours.ADD_REMOVE)
+
+
+def over_sets(of_sets: Sequence[Sensitivity], total: int | None) -> Sensitivity:
+    """One vector of the sums over several sets of keys; `total`: which of them is the sum over all keys.
+
+    Where that moves half as far as the others it is taken twice: then every set has the same share of epsilon.
+    """
+    times = [1] * len(of_sets)
+    if total is not None:
+        others = max(each.l1 for place, each in enumerate(of_sets) if place != total)
+        times[total] = max(1, others // of_sets[total].l1)
+    bounds = [(many * each.l1, many * each.linf) for many, each in zip(times, of_sets, strict=True)]
+    first = next(each for place, each in enumerate(of_sets) if place != total)
+    doubled = "" if max(times) == 1 else f", the total {max(times)} times, since it moves so much less"
+    return Sensitivity(
+        l1=sum(l1 for l1, _ in bounds),
+        linf=max(linf for _, linf in bounds),
+        why=f"{first.why}; once in each of {len(of_sets)} sets of keys{doubled}",
+        squares=sum(l1 * linf for l1, linf in bounds),
+        total_times=max(times),
+    )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from privsql.analysis.look import Look
-from privsql.sql.expressions import Column, Literal
+from privsql.sql.expressions import Call, Column, Expression, Literal, conjuncts
 from privsql.sql.owners import equated, owner
 from privsql.sql.relations import (
     AtMost,
@@ -20,6 +20,7 @@ from privsql.sql.relations import (
     Scan,
     Semi,
     UnionAll,
+    Unnest,
     Unpivot,
     below,
     is_public,
@@ -93,7 +94,7 @@ def stability(relation: Relation, look: Look) -> Stability:
             return _scan(relation)
         case Filter():
             inner = stability(relation.input, look)
-            return replace(inner, steady=False, why="a filter keeps or drops each row by itself")
+            return _filtered(relation, replace(inner, steady=False, why="a filter keeps or drops each row by itself"))
         case Semi():
             inner = stability(relation.input, look)
             by = "rows of the same unit" if relation.same_unit else "public rows"
@@ -110,6 +111,8 @@ def stability(relation: Relation, look: Look) -> Stability:
             return _union(relation, [stability(each, look) for each in relation.inputs])
         case Unpivot():
             return _unpivot(relation, stability(relation.input, look))
+        case Unnest():
+            return _unnest(relation, stability(relation.input, look))
         case Join():
             return _join(relation, look)
         case Group():
@@ -132,6 +135,34 @@ def _scan(scan: Scan) -> Stability:
 
 def _may_be_null(scan: Scan, column: str) -> bool:
     return scan.unit is not None and (scan.unit.refers_to is not None or scan.claims[column].nullable)
+
+
+def _filtered(relation: Filter, inner: Stability) -> Stability:
+    """Where a column is one of n constants, the rows of one person are n times those that agree in it, at most."""
+    listed = {name: count for part in conjuncts(relation.predicate) for name, count in _constants(part)}
+
+    def shares(columns: Sequence[str]) -> int:
+        least, names = inner.shares(columns), list(columns)
+        times = 1
+        for name, count in listed.items():
+            if name not in names:
+                names, times = [*names, name], times * count
+                least = min(least, times * inner.shares(names), count * inner.shares([*columns, name]))
+        return least
+
+    if inner.rows is None or not listed or shares(()) >= inner.rows:
+        return replace(inner, shares=shares) if listed else inner
+    text = f"{inner.why}; by {', '.join(listed)} alone, no more of one person's can be kept"
+    return replace(inner, rows=shares(()), why=text, shares=shares)
+
+
+def _constants(part: Expression) -> Iterator[tuple[str, int]]:
+    """The column that a condition holds to constants, and how many those are."""
+    match part:
+        case Call(function="=", args=(Column(name=name), Literal()) | (Literal(), Column(name=name))):
+            yield name, 1
+        case Call(function="in", args=(Column(name=name), *options)) if all(isinstance(each, Literal) for each in options):
+            yield name, len(options)
 
 
 def _project(relation: Project, inner: Stability) -> Stability:
@@ -166,6 +197,19 @@ def _unpivot(relation: Unpivot, inner: Stability) -> Stability:
 
     rows = None if inner.rows is None else inner.rows * count
     return Stability(rows, inner.steady, text, shares, labels, inner.adds)
+
+
+def _unnest(relation: Unnest, inner: Stability) -> Stability:
+    """Each of the declared values stands in at most one of the rows that a row becomes."""
+    most, name = relation.most, relation.element.name
+    text = f"a row becomes one for each different value of {relation.of.name}, of {most:,} declared ones; others are left out"
+
+    def shares(columns: Sequence[str]) -> int:
+        kept = inner.shares([each for each in columns if each != name])
+        return kept if name in columns else kept * most
+
+    rows = None if inner.rows is None else inner.rows * most
+    return Stability(rows, False, text, shares, inner.labels, inner.adds)
 
 
 def _union(relation: UnionAll, sides: list[Stability]) -> Stability:

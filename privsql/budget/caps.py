@@ -8,104 +8,86 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from privsql.budget.accountants import ADDITION, Accountant, Zcdp, accountant_of
+from privsql.budget.amount import ATTO, MOST_DELTA, MOST_LOSS, NOTHING, UNCAPPED, Cap, Loss
 from privsql.errors import BudgetError
-from privsql.policy import EVERYONE, NANO, Policy, Share
-
-ATTO = 10**18  # delta is counted in units of 1e-18: fine enough for any delta, and the whole fits 64 bits
-MOST_EPSILON = 2**62  # where there is no cap: no sum may leave 64 bits
-MOST_DELTA = ATTO  # a delta of 1 promises nothing, and no more than nothing can be given away
+from privsql.policy import EVERYONE, NANO, Accounting, Policy, Share
 
 
 @dataclass(frozen=True)
-class Loss:
-    """Some privacy that is lost: whole nano-epsilons and atto-deltas."""
+class Limits:
+    """What one analyst's charges are held to, as the accountant counts: epsilon or rho, and delta."""
 
-    nano_epsilon: int = 0
-    atto_delta: int = 0
-
-    def __add__(self, other: Loss) -> Loss:
-        return Loss(self.nano_epsilon + other.nano_epsilon, self.atto_delta + other.atto_delta)
-
-    @property
-    def epsilon(self) -> float:
-        return self.nano_epsilon / NANO
-
-    @property
-    def delta(self) -> float:
-        return self.atto_delta / ATTO
-
-
-def price_of(epsilon: Fraction, delta: Fraction) -> Loss:
-    """A price, rounded up; what is no price (NaN, infinite, zero, negative) is refused."""
-    for number in (epsilon, delta):
-        if isinstance(number, bool) or not isinstance(number, (int, float, Fraction)) or not math.isfinite(number):
-            raise BudgetError("budget-amount", "a loss must be a finite number", "charge what the plan says")
-    if not 0 < epsilon <= Fraction(MOST_EPSILON, NANO) or not 0 <= delta < 1:
-        raise BudgetError(
-            "budget-amount", "a loss has an epsilon above 0 and a delta from 0 to below 1", "charge what the plan says"
-        )
-    return Loss(math.ceil(Fraction(epsilon) * NANO), math.ceil(Fraction(delta) * ATTO))
-
-
-@dataclass(frozen=True)
-class Cap:
-    """The most that may be lost; None: no cap."""
-
-    nano_epsilon: int | None = None
-    atto_delta: int | None = None
-
-    def holds(self, by: Loss) -> bool:
-        """Whether there is a cap on all that is to be added to it."""
-        return not (by.nano_epsilon and self.nano_epsilon is None) and not (by.atto_delta and self.atto_delta is None)
-
-    def raised(self, by: Loss) -> Cap:
-        return Cap(
-            None if self.nano_epsilon is None else self.nano_epsilon + by.nano_epsilon,
-            None if self.atto_delta is None else self.atto_delta + by.atto_delta,
-        )
-
-
-NOTHING = Cap(0, 0)
+    dataset: Cap
+    query: int | None
+    share: Cap
 
 
 @dataclass(frozen=True)
 class Caps:
-    """The cap of the dataset, which is the guarantee; of each analyst, which is fairness; of one question."""
+    """The cap of the dataset, which is the guarantee; of each analyst, which is fairness; of one question.
 
-    dataset: Cap = Cap()
+    All as they were declared, in epsilon and delta; `accountant` says what sums they allow. `named`: it was asked for by name.
+    """
+
+    dataset: Cap = UNCAPPED
     query: int | None = None  # nano-epsilon
     analysts: Mapping[str, Cap] = field(default_factory=dict)  # none: no analyst has a cap
+    accountant: Accountant = ADDITION
+    named: Accounting | None = None
 
     def share(self, analyst: str) -> Cap:
         """Who is not listed where others are has what is left to everyone, or nothing."""
         if not self.analysts:
-            return Cap()
+            return UNCAPPED
         return self.analysts.get(analyst, self.analysts.get(EVERYONE, NOTHING))
 
+    def limits(self, analyst: str) -> Limits:
+        share, count = self.share(analyst), self.accountant
+        return Limits(
+            count.limit(self.dataset),
+            count.part(Cap(self.query), self.dataset).nano,
+            share if share == NOTHING else count.part(share, self.dataset),
+        )
+
+    @property
+    def accounting(self) -> Accounting:
+        """By addition the promise is pure as long as no delta is allowed."""
+        if isinstance(self.accountant, Zcdp):
+            return Accounting.ZCDP
+        return Accounting.PURE if self.dataset.atto_delta == 0 else Accounting.APPROXIMATE
+
     def to_json(self) -> dict[str, Any]:
-        shares = {name: [cap.nano_epsilon, cap.atto_delta] for name, cap in self.analysts.items()}
-        return {"dataset": [self.dataset.nano_epsilon, self.dataset.atto_delta], "query": self.query, "analysts": shares}
+        shares = {name: [cap.nano, cap.atto_delta] for name, cap in self.analysts.items()}
+        counted = {"accountant": self.accounting.value, **self.accountant.to_json()}
+        return {"dataset": [self.dataset.nano, self.dataset.atto_delta], "query": self.query, "analysts": shares, **counted}
 
     @staticmethod
     def of_json(raw: Mapping[str, Any]) -> Caps:
+        """The first format had no accountant: losses added up."""
         shares = {name: Cap(*cap) for name, cap in raw["analysts"].items()}
-        return Caps(Cap(*raw["dataset"]), raw["query"], shares)
+        zcdp = Accounting(raw.get("accountant", Accounting.PURE)) is Accounting.ZCDP
+        return Caps(Cap(*raw["dataset"]), raw["query"], shares, Zcdp(Fraction(raw["for_keys"])) if zcdp else ADDITION)
 
 
 def caps_of(
-    epsilon: Fraction | None, delta: Fraction, per_query: Fraction | None = None, shares: Mapping[str, Share] | None = None
-) -> Caps:
+    epsilon: Fraction | None, delta: Fraction, per_query: Fraction | None = None, shares: Mapping[str, Share] | None = None,
+    accountant: Accountant | None = None, named: Accounting | None = None,
+) -> Caps:  # fmt: skip
     """Caps rounded down. Without an epsilon the dataset has no cap on it, and on delta only one that was declared."""
-    dataset = Cap(None if epsilon is None else _nano(epsilon), None if epsilon is None and not delta else _atto(delta))
+    open_delta = epsilon is None and not delta and named is not Accounting.PURE
+    dataset = Cap(None if epsilon is None else _nano(epsilon), None if open_delta else _atto(delta))
     analysts = {
         name: Cap(_nano(share.epsilon), None if share.delta is None else _atto(share.delta))
         for name, share in (shares or {}).items()
     }
-    return Caps(dataset, None if per_query is None else _nano(per_query), analysts)
+    return Caps(dataset, None if per_query is None else _nano(per_query), analysts, accountant or ADDITION, named)
 
 
 def policy_caps(policy: Policy) -> Caps:
-    return caps_of(policy.epsilon, policy.delta, policy.per_query, policy.analysts)
+    return caps_of(
+        policy.epsilon, policy.delta, policy.per_query, policy.analysts, accountant_of(policy), policy.accountant
+    )  # fmt: skip
 
 
 def renewal_of(epsilon: Fraction, delta: Fraction) -> Loss:
@@ -123,26 +105,25 @@ def _atto(delta: Fraction) -> int:
 
 def refuse_over(caps: Caps, analyst: str, spent: Loss, own: Loss, price: Loss) -> None:
     """Raises BudgetError where the price passes a cap. `spent`: by all; `own`: by this analyst."""
-    share = caps.share(analyst)
-    if share == NOTHING:
+    limits, unit = caps.limits(analyst), caps.accountant.unit
+    if limits.share == NOTHING:
         raise BudgetError(
             "budget-analyst",
             f"the budget is shared out among analysts, and {analyst} is not one of them",
             "say who you are (analyst=, --analyst), or ask the owner of the data for a share",
         )
-    if caps.query is not None and price.nano_epsilon > caps.query:
-        most = caps.query / NANO
+    if limits.query is not None and price.nano > limits.query:
+        most = limits.query / NANO
         raise BudgetError(
             "budget-query",
-            f"this costs epsilon {price.epsilon:g}, and one question may cost {most:g}",
-            f"ask with epsilon={most:g} or less",
+            f"this costs {unit} {price.size:g}, and one question may cost {most:g}",
+            _ask_for(unit, most),
         )
-    _refuse("budget-exhausted", "epsilon", "", price.nano_epsilon, spent.nano_epsilon, caps.dataset.nano_epsilon,
-            MOST_EPSILON, NANO)  # fmt: skip
-    _refuse("budget-delta", "delta", "", price.atto_delta, spent.atto_delta, caps.dataset.atto_delta, MOST_DELTA, ATTO)
+    _refuse("budget-exhausted", unit, "", price.nano, spent.nano, limits.dataset.nano, MOST_LOSS, NANO)
+    _refuse("budget-delta", "delta", "", price.atto_delta, spent.atto_delta, limits.dataset.atto_delta, MOST_DELTA, ATTO)
     whose = f" for {analyst}"
-    _refuse("budget-analyst", "epsilon", whose, price.nano_epsilon, own.nano_epsilon, share.nano_epsilon, MOST_EPSILON, NANO)
-    _refuse("budget-analyst", "delta", whose, price.atto_delta, own.atto_delta, share.atto_delta, MOST_DELTA, ATTO)
+    _refuse("budget-analyst", unit, whose, price.nano, own.nano, limits.share.nano, MOST_LOSS, NANO)
+    _refuse("budget-analyst", "delta", whose, price.atto_delta, own.atto_delta, limits.share.atto_delta, MOST_DELTA, ATTO)
 
 
 def _refuse(code: str, name: str, whose: str, price: int, spent: int, cap: int | None, most: int, unit: int) -> None:
@@ -153,27 +134,46 @@ def _refuse(code: str, name: str, whose: str, price: int, spent: int, cap: int |
         raise BudgetError(
             code,
             f"this costs {name} {price / unit:g}, and {left:g} of {limit / unit:g} is left{whose}",
-            f"ask with {name}={left:g} or less" if left > 0 else ways_out.get(name, "ask the owner of the data for more budget"),
+            _ask_for(name, left) if left > 0 else ways_out.get(name, "ask the owner of the data for more budget"),
         )
+
+
+def _ask_for(name: str, most: float) -> str:
+    return f"ask with {name}={most:g} or less" if name != "rho" else f"ask with a smaller epsilon, for rho {most:g} or less"
 
 
 def held(opening: Caps, current: Caps, policy: Caps, analyst: str) -> Caps:
     """The caps that hold for a session whose policy may say otherwise than the ledger it is opened on.
 
-    A policy may tighten a cap. It cannot raise one: that takes a renewal, which the ledger records.
+    A policy may tighten a cap. It cannot raise one: that takes a renewal, which the ledger records. Nor can it count otherwise.
     """
+    _same_accountant(current, policy)
     shares = (opening.share(analyst), current.share(analyst), policy.share(analyst))
     dataset = (opening.dataset, current.dataset, policy.dataset)
     return Caps(
         _held_cap("the dataset", *dataset),
         _held_number("one question", opening.query, current.query, policy.query, NANO),
         {analyst: _held_cap(analyst, *shares)} if current.analysts or policy.analysts else {},
+        current.accountant,
+    )
+
+
+def _same_accountant(ledger: Caps, policy: Caps) -> None:
+    """Sums of one kind say nothing of the other. Who names no accountant has one of those that add up epsilon."""
+    if ledger.accountant == policy.accountant and policy.named in (None, ledger.accounting):
+        return
+    said, kept = (policy.named or policy.accounting).value, ledger.accounting.value
+    other = f"{kept}, and the policy says {said}" if said != kept else f"{kept}, with another part of delta for keys"
+    raise BudgetError(
+        "budget-accountant",
+        f"the accountant of this ledger is {other}",
+        f'accountant = "{kept}" under [budget], or a new ledger: what two promise together is the sum',
     )
 
 
 def _held_cap(whose: str, opening: Cap, current: Cap, policy: Cap) -> Cap:
     return Cap(
-        _held_number(whose, opening.nano_epsilon, current.nano_epsilon, policy.nano_epsilon, NANO),
+        _held_number(whose, opening.nano, current.nano, policy.nano, NANO),
         _held_number(whose, opening.atto_delta, current.atto_delta, policy.atto_delta, ATTO),
     )
 
@@ -196,7 +196,7 @@ def renewed(caps: Caps, scope: str, analyst: str, by: Loss) -> Caps:
         case "dataset" if caps.dataset.holds(by):
             return replace(caps, dataset=caps.dataset.raised(by))
         case "query" if caps.query is not None:
-            return replace(caps, query=caps.query + by.nano_epsilon)
+            return replace(caps, query=caps.query + by.nano)
         case "analyst" if caps.analysts and caps.share(analyst).holds(by):
             return replace(caps, analysts={**caps.analysts, analyst: caps.share(analyst).raised(by)})
     raise BudgetError("budget-caps", "this ledger has no such cap, so there is nothing to raise",

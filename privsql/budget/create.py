@@ -56,8 +56,8 @@ def _opening(dataset: Dataset, caps: Caps) -> Row:
         "tables": dict(dataset.tables),
         "caps": caps.to_json(),
     }
-    cap = (caps.dataset.nano_epsilon, caps.dataset.atto_delta)
-    row = Row(1, "open", now(), "", 0, 0, 0, 0, 0, 0, *cap, "", json.dumps(details), START)
+    limit = caps.limits("").dataset
+    row = Row(1, "open", now(), "", 0, 0, 0, 0, 0, 0, limit.nano, limit.atto_delta, "", json.dumps(details), START)
     return replace(row, hash=row.digest())
 
 

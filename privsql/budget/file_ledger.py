@@ -8,19 +8,21 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from privsql.budget.caps import Caps, Loss, held, policy_caps, price_of, refuse_over, renewed
+from privsql.budget.amount import Loss
+from privsql.budget.caps import Caps, held, policy_caps, refuse_over, renewed
 from privsql.budget.create import create
 from privsql.budget.dataset import Dataset, dataset_of
 from privsql.budget.format import INSERT, SELECT, Row, now, row_of, written
-from privsql.budget.ledger import Budget, Entry, Event, budget_of, same_neighbours
+from privsql.budget.ledger import Budget, Entry, budget_of, same_neighbours, share_of
 from privsql.budget.mounts import refuse_network
+from privsql.budget.released import Released
 from privsql.budget.store import CORRUPT, Store
 from privsql.errors import ArgumentError, BudgetError
 from privsql.policy import EVERYONE, Neighbours, Policy, analyst_of
+from privsql.privacy.events import Event
 from privsql.schema import Schema
 
 
@@ -86,17 +88,18 @@ class LedgerReader:
     def budget(self) -> Budget:
         """Of the dataset."""
         state = self.state()
-        return budget_of(self._caps(state, "").dataset, state.last.total)
+        return budget_of(self._caps(state, ""), state.last.total)
 
     def share(self, analyst: str) -> Budget | None:
         """Of one analyst; None where analysts have no caps."""
         state = self.state(analyst)
-        caps = self._caps(state, analyst)
-        return budget_of(caps.share(analyst), state.own) if caps.analysts else None
+        return share_of(self._caps(state, analyst), analyst, state.own)
 
     def entries(self) -> list[Entry]:
         """All charges, the oldest first."""
-        return [entry_of(row) for row in self.rows() if row.kind == "charge"]
+        rows = self.rows()
+        unit = rules_of(rows[:1]).caps.accountant.unit
+        return [entry_of(row, unit) for row in rows if row.kind == "charge"]
 
     def close(self) -> None:
         """Let go of the file; used again, it is opened again."""
@@ -127,13 +130,10 @@ class FileLedger(LedgerReader):
         dataset.same_as(state.rules.dataset)
         self._caps(state, "")
 
-    def charge(
-        self, loss: Fraction, delta: Fraction, neighbours: Neighbours, analyst: str, question: str,
-        released: Sequence[Event],
-    ) -> None:  # fmt: skip
+    def charge(self, released: Sequence[Released], neighbours: Neighbours, analyst: str, question: str) -> None:
         """Check and charge in one step; raises BudgetError, with nothing charged, where it does not suffice."""
         same_neighbours(self._dataset.neighbours, neighbours)
-        price = price_of(loss, delta)
+        price = self._policy.accountant.price([each.event for each in released])
         analyst_of(analyst)
         events = json.dumps([each.to_json() for each in released])
         with self._store.writing():
@@ -146,10 +146,11 @@ class FileLedger(LedgerReader):
             last = self._append(last, "charge", analyst, price, events, question, state.own + price)
         self._seen = (last.number, last.hash)
 
-    def expect(self, loss: Fraction, analyst: str, delta: Fraction = Fraction(0)) -> None:
+    def expect(self, events: Sequence[Event], analyst: str) -> None:
         """Raises BudgetError where this much is not left, before the first of several charges; charges nothing."""
+        price = self._policy.accountant.price(events)
         with self._store.reading():
-            self._checked(price_of(loss, delta), analyst)
+            self._checked(price, analyst)
 
     def _checked(self, price: Loss, analyst: str) -> State:
         state = self._state(analyst)
@@ -181,20 +182,21 @@ def append(
     """Inside a transaction: one more entry, chained to the last."""
     total = last.total + price if kind == "charge" else last.total
     own = own or Loss()
-    cap = (caps.dataset.nano_epsilon, caps.dataset.atto_delta) if caps else (last.cap_epsilon, last.cap_delta)
+    limit = caps.limits("").dataset if caps else None
+    cap = (limit.nano, limit.atto_delta) if limit else (last.cap_epsilon, last.cap_delta)
     text = details if isinstance(details, str) else json.dumps(details)
     row = Row(
-        last.number + 1, kind, now(), written(analyst), price.nano_epsilon, price.atto_delta, total.nano_epsilon,
-        total.atto_delta, own.nano_epsilon, own.atto_delta, *cap, written(question), text, last.hash,
+        last.number + 1, kind, now(), written(analyst), price.nano, price.atto_delta, total.nano,
+        total.atto_delta, own.nano, own.atto_delta, *cap, written(question), text, last.hash,
     )  # fmt: skip
     row = replace(row, hash=row.digest())
+    store.keep_format()
     store.execute(INSERT, row.values())
     return row
 
 
-def entry_of(row: Row) -> Entry:
-    released = tuple(Event.of_json(each) for each in row.read)
-    return Entry(row.when, row.analyst, row.question, row.epsilon, released, row.delta)
+def entry_of(row: Row, unit: str) -> Entry:
+    return Entry(row.when, row.analyst, row.question, row.loss, tuple(Released.of_json(each) for each in row.read), unit)
 
 
 def open_ledger(path: str | Path, policy: Policy, schema: Schema) -> FileLedger:
@@ -222,7 +224,7 @@ def renew(path: str | Path, by: Loss, reason: str, scope: str = "dataset", analy
     """The owner raises a cap, for the record."""
     if not reason.strip():
         raise ArgumentError("argument-shape", "a renewal needs a reason: it is a promise that is changed", "--reason ...")
-    if by.nano_epsilon < 0 or by.atto_delta < 0 or by == Loss() or (scope == "query" and not by.nano_epsilon):
+    if by.nano < 0 or by.atto_delta < 0 or by == Loss() or (scope == "query" and not by.nano):
         raise ArgumentError("argument-epsilon", "a renewal adds to a cap: epsilon, delta or both", "--epsilon 5")
     if scope == "analyst" and analyst != EVERYONE:
         analyst_of(analyst)

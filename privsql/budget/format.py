@@ -1,6 +1,7 @@
 """How a ledger stands in its file: one table of entries that only grows, each chained to the one before by its hash.
 
-The database holds the rules by itself: no entry is changed or removed, sums fit, the dataset's cap is never passed.
+The database holds the rules by itself: no entry is changed or removed, sums fit, the dataset's cap is never passed. In an entry
+of a charge, and in all sums and caps, `epsilon` is what the ledger's accountant counts: billionths of epsilon or of rho.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from privsql.budget.caps import Loss
+from privsql.budget.amount import Loss
 from privsql.errors import BudgetError
 
 APPLICATION = 0x70737161  # "psqa": SQLite's mark of whose file this is
-FORMAT = 1  # goes up with every change to what stands below
+FORMAT = 2  # goes up with every change to what stands below, or to what it means
+KNOWN = (1, FORMAT)  # 1 had no accountant, and other details of events: losses added up, as they still do in such a ledger
 START = "0" * 64  # what the first entry is chained to
 
 _NUMBERS = ("epsilon", "delta", "total_epsilon", "total_delta", "share_epsilon", "share_delta")

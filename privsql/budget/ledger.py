@@ -3,121 +3,115 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Protocol
 
-from privsql.budget.caps import ATTO, Cap, Loss, caps_of, price_of, refuse_over
+from privsql.budget.accountants import LEVEL, WITHIN, Addition
+from privsql.budget.amount import NOTHING, Amount, Cap, Loss, amount_of
+from privsql.budget.caps import Caps, caps_of, policy_caps, refuse_over
+from privsql.budget.released import Released
 from privsql.errors import BudgetError
-from privsql.policy import NANO, Neighbours, Policy, Share
-
-
-@dataclass(frozen=True)
-class Amount:
-    """Some privacy: epsilon and delta, as people read them."""
-
-    epsilon: float
-    delta: float = 0.0
-
-    def __str__(self) -> str:
-        if math.isinf(self.epsilon):
-            return "no limit"
-        return f"epsilon {self.epsilon:g}" + (f", delta {self.delta:g}" if 0 < self.delta < 1 else "")
+from privsql.policy import NANO, Neighbours, Policy
+from privsql.privacy.events import Event
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent, what is spent, what remains. Without a limit, infinity remains."""
+    """What may be spent, what is spent, what remains. Without a limit, infinity remains.
+
+    Under zCDP rho adds up and epsilon does not: each of the three is the epsilon that its rho stands for by itself.
+    """
 
     limit: Amount
     spent: Amount
     remaining: Amount
     share: Budget | None = None  # the same of one analyst, who has a cap
+    accountant: str = "approximate"
+    counts: int | None = None  # how many more counts within +-10 (95%) this allows
 
     def __str__(self) -> str:
+        counts = [each.counts for each in (self, self.share) if each is not None and each.counts is not None]
+        left = f": {counts_text(min(counts))}" if counts else ""
         own = f"\nyour share: {self.share.remaining} of {self.share.limit} remaining" if self.share else ""
-        return f"limit: {self.limit}\nspent: {self.spent}\nremaining: {self.remaining}{own}"
+        return f"limit: {self.limit}\nspent: {self.spent}\nremaining: {self.remaining}{left}{own}"
 
     __repr__ = __str__
 
 
-def budget_of(cap: Cap, spent: Loss, share: Budget | None = None) -> Budget:
-    """A cap and what is spent, as people read them."""
-    limits, rests = [], []
-    for most, used, unit, without in (
-        (cap.nano_epsilon, spent.nano_epsilon, NANO, math.inf),
-        (cap.atto_delta, spent.atto_delta, ATTO, 1.0),
-    ):
-        limits.append(without if most is None else most / unit)
-        rests.append(without if most is None else max(most - used, 0) / unit)
-    return Budget(Amount(*limits), Amount(spent.epsilon, spent.delta), Amount(*rests), share)
+def counts_text(counts: int) -> str:
+    """What is left, as people count it."""
+    return f"{counts:,} more count{'s' if counts != 1 else ''} within +-{WITHIN} ({LEVEL:.0%})"
 
 
-@dataclass(frozen=True)
-class Event:
-    """What one measurement lets out, in exact numbers: whoever adds up losses otherwise can price it anew."""
+def budget_of(caps: Caps, spent: Loss) -> Budget:
+    """The dataset's cap and what is spent of it, as people read them."""
+    return _budget(caps, caps.dataset, caps.limits("").dataset, spent)
 
-    mechanism: str
-    what: str
-    epsilon: Fraction
-    delta: Fraction
-    l1: int
-    linf: int
-    scale: Fraction
 
-    def __str__(self) -> str:
-        return f"{self.mechanism} of {self.what}"
+def share_of(caps: Caps, analyst: str, own: Loss) -> Budget | None:
+    """The same of one analyst; None where analysts have no caps."""
+    return _budget(caps, caps.share(analyst), caps.limits(analyst).share, own) if caps.analysts else None
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "mechanism": self.mechanism, "what": self.what, "epsilon": str(self.epsilon), "delta": str(self.delta),
-            "l1": self.l1, "linf": self.linf, "scale": str(self.scale),
-        }  # fmt: skip
 
-    @staticmethod
-    def of_json(raw: Mapping[str, Any]) -> Event:
-        exact = {name: Fraction(raw[name]) for name in ("epsilon", "delta", "scale")}
-        return Event(raw["mechanism"], raw["what"], l1=raw["l1"], linf=raw["linf"], **exact)
+def _budget(caps: Caps, cap: Cap, limit: Cap, spent: Loss) -> Budget:
+    accountant = caps.accountant
+    most = amount_of(cap)
+    if not isinstance(accountant, Addition) and limit.nano is not None:
+        most = replace(most, rho=limit.nano / NANO)
+    return Budget(
+        most,
+        accountant.stands_for(spent, caps.dataset),
+        accountant.left(cap, limit, spent, caps.dataset),
+        accountant=caps.accounting.value,
+        counts=_counts(limit.rest(spent), caps.limits("").query, accountant.count),
+    )
+
+
+def _counts(rest: Cap, query: int | None, price: Loss) -> int | None:
+    if rest == NOTHING or (query is not None and query < price.nano):
+        return 0
+    return None if rest.nano is None else rest.nano // price.nano
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge."""
+    """One charge: what it lost, in epsilon or in rho, and what was released for it."""
 
     when: dt.datetime
     analyst: str
     question: str
-    nano_epsilon: int
-    released: Sequence[Event]
-    atto_delta: int = 0
+    loss: Loss
+    released: Sequence[Released]
+    unit: str = Addition.unit
 
     @property
-    def loss(self) -> Loss:
-        return Loss(self.nano_epsilon, self.atto_delta)
+    def epsilon(self) -> float:
+        """What was charged; under zCDP, what the answers would have cost by addition."""
+        if self.unit == Addition.unit:
+            return self.loss.size
+        return float(sum((each.event.epsilon for each in self.released), Fraction(0)))
 
     @property
-    def delta(self) -> Fraction:
-        return Fraction(self.atto_delta, ATTO)
+    def delta(self) -> float:
+        return self.loss.delta
+
+    @property
+    def rho(self) -> float | None:
+        return None if self.unit == Addition.unit else self.loss.size
 
 
 class Ledger(Protocol):
-    """Losses of one dataset under one neighbour relation, and the caps on them.
+    """Losses of one dataset under one neighbour relation, counted by one accountant, and the caps on them."""
 
-    Losses add up: k releases of (epsilon, delta) are together (k epsilon, k delta).
-    """
-
-    def charge(
-        self, loss: Fraction, delta: Fraction, neighbours: Neighbours, analyst: str, question: str,
-        released: Sequence[Event],
-    ) -> None:  # fmt: skip
+    def charge(self, released: Sequence[Released], neighbours: Neighbours, analyst: str, question: str) -> None:
         """Check and charge in one step; raises BudgetError, with nothing charged, where it does not suffice."""
         ...
 
-    def expect(self, loss: Fraction, analyst: str, delta: Fraction = Fraction(0)) -> None:
+    def expect(self, events: Sequence[Event], analyst: str) -> None:
         """Raises BudgetError where this much is not left, before the first of several charges; charges nothing."""
         ...
 
@@ -158,10 +152,9 @@ class MemoryLedger:
         neighbours: Neighbours,
         earlier: Iterable[Entry] = (),
         delta_limit: Fraction = Fraction(0),
-        per_query: Fraction | None = None,
-        analysts: Mapping[str, Share] | None = None,
+        caps: Caps | None = None,
     ) -> None:
-        self._caps = caps_of(limit, delta_limit, per_query, analysts)
+        self._caps = caps or caps_of(limit, delta_limit)
         self._neighbours = neighbours
         self._entries: list[Entry] = list(earlier)
         self._spent = sum((entry.loss for entry in self._entries), Loss())
@@ -173,33 +166,31 @@ class MemoryLedger:
     @staticmethod
     def under(policy: Policy) -> MemoryLedger:
         """An empty ledger with the caps of a policy."""
-        return MemoryLedger(policy.epsilon, policy.neighbours, (), policy.delta, policy.per_query, policy.analysts)
+        return MemoryLedger(policy.epsilon, policy.neighbours, caps=policy_caps(policy))
 
-    def charge(
-        self, loss: Fraction, delta: Fraction, neighbours: Neighbours, analyst: str, question: str,
-        released: Sequence[Event],
-    ) -> None:  # fmt: skip
+    def charge(self, released: Sequence[Released], neighbours: Neighbours, analyst: str, question: str) -> None:
         same_neighbours(self._neighbours, neighbours)
-        price = price_of(loss, delta)
+        price = self._caps.accountant.price([each.event for each in released])
         with self._lock:
             refuse_over(self._caps, analyst, self._spent, self._own[analyst], price)
             self._spent += price
             self._own[analyst] += price
             now = dt.datetime.now(dt.UTC)
-            self._entries.append(Entry(now, analyst, question, price.nano_epsilon, released, price.atto_delta))
+            self._entries.append(Entry(now, analyst, question, price, released, self._caps.accountant.unit))
 
-    def expect(self, loss: Fraction, analyst: str, delta: Fraction = Fraction(0)) -> None:
+    def expect(self, events: Sequence[Event], analyst: str) -> None:
+        price = self._caps.accountant.price(events)
         with self._lock:
-            refuse_over(self._caps, analyst, self._spent, self._own[analyst], price_of(loss, delta))
+            refuse_over(self._caps, analyst, self._spent, self._own[analyst], price)
 
     @property
     def budget(self) -> Budget:
         with self._lock:
-            return budget_of(self._caps.dataset, self._spent)
+            return budget_of(self._caps, self._spent)
 
     def share(self, analyst: str) -> Budget | None:
         with self._lock:
-            return budget_of(self._caps.share(analyst), self._own[analyst]) if self._caps.analysts else None
+            return share_of(self._caps, analyst, self._own[analyst])
 
     def entries(self) -> list[Entry]:
         with self._lock:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from privsql.budget.caps import Cap, Loss
+from privsql.budget.accountants import LEVEL, WITHIN
+from privsql.budget.amount import ATTO, Amount, Cap, Loss
 from privsql.budget.file_ledger import Rules, rules_of
 from privsql.budget.format import Row
-from privsql.budget.ledger import budget_of
+from privsql.budget.ledger import Budget, budget_of, counts_text
 from privsql.policy import EVERYONE, NANO
 
 _BAR = 30
@@ -18,18 +19,19 @@ _BAR = 30
 
 @dataclass(frozen=True)
 class Group:
-    """The charges of one analyst or of one day."""
+    """The charges of one analyst or of one day; `cap` and `limit` as they were declared and as they are counted."""
 
     name: str
     answers: int
     spent: Loss
     cap: Cap
+    limit: Cap
 
 
 def report(rows: Sequence[Row], by: str | None) -> dict[str, Any]:
     """Everything about a ledger but its questions, as JSON has it; no limit is null."""
     rules, last = _rules(rows), rows[-1]
-    budget = asdict(budget_of(rules.caps.dataset, last.total))
+    budget = budget_of(rules.caps, last.total)
     document: dict[str, Any] = {
         "dataset": rules.dataset.name,
         "neighbours": rules.dataset.neighbours.value,
@@ -37,18 +39,21 @@ def report(rows: Sequence[Row], by: str | None) -> dict[str, Any]:
         "opened": rows[0].time,
         "entries": last.number,
         "answers": sum(row.kind == "charge" for row in rows),
-        **{name: _finite(budget[name]) for name in ("limit", "spent", "remaining")},
+        "accountant": budget.accountant,
+        **{name: _finite(getattr(budget, name)) for name in ("limit", "spent", "remaining")},
+        "more_counts": {"within": WITHIN, "level": LEVEL, "counts": budget.counts},
         "per_query": None if rules.caps.query is None else rules.caps.query / NANO,
         "renewals": [
-            {"when": row.time, "scope": row.read["scope"], "analyst": row.analyst or None, "epsilon": row.loss.epsilon,
+            {"when": row.time, "scope": row.read["scope"], "analyst": row.analyst or None, "epsilon": row.loss.size,
              "delta": row.loss.delta, "reason": row.question}
             for row in rows if row.kind == "renew"
         ],
     }  # fmt: skip
     if by is not None:
         document[f"by_{by}"] = [
-            {by: each.name, "answers": each.answers, "epsilon": each.spent.epsilon, "delta": each.spent.delta}
-            | ({"cap": None if each.cap.nano_epsilon is None else each.cap.nano_epsilon / NANO} if by == "analyst" else {})
+            {by: each.name, "answers": each.answers}
+            | _finite(rules.caps.accountant.stands_for(each.spent, rules.caps.dataset))
+            | ({"cap": None if each.cap.nano is None else each.cap.nano / NANO} if by == "analyst" else {})
             for each in groups(rows, by)
         ]
     return document
@@ -66,8 +71,10 @@ def groups(rows: Sequence[Row], by: str) -> list[Group]:
             name = row.analyst if by == "analyst" else row.time[:10]
             spent[name] += row.loss
             answers[name] += 1
-    caps = {name: rules.caps.share(name) if by == "analyst" else Cap() for name in spent}
-    return [Group(name, answers[name], spent[name], caps[name]) for name in sorted(spent)]
+    names = {name: name if by == "analyst" else None for name in sorted(spent)}
+    caps = {name: (Cap(), Cap()) if who is None else (rules.caps.share(who), rules.caps.limits(who).share)
+            for name, who in names.items()}  # fmt: skip
+    return [Group(name, answers[name], spent[name], *caps[name]) for name in names]
 
 
 def show(name: str, rows: Sequence[Row], by: str | None) -> str:
@@ -76,43 +83,60 @@ def show(name: str, rows: Sequence[Row], by: str | None) -> str:
     answers = sum(row.kind == "charge" for row in rows)
     of = f" of {rules.dataset.name}" if rules.dataset.name else ""
     tables = ", ".join(f"{table} ({whose})" for table, whose in rules.dataset.tables.items()) or "none"
-    budget = budget_of(rules.caps.dataset, last.total)
+    budget, limit, unit = budget_of(rules.caps, last.total), rules.caps.limits("").dataset, rules.caps.accountant.unit
     lines = [
         f"{name}: the ledger{of}, {rules.dataset.neighbours.value} neighbours, since {rows[0].time[:10]}",
         f"private tables: {tables}",
         f"answers: {answers}" + (f", each for epsilon {rules.caps.query / NANO:g} at most" if rules.caps.query else ""),
         "",
-        _line("epsilon", budget.spent.epsilon, budget.limit.epsilon, rules.caps.dataset.nano_epsilon is not None),
+        _line(unit, last.total.nano, limit.nano, NANO),
     ]
-    if rules.caps.dataset.atto_delta or last.total_delta:
-        capped = rules.caps.dataset.atto_delta is not None
-        lines.append(_line("delta", budget.spent.delta, budget.limit.delta, capped))
+    if limit.atto_delta or last.total_delta:
+        keys = " (for keys that nobody declared)" if budget.spent.rho is not None else ""
+        lines.append(_line("delta", last.total.atto_delta, limit.atto_delta, ATTO) + keys)
+    lines += _meaning(budget)
     if by is not None:
-        lines += ["", *_grouped(groups(rows, by), by)]
+        lines += ["", *_grouped(groups(rows, by), by, unit)]
     renewals = [row for row in rows if row.kind == "renew"]
     if renewals:
         lines += ["", "renewals by the owner", *(f"  {_renewal(row)}" for row in renewals)]
     return "\n".join(lines)
 
 
-def _line(name: str, spent: float, limit: float, capped: bool) -> str:
-    if not capped:
-        return f"{name:8} {spent:g} spent, no limit"
-    return f"{name:8} {_bar(spent / limit if limit else 1.0)}  {spent:g} of {limit:g} spent, {max(limit - spent, 0):g} left"
+def _line(name: str, spent: int, limit: int | None, unit: int) -> str:
+    used = spent / unit
+    if limit is None:
+        return f"{name:8} {used:g} spent, no limit"
+    left = max(limit - spent, 0) / unit
+    return f"{name:8} {_bar(spent / limit if limit else 1.0)}  {used:g} of {limit / unit:g} spent, {left:g} left"
 
 
-def _grouped(found: Sequence[Group], by: str) -> list[str]:
+def _meaning(budget: Budget) -> list[str]:
+    """What the sums stand for, and what is left as people count it."""
+    lines = []
+    if budget.spent.rho is not None:
+        lines.append(f"which stands for {_plain(budget.spent)}, and may come to {_plain(budget.limit)}")
+    if budget.counts is not None:
+        lines.append(f"enough for {counts_text(budget.counts)}")
+    return lines
+
+
+def _plain(amount: Amount) -> str:
+    return str(replace(amount, rho=None))
+
+
+def _grouped(found: Sequence[Group], by: str, unit: str) -> list[str]:
     head = "day (UTC)" if by == "day" else by
     if not found:
         return ["no answers yet"]
     deltas = any(each.spent.atto_delta for each in found)
-    widest = max(each.spent.nano_epsilon for each in found) or 1
-    table = [[head, "answers", "epsilon", *(["delta"] if deltas else []), *(["cap"] if by == "analyst" else []), ""]]
+    widest = max(each.spent.nano for each in found) or 1
+    table = [[head, "answers", unit, *(["delta"] if deltas else []), *(["cap"] if by == "analyst" else []), ""]]
     for each in found:
-        cap = each.cap.nano_epsilon
-        part = each.spent.nano_epsilon / (widest if cap is None else cap or 1)
+        cap = each.limit.nano
+        part = each.spent.nano / (widest if cap is None else cap or 1)
         table.append([
-            each.name, str(each.answers), f"{each.spent.epsilon:g}", *([f"{each.spent.delta:g}"] if deltas else []),
+            each.name, str(each.answers), f"{each.spent.size:g}", *([f"{each.spent.delta:g}"] if deltas else []),
             *(["none" if cap is None else f"{cap / NANO:g}"] if by == "analyst" else []), _bar(part),
         ])  # fmt: skip
     widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
@@ -128,12 +152,14 @@ def _bar(part: float) -> str:
 def _renewal(row: Row) -> str:
     whose = {"dataset": "", "query": " for one question", "analyst": f" for {row.analyst}"}[row.read["scope"]]
     delta = f", delta +{row.loss.delta:g}" if row.delta else ""
-    return f"{row.time[:10]}  epsilon +{row.loss.epsilon:g}{delta}{whose}: {row.question}"
+    return f"{row.time[:10]}  epsilon +{row.loss.size:g}{delta}{whose}: {row.question}"
 
 
 def _rules(rows: Sequence[Row]) -> Rules:
     return rules_of([row for row in rows if row.kind != "charge"])
 
 
-def _finite(amount: dict[str, float]) -> dict[str, float | None]:
-    return {name: None if value == float("inf") else value for name, value in amount.items()}
+def _finite(amount: Amount) -> dict[str, float | None]:
+    """As JSON has it: no limit is null, and without a rho there is none."""
+    numbers = {name: value for name, value in asdict(amount).items() if value is not None}
+    return {name: None if value == float("inf") else value for name, value in numbers.items()}

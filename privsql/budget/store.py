@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from privsql.budget.format import APPLICATION, FORMAT, OBJECTS
+from privsql.budget.format import APPLICATION, FORMAT, KNOWN, OBJECTS
 from privsql.errors import BudgetError
 
 PATIENCE = 10.0  # seconds that a charge waits for others; each holds the file for about a millisecond
@@ -95,6 +95,11 @@ class Store:
                     raise
             time.sleep(wait)
             wait = min(wait * 1.5, _LONGEST_WAIT)
+
+    def keep_format(self) -> None:
+        """Inside a transaction that writes: what an older privsql might misread is no longer of its format."""
+        if self.execute("PRAGMA user_version") != [(FORMAT,)]:
+            self.execute(f"PRAGMA user_version = {FORMAT}")
 
     def close(self) -> None:
         """Let go of the file; used again, it is opened again."""
@@ -183,7 +188,7 @@ class Store:
                               "use a newer privsql")  # fmt: skip
         found = dict(self.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
         ((mode,),) = self.execute("PRAGMA journal_mode")
-        if (application, version, found) != (APPLICATION, FORMAT, OBJECTS) or (mode != "wal" and not self.read_only):
+        if (application, found) != (APPLICATION, OBJECTS) or version not in KNOWN or (mode != "wal" and not self.read_only):
             raise BudgetError(*CORRUPT)
         if self.execute("PRAGMA quick_check(1)") != [("ok",)]:
             raise BudgetError(*CORRUPT)

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from privsql.budget.caps import Caps, Loss
+from privsql.budget.amount import Loss
+from privsql.budget.caps import Caps
 from privsql.budget.file_ledger import Rules, entry_of, followed, named, rules_of
 from privsql.budget.format import SELECT, START, Row, row_of
 from privsql.budget.store import Store
 from privsql.errors import ArgumentError, BudgetError
+from privsql.policy import Accounting
 
 _PREFIX = "privsql-1"
 _SHOWN = 32  # of 64 digits of the hash: 128 bits
@@ -31,7 +33,7 @@ class Anchor:
     hash: str
 
     def __str__(self) -> str:
-        return f"{_PREFIX}:{self.entries}:{self.total.nano_epsilon}:{self.total.atto_delta}:{self.hash[:_SHOWN]}"
+        return f"{_PREFIX}:{self.entries}:{self.total.nano}:{self.total.atto_delta}:{self.hash[:_SHOWN]}"
 
 
 def anchor_of(rows: Sequence[Row]) -> Anchor:
@@ -73,33 +75,47 @@ def replay(rows: Sequence[Row]) -> Rules:
             raise _broken(f"entry {number} does not follow the one before")
         try:
             rules = followed(rules, row)
+            paid = row.kind != "charge" or _paid(rules, row)
             if row.kind == "charge":
-                entry_of(row)
                 total += row.loss
                 own[row.analyst] += row.loss
         except (KeyError, ValueError, TypeError, AttributeError, BudgetError):
             raise _broken(f"entry {number} cannot be read") from None
+        if not paid:
+            raise _broken(f"entry {number} is charged for less than was released")
         if row.kind == "charge" and row.share != own[row.analyst]:
             raise _broken(f"the sum of {row.analyst} in entry {number} is wrong")
-        if row.total != total or (row.cap_epsilon, row.cap_delta) != _cap(rules):
+        if row.total != total or not _same_cap(rules.caps, row):
             raise _broken(f"the sum or the cap in entry {number} is wrong")
         _within(rules.caps, row, total)
         previous = row.hash
     return rules
 
 
-def _cap(rules: Rules) -> tuple[int | None, int | None]:
-    return rules.caps.dataset.nano_epsilon, rules.caps.dataset.atto_delta
+def _same_cap(caps: Caps, row: Row) -> bool:
+    """A conversion to rho that was proved once stands, though a later privsql should find a hair more or less."""
+    limit = caps.limits("").dataset
+    if limit.nano is None or row.cap_epsilon is None:
+        return (limit.nano, limit.atto_delta) == (row.cap_epsilon, row.cap_delta)
+    hair = 1 + limit.nano // 10**6 if caps.accounting is Accounting.ZCDP else 0
+    return abs(limit.nano - row.cap_epsilon) <= hair and limit.atto_delta == row.cap_delta
+
+
+def _paid(rules: Rules, row: Row) -> bool:
+    """Whether no less was charged than the accountant asks for what was released; format 1 did not say that much."""
+    events = [each.event for each in entry_of(row, rules.caps.accountant.unit).released]
+    if not all("event" in each for each in row.read):
+        return True
+    price = rules.caps.accountant.price(events)
+    return row.epsilon >= price.nano and row.delta >= price.atto_delta
 
 
 def _within(caps: Caps, row: Row, total: Loss) -> None:
-    limits = [
-        (total.nano_epsilon, caps.dataset.nano_epsilon),
-        (total.atto_delta, caps.dataset.atto_delta),
-    ]
+    held = caps.limits(row.analyst)
+    limits = [(total.nano, held.dataset.nano), (total.atto_delta, held.dataset.atto_delta)]
     if row.kind == "charge":
-        share = caps.share(row.analyst)
-        limits += [(row.epsilon, caps.query), (row.share_epsilon, share.nano_epsilon), (row.share_delta, share.atto_delta)]
+        share = held.share
+        limits += [(row.epsilon, held.query), (row.share_epsilon, share.nano), (row.share_delta, share.atto_delta)]
     if any(cap is not None and spent > cap for spent, cap in limits):
         raise _broken(f"with entry {row.number} more is spent than its cap allows")
 

@@ -17,6 +17,7 @@ from privsql.policy import Neighbours, Policy, load_policy
 from privsql.schema import Schema, SchemaTable
 from privsql.session import Session
 from privsql.sql.catalogue import Catalogue
+from privsql.sql.declared import ListColumn
 from privsql.sql.relations import Scan
 from privsql.types import Kind
 
@@ -51,6 +52,7 @@ def check(policy: str | Path | Policy, source: Any) -> str:
                 lines.append(("COUNT(*)", f"one person moves it by at most {_number(plan.measurements[0].l1)}"))
                 facts = derive(scan, frozenset(each.name for each in scan.fields), look)
                 lines += [(each.name, _column(facts.get(each.column), scan, each.name)) for each in scan.fields]
+            lines += [(each.name, _list(each, scan.private)) for each in scan.lists]
             lines += [(name, f"{kind}: no rules, queries cannot use it") for name, kind in _unusable(schema, table.name)]
             width = max(len(name) for name, _ in lines)
             parts.append("\n".join([table.name, *(f"  {name:{width}}  {text}" for name, text in lines)]))
@@ -117,7 +119,15 @@ def _column(domain: Domain | None, scan: Scan, name: str) -> str:
 
 def _unusable(schema: Schema, table: str) -> list[tuple[str, str]]:
     found = schema.table(table)
-    return [(each.name, each.type_name) for each in found.columns if each.type is None] if found else []
+    columns = found.columns if found else ()
+    return [(each.name, each.type_name) for each in columns if each.type is None and each.elements is None]
+
+
+def _list(column: ListColumn, private: bool) -> str:
+    opened = f"a list of {column.type}, for UNNEST(list_distinct({column.name}))"
+    if not private:
+        return opened
+    return f"{opened}: nobody declared its values" if column.most is None else f"{opened}: {column.most:,} values"
 
 
 def _cannot_follow(table: SchemaTable, scan: Scan) -> PolicyError:

@@ -52,6 +52,8 @@ def comment(text: str) -> str:
 def column_line(column: SchemaColumn, domain: Domain | None, is_unit: bool, is_key: bool) -> str:
     """What a draft says of one column: always a comment, because only the owner knows ranges and keys."""
     name = shown(column.name)
+    if column.elements is not None:
+        return _list_line(column, column.elements)
     if column.type is None or domain is None:
         return f"# {name}: no rules for the type {shown(column.type_name)}; queries cannot use it"
     if is_unit:
@@ -68,6 +70,18 @@ def column_line(column: SchemaColumn, domain: Domain | None, is_unit: bool, is_k
     if column.type.kind not in (*NUMBERS, *MOMENTS, Kind.TEXT):
         return f"# {name}: {column.type_name}, of which nothing can be declared"
     return f"# {key(column.name)} = {_placeholder(column, domain, is_key or is_id(column.name))}"
+
+
+def _list_line(column: SchemaColumn, held: SchemaColumn) -> str:
+    """Lists are opened by UNNEST, and give no other values than those that were declared."""
+    assert held.type is not None
+    name, opened = shown(column.name), f"a list, which queries open by UNNEST(list_distinct({shown(column.name)}))"
+    if held.labels is not None or held.type.kind is Kind.BOOLEAN:
+        return f"# {name}: {opened}; no line needed"
+    if held.type.kind in (Kind.DOUBLE, Kind.INTERVAL, Kind.TIME):
+        return f"# {name}: no rules for lists of {held.type}; queries cannot use it"
+    values = "1, 2" if held.type.kind in NUMBERS else '"...", "..."'
+    return f"# {key(column.name)} = {{ values = [{values}] }}    # {opened}"
 
 
 def _by_type(column: SchemaColumn, domain: Domain) -> bool:

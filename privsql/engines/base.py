@@ -33,7 +33,7 @@ class Engine(Protocol):
         ...
 
     def prepared(self, scan: Scan) -> Copy | None:
-        """The stored copy of a table, made for this unit and these columns, and whether the table has changed since."""
+        """The stored copy of a table, made for this unit and these columns, and whether its source was written to since."""
         ...
 
     def read_public(self, sql: str) -> list[tuple[Any, ...]]:

@@ -6,7 +6,7 @@ import contextlib
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ import pandas as pd
 
 from privsql.engines.frames import checked_frame, column_of, is_frame, required_columns, snapshot
 from privsql.engines.prepared import Keeping, Place, PreparedTables
-from privsql.engines.twin import Twin, not_accepted
+from privsql.engines.signs import sign_of
+from privsql.engines.twin import CLOSE, CLOSED, Twin, not_accepted, without_data
 from privsql.errors import EngineError, SourceError, did_you_mean
 from privsql.planning import render
 from privsql.planning.prepared import Copy
@@ -24,23 +25,12 @@ from privsql.schema import ForeignKey, Schema, SchemaColumn, SchemaTable
 from privsql.sql.expressions import Column, Expression
 from privsql.sql.relations import Scan
 from privsql.tables import ExactTable
-from privsql.types import BINARY, Kind, Type, column_type
+from privsql.types import BINARY, ColumnType, Kind, Type, column_type, element_type
 
-# Nothing outside the database can be reached, and nothing of this can be changed afterwards.
-_CLOSED: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "python_enable_replacements": "false",
-}
 # The tables that a bare name means, as DuckDB looks it up: temporary ones hide others.
 _IN_SIGHT = (
     "(database_name = 'temp' OR (database_name = current_database() AND schema_name = current_schema() AND lower(table_name) "
     "NOT IN (SELECT lower(table_name) FROM duckdb_columns() WHERE database_name = 'temp' AND NOT internal)))"
-)
-# Whether some column may have a collation, under which texts that differ are equal; its type does not say so.
-_COLLATIONS = (
-    "SELECT EXISTS (SELECT 1 FROM (SELECT sql FROM duckdb_tables() UNION ALL SELECT sql FROM duckdb_views() WHERE NOT internal) "
-    "WHERE contains(lower(sql), 'collate')), current_setting('default_collation')"
 )
 # Everything a schema is read from, as text: as long as it is the same, so is the schema.
 _DEFINITIONS = (
@@ -48,7 +38,6 @@ _DEFINITIONS = (
     "SELECT database_name, schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal UNION ALL "
     "SELECT current_database(), current_schema(), '', current_setting('default_collation') ORDER BY ALL"
 )
-_VIEWS = "SELECT database_name, schema_name, view_name AS table_name, sql FROM duckdb_views() WHERE NOT internal"
 _FRAME = re.compile(
     r" AS SELECT \* FROM (pandas_scan|python_arrow_scan)\(\) AS \w+;$"
 )  # a registered frame is no query
@@ -58,7 +47,7 @@ _READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv", 
 
 @dataclass(frozen=True)
 class _Known:
-    """What the owner of a frame promises by its dtypes: columns without NULL, by table."""
+    """Of frames and files, which are the whole source: the tables, each with the columns that its dtypes keep without NULL."""
 
     required: Mapping[str, frozenset[str]]
     trust_labels: bool  # a DuckDB ENUM is schema; a frame's categories usually come from the data
@@ -81,31 +70,56 @@ class DuckDBEngine:
         self._seen: tuple[list[tuple[Any, ...]], Schema] | None = None
 
     def schema(self) -> Schema:
-        definitions = self._read(_DEFINITIONS)
-        if self._seen is None or self._seen[0] != definitions:
-            self._seen = (definitions, self._read_schema())
+        if self._known.required:
+            self._seen = self._seen or ([], self._described())
+        elif self._seen is None or not self.fixed_schema:
+            definitions = self._read(_DEFINITIONS)
+            if self._seen is None or self._seen[0] != definitions:
+                self._seen = (definitions, self._read_schema(definitions))
         return self._seen[1]
 
-    def _read_schema(self) -> Schema:
+    def _described(self) -> Schema:
+        """Frames and files have no constraints, and DuckDB takes far longer to list all its columns than to describe some."""
+        described = {name: self._read(f"DESCRIBE {render.identifier(name)}") for name in sorted(self._known.required)}
+        return Schema(
+            tuple(
+                SchemaTable(name, tuple(self._column(name, column, type_, True, False, False) for column, type_, *_ in columns))
+                for name, columns in described.items()
+            )
+        )
+
+    def _column(self, table: str, name: str, type_name: str, nullable: bool, stored: bool, collated: bool) -> SchemaColumn:
+        found, listed = column_type(type_name), element_type(type_name)
+        if listed is not None:
+            held = SchemaColumn(name, listed.type, type_name, listed.cast, self._labels(listed, stored))
+            return SchemaColumn(name, None, type_name, elements=held)
+        cast = found.cast if found else None
+        if collated and cast is None and found is not None and found.type.kind is Kind.TEXT:
+            cast = BINARY
+        required = not nullable or name in self._known.required.get(table, frozenset())
+        labels = self._labels(found, stored)
+        return SchemaColumn(name, found.type if found else None, type_name, cast, labels, required)
+
+    def _labels(self, found: ColumnType | None, stored: bool) -> tuple[str, ...] | None:
+        """Those of an ENUM; that of a view may be the categories of a registered frame."""
+        return found.labels if found is not None and stored and self._known.trust_labels else None
+
+    def _read_schema(self, definitions: Sequence[tuple[Any, ...]]) -> Schema:
         columns = self._read(
-            "SELECT table_name, column_name, data_type, is_nullable, "
+            "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable, "
             "(database_oid, table_oid) IN (SELECT (database_oid, table_oid) FROM duckdb_tables()) "
             f"FROM duckdb_columns() WHERE NOT internal AND {_IN_SIGHT} ORDER BY table_name, column_index"
         )
         constraints = self._read(
-            "SELECT table_name, constraint_type, constraint_column_names, expression FROM duckdb_constraints() "
-            f"WHERE {_IN_SIGHT}"
+            "SELECT table_name, constraint_type, constraint_column_names, expression, referenced_table, referenced_column_names "
+            f"FROM duckdb_constraints() WHERE {_IN_SIGHT} ORDER BY constraint_index"
         )
-        references = self._read(
-            "SELECT table_name, constraint_column_names, referenced_table, referenced_column_names "
-            f"FROM duckdb_constraints() WHERE constraint_type = 'FOREIGN KEY' AND {_IN_SIGHT} ORDER BY constraint_index"
-        )
-        ((collated, collation),) = self._read(_COLLATIONS)
-        views = {
-            name
-            for name, sql in self._read(f"SELECT table_name, sql FROM ({_VIEWS}) WHERE {_IN_SIGHT}")
-            if name not in self._known.required and not _FRAME.search(sql)
-        }
+        collation = next(sql for *_, name, sql in definitions if not name)
+        texts = {(database, schema, name): sql or "" for database, schema, name, sql in definitions if name}
+        # under a collation texts that differ are equal; the type of a column does not say whether it has one
+        collated = any("collate" in sql.lower() for sql in texts.values())
+        seen = {name: texts.get((*place, name), "") for *place, name, _, _, _, stored in columns if not stored}
+        views = {name for name, sql in seen.items() if not _FRAME.search(sql)}
         if collation not in ("", "binary"):
             raise SourceError(
                 "source-collation",
@@ -113,38 +127,26 @@ class DuckDBEngine:
                 "RESET default_collation",
             )
         tables: dict[str, list[SchemaColumn]] = {}
-        for table, name, type_name, nullable, stored in columns:
-            found = column_type(type_name)
-            # the ENUM of a view may be the categories of a registered frame
-            labels = found.labels if found is not None and stored and self._known.trust_labels else None
-            cast = found.cast if found else None
-            if collated and cast is None and found is not None and found.type.kind is Kind.TEXT:
-                cast = BINARY
-            required = not nullable or name in self._known.required.get(table, frozenset())
-            tables.setdefault(table, []).append(
-                SchemaColumn(
-                    name,
-                    found.type if found else None,
-                    type_name,
-                    cast,
-                    labels,
-                    required,
-                )
-            )
+        for _, _, table, name, type_name, nullable, stored in columns:
+            tables.setdefault(table, []).append(self._column(table, name, type_name, nullable, stored, collated))
         checks = {
-            name: tuple(text for table, kind, _, text in constraints if table == name and kind == "CHECK")
+            name: tuple(text for table, kind, _, text, *_ in constraints if table == name and kind == "CHECK")
             for name in tables
         }
         keys = {
             name: tuple(
                 frozenset(column.lower() for column in columns)
-                for table, kind, columns, _ in constraints
+                for table, kind, columns, *_ in constraints
                 if table == name and kind in ("PRIMARY KEY", "UNIQUE")
             )
             for name in tables
         }
         foreign = {
-            name: tuple(ForeignKey(tuple(own), other, tuple(named)) for table, own, other, named in references if table == name)
+            name: tuple(
+                ForeignKey(tuple(own), other, tuple(named))
+                for table, kind, own, _, other, named in constraints
+                if table == name and kind == "FOREIGN KEY"
+            )
             for name in tables
         }
         return Schema(
@@ -164,8 +166,7 @@ class DuckDBEngine:
 
     def close(self) -> None:
         self._closed = True
-        if not self._owned:
-            self._prepared.close()
+        self._prepared.close()
         if self._owned:
             with self._lock:
                 self._connection.close()
@@ -222,11 +223,10 @@ def _unusable() -> SourceError:
 
 
 class DuckDBCalculator:
-    """Computes over public or already noisy values in a database of its own, which holds no private data."""
+    """Computes over public or already noisy values in a database that holds no private data."""
 
     def __init__(self) -> None:
-        self._connection = duckdb.connect(":memory:", config={**_CLOSED, "threads": "1"})
-        self._connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+        self._connection = without_data().cursor()
         self._lock = threading.Lock()
 
     def evaluate(self, expressions: Sequence[Expression], columns: Mapping[Column, Sequence[Any]]) -> list[list[Any]]:
@@ -317,11 +317,13 @@ def _read_only_file(connection: duckdb.DuckDBPyConnection) -> Path | None:
 
 
 def _open_frames(frames: Mapping[str, Any]) -> DuckDBEngine:
-    connection = duckdb.connect(":memory:", config=_CLOSED)
+    connection = duckdb.connect(":memory:", config=CLOSED)
     required: dict[str, frozenset[str]] = {}
     for name, frame in frames.items():
         if not isinstance(name, str) or not name:
             raise SourceError("source-kind", "the tables of a dict must have names", '{"visits": frame}')
+        if name.lower() in map(str.lower, required):
+            raise SourceError("source-kind", f"two tables are called {name}: case does not count", "rename one of them")
         try:
             connection.register(name, snapshot(checked_frame(frame)))
         except duckdb.Error:
@@ -329,7 +331,7 @@ def _open_frames(frames: Mapping[str, Any]) -> DuckDBEngine:
                 "source-frame", f"DuckDB cannot read the frame {name}", "check its column types"
             ) from None
         required[name] = required_columns(frame)
-    connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+    connection.execute(CLOSE)
     keeping = Keeping(frozen=True, alone=True)
     return DuckDBEngine(connection, _Known(required, trust_labels=False), fixed_schema=True, keeping=keeping)
 
@@ -347,10 +349,10 @@ def _open_path(path: Path) -> DuckDBEngine:
     if suffix in _DATABASES:
         return _open_database(path)
     name = path.name.split(".")[0]
-    connection = duckdb.connect(":memory:", config=_CLOSED)
+    connection = duckdb.connect(":memory:", config=CLOSED)
     try:
         connection.execute(f"SET allowed_paths = ['{_quoted(path)}']")
-        connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+        connection.execute(CLOSE)
         connection.execute(
             f"CREATE VIEW {render.identifier(name)} AS SELECT * FROM {_READERS[suffix]}('{_quoted(path)}')"
         )
@@ -361,15 +363,16 @@ def _open_path(path: Path) -> DuckDBEngine:
 
 
 def _open_database(path: Path) -> DuckDBEngine:
-    known, keeping = _Known({}, trust_labels=True), Keeping(beside=path.resolve())
+    known = _Known({}, trust_labels=True)
     try:
-        return DuckDBEngine(duckdb.connect(str(path), read_only=True, config=_CLOSED), known, True, replace(keeping, alone=True))
+        keeping = Keeping(beside=path.resolve(), opened=sign_of(path), alone=True)  # its sign before it is opened, not after
+        return DuckDBEngine(duckdb.connect(str(path), read_only=True, config=CLOSED), known, True, keeping)
     except duckdb.ConnectionException:  # open already in this process, with settings of its own
-        for read_only in (True, False):
+        for keeping, read_only in ((Keeping(beside=path.resolve()), True), (Keeping(), False)):
             with contextlib.suppress(duckdb.Error):
                 return DuckDBEngine(duckdb.connect(str(path), read_only=read_only), known, False, keeping)
         raise _unopened() from None
-    except duckdb.Error:
+    except (duckdb.Error, OSError):
         raise _unopened() from None
 
 

@@ -4,6 +4,9 @@ The rank counts the rows of one unit in the order of a hash of their content, th
 that unit's rows alone, never on where a row lies or on who else is there. Rows that agree in all columns are
 interchangeable. The copy is named after its recipe, the text that made it, so that a copy made for another unit, other
 columns or another table of the same name is never taken for it.
+
+Whether a copy is up to date is told by the sign of its source (signs.py), which changes with every write; never by a look
+at the rows, since what EXPLAIN says of the copy is not charged. A source without a sign cannot be prepared.
 """
 
 from __future__ import annotations
@@ -20,14 +23,16 @@ from typing import Any
 
 import duckdb
 
-from privsql.errors import SourceError
-from privsql.planning.prepared import DATABASE, LARGEST_RANK, RANK, Copy
+from privsql.engines.signs import is_open, settle, sign_of
+from privsql.errors import ArgumentError, SourceError
+from privsql.planning.look import PublicLook
+from privsql.planning.prepared import DATABASE, LARGEST_RANK, RANK, Copy, StoredValue, stored_values
 from privsql.planning.render import UNIT, identifier, text
 from privsql.planning.render_rows import rows
 from privsql.sql.relations import Scan, Unit
 from privsql.types import Kind
 
-_NOTES = "privsql_copies"  # the table that says what each copy is of
+_NOTES = "privsql_signs"  # the table that says what each copy is of
 _BUILDING = "privsql_building"
 _UNCHANGING = "unchanging"
 
@@ -44,14 +49,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Keeping:
-    """Where copies are kept, and how a change of the source shows.
+    """Where copies are kept, and how a write to the source shows.
 
-    `beside`: the DuckDB file beside which they are written; None: in memory. `watched`: a file that is the whole source.
-    `frozen`: nothing can change it. `own`: the connection sees only what is committed. `alone`: nobody else can make or
-    attach anything there, so that names go on meaning what they mean.
+    `beside`: the DuckDB file beside which they lie; None: in memory. `opened`: the sign that this file had when it was
+    opened, by us; None: others opened it, and nobody can say in which state. `watched`: a file that is the whole source.
+    `frozen`: the source is what it was when it was given. `own`: the connection sees only what is committed. `alone`:
+    nobody else can make or attach anything there, so that names go on meaning what they mean.
     """
 
     beside: Path | None = None
+    opened: str | None = None
     watched: Path | None = None
     frozen: bool = False
     own: bool = True
@@ -70,24 +77,26 @@ class _Recipe:
     source: str
     columns: tuple[str, ...]
     order: tuple[str, ...]
-    sign: str | None  # what changes with every change of the table, where there is such a thing
+    values: tuple[StoredValue, ...]
+    places: Sequence[Place]
     where: str
 
     @property
-    def text(self) -> str:
+    def key(self) -> str:
+        """What every copy has that can be used for this table; values beyond it may be missing."""
         names = ", ".join(self.columns)
         order = ", ".join([f"hash({names})", *self.columns, *self.order])
         rank = f"least(row_number() OVER (PARTITION BY {UNIT} ORDER BY {order}), {LARGEST_RANK})"
-        return f"SELECT {names}, CAST({rank} AS USMALLINT) AS {RANK} FROM {self.source} ORDER BY {RANK}"
+        return f"{names}, CAST({rank} AS USMALLINT) AS {RANK}"
+
+    @property
+    def text(self) -> str:
+        values = "".join(f", {each.sql} AS {each.name}" for each in self.values)
+        return f"SELECT {self.key}{values} FROM {self.source} ORDER BY {RANK}"
 
     @property
     def name(self) -> str:
-        return f"{self.table}_{hashlib.sha256(f'{self.where} {self.text}'.encode()).hexdigest()[:12]}"
-
-    @property
-    def fingerprint(self) -> str:
-        names = ", ".join([*self.columns, UNIT])
-        return f"SELECT count(*), sum(hash({names})) FROM {self.source}"
+        return f"{self.table}_{hashlib.sha256(f'{self.where} {self.key} {self.source}'.encode()).hexdigest()[:12]}"
 
 
 class PreparedTables:
@@ -98,11 +107,11 @@ class PreparedTables:
         places: Callable[[Sequence[str]], list[Place]],
     ) -> None:  # fmt: skip
         self._connection, self._lock, self._keeping, self._places = connection, lock, keeping, places
-        self._compared: dict[str, tuple[str, bool]] = {}  # by copy: the last sign, and whether the content was the same
         self._made: set[str] = set()
         self._attached: tuple[int, int] | None = None  # the file that is attached, as it was
-        self._known: dict[str, tuple[str | None, str]] = {}  # sign and fingerprint of each copy in it
+        self._known: dict[str, str] = {}  # the sign of each copy in it
         self._lies: dict[tuple[str, ...], list[Place]] = {}
+        self._computed: dict[Scan, tuple[StoredValue, ...]] = {}
         self.definitions: dict[str, str] = {}  # columns and types of each copy that was found
 
     def prepare(self, scan: Scan) -> None:
@@ -111,23 +120,25 @@ class PreparedTables:
             raise _failed(f"{scan.table} has a column {RANK} of its own", "rename it in a view")
         if self._taken():
             raise _failed(f"a database of the name {DATABASE} is attached already", "detach it, or give it another name")
-        found = self.find(scan)
-        if found is not None and found.fresh:
-            return
         recipe = self._recipe(scan)
+        path = self._watched(recipe)
+        if self._keeping.beside is not None and self._keeping.opened is None:
+            raise _unsigned("the file was opened by others in this program, and may have been exchanged since",
+                            "close their connections to it, and give its path")  # fmt: skip
+        found = self.find(scan)
+        if found is not None and found.fresh and found.values == recipe.values:
+            return
         try:
-            ((exact_fingerprint),) = self._run(recipe.fingerprint)
-            note = (recipe.name, recipe.table, recipe.sign, str(exact_fingerprint))
+            sign = self._settled_sign(path)  # before any row is read: who writes from here on changes it
             if self._keeping.file is None:
-                self._store_in_memory(recipe, note)
+                self._store_in_memory(recipe, sign)
             else:
-                self._store_in_file(self._keeping.file, recipe, note)
+                self._store_in_file(self._keeping.file, recipe, sign)
         except (duckdb.Error, OSError):
             raise _failed(
                 f"the copy of {scan.table} cannot be stored",
                 "is there room on the disk and in memory, and may files be written beside the source?",
             ) from None
-        self._compared.pop(recipe.name, None)
         self._made.add(recipe.name)
 
     def find(self, scan: Scan) -> Copy | None:
@@ -136,47 +147,59 @@ class PreparedTables:
             if not self._attach():
                 return None
             recipe = self._recipe(scan)
-            note = self._known.get(recipe.name)
-            if note is None:
+            sign = self._known.get(recipe.name)
+            if sign is None:
                 return None
             if recipe.name not in self.definitions:
                 self.definitions[recipe.name] = self._definition(recipe.name)
-            return Copy(recipe.name, self._is_same(recipe, *note))
-        except duckdb.Error:
+            columns = self.definitions[recipe.name]
+            stored = tuple(each for each in recipe.values if identifier(each.name) in columns)
+            return Copy(recipe.name, self._is_of(sign, self._watched(recipe)), stored)
+        except (duckdb.Error, ArgumentError, OSError):
             return None
 
     def close(self) -> None:
-        """Leave nothing of ours in the memory of a caller's database."""
-        if self._keeping.file is None and self._made:
+        """Leave nothing of ours in the memory of a caller's database, but what other sessions have made there."""
+        if self._keeping.file is None and not self._keeping.alone and self._made:
             with contextlib.suppress(duckdb.Error):
                 for name in self._made:
                     self._run(f"DROP TABLE IF EXISTS {_in(DATABASE, name)}")
                     self._run(f"DELETE FROM {_in(DATABASE, _NOTES)} WHERE name = {text(name)}")
+                if not self._run(f"SELECT 1 FROM {_in(DATABASE, _NOTES)}"):
+                    self._run(f"DETACH {DATABASE}")
 
     # -- whether the table is still what was copied ----------------------------------------------------------
-    def _is_same(self, recipe: _Recipe, sign: str | None, fingerprint: str) -> bool:
-        """By its sign; where that is another, or there is none, by the number and the hashes of all rows."""
-        if recipe.sign is not None and recipe.sign == sign:
-            return True
-        if recipe.sign is not None and self._compared.get(recipe.name, ("", False))[0] == recipe.sign:
-            return self._compared[recipe.name][1]
-        ((exact_fingerprint),) = self._run(recipe.fingerprint)
-        same = str(exact_fingerprint) == fingerprint
-        if recipe.sign is not None:
-            self._compared[recipe.name] = (recipe.sign, same)
-        return same
+    def _watched(self, recipe: _Recipe) -> Path | None:
+        """The file that every change of a table changes, None where there are none; a table without such a file is refused."""
+        keeping, paths = self._keeping, {each.path for each in recipe.places}
+        if keeping.frozen or keeping.watched is not None:
+            return keeping.watched
+        if not all(each.stored for each in recipe.places):
+            raise _unsigned(f"{recipe.table} is a view, or refers to one, and what a view shows may change without a trace",
+                            "store its rows as a table")  # fmt: skip
+        if not keeping.own:
+            raise _unsigned("this connection has temporary tables, registered frames or a USE, which it alone can see",
+                            "give the path of a DuckDB file, or a connection without them")  # fmt: skip
+        path = paths.pop()
+        if path is None or paths:
+            raise _unsigned("a database in memory has no sign of its changes, and comparing its rows would tell about them",
+                            "store it (ATTACH 'x.duckdb' AS x; COPY FROM DATABASE memory TO x) and give the path")  # fmt: skip
+        return Path(path)
 
-    def _sign(self, places: Sequence[Place]) -> str | None:
-        """Something cheap that no change leaves as it was: None where there is no such thing."""
-        if self._keeping.frozen:
+    def _is_of(self, sign: str, path: Path | None) -> bool:
+        """Whether a copy with this sign is of what we read, as it is now."""
+        return sign == _UNCHANGING if path is None else sign == sign_of(path) and self._keeping.opened in (None, sign)
+
+    def _settled_sign(self, path: Path | None) -> str:
+        """The sign of what we read, once no later write can have the same."""
+        if path is None:
             return _UNCHANGING
-        if self._keeping.watched is not None:
-            return _seen(self._keeping.watched)
-        paths = {each.path for each in places}
-        path = paths.pop() if len(paths) == 1 else None
-        if path is None or not self._keeping.own or not all(each.stored for each in places):
-            return None
-        return _seen(Path(path))  # every commit adds to the file or to its log
+        if not settle(path, shared=not self._keeping.alone):
+            raise _failed("the file's time lies in the future, so that changes might not show", "touch it, or set the clock")
+        keeping, sign = self._keeping, sign_of(path)
+        if keeping.watched is None and (keeping.opened not in (None, sign) or not is_open(path)):
+            raise _failed("the file was written to or exchanged since it was opened here", "connect again")
+        return sign
 
     # -- how a copy is made ----------------------------------------------------------------------------------
     def _recipe(self, scan: Scan) -> _Recipe:
@@ -199,27 +222,32 @@ class PreparedTables:
             tuple(identifier(each.name) for each in scan.fields),
             # nor 30 days and one month
             tuple(f"CAST({identifier(e.name)} AS VARCHAR)" for e in scan.fields if e.type.kind is Kind.INTERVAL),
-            self._sign(places),
+            self._values(scan),
+            places,
             str(where),
         )
 
-    def _store_in_memory(self, recipe: _Recipe, note: tuple[Any, ...]) -> None:
+    def _values(self, scan: Scan) -> tuple[StoredValue, ...]:
+        if scan not in self._computed:
+            self._computed[scan] = stored_values(scan, PublicLook(self._run))
+        return self._computed[scan]
+
+    def _store_in_memory(self, recipe: _Recipe, sign: str) -> None:
         self._run(f"ATTACH IF NOT EXISTS ':memory:' AS {DATABASE}")
-        self._write(DATABASE, recipe, note)
-        if self._keeping.own:  # within a caller's transaction it would fail, and that transaction with it
-            with contextlib.suppress(duckdb.Error):
-                self._run(f"CHECKPOINT {DATABASE}")  # compresses: almost four times as fast to read
+        self._write(DATABASE, recipe, sign)
+        with contextlib.suppress(duckdb.Error):
+            self._run(f"CHECKPOINT {DATABASE}")  # compresses: almost four times as fast to read
         self._read_notes()
 
-    def _store_in_file(self, file: Path, recipe: _Recipe, note: tuple[Any, ...]) -> None:
+    def _store_in_file(self, file: Path, recipe: _Recipe, sign: str) -> None:
         """Written whole beside the old one, which others may be reading, then put in its place."""
         with tempfile.TemporaryDirectory(prefix=".privsql-", dir=file.parent) as folder:
             new = Path(folder) / file.name
             self._run(f"ATTACH {text(str(new))} AS {_BUILDING} (READ_WRITE)")
             try:
                 if self._attach():
-                    self._keep_others(recipe)
-                self._write(_BUILDING, recipe, note)
+                    self._keep_others(recipe, sign)
+                self._write(_BUILDING, recipe, sign)
                 self._run(f"CHECKPOINT {_BUILDING}")
             finally:
                 self._run(f"DETACH {_BUILDING}")
@@ -228,26 +256,26 @@ class PreparedTables:
             new.replace(file)
         self._attach()
 
-    def _keep_others(self, recipe: _Recipe) -> None:
-        others = self._run(f"SELECT name FROM {_in(DATABASE, _NOTES)} WHERE source <> {text(recipe.table)}")
-        self._run(f"CREATE TABLE {_in(_BUILDING, _NOTES)} AS FROM {_in(DATABASE, _NOTES)} WHERE source <> {text(recipe.table)}")
-        for (name,) in others:
+    def _keep_others(self, recipe: _Recipe, sign: str) -> None:
+        """The copies of other tables that are still up to date."""
+        others = f"FROM {_in(DATABASE, _NOTES)} WHERE source <> {text(recipe.table)} AND sign = {text(sign)}"
+        self._run(f"CREATE TABLE {_in(_BUILDING, _NOTES)} AS {others}")
+        for (name,) in self._run(f"SELECT name {others}"):
             self._run(f"CREATE TABLE {_in(_BUILDING, name)} AS FROM {_in(DATABASE, name)}")
 
-    def _write(self, database: str, recipe: _Recipe, note: tuple[Any, ...]) -> None:
+    def _write(self, database: str, recipe: _Recipe, sign: str) -> None:
         notes = _in(database, _NOTES)
-        self._run(f"CREATE TABLE IF NOT EXISTS {notes} (name VARCHAR, source VARCHAR, sign VARCHAR, fingerprint VARCHAR)")
+        self._run(f"CREATE TABLE IF NOT EXISTS {notes} (name VARCHAR, source VARCHAR, sign VARCHAR)")
         self._run(f"DELETE FROM {notes} WHERE name = {text(recipe.name)}")
         self._run(f"CREATE OR REPLACE TABLE {_in(database, recipe.name)} AS {recipe.text}")
-        values = ", ".join("NULL" if each is None else text(each) for each in note)
-        self._run(f"INSERT INTO {notes} VALUES ({values})")
+        self._run(f"INSERT INTO {notes} VALUES ({text(recipe.name)}, {text(recipe.table)}, {text(sign)})")
 
     # -- the attached database -------------------------------------------------------------------------------
     def _attach(self) -> bool:
         """Whether the copies can be read; a file that was put there by others meanwhile is looked at anew."""
         file = self._keeping.file
         if file is None:
-            if not self._keeping.alone:
+            if not self._keeping.alone:  # other sessions may have stored something else there meanwhile
                 self._known = {}
                 if self._attached_path() == "":
                     self._read_notes()
@@ -267,8 +295,8 @@ class PreparedTables:
         return True
 
     def _read_notes(self) -> None:
-        notes = self._run(f"SELECT name, sign, fingerprint FROM {_in(DATABASE, _NOTES)}")
-        self._known = {name: (sign, fingerprint) for name, sign, fingerprint in notes}
+        self._known = dict(self._run(f"SELECT name, sign FROM {_in(DATABASE, _NOTES)}"))
+        self.definitions = {}
 
     def _taken(self) -> bool:
         """Whether another database has our name."""
@@ -298,20 +326,6 @@ def _referred(unit: Unit) -> list[str]:
     return [] if target is None else [target.table, *_referred(target.unit)]
 
 
-def _seen(path: Path) -> str:
-    """Size and time of a file and of the logs beside it; never opened, which would loosen DuckDB's lock on it."""
-    found = []
-    for each in sorted({path, *(Path(e.path) for e in os.scandir(path.parent) if _is_log(e.name, path.name))}):
-        with contextlib.suppress(OSError):
-            status = each.stat()
-            found.append((each.name.removeprefix(path.name), status.st_size, status.st_mtime_ns))
-    return str(found)
-
-
-def _is_log(name: str, database: str) -> bool:
-    return name.startswith(f"{database}.") and "wal" in name[len(database) :]
-
-
 def _same(path: str | None, other: Path) -> bool:
     return bool(path) and os.path.realpath(str(path)) == os.path.realpath(other)
 
@@ -322,3 +336,7 @@ def _in(database: str, table: str) -> str:
 
 def _failed(what: str, suggestion: str) -> SourceError:
     return SourceError("source-prepare", what, suggestion)
+
+
+def _unsigned(what: str, suggestion: str) -> ArgumentError:
+    return ArgumentError("argument-prepare", what, suggestion)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from privsql.analysis.keys import KeyGroup, KeySpace
 from privsql.noise.gaussian import rounded_gaussian
 from privsql.noise.key_release import release_keys, select_keys
+from privsql.noise.order import Histograms, histograms, quantiles
 from privsql.noise.randomness import Randomness
 from privsql.noise.samplers import discrete_laplace
-from privsql.noise.selection import SelectionNoise, select
+from privsql.noise.selection import GREATEST_SCORE, SelectionNoise, select, select_each
 from privsql.planning.measurement import Measurement, Mechanism
-from privsql.planning.plan import Plan
+from privsql.planning.plan import Plan, ValueStatement
 from privsql.privacy.key_selection import GaussianThreshold, OptimalSelection, TruncatedGeometric
+from privsql.sql.names import ROWS_COLUMN, VALUE_COLUMN, WIDTH_COLUMN
 from privsql.sql.relations import Choose
 from privsql.tables import ExactTable, Integers, NoisyTable, NullLast, as_array
+
+Run = Callable[[str], ExactTable]  # a statement of the plan
+Placing = Callable[[ExactTable], tuple[Integers, npt.NDArray[np.bool_]]]  # the cell of each row, and whether it has one
 
 _SELECTION: dict[Mechanism, SelectionNoise] = {
     Mechanism.CHOICE_FLIP: "exponential",
@@ -28,23 +35,78 @@ _SELECTION: dict[Mechanism, SelectionNoise] = {
 }
 
 
-def add_noise(plan: Plan, exact: ExactTable, source: Randomness) -> NoisyTable:
-    """Every cell of the key space, absent ones as 0, with the noise of its measurement; or the cell that was chosen."""
+def add_noise(plan: Plan, exact_tables: Sequence[ExactTable], source: Randomness, run: Run | None = None) -> NoisyTable:
+    """Every cell of the key space, absent ones as 0, with the noise of its measurement; or the cell that was chosen.
+
+    The tables are the results of what the plan runs first, in that order; `run` runs a further statement, should it be needed.
+    """
+    of_values = exact_tables[len(exact_tables) - len(plan.of_values) :]
     if plan.space.open:
-        return _open_keys(plan, exact, source)
-    exact_columns = laid_out(plan.space, exact)
+        return _open_keys(plan, exact_tables[0], of_values, source, run)
+    exact_columns = laid_out(plan.space, exact_tables[0]) if plan.counts else {}
     size = len(plan.space)
     release = plan.release
     if isinstance(release, Choose):
         measurement = plan.measurements[0]
         exact_scores = exact_columns[measurement.columns[0]] * (1 if release.largest else -1)
-        chosen = select(exact_scores, measurement.rate, _SELECTION[measurement.mechanism], source)
-        return NoisyTable(np.array([chosen], dtype=np.int64), {})
+        return NoisyTable(_chosen(exact_scores, measurement, _groups(release, plan.space), source), {})
     noisy: dict[str, Integers] = {}
     for measurement in plan.measurements:
-        for column in measurement.columns:
-            noisy[column] = exact_columns[column] + _noise(measurement, size, source)
+        if measurement.search is None:
+            for column in measurement.columns:
+                noisy[column] = exact_columns[column] + _noise(measurement, size, source)
+    for statement, exact_values in zip(plan.of_values, of_values, strict=True):
+        noisy |= _points(plan, statement, exact_values, lambda table: _places(plan.space, table), size, source, run)
     return NoisyTable(np.arange(size, dtype=np.int64), noisy)
+
+
+def _points(
+    plan: Plan, statement: ValueStatement, exact: ExactTable, placing: Placing, size: int, source: Randomness, run: Run | None
+) -> dict[str, Integers]:
+    """The quantiles of every cell, as points of the grid."""
+    measurement = next(each for each in plan.measurements if each.columns == statement.columns)
+    search = measurement.search
+    assert search is not None
+
+    def value_by_value() -> Histograms:
+        assert run is not None
+        return _histograms(run(statement.sql), placing, size, search.points)
+
+    exact_histograms = _histograms(exact, placing, size, search.points, value_by_value)
+    return dict(zip(measurement.columns, quantiles(exact_histograms, search, source), strict=True))
+
+
+def _histograms(
+    exact: ExactTable, placing: Placing, size: int, points: int, whole: Callable[[], Histograms] | None = None
+) -> Histograms:
+    cells, known = placing(exact)
+    values, counts = (exact.exact_columns[name][known] for name in (VALUE_COLUMN, ROWS_COLUMN))
+    widths = exact.exact_columns.get(WIDTH_COLUMN)
+    return histograms(size, points, cells[known], values, counts, None if widths is None else widths[known], whole)
+
+
+def _groups(release: Choose, space: KeySpace) -> int:
+    """How many choices are made: one, or one for every value of the keys that come first."""
+    within = {key.name for key in release.keys[: release.within]}
+    return math.prod(len(group) for group in space.groups if set(group.names) <= within)
+
+
+def _chosen(exact_scores: Integers, measurement: Measurement, groups: int, source: Randomness) -> Integers:
+    """The places of the winners: the best first, or one of every group."""
+    if measurement.mechanism is Mechanism.CHOICE_HISTOGRAM:
+        exact_scores = np.clip(exact_scores, -GREATEST_SCORE, GREATEST_SCORE)
+        noisy_scores = exact_scores + discrete_laplace(measurement.rate, exact_scores.size, source)
+        return np.argsort(-noisy_scores, kind="stable")[: measurement.picks].astype(np.int64)
+    noise, candidates = _SELECTION[measurement.mechanism], exact_scores.size // groups
+    if groups > 1:
+        starts = np.arange(groups, dtype=np.int64) * candidates
+        return starts + select_each(exact_scores.reshape(groups, candidates), measurement.rate, noise, source)
+    left, chosen = np.arange(exact_scores.size, dtype=np.int64), []
+    for _ in range(measurement.picks):
+        place = select(exact_scores[left], measurement.rate, noise, source)
+        chosen.append(left[place])
+        left = np.delete(left, place)
+    return np.array(chosen, dtype=np.int64)
 
 
 def _noise(measurement: Measurement, size: int, source: Randomness) -> Integers:
@@ -53,7 +115,9 @@ def _noise(measurement: Measurement, size: int, source: Randomness) -> Integers:
     return discrete_laplace(measurement.rate, size, source)
 
 
-def _open_keys(plan: Plan, exact: ExactTable, source: Randomness) -> NoisyTable:
+def _open_keys(
+    plan: Plan, exact: ExactTable, of_values: Sequence[ExactTable], source: Randomness, run: Run | None
+) -> NoisyTable:
     """Of keys that nobody declared those that their release lets out, and noise on what else was asked of them."""
     by = next(each for each in plan.measurements if each.key_release is not None)
     exact_counts = exact.exact_columns[by.columns[0]]
@@ -68,7 +132,7 @@ def _open_keys(plan: Plan, exact: ExactTable, source: Randomness) -> NoisyTable:
             raise AssertionError("keys are let out in one of three ways")
     size = int(np.count_nonzero(shown))
     for measurement in plan.measurements:
-        if measurement is not by:
+        if measurement is not by and measurement.search is None:
             for column in measurement.columns:
                 exact_cells = exact.exact_columns[column][shown]
                 noisy[column] = exact_cells + _noise(measurement, size, source)
@@ -76,7 +140,22 @@ def _open_keys(plan: Plan, exact: ExactTable, source: Randomness) -> NoisyTable:
     types = {key.name: key.expression.type for key in plan.release.keys}
     # made anew from what is shown: how the engine's column was kept would tell about keys that are not
     keys = {name: as_array(_listed(values[shown]), types[name]) for name, values in exact.exact_keys.items()}
+    for statement, exact_values in zip(plan.of_values, of_values, strict=True):
+        noisy |= _points(plan, statement, exact_values, lambda table: _same_keys(exact, shown, table), size, source, run)
     return NoisyTable(np.arange(size, dtype=np.int64), noisy, keys)
+
+
+def _same_keys(exact: ExactTable, shown: Any, other: ExactTable) -> tuple[Integers, npt.NDArray[np.bool_]]:
+    """For each row of another table the place of its keys among those that are shown, and whether they are."""
+    place = {keys: index for index, keys in enumerate(_rows_of({n: v[shown] for n, v in exact.exact_keys.items()}))}
+    places = np.array([place.get(keys, -1) for keys in _rows_of(other.exact_keys)], dtype=np.int64)
+    return places, places >= 0
+
+
+def _rows_of(exact_keys: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """The keys of each row; NaN as a text, which is equal to itself."""
+    columns = [["NaN" if value != value else value for value in _listed(column)] for column in exact_keys.values()]
+    return zip(*columns, strict=True)
 
 
 def _listed(exact_column: Any) -> list[Any]:
@@ -90,12 +169,7 @@ def laid_out(space: KeySpace, exact: ExactTable) -> dict[str, Integers]:
     size = len(space)
     if not space.groups:
         return {name: values[:1] for name, values in exact.exact_columns.items()}
-    places = np.zeros(len(next(iter(exact.exact_columns.values()))), dtype=np.int64)
-    known = np.ones(len(places), dtype=np.bool_)
-    for group in space.groups:
-        codes = _codes(group, exact)
-        known &= codes >= 0
-        places = places * len(group) + codes
+    places, known = _places(space, exact)
     result: dict[str, Integers] = {}
     for name, values in exact.exact_columns.items():
         cells = np.zeros(size, dtype=np.int64)
@@ -103,6 +177,17 @@ def laid_out(space: KeySpace, exact: ExactTable) -> dict[str, Integers]:
         np.add.at(cells, places[known], values[known])
         result[name] = cells
     return result
+
+
+def _places(space: KeySpace, exact: ExactTable) -> tuple[Integers, npt.NDArray[np.bool_]]:
+    """The cell of each exact row, and whether it has one."""
+    places = np.zeros(len(next(iter(exact.exact_columns.values()))), dtype=np.int64)
+    known = np.ones(len(places), dtype=np.bool_)
+    for group in space.groups:
+        codes = _codes(group, exact)
+        known &= codes >= 0
+        places = places * len(group) + codes
+    return places, known
 
 
 def _codes(group: KeyGroup, exact: ExactTable) -> Integers:

@@ -64,7 +64,7 @@ class Probability:
 
     def _interval(self, bits: int) -> tuple[int, int]:
         """Integers with low <= probability * 2^bits <= high."""
-        low, high = _exponential_interval(self.exponent, bits)
+        low, high = exponential_interval(self.exponent, bits)
         one = 1 << bits
         match self.form:
             case "exponential":
@@ -87,7 +87,7 @@ def logistic_probability(exponent: Fraction) -> Probability:
     return Probability("logistic", exponent)
 
 
-def _exponential_interval(exponent: Fraction, bits: int) -> tuple[int, int]:
+def exponential_interval(exponent: Fraction, bits: int) -> tuple[int, int]:
     """Integers with low <= exp(-exponent) * 2^bits <= high, a few units apart.
 
     Rests on Decimal's exp being correctly rounded (to nearest), which the decimal module promises: the true

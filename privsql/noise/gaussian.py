@@ -52,8 +52,8 @@ def rounded_gaussian(variance: Fraction, size: int, source: Randomness) -> NDArr
 class _Law:
     """The parts of a proposal. A uniform U gives K = k if k is the number of i >= 1 with P(K < i) <= U.
 
-    `least` and `most` bound the first word of P(K < i), i = 1, 2, ...: what is above the one or below the other is decided.
-    From some i on that word is 2^32 - 1, so that the tables end there, and this word leaves K open.
+    `least` and `most` bound the first word of P(K < i), i = 1, 2, ...; a first word of U below `least` or above `most` tells
+    on which side U is. From some i on that word is 2^32 - 1: there the tables end, and such a first word leaves K open.
     """
 
     shift: int  # m
@@ -79,9 +79,8 @@ def _law(variance: Fraction) -> _Law:
     first_words = [(low >> _WORD_BITS, high >> _WORD_BITS) for low, high in _cumulated(rate, 2 * _WORD_BITS)]
     table = [(low, min(high, _LAST_WORD)) for low, high in first_words if low < _LAST_WORD] + [(_LAST_WORD, _LAST_WORD)]
     least, most = np.array(table, dtype=np.int64).T.copy()
-    return _Law(
-        shift, rate, least, most, np.array([_size(shift, strip, 0) for strip in range(len(table))], dtype=np.int64)
-    )
+    starts = np.array([_size(shift, strip, 0) for strip in range(len(table))], dtype=np.int64)
+    return _Law(shift, rate, least, most, starts)
 
 
 def _cumulated(rate: Fraction, bits: int) -> list[tuple[int, int]]:

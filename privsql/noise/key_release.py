@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from privsql.noise.gaussian import discrete_gaussian
+from privsql.noise.gaussian import rounded_gaussian
 from privsql.noise.randomness import Randomness
 from privsql.noise.samplers import discrete_laplace
 from privsql.privacy.key_selection import GaussianThreshold, OptimalSelection, TruncatedGeometric
@@ -31,7 +31,7 @@ def release_keys(
     if isinstance(release, TruncatedGeometric):
         noise = truncated_laplace(release.rate, release.bound, exact_counts.size, source)
     else:
-        noise = discrete_gaussian(release.variance, exact_counts.size, source)
+        noise = rounded_gaussian(release.variance, exact_counts.size, source)
     noisy_counts = exact_counts + noise
     shown = (noisy_counts > release.threshold) & (exact_counts > release.shift)
     return shown, np.where(shown, noisy_counts, 0)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 
 from privsql.errors import ArgumentError
-from privsql.planning.estimates import Estimate, Linear, Ratio, Terms
-from privsql.planning.measurement import Measurement, Mechanism
+from privsql.planning.estimates import Estimate, Linear, Placed, Ratio, Terms
+from privsql.planning.fitting import Alike, alike_rows
 from privsql.planning.plan import Accuracy, Plan
 from privsql.policy import LARGEST_EPSILON, NANO, SMALLEST_EPSILON
-from privsql.privacy.accuracy import combined_half_width
+from privsql.privacy.weighted_sums import Noise, half_width
 from privsql.sql.expressions import Call, Column, Expression, Literal, columns_of
 from privsql.types import NUMBERS, Kind
 
@@ -21,16 +22,6 @@ def check_level(level: float) -> float:
     return float(level)
 
 
-def noise_of(plan: Plan) -> dict[str, Measurement]:
-    """By what measurement every noisy column was made."""
-    return {
-        column: each
-        for each in plan.measurements
-        if not each.mechanism.chooses and each.mechanism is not Mechanism.KEYS_CHOSEN
-        for column in each.columns
-    }
-
-
 def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
     level = check_level(level)
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
@@ -39,6 +30,10 @@ def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
     notes: dict[str, str] = {}
     for output in plan.outputs:
         leaves = {column.name for column in columns_of(output.expression) if column.name in plan.estimates}
+        ranks = _ranks(plan, leaves, level)
+        if ranks and (len(leaves) == 1 or output.expression.type.kind is Kind.LIST):
+            widths[output.name], notes[output.name] = None, ranks
+            continue
         if not leaves or output.expression.type.kind not in NUMBERS:
             continue
         share = 1.0 - (1.0 - level) / len(leaves)
@@ -52,24 +47,51 @@ def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
     return Accuracy(widths, level, notes)
 
 
-def linear_half_width(estimate: Linear, noise: Mapping[str, Measurement], level: float) -> float:
+def _ranks(plan: Plan, leaves: Collection[str], level: float) -> str:
+    """How far quantiles may be off in rows: how far that is in values depends on the data."""
+    found: dict[str, int] = {}
+    for leaf in leaves:
+        how = plan.estimates[leaf]
+        if isinstance(how, Placed):
+            measurement = next(each for each in plan.measurements if how.column in each.columns)
+            assert measurement.search is not None
+            place = measurement.columns.index(how.column)
+            found[measurement.search.rank_text(place)] = math.ceil(measurement.search.rank_error(place, level))
+    if not found:
+        return ""
+    what = next(iter(found)) if len(found) == 1 else "its rank, each by itself,"
+    return f"within ±{max(found.values()):,} rows of {what} at {level:.0%}, ties aside"
+
+
+def linear_half_width(estimate: Linear, noise: Mapping[str, Noise], level: float) -> float:
     """How far a weighted sum of noisy columns may be off."""
     rounding = 0.5 if estimate.whole and any(weight.denominator > 1 for _, weight in estimate.terms) else 0.0
     return terms_half_width(estimate.terms, noise, level) + rounding
 
 
-def terms_half_width(terms: Terms, noise: Mapping[str, Measurement], level: float) -> float:
-    return combined_half_width([(float(weight), noise[column].law) for column, weight in terms], level)
+def terms_half_width(terms: Terms, noise: Mapping[str, Noise], level: float) -> float:
+    return half_width([(float(weight), noise[column]) for column, weight in terms], level)
+
+
+def shown_half_width(estimate: Linear, plan: Plan, rows: Alike, level: float) -> float:
+    """How far what is shown in some rows may be off; whole numbers that add up are rounded all together."""
+    if plan.levels is None or rows.level is None:
+        return linear_half_width(estimate, rows.noise, level)
+    width = terms_half_width(estimate.terms, rows.noise, level)
+    if not estimate.whole or width == 0.0:
+        return width
+    return float(math.floor(width + plan.levels.corners[rows.level] / 2.0 + 1e-9))
 
 
 def _leaf(estimate: Estimate, plan: Plan, level: float, rows: int | None) -> float | None:
-    noise = noise_of(plan)
+    kinds = alike_rows(plan)
     match estimate:
         case Linear():
-            return linear_half_width(estimate, noise, level)
+            return max(shown_half_width(estimate, plan, each, level) for each in kinds)
         case Ratio() if rows is not None:
             # A - r(A + B) has the most noise at r = 0 or 1, where only one side counts
-            width = max(terms_half_width(side, noise, level) for side in (estimate.above, estimate.below))
+            sides = [(side, each.noise) for side in (estimate.above, estimate.below) for each in kinds]
+            width = max(terms_half_width(side, noise, level) for side, noise in sides)
             return float(estimate.high - estimate.low) * width / (rows * estimate.one)
     return None
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 from privsql.analysis.derive import Facts, domain_of
 from privsql.planning.counts import as_count, counts_part, disjoint_groups, distinct_part, normal, shares_of, without
 from privsql.planning.estimates import Estimate, Linear, Ratio
+from privsql.planning.order import ORDER, order_parts
 from privsql.planning.parts import Part, Surroundings, filtered, grid_for
 from privsql.planning.spread import is_spread, spread_part
 from privsql.planning.sums import one_sided, two_sided, two_sided_estimate
 from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal, calls_of
-from privsql.sql.relations import Choose, Release
+from privsql.sql.relations import Release
 from privsql.types import NUMBERS
 
 
@@ -29,6 +29,8 @@ def release_parts(
         (name, normal(each if (each.argument, each.condition) in together else as_count(each), around.facts))
         for name, each in release.aggregates
     ]
+    ordered = [(name, each) for name, each in aggregates if each.function in ORDER]
+    aggregates = [(name, each) for name, each in aggregates if each.function not in ORDER]
     parts: list[Part] = []
     estimates: dict[str, Estimate] = {}
 
@@ -57,7 +59,7 @@ def release_parts(
         grid, what = grid_for(argument, condition, around, place)
         if functions == {"sum"}:
             part = one_sided(f"sum_{number()}", argument, condition, grid, around, what)
-            estimates[same[0][0]] = Linear(((part.columns[0], grid.step),), grid.whole)
+            estimates[same[0][0]] = Linear(((part.columns[0], grid.step),), grid.whole, signed=grid.low < 0)
         else:
             part = two_sided(number(), argument, condition, grid, around, what)
             for name, aggregate in same:
@@ -85,7 +87,8 @@ def release_parts(
         parts.append(part)
         for (name, _), column in zip(group, part.columns, strict=True):
             estimates[name] = Linear(((column, Fraction(1)),), whole=True)
-    return parts, estimates, quotients
+    sought, found = order_parts(ordered, number(), around)
+    return [*parts, *sought], estimates | found, quotients
 
 
 def _goes_with(aggregate: Aggregate, arguments: frozenset[Expression | None], facts: Facts) -> bool:
@@ -106,32 +109,16 @@ def _counts_with(aggregate: Aggregate, argument: Expression, facts: Facts) -> bo
     return aggregate.function == "count" and aggregate.argument is None and not known.nullable
 
 
-def choice_parts(release: Choose, around: Surroundings) -> tuple[list[Part], dict[str, Estimate], tuple[str, ...]]:
-    score = normal(release.score, around.facts)
-    if score.function == "count":
-        part = counts_part(1, [score], around)
-    else:
-        assert score.argument is not None
-        grid, what = grid_for(score.argument, score.condition, around, score.place)
-        part = one_sided("score_1", score.argument, score.condition, grid, around, what)
-    which = "largest" if release.largest else "smallest"
-    return (
-        [replace(part, what=f"the key with the {which} {part.what}")],
-        {},
-        ("only the label is released, not the score",),
-    )
-
-
-def divisions(shown: Iterable[Expression]) -> set[tuple[str, str]]:
+def divisions(shown: Iterable[Expression]) -> list[tuple[str, str]]:
     """Which column of a release is divided by which, anywhere in the outputs."""
-    found = set()
+    found: dict[tuple[str, str], None] = {}
     for expression in shown:
         for call in calls_of(expression):
             if call.function == "/":
                 (above, _), (below, factor) = (scaled_column(each) for each in call.args)
                 if above is not None and below is not None and factor == 1:
-                    found.add((above, below))
-    return found
+                    found[above, below] = None
+    return list(found)
 
 
 def scaled_column(expression: Expression) -> tuple[str | None, Fraction]:

@@ -8,28 +8,31 @@ from fractions import Fraction
 
 from privsql.analysis.derive import Facts, derive, names_in
 from privsql.analysis.domain import MAX_KEYS
-from privsql.analysis.keys import Evaluate, KeySpace, key_space, open_space
+from privsql.analysis.keys import Evaluate, KeyGroup, KeySpace, key_space, open_space
+from privsql.analysis.levels import levelled
 from privsql.analysis.look import Look
 from privsql.analysis.public_keys import public_groups
 from privsql.analysis.stability import Stability, bounded, limits_of, stability
 from privsql.errors import ArgumentError, Refused, did_you_mean
 from privsql.planning import render
-from privsql.planning.aggregates import choice_parts, divisions, release_parts
+from privsql.planning.aggregates import divisions, release_parts
+from privsql.planning.choice import best_mechanism, choice_notes, choice_part, groups_apart
 from privsql.planning.counts import units_part
 from privsql.planning.estimates import Estimate, Ratio
-from privsql.planning.exact_sql import exact_sql
-from privsql.planning.measurement import Measurement, Mechanism, choice_factor
-from privsql.planning.parts import Part, Surroundings
+from privsql.planning.exact_sql import exact_sql, is_tested
+from privsql.planning.measurement import Measurement, Mechanism
+from privsql.planning.order import OrderPart, value_bins, value_sql
+from privsql.planning.parts import Part, Surroundings, key_columns
 from privsql.planning.per_unit import lowered, settled
-from privsql.planning.plan import Output, Plan
+from privsql.planning.plan import Output, Plan, ValueStatement
 from privsql.planning.prepared import Copies, PreparedRows, no_copies, prepared_rows
 from privsql.planning.pricing import KeysShown, Offer, Pricing, importances
 from privsql.planning.render_rows import rows
+from privsql.planning.within import relations_of
 from privsql.policy import Neighbours
-from privsql.privacy.accuracy import selection_epsilon_of_histogram
 from privsql.privacy.key_selection import Contribution
 from privsql.sql.describe import describe
-from privsql.sql.expressions import Aggregate, Column, Expression, columns_of, substitute
+from privsql.sql.expressions import SPREAD, Aggregate, Column, Expression, columns_of, substitute
 from privsql.sql.owners import one_row_a_key, owner
 from privsql.sql.relations import (
     Choose,
@@ -51,6 +54,7 @@ CHOICES = {
     "gumbel": Mechanism.CHOICE_GUMBEL,
     "laplace": Mechanism.CHOICE_LAPLACE,
 }
+ADDITIVE = frozenset({"count", "sum", "avg"}) | SPREAD  # computed from sums over rows
 NUMBERS = {"laplace": Mechanism.LAPLACE, "gaussian": Mechanism.GAUSSIAN}
 
 
@@ -64,6 +68,8 @@ def plan(
     read = [key.expression for key in release.keys] + [part for each in _aggregates(release) for part in each.reads]
     facts = derive(release.input, names_in(read), look)
     space = _space(release, facts, evaluate, look, offer.delta)
+    sets = release.sets if isinstance(release, Release) else ()
+    rows_of, levels = levelled(space, sets) if sets else (space, None)
     below = stability(release.input, look)
     cells = (MAX_KEYS if space.open else len(space)) if release.keys else None
     bounds, stored = None, None
@@ -74,19 +80,22 @@ def plan(
         stored = None if space.open else prepared_rows(release, bounds, below.rows, look, copies)
         if isinstance(stored, PreparedRows):
             release, below, bounds = replace(release, input=stored.relation), stored.stability, None
-    names = [key.expression.name for key in release.keys if isinstance(key.expression, Column)]
     taken = frozenset(field.name.lower() for field in release.input.fields)
     around = Surroundings(
-        below, neighbours, names if release.keys else None, facts, evaluate, taken, owner(release.input), bounds, cells
-    )
+        below, neighbours, key_columns(release.keys), facts, evaluate, taken, owner(release.input), bounds, cells,
+        tuple(tuple(release.keys[place] for place in kept) for kept in sets),
+    )  # fmt: skip
     mechanism = _mechanism(release, offer)
     shown = dict(zip(question.names, _inlined(question.relation), strict=True))
-    notes: tuple[str, ...] = ()
+    estimates: dict[str, Estimate] = {}
     quotients: dict[tuple[str, str], Ratio] = {}
     if isinstance(release, Choose):
-        parts, estimates, notes = choice_parts(release, around)
+        groups_apart(release, space)
+        parts = [choice_part(release, around, look)]
+        mechanism = mechanism or best_mechanism(parts[0], len(space))
     else:
         parts, estimates, quotients = release_parts(release, around, divisions(shown.values()))
+        _has_such_noise(parts, offer.mechanism)
     if space.open and not any(part.counts_all for part in parts):
         parts.append(units_part(sum(len(part.columns) for part in parts) + 1, around))
     importance, given = importances(_uses(shown, parts, estimates), len(parts), offer.weights)
@@ -94,20 +103,27 @@ def plan(
     pricing = Pricing(tuple(parts), importance, given, offer.delta, mechanism, keys)
     measurements = pricing.at(offer.epsilon)
     if isinstance(release, Choose):
-        notes = (*notes, _beside_a_histogram(measurements[0], len(space)))
+        notes = choice_notes(measurements[0], len(space))
     else:
         notes = (*_sorted_histogram_note(question), *_public_count_note(release, around), *_split_note(measurements, given))
     if isinstance(stored, str):
         notes = (*notes, stored)
+    counted = [part for part in parts if not isinstance(part, OrderPart)]
+    of_values = tuple(
+        ValueStatement(value_sql(release, part, space, bounds), part.columns, value_bins(release, part, space, bounds))
+        for part in parts
+        if isinstance(part, OrderPart)
+    )
     return Plan(
-        sql=exact_sql(release, parts, space, bounds),
+        sql=exact_sql(release, counted, space, bounds) if counted else of_values[0].sql,
+        of_values=of_values,
         measurements=measurements,
         outputs=_outputs(shown, release, measurements, estimates),
         relation_of_neighbours=neighbours,
         loss=sum((each.loss for each in measurements), Fraction(0)),
         question=question,
         release=release,
-        space=space,
+        space=rows_of,
         stability=below,
         estimates=estimates,
         quotients=quotients,
@@ -116,6 +132,8 @@ def plan(
         notes=notes,
         steps=stored.steps if isinstance(stored, PreparedRows) else _steps(release.input, look),
         limits=bounds,
+        levels=levels,
+        relations=() if isinstance(release, Choose) else relations_of(release, estimates, parts, facts, bounds is not None),
     )
 
 
@@ -133,7 +151,7 @@ def _mechanism(release: Release | Choose, offer: Offer) -> Mechanism | None:
     """The mechanism that was asked for; None: whichever is best."""
     wanted, known = offer.mechanism, CHOICES if isinstance(release, Choose) else NUMBERS
     if wanted is None:
-        return Mechanism.CHOICE_FLIP if isinstance(release, Choose) else None
+        return None
     if not isinstance(wanted, str) or wanted not in known:
         kind = "a label" if isinstance(release, Choose) else "numbers"
         raise ArgumentError("argument-mechanism", f"there is no mechanism {wanted!r} for questions that ask for {kind}",
@@ -143,11 +161,19 @@ def _mechanism(release: Release | Choose, offer: Offer) -> Mechanism | None:
     return known[wanted]
 
 
+def _has_such_noise(parts: Sequence[Part], mechanism: str | None) -> None:
+    if mechanism is not None and all(isinstance(part, OrderPart) for part in parts):
+        raise ArgumentError("argument-mechanism", f"quantiles are chosen by the exponential mechanism, not by {mechanism!r}",
+                            "leave mechanism out")  # fmt: skip
+
+
 def _space(release: Release | Choose, facts: Facts, evaluate: Evaluate, look: Look, delta: Fraction) -> KeySpace:
     """The cells, known beforehand; or with delta, keys that nobody declared."""
     if not release.keys:
         return KeySpace((), ())
     known = public_groups(release.input, release.keys, facts, look)
+    if isinstance(release, Release) and release.sets:
+        return _space_of_sets(release, facts, evaluate, known)
     if isinstance(release, Choose):
         return key_space(release.keys, facts, evaluate, release.not_null, known)
     if not release.aggregates:
@@ -166,6 +192,27 @@ def _space(release: Release | Choose, facts: Facts, evaluate: Evaluate, look: Lo
         if not delta or error.code not in ("refused-unknown-keys", "refused-many-keys"):
             raise
         return open_space(release.keys, facts, evaluate)
+
+
+def _space_of_sets(release: Release, facts: Facts, evaluate: Evaluate, known: Sequence[KeyGroup]) -> KeySpace:
+    """All keys together, declared beforehand, and nothing that could not be added up from them."""
+    place = release.keys[0].place
+    if not release.aggregates:
+        raise Refused("refused-no-aggregate", "which keys occur is itself private", "add COUNT(*)", place)
+    for _, each in release.aggregates:
+        if each.function not in ADDITIVE:
+            what = f"{each.name} of a total is not made up of those of its parts, so that sets would not agree"
+            raise Refused("refused-grouping-sets", what, "ask for each set of keys by itself", each.place)
+    try:
+        space = key_space(release.keys, facts, evaluate, known=known)
+    except Refused as error:
+        if error.code == "refused-unknown-keys":
+            error.suggestion = "declare the keys (policy: values or range): over several sets of keys all must be declared"
+        raise
+    if not all(is_tested(group) for group in space.groups):
+        raise Refused("refused-many-keys", "so many keys are not told from others one by one: others would be in the totals",
+                      "narrow it with WHERE, or group by something coarser", place)  # fmt: skip
+    return space
 
 
 def _public_plan(question: Question, neighbours: Neighbours) -> Plan:
@@ -223,15 +270,6 @@ def _keys_shown(parts: Sequence[Part], around: Surroundings, min_units: int) -> 
     assert around.stability.rows is not None
     groups = around.stability.rows // around.limits.max_rows if around.limits is not None else around.stability.rows
     return KeysShown(Contribution(groups, shows.sensitivity.linf, groups * around.neighbours.moves), min_units)
-
-
-def _beside_a_histogram(choice: Measurement, candidates: int) -> str:
-    factor = choice_factor(choice.mechanism, choice.sensitivity)
-    times = selection_epsilon_of_histogram(candidates, choice.l1, choice.linf, factor)
-    return (
-        f"a noisy histogram of {candidates:,} cells and a sort would need about {times:.1f} times this epsilon "
-        "to be as sure of the winner"
-    )
 
 
 def _sorted_histogram_note(question: Question) -> tuple[str, ...]:

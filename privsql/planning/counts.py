@@ -103,8 +103,8 @@ def disjoint_groups(counts: Sequence[tuple[str, Aggregate]]) -> list[list[tuple[
     """Counts put together greedily while every two of a group exclude each other."""
     groups: list[list[tuple[str, Aggregate]]] = []
     for name, each in counts:
-        condition = _counted(each)
-        fitting = next((g for g in groups if all(are_disjoint(condition, _counted(o)) for _, o in g)), None)
+        condition = counted(each)
+        fitting = next((g for g in groups if all(are_disjoint(condition, counted(o)) for _, o in g)), None)
         if fitting is None:
             groups.append([(name, each)])
         else:
@@ -112,7 +112,7 @@ def disjoint_groups(counts: Sequence[tuple[str, Aggregate]]) -> list[list[tuple[
     return groups
 
 
-def _counted(count: Aggregate) -> Expression | None:
+def counted(count: Aggregate) -> Expression | None:
     if count.argument is None:
         return count.condition
     missing = Call("is_null", (count.argument,), BOOLEAN)
@@ -127,7 +127,7 @@ def shares_of(
     for whole in dict.fromkeys(below for _, below in divided if below in counts):
         shares: list[str] = []
         for above in dict.fromkeys(above for above, below in divided if below == whole and above in counts):
-            alone = all(are_disjoint(_counted(counts[above]), _counted(counts[each])) for each in shares)
+            alone = all(are_disjoint(counted(counts[above]), counted(counts[each])) for each in shares)
             if above != whole and above not in used and alone and _is_part(counts[above], counts[whole]):
                 shares.append(above)
         if shares and whole not in used:
@@ -136,19 +136,16 @@ def shares_of(
 
 
 def _is_part(part: Aggregate, whole: Aggregate) -> bool:
-    """Whether what is counted is counted in the other one, too."""
-    required = _counted(whole)
-    if required is None:
-        return True
-    given = _counted(part)
-    return given is not None and set(conjuncts(required)) <= set(conjuncts(given))
+    """Whether what is counted is counted in the other one, too, and there is more to it than that."""
+    given, required = counted(part), counted(whole)
+    return given is not None and (required is None or set(conjuncts(required)) <= set(conjuncts(given)))
 
 
 def without(whole: Aggregate, parts: Sequence[Aggregate]) -> Aggregate:
     """The count of what is in none of the parts."""
-    condition = _counted(whole)
+    condition = counted(whole)
     for each in parts:
-        inside = _counted(each)
+        inside = counted(each)
         assert inside is not None
         met = Call("is_true", (inside,), BOOLEAN)
         condition = both(condition, Call("not", (met,), BOOLEAN))

@@ -1,9 +1,11 @@
-"""How an aggregate is computed from noisy columns: a weighted sum, the two-sided ratio of AVG, or moments for spread."""
+"""How an aggregate is computed from noisy columns: a weighted sum, the two-sided ratio of AVG, moments for spread, a grid point."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+
+from privsql.types import Kind
 
 Terms = tuple[tuple[str, Fraction], ...]  # noisy columns, each with its weight
 
@@ -14,10 +16,16 @@ class Linear:
 
     terms: Terms
     whole: bool
+    signed: bool = False  # its columns may be below 0
 
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(column for column, _ in self.terms)
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether what is measured cannot be below 0."""
+        return not self.signed and all(weight >= 0 for _, weight in self.terms)
 
     @property
     def formula(self) -> str:
@@ -83,4 +91,31 @@ class Spread:
         return f"{self.function} of {self.columns[0]} to {self.columns[-1]}"
 
 
-Estimate = Linear | Ratio | Spread
+@dataclass(frozen=True)
+class Placed:
+    """A quantile: the value of a grid point. `on` is the kind of the grid, `kind` that of the result.
+
+    Dates are counted in days, timestamps in microseconds since 1970.
+    """
+
+    column: str
+    on: Kind
+    kind: Kind
+    low: Fraction
+    step: Fraction
+    points: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @property
+    def high(self) -> Fraction:
+        return self.low + self.step * (self.points - 1)
+
+    @property
+    def formula(self) -> str:
+        return f"the value at {self.column}"
+
+
+Estimate = Linear | Ratio | Spread | Placed

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from privsql.analysis.domain import DayRange
 from privsql.analysis.keys import KeyGroup, KeySpace
 from privsql.planning import render
-from privsql.planning.parts import Part
+from privsql.planning.parts import Part, clean
+from privsql.planning.prepared import computed
 from privsql.planning.render_rows import plain_zero, rows
 from privsql.sql.expressions import Expression
-from privsql.sql.relations import Choose, Key, Limits, Release
+from privsql.sql.grouping import set_number
+from privsql.sql.relations import SET_COLUMN, Choose, Key, Limits, Release
 from privsql.tables import NullLast
 from privsql.types import MOMENTS, Kind
 
@@ -19,22 +22,44 @@ LONGEST_LIST = 10_000  # constants in one IN: a longer list costs DuckDB more th
 
 def exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace, limits: Limits | None) -> str:
     """Keys and integer columns, one row per key that occurs among the declared ones."""
+    cells = _cells(release, parts, space, limits)
+    return _added_up(release, parts, cells) if isinstance(release, Release) and release.sets else cells
+
+
+def _added_up(release: Release, parts: Sequence[Part], cells: str) -> str:
+    """The cells added up over several sets of keys, and which set a row is of: a NULL key is not a total."""
+    names = [render.identifier(key.name) for key in release.keys]
+    which = f"GROUPING({', '.join(names)})"
+    columns = []
+    for part in parts:
+        times = part.sensitivity.total_times
+        factor = "" if times == 1 else f" * (CASE WHEN {which} = {set_number((), len(names))} THEN {times} ELSE 1 END)"
+        columns += [f"{clean(f'coalesce(sum({name}), 0){factor}')} AS {render.identifier(name)}" for name in part.columns]
+    sets = ", ".join(f"({', '.join(names[place] for place in kept)})" for kept in release.sets)
+    shown = ", ".join([*names, f"CAST({which} AS BIGINT) AS {render.identifier(SET_COLUMN)}", *columns])
+    return f"SELECT {shown} FROM ({cells}) AS privsql_all GROUP BY GROUPING SETS ({sets})"
+
+
+def is_tested(group: KeyGroup) -> bool:
+    """Whether the SQL leaves out every key that is not declared; of long lists it leaves that to where cells are laid out."""
+    values = group.columns[0]
+    known = values.values if isinstance(values, NullLast) else values
+    return len(group) <= LONGEST_LIST or (len(group.names) == 1 and isinstance(known, range | DayRange))
+
+
+def _cells(release: Release | Choose, parts: Sequence[Part], space: KeySpace, limits: Limits | None) -> str:
     source = rows(release.input, unit=limits is not None)
-    values = [f"{sql} AS {name}" for part in parts for name, sql in part.values]
+    known = computed(release.input)
+    values = [f"{known.get(sql, sql)} AS {name}" for part in parts for name, sql in part.values]
     if values:
         # columns by name, never *: what else lies below could have the name of a helper column
         kept = [render.identifier(field.name) for field in release.input.fields]
         if limits is not None:
             kept.append(render.UNIT)
         source = f"(SELECT {', '.join([*kept, *values])} FROM {source})"
-    keys = [f"{_key(key.expression, space.open)} AS {render.identifier(key.name)}" for key in release.keys]
-    tests = [test for key in release.keys if (test := _key_test(key, space))]
-    tests += [test for group in space.groups if (test := _pair_test(group, release.keys))]
+    keys, tests = keys_and_tests(release, space)
     if limits is not None:
-        if keys and not space.open:
-            limits = replace(limits, max_groups=min(limits.max_groups, len(space)))
-        # long lists of pairs are not tested for: what is between them must not count as further keys
-        ranked = bool(keys) and (space.open or len(space) > limits.max_groups or any(len(g) > LONGEST_LIST for g in space.groups))
+        limits, ranked = limits_on_keys(release, space, limits)
         return _bounded(release, parts, keys, tests, source, limits, ranked) + _in_order(release, space)
     columns = _named(parts, [part.sql for part in parts])
     if not keys:
@@ -45,6 +70,23 @@ def exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace,
         return cells + _in_order(release, space)
     # keys nobody declared are left out after grouping: OFFSET keeps DuckDB from moving the filter below, which is slower
     return f"SELECT * FROM ({cells} OFFSET 0) AS privsql_cells WHERE {' AND '.join(tests)}{_in_order(release, space)}"
+
+
+def keys_and_tests(release: Release | Choose, space: KeySpace) -> tuple[list[str], list[str]]:
+    """The columns of the keys, and what tells the declared ones from others."""
+    keys = [f"{_key(key.expression, space.open)} AS {render.identifier(key.name)}" for key in release.keys]
+    tests = [test for key in release.keys if (test := _key_test(key, space))]
+    return keys, tests + [test for group in space.groups if (test := _pair_test(group, release.keys))]
+
+
+def limits_on_keys(release: Release | Choose, space: KeySpace, limits: Limits) -> tuple[Limits, bool]:
+    """How many keys of a unit are kept, and whether they have to be counted for that."""
+    if not release.keys:
+        return limits, False
+    if not space.open:
+        limits = replace(limits, max_groups=min(limits.max_groups, len(space)))
+    # long lists of pairs are not tested for: what is between them must not count as further keys
+    return limits, space.open or len(space) > limits.max_groups or any(len(g) > LONGEST_LIST for g in space.groups)
 
 
 def _key(expression: Expression, undeclared: bool) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
+from privsql.planning.fitting import gains, set_texts
 from privsql.planning.measurement import GaussianShare, Measurement, Mechanism, unit_variance
 from privsql.planning.plan import Plan
 from privsql.planning.prepared import PreparedScan
 from privsql.privacy.key_selection import GaussianThreshold, KeyRelease, TruncatedGeometric
+from privsql.privacy.order import Search
 from privsql.sql.describe import describe
 from privsql.sql.relations import (
     AtMost,
@@ -25,6 +28,7 @@ from privsql.sql.relations import (
     Semi,
     Sort,
     UnionAll,
+    Unnest,
     Unpivot,
     Values,
 )
@@ -62,7 +66,8 @@ def explain(plan: Plan) -> str:
     steps = _after(plan.question.relation)
     if steps:
         details.append(f"after the noise, free of cost: {'; '.join(steps)}")
-    below = [_measurement(index + 1, each) for index, each in enumerate(plan.measurements)]
+    details += [f"then, as asked, {text}" for text in _projections(plan)]
+    below = [_levelled(_measurement(index + 1, each), plan, each) for index, each in enumerate(plan.measurements)]
     root = Branch(
         f"Answer: {', '.join(output.name for output in plan.outputs)}", tuple(details), (*below, _grouping(plan))
     )
@@ -82,6 +87,8 @@ def _measurement(number: int, measurement: Measurement) -> Branch:
         return _keys_shown(title, measurement, measurement.key_release)
     if measurement.gaussian is not None:
         return _gaussian(title, measurement, measurement.gaussian)
+    if measurement.search is not None:
+        return _search(title, measurement, measurement.search)
     chooses = measurement.mechanism.chooses
     bound, name = (measurement.linf, "linf") if chooses else (measurement.l1, "l1")
     factor = round(measurement.scale * measurement.epsilon / bound)
@@ -100,14 +107,32 @@ def _measurement(number: int, measurement: Measurement) -> Branch:
 def _gaussian(title: str, measurement: Measurement, joint: GaussianShare) -> Branch:
     part = "" if joint.share == 1 else f" / {float(joint.share):.4g} (its share of them all together)"
     unit = float(unit_variance(joint.epsilon, joint.delta)) ** 0.5
+    how = "l1 * linf = " if measurement.sensitivity.squares is None else "the sum of l1 * linf over the sets = "
     lines = (
-        f"l1 = {measurement.l1:,}, linf = {measurement.linf:,}, l2^2 = l1 * linf = {measurement.sensitivity.l2_squared:,}: "
+        f"l1 = {measurement.l1:,}, linf = {measurement.linf:,}, l2^2 = {how}{measurement.sensitivity.l2_squared:,}: "
         f"{measurement.why}",
         f"{measurement.mechanism.value}, variance = l2^2 * {unit:,.5g}^2{part} = {measurement.scale:,.6g}^2; {unit:,.5g} is what "
         f"a change of 1 needs at epsilon {float(joint.epsilon):g}, delta {float(joint.delta):g}",
         f"each cell of these columns is within ±{measurement.half_width(0.95):,} at 95%; {measurement.other}",
     )
     return Branch(title, lines)
+
+
+def _search(title: str, measurement: Measurement, search: Search) -> Branch:
+    """How quantiles are chosen, and how far off in rows they may be."""
+    moves = float(search.moves)
+    lines = [
+        f"l1 = {measurement.l1:,}, linf = {measurement.linf:,} of the histogram of values: {measurement.why}",
+        f"{measurement.mechanism.value}: each of {search.points:,} points with a chance ~ exp(-rows off / s), "
+        f"s = 2 * {moves:g} / epsilon = {2 * moves:g} / {measurement.epsilon:g} = {measurement.scale:,.6g}; "
+        f"one person moves the rows off by at most {moves:g}, of all cells and quantiles together",
+    ]
+    if any(step.parts for step in search.steps):
+        lines.append("the middle one first, then the others among the rows on either side of it")
+    for place, column in enumerate(measurement.columns):
+        rows = math.ceil(search.rank_error(place, 0.95))
+        lines.append(f"{column}: within ±{rows:,} rows of {search.rank_text(place)} at 95%, ties aside")
+    return Branch(title, tuple(lines))
 
 
 def _keys_shown(title: str, measurement: Measurement, release: KeyRelease) -> Branch:
@@ -133,6 +158,28 @@ def _keys_shown(title: str, measurement: Measurement, release: KeyRelease) -> Br
     return Branch(title, tuple(lines))
 
 
+def _projections(plan: Plan) -> list[str]:
+    """What is made to hold after the noise, on request."""
+    found = plan.projections
+    texts = []
+    if found["nonnegative"]:
+        texts.append(f"the nearest numbers that are not below 0, totals kept: {', '.join(found['nonnegative'])}")
+    if plan.consistent:
+        texts.append(f"the nearest counts with {', '.join(found['consistent']) or 'nothing that is known between them'}")
+    if texts:
+        texts.append("intervals are those from before, and reach to what is shown; ± above is from before, too")
+    return texts
+
+
+def _levelled(branch: Branch, plan: Plan, measurement: Measurement) -> Branch:
+    """What least squares gain at each level, where there are several."""
+    if plan.levels is None:
+        return branch
+    shown = [f"{kept} ±{after:,.4g} instead of ±{before:,.4g}" for kept, before, after in gains(plan, measurement, 0.95)]
+    text = f"least squares over all sets make them agree, and each better: {', '.join(shown)} at 95%, before rounding"
+    return replace(branch, details=(*branch.details, text))
+
+
 def _grouping(plan: Plan) -> Branch:
     release = plan.release
     assert release is not None
@@ -145,6 +192,9 @@ def _grouping(plan: Plan) -> Branch:
     cells = "keys that nobody declared, those that many have" if plan.space.open else f"{cells}, absent ones too"
     texts = [(describe(key.expression), key.name) for key in release.keys]
     shown = ", ".join(text if text == name else f"{text} AS {name}" for text, name in texts)
+    if plan.levels is not None:
+        lost = "rows with a key that nobody declared are in no total, and what is kept of a unit is kept cell by cell"
+        return Branch(f"Group by {shown}, in the sets {', '.join(set_texts(plan))}: {cells}", (lost,), (rows,))
     return Branch(f"Group by {shown}: {cells}", (), (rows,))
 
 
@@ -199,6 +249,8 @@ def _rows(relation: Relation, plan: Plan) -> Branch:
             below = (_rows(relation.input, plan),)
         case Unpivot():
             title, below = f"Unpivot into {relation.name}, {relation.value.name}", (_rows(relation.input, plan),)
+        case Unnest():
+            title, below = f"Unnest {relation.of.name} into {relation.element.name}", (_rows(relation.input, plan),)
         case Join():
             kind = "Left join" if relation.kind == "left" else "Join"
             title, below = f"{kind} on {describe(relation.on)}", (_rows(relation.left, plan), _rows(relation.right, plan))

@@ -48,17 +48,26 @@ class Grid:
         """What is added up: the clamped argument, or for small types something that is cheaper to compute."""
         if self.narrow:
             wide = f"CAST({argument} AS BIGINT)" if self.nullable else f"coalesce(CAST({argument} AS BIGINT), {self.low})"
-            return f"(abs({wide} - ({self.low})) - abs({wide} - ({self.high})))"
+            return f"({_distance(wide, self.low)} - {_distance(wide, self.high)})"
         return self.clamped(argument)
 
-    def total(self, added: str, count: str) -> str:
+    def total(self, added: str, rows: str) -> str:
         """The sum of the clamped arguments, from the sum of the values and their number.
 
-        |x - low| - |x - high| = 2 clamp(x) - (low + high): no branch a row, half the time of a CASE.
+        |x - low| - |x - high| = 2 clamp(x) - (low + high): no branch a row, less time than a CASE where DuckDB knows from its
+        statistics that nothing can overflow.
         """
         if self.narrow:
-            return f"((coalesce({added}, 0) + {count} * ({self.low + self.high})) // 2)"
+            return f"((coalesce({added}, 0){_times(rows, self.low + self.high)}) // 2)"
         return f"coalesce({added}, 0)"
+
+    def sides(self, added: str, rows: str) -> tuple[str, str]:
+        """The sums of the heights above the low end, and of what each lacks to `steps`."""
+        if self.narrow and self.steps == self.high - self.low:
+            every = f"{rows} * {self.steps}"  # a value is what its height has more than what it lacks
+            return f"(({every} + coalesce({added}, 0)) // 2)", f"(({every} - coalesce({added}, 0)) // 2)"
+        total = self.total(added, rows)
+        return f"({total}{_times(rows, -self.low)})", f"({rows} * ({self.low + self.steps}) - {total})"
 
     def clamped(self, argument: str) -> str:
         """The argument on the grid, NULL staying NULL where it may occur; where it may not, no NULL comes out."""
@@ -97,6 +106,15 @@ def _log2_up(size: Fraction) -> int:
     while Fraction(2) ** (power - 1) >= size:
         power -= 1
     return power
+
+
+def _distance(value: str, end: int) -> str:
+    return f"abs({value} - ({end}))" if end else f"abs({value})"
+
+
+def _times(rows: str, factor: int) -> str:
+    """So many times the rows, to be added; nothing where that is 0."""
+    return f" + {rows} * ({factor})" if factor else ""
 
 
 def _double(value: Fraction) -> str:

@@ -19,6 +19,7 @@ from privsql.privacy.key_selection import (
     best,
     optimal_selection,
 )
+from privsql.privacy.order import Search, Sought
 from privsql.privacy.sensitivity import Sensitivity
 
 LARGEST_SCALE = 2**52  # noise of a larger scale would not fit 64 bits
@@ -33,9 +34,11 @@ class Mechanism(StrEnum):
     CHOICE_LAPLACE = "report-noisy-max, Laplace noise"
     CHOICE_GUMBEL = "report-noisy-max, Gumbel noise"
     CHOICE_EXPONENTIAL = "exponential mechanism"
+    CHOICE_HISTOGRAM = "noisy histogram, Laplace noise, its largest cells"
     KEYS_GEOMETRIC = "truncated geometric noise, shown above a threshold"
-    KEYS_GAUSSIAN = "discrete Gaussian noise, shown above a threshold"
+    KEYS_GAUSSIAN = "Gaussian noise, rounded, shown above a threshold"
     KEYS_CHOSEN = "keys shown by chance, the likelier the more units they have"
+    ORDER = "exponential mechanism over values"
 
     @property
     def chooses(self) -> bool:
@@ -44,6 +47,7 @@ class Mechanism(StrEnum):
 
 _CHOICES = (
     Mechanism.CHOICE_FLIP, Mechanism.CHOICE_LAPLACE, Mechanism.CHOICE_GUMBEL, Mechanism.CHOICE_EXPONENTIAL,
+    Mechanism.CHOICE_HISTOGRAM,
 )  # fmt: skip
 
 
@@ -77,7 +81,10 @@ class Measurement:
     what: str
     key_release: KeyRelease | None = None  # how keys that nobody declared are let out, with this measurement
     gaussian: GaussianShare | None = None
+    picks: int = 1  # how many candidates are chosen, one after the other
+    in_groups: bool = False  # one in each group of candidates
     other: str = ""  # what else would have done, and how noisy it is
+    search: Search | None = None  # the quantiles that are sought in a histogram of values: columns are grid points then
 
     def __post_init__(self) -> None:
         if self.noise_scale <= 0 or self.loss <= 0 or self.sensitivity.l1 <= 0:
@@ -91,9 +98,15 @@ class Measurement:
         elif self.gaussian is not None:
             if self.loss < self.gaussian.share * self.gaussian.epsilon or not self.gaussian.covers(self.sensitivity.l2_squared):
                 raise ValueError("the noise does not cover the sensitivity")
+        elif self.search is not None:
+            rows = self.search.change.rows * (2 if self.search.change.replaced else 1)
+            if self.search.loss > self.loss or rows < self.sensitivity.l1 or len(self.search.steps) != len(self.columns):
+                raise ValueError("the search does not cover the sensitivity")
+        elif self.mechanism is Mechanism.ORDER:
+            raise ValueError("values are put in order by a search")
         elif self.mechanism is Mechanism.GAUSSIAN:
             raise ValueError("Gaussian noise needs its share of epsilon and delta")
-        elif self.noise_scale * self.loss < needed(self.mechanism, self.sensitivity):
+        elif self.noise_scale * self.loss < needed(self.mechanism, self.sensitivity, self.picks, self.in_groups):
             raise ValueError("the noise does not cover the sensitivity")
 
     @property
@@ -145,33 +158,45 @@ class Measurement:
     def delta(self) -> float:
         return float(self.delta_loss)
 
+    @property
+    def score_sensitivity(self) -> float | None:
+        """How far one person can move the scores of all cells together, where a value is chosen by its score."""
+        return None if self.search is None else float(self.search.moves)
+
     def to_dict(self) -> dict[str, object]:
+        score = {} if self.search is None else {"score_sensitivity": self.score_sensitivity}
         return {
             "columns": list(self.columns), "mechanism": self.mechanism.value, "l1": self.l1, "linf": self.linf,
             "scale": self.scale, "epsilon": self.epsilon, "delta": self.delta, "why": self.why, "what": self.what,
+            **score,
         }  # fmt: skip
 
 
-def needed(mechanism: Mechanism, sensitivity: Sensitivity) -> int:
-    """What epsilon times the scale must reach: l1 for Laplace, linf or twice that for a choice."""
-    if mechanism.chooses:
-        return sensitivity.linf * choice_factor(mechanism, sensitivity)
-    return sensitivity.l1
+def needed(mechanism: Mechanism, sensitivity: Sensitivity, picks: int = 1, in_groups: bool = False) -> int:
+    """What epsilon times the scale must reach.
 
-
-def choice_factor(mechanism: Mechanism, sensitivity: Sensitivity) -> int:
-    """Scores that all move the same way move the winner's lead half as far; the textbook's mechanism takes no notice."""
-    return 1 if sensitivity.monotone and mechanism is not Mechanism.CHOICE_EXPONENTIAL else 2
+    Laplace: l1. A choice: a candidate's lead over another one moves by at most 2 linf, and by l1, which holds both changes;
+    by linf where all scores move the same way. In groups, the leads in all groups together move by at most l1.
+    """
+    lead = sensitivity.linf if sensitivity.monotone else min(2 * sensitivity.linf, sensitivity.l1)
+    match mechanism:
+        case Mechanism.CHOICE_EXPONENTIAL:  # the textbook's, which takes no notice of that
+            return 2 * (sensitivity.l1 if in_groups else sensitivity.linf) * picks
+        case Mechanism.CHOICE_FLIP | Mechanism.CHOICE_LAPLACE | Mechanism.CHOICE_GUMBEL:
+            return (sensitivity.l1 if in_groups else lead) * picks
+        case _:
+            return sensitivity.l1
 
 
 def measure(
-    columns: tuple[str, ...], mechanism: Mechanism, sensitivity: Sensitivity, loss: Fraction, what: str
-) -> Measurement:
+    columns: tuple[str, ...], mechanism: Mechanism, sensitivity: Sensitivity, loss: Fraction, what: str, picks: int = 1,
+    in_groups: bool = False,
+) -> Measurement:  # fmt: skip
     """The least noise that covers the sensitivity at this price."""
-    scale = Fraction(needed(mechanism, sensitivity)) / loss
+    scale = Fraction(needed(mechanism, sensitivity, picks, in_groups)) / loss
     if scale > LARGEST_SCALE:
         raise _too_noisy()
-    return Measurement(columns, mechanism, sensitivity, loss, scale, what)
+    return Measurement(columns, mechanism, sensitivity, loss, scale, what, picks=picks, in_groups=in_groups)
 
 
 def measure_gaussian(
@@ -184,6 +209,14 @@ def measure_gaussian(
     joint = GaussianShare(epsilon, delta, share, variance)
     scale = Fraction(math.isqrt(math.ceil(variance * 2**40)) + 1, 2**20)
     return Measurement(columns, Mechanism.GAUSSIAN, sensitivity, share * epsilon, scale, what, gaussian=joint)
+
+
+def measure_order(
+    columns: tuple[str, ...], sensitivity: Sensitivity, sought: Sought, loss: Fraction, what: str
+) -> Measurement:
+    """Quantiles by the exponential mechanism: P(v) ~ exp(-rows off / scale)."""
+    found = sought.at(loss)
+    return Measurement(columns, Mechanism.ORDER, sensitivity, found.loss, 1 / found.rate, what, search=found)
 
 
 def unit_variance(epsilon: Fraction, delta: Fraction) -> Fraction:

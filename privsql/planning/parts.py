@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from privsql.analysis.derive import Facts, domain_of, refine
 from privsql.analysis.keys import Evaluate, evaluated_domain
-from privsql.analysis.sensitivity import sensitivity_of
+from privsql.analysis.sensitivity import over_sets, sensitivity_of
 from privsql.analysis.stability import Stability, bounded
 from privsql.errors import Place, Refused
 from privsql.planning import render
@@ -14,9 +15,9 @@ from privsql.planning.grid import LARGEST_SUM, LARGEST_VALUE, MOST_STEPS, Grid, 
 from privsql.policy import Neighbours
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.sql.describe import describe
-from privsql.sql.expressions import Expression, columns_of
+from privsql.sql.expressions import Column, Expression, columns_of
 from privsql.sql.owners import Owner
-from privsql.sql.relations import Limits
+from privsql.sql.relations import Key, Limits
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,14 @@ class Part:
     what: str
     values: tuple[tuple[str, str], ...] = ()  # helper columns computed once a row: name and SQL
     of_unit: tuple[str, ...] = ()
+    picks: int = 1  # of a choice: how many candidates are wanted
+    in_groups: bool = False  # of a choice: one in each group of candidates
     counts_all: bool = False  # one plain count of the rows, or units, of a key: what keys can be shown by
+
+    @property
+    def noise(self) -> float:
+        """How large its noise is at epsilon 1, in people."""
+        return self.sensitivity.l1 / self.sensitivity.usual
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,7 @@ class Surroundings:
     owner: Owner
     limits: Limits | None = None  # None: the rows of one unit are few already
     cells: int | None = None
+    sets: tuple[tuple[Key, ...], ...] = ()  # several sets of keys to group by, one after the other
 
     def helper(self, number: int) -> str:
         name = f"privsql_value_{number}"
@@ -69,7 +78,25 @@ class Surroundings:
 
     def bound(self, size: int, width: int, cells: int, what: str, monotone: bool = False) -> Sensitivity:
         same_way = monotone and self.stability.adds
-        return sensitivity_of(self.stability, self.neighbours, self.key_columns, size, width, cells, what, same_way)
+        if not self.sets:
+            return sensitivity_of(self.stability, self.neighbours, self.key_columns, size, width, cells, what, same_way)
+        of_sets = [
+            sensitivity_of(self._within(kept), self.neighbours, key_columns(kept), size, width, cells, what)
+            for kept in self.sets
+        ]
+        return over_sets(of_sets, self.sets.index(()) if () in self.sets else None)
+
+    def _within(self, kept: Sequence[Key]) -> Stability:
+        """A unit's rows are bounded in each cell of all keys: in a sum over some of them, all may come together."""
+        every = {key for keys in self.sets for key in keys}
+        if self.limits is None or set(kept) == every:
+            return self.stability
+        return replace(self.stability, shares=lambda columns: self.stability.rows or 0)
+
+
+def key_columns(keys: Sequence[Key]) -> list[str] | None:
+    """The columns that are keys as they stand; None: there are no keys at all."""
+    return [key.expression.name for key in keys if isinstance(key.expression, Column)] if keys else None
 
 
 def filtered(facts: Facts, condition: Expression | None) -> Facts:

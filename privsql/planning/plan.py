@@ -8,11 +8,15 @@ from fractions import Fraction
 
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
-from privsql.planning.estimates import Estimate, Ratio
+from privsql.errors import Refused
+from privsql.planning.bins import Bins
+from privsql.planning.estimates import Estimate, Linear, Ratio
 from privsql.planning.measurement import Measurement
 from privsql.planning.pricing import Pricing
+from privsql.planning.within import Within
 from privsql.policy import Neighbours
-from privsql.sql.expressions import Expression
+from privsql.privacy.least_squares import Levels
+from privsql.sql.expressions import Column, Expression
 from privsql.sql.relations import Choose, Limits, Question, Relation, Release
 
 
@@ -27,6 +31,18 @@ class Output:
 
     def to_dict(self) -> dict[str, object]:
         return {"name": self.name, "measurements": list(self.measurements), "formula": self.formula}
+
+
+@dataclass(frozen=True)
+class ValueStatement:
+    """A histogram of values: the SQL of keys, grid points and rows, and the noisy columns that are chosen from it.
+
+    `bins`: by what a shorter one is made, which is looked at first.
+    """
+
+    sql: str
+    columns: tuple[str, ...]
+    bins: Bins | None = None
 
 
 @dataclass(frozen=True)
@@ -49,7 +65,39 @@ class Plan:
     notes: tuple[str, ...] = ()
     steps: Mapping[Relation, Stability] = field(default_factory=dict, compare=False, repr=False)
     limits: Limits | None = None  # what is used of one unit at most, where units are bounded
+    levels: Levels | None = field(default=None, compare=False, repr=False)  # how cells add up, over several sets of keys
+    relations: tuple[Within, ...] = ()  # what must hold between counts
+    nonnegative: bool = False  # asked for: no count below 0, totals kept
+    consistent: bool = False  # asked for: the relations hold
     remaining: float | None = field(default=None, compare=False)
+    of_values: tuple[ValueStatement, ...] = ()  # what quantiles are chosen from
+
+    def __post_init__(self) -> None:
+        """The price is that of the measurements; of a Gaussian release only all its parts together have one."""
+        if self.loss != sum((each.loss for each in self.measurements), Fraction(0)):
+            raise ValueError("a plan costs what its measurements cost")
+        joint = [each.gaussian for each in self.measurements if each.gaussian is not None]
+        if joint and (len({(each.epsilon, each.delta) for each in joint}) > 1 or sum(each.share for each in joint) != 1):
+            raise ValueError("a Gaussian release is priced whole")
+
+    @property
+    def counts(self) -> bool:
+        """Whether `sql` has integer columns; otherwise it is the first of the histograms of values."""
+        return not self.of_values or self.sql != self.of_values[0].sql
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """What the engine runs first: counts and sums, then of each histogram of values the shorter form if it has one."""
+        found = [self.sql] if self.counts else []
+        for each in self.of_values:
+            search = next(m.search for m in self.measurements if m.columns == each.columns)
+            found.append(each.bins.sql(search) if each.bins is not None and search is not None else each.sql)
+        return tuple(found)
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """All that the engine may run; first what is measured."""
+        return tuple(dict.fromkeys([self.sql, *(each.sql for each in self.of_values), *self.runs]))
 
     @property
     def keys(self) -> list[str]:
@@ -90,6 +138,24 @@ class Plan:
 
         return accuracy_of(self, level, rows)
 
+    def projected(self, nonnegative: bool, consistent: bool) -> Plan:
+        """The same plan, its answer made to be what could be true, afterwards and at no cost."""
+        if consistent and self.levels is not None and self.relations:
+            raise Refused(
+                "refused-consistent", "over several sets of keys, counts are not made to fit into others: totals would move",
+                "leave consistent out: the sets agree with each other as it is",
+            )  # fmt: skip
+        return replace(self, nonnegative=nonnegative, consistent=consistent)
+
+    @property
+    def projections(self) -> dict[str, list[str]]:
+        """What is made to hold afterwards, by the names of the outputs; nothing unless asked for."""
+        names = {each.expression.name: each.name for each in self.outputs if isinstance(each.expression, Column)}
+        signs = {n for n, how in self.estimates.items() if isinstance(how, Linear) and how.nonnegative and self.nonnegative}
+        listed = [name for each, name in names.items() if each in signs] + sorted(signs - names.keys())
+        kept = [each.text(names) for each in self.relations if self.consistent]
+        return {"nonnegative": listed, "consistent": kept}
+
     def repriced(self, epsilon: Fraction) -> Plan:
         """The same plan at another price: the same SQL, other noise."""
         if self.pricing is None:
@@ -99,7 +165,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, object]:
         return {
-            "sql": self.sql, "keys": self.keys, "cells": self.cells,
+            "sql": self.sql, "statements": list(self.statements), "keys": self.keys, "cells": self.cells,
             "measurements": [each.to_dict() for each in self.measurements],
             "outputs": [each.to_dict() for each in self.outputs],
             "neighbours": self.neighbours, "epsilon": self.epsilon, "delta": self.delta, "notes": list(self.notes),

@@ -2,21 +2,27 @@
 
 The copy of a table has a column more, the rank of each row among the rows of its unit in an order that depends on
 their content alone. Rows with rank <= N are at most N of each unit, the same N whatever other units have: a bound
-by a plain comparison, where choosing rows while the query runs costs a grouping by unit.
+by a plain comparison, where choosing rows while the query runs costs a grouping by unit. What a SUM of a column adds up,
+clamped into the column's declared range and laid on its grid, is stored beside it.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 
+from privsql.analysis.derive import derive, domain_of
 from privsql.analysis.look import Look
 from privsql.analysis.stability import Stability, stability
+from privsql.planning.grid import LARGEST_VALUE, grid_of
 from privsql.planning.render import identifier
+from privsql.sql.declared import Claim
 from privsql.sql.expressions import Aggregate, Column
 from privsql.sql.owners import owner
 from privsql.sql.relations import (
     Choose,
+    Field,
     Filter,
     Join,
     Limits,
@@ -29,6 +35,7 @@ from privsql.sql.relations import (
     is_public,
     walk,
 )
+from privsql.types import BIGINT, NUMBERS
 
 DATABASE = "privsql_prepared"  # the reserved name of the attached database that holds the copies
 RANK = "privsql_rank"  # the reserved name of the column that counts the rows of a unit
@@ -36,11 +43,24 @@ LARGEST_RANK = 65_535  # of rows further down: they all have this rank, so that 
 
 
 @dataclass(frozen=True)
+class StoredValue:
+    """What a sum of a column adds up for one row: the SQL that would compute it, and the name under which it is stored."""
+
+    column: str
+    sql: str
+
+    @property
+    def name(self) -> str:
+        return f"privsql_value_{hashlib.sha256(self.sql.encode()).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True)
 class Copy:
-    """A stored copy of a table, by its name in the attached database; not `fresh`: the table has changed since."""
+    """A stored copy of a table, by its name in the attached database; not `fresh`: its source was written to since."""
 
     name: str
     fresh: bool
+    values: tuple[StoredValue, ...] = ()
 
 
 Copies = Callable[[Scan], Copy | None]  # what is stored of a table, for exactly this unit and these columns
@@ -52,10 +72,11 @@ def no_copies(scan: Scan) -> Copy | None:
 
 @dataclass(frozen=True)
 class PreparedScan(Scan):
-    """The rows of a table's copy that are among the first `most` of their unit."""
+    """The rows of a table's copy that are among the first `most` of their unit, with some of the values stored there."""
 
     copy: str = ""
     most: int = 1
+    values: tuple[StoredValue, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,25 +88,42 @@ class PreparedRows:
     steps: Mapping[Relation, Stability]
 
 
+def stored_values(scan: Scan, look: Look) -> tuple[StoredValue, ...]:
+    """What sums of a table's columns add up, for those whose range is declared."""
+    facts = derive(scan, frozenset(each.name for each in scan.fields), look)
+    numbers = [(each, domain_of(each.column, facts)) for each in scan.fields if each.type.kind in NUMBERS]
+    return tuple(
+        StoredValue(each.name, grid_of(each.type, domain).value(identifier(each.name)))
+        for each, domain in numbers
+        if domain.bounded and not domain.empty and max(abs(domain.low), abs(domain.high)) <= LARGEST_VALUE
+    )
+
+
 def prepared_scan(scan: PreparedScan) -> str:
     """The text to stand in FROM; its columns are of our types already, and all its rows have a unit."""
     columns = ", ".join(identifier(each.name) for each in scan.fields)
     return f"(SELECT {columns} FROM {DATABASE}.main.{identifier(scan.copy)} WHERE {RANK} <= {scan.most})"
 
 
-def prepared_rows(
-    release: Release | Choose, limits: Limits, rows: int, look: Look, copies: Copies
-) -> PreparedRows | str | None:
+def computed(relation: Relation) -> Mapping[str, str]:
+    """SQL over the rows of a relation that a copy below has computed already, and the column that has it."""
+    scans = (each for each in walk(relation) if isinstance(each, PreparedScan))
+    return {value.sql: identifier(value.name) for scan in scans for value in scan.values}
+
+
+def prepared_rows(release: Release | Choose, limits: Limits, rows: int, look: Look, copies: Copies) -> PreparedRows | str | None:
     """The rows of a release from a stored copy, `rows` a unit at most; a text says why a copy is not used."""
+    if _counts_units(release):
+        return _unused(release, copies, "each unit counts once, whichever of its rows there are")
     scan = _only_scan(release.input)
-    if scan is None or _counts_units(release):
-        return None
+    if scan is None:
+        return _unused(release, copies, "rows of people meet in a join or a union, are grouped, or are made of lists")
     copy = copies(scan)
     if copy is None:
         return None
     if not copy.fresh:
         return (
-            f"{scan.table} has changed since it was prepared, so the copy is not used; "
+            f"the source of {scan.table} was written to since it was prepared, so the copy is not used; "
             f"session.prepare({scan.table!r}) stores it anew"
         )
     # a choice pays for what one unit has in one key, and all its rows may be in one
@@ -96,8 +134,8 @@ def prepared_rows(
     each = stability(_exchanged(release.input, scan, alone), look)
     most = wanted // max(1, each.rows or 0)  # one row may become several: their number stays within what was allowed
     if not 1 <= most < LARGEST_RANK:
-        return None
-    kept = PreparedScan(**{one.name: getattr(scan, one.name) for one in fields(scan)}, copy=copy.name, most=most)
+        return _unused(release, copies, f"it counts to {LARGEST_RANK - 1:,} rows a unit, and one row may become {each.rows:,}")
+    kept = _kept(scan, copy, most, _summed(release))
     relation = _exchanged(release.input, scan, kept)
 
     def steps(old: Relation) -> Stability:
@@ -109,6 +147,24 @@ def prepared_rows(
 
     known = {_exchanged(old, scan, kept): steps(old) for old in walk(release.input)}
     return PreparedRows(relation, known[relation], known)
+
+
+def _unused(release: Release | Choose, copies: Copies, why: str) -> str | None:
+    """Why no copy is used, if there is one that might be expected to be."""
+    scans = (each for each in walk(release.input) if isinstance(each, Scan) and each.private and each.unit is not None)
+    for scan in scans:
+        copy = copies(scan)
+        if copy is not None and copy.fresh:
+            return f"the copy of {scan.table} is not used: {why}"
+    return None
+
+
+def _kept(scan: Scan, copy: Copy, most: int, summed: frozenset[str]) -> PreparedScan:
+    values = tuple(each for each in copy.values if each.column in summed)
+    same = {one.name: getattr(scan, one.name) for one in fields(scan)}
+    same["fields"] = (*scan.fields, *(Field(each.name, BIGINT) for each in values))
+    same["claims"] = {**scan.claims, **{each.name: Claim() for each in values}}
+    return PreparedScan(**same, copy=copy.name, most=most, values=values)
 
 
 def _times(most: int, one: Stability) -> Stability:
@@ -134,13 +190,23 @@ def _only_scan(relation: Relation) -> Scan | None:
             return None
 
 
+def _summed(release: Release | Choose) -> frozenset[str]:
+    """The columns that are added up as they are, where those of the table come through under their names."""
+    if any(isinstance(each, (Project, Unpivot)) for each in walk(release.input)):
+        return frozenset()
+    return frozenset(each.argument.name for each in _aggregates(release) if isinstance(each.argument, Column))
+
+
+def _aggregates(release: Release | Choose) -> list[Aggregate]:
+    return [release.score] if isinstance(release, Choose) else [each for _, each in release.aggregates]
+
+
 def _counts_units(release: Release | Choose) -> bool:
     """Whether units are counted: each counts once, for which no rows need to be chosen."""
-    aggregates: list[Aggregate] = [release.score] if isinstance(release, Choose) else [a for _, a in release.aggregates]
     whose = owner(release.input)
     return any(
         each.function == "count_distinct" and isinstance(each.argument, Column) and whose.is_unit([each.argument.name])
-        for each in aggregates
+        for each in _aggregates(release)
     )
 
 

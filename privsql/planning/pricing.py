@@ -15,7 +15,8 @@ from fractions import Fraction
 
 from privsql.errors import ArgumentError, did_you_mean
 from privsql.planning.counts import UNCOUNTED
-from privsql.planning.measurement import Measurement, Mechanism, measure, measure_gaussian, measure_keys
+from privsql.planning.measurement import Measurement, Mechanism, measure, measure_gaussian, measure_keys, measure_order
+from privsql.planning.order import OrderPart
 from privsql.planning.parts import Part
 from privsql.privacy.key_selection import Contribution
 
@@ -55,8 +56,22 @@ class Pricing:
     keys: KeysShown | None = None
 
     def at(self, epsilon: Fraction) -> tuple[Measurement, ...]:
-        shares = self._shares([each.sensitivity.l1 / each.sensitivity.linf for each in self.parts])
+        shares = self._shares([each.noise for each in self.parts])
         losses = [share * epsilon for share in shares]
+        ordered = {
+            index: measure_order(part.columns, part.sensitivity, part.sought, losses[index], part.what)
+            for index, part in enumerate(self.parts)
+            if isinstance(part, OrderPart)
+        }
+        rest = [index for index in range(len(self.parts)) if index not in ordered]
+        others = dict(zip(rest, self._some(rest)._priced([losses[index] for index in rest]), strict=True)) if rest else {}
+        return tuple((ordered | others)[index] for index in range(len(self.parts)))
+
+    def _some(self, chosen: Sequence[int]) -> Pricing:
+        return replace(self, parts=tuple(self.parts[i] for i in chosen), importance=tuple(self.importance[i] for i in chosen))
+
+    def _priced(self, losses: Sequence[Fraction]) -> tuple[Measurement, ...]:
+        """What is counted and added up."""
         if self.keys is not None:
             return tuple(self._shown(part, loss, self.keys) for part, loss in zip(self.parts, losses, strict=True))
         if self.mechanism is not None and self.mechanism.chooses:
@@ -77,7 +92,7 @@ class Pricing:
 
     def _measured(self, part: Part, loss: Fraction) -> Measurement:
         mechanism = self.mechanism or Mechanism.LAPLACE
-        return measure(part.columns, mechanism, part.sensitivity, loss, part.what)
+        return measure(part.columns, mechanism, part.sensitivity, loss, part.what, part.picks, part.in_groups)
 
     def _shown(self, part: Part, loss: Fraction, keys: KeysShown) -> Measurement:
         """The count by which keys are shown, with the whole of delta; the others as ever, for the keys that are shown."""
@@ -92,7 +107,7 @@ class Pricing:
         """Gaussian noise on those measurements that it serves best: those that one person can move in the most places."""
         laplace = [measure(p.columns, Mechanism.LAPLACE, p.sensitivity, loss, p.what)
                    for p, loss in zip(self.parts, losses, strict=True)]  # fmt: skip
-        order = sorted(range(len(self.parts)), key=lambda i: -self.parts[i].sensitivity.l1 / self.parts[i].sensitivity.linf)
+        order = sorted(range(len(self.parts)), key=lambda i: -self.parts[i].sensitivity.l1 / self.parts[i].sensitivity.usual)
         everyone = self._gaussian(order, losses)
         if self.mechanism is Mechanism.GAUSSIAN:
             return tuple(_beside(everyone[i], laplace[i]) for i in range(len(laplace)))
@@ -108,9 +123,9 @@ class Pricing:
 
     def _gaussian(self, chosen: Sequence[int], losses: Sequence[Fraction]) -> dict[int, Measurement]:
         """Some measurements as one Gaussian release, at what they would have cost apart."""
-        some = replace(self, parts=tuple(self.parts[i] for i in chosen), importance=tuple(self.importance[i] for i in chosen))
+        some = self._some(chosen)
         epsilon = sum((losses[i] for i in chosen), Fraction(0))
-        noise = [math.sqrt(each.sensitivity.l2_squared) / each.sensitivity.linf for each in some.parts]
+        noise = [math.sqrt(each.sensitivity.l2_squared) / each.sensitivity.usual for each in some.parts]
         return {
             index: measure_gaussian(part.columns, part.sensitivity, epsilon, self.delta, share, part.what)
             for index, part, share in zip(chosen, some.parts, some._shares(noise, joint=True), strict=True)
@@ -118,7 +133,7 @@ class Pricing:
 
     def _noise(self, measurements: Sequence[Measurement]) -> float:
         return sum(
-            float(weight) * (each.half_width(LEVEL) / each.linf) ** 2
+            float(weight) * (each.half_width(LEVEL) / each.sensitivity.usual) ** 2
             for weight, each in zip(self.importance, measurements, strict=True)
         )
 

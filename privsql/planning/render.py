@@ -111,6 +111,8 @@ def _call(call: Call) -> str:
             return f"nullif({args[0]}, {args[1]})"
         case "row":
             return f"row({', '.join(args)})"
+        case "list":
+            return f"list_value({', '.join(_typed(arg, each.type) for arg, each in zip(args, call.args, strict=True))})"
         case "fixed_point":
             _, step, low, high = call.args
             assert isinstance(step, Literal)

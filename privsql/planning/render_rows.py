@@ -22,6 +22,7 @@ from privsql.sql.relations import (
     Sort,
     UnionAll,
     Unit,
+    Unnest,
     Unpivot,
     Values,
     is_public,
@@ -60,6 +61,8 @@ def rows(relation: Relation, unit: bool = False) -> str:
             pairs = [(labels, relation.name), (values, relation.value.name)]
             columns = ", ".join([*kept, *(f"unnest([{each}]) AS {identifier(name)}" for each, name in pairs)])
             return f"(SELECT {columns}{whose} FROM {rows(relation.input, unit)})"
+        case Unnest():
+            return _unnest(relation, unit, ())
         case Join():
             return _join(relation, unit)
         case Semi():
@@ -79,7 +82,22 @@ def rows(relation: Relation, unit: bool = False) -> str:
             raise AssertionError("not a relation over rows")
 
 
-def _scan(scan: Scan, unit: bool) -> str:
+def _unnest(relation: Unnest, unit: bool, beside: tuple[str, ...]) -> str:
+    """The rows of a table with the elements of a list of its; `beside`: other lists of it that are still to be opened."""
+    kept, table = (*beside, relation.of.name), relation.input
+    assert isinstance(table, (Scan, Unnest))
+    below = _scan(table, unit, kept) if isinstance(table, Scan) else _unnest(table, unit, kept)
+    name = identifier(relation.of.name)
+    listed = f"list_distinct({name})" if relation.distinct else name
+    # a list may carry a collation that its type does not show, under which texts that differ are equal
+    collated = f" {BINARY}" if relation.element.type.kind is Kind.TEXT else ""
+    columns = [identifier(each) for each in (*(field.name for field in relation.input.fields), *dict.fromkeys(beside))]
+    columns += [f"unnest({listed}){collated} AS {identifier(relation.element.name)}", *([UNIT] if unit else [])]
+    opened = f"(SELECT {', '.join(columns)} FROM {below})"
+    return opened if relation.kept is None else f"(SELECT * FROM {opened} WHERE {expression(relation.kept)})"
+
+
+def _scan(scan: Scan, unit: bool, lists: tuple[str, ...] = ()) -> str:
     if isinstance(scan, PreparedScan):
         assert not unit, "what is used of a unit is bounded already"
         return prepared_scan(scan)
@@ -90,6 +108,11 @@ def _scan(scan: Scan, unit: bool) -> str:
         if each.name in scan.casts
         else _of(_TABLE, each.name)
         for each in scan.fields
+    ]
+    columns += [
+        f"TRY_CAST({_of(_TABLE, each.name)} AS {each.cast}[]) AS {identifier(each.name)}" if each.cast else _of(_TABLE, each.name)
+        for each in scan.lists
+        if each.name in lists
     ]
     source = f"{identifier(scan.table)} AS {_TABLE}"
     if scan.unit is None:
@@ -194,6 +217,9 @@ def aggregate(node: Aggregate) -> str:
         case function if function in SPREAD:  # of public rows only
             other = "" if node.by is None else f", CAST({expression(node.by)} AS DOUBLE)"
             return f"{function}(CAST({argument} AS DOUBLE){other}){where}"
+        case "quantile_cont" | "quantile_disc":
+            (fraction,) = node.parameters
+            return f"{node.function}({argument}, {constant(float(fraction), DOUBLE)}){where}"
         case "arg_min" | "arg_max":
             assert node.by is not None
             place = plain_zero(node.by)

@@ -18,8 +18,8 @@ def one_sided(
     bound = around.bound(
         max(grid.magnitude, 1), max(grid.width(always), 1), 1, what, monotone=grid.low >= 0 or grid.high <= 0
     )
-    value = around.helper(int(name.rpartition("_")[2]))
-    total = grid.total(f"sum({value}){where_clause(condition)}", f"count({value}){where_clause(condition)}")
+    value, where = around.helper(int(name.rpartition("_")[2])), where_clause(condition)
+    total = grid.total(f"sum({value}){where}", f"CAST(count({value}){where} AS HUGEINT)")
     clamped = (value, grid.value(render.expression(argument)))
     title = titled("SUM", argument, condition)
     if around.limits is None:
@@ -35,17 +35,15 @@ def two_sided(
     """A = sum of u and B = sum of (M - u), u the clamped value counted from the low end, M the width of the range."""
     value, where = around.helper(number), where_clause(condition)
     rows = f"CAST(count({value}){where} AS HUGEINT)"
-    total = grid.total(f"sum({value}){where}", rows)
     unit = "" if grid.step == 1 else f", in steps of {float(grid.step):.3g}"
     reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}{unit}, and {grid.steps:,} - u"
     bound = around.bound(grid.steps, grid.steps, 2, reason)
     title = titled("AVG, SUM and COUNT", argument, condition)
     clamped = (value, grid.value(render.expression(argument)))
     columns = (f"above_{number}", f"below_{number + 1}")
-    above = f"{total} - {rows} * ({grid.low})"
+    above, below = grid.sides(f"sum({value}){where}", rows)
     if around.limits is None:
-        sql = (clean(above), clean(f"{rows} * ({grid.low + grid.steps}) - {total}"))
-        return Part(columns, sql, bound, title, (clamped,))
+        return Part(columns, (clean(above), clean(below)), bound, title, (clamped,))
     # of a unit's c rows at most R count, at their mean height: A' = A min(c, R) / c, B' = M min(c, R) - A'
     height, count = columns
     most = around.limits.max_rows

@@ -98,8 +98,9 @@ def _standard_half_width(scales: tuple[float, ...], deviation: float, level: flo
     return high
 
 
-def selection_epsilon_of_histogram(candidates: int, l1: int, linf: int, factor: int) -> float:
-    """How many times the epsilon a noisy histogram needs to name the winner as surely as noisy max does.
+def selection_epsilon_of_histogram(candidates: int, histogram: int, choice: int) -> float:
+    """How many times the epsilon a noisy histogram of scale histogram / epsilon needs to name the winner as surely as a
+    choice by exponential noise of scale choice / epsilon does.
 
     Union bound over the candidates: exponential noise of scale b overturns a gap g with probability
     exp(-g/b)/2, a pair of Laplace noises with (1/2 + g/4b) exp(-g/b). Both are set to 5%.
@@ -107,9 +108,9 @@ def selection_epsilon_of_histogram(candidates: int, l1: int, linf: int, factor: 
     if candidates < 2:
         return 1.0
     wrong = 0.05 / (candidates - 1)
-    gap = -math.log(min(2.0 * wrong, 0.999))  # in units of the selection's scale, factor * linf / epsilon
+    gap = -math.log(min(2.0 * wrong, 0.999))  # in units of the choice's scale
     low, high = 1e-9, 1e9
     for _ in range(200):
         ratio = math.sqrt(low * high)  # gap in units of the Laplace scale
         low, high = (ratio, high) if (0.5 + ratio / 4.0) * math.exp(-ratio) > wrong else (low, ratio)
-    return high * l1 / (gap * factor * linf)
+    return high * histogram / (gap * choice)

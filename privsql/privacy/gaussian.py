@@ -27,6 +27,7 @@ _CLOSE = 2.0**-20  # a ratio is the greatest but for this part of it
 _MOST_STEPS = 64
 _ORDER_RANGE = (-60.0, 60.0)  # of ln(a - 1)
 _HALVINGS = 60
+_EXTREME = 10**100  # beyond this, or one part of it, floats could not even guess
 _SLACK = 1e-12  # for rounding in half_width, which informs but protects nobody
 
 
@@ -194,7 +195,7 @@ def _short(number: float) -> Fraction:
 
 
 def _check(epsilon: Fraction, delta: Fraction) -> None:
-    if epsilon <= 0:
-        raise ValueError(f"epsilon must be positive, not {epsilon}")
+    if not 1 < epsilon * _EXTREME < _EXTREME**2:
+        raise ValueError(f"epsilon must be positive and not extreme, not {epsilon}")
     if not 0 < delta < 1:
         raise ValueError(f"delta must be between 0 and 1, not {delta}")

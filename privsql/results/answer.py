@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 
 from privsql.errors import ArgumentError
-from privsql.planning.accuracy import check_level, noise_of
+from privsql.planning.accuracy import check_level
+from privsql.planning.fitting import set_texts
 from privsql.planning.plan import Plan
 from privsql.privacy.key_selection import GaussianThreshold, TruncatedGeometric
-from privsql.results.estimate import leaf_interval
+from privsql.results.consistent import Settled
 from privsql.results.intervals import interval
 from privsql.sql.expressions import columns_of
 from privsql.tables import Integers, NoisyTable
@@ -97,17 +98,15 @@ class Answer:
         plan, result = self.plan, self.frame.copy()
         if plan.chooses or plan.public:
             return result
-        noise = noise_of(plan)
+        settled = Settled(plan, self.noisy)
         keys = {name: _listed(values) for name, values in keys_of(plan, self.noisy).items()}
         for output in plan.outputs:
             leaves = {column.name for column in columns_of(output.expression) if column.name in plan.estimates}
             if not leaves or output.expression.type.kind not in NUMBERS:
                 continue
             share = 1.0 - (1.0 - level) / len(leaves)
-            known = {
-                leaf: leaf_interval(plan.estimates[leaf], self.noisy.noisy_columns, noise, share) for leaf in leaves
-            }
-            shares = {pair: leaf_interval(how, self.noisy.noisy_columns, noise, share) for pair, how in plan.quotients.items()}
+            known = settled.intervals({leaf: plan.estimates[leaf] for leaf in leaves}, share)
+            shares = settled.intervals(plan.quotients, share)
             found = interval(output.expression, known, keys, len(self.noisy.cells), shares)
             place = list(result.columns).index(output.name) + 1
             ends = (
@@ -144,6 +143,7 @@ class Answer:
             "keys_may_be_missing": self.plan.space.open,
             "keys": self.plan.keys, "cells": self.plan.cells,
             "measurements": [each.to_dict() for each in self.plan.measurements],
+            "least_squares_over": set_texts(self.plan), "projected": self.plan.projections,
         }  # fmt: skip
 
     def plot(self, level: float = 0.95, ax: Any = None) -> Any:

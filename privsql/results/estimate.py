@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from privsql.planning.accuracy import linear_half_width, terms_half_width
-from privsql.planning.estimates import Estimate, Linear, Ratio, Spread, Terms
-from privsql.planning.measurement import Measurement
+from privsql.planning.estimates import Estimate, Linear, Placed, Ratio, Spread, Terms
+from privsql.privacy.weighted_sums import Noise
 from privsql.results.intervals import Floats, Interval
 from privsql.results.moments import spread, spread_interval
 from privsql.tables import Integers
+from privsql.types import MOMENTS, Kind
 
 LARGEST_WHOLE = float(2**63 - 1024)  # the last double below 2^63: whole sums past it stop there
 
@@ -24,18 +25,34 @@ def estimate(how: Estimate, noisy: Mapping[str, Integers]) -> npt.NDArray[Any]:
         case Linear(terms=((column, weight),)) if weight == 1:
             return noisy[column]
         case Linear():
-            total = _weighted(how.terms, noisy)
+            total = weighted(how.terms, noisy)
             return np.rint(np.clip(total, -LARGEST_WHOLE, LARGEST_WHOLE)).astype(np.int64) if how.whole else total
         case Ratio():
-            above, below = _weighted(how.above, noisy), _weighted(how.below, noisy)
+            above, below = weighted(how.above, noisy), weighted(how.below, noisy)
             # a noisy count below 1 is taken as 1: the answer stays within the declared range whatever the noise
             share = np.clip(above / np.maximum(above + below, float(how.one)), 0.0, 1.0)
             return float(how.low) + float(how.high - how.low) * share
         case Spread():
             return spread(how, noisy)
+        case Placed():
+            return _placed(how, noisy[how.column])
 
 
-def _weighted(terms: Terms, noisy: Mapping[str, Integers]) -> Floats:
+def _placed(how: Placed, noisy_points: Integers) -> npt.NDArray[Any]:
+    """The value of a grid point."""
+    if how.on in MOMENTS:
+        unit = "D" if how.on is Kind.DATE else "us"
+        moments = int(how.low) + noisy_points * int(how.step)
+        return moments.astype(f"datetime64[{unit}]").astype("datetime64[us]")
+    if how.kind is Kind.INTEGER:
+        return int(how.low) + noisy_points * int(how.step)
+    # the low end is a multiple of the step, so that 36.6 is 366 / 10 and not 366 * 0.1
+    steps = int(how.low / how.step) + noisy_points
+    return steps.astype(np.float64) * float(how.step.numerator) / float(how.step.denominator)
+
+
+def weighted(terms: Terms, noisy: Mapping[str, npt.NDArray[Any]]) -> Floats:
+    """A weighted sum of columns, as floats."""
     total = np.zeros(len(noisy[terms[0][0]]), dtype=np.float64)
     for column, weight in terms:
         total += noisy[column].astype(np.float64) * float(weight)
@@ -43,7 +60,7 @@ def _weighted(terms: Terms, noisy: Mapping[str, Integers]) -> Floats:
 
 
 def leaf_interval(
-    how: Estimate, noisy: Mapping[str, Integers], noise: Mapping[str, Measurement], level: float
+    how: Estimate, noisy: Mapping[str, Integers], noise: Mapping[str, Noise], level: float
 ) -> Interval:
     """Covers the exact aggregate (of the clamped values) with at least this probability, cell by cell."""
     match how:
@@ -57,9 +74,12 @@ def leaf_interval(
             return _ratio_interval(how, noisy, noise, level)
         case Spread():
             return spread_interval(how, noisy, noise, level)
+        case Placed():  # how far apart ranks are in values depends on the data
+            size = len(noisy[how.column])
+            return Interval(np.full(size, float(how.low)), np.full(size, float(how.high)))
 
 
-def _ratio_interval(how: Ratio, noisy: Mapping[str, Integers], noise: Mapping[str, Measurement], level: float) -> Interval:
+def _ratio_interval(how: Ratio, noisy: Mapping[str, Integers], noise: Mapping[str, Noise], level: float) -> Interval:
     """The r that the noisy pair does not contradict: |(1 - r) A - r B| <= the noise of (1 - r) X - r Y.
 
     That noise is no larger than max(|X|, |Y|), whatever r is, so a half-width h that holds for both at once keeps the
@@ -67,7 +87,7 @@ def _ratio_interval(how: Ratio, noisy: Mapping[str, Integers], noise: Mapping[st
     """
     each_level = 1.0 - (1.0 - level) / 2.0
     width = max(terms_half_width(how.above, noise, each_level), terms_half_width(how.below, noise, each_level))
-    above, below = _weighted(how.above, noisy), _weighted(how.below, noisy)
+    above, below = weighted(how.above, noisy), weighted(how.below, noisy)
     total = above + below
     usable = total > 0
     safe = np.where(usable, total, 1.0)

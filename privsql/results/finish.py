@@ -11,11 +11,11 @@ from privsql.analysis.keys import KeySpace
 from privsql.planning.plan import Plan
 from privsql.planning.render import CELL
 from privsql.results.answer import Answer
-from privsql.results.estimate import estimate
+from privsql.results.consistent import Settled
 from privsql.sql.expressions import Column
 from privsql.sql.relations import Choose, Project, Relation, Release
 from privsql.tables import Integers, NoisyTable, as_array
-from privsql.types import BIGINT, Type
+from privsql.types import BIGINT, Kind, Type
 
 
 class Finish(Protocol):
@@ -39,13 +39,21 @@ def finish(plan: Plan, noisy: NoisyTable, run: Finish) -> Answer:
     types = {field.name: field.type for field in plan.release.fields}
     for name, values in keys_of(plan, noisy).items():
         columns[name] = (values, types[name])
-    for name, how in plan.estimates.items():
-        columns[name] = (estimate(how, noisy.noisy_columns), types[name])
+    for name, aggregate in Settled(plan, noisy).values.items():
+        columns[name] = (aggregate, types[name])
     selected = _only_selects(plan.question.relation)
     if selected is not None:  # nothing to compute: the columns are there already
         return Answer(tuple(as_array(*columns[name]) for name in selected), plan, noisy, noisy.cells)
     cells, _, *shown = run(plan.finishing, columns)
+    shown = [_listed(each) if o.expression.type.kind is Kind.LIST else each for each, o in zip(shown, plan.outputs, strict=True)]
     return Answer(tuple(shown), plan, noisy, np.asarray(cells, dtype=np.int64))
+
+
+def _listed(arrays: Any) -> Any:
+    """Lists as Python has them, one in a cell."""
+    listed = np.empty(len(arrays), dtype=object)
+    listed[:] = [each if each is None else list(np.asarray(each).tolist()) for each in np.ma.getdata(arrays)]
+    return listed
 
 
 def _only_selects(relation: Relation) -> list[str] | None:

@@ -19,8 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from privsql.planning.estimates import Spread
-from privsql.planning.measurement import Measurement
-from privsql.privacy.accuracy import combined_half_width
+from privsql.privacy.weighted_sums import Noise, half_width
 from privsql.results.intervals import Floats, Interval, product, quotient
 from privsql.tables import Integers
 
@@ -67,7 +66,7 @@ def spread(how: Spread, noisy: Mapping[str, Integers]) -> Floats:
 
 
 def spread_interval(
-    how: Spread, noisy: Mapping[str, Integers], noise: Mapping[str, Measurement], level: float
+    how: Spread, noisy: Mapping[str, Integers], noise: Mapping[str, Noise], level: float
 ) -> Interval:
     """Covers the exact value with at least this probability, cell by cell."""
     columns = np.array([noisy[column] for column in how.columns], dtype=np.float64) / float(how.one)
@@ -75,8 +74,8 @@ def spread_interval(
     boxes = {}
     for name in _needed(how):
         weights = _weights(how, name)
-        law = noise[how.columns[0]].law
-        width = combined_half_width([(float(weight) / float(how.one), law) for weight in weights], each_level)
+        law = noise[how.columns[0]]
+        width = half_width([(float(weight) / float(how.one), law) for weight in weights], each_level)
         value = weights @ columns
         boxes[name] = Interval(np.maximum(value - width, 0.0), np.maximum(value + width, 0.0))
     return _computed(how, boxes, _variance_box, _covariance_box)

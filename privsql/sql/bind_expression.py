@@ -12,6 +12,7 @@ from privsql.sql import build, literals
 from privsql.sql.expressions import Call, Expression, Literal
 from privsql.sql.functions import ALIASES, FUNCTIONS, PARTS, UNITS
 from privsql.sql.gate import place_of
+from privsql.sql.permitted import WAYS_OUT
 from privsql.types import (
     BIGINT,
     BOOLEAN,
@@ -96,7 +97,11 @@ class ExpressionBinder:
             raise SqlError("sql-syntax", "an argument is missing here", "check the commas and parentheses")
         try:
             found = self.special(node)
-            return found if found is not None else self._bind(node)
+            if found is None:
+                found = self._bind(node)
+                for each in found.args if isinstance(found, Call) else ():
+                    build.not_a_list(each)
+            return found
         except PrivsqlError as error:
             raise error.at(place_of(node)) from None
 
@@ -207,6 +212,8 @@ class ExpressionBinder:
                 operator = "//"  # dialects in which 7 / 2 is 3
             return build.arithmetic(operator, left, right)
         known = _NODES.get(type(node).__name__)
+        if isinstance(node, (exp.Explode, exp.ArrayDistinct)):
+            raise Refused("refused-unnest", *WAYS_OUT["Unnest"])
         if known is None:
             raise Refused(
                 "refused-expression",

@@ -13,8 +13,8 @@ from sqlglot import exp
 from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
 from privsql.sql import build
 from privsql.sql.bind_expression import ExpressionBinder
-from privsql.sql.bind_join import bind_join
 from privsql.sql.bind_select import SelectBinder, distinct_rows
+from privsql.sql.bind_unnest import bind_from
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.clauses import bind_order, limited, ordered_rows
 from privsql.sql.expressions import Call, Column, Expression
@@ -84,10 +84,7 @@ class QueryBinder:
 
     def joined(self, node: exp.Select) -> Source:
         """FROM with all its joins, from left to right."""
-        found = self.source(node.args["from_"].this)
-        for each in node.args.get("joins") or []:
-            found = bind_join(found, self.source(each.this), each)
-        return found
+        return bind_from(node, self.source)
 
     def _cte(self, node: exp.CTE) -> None:
         name = node.args["alias"].name.lower()
@@ -186,7 +183,8 @@ class QueryBinder:
         if len(columns) > len(source.names):
             raise SqlError("sql-alias", "more column aliases than columns", "leave some out", place_of(alias))
         names = (*columns, *source.names[len(columns) :])
-        return replace(source, alias=name, names=names, tables=(), hidden=frozenset())
+        lists = () if columns else source.lists  # a list has a place among the columns of its table, too
+        return replace(source, alias=name, names=names, tables=(), hidden=frozenset(), lists=lists)
 
     def _values(self, node: exp.Values) -> Source:
         binder = ExpressionBinder(_no_columns)

@@ -9,13 +9,14 @@ from sqlglot import exp
 
 from privsql.errors import Place, PrivsqlError, Refused, SqlError
 from privsql.sql.bind_expression import ExpressionBinder
+from privsql.sql.bind_order import ORDERS, gives_list, order_aggregates
 from privsql.sql.expressions import OF_TWO, Aggregate, Call, Column, Expression, Literal
 from privsql.sql.functions import ALIASES
 from privsql.sql.gate import place_of
 from privsql.sql.grouping import Sets, grouping
 from privsql.sql.names import Source, unique_names
 from privsql.sql.relations import Key
-from privsql.types import BIGINT, BOOLEAN, DOUBLE, NUMBERS, TEXT, Kind, integer
+from privsql.types import BIGINT, BOOLEAN, DOUBLE, NUMBERS, TEXT, Kind, integer, list_of
 
 # Of one argument, or of two: the class and the function's name in our tree.
 SPREADS: dict[type[exp.Expr], str] = {
@@ -24,12 +25,10 @@ SPREADS: dict[type[exp.Expr], str] = {
     exp.RegrSlope: "regr_slope", exp.RegrIntercept: "regr_intercept", exp.RegrR2: "regr_r2",
 }  # fmt: skip
 PAIRED = (exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy)  # COUNT and AVG of the rows where both arguments are known
-AGGREGATES: tuple[type[exp.Expr], ...] = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, *SPREADS, *PAIRED)
+AGGREGATES: tuple[type[exp.Expr], ...] = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, *SPREADS, *PAIRED, *ORDERS)
 CHOICES = (exp.ArgMax, exp.ArgMin, exp.Mode)
 # What only exact aggregates are read for: of public rows, or of one unit's own.
 EXACT: dict[type[exp.Expr], str] = {
-    exp.Min: "min",
-    exp.Max: "max",
     exp.ArgMin: "arg_min",
     exp.ArgMax: "arg_max",
     exp.LogicalOr: "bool_or",
@@ -67,16 +66,9 @@ class ReleaseBinder(ExpressionBinder):
         if isinstance(node, (exp.Grouping, exp.GroupingId)):
             return self._grouping(node)
         if isinstance(node, exp.Filter) or _is_aggregate(node):
-            aggregate = self._aggregate(node)
-            same = next(
-                (each for each in self.aggregates if replace(each, place=None) == replace(aggregate, place=None)), None
-            )
-            if same is None:
-                name = unique_names([*self.taken, aggregate.function])[-1]
-                self.taken.append(name)
-                self.aggregates[aggregate] = name
-                same = aggregate
-            return Column(self.aggregates[same], same.type)
+            found = tuple(self._collected(each) for each in self._aggregates(node))
+            listed = gives_list(node.this if isinstance(node, exp.Filter) else node)
+            return Call("list", found, list_of(found[0].type)) if listed else found[0]
         if self.keys and not isinstance(node, (exp.Literal, exp.Paren)) and not has_aggregate(node):
             try:
                 row = self.rows.bind(node)
@@ -84,6 +76,15 @@ class ReleaseBinder(ExpressionBinder):
                 return None
             return self.keys.get(row)
         return None
+
+    def _collected(self, aggregate: Aggregate) -> Expression:
+        same = next((each for each in self.aggregates if replace(each, place=None) == replace(aggregate, place=None)), None)
+        if same is None:
+            name = unique_names([*self.taken, aggregate.function])[-1]
+            self.taken.append(name)
+            self.aggregates[aggregate] = name
+            same = aggregate
+        return Column(self.aggregates[same], same.type)
 
     def _grouping(self, node: exp.Expr) -> Expression:
         """Which of some keys a row is a total over."""
@@ -105,12 +106,12 @@ class ReleaseBinder(ExpressionBinder):
         self.source.find(node.name, node.table or None, place_of(node))  # an unknown name says so
         raise not_grouped(node.name, node)
 
-    def _aggregate(self, node: exp.Expr) -> Aggregate:
-        rows = self.rows
+    def _aggregates(self, node: exp.Expr) -> Iterator[Aggregate]:
+        """The aggregate of a node; of several quantiles in one call each one."""
         condition: Expression | None = None
         place = place_of(node)
         if isinstance(node, exp.Filter):
-            condition, node = rows.condition(node.expression.this), node.this
+            condition, node = self.rows.condition(node.expression.this), node.this
             if not _is_aggregate(node):
                 raise Refused(
                     "refused-aggregate",
@@ -118,8 +119,25 @@ class ReleaseBinder(ExpressionBinder):
                     "COUNT(*) FILTER (WHERE ...)",
                     place,
                 )
+        if isinstance(node, ORDERS):
+            yield from order_aggregates(node, self._row, condition, place, self.exact)
+        else:
+            yield self._aggregate(node, condition, place)
+
+    def _row(self, node: exp.Expr) -> Expression:
+        """What an aggregate is taken of."""
+        if has_any_aggregate(node):
+            raise SqlError("sql-aggregate", "an aggregate inside an aggregate", "use a subquery", place_of(node))
+        return self.rows.bind(node)
+
+    def _aggregate(self, node: exp.Expr, condition: Expression | None, place: Place | None) -> Aggregate:
+        rows = self.rows
+        if isinstance(node, (exp.ArgMin, exp.ArgMax)) and not self.exact:
+            raise Refused("refused-choice", "arg_max and arg_min over rows would name one person's value",
+                          "SELECT arg_max(k, n) FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)", place)  # fmt: skip
         if type(node) in EXACT and not self.exact:
-            raise Refused(*one_persons_value(node), place)
+            raise Refused("refused-logicalor", "one person's row can decide a yes or no about all",
+                          "ask for COUNT(*) FILTER (WHERE ...)", place)  # fmt: skip
         inner = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
         if inner is not None and has_any_aggregate(inner):
             raise SqlError("sql-aggregate", "an aggregate inside an aggregate", "use a subquery", place)
@@ -130,7 +148,7 @@ class ReleaseBinder(ExpressionBinder):
                 return self._distinct(inner, condition, place)
             case exp.Count():
                 return _count(rows.bind(inner), condition, place)
-            case exp.Min() | exp.Max() | exp.LogicalOr() | exp.LogicalAnd() | exp.ArgMin() | exp.ArgMax():
+            case exp.LogicalOr() | exp.LogicalAnd() | exp.ArgMin() | exp.ArgMax():
                 by = rows.bind(node.expression) if isinstance(node, (exp.ArgMin, exp.ArgMax)) else None
                 argument = rows.bind(inner)
                 return Aggregate(EXACT[type(node)], argument, condition, argument.type, place, by)
@@ -187,19 +205,6 @@ def _paired(
     if isinstance(node, exp.RegrCount):
         return Aggregate("count", None, condition, BIGINT, place)
     return Aggregate("avg", second if isinstance(node, exp.RegrAvgx) else first, condition, DOUBLE, place)
-
-
-def one_persons_value(node: exp.Expr) -> tuple[str, str, str]:
-    """Why an exact extreme is not let out, and what to ask instead."""
-    match node:
-        case exp.LogicalOr() | exp.LogicalAnd():
-            return "refused-logicalor", "one person's row can decide a yes or no about all", "ask for COUNT(*) FILTER (WHERE ...)"
-        case exp.Min():
-            which, test = "smallest", "<"
-        case _:
-            which, test = "largest", ">"
-    code = "refused-min" if which == "smallest" else "refused-max"
-    return code, f"the exact {which} value is one person's value", f"ask for COUNT(*) FILTER (WHERE x {test} ...) or AVG(x)"
 
 
 def _count(argument: Expression, condition: Expression | None, place: Place | None) -> Aggregate:

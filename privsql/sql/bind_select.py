@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlglot import exp
 
 from privsql.errors import Place, Refused, SqlError, UnknownName, did_you_mean
+from privsql.sql.bind_choice import best_keys, best_of_answer, choice_function
 from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.bind_join import decided
 from privsql.sql.bind_keys import Items, bind_keys, output_name
 from privsql.sql.bind_release import CHOICES, ReleaseBinder, bare, has_aggregate, has_any_aggregate, has_choice
+from privsql.sql.bind_unnest import RowBinder
 from privsql.sql.bind_where import Queries, where_rows
-from privsql.sql.clauses import bind_order, limited, order_terms, ordered_rows, whole_number
+from privsql.sql.clauses import bind_order, limited, order_terms, ordered_rows
 from privsql.sql.expressions import SPREAD, Aggregate, Call, Column, Expression
 from privsql.sql.gate import place_of
-from privsql.sql.names import Source, key_names, unique_names
+from privsql.sql.names import Source, unique_names
 from privsql.sql.owners import Whose, owner
 from privsql.sql.relations import (
-    Choose,
     Distinct,
     Filter,
     Group,
@@ -31,7 +31,7 @@ from privsql.sql.relations import (
     is_public,
     is_released,
 )
-from privsql.types import BIGINT, TEXT, Kind
+from privsql.types import TEXT, Kind
 
 
 class SelectBinder:
@@ -44,7 +44,7 @@ class SelectBinder:
             if isinstance(each, exp.Alias):
                 self.aliases.setdefault(each.alias.lower(), each.this)
         self.resolving: list[str] = []
-        self.rows = ExpressionBinder(self._row_column)
+        self.rows = RowBinder(self._row_column, source)
 
     def _row_column(self, node: exp.Column) -> Expression:
         """A column of FROM; failing that, an alias of the SELECT list."""
@@ -79,7 +79,8 @@ class SelectBinder:
         exact = self._exact(keys)
         if not exact:
             if any(isinstance(bare(each), CHOICES) for _, each in items if isinstance(each, exp.Expr)):
-                return self._choice_function(items)
+                binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys)
+                return choice_function(node, self.input, keys, self.rows, items, binder)
             if any(isinstance(each, exp.Expr) and has_choice(each) for _, each in items):
                 raise Refused("refused-choice", "a choice is a label: nothing can be computed from it here",
                               "select it by itself", place_of(node))  # fmt: skip
@@ -106,7 +107,7 @@ class SelectBinder:
         if not open_rows and (order is not None or limit is not None or offset is not None):
             raise ordered_rows(node)
         shown = [each if isinstance(each, Column) else self.rows.bind(each) for _, each in items]
-        choice = self._inner_argmax(shown, [name for name, _ in items], order, limit, offset)
+        choice = best_of_answer(node, self.input, self.rows, shown, [name for name, _ in items])
         if choice is not None:
             return Source(choice, None, tuple(name for name, _ in items))
         return self._finish(self.input, items, shown, self.rows)
@@ -167,7 +168,7 @@ class SelectBinder:
                           "select the inner answer and add up in Python", place_of(node))  # fmt: skip
         binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys, self.sets)
         shown = [binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each) for _, each in items]
-        choice = self._argmax(binder, keys, shown, items)
+        choice = None if self.sets else best_keys(node, self.input, keys, binder, shown, items)
         if choice is not None:
             return choice
         having = node.args.get("having")
@@ -182,117 +183,6 @@ class SelectBinder:
         if condition is not None:
             relation = Filter(relation, condition)
         return self._finish(relation, items, shown, binder)
-
-    # -- argmax --------------------------------------------------------------------------------------------
-    def _argmax(
-        self, binder: ReleaseBinder, keys: tuple[Key, ...], shown: list[Expression], items: Items
-    ) -> Source | None:
-        """SELECT keys ... GROUP BY keys ORDER BY aggregate LIMIT 1: only the label is wanted."""
-        node = self.node
-        order, limit = node.args.get("order"), node.args.get("limit")
-        if order is None or limit is None or node.args.get("having") is not None or node.args.get("offset") is not None:
-            return None
-        if not keys or self.sets or binder.aggregates or whole_number(limit) != 1 or node.args.get("distinct") is not None:
-            return None
-        term, *ties = [bind_order(each, binder, shown, [name for name, _ in items]) for each in order.expressions]
-        if any(each.expression not in binder.keys.values() for each in ties):
-            return None  # keys behind the score only break ties, which noise leaves to the order of the candidates
-        score = next(
-            (each for each, name in binder.aggregates.items() if term.expression == Column(name, each.type)), None
-        )
-        if score is None or score.function not in ("count", "sum"):
-            return None
-        chosen = Choose(self.input, keys, score, largest=term.descending)
-        names = unique_names([name for name, _ in items])
-        return Source(Project(chosen, tuple(zip(names, shown, strict=True))), None, tuple(name for name, _ in items))
-
-    def _inner_argmax(
-        self,
-        shown: list[Expression],
-        names: list[str],
-        order: exp.Expr | None,
-        limit: exp.Expr | None,
-        offset: exp.Expr | None,
-    ) -> Relation | None:
-        """SELECT k FROM (SELECT k, COUNT(*) AS n ... GROUP BY k) ORDER BY n DESC LIMIT 1."""
-        grouped = _plain_release(self.input)
-        if grouped is None or order is None or limit is None or offset is not None:
-            return None
-        if whole_number(limit) != 1 or self.node.args.get("distinct") is not None:
-            return None
-        release, columns = grouped
-        term, *ties = [bind_order(each, self.rows, shown, names) for each in order.expressions]
-        keys = {Column(key.name, key.expression.type) for key in release.keys}
-        if any(not isinstance(each.expression, Column) or columns[each.expression.name] not in keys for each in ties):
-            return None
-        return self._choose(release, columns, shown, term.expression, largest=term.descending)
-
-    def _choose(
-        self,
-        release: Release,
-        columns: Mapping[str, Expression],
-        shown: list[Expression],
-        score: Expression,
-        largest: bool,
-        skip_null: bool = False,
-    ) -> Relation | None:
-        by_name = dict(release.aggregates)
-        inner = columns.get(score.name) if isinstance(score, Column) else None
-        aggregate = by_name.get(inner.name) if isinstance(inner, Column) else None
-        if aggregate is None or aggregate.function not in ("count", "sum"):
-            return None
-        keys = {key.name for key in release.keys}
-        labels: list[tuple[str, Expression]] = []
-        for index, each in enumerate(shown):
-            label = columns.get(each.name) if isinstance(each, Column) else None
-            if not isinstance(label, Column) or label.name not in keys:
-                return None
-            labels.append((f"label_{index}", label))
-        if not release.keys:
-            return None
-        not_null = (
-            frozenset(label.name for _, label in labels if isinstance(label, Column)) if skip_null else frozenset[str]()
-        )
-        return Project(Choose(release.input, release.keys, aggregate, largest, not_null), tuple(labels))
-
-    def _choice_function(self, items: Items) -> Source:
-        """arg_max(k, n) over a grouped subquery, or MODE(k) over rows."""
-        node = self.node
-        if len(items) != 1 or any(
-            node.args.get(name) for name in ("group", "having", "order", "limit", "offset", "distinct")
-        ):
-            raise Refused(
-                "refused-choice",
-                "arg_max, arg_min and mode are read as the only output of a SELECT",
-                "SELECT mode(state) FROM t, or GROUP BY ... ORDER BY COUNT(*) DESC LIMIT 1",
-                place_of(node),
-            )
-        name, item = items[0]
-        function = bare(item) if isinstance(item, exp.Expr) else None
-        if isinstance(function, exp.Mode) and function.this is not None:
-            if is_released(self.input):
-                raise Refused(
-                    "refused-choice", "mode of a noisy answer has no rule", "ask for mode over rows", place_of(node)
-                )
-            argument = self.rows.bind(function.this)
-            key = Key(key_names([name])[0], argument, function.this.sql(dialect="duckdb"), place_of(function))
-            score = Aggregate("count", None, None, BIGINT, place_of(function))
-            return Source(
-                Choose(self.input, (key,), score, largest=True, not_null=frozenset({key.name})), None, (name,)
-            )
-        grouped = _plain_release(self.input)
-        if grouped is not None and isinstance(function, (exp.ArgMax, exp.ArgMin)):
-            shown = [self.rows.bind(function.this)]
-            largest = isinstance(function, exp.ArgMax)
-            found = self._choose(*grouped, shown, self.rows.bind(function.expression), largest, skip_null=True)
-            if found is not None:
-                return Source(found, None, (name,))
-        raise Refused(
-            "refused-choice",
-            "arg_max and arg_min over rows would name one person's value",
-            "SELECT arg_max(k, n) FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)",
-            place_of(node),
-        )
 
     # -- the SELECT list -----------------------------------------------------------------------------------
     def _expanded(self) -> Items:
@@ -372,12 +262,3 @@ def refused_distinct(place: Place | None) -> Refused:
         "COUNT(DISTINCT x) counts them; SELECT DISTINCT is read with the unit among its columns; else GROUP BY declared keys",
         place,
     )
-
-
-def _plain_release(relation: Relation) -> tuple[Release, dict[str, Expression]] | None:
-    """A grouped subquery that only names keys and aggregates: its release, and what each column stands for."""
-    if not isinstance(relation, Project) or not isinstance(relation.input, Release) or relation.input.sets:
-        return None
-    if not all(isinstance(expression, Column) for _, expression in relation.columns):
-        return None
-    return relation.input, dict(relation.columns)

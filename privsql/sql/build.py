@@ -139,6 +139,14 @@ def negate(value: Expression) -> Expression:
     return Call("neg", (value,), result_type("-", integer(0, 0), value.type, None))
 
 
+def not_a_list(value: Expression) -> Expression:
+    """The value, if something can be done with it."""
+    if value.type.kind is Kind.LIST:
+        raise Refused("refused-list", "a list of quantiles can be shown, and nothing can be computed from it",
+                      "ask for each quantile by itself: quantile_cont(x, 0.25), quantile_cont(x, 0.5)")  # fmt: skip
+    return value
+
+
 def unify(name: str, args: list[Expression]) -> Expression:
     unified = same_type(args)
     return Call(name, tuple(unified), shared_type(unified))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -13,9 +13,10 @@ from privsql.policy import DEFAULT_GROUPS, DEFAULT_ROWS, ColumnPolicy, Policy, T
 from privsql.schema import Schema, SchemaColumn, SchemaTable
 from privsql.sql import literals
 from privsql.sql.bind_expression import ExpressionBinder
+from privsql.sql.declared import Claim, ListColumn
 from privsql.sql.expressions import Expression
 from privsql.sql.names import UNIT_COLUMN, Source
-from privsql.sql.relations import Claim, Field, Limits, Reference, Scan, Unit
+from privsql.sql.relations import Field, Limits, Reference, Scan, Unit
 from privsql.types import BIGINT, NUMBERS, Kind, Type
 
 
@@ -25,6 +26,7 @@ class Catalogue:
 
     schema: Schema
     policy: Policy
+    _known: dict[str, Source] = field(default_factory=dict, compare=False, repr=False)  # those asked for so far
 
     def __post_init__(self) -> None:
         for name in self.policy.tables:
@@ -46,9 +48,11 @@ class Catalogue:
             )
         if table is None:
             return None
-        policy = self.policy.table(table.name)
-        unit = None if policy.unit is None or policy.public else self._unit(table, policy.unit, (table.name,))
-        return _source(table, policy, unit)
+        if table.name not in self._known:
+            policy = self.policy.table(table.name)
+            unit = None if policy.unit is None or policy.public else self._unit(table, policy.unit, (table.name,))
+            self._known[table.name] = _source(table, policy, unit)
+        return self._known[table.name]
 
     def _unit(self, table: SchemaTable, declared: UnitPolicy, path: tuple[str, ...]) -> Unit:
         """Whose rows these are, through as many tables as it takes."""
@@ -150,13 +154,22 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
         ),
         matches=tuple((_column(table, name), most) for name, most in policy.matches.items()),
         whole=len(usable) == len(table.columns),
+        lists=tuple(_list(table.name, column, policy.column(column.name)) for column in table.columns if column.elements),
     )
     return Source(
         scan,
         table.name,
         tuple(each.name for each in fields),
         {column.name.lower(): column.type_name for column in table.columns if column.type is None},
+        lists=scan.lists,
     )
+
+
+def _list(table: str, column: SchemaColumn, policy: ColumnPolicy) -> ListColumn:
+    held = column.elements
+    assert held is not None
+    assert held.type is not None
+    return ListColumn(column.name, held.type, held.cast, _claim(table, held, policy, auto=False))
 
 
 def _claim(table: str, column: SchemaColumn, policy: ColumnPolicy, auto: bool) -> Claim:

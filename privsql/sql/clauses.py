@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from privsql.errors import Refused, SqlError
+from privsql.sql import build
 from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.expressions import Expression
 from privsql.sql.gate import place_of
@@ -36,7 +37,7 @@ def bind_order(
     lowered = [name.lower() for name in names]
     if isinstance(inner, exp.Column) and not inner.table and lowered.count(inner.name.lower()) == 1:
         place = lowered.index(inner.name.lower())
-        return Order(shown[place], bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+        return Order(_orderable(shown[place], node), bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
     if isinstance(inner, exp.Literal) and not inner.is_string:
         index = ordinal(inner.name) or 0
         if not 1 <= index <= len(shown):
@@ -49,7 +50,14 @@ def bind_order(
         expression = shown[index - 1]
     else:
         expression = binder.bind(inner)
-    return Order(expression, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+    return Order(_orderable(expression, node), bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+
+
+def _orderable(expression: Expression, node: exp.Expr) -> Expression:
+    try:
+        return build.not_a_list(expression)
+    except Refused as error:
+        raise error.at(place_of(node)) from None
 
 
 def whole_number(limit: exp.Expr) -> int | None:

@@ -42,6 +42,8 @@ def _form(call: Call, args: list[str]) -> str:
         case "in":
             shown = args[1:] if len(args) <= 9 else [*args[1:8], f"... {len(args) - 8} more"]
             return f"{_grouped(call.args[0], args[0])} IN ({', '.join(shown)})"
+        case "list":
+            return f"[{', '.join(args)}]"
         case "case":
             whens = " ".join(f"WHEN {c} THEN {v}" for c, v in zip(args[0:-1:2], args[1:-1:2], strict=True))
             return f"CASE {whens} ELSE {args[-1]} END"

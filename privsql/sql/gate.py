@@ -37,11 +37,12 @@ def place_of(node: exp.Expr) -> Place | None:
 
 def parse(text: str, dialect: str) -> exp.Expr:
     """Exactly one SELECT, parsed and permitted node by node."""
-    start = _measure(text, dialect)
+    tokens, start = _measure(text, dialect)
     try:
-        statements = [each for each in sqlglot.parse(text, read=dialect) if each is not None]
+        parser = sqlglot.Dialect.get_or_raise(dialect).parser()
+        statements = [each for each in parser.parse(tokens, text) if each is not None]
     except RecursionError:
-        raise _too_deep() from None
+        raise too_deep() from None
     except SqlglotError as error:
         details = getattr(error, "errors", None) or [{}]
         line, column = details[0].get("line"), details[0].get("col")
@@ -67,8 +68,8 @@ def parse(text: str, dialect: str) -> exp.Expr:
     return statement
 
 
-def _measure(text: str, dialect: str) -> Place | None:
-    """Length and nesting, before a recursive parser sees the text; where it begins comes out."""
+def _measure(text: str, dialect: str) -> tuple[list[Token], Place | None]:
+    """Length and nesting, before a recursive parser sees the text; its tokens come out, and where it begins."""
     if not isinstance(text, str):
         raise SqlError("sql-syntax", "the SQL must be a string")
     if len(text) > MAX_LENGTH:
@@ -91,7 +92,7 @@ def _measure(text: str, dialect: str) -> Place | None:
             depth -= 1
         run = run + 1 if token.token_type in (TokenType.NOT, TokenType.DASH, TokenType.TILDE) else 0
         if depth > MAX_NESTING or run > MAX_NESTING:
-            raise _too_deep()
+            raise too_deep()
         if token.text == "!" and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
             # sqlglot reads `x ! in (1)` as NOT IN, DuckDB as a factorial: nobody can have meant it
             raise SqlError("sql-syntax", "'!' is read differently by different engines", "write NOT or <>",
@@ -102,7 +103,7 @@ def _measure(text: str, dialect: str) -> Place | None:
         raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
     if tokens and tokens[0].text.upper() in _COMMANDS:
         raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", start)
-    return start
+    return tokens, start
 
 
 def _without_end(tokens: list[Token]) -> list[Token]:
@@ -127,7 +128,7 @@ def _dialects() -> tuple[str, ...]:
     return tuple(sorted(name for name in sqlglot.Dialect.classes if name))
 
 
-def _too_deep() -> SqlError:
+def too_deep() -> SqlError:
     return SqlError("sql-too-deep", "the text is nested too deeply", "use a CTE, or simplify the expression")
 
 

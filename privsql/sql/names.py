@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass, field
 
 from privsql.errors import Place, Refused, UnknownName, did_you_mean
+from privsql.sql.declared import ListColumn
 from privsql.sql.expressions import Expression
-from privsql.sql.relations import Field, Relation
+from privsql.sql.relations import SET_COLUMN, Field, Relation
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Source:
     unsupported: dict[str, str] = field(default_factory=dict)  # columns whose type has no rule
     tables: tuple[frozenset[str], ...] = ()
     hidden: frozenset[int] = frozenset()  # places of columns that only a table name before them means: the others of USING
+    lists: tuple[ListColumn, ...] = ()  # what UNNEST may name, where a table itself stands here
 
     def fields(self) -> list[tuple[str, Field]]:
         return list(zip(self.names, self.relation.fields, strict=True))
@@ -50,10 +52,13 @@ class Source:
         if matches:
             return matches[0].column
         if name.lower() in self.unsupported:
+            type_name = self.unsupported[name.lower()]
             raise Refused(
                 "refused-type",
-                f"column {name} has type {self.unsupported[name.lower()]}, for which there are no rules",
-                "use columns of ordinary types, or cast it in a view of your own",
+                f"column {name} has type {type_name}, for which there are no rules",
+                f"make rows of it: FROM t, UNNEST(list_distinct({name})) AS u(x)"
+                if type_name.endswith("]")
+                else "use columns of ordinary types, or cast it in a view of your own",
                 place,
             )
         raise UnknownName("name-column", f"there is no column {name}", did_you_mean(name, self.names), place)
@@ -61,8 +66,9 @@ class Source:
 
 # Columns that planning adds beside the analyst's own: a cell's number and place, whose a row is, and what is measured.
 UNIT_COLUMN = "privsql_unit"
-RESERVED = frozenset({"privsql_cell", "privsql_place", UNIT_COLUMN})
-_MEASURED = re.compile(r"(count|sum|above|below|score)_\d+", re.IGNORECASE)
+VALUE_COLUMN, WIDTH_COLUMN, ROWS_COLUMN = "privsql_value", "privsql_width", "privsql_rows"  # grid point, points, rows
+RESERVED = frozenset({"privsql_cell", "privsql_place", UNIT_COLUMN, SET_COLUMN, VALUE_COLUMN, WIDTH_COLUMN, ROWS_COLUMN})
+_MEASURED = re.compile(r"(count|sum|above|below|score|order)_\d+", re.IGNORECASE)
 
 
 def key_names(wanted: list[str]) -> list[str]:

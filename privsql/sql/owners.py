@@ -28,6 +28,7 @@ from privsql.sql.relations import (
     Sort,
     UnionAll,
     Unit,
+    Unnest,
     Unpivot,
     Values,
     below,
@@ -131,7 +132,7 @@ def owner(relation: Relation) -> Owner:
             if len(columns) == len(relation.keys) and inner.is_unit(columns):  # one row a unit
                 fixed = {each.name for each in relation.fields}
             return replace(inner, tags=kept, fixed=frozenset(fixed))
-        case Filter() | Semi() | AtMost() | Sort() | Limit() | Distinct():
+        case Unnest() | Filter() | Semi() | AtMost() | Sort() | Limit() | Distinct():
             return owner(relation.input)
         case Release() | Choose():
             return Owner(Whose.NOBODY, {})  # noisy: nobody's any more
@@ -289,6 +290,8 @@ def one_row_a_key(relation: Relation, columns: Iterable[str]) -> bool:
         case Project():
             stands_for = {each.name for name, each in relation.columns if name in wanted and isinstance(each, Column)}
             return one_row_a_key(relation.input, stands_for)
+        case Unnest():
+            return relation.distinct and relation.element.name in wanted and one_row_a_key(relation.input, wanted)
         case Filter() | Semi():
             return one_row_a_key(relation.input, wanted)
         case _:

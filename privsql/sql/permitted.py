@@ -18,7 +18,7 @@ def _rows(text: str) -> dict[type[exp.Expr], frozenset[str]]:
 
 # Node class, then the arguments that may be set.
 PERMITTED = _rows("""
-Select expressions from_ joins where group having order limit offset distinct with_
+Select expressions from_ joins laterals where group having order limit offset distinct with_
 Subquery this alias with_ order limit offset
 Union this expression distinct with_ order limit offset
 With expressions
@@ -28,6 +28,10 @@ Join this side kind on using
 Table this alias pivots
 TableAlias this columns
 Values expressions alias
+Unnest expressions alias
+Explode this
+Lateral this alias view
+ArrayDistinct this check_null
 Tuple expressions
 Pivot this expressions unpivot into fields include_nulls alias using default_on_null value_columns_first
 UnpivotColumns this expressions
@@ -104,6 +108,13 @@ Sum this
 Avg this
 Min this
 Max this
+Median this
+Quantile this quantile
+ApproxQuantile this quantile
+PercentileCont this expression
+PercentileDisc this expression
+WithinGroup this expression
+Array expressions
 Variance this
 VariancePop this
 Stddev this
@@ -217,10 +228,6 @@ WAYS_OUT = {
     ),
     "Lateral": ("LATERAL has no rule", "write a join: JOIN (SELECT ... GROUP BY the unit) ON ..."),
     "Distinct": ("DISTINCT ON keeps one of many people's rows", "GROUP BY declared keys, or COUNT(DISTINCT x)"),
-    "Median": (
-        "the median and other quantiles are not read yet",
-        "SELECT x // 10, COUNT(*) ... GROUP BY 1, and read it off",
-    ),
     "ArrayAgg": ("this hands out people's own values", "ask for COUNT(*) ... GROUP BY declared keys"),
     "Qualify": ("QUALIFY needs window functions, which mix many people's rows", "use HAVING over noisy aggregates"),
     "Except": ("EXCEPT compares rows of many people", "use WHERE"),
@@ -231,11 +238,13 @@ WAYS_OUT = {
         "tables are named by themselves, without schema or database",
         "write FROM patients, not FROM main.patients",
     ),
-    "Unnest": ("UNNEST makes an unknown number of rows from one person's", "UNPIVOT named columns instead"),
+    "Unnest": (
+        "a list can only be opened: UNNEST of a list column, by itself in SELECT or in FROM",
+        "FROM t, UNNEST(list_distinct(t.tags)) AS u(tag), with the table that has the list before it",
+    ),
 }
 SAME_AS = {
-    "PercentileCont": "Median", "PercentileDisc": "Median", "Quantile": "Median", "ApproxQuantile": "Median",
     "ApproxDistinct": "Distinct", "GroupConcat": "ArrayAgg", "First": "ArrayAgg",
     "Last": "ArrayAgg", "AnyValue": "ArrayAgg", "Explode": "Unnest", "Parameter": "Placeholder",
-    "Any": "Exists", "All": "Exists", "WithinGroup": "Median",
+    "Any": "Exists", "All": "Exists",
 }  # fmt: skip

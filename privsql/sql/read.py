@@ -8,7 +8,7 @@ from privsql.errors import Place, Refused, SqlError
 from privsql.sql.bind_query import QueryBinder
 from privsql.sql.bind_select import refused_distinct
 from privsql.sql.catalogue import Catalogue
-from privsql.sql.gate import parse, place_of
+from privsql.sql.gate import parse, place_of, too_deep
 from privsql.sql.names import output_names
 from privsql.sql.owners import Whose, is_bounded, owner
 from privsql.sql.relations import Distinct, Key, Question, Relation, Release, is_public, is_released, release_of, walk
@@ -22,7 +22,7 @@ def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:
     try:
         source = QueryBinder(catalogue).query(statement)
     except RecursionError:
-        raise SqlError("sql-too-deep", "the text is nested too deeply", "simplify the expression") from None
+        raise too_deep() from None
     source = replace(source, relation=_asked_for_keys(source.relation, place_of(statement)))
     release = release_of(source.relation)
     if release is None and not is_public(source.relation):

@@ -3,6 +3,7 @@
 Scan, Values            where rows come from
 Filter, Project         row by row, on both sides of a release
 UnionAll, Unpivot       one row may become several
+Unnest                  one row may become as many as its list has declared values
 Join, Semi              rows beside rows: of public tables, or of the same unit
 AtMost                  so many rows a value, so that a join with other people's rows has a bound
 Group                   exact aggregates: of public rows, or of one unit's own rows
@@ -15,23 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from privsql.errors import Place
+from privsql.sql.declared import Claim, ListColumn
 from privsql.sql.expressions import Aggregate, Column, Expression
-from privsql.types import TEXT, Kind, Type
+from privsql.types import TEXT, Kind, Type, integer
 
-
-@dataclass(frozen=True)
-class Claim:
-    """What policy and schema say of a column. Claims choose clamps and keys; the rendered SQL enforces them."""
-
-    low: Any = None
-    high: Any = None
-    values: tuple[Any, ...] | None = None
-    nullable: bool = True
-    null_is_key: bool = True
-    auto: bool = False  # its range may be found privately, at a price
+SET_COLUMN = "privsql_set"  # the reserved name of the column that says which set of keys a row of an answer is of
 
 
 @dataclass(frozen=True)
@@ -100,6 +91,7 @@ class Scan:
     keys: tuple[frozenset[str], ...] = ()
     matches: tuple[tuple[str, int], ...] = ()  # columns, with the number of rows that may share a value in a join
     whole: bool = True  # the table has no other columns, of types without rules
+    lists: tuple[ListColumn, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -159,6 +151,38 @@ class Unpivot:
         taken = {column for column, _ in self.on}
         kept = tuple(each for each in self.input.fields if each.name not in taken)
         return (*kept, Field(self.name, TEXT), self.value)
+
+
+@dataclass(frozen=True)
+class Unnest:
+    """Each row becomes one row per element of a list of its table, which is in `element`.
+
+    Of people's rows: per different element, of those that were declared; NULL is none of them.
+    """
+
+    input: Relation  # the table itself, or another list of it opened
+    of: ListColumn
+    element: Field
+    distinct: bool = True
+
+    def __post_init__(self) -> None:
+        assert isinstance(self.input, (Scan, Unnest)), "a list is opened at its table"
+        assert is_public(self.input) or (self.distinct and self.of.most is not None), "one person's rows have a bound"
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (*self.input.fields, self.element)
+
+    @property
+    def most(self) -> int:
+        """Of people's rows: how many rows one of them can become."""
+        assert self.of.most is not None
+        return max(1, self.of.most)
+
+    @property
+    def kept(self) -> Expression | None:
+        """The condition on elements that are kept; None: all of them, of public rows."""
+        return None if is_public(self.input) else self.of.declared(self.element.column)
 
 
 @dataclass(frozen=True)
@@ -238,29 +262,36 @@ class Key:
 
 @dataclass(frozen=True)
 class Release:
-    """Keys and aggregates over rows: what the noise goes on."""
+    """Keys and aggregates over rows: what the noise goes on.
+
+    `sets`: grouped by each of these sets of keys, given as their places; a further field says which set a row is of.
+    """
 
     input: Relation
     keys: tuple[Key, ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
+    sets: tuple[tuple[int, ...], ...] = ()
 
     @property
     def fields(self) -> tuple[Field, ...]:
         return (
             *(Field(key.name, key.expression.type) for key in self.keys),
+            *([Field(SET_COLUMN, integer(0, 2 ** len(self.keys) - 1))] if self.sets else []),
             *(Field(name, aggregate.type) for name, aggregate in self.aggregates),
         )
 
 
 @dataclass(frozen=True)
 class Choose:
-    """The key with the largest (or smallest) score, and nothing else of the score."""
+    """The keys with the largest (or smallest) scores, and nothing else of the scores."""
 
     input: Relation
     keys: tuple[Key, ...]
     score: Aggregate
     largest: bool
     not_null: frozenset[str] = frozenset()  # keys that are never NULL in the answer: mode and arg_max skip NULL
+    most: int = 1  # so many keys, the best first
+    within: int = 0  # so many keys come first, and for each value of them the best of the others is chosen
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -319,6 +350,7 @@ Relation = (
     | Project
     | UnionAll
     | Unpivot
+    | Unnest
     | Join
     | Semi
     | AtMost

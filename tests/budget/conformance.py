@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from privsql import BudgetError, PrivsqlError
+from privsql.budget.amount import Loss
 from privsql.budget.ledger import Ledger
 from privsql.policy import Neighbours, Policy
-from tests.budget.ledgers import RELEASED, charge, policy
+from privsql.privacy.events import Keys, Pure
+from tests.budget.ledgers import charge, policy, release, releases
 
 
 def code_of(ledger: Ledger, *arguments: Any, **keywords: Any) -> str:
@@ -57,7 +59,7 @@ class LedgerConformance:
         ledger = self.make(policy(1, delta=1e-17))
         charge(ledger, Fraction(1, 3 * 10**9), Fraction(1, 3 * 10**18))
         (entry,) = ledger.entries()
-        assert (entry.nano_epsilon, entry.atto_delta) == (1, 1)
+        assert entry.loss == Loss(1, 1)
         assert code_of(ledger, 1 - Fraction(1, 3 * 10**9)) == "budget-exhausted"
 
     def test_delta_has_its_own_cap(self) -> None:
@@ -74,7 +76,7 @@ class LedgerConformance:
         assert code_of(ledger, 1.6) == "budget-query"
         charge(ledger, 1.5)
         with pytest.raises(BudgetError) as caught:
-            ledger.expect(Fraction(2), "ana")
+            ledger.expect([Pure(Fraction(2))], "ana")
         assert caught.value.code == "budget-query"
 
     def test_analysts_have_shares(self) -> None:
@@ -108,30 +110,35 @@ class LedgerConformance:
         assert code_of(ledger, 1, "0.6") == "budget-delta"  # a delta above 1 has no meaning
 
     @pytest.mark.parametrize(
-        ("epsilon", "delta"),
-        [(math.nan, 0), (math.inf, 0), (-math.inf, 0), (0, 0), (-1, 0), (1, math.nan), (1, -0.1), (1, 1), (1, math.inf),
-         (True, 0), ("1", 0), (None, 0), (Fraction(-1, 10**12), 0), (Fraction(10**30), 0)],
-    )  # fmt: skip
-    def test_what_is_no_price_is_refused(self, epsilon: Any, delta: Any) -> None:
-        ledger = self.make(policy(10, delta=0.5))
-        with pytest.raises(BudgetError) as caught:
-            ledger.charge(epsilon, delta, Neighbours.REPLACE_ONE, "ana", "q", [])
-        assert caught.value.code == "budget-amount"
+        "events",
+        [[], [Pure(Fraction(10**30))], [Keys(Fraction(1), Fraction(1, 2), 1), Keys(Fraction(1), Fraction(1, 2), 1)]],
+        ids=["nothing", "too much", "a delta of 1"],
+    )
+    def test_what_is_no_price_is_refused(self, events: Any) -> None:
+        ledger = self.make(policy())
+        for call in (lambda: release(ledger, *events), lambda: ledger.expect(events, "ana")):
+            assert refusal(call).code == "budget-amount"
         assert ledger.entries() == []
         assert ledger.budget.spent.epsilon == 0
+
+    def test_what_is_no_event_is_refused(self) -> None:
+        ledger = self.make(policy(10))
+        for unknown in (None, 0.5, "Pure", object()):
+            assert refusal(release, ledger, Pure(Fraction(1)), unknown).code == "budget-event"
+        assert ledger.entries() == []
 
     def test_losses_of_another_kind_are_not_added(self) -> None:
         ledger = self.make(policy(10))
         with pytest.raises(BudgetError) as caught:
-            ledger.charge(Fraction(1), Fraction(0), Neighbours.ADD_REMOVE, "ana", "q", [])
+            ledger.charge(releases(1), Neighbours.ADD_REMOVE, "ana", "q")
         assert caught.value.code == "budget-neighbours"
         assert ledger.entries() == []
 
     def test_expecting_charges_nothing(self) -> None:
         ledger = self.make(policy(1))
-        ledger.expect(Fraction(1), "ana")
+        ledger.expect([Pure(Fraction(1))], "ana")
         with pytest.raises(BudgetError) as caught:
-            ledger.expect(Fraction(11, 10), "ana")
+            ledger.expect([Pure(Fraction(11, 10))], "ana")
         assert caught.value.code == "budget-exhausted"
         assert ledger.entries() == []
 
@@ -143,7 +150,7 @@ class LedgerConformance:
         found = ledger.entries()
         assert [each.question for each in found] == texts
         assert {each.analyst for each in found} == {"Anaïs"}
-        assert [list(each.released) for each in found] == [RELEASED] * 5
+        assert [list(each.released) for each in found] == [releases(0.125)] * 5
         assert [each.when for each in found] == sorted(each.when for each in found)
         assert all(each.when.tzinfo is not None for each in found)
 

@@ -112,7 +112,7 @@ def left_behind(folder: Path, cap: float) -> dict[str, int]:
     errors = (folder / "errors").read_text().splitlines() if (folder / "errors").exists() else []
     for each in errors[:5]:
         print(each, file=sys.stderr)
-    spent = rows[-1].total.nano_epsilon if rows else 0
+    spent = rows[-1].total.nano if rows else 0
     return {
         "charged": len(charged),
         "released": len(released),

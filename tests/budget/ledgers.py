@@ -14,13 +14,14 @@ from privsql.budget.caps import policy_caps
 from privsql.budget.create import create
 from privsql.budget.dataset import dataset_of
 from privsql.budget.file_ledger import FileLedger
-from privsql.budget.ledger import Event, Ledger
+from privsql.budget.ledger import Ledger
+from privsql.budget.released import Released
 from privsql.budget.store import Store
 from privsql.policy import Neighbours, Policy, load_policy
+from privsql.privacy.events import Event, Keys, Pure
 from privsql.schema import Schema, SchemaTable
 
 VISITS = Schema((SchemaTable("visits", ()),))
-RELEASED = [Event("discrete Laplace", "COUNT(*)", Fraction(1, 3), Fraction(1, 10**7), 2, 1, Fraction(6))]
 
 
 def policy(epsilon: float | None = None, **budget: Any) -> Policy:
@@ -28,9 +29,19 @@ def policy(epsilon: float | None = None, **budget: Any) -> Policy:
     return load_policy({"budget": given})
 
 
+def releases(epsilon: Any, delta: Any = 0) -> list[Released]:
+    """Something at this price, by addition."""
+    price, lost = Fraction(str(epsilon)) if isinstance(epsilon, (int, float)) else epsilon, Fraction(delta)
+    event: Event = Keys(price, lost, 2) if lost else Pure(price)
+    return [Released("some noise", "COUNT(*)", event)]
+
+
 def charge(ledger: Ledger, epsilon: Any, delta: Any = Fraction(0), analyst: str = "ana", question: str = "q") -> None:
-    price = Fraction(str(epsilon)) if isinstance(epsilon, (int, float)) else epsilon
-    ledger.charge(price, Fraction(delta), Neighbours.REPLACE_ONE, analyst, question, RELEASED)
+    ledger.charge(releases(epsilon, delta), Neighbours.REPLACE_ONE, analyst, question)
+
+
+def release(ledger: Ledger, *events: Event, analyst: str = "ana", question: str = "q") -> None:
+    ledger.charge([Released("some noise", "COUNT(*)", each) for each in events], Neighbours.REPLACE_ONE, analyst, question)
 
 
 def opened(store: Store, declared: Policy, schema: Schema = VISITS) -> FileLedger:

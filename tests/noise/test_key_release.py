@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 from privsql.noise.key_release import GREATEST_COUNT, release_keys, select_keys, truncated_laplace
-from privsql.noise.randomness import SystemRandomness
 from privsql.privacy.key_selection import (
     Contribution,
     GaussianThreshold,
@@ -21,25 +20,13 @@ from privsql.privacy.key_selection import (
     optimal_selection,
     truncated_geometric,
 )
+from tests.noise import statistics
+from tests.noise.statistics import FALSE_ALARM, SOURCE, Script, p_value
 
-SOURCE = SystemRandomness()
-FALSE_ALARM = 1e-9
 SIZE = 40_000
 BITS = 240  # of the integers that stand for probabilities here
 TINY = 1 << 40  # what rounding may add up to in units of 2^-240
 HALF = Fraction(1, 2)
-
-
-class Script:
-    """Answers each call with the next list of words, and insists that so many were asked for."""
-
-    def __init__(self, *answers):
-        self.answers = list(answers)
-
-    def integers(self, count):
-        words = self.answers.pop(0)
-        assert len(words) == count
-        return np.array(words, dtype=np.uint32)
 
 
 def counts_of(*values):
@@ -47,19 +34,7 @@ def counts_of(*values):
 
 
 def scaled_exponential(exponent: Fraction) -> int:
-    """exp(exponent) 2^240, give or take a few, by halving, series and squaring in integers."""
-    work = BITS + 60
-    halvings = 8 + math.ceil(abs(exponent)).bit_length()
-    argument = (exponent.numerator << work) // (exponent.denominator << halvings)
-    term = total = 1 << work
-    index = 0
-    while term not in (0, -1):
-        index += 1
-        term = (term * argument >> work) // index
-        total += term
-    for _ in range(halvings):
-        total = total * total >> work
-    return total >> work - BITS
+    return statistics.scaled_exponential(exponent, BITS)
 
 
 LOSSES = [(Fraction(epsilon), Fraction(delta)) for epsilon, delta in (("1/2", "1e-5"), ("2", "1e-3"), ("6", "1e-9"))]
@@ -188,34 +163,29 @@ def test_great_and_small_epsilons():
 
 
 def gaussian_weights(variance):
-    reach = math.ceil(14 * math.sqrt(variance)) + 5
-    chances = np.exp(-(np.arange(-reach, reach + 1) ** 2.0) / (2 * float(variance)))
-    return chances / chances.sum(), reach
+    return statistics.gaussian_weights(variance, deviations=14)
 
 
 def worst_excess(release, variance, limit):
     """The greatest excess over e keys in P's table only, f in Q's only, the rest in both and moved by rows.
 
-    Of the rest the loss depends on the sum of their noise alone: P has the law of that sum moved by their number times
-    rows. A key in P's table only that is shown is all excess, and hidden keys scale what is left.
+    A key in P's table only that is shown is all excess; that keys are hidden scales what is left, which is the excess of
+    the noise on the rest, at an epsilon that the scales alter. Of one key or two the excess is that of the published
+    numbers, outcome by outcome; of more, that of continuous noise, which is no less.
     """
-    contribution = release.contribution
-    chances, reach = gaussian_weights(variance)
-    tail = chances[reach + limit - contribution.rows + 1 :].sum()
-    growth = math.exp(release.epsilon)
+    contribution, sigma = release.contribution, math.sqrt(variance)
+    hidden = math.log1p(-stats.norm.sf((limit - contribution.rows + 0.5) / sigma))
     worst = 0.0
-    laws = [np.ones(1)]
-    for _ in range(contribution.changes):
-        laws.append(np.convolve(laws[-1], chances))
     for e, f in itertools.product(range(contribution.groups + 1), repeat=2):
         if e + f > contribution.changes or (contribution.changes == contribution.groups and e and f):
             continue
         common = contribution.changes - e - f
-        # the sum times rows has the loss; in units of rows the move is common * rows
-        move = common * contribution.rows
-        one = np.concatenate([np.zeros(move), laws[common]]) * (1 - tail) ** e
-        other = np.concatenate([laws[common], np.zeros(move)]) * (1 - tail) ** f
-        worst = max(worst, -math.expm1(e * math.log1p(-tail)) + np.maximum(0.0, one - growth * other).sum())
+        epsilon = float(release.epsilon) + (f - e) * hidden
+        if common <= 2:
+            rest = statistics.gaussian_excess([variance] * common, [contribution.rows] * common, epsilon)
+        else:
+            rest = statistics.normal_excess(math.sqrt(common) * contribution.rows / sigma, epsilon)
+        worst = max(worst, -math.expm1(e * hidden) + math.exp(e * hidden) * rest)
     return worst
 
 
@@ -241,12 +211,18 @@ def test_gaussian_thresholds_are_private_however_the_changed_keys_are_shared(con
 def test_many_keys_a_unit():
     contribution = Contribution(1000, 2, 2000)
     release = gaussian_threshold(Fraction(1), Fraction(1, 10**6), contribution)
-    assert release.limit < 2500 and math.sqrt(release.variance) < 410
+    assert release.limit < 2300 and math.sqrt(release.variance) < 380
     with pytest.raises(ValueError):
         replace(release, limit=release.limit - 2)
     release = gaussian_threshold(Fraction(2), Fraction(1, 5), Contribution(20, 20, 40))
     with pytest.raises(ValueError):  # neither the noise nor the tail alone is too much, but their sum
         replace(release, limit=release.limit - 5)
+
+
+def test_noise_that_no_sampler_can_draw_is_refused_beforehand():
+    assert GaussianThreshold(Fraction(1), Fraction(49, 100), Contribution(1, 1, 1), 1, Fraction(2**99), 2**50)
+    with pytest.raises(ValueError):
+        GaussianThreshold(Fraction(1), Fraction(49, 100), Contribution(1, 1, 1), 1, Fraction(2**101), 2**50)
 
 
 # --- (c) selection without counts ---
@@ -334,7 +310,7 @@ def test_chances_are_the_laws():
     chances, reach = gaussian_weights(gaussian.variance)
     for count in range(3, 60):
         exact = chances[max(0, reach + gaussian.threshold - count + 1) :].sum()
-        assert gaussian.chance(count) == pytest.approx(exact, abs=2e-3)
+        assert gaussian.chance(count) == pytest.approx(exact, abs=1e-12)
 
 
 def test_best_is_the_one_that_shows_keys_sooner():
@@ -361,8 +337,7 @@ def chi_square(sample, chances, first):
     observed = np.append(counts[often], counts[~often].sum())
     if expected[-1] < 50:  # too few for the approximation
         expected, observed = expected[:-1], observed[:-1]
-        expected = expected * observed.sum() / expected.sum()
-    return stats.chisquare(observed, expected).pvalue
+    return p_value(observed, expected / expected.sum())
 
 
 def truncated_chances(rate, bound):

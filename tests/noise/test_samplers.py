@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from privsql.noise.digits import Probability, exponential_probability, logistic_probability
-from privsql.noise.randomness import SystemRandomness
 from privsql.noise.samplers import (
     GREATEST_NOISE,
     LEAST_RATE,
@@ -18,23 +17,9 @@ from privsql.noise.samplers import (
     discrete_laplace,
     geometric,
 )
+from tests.noise.statistics import FALSE_ALARM, LAST_WORD, SOURCE, Script, p_value_between, scaled_exponential
 
-SOURCE = SystemRandomness()
-FALSE_ALARM = 1e-9
 SIZE = 100_000
-LAST_WORD = 2**32 - 1
-
-
-class Script:
-    """Answers each call with the next list of words, and insists that so many were asked for."""
-
-    def __init__(self, *answers):
-        self.answers = list(answers)
-
-    def integers(self, count):
-        words = self.answers.pop(0)
-        assert len(words) == count
-        return np.array(words, dtype=np.uint32)
 
 
 # --- randomness ---
@@ -51,22 +36,6 @@ def test_words_are_32_bits_and_as_many_as_asked_across_chunks():
 
 
 # --- digits ---
-
-
-def exponential_scaled(exponent: Fraction, bits: int) -> int:
-    """exp(-exponent) 2^bits give or take a few: halved argument, Taylor series, squarings, in integers."""
-    halvings = max(0, math.ceil(exponent).bit_length()) + 4
-    work = bits + 2 * halvings + 64
-    argument = (exponent.numerator << work) // (exponent.denominator << halvings)
-    term = total = 1 << work
-    index = 0
-    while term:
-        index += 1
-        term = (term * argument >> work) // index
-        total += term if index % 2 == 0 else -term
-    for _ in range(halvings):
-        total = total * total >> work
-    return total >> (work - bits)
 
 
 def digits_of(probability: Probability, count: int) -> int:
@@ -96,7 +65,7 @@ EXPONENTS = [
 def test_digits_are_those_of_a_series_with_more_precision(exponent, count):
     bits = 32 * count
     more = bits + 300  # enough for 1/(1+exp(2^-52)) = 1/2 - 2^-54 + 2^-160/3: a hundred digits 0 in a row
-    q = exponential_scaled(exponent, more)
+    q = scaled_exponential(-exponent, more)
     for probability, scaled in (
         (exponential_probability(exponent), q),
         (logistic_probability(exponent), (q << more) // ((1 << more) + q)),
@@ -312,10 +281,7 @@ def chi_square(sample, rate, at_least):
             edges.append(value)
             left = right
         value += step
-    chances = -np.diff([1.0, *(at_least(rate, edge) for edge in edges), 0.0])
-    assert len(chances) >= 2 and chances.min() * sample.size >= 100
-    counts = np.bincount(np.searchsorted(edges, sample, side="right"), minlength=len(chances))
-    return stats.chisquare(counts, chances * sample.size).pvalue
+    return p_value_between(sample, edges, [at_least(rate, edge) for edge in edges], 100)
 
 
 LAWS = [(geometric, geometric_at_least), (discrete_laplace, laplace_at_least)]

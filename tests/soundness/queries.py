@@ -132,7 +132,9 @@ CONSTRUCTS = frozenset({
     "union-values", "union-public", "union-two", "unpivot-from", "unpivot-statement", "unpivot-nulls", "public-only", "from-first",
     "where", "count-star", "count-x", "count-if", "sum", "avg", "sum-bool", "filter", "disjoint", "nearly-disjoint", "beyond",
     "group-columns", "group-expressions", "group-ordinals", "group-aliases", "group-all", "having", "order", "limit", "outer",
+    "rollup", "cube", "grouping-sets", "grouping-mixed", "grouping",
     "argmax-desc", "argmax-asc", "argmax-inner", "arg_max", "arg_min", "mode", "argmax-sum", "replace-one", "add-remove",
+    "median", "quantile", "quantiles", "within-group", "min", "max", "unnest-select", "unnest-from", "unnest-two", "unnest-one",
 })  # fmt: skip
 
 
@@ -232,7 +234,7 @@ class Generator:
         """Text to stand in FROM, and the columns it has."""
         if depth <= 0 or self.rng.random() < 0.2:
             self.used.add("table")
-            return "t", self.table()
+            return self.opened("t", self.table())
         form = self.rng.choice(_SOURCES)
         below, scope = self.source(depth - 1)
         rng, used = self.rng, self.used
@@ -323,6 +325,31 @@ class Generator:
         used.add(form)
         return text, scope
 
+    def opened(self, table: str, scope: list[Seen]) -> tuple[str, list[Seen]]:
+        """The table, or some of the time with a list of its made into rows; by itself, so that other queries stay the same."""
+        state = self.rng.getstate()[1]
+        own = Random(f"unnest {table} {state[0]} {state[-1]}")
+        if not self.world.lists or own.random() < 0.65:
+            return table, scope
+        shown = ", ".join(c.name for c in scope if c.kind != "other")
+        chosen = own.choices(self.world.lists, k=own.choice([1, 1, 2]))
+        names = [self.name("yl") for _ in chosen]
+        elements = [Seen(name, c.kind, c.kind == "int", True, c.known) for name, c in zip(names, chosen, strict=True)]
+        if len(chosen) == 1 and own.random() < 0.5:
+            self.used.add("unnest-select")
+            text = f"SELECT {shown}, UNNEST(list_distinct({chosen[0].name})) AS {names[0]} FROM {table}"
+        else:
+            self.used.add("unnest-from" if len(chosen) == 1 else "unnest-two")
+            way = own.choice([", UNNEST({}) AS {}({})", " CROSS JOIN UNNEST({}) AS {}({})", " JOIN UNNEST({}) AS {}({}) ON TRUE"])
+            lists = [way.format(f"list_distinct(q.{c.name})", f"u{index}", name) for index, (c, name) in enumerate(zip(chosen, names, strict=True))]
+            text = f"SELECT {own.choice([', '.join([shown, *names]), '*'])} FROM {table} AS q{''.join(lists)}"
+            if own.random() < 0.3:  # an element held to constants
+                self.used.add("unnest-one")
+                listed = own.sample(chosen[0].known, min(2, len(chosen[0].known)))
+                plain = [each for each in listed if "_ns(" not in each and "UUID" not in each] or ["NULL"]
+                text += own.choice([f" WHERE {names[0]} = {plain[0]}", f" WHERE {names[0]} IN ({', '.join(plain)})"])
+        return f"({text})", [*(c for c in scope if c.kind != "other"), *elements]
+
     # -- SELECT --------------------------------------------------------------------------------------------
     def aggregate(self, scope: list[Seen]) -> str:
         form = self.rng.choice(["count-star", "count-x", "count-if", "sum", "sum", "avg", "avg"])
@@ -344,7 +371,27 @@ class Generator:
         if self.rng.random() < 0.1:
             self.used.add("beyond")
             text = self.rng.choice([f"{text} * 2 + 1", f"round({text}, 1)", f"{text} / COUNT(*)", f"-{text}", f"COALESCE({text}, 0)"])
-        return text
+        return self.ordered(text, scope)
+
+    def ordered(self, text: str, scope: list[Seen]) -> str:
+        """Some of the time a quantile instead; chosen by the text, so that other queries stay the same."""
+        own = Random(f"order {text}")
+        bounded = [c for c in scope if c.bounded and c.kind in ("int", "num", "date", "ts")]
+        if own.random() < 0.88 or not bounded:
+            return text
+        column = own.choice(bounded)
+        argument = column.name
+        if column.kind in ("int", "num") and own.random() < 0.4:
+            other = own.choice([c for c in scope if c.kind in ("int", "num")]).name
+            argument = own.choice([f"LEAST(GREATEST({other}, -1), 4)", f"({argument} + 1)", f"CASE WHEN {other} > 1 THEN {argument} END"])
+        form, made = own.choice([
+            ("median", "MEDIAN({})"), ("median", "quantile_cont({}, 0.5)"), ("quantile", "quantile_disc({}, 0.3)"), ("quantile", "quantile({}, 0.97)"),
+            ("min", "MIN({})"), ("max", "MAX({})"), ("quantiles", "quantile_cont({}, [0.25, 0.5, 0.75])"), ("quantiles", "quantile_disc({}, [0, 0.2, 0.4, 0.9, 1])"),
+            ("within-group", "percentile_disc(0.4) WITHIN GROUP (ORDER BY {} DESC)"), ("quantile", "approx_quantile({}, 0.6)"),
+        ])  # fmt: skip
+        self.used.add(form)
+        where = f" FILTER (WHERE {own.choice(bounded).name} IS NOT NULL)" if own.random() < 0.3 else ""
+        return made.format(argument) + where
 
     def aggregates(self, scope: list[Seen]) -> list[str]:
         if self.rng.random() < 0.2:
@@ -419,14 +466,16 @@ class Generator:
         match form:
             case "columns" | "expressions":
                 form = "columns" if all(re.fullmatch(r'\w+|".*"', k) for k in keys) else "expressions"
-                group, shown = ", ".join(keys), keys
+                listed, shown = keys, keys
             case "ordinals":
-                group = ", ".join(str(index + 1) for index in range(len(keys)))
+                listed = [str(index + 1) for index in range(len(keys))]
             case "aliases":
-                group = ", ".join(names)
+                listed = names
             case _:
-                group = "ALL"
+                listed = []
         used.add(f"group-{form}")
+        adds_up = not re.search(r"(?i)distinct|quantile|percentile|median|\b(min|max)\(", " ".join(aggregates))
+        group, shown = self.sets(listed, shown, adds_up) if listed else ("ALL", shown)
         aliased = [f"{each} AS n{index}" for index, each in enumerate(aggregates)]
         text = f"SELECT {', '.join([*shown, *aliased])} {body} GROUP BY {group}"
         if rng.random() < 0.12:
@@ -442,6 +491,25 @@ class Generator:
             used.add("outer")
             text = f"SELECT n0 + 1 AS m FROM ({text}) AS o WHERE n0 > 0 ORDER BY 1 LIMIT 5"
         return text
+
+    def sets(self, listed: list[str], shown: list[str], adds_up: bool) -> tuple[str, list[str]]:
+        """The keys as one set, or some of the time as several; chosen by their text, so that other queries stay the same."""
+        own, different = Random(f"sets {listed} {shown}"), list(dict.fromkeys(listed))
+        if own.random() < 0.5 or not (adds_up or own.random() < 0.05):
+            return ", ".join(listed), shown
+        together, each = f"({', '.join(different)})", ", ".join(f"({one})" for one in different)
+        forms = [("rollup", f"ROLLUP {together}"), ("cube", f"CUBE {together}"), ("grouping-sets", f"GROUPING SETS ({together}, ())")]
+        if len(different) > 1:
+            half = len(different) // 2
+            forms += [("grouping-sets", f"GROUPING SETS ({each}, ())"), ("grouping-sets", f"GROUPING SETS ({each})")]
+            forms += [("grouping-mixed", f"{', '.join(different[:half])}, ROLLUP ({', '.join(different[half:])})")] * 2
+        name, group = own.choice(forms)
+        self.used.add(name)
+        if own.random() < 0.3:
+            self.used.add("grouping")
+            key = shown[0].rpartition(" AS ")[0] or shown[0]
+            shown = [*shown, f"GROUPING({key}) AS g"]
+        return group, shown
 
     def choice(self, body: str, scope: list[Seen]) -> str:
         rng, used = self.rng, self.used

@@ -8,6 +8,7 @@ the unit, an order's number, a code that is UNIQUE, or a column of the vocabular
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from random import Random
 
 from soundness.queries import Generator, Seen
 from soundness.unit_worlds import Table
@@ -17,7 +18,7 @@ UNIT_CONSTRUCTS = frozenset({
     "join-public-group", "join-reference", "join-one-to-one", "join-one-to-one-left", "semi-in", "semi-exists", "anti-exists", "semi-join", "anti-join",
     "in-public", "not-in-public", "per-unit", "per-unit-key", "per-unit-having", "per-row", "distinct", "union-all", "union", "unpivot",
     "where-below", "computed", "cte", "odd-alias", "count-distinct", "count-units", "units-filter", "public-only", "threads", "union-tags", "union-several",
-    "zero-sign", "lowered", "where-semi", "join-matches",
+    "zero-sign", "lowered", "where-semi", "join-matches", "per-unit-median", "median", "quantile", "quantiles", "min", "max", "unnest", "unnest-public",
 })  # fmt: skip
 _PER_UNIT = ["COUNT(*)", "COUNT({any})", "SUM({num})", "SUM({num})", "MIN({any})", "MAX({any})", "AVG({num})", "AVG({num})", "arg_max({any}, {any2})", "arg_min({any}, {any2})",
              "COUNT(DISTINCT {any})", "bool_or({bool})", "bool_and({bool})", "COUNT(*) FILTER (WHERE {bool})", "SUM({num}) FILTER (WHERE {bool})", "COUNT_IF({bool})"]  # fmt: skip
@@ -61,7 +62,22 @@ class UnitGenerator(Generator):
         columns = [Known(c.name, c.kind, c.bounded or public, c.keyable or public, c.pool, c.name) for c in table.columns if c.kind != "other"]
         forms = {"many": "unit", "refers": "unit", "deep": "unit"}
         self.used.add("table")
-        return From(table.name, [*lead, *columns], forms.get(table.form, table.form))
+        return self.unnested(table, From(table.name, [*lead, *columns], forms.get(table.form, table.form)))
+
+    def unnested(self, table: Table, whole: From) -> From:
+        """The table, or some of the time with its list made into rows; by itself, so that other queries stay the same."""
+        state, tags = self.rng.getstate()[1], table.tags
+        own = Random(f"unnest {table.name} {state[0]} {state[-1]}")
+        if tags is None or own.random() < 0.6:
+            return whole
+        self.used.add("unnest-public" if table.form == "public" else "unnest")
+        name, public = self.name("yl"), table.form == "public"
+        shown = ", ".join(c.name for c in whole.scope)
+        element = Known(name, tags.kind, tags.kind == "int" or public, True, tags.known)
+        listed = "q.tags" if public and own.random() < 0.5 else "list_distinct(q.tags)"
+        text = own.choice([f"SELECT {shown}, UNNEST({listed}) AS {name} FROM {table.name} AS q",
+                           f"SELECT {shown}, {name} FROM {table.name} AS q, UNNEST({listed}) AS u({name})"])  # fmt: skip
+        return From(f"({text})", [*whole.scope, element], "unit" if whole.form == "once" else whole.form)
 
     def pick(self, *forms: str) -> From:
         """A table of one of these forms; every world has orders, customers and a public table."""
@@ -345,6 +361,9 @@ class UnitGenerator(Generator):
                                num=number.name if self.rng.random() < 0.6 else self.summand(scope))  # fmt: skip
         kind = "int" if template.startswith("COUNT") else "num" if template[:3] in ("SUM", "AVG") else "bool" if template.startswith("bool") else one.kind
         bounded = template.startswith(("COUNT", "AVG")) or (one.bounded and kind == one.kind)
+        if template.startswith("AVG") and Random(text).random() < 0.3:  # by the text, so that other queries stay the same
+            self.used.add("per-unit-median")
+            text = text.replace("AVG(", "MEDIAN(", 1)
         return text, kind, bounded
 
     def distinct(self, below: From, depth: int) -> From | None:

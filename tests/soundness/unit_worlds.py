@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 
 from soundness import worlds
-from soundness.worlds import Column, Row
+from soundness.worlds import Column, ListColumn, Row, list_column
 
 _ODD = ["privsql_value_1", "count_1", "privsql_units", "sum_1", "above_1", "privsql_unit_2", '"g h"', "privsql_l"]
 _UNITS = {
@@ -44,11 +44,13 @@ class Table:
     policy: dict[str, Any]
     pool: list[Row] = field(default_factory=list)
     also: str = ""  # a constraint on several columns
+    tags: ListColumn | None = None
 
     @property
     def ddl(self) -> str:
         lines = [f"{name} {type_} {constraint}".strip() for name, type_, constraint, _ in self.lead]
-        return f"CREATE OR REPLACE TABLE {self.name} ({', '.join([*lines, *(c.ddl for c in self.columns)])}{self.also})"
+        lines += [c.ddl for c in (*self.columns, *([self.tags] if self.tags else []))]
+        return f"CREATE OR REPLACE TABLE {self.name} ({', '.join(lines)}{self.also})"
 
 
 @dataclass
@@ -74,6 +76,12 @@ def make_world(rng: Random, scratch: duckdb.DuckDBPyConnection, neighbours: int)
     policy = {"neighbours": relation, "tables": {t.name: t.policy for t in tables}}
     world = World({t.name: t for t in tables}, policy, relation, 4 if rng.random() < 0.12 else 1, unit_type, rng.choice(tables).name)
     _fill(rng, world, neighbours)
+    own = Random(f"lists {world.describe()}")  # apart, so that all else stays the same
+    for table in tables:
+        if own.random() < 0.5:
+            table.tags = list_column(own, "tags")
+            if table.tags.policy and table.form != "public":
+                table.policy["columns"]["tags"] = {table.tags.policy[0]: list(table.tags.policy[1])}
     return world
 
 
@@ -296,6 +304,8 @@ def load(connection: duckdb.DuckDBPyConnection, world: World, tables: dict[str, 
         rows = world.tables[0][name] if tables is None else tables[name]
         if not rows or (tables is None and table.form != "public"):
             continue
+        if table.tags is not None:
+            rows = [(*row, table.tags.value(row)) for row in rows]
         different = {row: place for place, row in enumerate(dict.fromkeys(rows))}
         if len(different) > 0.5 * len(rows):
             script.append(f"INSERT INTO {name} VALUES " + ", ".join(f"({', '.join(row)})" for row in rows))

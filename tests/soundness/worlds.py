@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -46,6 +47,75 @@ class Column:
 Row = tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class ListColumn:
+    """A column of lists. `known` are the elements that were declared, as SQL text, `others` some that were not."""
+
+    name: str
+    kind: str
+    type: str  # of the elements
+    known: tuple[str, ...]
+    others: tuple[str, ...]
+    policy: tuple[str, tuple[Any, ...]] | None = None
+    size: int = 0  # of an array
+
+    @property
+    def ddl(self) -> str:
+        return f"{self.name} {self.type}[{self.size or ''}]"
+
+    @lru_cache(maxsize=4096)  # noqa: B019 -- a few columns a world
+    def value(self, row: Row) -> str:
+        """The list of a row: the same wherever the row is the same, so that only one person's changes."""
+        own = Random(f"{self} {row}")
+        any_ = [*self.known, *self.others, "NULL"]
+        if self.size:
+            return "NULL" if own.random() < 0.2 else f"[{', '.join(own.choices(any_, k=self.size))}]"
+        match own.choice(["null", "empty", "all", "all", "all", "one", "some", "some"]):
+            case "null":
+                return "NULL"
+            case "empty":
+                return own.choice(["[]", "[NULL]", f"[{self.others[0]}]" if self.others else "[]"])
+            case "all":  # twice, and more
+                found = [*self.known, *self.known, *self.others, "NULL"]
+                return f"[{', '.join(own.sample(found, len(found)))}]"
+            case "one":
+                return f"[{', '.join([own.choice(any_)] * own.choice([1, 2, 60]))}]"
+            case _:
+                return f"[{', '.join(own.choices(any_, k=own.randint(1, 5)))}]"
+
+
+def list_column(own: Random, name: str) -> ListColumn:
+    texts = tuple(f"'{each}'" for each in TEXTS)
+    values = own.randint(1, 4)
+    match own.choice(["VARCHAR", "VARCHAR", "INTEGER", "TINYINT", "HUGEINT", "array", "BOOLEAN", "ENUM", "DATE", "DECIMAL", "TIMESTAMP_NS", "UUID"]):
+        case "VARCHAR":
+            listed = own.sample(texts, 6)
+            declared = tuple(each[1:-1].replace("''", "'") for each in listed[:values])
+            return ListColumn(name, "text", "VARCHAR", tuple(listed[:values]), (*listed[values:], "'A'", "'a '"), ("values", declared))
+        case "BOOLEAN":
+            return ListColumn(name, "bool", "BOOLEAN", ("TRUE", "FALSE"), ())
+        case "ENUM":
+            return ListColumn(name, "text", "ENUM('p', 'q', 'r s')", ("'p'", "'q'", "'r s'"), ())
+        case "DATE":
+            known = tuple(f"DATE '2024-01-0{day}'" for day in range(1, values + 1))
+            return ListColumn(name, "date", "DATE", known, ("DATE 'infinity'", "DATE '2023-12-31'"), ("range", ("2024-01-01", f"2024-01-0{values}")))
+        case "DECIMAL":
+            numbers = own.sample(["0", "1.5", "-2.5", "99.9"], values)
+            known = tuple(f"CAST({each} AS DECIMAL(4,1))" for each in numbers)
+            return ListColumn(name, "num", "DECIMAL(4,1)", known, ("CAST(7 AS DECIMAL(4,1))",), ("values", tuple(map(Decimal, numbers))))
+        case "TIMESTAMP_NS":  # which are one once nanoseconds are cut off
+            known = tuple(f"make_timestamp_ns(1000000000 + {each})" for each in (0, 1, 999))
+            return ListColumn(name, "ts", "TIMESTAMP_NS", known, ("make_timestamp_ns(5)",), ("values", ("1970-01-01 00:00:01",)))
+        case "UUID":
+            known = tuple(f"UUID '{each}0000000-0000-0000-0000-000000000000'" for each in "ab")
+            return ListColumn(name, "text", "UUID", known, (f"UUID '{'f' * 8}-0000-0000-0000-000000000000'",), ("values", tuple(each[6:-1] for each in known)))
+        case type_:
+            low = own.choice([0, 1, -2])
+            known = tuple(str(low + each) for each in range(values))
+            size = 3 if type_ == "array" else 0
+            return ListColumn(name, "int", "INTEGER" if size else type_, known, (str(low - 1), str(low + values)), ("range", (low, low + values - 1)), size)
+
+
 @dataclass
 class World:
     """Everything one seed made. `tables` are the base and its neighbours: rows by table name."""
@@ -57,9 +127,10 @@ class World:
     pool: list[Row] = field(default_factory=list)
     tables: list[dict[str, list[Row]]] = field(default_factory=list)
     threads: int = 1
+    lists: list[ListColumn] = field(default_factory=list)
 
     def describe(self) -> str:
-        return f"{[c.ddl for c in self.columns]} {self.policy['tables']['t']}"
+        return f"{[c.ddl for c in (*self.columns, *self.lists)]} {self.policy['tables']['t']}"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -69,6 +140,7 @@ class World:
         lines = [column.ddl for column in self.columns]
         if self.unit:
             lines.append("id INTEGER UNIQUE")
+        lines += [column.ddl for column in self.lists]
         return f"CREATE OR REPLACE TABLE {table} ({', '.join(lines)})"
 
 
@@ -84,6 +156,9 @@ def make_world(rng: Random, scratch: duckdb.DuckDBPyConnection, neighbours: int)
     world = World(columns, policy, relation, unit)
     world.pool = _valid_rows(rng, world, scratch)
     _fill(rng, world, neighbours)
+    own = Random(f"lists {world.describe()}")  # apart, so that all else stays the same
+    world.lists = [list_column(own, name) for name in ("l_1", "l_2")[: own.choice([0, 1, 2])]]
+    declared |= {column.name: {column.policy[0]: list(column.policy[1])} for column in world.lists if column.policy}
     return world
 
 
@@ -270,4 +345,5 @@ def load(connection: duckdb.DuckDBPyConnection, world: World, tables: dict[str, 
     for name in world.names:
         connection.execute(world.ddl(name))
         if tables.get(name):
-            connection.execute(f"INSERT INTO {name} VALUES " + ", ".join(f"({', '.join(row)})" for row in tables[name]))
+            rows = [(*row, *(column.value(row) for column in world.lists)) for row in tables[name]]
+            connection.execute(f"INSERT INTO {name} VALUES " + ", ".join(f"({', '.join(row)})" for row in rows))

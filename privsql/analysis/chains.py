@@ -1,0 +1,54 @@
+"""A question for labels goes in; whether all scores move the same way when one person's row is replaced comes out.
+
+A row that is joined with public candidates by one comparison, such as bid >= price, meets all candidates up to some place
+in their order. Of two rows, one meets all that the other meets; so where every candidate counts a row by its own columns
+alone (COUNT(*), SUM(price)), replacing one row by the other only adds to scores, or only takes away.
+"""
+
+from __future__ import annotations
+
+from privsql.analysis.look import Look
+from privsql.analysis.stability import stability
+from privsql.sql.expressions import Call, Expression, columns_of
+from privsql.sql.relations import Choose, Filter, Join, Project, Relation, is_public
+
+_ORDERED = ("<", "<=", ">", ">=")
+
+
+Sides = tuple[frozenset[str], frozenset[str]]  # the columns that are the candidates' own, and those that are a person's own
+
+
+def moves_one_way(release: Choose, look: Look) -> bool:
+    """Keys and score are the candidates' own, and rows meet candidates in a chain."""
+    sides = _chain(release.input, look)
+    read = [*(key.expression for key in release.keys), *release.score.reads]
+    return sides is not None and all(_names(each) <= sides[0] for each in read)
+
+
+def _chain(relation: Relation, look: Look) -> Sides | None:
+    """Whose the columns are, where rows meet candidates in a chain; None: they do not."""
+    match relation:
+        case Join(kind="inner", on=Call(function=function, args=(left, right))) if function in _ORDERED:
+            public, private = (relation.left, relation.right) if is_public(relation.left) else (relation.right, relation.left)
+            if not is_public(public) or is_public(private) or stability(private, look).rows != 1:
+                return None
+            own, theirs = (frozenset(field.name for field in side.fields) for side in (public, private))
+            first, second = _names(left), _names(right)
+            apart = (first <= own and second <= theirs) or (first <= theirs and second <= own)
+            return (own, theirs) if apart else None
+        case Filter():
+            sides = _chain(relation.input, look)
+            read = _names(relation.predicate)
+            return sides if sides is not None and any(read <= side for side in sides) else None
+        case Project():
+            sides = _chain(relation.input, look)
+            if sides is None:
+                return None
+            first, second = (frozenset(name for name, each in relation.columns if _names(each) <= side) for side in sides)
+            return first, second
+        case _:
+            return None
+
+
+def _names(expression: Expression) -> frozenset[str]:
+    return frozenset(column.name for column in columns_of(expression))

@@ -1,0 +1,91 @@
+"""Privacy in numbers: exact ones that ledgers add up (Loss) and compare with (Cap), and plain ones that people read (Amount)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privsql.errors import BudgetError
+from privsql.policy import NANO
+
+ATTO = 10**18  # delta is counted in units of 1e-18: fine enough for any delta, and the whole fits 64 bits
+MOST_LOSS = 2**62  # where there is no cap: no sum may leave 64 bits
+MOST_DELTA = ATTO  # a delta of 1 promises nothing, and no more than nothing can be given away
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Some privacy that is lost, as its accountant counts it: billionths of epsilon or of rho, and 1e-18 of delta."""
+
+    nano: int = 0
+    atto_delta: int = 0
+
+    def __add__(self, other: Loss) -> Loss:
+        return Loss(self.nano + other.nano, self.atto_delta + other.atto_delta)
+
+    @property
+    def size(self) -> float:
+        """In epsilon or in rho."""
+        return self.nano / NANO
+
+    @property
+    def delta(self) -> float:
+        return self.atto_delta / ATTO
+
+
+def price_of(size: Fraction, delta: Fraction) -> Loss:
+    """A loss, rounded up; what is no price (zero, negative, beyond all sums) is refused."""
+    if not 0 < size <= Fraction(MOST_LOSS, NANO) or not 0 <= delta < 1:
+        raise BudgetError("budget-amount", "a loss is above 0, and its delta from 0 to below 1", "charge what the plan says")
+    return Loss(math.ceil(size * NANO), math.ceil(delta * ATTO))
+
+
+@dataclass(frozen=True)
+class Cap:
+    """The most that may be lost, in billionths of epsilon (as declared) or of what is counted; None: no cap."""
+
+    nano: int | None = None
+    atto_delta: int | None = None
+
+    def holds(self, by: Loss) -> bool:
+        """Whether there is a cap on all that is to be added to it."""
+        return not (by.nano and self.nano is None) and not (by.atto_delta and self.atto_delta is None)
+
+    def raised(self, by: Loss) -> Cap:
+        return Cap(
+            None if self.nano is None else self.nano + by.nano,
+            None if self.atto_delta is None else self.atto_delta + by.atto_delta,
+        )
+
+    def rest(self, spent: Loss) -> Cap:
+        """What is left; nothing where a policy that was tightened allows less than is spent."""
+        return Cap(
+            None if self.nano is None else max(self.nano - spent.nano, 0),
+            None if self.atto_delta is None else max(self.atto_delta - spent.atto_delta, 0),
+        )
+
+
+NOTHING, UNCAPPED = Cap(0, 0), Cap()
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Some privacy: epsilon and delta, as people read them; under zCDP also the rho that they stand for."""
+
+    epsilon: float
+    delta: float = 0.0
+    rho: float | None = None
+
+    def __str__(self) -> str:
+        if math.isinf(self.epsilon):
+            return "no limit"
+        counted = "" if self.rho is None else f" (rho {self.rho:g})"
+        return f"epsilon {self.epsilon:.6g}" + (f", delta {self.delta:g}" if 0 < self.delta < 1 else "") + counted
+
+
+def amount_of(cap: Cap) -> Amount:
+    """A cap on epsilon; without one, infinity."""
+    return Amount(
+        math.inf if cap.nano is None else cap.nano / NANO, 1.0 if cap.atto_delta is None else cap.atto_delta / ATTO
+    )

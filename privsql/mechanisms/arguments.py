@@ -1,0 +1,165 @@
+"""What a caller passes goes in; exact fractions come out, or an ArgumentError. No number is rounded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsql.errors import ArgumentError
+from privsql.policy import delta_of, epsilon_of
+
+_MOST_DIGITS = 10_000  # of a Decimal: fractions of many more would take their time
+_INT64 = np.iinfo(np.int64)
+_GREATEST_FLOAT = float(np.finfo(np.float64).max)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers as fractions, and what they were given as."""
+
+    exact_values: Sequence[Fraction]
+    whole: bool  # all of an integer type. It decides the grid of noise, so that types count as public, as in SQL
+    given: object
+
+    def label(self, index: int) -> Any:
+        """What the number at this place is called: by a mapping or a Series; else its place."""
+        match self.given:
+            case Mapping():
+                return list(self.given)[index]
+            case pd.Series():
+                return self.given.index[index]
+            case _:
+                return index
+
+    def alike(self, made: list[Any]) -> Any:
+        """Other numbers in the same form."""
+        match self.given:
+            case Mapping():
+                return dict(zip(self.given, made, strict=True))
+            case pd.Series():
+                return pd.Series(_array(made), index=self.given.index, name=self.given.name)
+            case np.ndarray() if self.given.ndim:
+                return _array(made).reshape(self.given.shape)
+            case _ if is_one(self.given):
+                return made[0]
+            case _:
+                return made
+
+
+def is_one(given: object) -> bool:
+    """Whether this is a single number, or meant to be."""
+    scalar = isinstance(given, (int, float, Fraction, Decimal, np.number))
+    return scalar or (isinstance(given, np.ndarray) and not given.ndim)
+
+
+def numbers(given: object, what: str) -> Numbers:
+    """A mapping, Series, array or another iterable, in order, of at least one number."""
+    match given:
+        case Mapping():
+            listed = list(given.values())
+        case pd.Series():
+            listed = given.tolist()
+        case np.ndarray():
+            listed = given.ravel().tolist()
+        case Iterable() if not isinstance(given, (str, bytes, Set)):
+            listed = list(given)
+        case _ if is_one(given):
+            listed = [given]
+        case _:
+            raise _no_numbers(what)
+    if not listed:
+        raise ArgumentError("argument-numbers", f"there are no {what}s", f"pass at least one {what}")
+    whole = all(isinstance(each, (int, np.integer)) for each in listed)
+    return Numbers([exact(each, what) for each in listed], whole, given)
+
+
+def exact(value: object, what: str) -> Fraction:
+    """One finite number, exactly: a float is the binary fraction that it is."""
+    match value:
+        case bool() | np.bool():
+            raise _no_numbers(what)
+        case int() | np.integer():
+            return Fraction(int(value))
+        case Fraction():
+            return value
+        case float() | np.floating() if math.isfinite(value):
+            return Fraction(*value.as_integer_ratio())
+        case Decimal() if value.is_finite() and (not value or abs(value.adjusted()) <= _MOST_DIGITS):
+            return Fraction(value)
+    raise _no_numbers(what)
+
+
+def positive(value: object) -> Fraction:
+    """A sensitivity. A float counts as what is stored or what is written, whichever is more: 0.7 is stored as less."""
+    try:
+        number = exact(value, "sensitivity")
+    except ArgumentError:
+        number = Fraction(0)
+    if number <= 0:
+        raise ArgumentError(
+            "argument-sensitivity",
+            "the sensitivity must be a positive, finite number",
+            "say how far one person can move a score or the values, such as sensitivity=1",
+        )
+    return max(number, Fraction(repr(float(value)))) if isinstance(value, float) else number
+
+
+def moves(monotone: object) -> int:
+    """By how many sensitivities the winner's lead over another moves at most."""
+    if not isinstance(monotone, (bool, np.bool)):
+        raise ArgumentError("argument-shape", "monotone is True or False", "leave it out if scores may rise and fall")
+    return 1 if monotone else 2
+
+
+def epsilon_given(value: object) -> Fraction:
+    return epsilon_of(_decimal(value, "argument-epsilon", "epsilon=1.0"))
+
+
+def delta_given(value: object) -> Fraction:
+    delta = delta_of(_decimal(value, "argument-delta", "delta=1e-6"))
+    if delta == 0:
+        raise ArgumentError("argument-delta", "Gaussian noise needs a delta above 0", "try delta=1e-6, or laplace")
+    return delta
+
+
+def level_given(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)) or not 0.0 < float(value) < 1.0:
+        raise ArgumentError("argument-level", "a level must lie strictly between 0 and 1", "try 0.95")
+    return float(value)
+
+
+def as_float(number: Fraction) -> float:
+    """The nearest float; the greatest one for what is beyond it."""
+    try:
+        return float(number)
+    except OverflowError:
+        return _GREATEST_FLOAT if number > 0 else -_GREATEST_FLOAT
+
+
+def _decimal(value: object, code: str, example: str) -> object:
+    if not isinstance(value, Decimal):
+        return value
+    if not value.is_finite() or (value and abs(value.adjusted()) > _MOST_DIGITS):
+        raise ArgumentError(code, "this must be a finite number", f"try {example}")
+    return Fraction(value)
+
+
+def _array(made: list[Any]) -> Any:
+    if isinstance(made[0], int):
+        return np.array([min(max(each, _INT64.min), _INT64.max) for each in made], dtype=np.int64)
+    return np.array(made, dtype=np.float64)
+
+
+def _no_numbers(what: str) -> ArgumentError:
+    return ArgumentError(
+        "argument-numbers",
+        f"every {what} must be a finite number",
+        "int, float, Fraction and Decimal are; leave out or replace NaN, None and infinities beforehand",
+    )

@@ -1,0 +1,358 @@
+"""Sorted grid values with counts, cell by cell, and a search go in; the grid points of its quantiles come out, noisy.
+
+What is drawn, and why it is private, is in privacy/order.py; this draws it exactly. Between two values that occur all
+points are equally far from the target, so they are one run; on the finer grid the points of one value are two runs, below
+and above the target, along which the distance grows evenly. A row is one 64-bit number of a histogram: nothing here takes time
+for each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privsql.noise.randomness import Randomness
+from privsql.noise.runs import Runs, draw
+from privsql.privacy.order import Search, Step
+from privsql.tables import Integers
+
+Bools = npt.NDArray[np.bool_]
+
+_MOST = 2**36
+"""Counts of one value in one cell are cut to this, as if further rows were not there: 64 bits then hold whatever is
+computed from them. A row that comes counts or does not, and so moves nothing further."""
+
+_ENTRIES = 2**20  # values of so many cells at a time: bounds the memory
+
+
+@dataclass(frozen=True)
+class Histograms:
+    """Cell k has values[offsets[k] : offsets[k + 1]], rising, each with the number of its rows.
+
+    A value may stand for several points, itself and those behind it: then `whole` gives the histograms value by value.
+    """
+
+    offsets: Integers
+    values: Integers
+    counts: Integers
+    widths: Integers | None = None  # None: one point each
+    whole: Callable[[], Histograms] | None = None
+
+    @property
+    def cells(self) -> int:
+        return len(self.offsets) - 1
+
+    def some(self, first: int, last: int) -> Histograms:
+        start, stop = int(self.offsets[first]), int(self.offsets[last])
+        return Histograms(
+            self.offsets[first : last + 1] - start,
+            self.values[start:stop],
+            self.counts[start:stop],
+            None if self.widths is None else self.widths[start:stop],
+            None if self.whole is None else lambda: self.value_by_value().some(first, last),
+        )
+
+    def value_by_value(self) -> Histograms:
+        assert self.whole is not None
+        return self.whole()
+
+
+def histograms(
+    cells: int,
+    points: int,
+    exact_cells: Integers,
+    exact_values: Integers,
+    exact_counts: Integers,
+    exact_widths: Integers | None = None,
+    whole: Callable[[], Histograms] | None = None,
+) -> Histograms:
+    """Rows of (cell, value, count) in any order, put in order; what comes twice is added up."""
+    codes = exact_cells * points + np.clip(exact_values, 0, points - 1)
+    order = np.argsort(codes, kind="stable")
+    codes, exact_counts = codes[order], exact_counts[order]
+    first = np.flatnonzero(np.diff(codes, prepend=-1))
+    counts = np.add.reduceat(exact_counts, first) if len(first) else exact_counts
+    codes = codes[first]
+    offsets = np.searchsorted(codes, np.arange(cells + 1, dtype=np.int64) * points).astype(np.int64)
+    if exact_widths is None:
+        return Histograms(offsets, codes % points, counts)
+    if whole is not None and (counts > _MOST).any():
+        return whole()  # what is cut is cut value by value
+    widths = np.minimum(exact_widths[order][first], points - codes % points)
+    return Histograms(offsets, codes % points, counts, widths, whole)
+
+
+def quantiles(exact: Histograms, search: Search, source: Randomness) -> list[Integers]:
+    """For each quantile of the search, by place, a grid point in every cell. They rise from quantile to quantile."""
+    parts = [_some_quantiles(exact.some(first, last), search, source) for first, last in _batches(exact)]
+    noisy = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    return list(np.sort(np.stack(noisy), axis=0))  # free of cost: in order they are never further off
+
+
+def _batches(exact: Histograms) -> Iterator[tuple[int, int]]:
+    first = 0
+    while first < exact.cells:
+        reach = int(exact.offsets[first]) + _ENTRIES
+        last = max(first + 1, int(np.searchsorted(exact.offsets, reach, side="right")) - 1)
+        last = min(last, first + _ENTRIES, exact.cells)
+        yield first, last
+        first = last
+
+
+def _some_quantiles(exact: Histograms, search: Search, source: Randomness) -> list[Integers]:
+    rows = _Rows.of(exact, search.points, search.shift)
+    cuts: dict[int, _Cut] = {}
+    points: dict[int, Integers] = {}
+    for level in search.levels:
+        for step in level:
+            low = rows.start if step.below is None else cuts[step.below]
+            high = rows.end if step.above is None else cuts[step.above]
+            target = _target(step, low.mass, high.mass, rows.fine)
+            problem = _Problem(rows, low, high, target, step.fraction.denominator, search.rate)
+            if step.parts:
+                cuts[step.place] = problem.part(source)
+                points[step.place] = cuts[step.place].point >> rows.shift
+            else:
+                points[step.place] = problem.choose(source)
+    return [points[place] for place in sorted(points)]
+
+
+@dataclass(frozen=True)
+class _Mass:
+    """Rows of every cell: whole ones, and parts of one more."""
+
+    whole: Integers
+    part: Integers
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A point of the finer grid in every cell, and the mass below it, in whole rows and parts of one, as many as points."""
+
+    point: Integers
+    mass: _Mass
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The values of some cells, with the rows of all cells before each of them."""
+
+    exact: Histograms
+    points: int
+    shift: int
+    codes: Integers  # cell * points + value
+    widths: Integers
+    counts: Integers
+    before: Integers  # one longer than the values
+    start: _Cut
+    end: _Cut
+
+    @staticmethod
+    def of(exact: Histograms, points: int, shift: int) -> _Rows:
+        sizes = np.diff(exact.offsets)
+        codes = np.repeat(np.arange(exact.cells, dtype=np.int64) * points, sizes) + exact.values
+        widths = np.ones_like(codes) if exact.widths is None else exact.widths
+        counts = np.minimum(exact.counts, _MOST)
+        before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+        none = np.zeros(exact.cells, dtype=np.int64)
+        all_rows = _Mass(before[exact.offsets[1:]] - before[exact.offsets[:-1]], none)
+        start, end = _Cut(none, _Mass(none, none)), _Cut(none + (points << shift), all_rows)
+        return _Rows(exact, points, shift, codes, widths, counts, before, start, end)
+
+    @property
+    def fine(self) -> int:
+        """Points of the finer grid to a value."""
+        return 1 << self.shift
+
+    @cached_property
+    def value_by_value(self) -> _Rows:
+        return _Rows.of(self.exact.value_by_value(), self.points, self.shift)
+
+    def at(self, cell: int, value: int) -> tuple[int, int]:
+        """How many rows of a cell are below a value, and how many have it."""
+        entry = int(np.searchsorted(self.codes, cell * self.points + value))
+        before = int(self.before[entry] - self.before[self.exact.offsets[cell]])
+        found = entry < int(self.exact.offsets[cell + 1]) and int(self.exact.values[entry]) == value
+        return before, int(self.counts[entry]) if found else 0
+
+
+def _target(step: Step, low: _Mass, high: _Mass, fine: int) -> _Mass:
+    """low + fraction (high - low), exactly, in whole rows and (denominator * fine)-ths of one."""
+    above, below = step.fraction.numerator, step.fraction.denominator
+    whole, part = high.whole - low.whole, high.part - low.part
+    whole, part = np.where(part < 0, whole - 1, whole), np.where(part < 0, part + fine, part)
+    quotient, rest = whole // below, whole % below
+    parts = (rest * above % below) * fine + part * above + low.part * below  # below 3 * 10^6 * 2^26
+    rows = low.whole + quotient * above + rest * above // below + parts // (below * fine)
+    parts %= below * fine
+    if step.margin and step.fraction < Fraction(1, 2):
+        near = rows < step.margin
+        return _Mass(np.where(near, step.margin, rows), np.where(near, 0, parts))
+    if step.margin:
+        last = high.whole - step.margin
+        return _Mass(np.minimum(rows, last), np.where(rows >= last, 0, parts))
+    return _Mass(rows, parts)
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The runs of a problem: for each value between its ends the points before it and its own; at last, those behind."""
+
+    cell: Integers
+    kind: Integers
+    entry: Integers  # the value, or the one behind the points
+    before: Integers  # rows of the cell below that value
+    start: Integers  # of the points
+    stop: Integers
+    offsets: Integers
+    gap: Bools  # points without rows
+    rough: Bools  # several points that have rows, it is not known which
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """In every cell a point between two cuts, near a target of so many rows and (denominator * fine)-ths of one."""
+
+    rows: _Rows
+    low: _Cut
+    high: _Cut
+    target: _Mass
+    denominator: int
+    rate: Fraction
+
+    def choose(self, source: Randomness) -> Integers:
+        """Of the grid. The rows tied at a point are below it or not as the target would have it."""
+        lower = self.low.point >> self.rows.shift
+        upper = np.minimum(self.high.point >> self.rows.shift, self.rows.points - 1)
+        runs = self._laid_out(lower, upper, 2, 0)
+        tied = np.where(runs.gap, 0, self._of(self.rows.counts, runs.entry))
+        first, lengths = runs.start, np.maximum(runs.stop - runs.start, 0)
+        weighed = self._weighed(runs, lengths, *self._nearest(runs, tied), np.zeros_like(tied))
+
+        def at(run: int, position: int) -> Fraction:
+            below, have = self.rows.value_by_value.at(int(runs.cell[run]), int(first[run]) + position)
+            target = self._rank(int(runs.cell[run]))
+            return self.rate * max(Fraction(0), below - target, target - below - have)
+
+        chosen, position = draw(replace(weighed, rough=runs.rough, at=at), source)
+        return first[chosen] + position
+
+    def part(self, source: Randomness) -> _Cut:
+        """Of the finer grid, where the rows tied at a value lie evenly on its points."""
+        shift, fine = self.rows.shift, self.rows.fine
+        upper = np.minimum(self.high.point, (self.rows.points << shift) - 1)
+        runs = self._laid_out(self.low.point, upper, 3, shift)
+        whole, up = runs.gap | runs.rough, runs.kind == 2  # whole: points that are all alike, as far as is known
+        tied = np.where(runs.gap, 0, self._of(self.rows.counts, runs.entry))
+        origin = self._of(self.rows.exact.values, runs.entry) << shift
+        first, stop = runs.start - origin, runs.stop - origin
+        turn = np.clip(self._turn(runs, tied), first, stop)  # from here on the target is reached
+        begin = np.where(up, np.minimum(turn, fine - 1), np.maximum(turn - 1, 0))
+        lengths = np.where(whole, np.where(up, 0, stop - first), np.where(up, stop - turn, turn - first))
+        slope = np.where(whole, 0, tied)
+        product = slope * begin
+        sign, mass = self._nearest(runs, tied)
+        sign = np.where(whole, sign, np.where(up, 1, -1))
+        mass = _Mass(
+            np.where(whole, mass.whole, runs.before + (product >> shift)), np.where(whole, 0, product & fine - 1)
+        )
+        weighed = self._weighed(runs, np.maximum(lengths, 0), sign, mass, slope)
+
+        def below(run: int, point: int) -> int:
+            """The mass below a point of the finer grid, in parts."""
+            before, have = self.rows.value_by_value.at(int(runs.cell[run]), point >> shift)
+            return (before << shift) + have * (point & fine - 1)
+
+        def at(run: int, position: int) -> Fraction:
+            found = Fraction(below(run, int(runs.start[run]) + position), fine)
+            return self.rate * abs(found - self._rank(int(runs.cell[run])))
+
+        chosen, position = draw(replace(weighed, rough=runs.rough & ~up, at=at), source)
+        inside = begin[chosen] + position * sign[chosen]
+        point = np.where(whole[chosen], runs.start[chosen] + position, origin[chosen] + inside)
+        product = slope[chosen] * inside
+        found = _Mass(runs.before[chosen] + (product >> shift), product & fine - 1)
+        for cell in np.flatnonzero(runs.rough[chosen]):
+            found.whole[cell], found.part[cell] = divmod(below(int(chosen[cell]), int(point[cell])), fine)
+        return _Cut(point, found)
+
+    def _nearest(self, runs: _Runs, tied: Integers) -> tuple[Integers, _Mass]:
+        """On which side of the target the rows at some points are, 0 where it is among them, and the end that is nearer."""
+        none = np.zeros_like(tied)
+        beyond = self._reaches(runs.cell, runs.before, none)
+        short = ~self._reaches(runs.cell, runs.before + tied, none)
+        sign = np.where(beyond, 1, np.where(short, -1, 0))
+        return sign, _Mass(np.where(beyond, runs.before, runs.before + tied), none)
+
+    def _rank(self, cell: int) -> Fraction:
+        """The target of a cell."""
+        unit = self.denominator * self.rows.fine
+        return Fraction(int(self.target.whole[cell]) * unit + int(self.target.part[cell]), unit)
+
+    def _laid_out(self, lower: Integers, upper: Integers, per: int, shift: int) -> _Runs:
+        """All runs from `lower` to `upper` (both among them), cell after cell."""
+        rows, cells = self.rows, self.rows.exact.cells
+        base = np.arange(cells, dtype=np.int64) * rows.points
+        first = np.searchsorted(rows.codes + rows.widths, base + (lower >> shift), side="right")
+        last = np.searchsorted(rows.codes, base + (upper >> shift), side="right")
+        sizes = per * (last - first) + 1
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+        cell = np.repeat(np.arange(cells, dtype=np.int64), sizes)
+        within = np.arange(int(offsets[-1]), dtype=np.int64) - offsets[cell]
+        entry, kind = first[cell] + within // per, within % per
+        before = rows.before[entry] - rows.before[rows.exact.offsets[:-1]][cell]
+        gap, width = kind == 0, self._of(rows.widths, entry)
+        value = self._of(rows.exact.values, entry) << shift
+        behind = (self._of(rows.exact.values, entry - 1) + self._of(rows.widths, entry - 1)) << shift
+        start = np.where(gap, np.where(within < per, lower[cell], behind), np.maximum(value, lower[cell]))
+        end = upper[cell] + 1
+        stop = np.where(gap, np.where(entry == last[cell], end, value), np.minimum(value + (width << shift), end))
+        return _Runs(cell, kind, entry, before, start, stop, offsets, gap, ~gap & (width > 1))
+
+    def _of(self, column: Integers, entry: Integers) -> Integers:
+        """Values or counts; some number where there is none."""
+        return column[np.clip(entry, 0, len(column) - 1)] if len(column) else np.zeros_like(entry)
+
+    def _reaches(self, cell: Integers, whole: Integers, part: Integers) -> Any:
+        """Whether a mass reaches the target of its cell."""
+        target, parts = self.target.whole[cell], self.target.part[cell]
+        return (whole > target) | ((whole == target) & (part * self.denominator >= parts))
+
+    def _turn(self, runs: _Runs, tied: Integers) -> Integers:
+        """The first point of a value at which the target is reached; of all but one value in a cell that is one of the ends."""
+        fine, none = self.rows.fine, np.zeros_like(tied)
+        turn = np.where(self._reaches(runs.cell, runs.before, none), 0, fine)
+        within = np.flatnonzero((turn == fine) & self._reaches(runs.cell, runs.before + tied, none))
+        turn[within] = self._turn_within(runs.cell[within], runs.before[within], tied[within])
+        return turn
+
+    def _turn_within(self, cell: Integers, before: Integers, tied: Integers) -> Integers:
+        """Near the quotient, one to either side at most."""
+        shift, fine = self.rows.shift, self.rows.fine
+        away = (self.target.whole[cell] - before) + self.target.part[cell] / (self.denominator * fine)
+        near = np.clip(np.floor(away * fine / np.maximum(tied, 1)), 1, fine - 1).astype(np.int64)
+        missed = np.zeros_like(near)
+        for point in (near - 1, near, near + 1):
+            product = tied * point
+            missed += ~self._reaches(cell, before + (product >> shift), product & fine - 1)
+        return near - 1 + missed
+
+    def _weighed(self, runs: _Runs, lengths: Integers, sign: Integers, mass: _Mass, tied: Integers) -> Runs:
+        """Distances sign * (mass - target), growing by tied / fine from point to point, times the rate."""
+        fine, unit, rate = self.rows.fine, self.denominator * self.rows.fine, self.rate
+        whole = mass.whole - self.target.whole[runs.cell]
+        part = mass.part * self.denominator - self.target.part[runs.cell]
+        slope = tied.astype(np.float64) * (float(rate) / fine)
+        base = float(rate) * (sign * (whole + part / unit))
+
+        def exact(run: int) -> tuple[Fraction, Fraction]:
+            distance = Fraction(int(sign[run]) * (int(whole[run]) * unit + int(part[run])), unit)
+            return rate * distance, rate * int(tied[run]) / fine
+
+        return Runs(runs.offsets, base, slope, lengths, exact)

@@ -1,0 +1,130 @@
+"""A plan goes in; what it measures and how comes out, without names and without a price.
+
+Two plans with the same identity run SQL that gives the same exact cells on every database, up to the names and the order
+of columns and keys, and their noise covers the same sensitivities: the noisy cells of one can be read as the other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privsql.analysis.domain import DayRange
+from privsql.analysis.keys import KeyGroup, KeySpace
+from privsql.meaning.release import Meaning, meaning
+from privsql.meaning.written import digest, structure
+from privsql.planning.plan import Plan
+from privsql.tables import Integers, NullLast
+
+_LARGE = 10_000  # keys that go together; of more of them only the same order counts as the same
+
+
+@dataclass(frozen=True)
+class Identity:
+    """`keys` and `columns` are this plan's own names, in the order that all plans of one identity share."""
+
+    digest: str
+    meaning: Meaning
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+def identity(plan: Plan) -> Identity:
+    """What a plan measures; plans about public tables alone measure nothing."""
+    assert plan.release is not None, "a question about public tables"
+    what = meaning(plan.release, plan.space.open)
+    keys = _in_order([key.name for key in plan.release.keys], what.key_places)
+    keys += [name for name in plan.space.names if name not in keys]  # which set of keys a row is of
+    place = {name: index for index, name in enumerate(keys)}
+    names = [name for name, _ in getattr(plan.release, "aggregates", ())]
+    aggregates = dict(zip(names, what.aggregate_places, strict=False))
+    measured = sorted(_measured(plan, index, aggregates) for index in range(len(plan.measurements)))
+    text = repr((
+        what.digest, plan.relation_of_neighbours.value, structure(plan.limits), plan.space.open,
+        sorted(_values(group, place) for group in plan.space.groups), [each for each, _ in measured],
+    ))  # fmt: skip
+    return Identity(digest(text), what, tuple(keys), tuple(name for _, columns in measured for name in columns))
+
+
+def cells_of(stored: Plan, wanted: Plan) -> Integers:
+    """For each cell of one plan, the number of the same cell among those of another plan of the same identity."""
+    names = dict(zip(identity(wanted).keys, identity(stored).keys, strict=True))
+    strides = _strides(stored.space)
+    cells = np.arange(len(wanted.space), dtype=np.int64)
+    found = np.zeros(len(wanted.space), dtype=np.int64)
+    for group, stride in _strides(wanted.space):
+        own = [names[name] for name in group.names]
+        other, step = next(each for each in strides if own[0] in each[0].names)
+        columns = tuple(other.columns[other.names.index(name)] for name in own)
+        found += _rows_of(columns, group.columns)[cells // stride % len(group)] * step
+    return found
+
+
+def _strides(space: KeySpace) -> list[tuple[KeyGroup, int]]:
+    """How far apart cells are that differ by one in a group: the last group goes round first."""
+    listed, stride = [], len(space)
+    for group in space.groups:
+        stride //= len(group)
+        listed.append((group, stride))
+    return listed
+
+
+def _rows_of(stored: tuple[Sequence[Any], ...], wanted: tuple[Sequence[Any], ...]) -> Integers:
+    """For each combination of values its place among the same ones in another order."""
+    place = {row: index for index, row in enumerate(zip(*stored, strict=True))}
+    return np.array([place[row] for row in zip(*wanted, strict=True)], dtype=np.int64)
+
+
+def _in_order(names: Sequence[str], places: Sequence[int]) -> list[str]:
+    return [name for _, name in sorted(zip(places, names, strict=True))]
+
+
+def _measured(plan: Plan, index: int, aggregates: Mapping[str, int]) -> tuple[str, list[str]]:
+    """One measurement: its sensitivity, and which aggregates are computed from which of its columns, and how."""
+    measurement = plan.measurements[index]
+    columns = [(_uses(plan, column, aggregates), column) for column in measurement.columns]
+    if plan.limits is None:
+        columns.sort()  # where units are bounded, each of several counts takes what those before it have left
+    text = structure((measurement.mechanism, measurement.sensitivity, [uses for uses, _ in columns]))
+    return text, [column for _, column in columns]
+
+
+def _uses(plan: Plan, column: str, aggregates: Mapping[str, int]) -> str:
+    """How aggregates, by their places, are computed from a column and others."""
+    found = []
+    for name, estimate in plan.estimates.items():
+        if column in estimate.columns:
+            known = {each: f"#{number}" for number, each in enumerate(estimate.columns)}
+            found.append(f"{aggregates[name]} by {known[column]} of {_renamed(structure(estimate), known)}")
+    return str(sorted(found))
+
+
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    for old, new in names.items():
+        text = text.replace(repr(old), repr(new))
+    return text
+
+
+def _values(group: KeyGroup, place: Mapping[str, int]) -> str:
+    """The keys of a group, by their places, and the values that they can have together."""
+    order = sorted(range(len(group.names)), key=lambda index: place[group.names[index]])
+    columns = [group.columns[index] for index in order]
+    if len(columns) == 1:
+        return f"{[place[name] for name in group.names]}: {_listed(columns[0])}"
+    rows = [repr(row) for row in zip(*columns, strict=True)]
+    return f"{sorted(place[name] for name in group.names)}: {digest(str(rows if len(rows) > _LARGE else sorted(rows)))}"
+
+
+def _listed(values: Sequence[Any]) -> str:
+    match values:
+        case NullLast():
+            return f"{_listed(values.values)} or NULL"
+        case range():
+            return repr(values)
+        case DayRange():
+            return f"{values.low} and {values.days} days"
+        case _:
+            return digest(str(sorted(map(repr, values))))

@@ -1,0 +1,145 @@
+"""The range of an argument goes in; a grid of at most a million points to put its values on comes out, and the SQL that does.
+
+Whole numbers, dates and decimals are as they are where that is few enough; other grids have a step that people would choose.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from privsql.analysis.domain import Domain
+from privsql.planning.render import constant
+from privsql.types import DATE, DOUBLE, TIMESTAMP, Kind, Type
+
+MOST_STEPS = 2**20
+_FINEST = Fraction(1, 2**52)  # of the largest value: doubles tell no more apart
+_EPOCH, _SECOND = dt.datetime(1970, 1, 1), 10**6  # microseconds
+_TIMES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400]  # seconds
+
+
+@dataclass(frozen=True)
+class ValueGrid:
+    """The points low, low + step, ... of an argument: numbers, days (DATE) or microseconds (TIMESTAMP) since 1970."""
+
+    type: Type
+    low: Fraction
+    step: Fraction
+    points: int
+
+    @property
+    def high(self) -> Fraction:
+        return self.low + self.step * (self.points - 1)
+
+    def place(self, argument: str) -> str:
+        """The number of the nearest point, for an argument that is not NULL. Nothing in it can fail: clamped first.
+
+        least and greatest take NaN for the greatest number.
+        """
+        low, high = (self._constant(each) for each in (self.low, self.high))
+        match self.type.kind:
+            case Kind.DATE:
+                away = f"(least(greatest({argument}, {low}), {high}) - {low})"
+            case Kind.TIMESTAMP:
+                away = f"(epoch_us(least(greatest({argument}, {low}), {high})) - ({int(self.low)}))"
+            case Kind.INTEGER:
+                away = f"(least(greatest(CAST({argument} AS {self._wide}), {low}), {high}) - {low})"
+            case _:
+                clamped = f"least(greatest(CAST({argument} AS DOUBLE), {low}), {high})"
+                return f"CAST(round(({clamped} - {low}) / {constant(float(self.step), DOUBLE)}) AS INTEGER)"
+        if self.step == 1:
+            return f"CAST({away} AS INTEGER)"
+        return f"CAST(({away} + {int(self.step) // 2}) // {int(self.step)} AS INTEGER)"
+
+    @property
+    def _wide(self) -> str:
+        """A type that holds the argument, the ends and what lies between them."""
+        return "BIGINT" if self.type.sql != "HUGEINT" and self.high - self.low < 2**62 else "HUGEINT"
+
+    def _constant(self, value: Fraction) -> str:
+        match self.type.kind:
+            case Kind.DATE:
+                return constant((_EPOCH + dt.timedelta(days=int(value))).date(), DATE)
+            case Kind.TIMESTAMP:
+                return constant(_EPOCH + dt.timedelta(microseconds=int(value)), TIMESTAMP)
+            case Kind.INTEGER:
+                return f"CAST({int(value)} AS {self._wide})"
+            case _:
+                return constant(float(value), DOUBLE)
+
+    def shown(self, value: Fraction) -> str:
+        """A value for people."""
+        match self.type.kind:
+            case Kind.DATE:
+                return str((_EPOCH + dt.timedelta(days=int(value))).date())
+            case Kind.TIMESTAMP:
+                return str(_EPOCH + dt.timedelta(microseconds=int(value)))
+            case _:
+                return f"{float(value):.10g}"
+
+    @property
+    def text(self) -> str:
+        """The range, and the step where that is not the type's own."""
+        natural = self.type.kind in (Kind.INTEGER, Kind.DATE) and self.step == 1
+        steps = "" if natural else f" on a grid of {_amount(self.step, self.type.kind)}"
+        return f"[{self.shown(self.low)}, {self.shown(self.high)}]{steps}"
+
+
+def value_grid(type_: Type, domain: Domain) -> ValueGrid:
+    """A grid for an argument whose range is known."""
+    low, high = (Fraction(0), Fraction(0)) if domain.empty else (_number(each, type_) for each in (domain.low, domain.high))
+    least = (high - low) / MOST_STEPS
+    match type_.kind:
+        case Kind.INTEGER | Kind.DATE:
+            step = next(each for each in _nice() if each >= least)
+        case Kind.TIMESTAMP:
+            times = (Fraction(each * _SECOND) for each in _TIMES)
+            step = next((each for each in (*_below_a_second(), *times) if each >= least), Fraction(math.ceil(least)))
+        case Kind.DECIMAL:
+            step = next(each for each in _nice(-type_.scale) if each >= least)
+        case _:
+            least = max(least, max(abs(low), abs(high)) * _FINEST)
+            step = next(each for each in _nice(math.floor(math.log10(least)) if least else 0) if each >= least)
+    if type_.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE):  # ends that are multiples of the step
+        low, high = math.floor(low / step) * step, math.ceil(high / step) * step
+    return ValueGrid(type_, low, step, math.ceil((high - low) / step) + 1)
+
+
+def _number(value: Any, type_: Type) -> Fraction:
+    match value:
+        case dt.datetime():
+            away = value - _EPOCH
+            return Fraction(away.days if type_.kind is Kind.DATE else away // dt.timedelta(microseconds=1))
+        case dt.date():
+            days = (value - _EPOCH.date()).days
+            return Fraction(days if type_.kind is Kind.DATE else days * 86400 * _SECOND)
+        case _:
+            return Fraction(value)
+
+
+def _nice(power: int = 0) -> Iterator[Fraction]:
+    """10^power times 1, 2, 5, 10, 20, 50 ..."""
+    while True:
+        yield from (digit * Fraction(10) ** power for digit in (1, 2, 5))
+        power += 1
+
+
+def _below_a_second() -> Iterator[Fraction]:
+    for each in _nice():
+        if each >= _SECOND:
+            return
+        yield each
+
+
+def _amount(step: Fraction, kind: Kind) -> str:
+    if kind is Kind.DATE:
+        return f"{int(step):,} days"
+    if kind is not Kind.TIMESTAMP:
+        return f"{float(step):,.10g}"
+    return f"{int(step):,} microseconds" if step < _SECOND else f"{float(step / _SECOND):,.10g} seconds"
+
+

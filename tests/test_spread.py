@@ -1,0 +1,124 @@
+"""VAR, STDDEV, COVAR, CORR, REGR: right without noise, never impossible with it, and within their intervals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import privsql
+from privsql.planning.estimates import Spread, Variable
+from privsql.results.intervals import Interval
+from privsql.results.moments import _covariance, _covariance_box, _variance, _variance_box, spread
+
+FUNCTIONS = ["VAR_POP(x)", "VAR_SAMP(x)", "STDDEV_POP(x)", "STDDEV(x)", "COVAR_POP(x, y)", "COVAR_SAMP(x, y)", "CORR(x, y)",
+             "REGR_SLOPE(y, x)", "REGR_INTERCEPT(y, x)", "REGR_R2(y, x)", "REGR_SLOPE(x, y)", "REGR_COUNT(y, x)",
+             "REGR_AVGX(y, x)", "REGR_AVGY(y, x)"]  # fmt: skip
+
+
+def people(size: int, seed: int = 1) -> pd.DataFrame:
+    dice = np.random.default_rng(seed)
+    x = dice.integers(-20, 101, size)
+    y = np.where(dice.random(size) < 0.05, np.nan, np.clip(0.7 * x + dice.normal(10, 15, size), -50, 150))
+    return pd.DataFrame({"x": x, "y": y, "k": dice.integers(0, 3, size)})
+
+
+def session_of(frame: pd.DataFrame, neighbours: str = "replace-one") -> privsql.Session:
+    columns = {"x": {"range": [-20, 100]}, "y": {"range": [-50, 150]}, "k": {"range": [0, 2]}}
+    return privsql.connect(frame, {"neighbours": neighbours, "tables": {"df": {"columns": columns}}})
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_without_noise_it_is_what_duckdb_says(function):
+    df = people(4000)
+    exact = dict(duckdb.sql(f"SELECT k, {function} FROM df GROUP BY k").fetchall())
+    found = session_of(df).query(f"SELECT k, {function} AS v FROM df GROUP BY k", epsilon=10_000).fetchall()
+    for key, value in found:
+        assert value == pytest.approx(exact[key], rel=2e-3, abs=2e-2)
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_intervals_cover(function, neighbours):
+    """At 90%, over 60 draws of 3 cells each: that 40 of 180 are missed has a chance below 1e-7."""
+    df = people(600)
+    session = session_of(df, neighbours)
+    sql = f"SELECT k, {function} AS v FROM df GROUP BY k"
+    exact = session.query(sql, epsilon=10_000).df()["v"].to_numpy()
+    missed = finite = 0
+    for _ in range(60):
+        found = session.query(sql, epsilon=20, fresh=True).intervals(0.9)
+        assert (found["v_low"] <= found["v"] + 1e-9).all()
+        assert (found["v"] <= found["v_high"] + 1e-9).all()
+        missed += int(np.sum((exact < found["v_low"] - 0.05) | (exact > found["v_high"] + 0.05)))
+        finite += int(np.isfinite(found["v_high"] - found["v_low"]).sum())
+    assert missed < 40
+    assert finite > 0, "an interval that is always everything says nothing"
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 30])
+def test_nothing_impossible_comes_out(size):
+    df = people(size)
+    session = session_of(df)
+    asked = ", ".join(f"{function} AS v{index}" for index, function in enumerate(FUNCTIONS))
+    for _ in range(40):
+        row = session.query(f"SELECT {asked} FROM df", epsilon=1, fresh=True).df().iloc[0]
+        assert 0 <= row["v0"] <= 120**2 / 4 + 1e-6
+        assert 0 <= row["v1"] <= 120**2 / 2 + 1e-6
+        assert 0 <= row["v2"] <= 60 + 1e-6
+        assert abs(row["v4"]) <= 120 * 200 / 4 + 1e-6
+        assert not abs(row["v6"]) > 1  # NaN where a variance is 0
+        assert not row["v9"] > 1
+
+
+def test_spread_and_mean_of_one_column_cost_one_measurement():
+    session = session_of(people(10))
+    plan = session.explain("SELECT VAR_POP(x), STDDEV(x), AVG(x), SUM(x), COUNT(x) FROM df", epsilon=1)
+    assert len(plan.measurements) == 1
+    assert len(session.explain("SELECT CORR(x, y), REGR_SLOPE(y, x), COVAR_POP(y, x) FROM df", epsilon=1).measurements) == 1
+    agree = session.query("SELECT VAR_POP(x) AS v, STDDEV_POP(x) AS s FROM df", epsilon=1).df().iloc[0]
+    assert agree["s"] == pytest.approx(agree["v"] ** 0.5)
+
+
+def test_three_columns_cost_what_a_count_costs():
+    """In rows: scale l1 / whole is 1 / epsilon under add-remove, whatever the range."""
+    plan = session_of(people(10), "add-remove").explain("SELECT VAR_POP(x) FROM df", epsilon=0.5)
+    assert plan.measurements[0].scale / 120**2 == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_extremes_over_a_box_are_never_passed(seed):
+    """Random boxes, thousands of points in each: the closed form holds them all, and some come close."""
+    dice = np.random.default_rng(seed)
+    low = dice.uniform(0.3, 60, 4) * (dice.random(4) < 0.8)
+    high = low + dice.uniform(0, 40, 4)
+    boxes = [Interval(np.array([a]), np.array([b])) for a, b in zip(low, high, strict=True)]
+    inside = dice.uniform(0, 1, (20_000, 4))
+    inside = np.where(dice.random(inside.shape) < 0.4, np.round(inside), inside)  # corners and edges, often
+    points = low + inside * (high - low)
+    for box, values in (
+        (_variance_box(*boxes[:3]), _variance(*points[:, :3].T)),
+        (_covariance_box(*boxes), _covariance(*points.T)),
+    ):
+        assert values.max() <= box.high[0] + 1e-12
+        assert values.min() >= box.low[0] - 1e-12
+
+
+def test_the_formula_is_the_variance():
+    dice = np.random.default_rng(5)
+    u = dice.random(50)
+    columns = {"a": (u**2).sum(), "b": (2 * u * (1 - u)).sum(), "c": ((1 - u) ** 2).sum()}
+    noisy = {name: np.array([round(value * 10**9)]) for name, value in columns.items()}
+    how = Spread("var_pop", ("a", "b", "c"), Variable(Fraction(0), Fraction(1), squared=True), None, Fraction(10**9))
+    assert spread(how, noisy)[0] == pytest.approx(np.var(u), rel=1e-6)
+
+
+def test_units_are_cut_to_their_bound():
+    """One person with a thousand rows counts for max_rows of them, at their mean."""
+    frame = pd.DataFrame({"who": [0] * 1000 + list(range(1, 101)), "x": [100] * 1000 + [0] * 100})
+    policy = {"tables": {"df": {"unit": "who", "max_rows": 10, "columns": {"x": {"range": [0, 100]}}}}}
+    value = privsql.connect(frame, policy).query("SELECT VAR_POP(x) FROM df", epsilon=10_000).fetchall()[0][0]
+    assert value == pytest.approx(np.var([100] * 10 + [0] * 100), rel=0.01)
