@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from fractions import Fraction
 
+import duckdb
 import numpy as np
 import pandas as pd
 
@@ -38,6 +39,16 @@ table = pd.DataFrame(
 question = """SELECT condition FROM (UNPIVOT df ON asthma, diabetes, migraine, gout INTO NAME condition VALUE has)
               WHERE has GROUP BY condition ORDER BY COUNT(*) DESC LIMIT 1"""
 print("   exact:", table.sum().idxmax(), "  privsql:", table.dp.query(question, epsilon=1.0)["condition"].iloc[0])
+people_lists = duckdb.connect()  # the same as one list a person
+people_lists.execute("CREATE TABLE people (id INTEGER, conditions VARCHAR[])")
+held = [(int(person), [name for name in table.columns if table.at[person, name]]) for person in people]
+people_lists.executemany("INSERT INTO people VALUES (?, ?)", held)
+session = privsql.connect(people_lists, {"tables": {"people": {"columns": {"conditions": {"values": list(table.columns)}}}}})
+question = """SELECT condition FROM (SELECT UNNEST(list_distinct(conditions)) AS condition FROM people)
+              GROUP BY condition ORDER BY COUNT(*) DESC LIMIT 1"""
+scale = session.explain(question, epsilon=1.0).measurements[0].scale
+print("   from lists:", session.query(question, epsilon=1.0).fetchall()[0][0], "  scale 2 Delta / epsilon with Delta 1:", scale)
+assert scale == 2.0  # however many conditions a person may name
 
 print("\n4. Five candidates, the best 5 ahead, epsilon 1: how often it is chosen.")
 scores = {"a": 10, "b": 10, "best": 15, "d": 10, "e": 10}

@@ -254,6 +254,23 @@ def test_a_plan_says_what_it_does(session: privsql.Session) -> None:
     assert "ties aside" in accuracy.notes["m"]
 
 
+@pytest.mark.parametrize("sql", [
+    "SELECT MEDIAN(income) AS m FROM people", "SELECT team, quantile_cont(income, [0, 0.1, 0.5, 0.9, 1]) AS q FROM people GROUP BY team",
+    "SELECT MAX(seen) AS m FROM people WHERE age < 50", "SELECT maybe IS NULL AS k, MIN(income) AS m FROM people GROUP BY 1",
+])  # fmt: skip
+def test_the_shorter_histogram_has_the_same_rows(people: duckdb.DuckDBPyConnection, session: privsql.Session, sql: str) -> None:
+    plan = session.explain(sql, epsilon=20.0)
+    (short,) = plan.runs
+    assert plan.statements == (plan.sql, short)
+    whole = {row[:-1]: row[-1] for row in people.execute(plan.sql).fetchall()}
+    rows = people.execute(short).fetchall()
+    assert {width for *_, width, _ in rows} == {1, 1024}
+    for *key, value, width, count in rows:
+        assert sum(whole.pop((*key, point), 0) for point in range(value, value + width)) == count
+    assert not whole
+    assert len(rows) < 0.9 * ROWS
+
+
 def test_the_price_is_charged_once(people: duckdb.DuckDBPyConnection) -> None:
     session = privsql.connect(people, policy={**POLICY, "budget": {"epsilon": 3.0}})
     first = session.query("SELECT quantile_cont(age, [0.25, 0.5, 0.75]) AS q, COUNT(*) AS n FROM people", epsilon=1.0)

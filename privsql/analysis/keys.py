@@ -147,7 +147,9 @@ def _evaluated(
     hidden = [leaf for leaf in leaves if domain_of(leaf, facts).nullable and not domain_of(leaf, facts).null_is_key]
     keep: list[Callable[[Any], bool]] = [_member(domains[key.name]) for key in together]
     seen: dict[tuple[Any, ...], None] = {}
-    for index, row in enumerate(zip(*results, strict=True)):
+    for index, found in enumerate(zip(*results, strict=True)):
+        # one and the same NaN, which a dict then takes for equal to itself
+        row = tuple(math.nan if isinstance(value, float) and math.isnan(value) else value for value in found)
         if not all(value is None or test(value) for value, test in zip(row, keep, strict=True)):
             continue
         if any(

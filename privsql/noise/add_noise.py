@@ -112,6 +112,7 @@ def _chosen(exact_scores: Integers, measurement: Measurement, groups: int, sourc
 def _noise(measurement: Measurement, size: int, source: Randomness) -> Integers:
     if measurement.gaussian is not None:
         return rounded_gaussian(measurement.gaussian.variance, size, source)
+    assert measurement.mechanism is Mechanism.LAPLACE, "the scale of any other mechanism is not that of this noise"
     return discrete_laplace(measurement.rate, size, source)
 
 

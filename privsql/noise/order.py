@@ -90,6 +90,8 @@ def histograms(
 
 def quantiles(exact: Histograms, search: Search, source: Randomness) -> list[Integers]:
     """For each quantile of the search, by place, a grid point in every cell. They rise from quantile to quantile."""
+    if not exact.cells:
+        return [np.zeros(0, dtype=np.int64) for _ in search.steps]
     parts = [_some_quantiles(exact.some(first, last), search, source) for first, last in _batches(exact)]
     noisy = [np.concatenate(each) for each in zip(*parts, strict=True)]
     return list(np.sort(np.stack(noisy), axis=0))  # free of cost: in order they are never further off

@@ -79,6 +79,8 @@ class Plan:
         joint = [each.gaussian for each in self.measurements if each.gaussian is not None]
         if joint and (len({(each.epsilon, each.delta) for each in joint}) > 1 or sum(each.share for each in joint) != 1):
             raise ValueError("a Gaussian release is priced whole")
+        if sum(each.key_release is not None for each in self.measurements) > 1:
+            raise ValueError("keys are let out once")
 
     @property
     def counts(self) -> bool:

@@ -73,7 +73,7 @@ class Pricing:
     def _priced(self, losses: Sequence[Fraction]) -> tuple[Measurement, ...]:
         """What is counted and added up."""
         if self.keys is not None:
-            return tuple(self._shown(part, loss, self.keys) for part, loss in zip(self.parts, losses, strict=True))
+            return self._shown(losses, self.keys)
         if self.mechanism is not None and self.mechanism.chooses:
             return tuple(self._measured(part, loss) for part, loss in zip(self.parts, losses, strict=True))
         if not self.delta or self.mechanism is Mechanism.LAPLACE:
@@ -94,13 +94,15 @@ class Pricing:
         mechanism = self.mechanism or Mechanism.LAPLACE
         return measure(part.columns, mechanism, part.sensitivity, loss, part.what, part.picks, part.in_groups)
 
-    def _shown(self, part: Part, loss: Fraction, keys: KeysShown) -> Measurement:
-        """The count by which keys are shown, with the whole of delta; the others as ever, for the keys that are shown."""
-        if not part.counts_all:
-            return measure(part.columns, Mechanism.LAPLACE, part.sensitivity, loss, part.what)
-        counted = not (part.sensitivity.linf == 1 and part.what == UNCOUNTED)
-        return measure_keys(
-            part.columns, part.sensitivity, keys.touched, loss, self.delta, keys.min_units, counted, part.what
+    def _shown(self, losses: Sequence[Fraction], keys: KeysShown) -> tuple[Measurement, ...]:
+        """One count by which keys are shown, with the whole of delta; the others as ever, for the keys that are shown."""
+        shows = next(part for part in self.parts if part.counts_all)
+        counted = not (shows.sensitivity.linf == 1 and shows.what == UNCOUNTED)
+        return tuple(
+            measure_keys(part.columns, part.sensitivity, keys.touched, loss, self.delta, keys.min_units, counted, part.what)
+            if part is shows
+            else measure(part.columns, Mechanism.LAPLACE, part.sensitivity, loss, part.what)
+            for part, loss in zip(self.parts, losses, strict=True)
         )
 
     def _less_noisy(self, losses: Sequence[Fraction]) -> tuple[Measurement, ...]:

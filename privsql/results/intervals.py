@@ -125,10 +125,12 @@ def _half_away(values: Floats, places: int) -> Floats:
 
 
 def product(a: Interval, b: Interval) -> Interval:
-    products = [
-        np.nan_to_num(x * y, nan=0.0, posinf=np.inf, neginf=-np.inf) for x in (a.low, a.high) for y in (b.low, b.high)
-    ]
-    return Interval(np.minimum.reduce(products), np.maximum.reduce(products))
+    """The extremes of a product are at corners; 0 times anything is 0."""
+    with np.errstate(all="ignore"):
+        corners = [
+            np.nan_to_num(x * y, nan=0.0, posinf=np.inf, neginf=-np.inf) for x in (a.low, a.high) for y in (b.low, b.high)
+        ]
+    return Interval(np.minimum.reduce(corners), np.maximum.reduce(corners))
 
 
 def quotient(a: Interval, b: Interval) -> Interval:

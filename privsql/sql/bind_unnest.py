@@ -71,7 +71,7 @@ class RowBinder(ExpressionBinder):
         above = node.parent
         while isinstance(above, (exp.Alias, exp.Paren, exp.Group)):
             above = above.parent
-        if not isinstance(above, exp.Select) or not any(_SELECTED in each for each in self.source.qualifiers()):
+        if not isinstance(above, exp.Select) or node not in _explodes(above):
             raise _misplaced(node)
         return self.source.find(_SELECTED, _SELECTED, place_of(node))
 
@@ -126,11 +126,15 @@ def _in_from(node: exp.Expr) -> Asked | None:
 
 def _selected(node: exp.Select) -> Iterator[Asked]:
     """The one UNNEST in the SELECT list, however often it stands there."""
-    found = [each for item in node.expressions for each in item.find_all(exp.Explode)]
+    found = _explodes(node)
     if any(each != found[0] for each in found[1:]):
         raise _refused(found[1], "several lists in one SELECT would be paired by the places of their elements", _TWO)
     for each in found[:1]:
         yield Asked(each, each.this, _SELECTED, _SELECTED, each.parent.alias if isinstance(each.parent, exp.Alias) else "element")
+
+
+def _explodes(node: exp.Select) -> list[exp.Explode]:
+    return [each for item in node.expressions for each in item.find_all(exp.Explode)]
 
 
 def _open(parts: list[Part], asked: Asked, place: int) -> None:

@@ -181,6 +181,8 @@ def test_prices_by_hand():
     assert sought(*quartiles).rate == HALF  # two levels of 1/2; each by itself: 1/4
     assert sought(*quartiles, change=REPLACED).rate == Fraction(1, 4)  # each by itself: 1/6
     assert [len(level) for level in sought(Fraction(1, 4), Fraction(3, 4)).levels] == [1, 1]
+    uneven = sought(Fraction(1, 10), Fraction(1, 5), Fraction(9, 10), change=REPLACED)
+    assert uneven.rate == 1 / (2 * (1 + HALF + Fraction(7, 8)))  # a row that leaves one side, at 1/2, and enters the other, at 7/8
     deciles = [Fraction(i, 10) for i in range(1, 10)]
     assert [len(level) for level in sought(*deciles).levels] == [1, 2, 4, 2]
     assert sought(*deciles).rate > 2.5 / (2 * sum(max(q, 1 - q) for q in deciles))
@@ -417,6 +419,14 @@ def test_what_floats_cannot_tell_is_decided_by_digits():
     assert _happens(digit, third, Fraction(1), Script([0]))
     assert not _happens(digit, third, Fraction(1), Script([LAST_WORD]))
     assert not _happens(0, _Sum(Fraction(10**6), Fraction(0), 5), Fraction(1), Script([0], [1]))
+
+
+def test_what_was_proposed_in_vain_is_drawn_again():
+    """Two runs of one point each, the second all but weightless; words are so chosen that it is proposed first."""
+    runs = Runs(np.array([0, 2]), np.array([0.0, 5000.0]), np.zeros(2), np.array([1, 1]), lambda run: (Fraction(5000 * run), Fraction(0)))
+    first = int(np.floor(np.ldexp(np.exp(-1.0) * (1 + 2**-20), 61)) + 1)
+    chosen, _ = draw(runs, Script([first >> 32, first % 2**32], [5], [0, 0], [0], [0, 0]))
+    assert chosen.tolist() == [0]
 
 
 def test_intervals_hold_sums():

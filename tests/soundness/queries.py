@@ -134,6 +134,7 @@ CONSTRUCTS = frozenset({
     "group-columns", "group-expressions", "group-ordinals", "group-aliases", "group-all", "having", "order", "limit", "outer",
     "rollup", "cube", "grouping-sets", "grouping-mixed", "grouping",
     "argmax-desc", "argmax-asc", "argmax-inner", "arg_max", "arg_min", "mode", "argmax-sum", "replace-one", "add-remove",
+    "spread", "spread-of-two", "share", "argmax-score", "argmax-top", "mode-in-groups",
     "median", "quantile", "quantiles", "within-group", "min", "max", "unnest-select", "unnest-from", "unnest-two", "unnest-one",
 })  # fmt: skip
 
@@ -371,7 +372,23 @@ class Generator:
         if self.rng.random() < 0.1:
             self.used.add("beyond")
             text = self.rng.choice([f"{text} * 2 + 1", f"round({text}, 1)", f"{text} / COUNT(*)", f"-{text}", f"COALESCE({text}, 0)"])
-        return self.ordered(text, scope)
+        return self.spread(self.ordered(text, scope), scope)
+
+    def spread(self, text: str, scope: list[Seen]) -> str:
+        """Some of the time a variance, a covariance or their kin instead; chosen by the text, as in `ordered`."""
+        own = Random(f"spread {text}")
+        bounded = [c.name for c in scope if c.bounded and c.kind in ("int", "num")]
+        if own.random() < 0.88 or not bounded:
+            return text
+        first, second = own.choice(bounded), own.choice([*bounded, f"LEAST(GREATEST({own.choice(bounded)} * 3, -1), 2)"])
+        one = ("VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV", "STDDEV_POP", "STDDEV_SAMP")
+        two = ("COVAR_POP", "COVAR_SAMP", "CORR", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2", "REGR_COUNT", "REGR_AVGX")
+        form = own.choice(["spread", "spread-of-two", "share"])
+        self.used.add(form)
+        where = f" FILTER (WHERE {own.choice(scope).name} IS NOT NULL)" if own.random() < 0.3 else ""
+        if form == "share":
+            return f"COUNT(*) FILTER (WHERE {own.choice(scope).name} IS NULL) / COUNT(*)"
+        return f"{own.choice(one)}({first}){where}" if form == "spread" else f"{own.choice(two)}({first}, {second}){where}"
 
     def ordered(self, text: str, scope: list[Seen]) -> str:
         """Some of the time a quantile instead; chosen by the text, so that other queries stay the same."""
@@ -528,7 +545,13 @@ class Generator:
             case "order":
                 used.add(f"argmax-{direction.lower()}")
                 second = f", {self.key(scope)} AS k2" if rng.random() < 0.3 else ""
-                return f"SELECT {key} AS k1{second} {body} GROUP BY ALL ORDER BY {score} {direction} LIMIT 1"
+                own = Random(f"choice {key} {score}")
+                if own.random() < 0.3:
+                    used.add("argmax-score")
+                    score = own.choice([f"2 * {score} - COUNT(*)", f"-3 * {score}", f"{score} + COUNT(*) / 2", f"1.5 * {score}"])
+                most = own.choice([1, 1, 2, 3])
+                used.add("argmax-top" if most > 1 else "argmax-desc")
+                return f"SELECT {key} AS k1{second} {body} GROUP BY ALL ORDER BY {score} {direction} LIMIT {most}"
             case "inner":
                 used.add("argmax-inner")
                 return f"SELECT k FROM (SELECT {key} AS k, {score} AS n {body} GROUP BY 1) AS g ORDER BY n {direction} LIMIT 1"
@@ -538,6 +561,12 @@ class Generator:
                 return f"SELECT {function}(k, n) FROM (SELECT {key} AS k, {score} AS n {body} GROUP BY 1) AS g"
             case _:
                 used.add("mode")
+                own = Random(f"mode {key}")
+                columns = [c.name for c in scope if c.keyable]
+                if own.random() < 0.4 and columns:
+                    used.add("mode-in-groups")
+                    group = own.choice(columns)
+                    return f"SELECT {group}, mode({key}) {body} GROUP BY {group}"
                 return f"SELECT mode({key}) {body}"
 
 
