@@ -149,17 +149,14 @@ class Session:
     def _with_ranges(self, asked: Asked, missing: Sequence[Unknown], fresh: bool) -> Answer:
         """First the ranges that nobody declared, for a share of epsilon; then the question, for the rest."""
         whole, share = _shares(asked, missing)
-        policy, found = self._policy, []
-        for each in missing:
-            policy = policy.with_columns(each.table, {each.column: (0, 1)}, None)
         rest = replace(asked, epsilon=whole * (1 - SHARE))
-        meant = self._plan(rest, self._read(rest, policy), policy)  # refuses what no range could help, before a search is paid
+        meant = self._with_any_range(rest, missing)
         events = [each.event for each in released(meant.measurements)]
         self._ledger.expect([*events, *(Pure(share) for _ in missing)], self._analyst)
-        policy = self._policy
+        policy, found = self._policy, []
         for each in missing:
             search = replace(asked, sql=each.sql, epsilon=share, delta=0.0, dialect="duckdb", mechanism=None, nonnegative=False,
-                             consistent=False)  # fmt: skip
+                             consistent=False, weights=None)  # fmt: skip
             counted = self._answered(search, self._plan(search, self._read(search, policy), policy), fresh)
             width = counted.plan.measurements[0].half_width(1 - 1e-3 / counted.plan.cells)
             frame = counted.df()
@@ -202,9 +199,17 @@ class Session:
         adds_up = remaining != float("inf") and budget.spent.rho is None  # under zCDP epsilons do not subtract
         return replace(plan, remaining=remaining if adds_up else None)
 
+    def _with_any_range(self, asked: Asked, missing: Sequence[Unknown]) -> Plan:
+        """The question as if the ranges were known: refuses what no range could help, before a search is paid."""
+        policy = self._policy
+        for each in missing:
+            policy = policy.with_columns(each.table, {each.column: (0, 1)}, None)
+        return self._plan(asked, self._read(asked, policy), policy)
+
     def _search_plan(self, asked: Asked, missing: Sequence[Unknown]) -> Plan:
         """The search for the first range, which comes before the question; what follows depends on what it finds."""
         whole, share = _shares(asked, missing)
+        self._with_any_range(asked, missing)
         search = Asked(missing[0].sql, share, max_groups=asked.max_groups, max_rows=asked.max_rows)
         plan = self._plan(search, self._read(search, self._policy), self._policy)
         names = ", ".join(each.name for each in missing)

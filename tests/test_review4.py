@@ -36,7 +36,29 @@ def test_rows_and_units_of_keys_that_nobody_declared_are_counted_together(max_ro
     assert answer.receipt["delta"] == 1e-6
 
 
-@pytest.mark.parametrize("sql", ["SELECT k, MEDIAN(x) FROM t GROUP BY k", "SELECT k, MAX(x), COUNT(*) FROM t GROUP BY k"])
+@pytest.mark.parametrize(
+    "sql", ["SELECT k, MEDIAN(x) FROM t GROUP BY k", "SELECT k, MAX(x), COUNT(*) FROM t GROUP BY k"]
+)
 def test_quantiles_of_no_key_at_all_are_an_empty_answer(sql):
     """At this price no key is shown, all but surely: it was charged, and then failed."""
     assert len(of_units(1).query(sql, epsilon=0.01, delta=1e-12)) == 0
+
+
+def test_intervals_of_a_spread_that_is_all_noise_warn_of_nothing():
+    """2bc / max(0, 1e-300) overflowed; pytest makes a warning an error, a user sees a line of numpy's."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT range % 7 AS x, range % 5 AS y FROM range(100)")
+    policy = {"tables": {"t": {"columns": {"x": {"range": [0, 6]}, "y": {"range": [0, 4]}}}}}
+    session = privsql.connect(connection, policy)
+    for _ in range(5):
+        session.query("SELECT CORR(x, y), REGR_SLOPE(y, x) FROM t", epsilon=1e-4, fresh=True).intervals()
+
+
+def test_weights_are_of_the_question_not_of_the_search_for_a_range():
+    """explain() took them, query() said that there was no such output: those of the search were looked at."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT range % 100 AS x FROM range(5000)")
+    session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": "auto"}}}}})
+    sql, weights = "SELECT SUM(x) AS s, COUNT(*) AS n FROM t", {"s": 3}
+    session.explain(sql, epsilon=1, weights=weights)
+    assert session.query(sql, epsilon=1, weights=weights).columns == ["s", "n"]

@@ -78,7 +78,8 @@ def spread_interval(
         width = half_width([(float(weight) / float(how.one), law) for weight in weights], each_level)
         value = weights @ columns
         boxes[name] = Interval(np.maximum(value - width, 0.0), np.maximum(value + width, 0.0))
-    return _computed(how, boxes, _variance_box, _covariance_box)
+    with np.errstate(all="ignore"):  # where nothing is known, extremes may be beyond all floats
+        return _computed(how, boxes, _variance_box, _covariance_box)
 
 
 def _computed(how: Spread, sums: Mapping[str, Interval], variance: Box, covariance: Box) -> Interval:

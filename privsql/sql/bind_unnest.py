@@ -82,7 +82,8 @@ def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
         raise _misplaced(node.args["from_"])  # no table stands before it
     first = bind(node.args["from_"].this)
     parts = [Part(first, None, [0] * len(first.names))]
-    for place, each in enumerate([*(node.args.get("joins") or []), *(node.args.get("laterals") or [])], start=1):
+    others = [*(node.args.get("joins") or []), *(node.args.get("laterals") or [])]
+    for place, each in enumerate(others, start=1):
         asked = _in_from(each)
         if asked is not None:
             _open(parts, asked, place)
@@ -90,7 +91,7 @@ def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
             source = bind(each.this)
             parts.append(Part(source, each, [place] * len(source.names)))
     for asked in _selected(node):
-        _open(parts, asked, len(parts))
+        _open(parts, asked, len(others) + 1)
     found, places = parts[0].source, parts[0].places
     for part in parts[1:]:
         assert part.join is not None

@@ -245,6 +245,6 @@ WAYS_OUT = {
 }
 SAME_AS = {
     "ApproxDistinct": "Distinct", "GroupConcat": "ArrayAgg", "First": "ArrayAgg",
-    "Last": "ArrayAgg", "AnyValue": "ArrayAgg", "Explode": "Unnest", "Parameter": "Placeholder",
+    "Last": "ArrayAgg", "AnyValue": "ArrayAgg", "Explode": "Unnest", "ArrayContains": "Unnest", "Parameter": "Placeholder",
     "Any": "Exists", "All": "Exists",
 }  # fmt: skip
