@@ -7,7 +7,7 @@ DEMO    := .venv/.installed-demo
 DEV     := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint types mutants bench clean
+.PHONY: help demo test slow lint types mutants bench accuracy clean
 
 help:
 	@echo "make demo     a guided tour on made-up data"
@@ -17,6 +17,7 @@ help:
 	@echo "make types    mypy --strict"
 	@echo "make mutants  seeded mistakes, each of which a test must catch"
 	@echo "make bench    time and CPU beside plain DuckDB"
+	@echo "make accuracy error at equal epsilon beside the textbook and other tools (RIVALS=their python)"
 	@echo "make clean    remove .venv and caches"
 
 demo: $(DEMO)
@@ -40,6 +41,9 @@ mutants: $(DEV)
 bench: $(DEV)
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/units.py
+
+accuracy: $(DEV)
+	$(BIN)/python benchmarks/accuracy --write docs/accuracy.md $(if $(RIVALS),--python $(RIVALS))
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -243,7 +243,8 @@ def _question(parser: argparse.ArgumentParser) -> None:
         "--dialect", default="duckdb", help="the dialect of the SQL: any that sqlglot reads; default: duckdb"
     )
     parser.add_argument(
-        "--mechanism", choices=_MECHANISMS, help="the noise: laplace or gaussian for numbers; all but gaussian for questions that ask for a label; default: the best"
+        "--mechanism", choices=_MECHANISMS,
+        help="the noise: laplace or gaussian for numbers, all but gaussian for labels; default: the best",
     )
 
 

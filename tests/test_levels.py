@@ -226,9 +226,10 @@ def test_without_noise_to_speak_of_it_is_what_plain_sql_says(session: privsql.Se
         assert mine["t"] == pytest.approx(row["t"], abs=2.0)
 
 
-def test_intervals_cover(session: privsql.Session, people: pd.DataFrame) -> None:
+@pytest.mark.parametrize("draws", [40, pytest.param(200, marks=pytest.mark.slow)])
+def test_intervals_cover(session: privsql.Session, people: pd.DataFrame, draws: int) -> None:
     """One row of every level in each of many draws, all of them independent; what is shown is always within."""
-    draws, exact = 100, truth(people)
+    exact = truth(people)
     first = session.query(SQL.format("CUBE (state, band)"), epsilon=1.0).df()
     rows, real = [], []
     for g, state, band in ((0, "CA", 1), (1, "TX", None), (2, None, 2), (3, None, None)):
@@ -252,9 +253,10 @@ def _is(column: pd.Series, value: object) -> pd.Series:
     return column.isna() if value is None else column == value
 
 
-def test_never_worse_than_separate_answers(session: privsql.Session, people: pd.DataFrame) -> None:
+@pytest.mark.parametrize("draws", [20, pytest.param(100, marks=pytest.mark.slow)])
+def test_never_worse_than_separate_answers(session: privsql.Session, people: pd.DataFrame, draws: int) -> None:
     """At equal epsilon: each level asked by itself at a third, against all of them together."""
-    draws, exact = 60, truth(people)
+    exact = truth(people)
     known_rows = "FROM df WHERE state IN ('CA', 'NY', 'TX')"
     questions = {
         0: f"SELECT state, band, COUNT(*) AS n {known_rows} GROUP BY ALL",

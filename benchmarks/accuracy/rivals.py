@@ -83,7 +83,9 @@ def opendp(tables: dict[str, pd.DataFrame]) -> Answers:
     thresholds = (
         dp.t.make_count_by(*labels) >> dp.m.then_laplace_threshold(1.0000001, each) for each in range(2, 1000)
     )
-    unknown = next(each for each in thresholds if each.map(1)[1] <= DELTA)
+    # one step past the first that it says will do: 0.14.2 shows what reaches the threshold and counts only what passes it (at a
+    # threshold of 2 it shows a key of one person 26% of the time, and says delta = 0.099)
+    unknown = [next(each for each in thresholds if each.map(1)[1] <= DELTA), next(thresholds)][1]
     count, half, total, half_total, share = (
         counting(1.0),
         counting(0.5),

@@ -12,8 +12,9 @@ import pandas as pd
 
 from privsql.analysis.keys import KeyGroup, KeySpace
 from privsql.noise.gaussian import rounded_gaussian
+from privsql.noise.histograms import Histograms, histograms
 from privsql.noise.key_release import release_keys, select_keys
-from privsql.noise.order import Histograms, histograms, quantiles
+from privsql.noise.order import quantiles
 from privsql.noise.randomness import Randomness
 from privsql.noise.samplers import discrete_laplace
 from privsql.noise.selection import GREATEST_SCORE, SelectionNoise, select, select_each

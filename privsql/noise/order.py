@@ -8,7 +8,7 @@ for each row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from privsql.noise.histograms import MOST, Histograms
 from privsql.noise.randomness import Randomness
 from privsql.noise.runs import Runs, draw
 from privsql.privacy.order import Search, Step
@@ -24,68 +25,7 @@ from privsql.tables import Integers
 
 Bools = npt.NDArray[np.bool_]
 
-_MOST = 2**36
-"""Counts of one value in one cell are cut to this, as if further rows were not there: 64 bits then hold whatever is
-computed from them. A row that comes counts or does not, and so moves nothing further."""
-
 _ENTRIES = 2**20  # values of so many cells at a time: bounds the memory
-
-
-@dataclass(frozen=True)
-class Histograms:
-    """Cell k has values[offsets[k] : offsets[k + 1]], rising, each with the number of its rows.
-
-    A value may stand for several points, itself and those behind it: then `whole` gives the histograms value by value.
-    """
-
-    offsets: Integers
-    values: Integers
-    counts: Integers
-    widths: Integers | None = None  # None: one point each
-    whole: Callable[[], Histograms] | None = None
-
-    @property
-    def cells(self) -> int:
-        return len(self.offsets) - 1
-
-    def some(self, first: int, last: int) -> Histograms:
-        start, stop = int(self.offsets[first]), int(self.offsets[last])
-        return Histograms(
-            self.offsets[first : last + 1] - start,
-            self.values[start:stop],
-            self.counts[start:stop],
-            None if self.widths is None else self.widths[start:stop],
-            None if self.whole is None else lambda: self.value_by_value().some(first, last),
-        )
-
-    def value_by_value(self) -> Histograms:
-        assert self.whole is not None
-        return self.whole()
-
-
-def histograms(
-    cells: int,
-    points: int,
-    exact_cells: Integers,
-    exact_values: Integers,
-    exact_counts: Integers,
-    exact_widths: Integers | None = None,
-    whole: Callable[[], Histograms] | None = None,
-) -> Histograms:
-    """Rows of (cell, value, count) in any order, put in order; what comes twice is added up."""
-    codes = exact_cells * points + np.clip(exact_values, 0, points - 1)
-    order = np.argsort(codes, kind="stable")
-    codes, exact_counts = codes[order], exact_counts[order]
-    first = np.flatnonzero(np.diff(codes, prepend=-1))
-    counts = np.add.reduceat(exact_counts, first) if len(first) else exact_counts
-    codes = codes[first]
-    offsets = np.searchsorted(codes, np.arange(cells + 1, dtype=np.int64) * points).astype(np.int64)
-    if exact_widths is None:
-        return Histograms(offsets, codes % points, counts)
-    if whole is not None and (counts > _MOST).any():
-        return whole()  # what is cut is cut value by value
-    widths = np.minimum(exact_widths[order][first], points - codes % points)
-    return Histograms(offsets, codes % points, counts, widths, whole)
 
 
 def quantiles(exact: Histograms, search: Search, source: Randomness) -> list[Integers]:
@@ -160,7 +100,7 @@ class _Rows:
         sizes = np.diff(exact.offsets)
         codes = np.repeat(np.arange(exact.cells, dtype=np.int64) * points, sizes) + exact.values
         widths = np.ones_like(codes) if exact.widths is None else exact.widths
-        counts = np.minimum(exact.counts, _MOST)
+        counts = np.minimum(exact.counts, MOST)
         before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
         none = np.zeros(exact.cells, dtype=np.int64)
         all_rows = _Mass(before[exact.offsets[1:]] - before[exact.offsets[:-1]], none)

@@ -1,4 +1,4 @@
-"""How an aggregate is computed from noisy columns: a weighted sum, the two-sided ratio of AVG, moments for spread, a grid point."""
+"""How an aggregate is computed from noisy columns: a weighted sum, the two-sided ratio of AVG, moments, a point of a grid."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from privsql.noise.order import Histograms, histograms, quantiles
+from privsql.noise.histograms import Histograms, histograms
+from privsql.noise.order import quantiles
 from privsql.noise.runs import Runs, _falling, _happens, _Sum, draw, uniform_below
 from privsql.privacy.order import Change, Search, Step, fraction_of, search
 from tests.noise.statistics import FALSE_ALARM, LAST_WORD, SOURCE, Buffered, Script, p_value
@@ -289,14 +290,15 @@ def _in_bins(values, found, bins, draws):
     return Counter(zip(*(each.tolist() for each in quantiles(rough, found, Buffered())), strict=True)), asked
 
 
+@pytest.mark.parametrize("draws", [1000, pytest.param(8000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["median", "max", "quartiles", "min and median"])
 @pytest.mark.parametrize("bins", [[(0, 2), (2, 1), (3, 2)], [(0, 3), (3, 2)], [(0, 1), (1, 1), (2, 1024)]], ids=str)
-def test_bins_leave_the_law_as_it_is(name, bins):
+def test_bins_leave_the_law_as_it_is(name, bins, draws):
     """Bins that are near on purpose: they are chosen often, and looked into."""
     fractions, margins = SEARCHES[name]
     found = sought(*fractions, margins=margins, loss=Fraction(3))
     for values in [(0, 1, 1, 1, 4), (0, 0, 4, 4)]:
-        noisy, asked = _in_bins(values, found, bins, 4000)
+        noisy, asked = _in_bins(values, found, bins, draws)
         assert asked
         assert _agreement(noisy, shown_law(values, found)) > FALSE_ALARM
 
