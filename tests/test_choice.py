@@ -25,9 +25,13 @@ SELECT p.price FROM prices p JOIN bids b ON b.bid >= p.price GROUP BY p.price OR
 def market(prices: Sequence[float], bids: Sequence[float], neighbours: str = "replace-one") -> privsql.Session:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE prices (price DECIMAL(4, 2)); CREATE TABLE bids (bid DECIMAL(4, 2))")
-    connection.executemany("INSERT INTO prices VALUES (?)", [(each,) for each in prices])
-    connection.executemany("INSERT INTO bids VALUES (?)", [(each,) for each in bids])
+    fill(connection, "prices", prices)
+    fill(connection, "bids", bids)
     return privsql.connect(connection, {"neighbours": neighbours, "tables": {"prices": {"public": True}}})
+
+
+def fill(connection: duckdb.DuckDBPyConnection, table: str, values: Sequence[float]) -> None:
+    connection.execute(f"DELETE FROM {table}; INSERT INTO {table} SELECT unnest(?::DECIMAL(4, 2)[])", [list(values)])
 
 
 def scores_of(session: privsql.Session, plan: privsql.Plan) -> list[int]:
@@ -83,10 +87,12 @@ def test_no_neighbour_makes_a_price_likelier_than_allowed(neighbours):
     chances: dict[tuple[str, tuple[int, ...]], np.ndarray] = {}
     sizes = [1, 2, 3] if neighbours == "add-remove" else [2]
     tables = [bids for size in sizes for bids in itertools.combinations_with_replacement(domain, size)]
+    session = market(prices, [], neighbours)  # plans are made without data
+    mechanisms = ("permute-and-flip", "laplace", "gumbel", "exponential")
+    plans = {each: session.explain(PUMPKINS, epsilon=epsilon, mechanism=each) for each in mechanisms}
     for bids in tables:
-        session = market(prices, bids, neighbours)
-        for mechanism in ("permute-and-flip", "laplace", "gumbel", "exponential"):
-            plan = session.explain(PUMPKINS, epsilon=epsilon, mechanism=mechanism)
+        fill(session._engine._connection, "bids", bids)
+        for mechanism, plan in plans.items():
             dollars = tuple(each // 100 for each in scores_of(session, plan))
             chances[mechanism, bids] = winning(mechanism, dollars, 100 / plan.measurements[0].scale)
     worst: dict[str, float] = {}
@@ -186,9 +192,8 @@ def test_a_choice_in_every_group_is_no_likelier_than_allowed(neighbours, sql):
     sizes = [2, 3] if neighbours == "add-remove" else [2]
     tables = [rows for size in sizes for rows in itertools.combinations_with_replacement(cells, size)]
     chances = {}
+    rate = 1 / grouped(tables[0], neighbours).explain(sql, epsilon=epsilon).measurements[0].scale
     for rows in tables:
-        plan = grouped(rows, neighbours).explain(sql, epsilon=epsilon)
-        rate = 1 / plan.measurements[0].scale
         wins = [winning("permute-and-flip", (rows.count((g, 0)), rows.count((g, 1))), rate) for g in (0, 1)]
         chances[rows] = {(a, b): wins[0][a] * wins[1][b] for a, b in cells}
     ratios = [

@@ -231,6 +231,17 @@ def test_how_many_rows_a_workload_needs():
     assert plan.epsilon == pytest.approx(1.0, rel=0.02)
 
 
+def test_a_workload_all_at_once():
+    """The same bound from the plan: all ten within a n, with probability 1 - k exp(-a epsilon n / k)."""
+    k, beta, epsilon = 10, 0.05, 1.0
+    counts = ", ".join(f"COUNT(*) FILTER (WHERE x > {index}) AS c{index}" for index in range(k))
+    accuracy = column([1], range=[0, 20]).explain(f"SELECT {counts} FROM df", epsilon=epsilon).accuracy(1 - beta)
+    note = k * math.log(k / beta) / epsilon  # a n
+    assert all(note - 2 <= width <= note + 1 for width in accuracy.together.values())
+    assert all(accuracy[name] < width for name, width in accuracy.together.items())
+    assert "all at once" in str(accuracy)
+
+
 # -- neighbours ------------------------------------------------------------------------------------------------
 def test_every_receipt_names_its_relation():
     for neighbours in ("replace-one", "add-remove"):

@@ -44,7 +44,18 @@ def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
             notes[output.name] = (
                 f"+- {whole:,.4g} / rows averaged" if whole is not None else "see intervals() of the answer"
             )
-    return Accuracy(widths, level, notes)
+    known = [name for name, width in widths.items() if width is not None]
+    return Accuracy(widths, level, notes, _together(plan, level, rows, known))
+
+
+def _together(plan: Plan, level: float, rows: int | None, names: Collection[str]) -> dict[str, float | None]:
+    """By a union bound over all cells of these outputs; none where the number of cells is not known beforehand."""
+    if plan.space.open or not names:
+        return {}
+    outputs = [output for output in plan.outputs if output.name in names]
+    leaves = [{column.name for column in columns_of(each.expression) if column.name in plan.estimates} for each in outputs]
+    share = 1.0 - (1.0 - level) / (max(1, plan.cells) * sum(map(len, leaves)))
+    return {each.name: _width(each.expression, plan, share, rows) for each in outputs}
 
 
 def _ranks(plan: Plan, leaves: Collection[str], level: float) -> str:

@@ -182,17 +182,26 @@ class Plan:
 
 
 class Accuracy(dict[str, float | None]):
-    """Output name -> half-width, None where it depends on the data; prints as lines."""
+    """Output name -> half-width, None where it depends on the data; prints as lines.
 
-    def __init__(self, widths: Mapping[str, float | None], level: float, notes: Mapping[str, str]) -> None:
+    `together`: the half-widths within which all cells of all outputs are at once, so surely. For k counts that is note 001's
+    bound, P(some error >= a n) <= k exp(-a epsilon n / k): divided by the number of rows n, the a of it.
+    """
+
+    def __init__(
+        self, widths: Mapping[str, float | None], level: float, notes: Mapping[str, str],
+        together: Mapping[str, float | None] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(widths)
-        self.level, self.notes = level, dict(notes)
+        self.level, self.notes, self.together = level, dict(notes), dict(together or {})
 
     def __repr__(self) -> str:
         lines = [f"within +- at {self.level:.0%} confidence, noise only"]
         for name, width in self.items():
             shown = "?" if width is None else f"{width:,.4g}"
-            lines.append(f"  {name}: +- {shown}" + (f"   ({self.notes[name]})" if name in self.notes else ""))
+            every = self.together.get(name)
+            behind = self.notes.get(name) or (f"all at once +- {every:,.4g}" if every is not None and every != width else "")
+            lines.append(f"  {name}: +- {shown}" + (f"   ({behind})" if behind else ""))
         return "\n".join(lines)
 
     __str__ = __repr__

@@ -15,7 +15,7 @@ import pytest
 from privsql.noise.histograms import Histograms, histograms
 from privsql.noise.order import quantiles
 from privsql.noise.runs import Runs, _falling, _happens, _Sum, draw, uniform_below
-from privsql.privacy.order import Change, Search, Step, fraction_of, search
+from privsql.privacy.order import Change, Search, Step, fraction_of, log_weight, search, zones
 from tests.noise.statistics import FALSE_ALARM, LAST_WORD, SOURCE, Buffered, Script, p_value
 
 HALF = Fraction(1, 2)
@@ -39,9 +39,15 @@ def mass_below(values, point, fine):
     return sum(Fraction(min(max(point - x * fine, 0), fine), fine) for x in values)
 
 
-def weights_of(distances, rate):
-    weights = [math.exp(-float(rate * each)) for each in distances]
+def weights_of(distances, rate, halvings):
+    weights = [math.exp(-float(rate * each)) / 2**half for each, half in zip(distances, halvings, strict=True)]
     return [each / sum(weights) for each in weights]
+
+
+def zone_of(value, points, lean):
+    """How many zones a value is away from the end where weights are greatest; 0 everywhere where nothing leans."""
+    away = value if lean > 0 else points - 1 - value
+    return sum(1 for start in zones(points)[1:] if away >= start) if lean else 0
 
 
 @cache
@@ -60,7 +66,8 @@ def step_law(values, step, low, high, rate, points, shift):
         candidates = range(low >> shift, min(high >> shift, points - 1) + 1)
         ends = [(sum(x < v for x in values), sum(x <= v for x in values)) for v in candidates]
         distances = [max(0, below - target, target - up_to) for below, up_to in ends]
-    return dict(zip(candidates, weights_of(distances, rate), strict=True))
+    halvings = [zone_of(v, points, step.lean) for v in candidates]
+    return dict(zip(candidates, weights_of(distances, rate, halvings), strict=True))
 
 
 def law(values, found):
@@ -118,7 +125,8 @@ SEARCHES = {
     "ninth decile": ((Fraction(9, 10),), None),
     "min": ((0,), [1]),
     "max": ((1,), [2]),
-    "near the top, with a margin": ((Fraction(19, 20),), [1]),
+    "near the top": ((Fraction(19, 20),), None),
+    "near the bottom": ((Fraction(1, 20),), None),
     "two": ((Fraction(1, 3), Fraction(3, 4)), None),
     "min and median": ((0, HALF), [1, 0]),
     "quartiles": ((Fraction(1, 4), HALF, Fraction(3, 4)), None),
@@ -176,7 +184,7 @@ def test_prices_by_hand():
     assert sought(1).rate == HALF
     assert sought(1, change=REPLACED).rate == HALF
     assert sought(1, change=KEYED).rate == Fraction(1, 4)
-    assert sought(Fraction(99, 100)).rate == HALF  # it has a margin
+    assert sought(Fraction(99, 100)).rate == Fraction(50, 99)
     quartiles = [Fraction(1, 4), HALF, Fraction(3, 4)]
     assert [len(level) for level in sought(*quartiles).levels] == [1, 2]
     assert sought(*quartiles).rate == HALF  # two levels of 1/2; each by itself: 1/4
@@ -190,17 +198,36 @@ def test_prices_by_hand():
     mixed = sought(0, *quartiles, 1)
     assert [len(level) for level in mixed.levels] == [1, 2, 1, 1]
     hundredths = sought(*(Fraction(i, 100) for i in range(1, 100)))
-    assert [len(level) for level in hundredths.levels] == [1, 2, 4, 8, 16, 32, 36]  # no margins: they would cost too much
-    assert not any(step.margin for step in hundredths.steps)
+    assert [len(level) for level in hundredths.levels] == [1, 2, 4, 8, 16, 32, 36]  # none leans: that would cost too much
+    assert not any(step.lean for step in hundredths.steps)
 
 
-def test_margins_keep_away_from_the_empty_part():
-    found = sought(0, HALF, 1, loss=Fraction(3), points=10**6)
-    assert [step.margin for step in found.steps] == [math.ceil((math.log(10**6) + 5) / float(found.rate)), 0, found.steps[0].margin]
-    rows = np.random.default_rng(1).integers(0, 1000, 5000)  # of a million points: above are a thousand times as many
-    noisy = quantiles(cells_of(*([rows.tolist()] * 50), points=10**6), found, SOURCE)
-    assert (noisy[2] >= 1000).sum() <= 8  # each with a chance below exp(-5): more than 8 of 50 with one below 1e-10
-    assert noisy[2].min() > 950
+def test_a_maximum_is_near_the_rows_however_wide_the_range():
+    """P(v) itself, of rows from 0 to 999 in ranges up to a thousand times as wide."""
+    rows = np.bincount(np.random.default_rng(1).integers(0, 1000, 5000))
+    for points in (1000, 2000, 10**4, 10**6):
+        step, rate = sought(1, loss=Fraction(1), points=points).steps[0], 0.5
+        assert step == Step(0, Fraction(1), margin=10, lean=1)
+        up_to = np.cumsum(np.concatenate([rows, np.zeros(points - 1000, dtype=np.int64)]))
+        away = np.maximum(0, np.maximum(np.concatenate([[0], up_to[:-1]]) - 4990, 4990 - up_to))
+        zone = np.searchsorted(zones(points), np.arange(points), side="right") - 1
+        weights = np.exp(-rate * away) * 2.0**-zone
+        chances = weights / weights.sum()
+        assert chances[950:1300].sum() > 0.85
+        assert chances[2000:].sum() < 0.02
+        level = np.exp(-rate * away)
+        assert points < 10**6 or (level / level.sum())[2000:].sum() > 0.9  # without leaning it would be anywhere
+
+
+def test_zones_grow_by_an_eighth():
+    assert zones(1) == (0,)
+    assert zones(20) == (*range(17), 18)
+    starts = np.array(zones(2**20))
+    assert (np.diff(starts)[20:] / starts[20:-1] <= 1 / 8).all()
+    assert (np.diff(starts)[20:] / starts[20:-1] > 1 / 12).all()
+    for points, lean in ((7, 1), (300, -1), (300, 1), (5, 0)):
+        weights = [2.0 ** -zone_of(value, points, lean) for value in range(points)]
+        assert math.isclose(log_weight(points, lean), math.log(sum(weights) / min(weights)), rel_tol=1e-12)
 
 
 def test_what_cannot_be_made():
