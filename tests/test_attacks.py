@@ -27,8 +27,9 @@ def _load() -> ModuleType:
 
 attacks = _load()
 
-# Controls that need what later issues build: median and quantiles, COUNT(DISTINCT ...).
-LATER = {"ctl-011", "ctl-012"}
+# Answered with noise where the file asks for a refusal of the exact value: correlation from noisy moments, and MAX by the
+# exponential mechanism over values, which came later.
+NOISY_INSTEAD = {"num-018", "rel-006"}
 # Refused although the file asks for a noisy answer: 1 / income has no range where income may be 0 (a DOUBLE in
 # [0, 200000]). The refusal is safe and says what to declare; test_division_with_a_range_without_zero is the way out.
 REFUSED_INSTEAD = {"num-007"}
@@ -48,11 +49,10 @@ def test_the_attack_cases() -> None:
     # nothing runs long, breaks the session, or is charged for a refusal
     assert [(each.id, each.trouble) for each in results if each.trouble] == []
     # every attack is held
-    through = [(each.id, each.outcome, each.words) for each in results if not each.is_control and not each.as_expected]
-    assert {each[0] for each in through} == REFUSED_INSTEAD, through
-    assert all(outcome == "reject" for _, outcome, _ in through)
+    through = {each.id: each.outcome for each in results if not each.is_control and not each.as_expected}
+    assert through == {**dict.fromkeys(REFUSED_INSTEAD, "reject"), **dict.fromkeys(NOISY_INSTEAD, "noisy")}
     # every control is answered
-    assert {each.id for each in results if each.is_control and each.outcome != "noisy"} == LATER
+    assert [each.id for each in results if each.is_control and each.outcome != "noisy"] == []
 
 
 def test_division_with_a_range_without_zero() -> None:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from privsql.noise.histograms import MOST, Histograms
 from privsql.noise.randomness import Randomness
 from privsql.noise.runs import Runs, draw
-from privsql.privacy.order import Search, Step, zones
+from privsql.privacy.order import Search, Step
 from privsql.tables import Integers
 
 Bools = npt.NDArray[np.bool_]
@@ -32,7 +32,7 @@ def quantiles(exact: Histograms, search: Search, source: Randomness) -> list[Int
     """For each quantile of the search, by place, a grid point in every cell. They rise from quantile to quantile."""
     if not exact.cells:
         return [np.zeros(0, dtype=np.int64) for _ in search.steps]
-    marks = len(zones(search.points)) if any(step.lean for step in search.steps) else 0
+    marks = max(len(step.zones(search.points)) for step in search.steps) - 1
     parts = [_some_quantiles(exact.some(first, last), search, source) for first, last in _batches(exact, marks)]
     noisy = [np.concatenate(each) for each in zip(*parts, strict=True)]
     return list(np.sort(np.stack(noisy), axis=0))  # free of cost: in order they are never further off
@@ -58,8 +58,8 @@ def _some_quantiles(exact: Histograms, search: Search, source: Randomness) -> li
             low = rows.start if step.below is None else cuts[step.below]
             high = rows.end if step.above is None else cuts[step.above]
             target = _target(step, low.mass, high.mass, rows.fine)
-            laid = rows.marked(step.lean) if step.lean else rows
-            problem = _Problem(laid, low, high, target, step.fraction.denominator, search.rate, step.lean)
+            laid = rows.marked(step) if step.lean else rows
+            problem = _Problem(laid, low, high, target, search.rate, step)
             if step.parts:
                 cuts[step.place] = problem.part(source)
                 points[step.place] = cuts[step.place].point >> rows.shift
@@ -119,10 +119,10 @@ class _Rows:
     def value_by_value(self) -> _Rows:
         return _Rows.of(self.exact.value_by_value(), self.points, self.shift)
 
-    def marked(self, lean: int) -> _Rows:
+    def marked(self, step: Step) -> _Rows:
         """The same with an entry of no rows and no points where a zone begins, unless that is inside of an entry."""
-        starts = np.array(zones(self.points)[1:], dtype=np.int64)
-        marks = starts if lean > 0 else (self.points - starts)[::-1]
+        starts = np.array(step.zones(self.points)[1:], dtype=np.int64)
+        marks = starts if step.lean > 0 else (self.points - starts)[::-1]
         codes = (np.arange(self.exact.cells, dtype=np.int64)[:, None] * self.points + marks).ravel()
         places = np.searchsorted(self.codes, codes, side="left")  # before an entry of the same value
         ends = np.concatenate([np.zeros(1, dtype=np.int64), self.codes + self.widths])
@@ -187,9 +187,12 @@ class _Problem:
     low: _Cut
     high: _Cut
     target: _Mass
-    denominator: int
     rate: Fraction
-    lean: int
+    step: Step
+
+    @property
+    def denominator(self) -> int:
+        return self.step.fraction.denominator
 
     def choose(self, source: Randomness) -> Integers:
         """Of the grid. The rows tied at a point are below it or not as the target would have it."""
@@ -199,7 +202,7 @@ class _Problem:
         tied = np.where(runs.gap, 0, self._of(self.rows.counts, runs.entry))
         first, lengths = runs.start, np.maximum(runs.stop - runs.start, 0)
         weighed = self._weighed(runs, lengths, *self._nearest(runs, tied), np.zeros_like(tied))
-        halvings = self._zone(first if self.lean > 0 else runs.stop - 1)  # of a bin, where it weighs most
+        halvings = self._zone(first if self.step.lean > 0 else runs.stop - 1)  # of a bin, where it weighs most
 
         def at(run: int, position: int) -> tuple[int, Fraction]:
             value = int(first[run]) + position
@@ -213,10 +216,8 @@ class _Problem:
 
     def _zone(self, values: Integers) -> Integers:
         """In which zone values are, counted from the end where weights are greatest."""
-        if not self.lean:
-            return np.zeros_like(values)
-        away = values if self.lean > 0 else self.rows.points - 1 - values
-        return np.maximum(np.searchsorted(np.array(zones(self.rows.points)), away, side="right") - 1, 0)
+        away = values if self.step.lean > 0 else self.rows.points - 1 - values
+        return np.maximum(np.searchsorted(np.array(self.step.zones(self.rows.points)), away, side="right") - 1, 0)
 
     def part(self, source: Randomness) -> _Cut:
         """Of the finer grid, where the rows tied at a value lie evenly on its points."""

@@ -15,7 +15,7 @@ import pytest
 from privsql.noise.histograms import Histograms, histograms
 from privsql.noise.order import quantiles
 from privsql.noise.runs import Runs, _falling, _happens, _Sum, draw, uniform_below
-from privsql.privacy.order import Change, Search, Step, fraction_of, log_weight, search, zones
+from privsql.privacy.order import Change, Search, Step, fraction_of, log_weight, search
 from tests.noise.statistics import FALSE_ALARM, LAST_WORD, SOURCE, Buffered, Script, p_value
 
 HALF = Fraction(1, 2)
@@ -23,8 +23,8 @@ COMES, REPLACED, KEYED = Change(1, False, False), Change(1, True, False), Change
 
 
 def sought(*fractions, margins=None, change=COMES, loss=Fraction(1), points=5, shift=2):
-    """A search on a small grid; `margins` are written over its own."""
-    found = search([fraction_of(Fraction(q)) for q in fractions], change, loss, points)
+    """A search on a small grid; `margins` are written over its own, and nothing leans."""
+    found = search([fraction_of(Fraction(q)) for q in fractions], change, loss, points, leans=margins is None)
     levels = found.levels
     if margins is not None:
         levels = tuple(tuple(replace(step, margin=margins[step.place]) for step in level) for level in levels)
@@ -44,10 +44,10 @@ def weights_of(distances, rate, halvings):
     return [each / sum(weights) for each in weights]
 
 
-def zone_of(value, points, lean):
+def zone_of(value, points, step):
     """How many zones a value is away from the end where weights are greatest; 0 everywhere where nothing leans."""
-    away = value if lean > 0 else points - 1 - value
-    return sum(1 for start in zones(points)[1:] if away >= start) if lean else 0
+    away = value if step.lean > 0 else points - 1 - value
+    return sum(1 for start in step.zones(points)[1:] if away >= start)
 
 
 @cache
@@ -66,7 +66,7 @@ def step_law(values, step, low, high, rate, points, shift):
         candidates = range(low >> shift, min(high >> shift, points - 1) + 1)
         ends = [(sum(x < v for x in values), sum(x <= v for x in values)) for v in candidates]
         distances = [max(0, below - target, target - up_to) for below, up_to in ends]
-    halvings = [zone_of(v, points, step.lean) for v in candidates]
+    halvings = [zone_of(v, points, step) for v in candidates]
     return dict(zip(candidates, weights_of(distances, rate, halvings), strict=True))
 
 
@@ -123,15 +123,18 @@ SEARCHES = {
     "median": ((HALF,), None),
     "quartile": ((Fraction(1, 4),), None),
     "ninth decile": ((Fraction(9, 10),), None),
-    "min": ((0,), [1]),
-    "max": ((1,), [2]),
+    "min": ((0,), None),
+    "max": ((1,), None),
+    "min of dates": ((0,), [1]),
+    "max of dates": ((1,), [2]),
     "near the top": ((Fraction(19, 20),), None),
     "near the bottom": ((Fraction(1, 20),), None),
     "two": ((Fraction(1, 3), Fraction(3, 4)), None),
-    "min and median": ((0, HALF), [1, 0]),
+    "min and median": ((0, HALF), None),
+    "min and median of dates": ((0, HALF), [1, 0]),
     "quartiles": ((Fraction(1, 4), HALF, Fraction(3, 4)), None),
     "three uneven ones": ((Fraction(1, 10), Fraction(1, 5), Fraction(9, 10)), None),
-    "quartiles and max": ((Fraction(1, 4), HALF, Fraction(3, 4), 1), [0, 0, 0, 1]),
+    "quartiles and max": ((Fraction(1, 4), HALF, Fraction(3, 4), 1), None),
 }
 
 
@@ -181,9 +184,12 @@ def test_prices_by_hand():
     assert sought(HALF, change=KEYED).rate == HALF
     assert sought(Fraction(1, 4)).rate == Fraction(2, 3)
     assert sought(Fraction(1, 4), change=KEYED).rate == Fraction(1, 3)
-    assert sought(1).rate == HALF
-    assert sought(1, change=REPLACED).rate == HALF
-    assert sought(1, change=KEYED).rate == Fraction(1, 4)
+    assert sought(1).rate == 1  # one row moves all scores the same way
+    assert sought(1, change=REPLACED).rate == 1
+    assert sought(1, change=KEYED).rate == HALF
+    assert sought(1, margins=[3]).rate == HALF
+    assert sought(1, margins=[3], change=REPLACED).rate == HALF
+    assert sought(1, margins=[3], change=KEYED).rate == Fraction(1, 4)
     assert sought(Fraction(99, 100)).rate == Fraction(50, 99)
     quartiles = [Fraction(1, 4), HALF, Fraction(3, 4)]
     assert [len(level) for level in sought(*quartiles).levels] == [1, 2]
@@ -202,32 +208,43 @@ def test_prices_by_hand():
     assert not any(step.lean for step in hundredths.steps)
 
 
+def _law_of_max(rows, points, step, rate):
+    """P(v) on a large grid."""
+    n, up_to = rows.sum(), np.cumsum(np.concatenate([rows, np.zeros(points - len(rows), dtype=np.int64)]))
+    target = n - step.margin
+    away = np.maximum(0, np.maximum(np.concatenate([[0], up_to[:-1]]) - target, target - up_to))
+    zone = np.searchsorted(step.zones(points), np.arange(points), side="right") - 1
+    weights = np.exp(-rate * away) * 2.0**-zone
+    return weights / weights.sum()
+
+
 def test_a_maximum_is_near_the_rows_however_wide_the_range():
-    """P(v) itself, of rows from 0 to 999 in ranges up to a thousand times as wide."""
+    """Of rows from 0 to 999 in ranges up to a thousand times as wide."""
     rows = np.bincount(np.random.default_rng(1).integers(0, 1000, 5000))
     for points in (1000, 2000, 10**4, 10**6):
-        step, rate = sought(1, loss=Fraction(1), points=points).steps[0], 0.5
-        assert step == Step(0, Fraction(1), margin=10, lean=1)
-        up_to = np.cumsum(np.concatenate([rows, np.zeros(points - 1000, dtype=np.int64)]))
-        away = np.maximum(0, np.maximum(np.concatenate([[0], up_to[:-1]]) - 4990, 4990 - up_to))
-        zone = np.searchsorted(zones(points), np.arange(points), side="right") - 1
-        weights = np.exp(-rate * away) * 2.0**-zone
-        chances = weights / weights.sum()
-        assert chances[950:1300].sum() > 0.85
-        assert chances[2000:].sum() < 0.02
-        level = np.exp(-rate * away)
-        assert points < 10**6 or (level / level.sum())[2000:].sum() > 0.9  # without leaning it would be anywhere
+        step = sought(1, points=points).steps[0]
+        assert step == Step(0, Fraction(1), lean=1)
+        chances = _law_of_max(rows, points, step, 1.0)
+        assert chances[990:1250].sum() > 0.85
+        assert chances[2000:].sum() < 0.01
+        assert points < 10**6 or _law_of_max(rows, points, replace(step, lean=0), 1.0)[2000:].sum() > 0.9  # it would be anywhere
+    dates = search([Fraction(1)], COMES, Fraction(1), 10**6, leans=False).steps[0]
+    assert dates == Step(0, Fraction(1), margin=math.ceil((math.log(10**6) + 5) / 0.5))
+    assert _law_of_max(rows, 10**6, dates, 0.5)[980:1000].sum() > 0.99
 
 
-def test_zones_grow_by_an_eighth():
-    assert zones(1) == (0,)
-    assert zones(20) == (*range(17), 18)
-    starts = np.array(zones(2**20))
-    assert (np.diff(starts)[20:] / starts[20:-1] <= 1 / 8).all()
-    assert (np.diff(starts)[20:] / starts[20:-1] > 1 / 12).all()
-    for points, lean in ((7, 1), (300, -1), (300, 1), (5, 0)):
-        weights = [2.0 ** -zone_of(value, points, lean) for value in range(points)]
-        assert math.isclose(log_weight(points, lean), math.log(sum(weights) / min(weights)), rel_tol=1e-12)
+def test_zones_are_a_part_of_all_before_them():
+    extreme, near, plain = Step(0, Fraction(1), lean=1), Step(0, Fraction(1, 50), lean=-1), Step(0, HALF)
+    assert extreme.zones(1) == plain.zones(100) == (0,)
+    assert near.zones(20) == (*range(17), 18)
+    for step, part in ((extreme, 16), (near, 8)):
+        starts = np.array(step.zones(2**20))
+        growth = np.diff(starts)[40:] / starts[40:-1]
+        assert (growth <= 1 / part).all()
+        assert (growth > 1 / (1.5 * part)).all()
+    for points, step in ((7, extreme), (300, near), (300, extreme), (5, plain)):
+        weights = [2.0 ** -zone_of(value, points, step) for value in range(points)]
+        assert math.isclose(log_weight(points, step), math.log(sum(weights) / min(weights)), rel_tol=1e-12)
 
 
 def test_what_cannot_be_made():
@@ -242,8 +259,9 @@ def test_what_cannot_be_made():
         Search(((Step(0, HALF, parts=True),), (Step(1, HALF, 0, 0), Step(2, HALF, 0, 0))), COMES, HALF, 5)
     with pytest.raises(ValueError):
         Search(((step,), (step,)), COMES, HALF, 5)
-    with pytest.raises(ValueError):
-        Step(0, HALF, margin=1)
+    for wrong in ({"margin": 1}, {"margin": -1}, {"lean": 1, "parts": True}, {"lean": -1, "below": 1}):
+        with pytest.raises(ValueError):
+            Step(0, HALF, **wrong)
     with pytest.raises(ValueError):
         Step(0, Fraction(3, 2))
     with pytest.raises(ValueError):
@@ -318,7 +336,7 @@ def _in_bins(values, found, bins, draws):
 
 
 @pytest.mark.parametrize("draws", [1000, pytest.param(8000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["median", "max", "quartiles", "min and median"])
+@pytest.mark.parametrize("name", ["median", "max", "min", "max of dates", "quartiles", "near the bottom"])
 @pytest.mark.parametrize("bins", [[(0, 2), (2, 1), (3, 2)], [(0, 3), (3, 2)], [(0, 1), (1, 1), (2, 1024)]], ids=str)
 def test_bins_leave_the_law_as_it_is(name, bins, draws):
     """Bins that are near on purpose: they are chosen often, and looked into."""
