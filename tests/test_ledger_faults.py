@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SAME = {**os.environ, "PYTHONPATH": f"{Path(privsql.__file__).parents[1]}{os.pathsep}{ROOT}"}  # the package under test
 
 
-def run(*arguments: object, timeout: float = 240) -> dict[str, Any]:
+def run(*arguments: object, timeout: float = 900) -> dict[str, Any]:
     """A harness in a process of its own; it fails where anything is wrong, and says what it did."""
     command = [sys.executable, "-W", "error", "-m", *map(str, arguments)]
     done = subprocess.run(command, env=SAME, cwd="/", capture_output=True, text=True, timeout=timeout, check=False)

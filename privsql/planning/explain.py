@@ -120,15 +120,13 @@ def _gaussian(title: str, measurement: Measurement, joint: GaussianShare) -> Bra
 
 def _search(title: str, measurement: Measurement, search: Search) -> Branch:
     """How quantiles are chosen, and how far off in rows they may be."""
-    span = float(search.span)
+    moves = float(search.moves)
     lines = [
         f"l1 = {measurement.l1:,}, linf = {measurement.linf:,} of the histogram of values: {measurement.why}",
         f"{measurement.mechanism.value}: each of {search.points:,} points with a chance ~ exp(-rows off / s), "
-        f"s = {span:g} / epsilon = {span:g} / {measurement.epsilon:g} = {measurement.scale:,.6g}; one person moves the rows off "
-        f"of one point away from those of another by at most {span:g}, over all cells and quantiles",
+        f"s = 2 * {moves:g} / epsilon = {2 * moves:g} / {measurement.epsilon:g} = {measurement.scale:,.6g}; "
+        f"one person moves the rows off by at most {moves:g}, of all cells and quantiles together",
     ]
-    if any(step.lean for step in search.steps):
-        lines.append("towards an end of the range points weigh less, in case that it is too wide")
     if any(step.parts for step in search.steps):
         lines.append("the middle one first, then the others among the rows on either side of it")
     for place, column in enumerate(measurement.columns):

@@ -42,7 +42,7 @@ class OrderPart(Part):
 
     @property
     def noise(self) -> float:
-        return float(self.sought.at(Fraction(1)).span)
+        return 2 * float(self.sought.at(Fraction(1)).moves)
 
 
 def order_parts(
@@ -85,7 +85,7 @@ def _part(
         # as of any histogram: a row counts in one cell of keys and value
         sensitivity=around.bound(1, 1, 2, f"values clamped into {grid.text}, counted; a row counts once"),
         what=f"quantiles of {describe(argument)}{where}",
-        sought=Sought(fractions, change, grid.points, argument.type.kind not in MOMENTS),
+        sought=Sought(fractions, change, grid.points),
         place=grid.place(value),
         where=" AND ".join(tests),
     )

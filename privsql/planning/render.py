@@ -99,7 +99,7 @@ def _call(call: Call) -> str:
         case "is_true" | "is_false":
             return f"(({args[0]}) IS {call.function[3:].upper()})"
         case "in":
-            return f"(({args[0]}) IN ({', '.join(args[1:])}))"
+            return _in(call, args)
         case "case":
             whens = " ".join(
                 f"WHEN {c} THEN {_typed(v, call.type)}" for c, v in zip(args[0:-1:2], args[1:-1:2], strict=True)
@@ -166,6 +166,18 @@ def _roomy(call: Call) -> Type:
 def _places(call: Call) -> int:
     places = call.args[1] if len(call.args) > 1 else None
     return int(places.value or 0) if isinstance(places, Literal) else 0
+
+
+def _in(call: Call, args: Sequence[str]) -> str:
+    """NULL apart from the list: DuckDB takes x IN (1, NULL) below EXISTS for true where it is not."""
+    known = [arg for arg, each in zip(args[1:], call.args[1:], strict=True) if not _is_null(each)]
+    if len(known) == len(args) - 1:
+        return f"(({args[0]}) IN ({', '.join(known)}))"
+    return f"((({args[0]}) IN ({', '.join(known)})) OR CAST(NULL AS BOOLEAN))" if known else "CAST(NULL AS BOOLEAN)"
+
+
+def _is_null(node: Expression) -> bool:
+    return isinstance(node, Literal) and node.value is None
 
 
 def _typed(rendered: str, type_: Type) -> str:

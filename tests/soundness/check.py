@@ -274,7 +274,7 @@ def price_errors(plan: Any) -> list[str]:
     if sum((each.loss for each in plan.measurements), Fraction(0)) > 1:
         found.append("PRICE: the measurements cost more than the epsilon asked for")
     for each in (each for each in plan.measurements if each.search is not None):
-        if each.noise_scale * each.loss < score_span(plan, each):
+        if each.noise_scale * each.loss < 2 * score_moves(plan, each):
             found.append(f"PRICE: scale {each.scale} at epsilon {each.epsilon} for scores")
     for each in (each for each in plan.measurements if each.search is None):
         # of two scores that move, the lead of one over the other moves by both changes: together at most l1
@@ -296,17 +296,16 @@ def score_errors(measurement: Any, base: Cells, other: Cells) -> list[str]:
     for level in measurement.search.levels:
         for step in (step for step in level if step.below is None and step.above is None and not step.parts):
             moved = sum(_moved(*each, step) for each in histograms.values())
-            paid = measurement.search.change.span([step])
+            paid = measurement.search.change.moves([step.sensitivity])
             if moved > paid:
                 found.append(f"SCORE: {moved} > {paid} of {step} ({measurement.why})")
     return found
 
 
 def _moved(one: Counter[int], two: Counter[int], step: Any) -> Fraction:
-    """In how long an interval the changes of points' distances from the target rank lie, between two histograms of values."""
+    """How far the distance of a point from the target rank differs, at most, between two histograms of values."""
     points = {near for value in (*one, *two) for near in (value - 1, value, value + 1)}
-    changes = [_away(one, step, point) - _away(two, step, point) for point in points]
-    return max(changes) - min(changes)
+    return max(abs(_away(one, step, point) - _away(two, step, point)) for point in points)
 
 
 def _away(histogram: Counter[int], step: Any, point: int) -> Fraction:
@@ -318,18 +317,16 @@ def _away(histogram: Counter[int], step: Any, point: int) -> Fraction:
     return max(Fraction(0), below - target, target - below - histogram[point])
 
 
-def score_span(plan: Any, measurement: Any) -> Fraction:
-    """How far one person can move the scores of two values apart, by the l1 of the histogram: a row that comes or goes moves a
-    score by at most max(f, 1 - f) up or down, those of MIN and MAX by 1 one way; in a single cell a row replaced by 1."""
+def score_moves(plan: Any, measurement: Any) -> Fraction:
+    """How far one person can move the scores of a search, by the l1 of its histogram: a row that comes or goes moves a score by
+    at most max(f, 1 - f), or by 1 where ranks are counted from an end; in a single cell one row replaced moves it by 1."""
     total = Fraction(0)
     for level in measurement.search.levels:
-        ends = [step.fraction in (0, 1) and not step.margin for step in level]
-        come = sorted(Fraction(1) if end else Fraction(2) if s.margin else 2 * max(s.fraction, 1 - s.fraction)
-                      for s, end in zip(level, ends, strict=True))  # fmt: skip
+        each = sorted(Fraction(1) if step.margin else max(step.fraction, 1 - step.fraction) for step in level)
         if plan.neighbours == "replace-one" and not plan.keys:
-            total += Fraction(measurement.l1, 2) * max(Fraction(1 if all(ends) else 2), sum(come[-2:]))
+            total += Fraction(measurement.l1, 2) * max(Fraction(1), sum(each[-2:]))
         else:
-            total += measurement.l1 * come[-1]
+            total += measurement.l1 * each[-1]
     return total
 
 
