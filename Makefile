@@ -7,7 +7,7 @@ DEMO    := .venv/.installed-demo
 DEV     := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint types mutants bench accuracy clean
+.PHONY: help demo test slow lint types mutants attacks fuzz bench accuracy clean
 
 help:
 	@echo "make demo     a guided tour on made-up data"
@@ -16,6 +16,8 @@ help:
 	@echo "make lint     ruff"
 	@echo "make types    mypy --strict"
 	@echo "make mutants  seeded mistakes, each of which a test must catch"
+	@echo "make attacks  texts of a hostile analyst: held, controls answered, differences (FILES=cases.jsonl)"
+	@echo "make fuzz     parsers against each other, and values that must not come out (N=queries SEED=1)"
 	@echo "make bench    time and CPU beside plain DuckDB"
 	@echo "make accuracy error at equal epsilon beside the textbook and other tools (RIVALS=their python)"
 	@echo "make clean    remove .venv and caches"
@@ -38,9 +40,21 @@ types: $(DEV)
 mutants: $(DEV)
 	$(BIN)/python tests/mutants.py
 
+attacks: $(DEV)
+	$(BIN)/python tests/attacks $(FILES)
+
+N    ?= 20000
+SEED ?= 1
+
+fuzz: $(DEV)
+	$(BIN)/python tests/fuzz/differential.py $(N) $(SEED) $(WORKERS)
+	$(BIN)/python tests/fuzz/canaries.py $(N) $(SEED) $(WORKERS)
+
 bench: $(DEV)
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/units.py
+	$(BIN)/python benchmarks/worker.py
+	$(BIN)/python benchmarks/dashboard.py
 
 accuracy: $(DEV)
 	$(BIN)/python benchmarks/accuracy --write docs/accuracy.md $(if $(RIVALS),--python $(RIVALS))

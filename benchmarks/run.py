@@ -22,7 +22,7 @@ from pathlib import Path
 import duckdb
 
 import privsql
-from privsql.engines.twin import CLOSED
+from privsql.engines.opening import CLOSED
 
 QUESTIONS = {
     "count": "SELECT COUNT(*) FROM t",
@@ -81,7 +81,7 @@ def compared(path: Path, repeats: int) -> dict[str, list[tuple[float, float]]]:
         return {
             name: measured(
                 lambda sql=sql: plain.execute(sql).df(),
-                lambda sql=sql: session.query(asked_anew(sql, next(number)), epsilon=1).df(),
+                lambda sql=sql: session.query(asked_anew(sql, next(number)), epsilon=1, fresh=True).df(),
                 repeats=repeats,
             )
             for name, sql in QUESTIONS.items()

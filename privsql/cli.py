@@ -33,6 +33,7 @@ examples:
   privsql demo
   privsql query   visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
   privsql explain visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
+  privsql audit   visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
   privsql policy  init visits.csv -o clinic.toml
   privsql budget  clinic.ledger
 """
@@ -73,6 +74,20 @@ the error to expect, the cost. Reads no rows, spends nothing.
 {_SOURCES}{_SQL}
 example:
   privsql explain visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
+"""
+
+_AUDIT = f"""\
+Try to break the promise of a question: search for two neighbouring tables that move a number further
+than is claimed, and measure epsilon on very many releases of the worst pair. All tables are made up,
+of the schema and the policy; no private row is read, nothing is spent.
+
+{_SOURCES}{_SQL}
+The exit code is 0 where the promise held, 1 where it is broken, 2 where the question is refused.
+
+examples:
+  privsql audit visits.parquet "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 1
+  privsql audit clinic.duckdb "SELECT state, AVG(age) FROM visits GROUP BY state" \\
+      --epsilon 1 --policy clinic.toml --releases 1000000 --plot audit.png
 """
 
 _POLICY = """\
@@ -133,6 +148,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         print(arguments.run(arguments))
         sys.stdout.flush()
+        return int(getattr(arguments, "code", 0))
     except PrivsqlError as error:
         print(error, file=sys.stderr)
         return 2
@@ -149,11 +165,12 @@ def _parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="privsql", description=_TOP, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"privsql {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="demo | query | explain | policy | budget | ledger")
+    commands = parser.add_subparsers(required=True, metavar="demo | query | explain | audit | policy | budget | ledger")
     demo = commands.add_parser("demo", help="a guided tour on made-up data, in a few seconds")
     demo.set_defaults(run=_demo)
     query = commands.add_parser("query", help="answer one question with noise", description=_QUERY, formatter_class=raw)
     _question(query)
+    query.add_argument("--fresh", action="store_true", help="ask anew and pay, also where earlier answers say it")
     query.add_argument(
         "--format", choices=("table", "csv", "json"), default="table",
         help="table (with intervals), csv (the rows alone) or json (rows, intervals and receipt); default: table",
@@ -168,6 +185,9 @@ def _parser() -> argparse.ArgumentParser:
         help="table (the derivation as a tree) or json (the same for programs, with the exact SQL); default: table",
     )  # fmt: skip
     explain.set_defaults(run=_explain)
+    _audit_arguments(
+        commands.add_parser("audit", help="try to break the promise", description=_AUDIT, formatter_class=raw)
+    )
     _policy(commands.add_parser("policy", help="draft or check a policy", description=_POLICY, formatter_class=raw))
     budget = commands.add_parser("budget", help="what a ledger says", description=_BUDGET, formatter_class=raw)
     _file(budget)
@@ -219,7 +239,23 @@ def _policy(parser: argparse.ArgumentParser) -> None:
     check.set_defaults(run=_policy_check)
 
 
+def _audit_arguments(parser: argparse.ArgumentParser) -> None:
+    _asked(parser)
+    parser.add_argument("--releases", type=int, metavar="N", help="of each table; default: as many as a few seconds allow")
+    parser.add_argument("--tries", type=int, default=200, metavar="N", help="tables made for each crowd of others; default: 200")
+    parser.add_argument("--plot", metavar="FILE", help="also write a picture (.png; needs matplotlib)")
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
+    parser.set_defaults(run=_audit)
+
+
 def _question(parser: argparse.ArgumentParser) -> None:
+    _asked(parser)
+    parser.add_argument("--ledger", metavar="FILE", help="where the budget is kept; made where it is missing")
+    parser.add_argument("--analyst", default="analyst", metavar="NAME", help="who asks; default: analyst")
+
+
+def _asked(parser: argparse.ArgumentParser) -> None:
+    """A question, its price and what it is asked of."""
     parser.add_argument("source", metavar="SOURCE", help="a DuckDB, Parquet or CSV file")
     parser.add_argument("sql", metavar="SQL", help="one SELECT, in quotes")
     price = parser.add_mutually_exclusive_group(required=True)
@@ -237,8 +273,6 @@ def _question(parser: argparse.ArgumentParser) -> None:
         "--delta", type=float, default=0.0, help="above 0, keys that nobody declared are shown if many have them; 1e-6 is common"
     )
     parser.add_argument("--policy", metavar="FILE", help="a TOML file with ranges, keys and the budget")
-    parser.add_argument("--ledger", metavar="FILE", help="where the budget is kept; made where it is missing")
-    parser.add_argument("--analyst", default="analyst", metavar="NAME", help="who asks; default: analyst")
     parser.add_argument(
         "--dialect", default="duckdb", help="the dialect of the SQL: any that sqlglot reads; default: duckdb"
     )
@@ -262,7 +296,7 @@ def _demo(arguments: argparse.Namespace) -> str:
 
 def _query(arguments: argparse.Namespace) -> str:
     with _session(arguments) as session:
-        answer = session.query(_sql(arguments), **_options(arguments))
+        answer = session.query(_sql(arguments), **_options(arguments), fresh=arguments.fresh)
     match arguments.format:
         case "csv":
             return _csv(answer)
@@ -276,6 +310,22 @@ def _explain(arguments: argparse.Namespace) -> str:
     with _session(arguments) as session:
         plan = session.explain(_sql(arguments), **_options(arguments))
     return json.dumps(plan.to_dict(), indent=2) if arguments.format == "json" else str(plan)
+
+
+def _audit(arguments: argparse.Namespace) -> str:
+    from privsql.audit.progress import Progress
+    from privsql.session import connect
+
+    progress = Progress(sys.stderr)
+    with connect(arguments.source, policy=arguments.policy) as session:
+        found = session.audit(
+            _sql(arguments), releases=arguments.releases, tries=arguments.tries, progress=progress, **_options(arguments)
+        )
+    progress.close()
+    arguments.code = 0 if found.held else 1
+    if arguments.plot:
+        found.plot(arguments.plot)
+    return json.dumps(found.to_dict(), indent=2, allow_nan=False) if arguments.format == "json" else str(found)
 
 
 def _policy_init(arguments: argparse.Namespace) -> str:

@@ -36,6 +36,7 @@ COMMANDS: dict[str, list[str]] = {
     "keys": [*_PYTEST, str(_TESTS / "noise" / "test_key_release.py")],
     "calibration": [*_PYTEST, str(_TESTS / "noise" / "test_calibration.py")],
     "ranks": [*_PYTEST, "-n0", str(_TESTS / "noise" / "test_order.py")],
+    "public rows": [*_PYTEST, "-n0", str(_TESTS / "test_public_rows.py")],
     "order": [*_PYTEST, "-n0", str(_TESTS / "test_order.py")],
     "budget": [*_PYTEST, str(_TESTS / "test_budget.py")],
     "accountants": [*_PYTEST, "-n0", str(_TESTS / "test_accountants.py")],
@@ -48,6 +49,8 @@ COMMANDS: dict[str, list[str]] = {
     "spread": [*_PYTEST, "-n0", str(_TESTS / "test_spread.py")],
     "pricing": [*_PYTEST, "-n0", str(_TESTS / "test_pricing.py")],
     "stored": [*_PYTEST, "-n0", str(_TESTS / "test_stored.py")],
+    "derived": [*_PYTEST, "-n0", str(_TESTS / "test_derived.py")],
+    "answers": [*_PYTEST, "-n0", str(_TESTS / "test_answer_file.py")],
     "copies": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_own_rows.py"), str(_TESTS / "prepare" / "test_copies.py")],
     "signs": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_signs.py")],
 }
@@ -74,8 +77,8 @@ _FRAMES, _BLOCKS, _RELEASE, _IDENTITY = "meaning/frames.py", "meaning/blocks.py"
 _MEANT = ("meaning",)
 _OF_UNITS = ("pairs", "units")
 _RANKS = "privacy/order.py"
-_CHARGE = """        self._ledger.charge(released(plan.measurements), plan.relation_of_neighbours, self._analyst, asked.sql)
-"""
+_CHARGE = "        (charge,) = self._charged([(asked, plan)])\n"
+_BILLS = "        return self._ledger.charge_all(bills, self._policy.neighbours, self._analyst)\n"
 
 MUTANTS = [
     # -- sensitivity
@@ -216,12 +219,21 @@ MUTANTS = [
     Mutant("offsets of times are kept", "sql/literals.py", "return clock if clock.tzinfo is None else None", "return clock", ("review",)),
     Mutant("divisor guard removed", _RENDER, "nullif({below}, {zero})", "{below}", ("rows", "soundness")),
     # -- budget
-    Mutant("charge after the run", "session.py", _CHARGE + "        try:\n            exact = [self._engine.run(statement, plan.keys) for statement in plan.runs]\n",
-           "        try:\n            exact = [self._engine.run(statement, plan.keys) for statement in plan.runs]\n" + _CHARGE.replace("        ", "            "), ("budget",)),
-    Mutant("charge skipped", "session.py", _CHARGE, "        self._ledger.expect([each.event for each in released(plan.measurements)], self._analyst)\n", ("budget",)),
-    Mutant("stored answer redrawn", "session.py", "None if fresh else self._stored.find(plan)", "None", ("budget",)),
+    Mutant("charge after the run", "session.py", _CHARGE, "        [self._engine.run(statement, plan.keys) for statement in plan.runs]\n" + _CHARGE, ("budget",)),
+    Mutant("charge skipped", "session.py", _BILLS, "        return [Charge(place + 1, '') for place, _ in enumerate(bills)]\n", ("budget",)),
+    Mutant("stored answer redrawn", "session.py", "None if fresh else self._stored.find(plan, version) or self._stored.derived(plan, version)", "None", ("budget",)),
+    Mutant("derived by other conditions", "budget/derive.py", "each.texts <= wanted.texts]", "True]", ("derived",)),
+    Mutant("derived without its own conditions", "budget/derive.py", "if not rows.condition_texts([each]) <= base.texts]", "if False]", ("derived",)),
+    Mutant("derived cells as noisy as one", "budget/derive.py", "((size, int(way.cells[cell])),)", "((size, 1),)", ("derived",)),
+    Mutant("derived however noisy", "budget/derive.py", "<= most * (1 + 1e-9)", "<= most * 1e9", ("derived",)),
+    Mutant("derived from other rows", "budget/derive.py", "if stored.rows.text != wanted.rows.text or", "if", ("derived",)),
+    Mutant("sources count alike", "budget/derive.py", "1.0 / (way.cells * max(way.variance, _LEAST_VARIANCE)) for way in found", "1.0 + 0.0 * way.cells for way in found", ("derived",)),
+    Mutant("weeks from months", "meaning/over_keys.py", '"week": ("day", "hour")', '"week": ("month", "day", "hour")', ("derived",)),
+    Mutant("answers of another policy", "budget/answer_file.py", "signs_of(plan) == signs and ", "", ("answers",)),
+    Mutant("answers of another version", "budget/stored.py", "if each.version == version and each.signs.rows == rows", "if each.signs.rows == rows", ("answers",)),
+    Mutant("answers shown before they are stored", "budget/answer_file.py", '                connection.execute("COMMIT")\n', "                pass\n", ("answers",)),
     Mutant("limit not checked", "budget/caps.py", "if price and spent + price > limit:", "if price and price > limit:", ("budget",)),
-    Mutant("shares of analysts start anew", "budget/file_ledger.py", "question, state.own + price)", "question, price)", ("ledger",)),
+    Mutant("shares of analysts start anew", "budget/file_ledger.py", "                own += price\n", "                own = price\n", ("ledger",)),
     Mutant("the ledger read before it is locked", "budget/store.py", '"BEGIN IMMEDIATE"', '"BEGIN"', ("ledger",)),
     Mutant("charges not synced", "budget/store.py", "PRAGMA synchronous = FULL", "PRAGMA synchronous = OFF", ("ledger",)),
     Mutant("connections kept over a fork", "budget/store.py", "        self._drop()\n        return True", "        return True", ("ledger",)),
@@ -286,6 +298,17 @@ MUTANTS = [
     Mutant("times set back make a copy fresh", "engines/signs.py", ", status.st_ctime_ns) for name", ") for name", ("signs",)),
     Mutant("a copy of an exchanged file", "engines/prepared.py", " or not is_open(path))", ")", ("signs",)),
     Mutant("temporary tables are prepared", "engines/prepared.py", "if not keeping.own", "if False", ("signs",)),
+    Mutant("few cells move by one each", _SENSITIVITY, "most = max(1, cells) * sensitivity.linf", "most = max(1, cells)", ("tightness", "soundness")),
+    Mutant("several columns of a key are one cell", "planning/parts.py", "at_most(found, self.cells * cells)", "at_most(found, self.cells)", ("tightness", "soundness")),
+    # -- the public number of rows
+    Mutant("the number of rows is public though rows come and go", "planning/parts.py", "replaced = self.neighbours is Neighbours.REPLACE_ONE and ", "replaced = ", ("public rows",)),
+    Mutant("the number of rows is public under a filter", "planning/parts.py", "replaced and self.always_counts and self.stability.rows", "replaced and self.stability.rows", ("public rows",)),
+    Mutant("a row that becomes two is one row", "planning/parts.py", "self.always_counts and self.stability.rows == 1", "self.always_counts", ("public rows",)),
+    Mutant("NULL counts in a public number of rows", "planning/aggregates.py", "condition is None and not grid.nullable", "condition is None", ("public rows",)),
+    Mutant("NULL counts in a spread's number of rows", "planning/spread.py", "lead.condition is None and not grid.nullable", "lead.condition is None", ("public rows",)),
+    Mutant("two moments move as one", "planning/spread.py", "size = -(-9 * one // 8)", "size = one", ("public rows",)),
+    Mutant("what is public is free", "planning/pricing.py", "some.at(epsilon * (1 - len(public) * SLIVER))", "some.at(epsilon)", ("public rows",)),
+    Mutant("a view leaves no row out", "analysis/stability.py", "Stability(1, not scan.view,", "Stability(1, True,", ("public rows",)),
     # -- order
     Mutant("quantiles without the factor 2", _RANKS, "else 2 * max(self.fraction, 1 - self.fraction)", "else max(self.fraction, 1 - self.fraction)", ("ranks",)),
     Mutant("a replaced row moves ranks as one that comes", _RANKS, "        if not self.replaced:", "        if True:", ("ranks",)),
@@ -317,7 +340,7 @@ MUTANTS = [
     Mutant("moments of a unit not cut", "planning/spread.py", "CASE WHEN {rows} > {most} THEN", "CASE WHEN FALSE THEN", ("spread",)),
     Mutant("a share of a Gaussian release for the whole", "planning/measurement.py", "self.variance * self.share >= l2_squared", "self.variance >= l2_squared", ("pricing",)),
     Mutant("shares of epsilon pass the whole", "planning/pricing.py", "[Fraction(each, sum(whole)) for each in whole]", "[Fraction(each, max(whole)) for each in whole]", ("pricing",)),
-    Mutant("a share's rest counts it again", "planning/counts.py", 'condition = both(condition, Call("not", (met,), BOOLEAN))', "condition = condition", ("soundness",)),
+    Mutant("a share's rest counts it again", "planning/counts.py", 'condition = both(condition, Call("not", (met,), BOOLEAN))', "condition = condition", ("pricing",)),
     Mutant("stored by meaning at any price", "budget/stored.py", "(each.loss, each.delta_loss, each.noise_scale)", "(1,)", ("stored",)),
     Mutant("stored cells in the stored order", "budget/stored.py", "noisy.noisy_columns[old][order]", "noisy.noisy_columns[old]", ("stored",)),
     Mutant("bins leave rows out", "planning/bins.py", "WHERE NOT privsql_near UNION ALL", "WHERE FALSE UNION ALL", ("order",)),

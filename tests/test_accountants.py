@@ -710,3 +710,12 @@ def test_coins_are_what_discrete_laplace_noise_on_a_count_is():
     for epsilon in (0.0, 0.2, 0.6):
         delta = float(np.sum(np.maximum(0, laws[0] - math.exp(epsilon) * laws[1])))
         assert coins_truth(rate, 1, delta) == pytest.approx(epsilon, abs=1e-9)
+
+
+def test_explain_and_receipt_say_what_is_charged():
+    session = privsql.connect(pd.DataFrame({"age": [1, 2, 3]}), {"budget": {"epsilon": 1.0, "delta": 1e-6, "accountant": "zcdp"}})
+    assert "charged as rho 0.005, under" in str(session.explain("SELECT COUNT(*) FROM df", epsilon=0.1))
+    assert session.query("SELECT COUNT(*) FROM df", epsilon=0.1).receipt["rho"] == 0.005
+    assert session.explain("SELECT COUNT(*) FROM df", epsilon=0.05).rho == 0.0  # from the answer that is there
+    assert session.query("SELECT COUNT(*) FROM df", epsilon=0.05).receipt["charged"] == 0
+    assert privsql.connect(pd.DataFrame({"age": [1]})).query("SELECT COUNT(*) FROM df", epsilon=1).receipt["rho"] is None

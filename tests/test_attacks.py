@@ -1,47 +1,26 @@
-"""The shared attack cases: none may succeed, none may tell two neighbouring tables apart, and people still get answers."""
+"""Attack cases, shared and our own: none succeeds, none tells two neighbouring tables apart, and people still get answers."""
 
 from __future__ import annotations
 
 import copy
-import importlib.util
-import sys
+import json
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import duckdb
 import pytest
 
 import privsql
-
-
-def _load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("privsql_attacks", Path(__file__).with_name("attacks.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up by name
-    spec.loader.exec_module(module)
-    return module
-
-
-attacks = _load()
-
-# Answered with noise where the file asks for a refusal of the exact value: correlation from noisy moments, and MAX by the
-# exponential mechanism over values, which came later.
-NOISY_INSTEAD = {"num-018", "rel-006"}
-# Refused although the file asks for a noisy answer: 1 / income has no range where income may be 0 (a DOUBLE in
-# [0, 200000]). The refusal is safe and says what to declare; test_division_with_a_range_without_zero is the way out.
-REFUSED_INSTEAD = {"num-007"}
-
-pytestmark = pytest.mark.skipif(not attacks.ATTACKS.exists(), reason="the shared attack cases are not on this machine")
+from tests.attacks import judge
 
 
 @pytest.mark.slow
-def test_the_attack_cases() -> None:
-    """One test, because running the cases is what takes the time, and workers share no fixtures."""
-    results: list[Any] = attacks.run()
-    print(attacks.summary(results))
+@pytest.mark.parametrize("path", [judge.SHARED, judge.OWN], ids=["shared", "own"])
+def test_the_attack_cases(path: Path) -> None:
+    """One test a file, because running the cases is what takes the time, and workers share no fixtures."""
+    if not path.exists():
+        pytest.skip("the shared attack cases are not on this machine")
+    results = judge.run([path])
+    print(judge.summary(results))
     # the three tables cannot be told apart
     assert [(each.id, each.differences) for each in results if each.differences] == []
     # no canary comes back
@@ -50,17 +29,36 @@ def test_the_attack_cases() -> None:
     assert [(each.id, each.trouble) for each in results if each.trouble] == []
     # every attack is held
     through = {each.id: each.outcome for each in results if not each.is_control and not each.as_expected}
-    assert through == {**dict.fromkeys(REFUSED_INSTEAD, "reject"), **dict.fromkeys(NOISY_INSTEAD, "noisy")}
+    assert through == ({name: outcome for name, (outcome, _) in judge.OTHERWISE.items()} if path == judge.SHARED else {})
     # every control is answered
     assert [each.id for each in results if each.is_control and each.outcome != "noisy"] == []
+    assert judge.is_held(results)
+
+
+def test_our_own_cases_are_many_and_each_is_another() -> None:
+    cases = [json.loads(line) for line in judge.OWN.read_text(encoding="utf-8").split("\n") if line]
+    assert len([each for each in cases if not each["id"].startswith("ctl-")]) >= 150
+    assert len({each["id"] for each in cases}) == len({each["sql"] for each in cases}) == len(cases)
+    assert all(each["leaks"] and each["expected"] in ("reject", "noisy") for each in cases)
+
+
+def test_the_judge_sees_what_differs() -> None:
+    """A layer that hands out exact counts, and one that fails on Bob's row alone, are both caught."""
+    one = judge.Seen("noisy", columns=("n",), rows=1, charge=(1.0, 0.0, 1))
+    assert "charge" in one.unlike(judge.Seen("noisy", columns=("n",), rows=1, charge=(0.5, 0.0, 1)))
+    assert "outcome" in one.unlike(judge.Seen("failed engine-failed", columns=("n",), rows=1, charge=(1.0, 0.0, 1)))
+    assert one.unlike(one) == ""
+    leaking = judge.Went("x-1", "select 1", ("reject",), "reject", leaks=["'Canary'"])
+    assert not judge.is_held([leaking])
+    assert "attacks held:       0 of 1" in judge.summary([leaking])
 
 
 def test_division_with_a_range_without_zero() -> None:
     """num-007 where the owner declared that nobody earns less than 1: clamped after the division, and answered."""
     connection = duckdb.connect(":memory:")
-    connection.execute(attacks.SCHEMA)
+    connection.execute(judge.SCHEMA)
     connection.execute("INSERT INTO patients VALUES (1, 'a', 30, 0.0, 'CA', 'flu', true), (2, 'b', 40, 'nan', 'NY', 'flu', true)")
-    policy = copy.deepcopy(attacks.POLICY)
+    policy = copy.deepcopy(judge.POLICY)
     policy["tables"]["patients"]["columns"]["income"]["range"] = [1, 200_000]
     answer = privsql.connect(connection, policy=policy).query("select sum(1 / income) as s from patients", epsilon=1.0)
     assert abs(answer.df()["s"][0]) < 1_000

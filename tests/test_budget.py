@@ -192,7 +192,7 @@ def test_other_questions_are_not_taken_for_the_same():
         ),
         ("SELECT COUNT(*) AS a, SUM(change) AS b FROM visits", "SELECT SUM(change) AS a, COUNT(*) AS b FROM visits"),
     ]
-    same = (True, False, True, True, False, True)  # names and order are no part of what is measured
+    same = (True, False, True, True, True, True)  # names and order are no part of what is measured; labels follow from counts
     for (one, two), measured_already in zip(pairs, same, strict=True):
         session.query(one, epsilon=10_000)
         assert session.query(two, epsilon=10_000).stored is measured_already, two
@@ -203,9 +203,10 @@ def test_other_questions_are_not_taken_for_the_same():
 
 def test_the_price_is_part_of_the_question():
     session = limited(2.0)
-    session.query(COUNT, epsilon=0.5)
-    assert not session.query(COUNT, epsilon=0.25).stored
+    session.query(COUNT, epsilon=0.25)
+    assert not session.query(COUNT, epsilon=0.5).stored
     assert spent(session) == 0.75
+    assert session.query(COUNT, epsilon=0.125).stored  # a better answer is there already
 
 
 # -- threads ---------------------------------------------------------------------------------------------------

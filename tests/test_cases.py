@@ -429,6 +429,7 @@ def _alike(theirs: tuple[Any, ...], ours: tuple[Any, ...], slack: float, relativ
 ELSEWHERE: dict[str, str] = {
     "refused-fine-keys": "test_review.py",
     "argument-limits": "test_units.py",
+    "argument-batch": "test_batch.py",
     "refused-consistent": "test_projections.py",
     "argument-unit": "test_review3.py",
     "argument-delta": "test_unknown_keys.py",
@@ -444,6 +445,9 @@ ELSEWHERE: dict[str, str] = {
     ),
     **dict.fromkeys(("budget-query", "budget-analyst", "budget-amount"), "budget/conformance.py"),
     "budget-write": "test_ledger_faults.py",
+    **dict.fromkeys(
+        ("argument-deadline", "argument-memory", "argument-quantum", "source-deadline", "source-worker"), "engines/test_worker.py"
+    ),
 }
 
 

@@ -17,7 +17,8 @@ from privsql.sql import gate
 from privsql.sql.functions import ALIASES, FUNCTIONS, OPERATORS
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+_TOP = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
+PAGES = [*(ROOT / f"{name}.md" for name in _TOP), *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 SQL_PAGE = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
 _FAMILIES = "sql|name|refused|policy|argument|source|budget|engine"

@@ -298,7 +298,7 @@ def test_a_policy_as_dict_file_and_object(tmp_path):
         assert counts(session, "df") == COUNTS
         assert session.budget.remaining.epsilon == 0
         with pytest.raises(privsql.BudgetError):
-            session.query("SELECT COUNT(*) FROM df", epsilon=0.001)
+            session.query("SELECT COUNT(*) FROM df", epsilon=0.001, fresh=True)
     assert isinstance(privsql.policy.load_policy(path), privsql.Policy)
 
 

@@ -46,7 +46,7 @@ def done(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]
 
 def ask(epsilon: str, analyst: str, *more: str) -> list[str]:
     return ["query", "visits.csv", COUNT, "--epsilon", epsilon, "--policy", "clinic.toml", "--ledger", "clinic.ledger",
-            "--analyst", analyst, *more]  # fmt: skip
+            "--analyst", analyst, "--fresh", *more]  # fmt: skip
 
 
 def test_a_budget_over_many_runs(folder, capsys):
@@ -60,7 +60,7 @@ def test_a_budget_over_many_runs(folder, capsys):
         status, text = done(capsys, *ask(epsilon, analyst))
         assert status == 2
         assert f"[{code}]" in text
-    status, text = done(capsys, "explain", *ask("0.5", "ana")[1:])
+    status, text = done(capsys, "explain", *[each for each in ask("0.5", "ana")[1:] if each != "--fresh"])
     assert status == 0
     assert "0.25" in text  # of ana's share
     assert main(ask("0.5", "ben", "--format", "json")) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+import duckdb
 import pandas as pd
 import pytest
 
@@ -104,3 +105,16 @@ def test_more_noise_gets_more_of_epsilon():
     by = {each.what: each.epsilon for each in plan.measurements}
     assert by["AVG, SUM and COUNT(y)"] > 1.3 * by["COUNT(*)"]
     assert sum(by.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_shares_and_the_rest_make_up_the_whole(neighbours):
+    """Two shares of a whole, and what is in neither: counts that exclude each other, NULL in the rest."""
+    session = privsql.connect(ROWS, {"neighbours": neighbours, **POLICY})
+    shares = ", ".join(f"COUNT(*) FILTER (WHERE y {test}) / COUNT(*) AS {name}" for name, test in (("a", "< -0.5"), ("b", "> 3")))
+    plan = session.explain(f"SELECT {shares} FROM df", epsilon=1)
+    (measurement,) = plan.measurements
+    assert len(measurement.columns) == 3
+    with duckdb.connect() as connection:
+        connection.register("df", ROWS)
+        assert connection.execute(plan.sql).fetchall() == [(1, 0, 2)]

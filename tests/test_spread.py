@@ -76,7 +76,8 @@ def test_nothing_impossible_comes_out(size):
 def test_spread_and_mean_of_one_column_cost_one_measurement():
     session = session_of(people(10))
     plan = session.explain("SELECT VAR_POP(x), STDDEV(x), AVG(x), SUM(x), COUNT(x) FROM df", epsilon=1)
-    assert len(plan.measurements) == 1
+    assert [each.columns for each in plan.measurements] == [("moment_1", "moment_2"), ("all_rows",)]  # for next to nothing
+    assert len(session.explain("SELECT VAR_POP(x), AVG(x), COUNT(x) FROM df WHERE x > 1", epsilon=1).measurements) == 1
     assert len(session.explain("SELECT CORR(x, y), REGR_SLOPE(y, x), COVAR_POP(y, x) FROM df", epsilon=1).measurements) == 1
     agree = session.query("SELECT VAR_POP(x) AS v, STDDEV_POP(x) AS s FROM df", epsilon=1).df().iloc[0]
     assert agree["s"] == pytest.approx(agree["v"] ** 0.5)
@@ -121,3 +122,32 @@ def test_units_are_cut_to_their_bound():
     policy = {"tables": {"df": {"unit": "who", "max_rows": 10, "columns": {"x": {"range": [0, 100]}}}}}
     value = privsql.connect(frame, policy).query("SELECT VAR_POP(x) FROM df", epsilon=10_000).fetchall()[0][0]
     assert value == pytest.approx(np.var([100] * 10 + [0] * 100), rel=0.01)
+
+
+def moved(plan, before: pd.DataFrame, after: pd.DataFrame) -> int:
+    """How far the cells of a plan without keys are apart over two frames, all together."""
+    cells = []
+    for frame in (before, after):
+        with duckdb.connect() as connection:
+            connection.register("df", frame)
+            cells.append(connection.execute(plan.sql).fetchall()[0])
+    return sum(abs(a - b) for a, b in zip(*cells, strict=True))
+
+
+def test_what_is_divided_moves_by_a_step_more():
+    """Products of four heights are divided after adding up: what is cut off each column may be one step more or less."""
+    plan = session_of(people(10), "add-remove").explain("SELECT CORR(x, y) FROM df", epsilon=1)
+    (measurement,) = plan.measurements
+    many = people(60, seed=5).fillna(0)
+    most = max(moved(plan, many[:size], many[: size + 1]) for size in range(30, 60))
+    assert measurement.l1 - len(measurement.columns) < most <= measurement.l1
+
+
+@pytest.mark.parametrize("what", ["VAR_POP(x)", "CORR(x, y)"])
+def test_a_unit_of_many_rows_moves_what_it_is_bounded_to(what):
+    columns = {"x": {"range": [-20, 100]}, "y": {"range": [-50, 150]}}
+    policy = {"neighbours": "add-remove", "tables": {"df": {"unit": "who", "max_rows": 3, "columns": columns}}}
+    others, own = people(30, seed=2).fillna(0).assign(who=range(100, 130)), people(50).fillna(0).assign(who=1)
+    plan = privsql.connect(others, policy).explain(f"SELECT {what} FROM df", epsilon=1)
+    (measurement,) = plan.measurements
+    assert 0.9 * measurement.l1 < moved(plan, others, pd.concat([others, own])) <= measurement.l1

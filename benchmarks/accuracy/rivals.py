@@ -140,6 +140,11 @@ def diffprivlib(tables: dict[str, pd.DataFrame]) -> Answers:
     totals = tables["visits"].groupby("user_id")["amount"].sum().to_numpy()  # clipped by the tool
     older, flags = people["age"].to_numpy() > 40, people[FLAGS].sum()
 
+    def among(size: int) -> Any:
+        """Those who are there, among as many who are not: it cuts a count at the size of its array, which here would be the
+        exact answer."""
+        return np.repeat([1, 0], size)
+
     def choice() -> list[Any]:
         flip = mechanisms.PermuteAndFlip(epsilon=CHOICE, sensitivity=1, utility=counts, monotonic=True)
         return [CANDIDATES[flip.randomise()]]
@@ -155,7 +160,7 @@ def diffprivlib(tables: dict[str, pd.DataFrame]) -> Answers:
 
     gaussian = mechanisms.GaussianAnalytic(epsilon=1.0, delta=DELTA, sensitivity=len(FLAGS) ** 0.5)
     return {
-        "COUNT": lambda: [tools.count_nonzero(np.ones(len(x)), epsilon=1.0)],
+        "COUNT": lambda: [tools.count_nonzero(among(len(x)), epsilon=1.0)],
         "COUNT, filtered": lambda: [tools.count_nonzero(older, epsilon=1.0)],
         "COUNT by 50 keys": lambda: list(tools.histogram(key, epsilon=1.0, bins=len(KEYS), range=(0, len(KEYS)))[0]),
         "SUM": lambda: [tools.sum(x, epsilon=1.0, **bounds)],
@@ -173,7 +178,7 @@ def diffprivlib(tables: dict[str, pd.DataFrame]) -> Answers:
         "argmax of 5, gap 5": choice,
         "MODE": choice,
         "20 overlapping counts": lambda: [gaussian.randomise(float(each)) for each in flags],
-        "users": lambda: [tools.count_nonzero(np.ones(len(totals)), epsilon=1.0)],
+        "users": lambda: [tools.count_nonzero(among(len(totals)), epsilon=1.0)],
         "SUM, 10 rows a user": lambda: [tools.sum(totals, epsilon=1.0, bounds=(0, AMOUNT * ROWS_A_USER))],
     }
 

@@ -5,11 +5,13 @@ to the vector a part of l1-norm at most `size`, every coordinate within a span o
 row always counts). Then, for add-remove neighbours, l1 <= R size and linf <= p size. For replace-one a row's old
 part is taken away and a new one put in: l1 <= 2 R size; with a single cell the total moves by at most R width.
 Over several sets of keys a row counts once in every set: l1 is the sum of theirs, linf the greatest.
+Where there are few cells in all, l1 <= cells linf may be less.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from privsql.analysis.stability import Stability
 from privsql.policy import Neighbours
@@ -37,6 +39,14 @@ def sensitivity_of(
     l1, linf = max(1, l1), max(1, linf)  # a total that cannot move is still given the smallest noise
     copies = f"{rows} rows a person, " if rows > 1 else ""
     return Sensitivity(l1, min(l1, linf), f"{what}; {copies}{reason}", monotone and neighbours is Neighbours.ADD_REMOVE)
+
+
+def at_most(sensitivity: Sensitivity, cells: int) -> Sensitivity:
+    """The same where the vector has so many cells in all."""
+    most = max(1, cells) * sensitivity.linf
+    if most >= sensitivity.l1:
+        return sensitivity
+    return replace(sensitivity, l1=most, why=f"{sensitivity.why}; no more than linf in each of {cells:,} cells")
 
 
 def over_sets(of_sets: Sequence[Sensitivity], total: int | None) -> Sensitivity:

@@ -126,7 +126,7 @@ def stability(relation: Relation, look: Look) -> Stability:
 
 def _scan(scan: Scan) -> Stability:
     if scan.unit is None:
-        return Stability(1, True, "each row is one person's", lambda columns: 1)
+        return Stability(1, not scan.view, "each row is one person's", lambda columns: 1)
     left_out = "; rows without one are left out" if any(_may_be_null(scan, name) for name in scan.unit.columns) else ""
     if scan.unit.unique:
         return Stability(1, False, f"{scan.unit.text} is unique, so one unit has one row{left_out}", lambda columns: 1)

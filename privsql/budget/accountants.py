@@ -42,6 +42,12 @@ class Accountant(ABC):
         losses = [self._loss(each) for each in events]
         return price_of(sum((size for size, _ in losses), Fraction(0)), sum((delta for _, delta in losses), Fraction(0)))
 
+    def rho(self, events: Sequence[Event]) -> float | None:
+        """The price where it is in rho."""
+        if self.unit != Zcdp.unit:
+            return None
+        return self.price(events).size if events else 0.0
+
     @abstractmethod
     def _loss(self, event: Event) -> tuple[Fraction, Fraction]: ...
 

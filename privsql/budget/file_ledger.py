@@ -16,7 +16,7 @@ from privsql.budget.caps import Caps, held, policy_caps, refuse_over, renewed
 from privsql.budget.create import create
 from privsql.budget.dataset import Dataset, dataset_of
 from privsql.budget.format import INSERT, SELECT, Row, now, row_of, written
-from privsql.budget.ledger import Budget, Entry, budget_of, same_neighbours, share_of
+from privsql.budget.ledger import Bill, Budget, Charge, Entry, budget_of, same_neighbours, share_of
 from privsql.budget.mounts import refuse_network
 from privsql.budget.released import Released
 from privsql.budget.store import CORRUPT, Store
@@ -45,7 +45,9 @@ def rules_of(rows: Sequence[Row]) -> Rules:
         for row in later:
             rules = followed(rules, row)
     except (KeyError, ValueError, TypeError, AttributeError):
-        raise BudgetError("budget-corrupt", "the ledger does not say what it is for", "privsql ledger verify says more") from None
+        raise BudgetError(
+            "budget-corrupt", "the ledger does not say what it is for", "privsql ledger verify says more"
+        ) from None
     return rules
 
 
@@ -130,27 +132,52 @@ class FileLedger(LedgerReader):
         dataset.same_as(state.rules.dataset)
         self._caps(state, "")
 
-    def charge(self, released: Sequence[Released], neighbours: Neighbours, analyst: str, question: str) -> None:
+    def charge(self, released: Sequence[Released], neighbours: Neighbours, analyst: str, question: str) -> Charge:
         """Check and charge in one step; raises BudgetError, with nothing charged, where it does not suffice."""
+        return self.charge_all([(released, question)], neighbours, analyst)[0]
+
+    def charge_all(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
+        """Several questions in one transaction, an entry each: all of them are charged, or none."""
         same_neighbours(self._dataset.neighbours, neighbours)
-        price = self._policy.accountant.price([each.event for each in released])
         analyst_of(analyst)
-        events = json.dumps([each.to_json() for each in released])
+        accountant, charges = self._policy.accountant, []
+        priced = [(accountant.price([each.event for each in released]), released, question) for released, question in bills]
         with self._store.writing():
             self._still_there()
-            state = self._checked(price, analyst)
-            last = state.last
+            state = self._state(analyst)
+            self._dataset.same_as(state.rules.dataset)
+            caps, last, own = self._caps(state, analyst), state.last, state.own
             tables = self._dataset.new_tables(state.rules.dataset)
             if tables:
                 last = self._append(last, "tables", "", Loss(), {"tables": tables})
-            last = self._append(last, "charge", analyst, price, events, question, state.own + price)
+            for price, released, question in priced:
+                refuse_over(caps, analyst, last.total, own, price)
+                own += price
+                events = json.dumps([each.to_json() for each in released])
+                last = self._append(last, "charge", analyst, price, events, question, own)
+                charges.append(Charge(last.number, last.time, last.hash))
         self._seen = (last.number, last.hash)
+        return charges
+
+    @property
+    def path(self) -> Path:
+        return self._store.path
+
+    def charged(self, number: int) -> str | None:
+        """The hash of an entry; None where there is none."""
+        with self._store.reading():
+            found = self._store.execute("SELECT hash FROM entries WHERE number = ? AND kind = 'charge'", (number,))
+        return str(found[0][0]) if found else None
 
     def expect(self, events: Sequence[Event], analyst: str) -> None:
         """Raises BudgetError where this much is not left, before the first of several charges; charges nothing."""
         price = self._policy.accountant.price(events)
         with self._store.reading():
             self._checked(price, analyst)
+
+    def rho(self, events: Sequence[Event]) -> float | None:
+        """What they are charged as, where rho is counted; None where epsilon is."""
+        return self._policy.accountant.rho(events)
 
     def _checked(self, price: Loss, analyst: str) -> State:
         state = self._state(analyst)
@@ -196,7 +223,9 @@ def append(
 
 
 def entry_of(row: Row, unit: str) -> Entry:
-    return Entry(row.when, row.analyst, row.question, row.loss, tuple(Released.of_json(each) for each in row.read), unit)
+    return Entry(
+        row.when, row.analyst, row.question, row.loss, tuple(Released.of_json(each) for each in row.read), unit
+    )
 
 
 def open_ledger(path: str | Path, policy: Policy, schema: Schema) -> FileLedger:
@@ -223,7 +252,9 @@ def named(path: object) -> Path:
 def renew(path: str | Path, by: Loss, reason: str, scope: str = "dataset", analyst: str = "") -> Row:
     """The owner raises a cap, for the record."""
     if not reason.strip():
-        raise ArgumentError("argument-shape", "a renewal needs a reason: it is a promise that is changed", "--reason ...")
+        raise ArgumentError(
+            "argument-shape", "a renewal needs a reason: it is a promise that is changed", "--reason ..."
+        )
     if by.nano < 0 or by.atto_delta < 0 or by == Loss() or (scope == "query" and not by.nano):
         raise ArgumentError("argument-epsilon", "a renewal adds to a cap: epsilon, delta or both", "--epsilon 5")
     if scope == "analyst" and analyst != EVERYONE:

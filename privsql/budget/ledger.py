@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Protocol
 
 from privsql.budget.accountants import LEVEL, WITHIN, Addition
@@ -104,15 +105,35 @@ class Entry:
         return None if self.unit == Addition.unit else self.loss.size
 
 
+Bill = tuple[Sequence[Released], str]  # what is released for one question, and its text
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One entry, by its number; `hash`: where entries are chained, by what."""
+
+    number: int
+    when: str
+    hash: str = ""
+
+
 class Ledger(Protocol):
     """Losses of one dataset under one neighbour relation, counted by one accountant, and the caps on them."""
 
-    def charge(self, released: Sequence[Released], neighbours: Neighbours, analyst: str, question: str) -> None:
+    def charge(self, released: Sequence[Released], neighbours: Neighbours, analyst: str, question: str) -> Charge:
         """Check and charge in one step; raises BudgetError, with nothing charged, where it does not suffice."""
+        ...
+
+    def charge_all(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
+        """Several questions at once, an entry each: all of them are charged, or none."""
         ...
 
     def expect(self, events: Sequence[Event], analyst: str) -> None:
         """Raises BudgetError where this much is not left, before the first of several charges; charges nothing."""
+        ...
+
+    def rho(self, events: Sequence[Event]) -> float | None:
+        """What they are charged as, where rho is counted; None where epsilon is."""
         ...
 
     @property
@@ -126,6 +147,15 @@ class Ledger(Protocol):
 
     def entries(self) -> list[Entry]:
         """All charges, the oldest first."""
+        ...
+
+    @property
+    def path(self) -> Path | None:
+        """The file that it is kept in, beside which answers are kept; None: in memory."""
+        ...
+
+    def charged(self, number: int) -> str | None:
+        """The hash of an entry; None where there is none."""
         ...
 
     def close(self) -> None:
@@ -168,20 +198,31 @@ class MemoryLedger:
         """An empty ledger with the caps of a policy."""
         return MemoryLedger(policy.epsilon, policy.neighbours, caps=policy_caps(policy))
 
-    def charge(self, released: Sequence[Released], neighbours: Neighbours, analyst: str, question: str) -> None:
+    def charge(self, released: Sequence[Released], neighbours: Neighbours, analyst: str, question: str) -> Charge:
+        return self.charge_all([(released, question)], neighbours, analyst)[0]
+
+    def charge_all(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
         same_neighbours(self._neighbours, neighbours)
-        price = self._caps.accountant.price([each.event for each in released])
+        accountant, now = self._caps.accountant, dt.datetime.now(dt.UTC)
         with self._lock:
-            refuse_over(self._caps, analyst, self._spent, self._own[analyst], price)
-            self._spent += price
-            self._own[analyst] += price
-            now = dt.datetime.now(dt.UTC)
-            self._entries.append(Entry(now, analyst, question, price, released, self._caps.accountant.unit))
+            spent, own, new = self._spent, self._own[analyst], []
+            for released, question in bills:
+                price = accountant.price([each.event for each in released])
+                refuse_over(self._caps, analyst, spent, own, price)
+                spent, own = spent + price, own + price
+                new.append(Entry(now, analyst, question, price, released, accountant.unit))
+            self._spent, self._own[analyst] = spent, own
+            self._entries += new
+            last = len(self._entries)
+            return [Charge(last - len(new) + place + 1, now.isoformat()) for place in range(len(new))]
 
     def expect(self, events: Sequence[Event], analyst: str) -> None:
         price = self._caps.accountant.price(events)
         with self._lock:
             refuse_over(self._caps, analyst, self._spent, self._own[analyst], price)
+
+    def rho(self, events: Sequence[Event]) -> float | None:
+        return self._caps.accountant.rho(events)
 
     @property
     def budget(self) -> Budget:
@@ -195,6 +236,13 @@ class MemoryLedger:
     def entries(self) -> list[Entry]:
         with self._lock:
             return list(self._entries)
+
+    @property
+    def path(self) -> None:
+        return None
+
+    def charged(self, number: int) -> str | None:
+        return "" if 0 < number <= len(self._entries) else None
 
     def close(self) -> None:
         """Nothing is held."""

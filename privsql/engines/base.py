@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from privsql.planning.prepared import Copy
@@ -36,8 +37,16 @@ class Engine(Protocol):
         """The stored copy of a table, made for this unit and these columns, and whether its source was written to since."""
         ...
 
+    def version(self) -> str | None:
+        """What changes whenever the rows may have changed, also for later sessions; None where nobody can say. Reads no data."""
+        ...
+
     def read_public(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a text over public tables alone."""
+        ...
+
+    def question(self) -> AbstractContextManager[None]:
+        """Around all that follows the charge of one question, up to its answer: its time is limited, and padded, as one."""
         ...
 
     def run(self, sql: str, keys: Sequence[str]) -> ExactTable:

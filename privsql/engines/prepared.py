@@ -16,10 +16,11 @@ import hashlib
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import duckdb
 
@@ -35,6 +36,9 @@ from privsql.types import Kind
 _NOTES = "privsql_signs"  # the table that says what each copy is of
 _BUILDING = "privsql_building"
 _UNCHANGING = "unchanging"
+_PROCESS = uuid4().hex  # a part of a name that nobody can have taken before
+
+Attached = tuple[Path, tuple[int, int]]  # a file of copies: its path, and its number and time
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,11 @@ class Place:
 class Keeping:
     """Where copies are kept, and how a write to the source shows.
 
-    `beside`: the DuckDB file beside which they lie; None: in memory. `opened`: the sign that this file had when it was
-    opened, by us; None: others opened it, and nobody can say in which state. `watched`: a file that is the whole source.
-    `frozen`: the source is what it was when it was given. `own`: the connection sees only what is committed. `alone`:
-    nobody else can make or attach anything there, so that names go on meaning what they mean.
+    `beside`: the DuckDB file beside which they lie; else `kept`: a file of their own; neither: in memory. `opened`: the sign
+    that the file beside them had when it was opened, by us; None: others opened it, and nobody can say in which state.
+    `watched`: a file that is the whole source. `frozen`: the source is what it was when it was given. `own`: the connection
+    sees only what is committed. `alone`: nobody else can make or attach anything there, so that names go on meaning what
+    they mean.
     """
 
     beside: Path | None = None
@@ -63,10 +68,16 @@ class Keeping:
     frozen: bool = False
     own: bool = True
     alone: bool = False
+    kept: Path | None = None
+
+    @property
+    def version(self) -> str | None:
+        """What changes with the source, whoever opens it; None where that cannot be told."""
+        return sign_of(self.watched) if self.watched is not None else self.opened
 
     @property
     def file(self) -> Path | None:
-        return None if self.beside is None else Path(f"{self.beside}.prepared")
+        return self.kept if self.beside is None else Path(f"{self.beside}.prepared")
 
 
 @dataclass(frozen=True)
@@ -168,6 +179,12 @@ class PreparedTables:
                 if not self._run(f"SELECT 1 FROM {_in(DATABASE, _NOTES)}"):
                     self._run(f"DETACH {DATABASE}")
 
+    @property
+    def attached(self) -> Attached | None:
+        """The file of copies that is in use."""
+        file = self._keeping.file
+        return None if file is None or self._attached is None else (file, self._attached)
+
     # -- whether the table is still what was copied ----------------------------------------------------------
     def _watched(self, recipe: _Recipe) -> Path | None:
         """The file that every change of a table changes, None where there are none; a table without such a file is refused."""
@@ -241,8 +258,8 @@ class PreparedTables:
 
     def _store_in_file(self, file: Path, recipe: _Recipe, sign: str) -> None:
         """Written whole beside the old one, which others may be reading, then put in its place."""
-        with tempfile.TemporaryDirectory(prefix=".privsql-", dir=file.parent) as folder:
-            new = Path(folder) / file.name
+        with _folder(building(file)) as folder:
+            new = folder / file.name
             self._run(f"ATTACH {text(str(new))} AS {_BUILDING} (READ_WRITE)")
             try:
                 if self._attach():
@@ -251,8 +268,8 @@ class PreparedTables:
                 self._run(f"CHECKPOINT {_BUILDING}")
             finally:
                 self._run(f"DETACH {_BUILDING}")
-            assert self._keeping.beside is not None
-            new.chmod(self._keeping.beside.stat().st_mode & 0o666)  # whoever may read the one may read the other
+            beside = self._keeping.beside
+            new.chmod(0o600 if beside is None else beside.stat().st_mode & 0o666)  # whoever may read the one may read the other
             new.replace(file)
         self._attach()
 
@@ -318,6 +335,27 @@ class PreparedTables:
     def _run(self, sql: str) -> list[tuple[Any, ...]]:
         with self._lock:
             return self._connection.execute(sql).fetchall()
+
+
+def building(file: Path) -> Path:
+    """The folder in which a file of copies is written, the same for all sessions of this process."""
+    return file.parent / f".privsql-{_PROCESS}"
+
+
+@contextlib.contextmanager
+def _folder(parent: Path) -> Iterator[Path]:
+    """A folder in a folder that is there only as long as some session needs it."""
+    while True:
+        parent.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # another session was done with it just now
+            folder = tempfile.TemporaryDirectory(dir=parent)
+            break
+    try:
+        with folder as name:
+            yield Path(name)
+    finally:
+        with contextlib.suppress(OSError):
+            parent.rmdir()
 
 
 def _referred(unit: Unit) -> list[str]:

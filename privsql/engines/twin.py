@@ -13,18 +13,11 @@ from functools import lru_cache
 
 import duckdb
 
+from privsql.engines.opening import CLOSE, CLOSED
 from privsql.errors import SqlError
 from privsql.planning.prepared import DATABASE
 from privsql.planning.render import identifier
 from privsql.schema import Schema
-
-# Nothing outside the database can be reached, and nothing of this can be changed afterwards.
-CLOSED: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "python_enable_replacements": "false",
-}
-CLOSE = "SET enable_external_access = false; SET lock_configuration = true"
 
 
 @lru_cache(maxsize=1)
@@ -64,7 +57,7 @@ class Twin:
             if columns:
                 self._connection.execute(f"CREATE TEMP TABLE {identifier(table.name)} ({columns})")
         if copies:
-            self._connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
+            self._connection.execute(f"ATTACH ':memory:' AS {DATABASE}; {CLOSE}")
         for name, columns in copies.items():
             self._connection.execute(f"CREATE TABLE {DATABASE}.main.{identifier(name)} ({columns})")
 

@@ -42,11 +42,20 @@ class Placed:
 
     def value(self, expression: Expression) -> Expression:
         """An expression over the block's columns, in normal form."""
-        return normal(_renamed(self.block.meaning(expression), self.places), self.required)
+        return normal(self.meant(expression), self.required)
+
+    def meant(self, expression: Expression) -> Expression:
+        """An expression over the block's columns, as one over places, otherwise as it stands."""
+        return _renamed(self.block.meaning(expression), self.places)
+
+    @property
+    def meant_conditions(self) -> list[Expression]:
+        """The conditions of the block, as they stand."""
+        return [_renamed(each, self.places) for each in self.block.conditions]
 
     def where(self, condition: Expression | None, *also: Expression) -> str:
         """The conditions of the block and further ones, of which `also` are over places already."""
-        further = () if condition is None else (_renamed(self.block.meaning(condition), self.places),)
+        further = () if condition is None else (self.meant(condition),)
         others = normal_condition(all_of([*further, *also]), self.required)
         return str([written(part) for part in conjuncts(both(self.conditions, [others]))])
 

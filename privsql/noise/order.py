@@ -32,17 +32,19 @@ def quantiles(exact: Histograms, search: Search, source: Randomness) -> list[Int
     """For each quantile of the search, by place, a grid point in every cell. They rise from quantile to quantile."""
     if not exact.cells:
         return [np.zeros(0, dtype=np.int64) for _ in search.steps]
-    parts = [_some_quantiles(exact.some(first, last), search, source) for first, last in _batches(exact)]
+    marks = max(len(step.zones(search.points)) for step in search.steps) - 1
+    parts = [_some_quantiles(exact.some(first, last), search, source) for first, last in _batches(exact, marks)]
     noisy = [np.concatenate(each) for each in zip(*parts, strict=True)]
     return list(np.sort(np.stack(noisy), axis=0))  # free of cost: in order they are never further off
 
 
-def _batches(exact: Histograms) -> Iterator[tuple[int, int]]:
+def _batches(exact: Histograms, marks: int) -> Iterator[tuple[int, int]]:
+    """Some cells after the others; `marks` are put beside the values of each."""
     first = 0
     while first < exact.cells:
         reach = int(exact.offsets[first]) + _ENTRIES
         last = max(first + 1, int(np.searchsorted(exact.offsets, reach, side="right")) - 1)
-        last = min(last, first + _ENTRIES, exact.cells)
+        last = min(last, first + _ENTRIES // (1 + marks) + 1, exact.cells)
         yield first, last
         first = last
 
@@ -56,7 +58,8 @@ def _some_quantiles(exact: Histograms, search: Search, source: Randomness) -> li
             low = rows.start if step.below is None else cuts[step.below]
             high = rows.end if step.above is None else cuts[step.above]
             target = _target(step, low.mass, high.mass, rows.fine)
-            problem = _Problem(rows, low, high, target, step.fraction.denominator, search.rate)
+            laid = rows.marked(step) if step.lean else rows
+            problem = _Problem(laid, low, high, target, search.rate, step)
             if step.parts:
                 cuts[step.place] = problem.part(source)
                 points[step.place] = cuts[step.place].point >> rows.shift
@@ -116,6 +119,25 @@ class _Rows:
     def value_by_value(self) -> _Rows:
         return _Rows.of(self.exact.value_by_value(), self.points, self.shift)
 
+    def marked(self, step: Step) -> _Rows:
+        """The same with an entry of no rows and no points where a zone begins, unless that is inside of an entry."""
+        starts = np.array(step.zones(self.points)[1:], dtype=np.int64)
+        marks = starts if step.lean > 0 else (self.points - starts)[::-1]
+        codes = (np.arange(self.exact.cells, dtype=np.int64)[:, None] * self.points + marks).ravel()
+        places = np.searchsorted(self.codes, codes, side="left")  # before an entry of the same value
+        ends = np.concatenate([np.zeros(1, dtype=np.int64), self.codes + self.widths])
+        free = ends[places] <= codes
+        codes, places = codes[free], places[free]
+        further = np.searchsorted(codes, np.arange(self.exact.cells + 1, dtype=np.int64) * self.points)
+        exact = replace(
+            self.exact,
+            offsets=self.exact.offsets + further,
+            values=np.insert(self.exact.values, places, codes % self.points),
+            counts=np.insert(self.counts, places, 0),
+            widths=np.insert(self.widths, places, 0),
+        )
+        return _Rows.of(exact, self.points, self.shift)
+
     def at(self, cell: int, value: int) -> tuple[int, int]:
         """How many rows of a cell are below a value, and how many have it."""
         entry = int(np.searchsorted(self.codes, cell * self.points + value))
@@ -165,8 +187,12 @@ class _Problem:
     low: _Cut
     high: _Cut
     target: _Mass
-    denominator: int
     rate: Fraction
+    step: Step
+
+    @property
+    def denominator(self) -> int:
+        return self.step.fraction.denominator
 
     def choose(self, source: Randomness) -> Integers:
         """Of the grid. The rows tied at a point are below it or not as the target would have it."""
@@ -176,14 +202,22 @@ class _Problem:
         tied = np.where(runs.gap, 0, self._of(self.rows.counts, runs.entry))
         first, lengths = runs.start, np.maximum(runs.stop - runs.start, 0)
         weighed = self._weighed(runs, lengths, *self._nearest(runs, tied), np.zeros_like(tied))
+        halvings = self._zone(first if self.step.lean > 0 else runs.stop - 1)  # of a bin, where it weighs most
 
-        def at(run: int, position: int) -> Fraction:
-            below, have = self.rows.value_by_value.at(int(runs.cell[run]), int(first[run]) + position)
+        def at(run: int, position: int) -> tuple[int, Fraction]:
+            value = int(first[run]) + position
+            below, have = self.rows.value_by_value.at(int(runs.cell[run]), value)
             target = self._rank(int(runs.cell[run]))
-            return self.rate * max(Fraction(0), below - target, target - below - have)
+            away = max(Fraction(0), below - target, target - below - have)
+            return int(self._zone(np.array([value]))[0]), self.rate * away
 
-        chosen, position = draw(replace(weighed, rough=runs.rough, at=at), source)
+        chosen, position = draw(replace(weighed, rough=runs.rough, at=at, halvings=halvings), source)
         return first[chosen] + position
+
+    def _zone(self, values: Integers) -> Integers:
+        """In which zone values are, counted from the end where weights are greatest."""
+        away = values if self.step.lean > 0 else self.rows.points - 1 - values
+        return np.maximum(np.searchsorted(np.array(self.step.zones(self.rows.points)), away, side="right") - 1, 0)
 
     def part(self, source: Randomness) -> _Cut:
         """Of the finer grid, where the rows tied at a value lie evenly on its points."""
@@ -211,9 +245,9 @@ class _Problem:
             before, have = self.rows.value_by_value.at(int(runs.cell[run]), point >> shift)
             return (before << shift) + have * (point & fine - 1)
 
-        def at(run: int, position: int) -> Fraction:
+        def at(run: int, position: int) -> tuple[int, Fraction]:
             found = Fraction(below(run, int(runs.start[run]) + position), fine)
-            return self.rate * abs(found - self._rank(int(runs.cell[run])))
+            return 0, self.rate * abs(found - self._rank(int(runs.cell[run])))
 
         chosen, position = draw(replace(weighed, rough=runs.rough & ~up, at=at), source)
         inside = begin[chosen] + position * sign[chosen]

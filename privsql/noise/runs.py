@@ -22,7 +22,7 @@ from privsql.tables import Integers
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
 Exact = Callable[[int], tuple[Fraction, Fraction]]
-At = Callable[[int, int], Fraction]
+At = Callable[[int, int], tuple[int, Fraction]]
 
 _ABOVE = 1.0 + 2.0**-20  # a float times this is above the true value
 _SURE = 2**32 - 2**13  # a word below this is below any probability of 1 - 2^-19
@@ -32,10 +32,10 @@ _BITS = 60  # proposed weights of a cell add up to less than 2^62
 
 @dataclass(frozen=True)
 class Runs:
-    """Run i has positions j = 0 ... lengths[i] - 1, of weight exp(-(base[i] + slope[i] j)), slope >= 0.
+    """Run i has positions j = 0 ... lengths[i] - 1, of weight 2^-halvings[i] exp(-(base[i] + slope[i] j)), slope >= 0.
 
     The runs of cell k are offsets[k] ... offsets[k + 1] - 1, one of them not empty. `exact(i)` gives base and slope as
-    they truly are. Of a run that is `rough` exponents are only known to be base at least; `at(i, j)` gives one as it is.
+    they truly are. Of a run that is `rough` weights are only known to be this at most; `at(i, j)` gives halvings and exponent.
     """
 
     offsets: Integers
@@ -44,7 +44,8 @@ class Runs:
     lengths: Integers
     exact: Exact
     rough: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))  # empty: none is
-    at: At = lambda run, position: Fraction(0)
+    at: At = lambda run, position: (0, Fraction(0))
+    halvings: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # empty: none
 
 
 def draw(runs: Runs, source: Randomness) -> tuple[Integers, Integers]:
@@ -54,7 +55,8 @@ def draw(runs: Runs, source: Randomness) -> tuple[Integers, Integers]:
     known = np.where(runs.lengths > 0, runs.base, np.inf)
     floor = np.floor(np.minimum.reduceat(known, starts)) - 1.0  # below every exponent of its cell, and whole
     sizes = stops - starts
-    totals = np.exp(np.repeat(floor, sizes) - known) * _added_up(runs.slope, runs.lengths)
+    halvings = runs.halvings if runs.halvings.size else np.zeros(len(runs.base), dtype=np.int64)
+    totals = np.ldexp(np.exp(np.repeat(floor, sizes) - known) * _added_up(runs.slope, runs.lengths), -halvings)
     power = _BITS - np.ceil(np.log2(np.add.reduceat(totals, starts))).astype(np.int64)
     proposed = _whole(totals, np.repeat(power, sizes), runs.lengths > 0)
     ends = np.cumsum(proposed)  # modulo 2^64, as are differences; a cell's own sum is below 2^62
@@ -72,13 +74,12 @@ def draw(runs: Runs, source: Randomness) -> tuple[Integers, Integers]:
             length, factor = int(runs.lengths[run]), Fraction(2) ** int(power[cell]) / int(proposed[run])
             if rough[run]:  # any position, kept with the probability by which it is lighter than was proposed
                 positions[cell] = uniform_below(np.array([length], dtype=np.uint64), source)[0]
-                true, factor = (
-                    _Sum(runs.at(run, int(positions[cell])) - int(floor[cell]), Fraction(0), 1),
-                    factor * length,
-                )
+                halved, exponent = runs.at(run, int(positions[cell]))
+                true, factor = _Sum(exponent - int(floor[cell]), Fraction(0), 1), factor * length
             else:
-                base, slope = runs.exact(run)
+                halved, (base, slope) = int(halvings[run]), runs.exact(run)
                 true = _Sum(base - int(floor[cell]), slope, length)
+            factor /= 2**halved
             kept[place] = _happens(int(words[place]), true, factor, source)
         chosen[pending[kept]] = found[kept]
         pending = pending[~kept]

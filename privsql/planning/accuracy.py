@@ -75,9 +75,11 @@ def _ranks(plan: Plan, leaves: Collection[str], level: float) -> str:
 
 
 def linear_half_width(estimate: Linear, noise: Mapping[str, Noise], level: float) -> float:
-    """How far a weighted sum of noisy columns may be off."""
-    rounding = 0.5 if estimate.whole and any(weight.denominator > 1 for _, weight in estimate.terms) else 0.0
-    return terms_half_width(estimate.terms, noise, level) + rounding
+    """How far a weighted sum of noisy columns may be off: of whole numbers, by a whole number."""
+    width = terms_half_width(estimate.terms, noise, level)
+    if estimate.whole and any(weight.denominator > 1 for _, weight in estimate.terms):
+        return float(math.floor(width + 0.5 + 1e-9))
+    return width
 
 
 def terms_half_width(terms: Terms, noise: Mapping[str, Noise], level: float) -> float:

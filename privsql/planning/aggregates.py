@@ -8,12 +8,22 @@ from decimal import Decimal
 from fractions import Fraction
 
 from privsql.analysis.derive import Facts, domain_of
-from privsql.planning.counts import as_count, counts_part, disjoint_groups, distinct_part, normal, shares_of, without
-from privsql.planning.estimates import Estimate, Linear, Ratio
+from privsql.planning.counts import (
+    all_rows_part,
+    as_count,
+    counted,
+    counts_part,
+    disjoint_groups,
+    distinct_part,
+    normal,
+    shares_of,
+    without,
+)
+from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
 from privsql.planning.order import ORDER, order_parts
 from privsql.planning.parts import Part, Surroundings, filtered, grid_for
 from privsql.planning.spread import is_spread, spread_part
-from privsql.planning.sums import one_sided, two_sided, two_sided_estimate
+from privsql.planning.sums import heights, heights_estimate, one_sided, two_sided, two_sided_estimate
 from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal, calls_of
 from privsql.sql.relations import Release
 from privsql.types import NUMBERS
@@ -23,7 +33,8 @@ def release_parts(
     release: Release, around: Surroundings, divided: Collection[tuple[str, str]] = ()
 ) -> tuple[list[Part], dict[str, Estimate], dict[tuple[str, str], Ratio]]:
     """One joint measurement per argument whose spread is asked for, one two-sided per averaged argument, one per lone sum,
-    one per set of disjoint counts. `divided`: counts that are divided by other counts; the shares of a whole come last."""
+    one per set of disjoint counts. `divided`: counts that are divided by other counts; the shares of a whole come last.
+    Where the number of rows is public, it takes the place of what would be measured for it."""
     together = {(each.argument, each.condition) for _, each in release.aggregates if each.function == "avg" or is_spread(each)}
     aggregates = [
         (name, normal(each if (each.argument, each.condition) in together else as_count(each), around.facts))
@@ -60,6 +71,10 @@ def release_parts(
         if functions == {"sum"}:
             part = one_sided(f"sum_{number()}", argument, condition, grid, around, what)
             estimates[same[0][0]] = Linear(((part.columns[0], grid.step),), grid.whole, signed=grid.low < 0)
+        elif around.rows_are_public and condition is None and not grid.nullable:
+            part = heights(number(), argument, grid, around, what)
+            for name, aggregate in same:
+                estimates[name] = heights_estimate(aggregate, part.columns[0], grid.steps, grid)
         else:
             part = two_sided(number(), argument, condition, grid, around, what)
             for name, aggregate in same:
@@ -73,6 +88,15 @@ def release_parts(
     quotients: dict[tuple[str, str], Ratio] = {}
     counts = {name: a for name, a in aggregates if name not in estimates}
     for whole, shares in shares_of(counts, divided):
+        if around.rows_are_public and counted(counts[whole]) is None and len(shares) == 1:
+            part = counts_part(number(), [counts[shares[0]]], around)
+            parts.append(part)
+            (column,), all_rows = part.columns, (ALL_ROWS, Fraction(1, PARTS_OF_A_ROW))
+            estimates[shares[0]] = Linear(((column, Fraction(1)),), whole=True)
+            estimates[whole] = Linear((all_rows,), whole=True)
+            above, below = ((column, Fraction(1)),), (all_rows, (column, Fraction(-1)))
+            quotients[shares[0], whole] = Ratio(above, below, Fraction(0), Fraction(1), 1)
+            continue
         rest = without(counts[whole], [counts[name] for name in shares])
         part = counts_part(number(), [*(counts[name] for name in shares), rest], around)
         parts.append(part)
@@ -88,7 +112,8 @@ def release_parts(
         for (name, _), column in zip(group, part.columns, strict=True):
             estimates[name] = Linear(((column, Fraction(1)),), whole=True)
     sought, found = order_parts(ordered, number(), around)
-    return [*parts, *sought], estimates | found, quotients
+    used = any(ALL_ROWS in each.columns for each in (*estimates.values(), *quotients.values()))
+    return [*parts, *sought, *([all_rows_part(around)] if used else [])], estimates | found, quotients
 
 
 def _goes_with(aggregate: Aggregate, arguments: frozenset[Expression | None], facts: Facts) -> bool:

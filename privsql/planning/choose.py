@@ -105,7 +105,8 @@ def plan(
     if isinstance(release, Choose):
         notes = choice_notes(measurements[0], len(space))
     else:
-        notes = (*_sorted_histogram_note(question), *_public_count_note(release, around), *_split_note(measurements, given))
+        split = [each for part, each in zip(parts, measurements, strict=True) if not part.public]
+        notes = (*_sorted_histogram_note(question), *_public_count_note(release, around, parts), *_split_note(split, given))
     if isinstance(stored, str):
         notes = (*notes, stored)
     counted = [part for part in parts if not isinstance(part, OrderPart)]
@@ -289,7 +290,9 @@ def _split_note(measurements: Sequence[Measurement], given: bool) -> tuple[str, 
     return (f"epsilon is split: {shares}, " + ("as weights= says" if given else "for the least relative error"),)
 
 
-def _public_count_note(release: Release, around: Surroundings) -> tuple[str, ...]:
+def _public_count_note(release: Release, around: Surroundings, parts: Sequence[Part]) -> tuple[str, ...]:
+    if any(part.public for part in parts):
+        return ("under replace-one the number of rows is public: it is let out all but exactly, for a thousandth of epsilon",)
     counted = any(
         each.function == "count" and each.argument is None and not each.condition for _, each in release.aggregates
     )

@@ -9,7 +9,8 @@ from dataclasses import replace
 from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.disjoint import are_disjoint, both
 from privsql.planning import render
-from privsql.planning.parts import Part, Surroundings, clean, filtered, titled, where_clause
+from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW
+from privsql.planning.parts import Adds, Feature, Part, Surroundings, clean, filtered, titled, where_clause
 from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal, columns_of, conjuncts
 from privsql.types import BOOLEAN, Kind
 
@@ -44,12 +45,22 @@ def counts_part(index: int, counts: Sequence[Aggregate], around: Surroundings) -
     sql = tuple(_count(each) for each in counts)
     every = len(counts) == 1 and counts[0].argument is None and counts[0].condition is None
     if around.limits is None:
-        return Part(names, sql, bound, title, counts_all=every)
+        features = tuple(Feature(Adds.ONE, each.argument, each.condition) for each in counts)
+        return Part(names, sql, bound, title, features=features, counts_all=every)
     # all the counts of a unit in a key together stay within its rows: each takes what those before it have left
     most = around.limits.max_rows
     sums = ["0", *(f"least({' + '.join(names[: place + 1])}, {most})" for place in range(len(names)))]
     held = (f"coalesce(sum({after} - {before}), 0)" for before, after in itertools.pairwise(sums))
     return Part(names, tuple(clean(each) for each in held), bound, title, of_unit=sql, counts_all=every)
+
+
+def all_rows_part(around: Surroundings) -> Part:
+    """The number of rows, where neighbours have equally many of them."""
+    assert around.rows_are_public
+    bound = around.bound(1, 0, 1, "under replace-one the number of rows is public, and does not move")
+    sql = clean(f"count(*) * CAST({PARTS_OF_A_ROW} AS HUGEINT)")
+    what = f"the number of rows, in {PARTS_OF_A_ROW:,}ths of one"
+    return Part((ALL_ROWS,), (sql,), bound, what, features=(Feature(Adds.ONE, None, None, times=PARTS_OF_A_ROW),), public=True)
 
 
 def _count(count: Aggregate) -> str:

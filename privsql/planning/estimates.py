@@ -8,6 +8,9 @@ from fractions import Fraction
 from privsql.types import Kind
 
 Terms = tuple[tuple[str, Fraction], ...]  # noisy columns, each with its weight
+ALL_ROWS = "all_rows"
+PARTS_OF_A_ROW = 2**24
+"""The public number of rows is counted in such parts of one, so that noise for a change of one part does not show in it."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Linear:
     @property
     def formula(self) -> str:
         terms = [(column, weight) for column, weight in self.terms if weight]
-        parts = [column if weight == 1 else f"{float(weight):.6g} * {column}" for column, weight in terms]
+        parts = [_times(column, weight) for column, weight in terms]
         text = " + ".join(parts) or "0"
         if self.whole and any(weight.denominator > 1 for _, weight in terms):
             return f"round({text})"
@@ -53,10 +56,25 @@ class Ratio:
 
     @property
     def formula(self) -> str:
-        above, below = (Linear(each, whole=False).formula for each in (self.above, self.below))
+        above, total = Linear(self.above, whole=False).formula, Linear(self.total, whole=False).formula
         start = f"{float(self.low):.6g} + " if self.low else ""
-        ratio = f"{float(self.high - self.low):.6g} * {above} / ({above} + {below})"
+        total = f"({total})" if len(self.total) == 1 and total not in self.columns else total
+        ratio = f"{float(self.high - self.low):.6g} * {above} / {total}"
         return f"({start}{ratio})" if start else ratio
+
+    @property
+    def total(self) -> Terms:
+        """Of above and below together."""
+        weights: dict[str, Fraction] = {}
+        for column, weight in (*self.above, *self.below):
+            weights[column] = weights.get(column, Fraction(0)) + weight
+        return tuple((column, weight) for column, weight in weights.items() if weight)
+
+
+def _times(column: str, weight: Fraction) -> str:
+    if column == ALL_ROWS:
+        return f"{_times('', weight * PARTS_OF_A_ROW)}{column} / {PARTS_OF_A_ROW}"
+    return column if weight == 1 else f"{float(weight):.6g} * {column}"
 
 
 @dataclass(frozen=True)
@@ -77,7 +95,10 @@ class Variable:
 
 @dataclass(frozen=True)
 class Spread:
-    """VAR, STDDEV, COVAR, CORR, REGR: from sums of products of the features of one or two variables, the first's by rows."""
+    """VAR, STDDEV, COVAR, CORR, REGR: from sums of products of the features of one or two variables, the first's by rows.
+
+    `row`: what a row adds to the last of three columns, the public number of rows; the others are the sums of u and 2u(1-u).
+    """
 
     function: str
     columns: tuple[str, ...]
@@ -85,10 +106,12 @@ class Spread:
     second: Variable | None
     one: Fraction  # what one row adds to all columns together
     swapped: bool = False  # the function's first argument is the second variable
+    row: int | None = None
 
     @property
     def formula(self) -> str:
-        return f"{self.function} of {self.columns[0]} to {self.columns[-1]}"
+        names = f"{self.columns[0]} to {self.columns[-1]}" if self.row is None else ", ".join(self.columns)
+        return f"{self.function} of {names}"
 
 
 @dataclass(frozen=True)

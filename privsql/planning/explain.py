@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from privsql.planning.fitting import gains, set_texts
 from privsql.planning.measurement import GaussianShare, Measurement, Mechanism, unit_variance
-from privsql.planning.plan import Plan
+from privsql.planning.plan import Derived, Plan
 from privsql.planning.prepared import PreparedScan
 from privsql.privacy.key_selection import GaussianThreshold, KeyRelease, TruncatedGeometric
 from privsql.privacy.order import Search
@@ -58,8 +58,8 @@ def explain(plan: Plan) -> str:
     details = []
     accuracy = plan.accuracy(0.95)
     for output in plan.outputs:
-        if output.measurements:
-            used = ", ".join(f"M{index + 1}" for index in output.measurements)
+        if output.measurements or (plan.free and output.name in accuracy):
+            used = ", ".join(f"M{index + 1}" for index in output.measurements) or "earlier answers"
             width = accuracy.get(output.name)
             note = f"±{width:,.4g} at 95%" if width is not None else accuracy.notes.get(output.name, "")
             details.append(f"{output.name} = {output.formula}   from {used}" + (f", {note}" if note else ""))
@@ -67,18 +67,35 @@ def explain(plan: Plan) -> str:
     if steps:
         details.append(f"after the noise, free of cost: {'; '.join(steps)}")
     details += [f"then, as asked, {text}" for text in _projections(plan)]
+    stored = [] if plan.derived is None else [_stored(plan.derived)]
     below = [_levelled(_measurement(index + 1, each), plan, each) for index, each in enumerate(plan.measurements)]
     root = Branch(
-        f"Answer: {', '.join(output.name for output in plan.outputs)}", tuple(details), (*below, _grouping(plan))
+        f"Answer: {', '.join(output.name for output in plan.outputs)}", tuple(details), (*stored, *below, _grouping(plan))
     )
     lines = root.lines()
-    price = f"Cost: epsilon {plan.epsilon:g}, delta {plan.delta:g}, under {plan.neighbours} neighbours"
+    charged = "" if plan.rho is None else f", charged as rho {plan.rho:g}"
+    price = f"Cost: epsilon {plan.epsilon:g}, delta {plan.delta:g}{charged}, under {plan.neighbours} neighbours"
     if plan.remaining is not None:
         price += (
             f"; {plan.remaining:g} of the budget is left before it, {max(0.0, plan.remaining - plan.epsilon):g} after"
         )
     lines.append(price)
     return "\n".join([*lines, *(f"Note: {note}" for note in plan.notes)])
+
+
+def _stored(derived: Derived) -> Branch:
+    """From what earlier answers it is computed."""
+    lines = []
+    for each in derived.sources:
+        text = " ".join(each.question.split())
+        added = "cell by cell" if each.cells == 1 else f"up to {each.cells:,} of its cells are added up to one"
+        lines.append(f"{text if len(text) <= 80 else text[:77] + '...'} (epsilon {each.epsilon:g}, {each.when[:10]}): {added}")
+    if len(derived.sources) > 1:
+        lines.append("what several of them say is weighed by inverse variance")
+    if derived.left_out:
+        names = ", ".join(derived.left_out)
+        lines.append(f"rows in which {names} is none of the declared keys are not in it (fresh=True asks anew)")
+    return Branch("From earlier answers, at no cost: no data is read", tuple(lines))
 
 
 def _measurement(number: int, measurement: Measurement) -> Branch:
@@ -120,13 +137,15 @@ def _gaussian(title: str, measurement: Measurement, joint: GaussianShare) -> Bra
 
 def _search(title: str, measurement: Measurement, search: Search) -> Branch:
     """How quantiles are chosen, and how far off in rows they may be."""
-    moves = float(search.moves)
+    span = float(search.span)
     lines = [
         f"l1 = {measurement.l1:,}, linf = {measurement.linf:,} of the histogram of values: {measurement.why}",
         f"{measurement.mechanism.value}: each of {search.points:,} points with a chance ~ exp(-rows off / s), "
-        f"s = 2 * {moves:g} / epsilon = {2 * moves:g} / {measurement.epsilon:g} = {measurement.scale:,.6g}; "
-        f"one person moves the rows off by at most {moves:g}, of all cells and quantiles together",
+        f"s = {span:g} / epsilon = {span:g} / {measurement.epsilon:g} = {measurement.scale:,.6g}; one person moves the rows off "
+        f"of one point away from those of another by at most {span:g}, over all cells and quantiles",
     ]
+    if any(step.lean for step in search.steps):
+        lines.append("towards an end of the range points weigh less, in case that it is too wide")
     if any(step.parts for step in search.steps):
         lines.append("the middle one first, then the others among the rows on either side of it")
     for place, column in enumerate(measurement.columns):

@@ -38,6 +38,8 @@ def noisy_columns(plan: Plan) -> dict[str, Measurement]:
 def alike_rows(plan: Plan) -> list[Alike]:
     """All rows together, or where there are several levels, those whose noise is alike after least squares."""
     columns = noisy_columns(plan)
+    if plan.derived is not None:
+        return [Alike(rows, noise) for rows, noise in plan.derived.kinds]
     if plan.levels is None:
         return [Alike(None, {column: each.law for column, each in columns.items()})]
     found = _classes(plan.levels)

@@ -52,18 +52,18 @@ def identity(plan: Plan) -> Identity:
 def cells_of(stored: Plan, wanted: Plan) -> Integers:
     """For each cell of one plan, the number of the same cell among those of another plan of the same identity."""
     names = dict(zip(identity(wanted).keys, identity(stored).keys, strict=True))
-    strides = _strides(stored.space)
+    steps = strides(stored.space)
     cells = np.arange(len(wanted.space), dtype=np.int64)
     found = np.zeros(len(wanted.space), dtype=np.int64)
-    for group, stride in _strides(wanted.space):
+    for group, stride in strides(wanted.space):
         own = [names[name] for name in group.names]
-        other, step = next(each for each in strides if own[0] in each[0].names)
+        other, step = next(each for each in steps if own[0] in each[0].names)
         columns = tuple(other.columns[other.names.index(name)] for name in own)
-        found += _rows_of(columns, group.columns)[cells // stride % len(group)] * step
+        found += places_of(columns, group.columns)[cells // stride % len(group)] * step
     return found
 
 
-def _strides(space: KeySpace) -> list[tuple[KeyGroup, int]]:
+def strides(space: KeySpace) -> list[tuple[KeyGroup, int]]:
     """How far apart cells are that differ by one in a group: the last group goes round first."""
     listed, stride = [], len(space)
     for group in space.groups:
@@ -72,10 +72,10 @@ def _strides(space: KeySpace) -> list[tuple[KeyGroup, int]]:
     return listed
 
 
-def _rows_of(stored: tuple[Sequence[Any], ...], wanted: tuple[Sequence[Any], ...]) -> Integers:
-    """For each combination of values its place among the same ones in another order."""
-    place = {row: index for index, row in enumerate(zip(*stored, strict=True))}
-    return np.array([place[row] for row in zip(*wanted, strict=True)], dtype=np.int64)
+def places_of(listed: Sequence[Sequence[Any]], wanted: Sequence[Sequence[Any]]) -> Integers:
+    """For each combination of values its place among those that are listed, or -1."""
+    place = {row: index for index, row in enumerate(zip(*listed, strict=True))}
+    return np.array([place.get(row, -1) for row in zip(*wanted, strict=True)], dtype=np.int64)
 
 
 def _in_order(names: Sequence[str], places: Sequence[int]) -> list[str]:

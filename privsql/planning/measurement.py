@@ -160,8 +160,8 @@ class Measurement:
 
     @property
     def score_sensitivity(self) -> float | None:
-        """How far one person can move the scores of all cells together, where a value is chosen by its score."""
-        return None if self.search is None else float(self.search.moves)
+        """How far one person can move the scores of two values apart, where one is chosen by its score; of all cells together."""
+        return None if self.search is None else float(self.search.span)
 
     def to_dict(self) -> dict[str, object]:
         score = {} if self.search is None else {"score_sensitivity": self.score_sensitivity}

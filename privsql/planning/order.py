@@ -42,7 +42,7 @@ class OrderPart(Part):
 
     @property
     def noise(self) -> float:
-        return 2 * float(self.sought.at(Fraction(1)).moves)
+        return float(self.sought.at(Fraction(1)).span)
 
 
 def order_parts(
@@ -83,9 +83,9 @@ def _part(
         columns=columns,
         sql=(),
         # as of any histogram: a row counts in one cell of keys and value
-        sensitivity=around.bound(1, 1, 2, f"values clamped into {grid.text}, counted; a row counts once"),
+        sensitivity=around.bound(1, 1, max(2, grid.points), f"values clamped into {grid.text}, counted; a row counts once"),
         what=f"quantiles of {describe(argument)}{where}",
-        sought=Sought(fractions, change, grid.points),
+        sought=Sought(fractions, change, grid.points, argument.type.kind not in MOMENTS),
         place=grid.place(value),
         where=" AND ".join(tests),
     )

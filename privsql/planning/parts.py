@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from privsql.analysis.derive import Facts, domain_of, refine
+from privsql.analysis.domain import MAX_KEYS
 from privsql.analysis.keys import Evaluate, evaluated_domain
-from privsql.analysis.sensitivity import over_sets, sensitivity_of
+from privsql.analysis.sensitivity import at_most, over_sets, sensitivity_of
 from privsql.analysis.stability import Stability, bounded
 from privsql.errors import Place, Refused
 from privsql.planning import render
@@ -18,6 +20,26 @@ from privsql.sql.describe import describe
 from privsql.sql.expressions import Column, Expression, columns_of
 from privsql.sql.owners import Owner
 from privsql.sql.relations import Key, Limits
+
+
+class Adds(StrEnum):
+    """What a row adds to a column."""
+
+    ONE = "1"
+    VALUE = "its value on the grid"
+    HEIGHT = "how far that is above the low end"
+    DEPTH = "how far that is below the high end"
+
+
+@dataclass(frozen=True)
+class Feature:
+    """What a column adds up over rows: of those where the argument is not NULL and the condition holds."""
+
+    adds: Adds
+    argument: Expression | None
+    condition: Expression | None
+    grid: Grid | None = None
+    times: int = 1  # so many times that
 
 
 @dataclass(frozen=True)
@@ -36,7 +58,9 @@ class Part:
     of_unit: tuple[str, ...] = ()
     picks: int = 1  # of a choice: how many candidates are wanted
     in_groups: bool = False  # of a choice: one in each group of candidates
+    features: tuple[Feature, ...] = ()  # what each column adds up row by row, where it does just that
     counts_all: bool = False  # one plain count of the rows, or units, of a key: what keys can be shown by
+    public: bool = False  # no neighbour can move it, so that the least part of epsilon will do
 
     @property
     def noise(self) -> float:
@@ -69,6 +93,12 @@ class Surroundings:
     def always_counts(self) -> bool:
         return self.stability.steady and self.key_columns is None
 
+    @property
+    def rows_are_public(self) -> bool:
+        """Whether neighbours have equally many rows here: a person's one row is replaced, and always becomes one row."""
+        replaced = self.neighbours is Neighbours.REPLACE_ONE and self.limits is None and not self.sets
+        return replaced and self.always_counts and self.stability.rows == 1
+
     def counting_units(self) -> Surroundings:
         """The same with each unit counted once a key."""
         if self.limits is None:
@@ -79,7 +109,8 @@ class Surroundings:
     def bound(self, size: int, width: int, cells: int, what: str, monotone: bool = False) -> Sensitivity:
         same_way = monotone and self.stability.adds
         if not self.sets:
-            return sensitivity_of(self.stability, self.neighbours, self.key_columns, size, width, cells, what, same_way)
+            found = sensitivity_of(self.stability, self.neighbours, self.key_columns, size, width, cells, what, same_way)
+            return found if self.cells is None or self.cells >= MAX_KEYS else at_most(found, self.cells * cells)
         of_sets = [
             sensitivity_of(self._within(kept), self.neighbours, key_columns(kept), size, width, cells, what)
             for kept in self.sets

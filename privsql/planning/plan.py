@@ -16,8 +16,10 @@ from privsql.planning.pricing import Pricing
 from privsql.planning.within import Within
 from privsql.policy import Neighbours
 from privsql.privacy.least_squares import Levels
+from privsql.privacy.weighted_sums import Noise
 from privsql.sql.expressions import Column, Expression
 from privsql.sql.relations import Choose, Limits, Question, Relation, Release
+from privsql.tables import Integers
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,26 @@ class ValueStatement:
 
 
 @dataclass(frozen=True)
+class StoredSource:
+    """An earlier answer that a question is answered from."""
+
+    question: str
+    epsilon: float
+    delta: float
+    when: str
+    cells: int  # how many of its cells are added up to one, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """How noisy cells are computed from those of earlier answers: rows whose noise is alike, and the noise by column."""
+
+    sources: tuple[StoredSource, ...]
+    kinds: tuple[tuple[Integers | None, Mapping[str, Noise]], ...]
+    left_out: tuple[str, ...] = ()  # keys of theirs that are summed over: rows with another than the declared ones are missing
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything that will happen, derived from the text, the schema and the policy alone."""
 
@@ -70,7 +92,9 @@ class Plan:
     nonnegative: bool = False  # asked for: no count below 0, totals kept
     consistent: bool = False  # asked for: the relations hold
     remaining: float | None = field(default=None, compare=False)
+    rho: float | None = field(default=None, compare=False)  # what is charged, where the accountant counts rho
     of_values: tuple[ValueStatement, ...] = ()  # what quantiles are chosen from
+    derived: Derived | None = field(default=None, compare=False, repr=False)  # from earlier answers, with this one or alone
 
     def __post_init__(self) -> None:
         """The price is that of the measurements; of a Gaussian release only all its parts together have one."""
@@ -157,6 +181,18 @@ class Plan:
         listed = [name for each, name in names.items() if each in signs] + sorted(signs - names.keys())
         kept = [each.text(names) for each in self.relations if self.consistent]
         return {"nonnegative": listed, "consistent": kept}
+
+    @property
+    def free(self) -> bool:
+        """Whether earlier answers say it all."""
+        return self.derived is not None and not self.measurements
+
+    def from_stored(self, derived: Derived, paid: bool) -> Plan:
+        """The same question, answered from earlier answers; `paid`: this one's own measurements are among them."""
+        if paid:
+            return replace(self, derived=derived)
+        outputs = tuple(replace(each, measurements=()) for each in self.outputs)
+        return replace(self, derived=derived, measurements=(), loss=Fraction(0), outputs=outputs, notes=())
 
     def repriced(self, epsilon: Fraction) -> Plan:
         """The same plan at another price: the same SQL, other noise."""

@@ -21,6 +21,7 @@ from privsql.planning.parts import Part
 from privsql.privacy.key_selection import Contribution
 
 FINENESS = 12  # shares are told apart to a twelfth of an equal one
+SLIVER = Fraction(1, 1024)  # of epsilon, for what is public
 LEVEL = 0.95
 
 
@@ -56,6 +57,12 @@ class Pricing:
     keys: KeysShown | None = None
 
     def at(self, epsilon: Fraction) -> tuple[Measurement, ...]:
+        public = [part for part in self.parts if part.public]
+        if public:
+            some = self._some([index for index, part in enumerate(self.parts) if not part.public])
+            known = [measure(each.columns, Mechanism.LAPLACE, each.sensitivity, SLIVER * epsilon, each.what) for each in public]
+            priced = {each.columns: each for each in (*some.at(epsilon * (1 - len(public) * SLIVER)), *known)}
+            return tuple(priced[part.columns] for part in self.parts)
         shares = self._shares([each.noise for each in self.parts])
         losses = [share * epsilon for share in shares]
         ordered = {
@@ -150,6 +157,8 @@ def importances(
     """How much each part matters: the outputs that it serves, or the largest of the weights given to them."""
     if not weights:
         return tuple(Fraction(max(1, sum(part in used for used in uses.values()))) for part in range(parts)), False
+    if not isinstance(weights, Mapping):
+        raise ArgumentError("argument-weights", "weights give numbers to outputs", f"weights={{{next(iter(uses))!r}: 2}}")
     for name, weight in weights.items():
         if name not in uses:
             raise ArgumentError("argument-weights", f"there is no output {name!r} to weigh", did_you_mean(str(name), list(uses)))

@@ -3,6 +3,9 @@
 Let u in [0, 1] be the clamped argument, scaled. A row adds u^2, 2u(1-u), (1-u)^2: together 1, whatever u is, so all three
 cost what a count costs, and hold the number of rows, the mean and the variance. With a second argument v a row adds the
 products of the features of u and of v, which again add up to 1: u, 1-u where only the mean of u is needed.
+
+Where the number of rows is public, the sums of u and 2u(1-u) are enough. One row replaced, from u to u' = u + d, moves them by
+|d| and 2|d||1 - u - u'|, and |1 - u - u'| <= 1 - |d|: together by |d| (3 - 2|d|), which is at most 9/8.
 """
 
 from __future__ import annotations
@@ -12,9 +15,10 @@ from fractions import Fraction
 
 from privsql.errors import Place
 from privsql.planning import render
-from privsql.planning.estimates import Estimate, Linear, Ratio, Spread, Variable
+from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio, Spread, Variable
 from privsql.planning.grid import Grid
 from privsql.planning.parts import Part, Surroundings, clean, grid_for, where_clause
+from privsql.planning.sums import heights_estimate
 from privsql.sql.describe import describe
 from privsql.sql.expressions import SPREAD, Aggregate, Expression
 
@@ -44,6 +48,8 @@ def spread_part(
         if is_spread(each)
     ]
     first, grid, what = _variable(lead.argument, lead.condition, around, lead.place, any(a for a, _ in needs))
+    if lead.by is None and around.rows_are_public and lead.condition is None and not grid.nullable:
+        return _with_public_rows(number, lead.argument, aggregates, first, grid, around, what)
     second, second_grid = None, None
     if lead.by is not None:
         second, second_grid, also = _variable(lead.by, lead.condition, around, lead.place, any(b for _, b in needs))
@@ -55,6 +61,28 @@ def spread_part(
         name: Spread(each.function, part.columns, first, second, one, each.argument != lead.argument)
         if is_spread(each)
         else _beside(each, part.columns, grid)
+        for name, each in aggregates
+    }
+    return part, estimates
+
+
+def _with_public_rows(
+    number: int, argument: Expression, aggregates: list[tuple[str, Aggregate]], variable: Variable, grid: Grid,
+    around: Surroundings, what: str,
+) -> tuple[Part, dict[str, Estimate]]:  # fmt: skip
+    height, one = around.helper(number), grid.steps**2
+    columns = (f"moment_{number}", f"moment_{number + 1}")
+    products = (f"{height} * {grid.steps}", _features(height, grid.steps, squared=True)[1])
+    size = -(-9 * one // 8)
+    reason = f"{what}; a row adds products of heights and depths, and one replaced moves both sums together by at most {size:,}"
+    bound = around.bound(size, size, 1, reason)
+    value = (height, f"({grid.clamped(render.expression(argument))} - ({grid.low}))")
+    sql = tuple(clean(f"coalesce(sum({each}), 0)") for each in products)
+    part = Part(columns, sql, bound, f"moments of {describe(argument)}", (value,))
+    estimates = {
+        name: Spread(each.function, (*columns, ALL_ROWS), variable, None, Fraction(one), row=PARTS_OF_A_ROW)
+        if is_spread(each)
+        else heights_estimate(each, columns[0], one, grid)
         for name, each in aggregates
     }
     return part, estimates

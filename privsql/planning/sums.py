@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from privsql.planning import render
-from privsql.planning.estimates import Estimate, Linear, Ratio
+from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
 from privsql.planning.grid import Grid
-from privsql.planning.parts import Part, Surroundings, clean, titled, where_clause
+from privsql.planning.parts import Adds, Feature, Part, Surroundings, clean, titled, where_clause
 from privsql.sql.expressions import Aggregate, Expression
 
 
@@ -23,7 +23,8 @@ def one_sided(
     clamped = (value, grid.value(render.expression(argument)))
     title = titled("SUM", argument, condition)
     if around.limits is None:
-        return Part((name,), (clean(total),), bound, title, (clamped,))
+        feature = Feature(Adds.VALUE, argument, condition, grid)
+        return Part((name,), (clean(total),), bound, title, (clamped,), features=(feature,))
     most = around.limits.max_rows  # a unit's total in a key is held within what so many rows could add up to
     held = f"least(greatest({name}, {most * min(grid.low, 0)}), {most * max(grid.high, 0)})"
     return Part((name,), (clean(f"coalesce(sum({held}), 0)"),), bound, title, (clamped,), (total,))
@@ -43,7 +44,8 @@ def two_sided(
     columns = (f"above_{number}", f"below_{number + 1}")
     above, below = grid.sides(f"sum({value}){where}", rows)
     if around.limits is None:
-        return Part(columns, (clean(above), clean(below)), bound, title, (clamped,))
+        features = tuple(Feature(adds, argument, condition, grid) for adds in (Adds.HEIGHT, Adds.DEPTH))
+        return Part(columns, (clean(above), clean(below)), bound, title, (clamped,), features=features)
     # of a unit's c rows at most R count, at their mean height: A' = A min(c, R) / c, B' = M min(c, R) - A'
     height, count = columns
     most = around.limits.max_rows
@@ -51,6 +53,31 @@ def two_sided(
     rest = f"{grid.steps} * least({count}, {most}) - {part}"
     sql = (clean(f"coalesce(sum({part}), 0)"), clean(f"coalesce(sum({rest}), 0)"))
     return Part(columns, sql, bound, title, (clamped,), (above, rows))
+
+
+def heights(number: int, argument: Expression, grid: Grid, around: Surroundings, what: str) -> Part:
+    """A = sum of u, the clamped value counted from the low end: with the public number of rows, all that AVG needs."""
+    value = around.helper(number)
+    unit = "" if grid.step == 1 else f", in steps of {float(grid.step):.3g}"
+    reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}{unit}"
+    above, _ = grid.sides(f"sum({value})", f"CAST(count({value}) AS HUGEINT)")
+    clamped = (value, grid.value(render.expression(argument)))
+    bound = around.bound(grid.steps, grid.steps, 1, reason)
+    return Part((f"above_{number}",), (clean(above),), bound, titled("AVG and SUM", argument, None), (clamped,))
+
+
+def heights_estimate(aggregate: Aggregate, column: str, one: int, grid: Grid) -> Estimate:
+    """From a column to which a row adds between 0 and `one`, by its height, and the number of rows."""
+    rows = Fraction(1, PARTS_OF_A_ROW)
+    low, width = grid.low * grid.step, grid.steps * grid.step
+    match aggregate.function:
+        case "count":
+            return Linear(((ALL_ROWS, rows),), whole=True)
+        case "sum":
+            start = ((ALL_ROWS, low * rows),) if low else ()
+            return Linear(((column, width / one), *start), grid.whole)
+        case _:
+            return Ratio(((column, Fraction(1)),), ((ALL_ROWS, one * rows), (column, Fraction(-1))), low, low + width, one)
 
 
 def two_sided_estimate(aggregate: Aggregate, columns: tuple[str, ...], grid: Grid) -> Estimate:

@@ -14,7 +14,7 @@ from typing import Any
 
 from privsql.analysis.domain import Domain
 from privsql.planning.render import constant
-from privsql.types import DATE, DOUBLE, TIMESTAMP, Kind, Type
+from privsql.types import DATE, DOUBLE, MOMENTS, TIMESTAMP, Kind, Type
 
 MOST_STEPS = 2**20
 _FINEST = Fraction(1, 2**52)  # of the largest value: doubles tell no more apart
@@ -106,7 +106,10 @@ def value_grid(type_: Type, domain: Domain) -> ValueGrid:
             step = next(each for each in _nice(math.floor(math.log10(least)) if least else 0) if each >= least)
     if type_.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE):  # ends that are multiples of the step
         low, high = math.floor(low / step) * step, math.ceil(high / step) * step
-    return ValueGrid(type_, low, step, math.ceil((high - low) / step) + 1)
+    points = math.ceil((high - low) / step) + 1
+    if type_.kind in MOMENTS and low + step * (points - 1) > _number(dt.datetime.max, type_):
+        points -= 1  # Python's calendar ends there, and so does the last step
+    return ValueGrid(type_, low, step, points)
 
 
 def _number(value: Any, type_: Type) -> Fraction:

@@ -29,6 +29,7 @@ _CAREFUL = 100.0  # how many times smaller what is left out of the Fourier serie
 _LEAST_MISSING = 1e-9  # sums of floats tell no smaller probability
 _MOST_STEPS = 2**16
 _GREATEST_RATE = 50.0  # beyond it the noise is 0
+_FEW = 24  # draws of several laws whose density is worked out
 _DIGITS = 11  # weights that agree in so many digits of the greatest are one
 
 
@@ -44,11 +45,22 @@ class Fitted:
     known: bool = True
 
 
-Noise = Law | Fitted
+@dataclass(frozen=True)
+class Summed:
+    """A sum of noises of several draws, rounded by at most so much. `parts` that come from the same `origin` may be the same
+    draws, seen again in another sum; all others are independent."""
+
+    parts: tuple[tuple[tuple[int, str], Fitted], ...]  # by their origins
+    rounding: float = 0.0
+
+
+Noise = Law | Fitted | Summed
 
 
 def variance(noise: Noise) -> float:
     match noise:
+        case Summed():
+            return sum(variance(part) for _, part in noise.parts)
         case Fitted():
             return variance(noise.law) * sum(count * weight**2 for weight, count in noise.weights)
         case Laplace(rate=rate):
@@ -59,7 +71,9 @@ def variance(noise: Noise) -> float:
 
 def half_width(terms: Sequence[tuple[float, Noise]], level: float) -> float:
     """h with P(|sum of w X| <= h) >= level, for independent noises; fitted ones are of one law, all of them."""
-    plain = [(weight, noise) for weight, noise in terms if not isinstance(noise, Fitted)]
+    if any(isinstance(noise, Summed) for _, noise in terms):
+        return _summed_half_width([(weight, noise) for weight, noise in terms if isinstance(noise, Summed)], level)
+    plain = [(weight, noise) for weight, noise in terms if not isinstance(noise, Fitted | Summed)]
     fitted = [(abs(weight), noise) for weight, noise in terms if isinstance(noise, Fitted) and weight]
     if not fitted:
         return combined_half_width(plain, level)
@@ -73,6 +87,49 @@ def half_width(terms: Sequence[tuple[float, Noise]], level: float) -> float:
             return laplace_combination(weights, rate, level) if known else _largest_laplace(weights, rate, level)
         case Gaussian(variance=variance):
             return gaussian_combination(weights, math.sqrt(float(variance)), level, known)
+
+
+def _summed_half_width(terms: Sequence[tuple[float, Summed]], level: float) -> float:
+    """Draws of one law that are independent go together; how far the others may be off adds up, each being so much surer."""
+    used = [(weight, noise) for weight, noise in terms if weight]
+    rounding = sum(abs(weight) * noise.rounding for weight, noise in used)
+    together: dict[Law, list[tuple[float, Fitted]]] = {}
+    alone: list[list[tuple[float, Fitted]]] = []
+    seen: set[tuple[int, str]] = set()
+    for weight, noise in used:
+        for origin, part in noise.parts:
+            if origin in seen:
+                alone.append([(weight, part)])
+            else:
+                together.setdefault(part.law, []).append((weight, part))
+            seen.add(origin)
+    groups = [*together.values(), *alone]
+    found = [sum(half_width(each, 1.0 - (1.0 - level) / len(groups)) for each in groups)]
+    if len(groups) > 1 and not alone:
+        parts = [(abs(weight), part) for each in groups for weight, part in each]
+        sizes = [(weight * size, part.law, count) for weight, part in parts for size, count in part.weights]
+        found.append(_mixed_chernoff(sizes, 1.0 - level))
+        if sum(count for *_, count in sizes) <= _FEW:
+            found.append(combined_half_width([(size, law) for size, law, count in sizes for _ in range(count)], level))
+    return min(found) + rounding
+
+
+def _mixed_chernoff(sizes: Sequence[tuple[float, Law, int]], missing: float) -> float:
+    """Of independent draws of several laws, each with its weight and how many there are: their moments multiply."""
+    longest = min([law.rate / size for size, law, _ in sizes if isinstance(law, Laplace)], default=math.inf)
+    spread = math.sqrt(sum(count * size**2 * variance(law) for size, law, count in sizes))
+    most = min(longest, 8.0 * math.sqrt(math.log(2.0 / missing)) / spread)
+    found = math.inf
+    for share in range(1, 64):
+        tilt, total = most * share / 64.0, 0.0
+        for size, law, count in sizes:
+            match law:
+                case Laplace(rate=rate):
+                    total += _log_moment(((size, count),), rate, tilt)
+                case Gaussian():  # by Hölder's inequality, as below
+                    total += count * (tilt * size * (math.sqrt(float(law.variance)) + 0.5)) ** 2 / 2.0
+        found = min(found, (math.log(2.0 / missing) + total) / tilt)
+    return found
 
 
 def counted(weights: Sequence[float] | Floats, counts: Sequence[int] | None = None) -> Weights:

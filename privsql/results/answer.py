@@ -41,7 +41,7 @@ class Answer:
     plan: Plan
     noisy: NoisyTable
     cells: Integers
-    stored: bool = False  # asked before, so it cost nothing this time
+    stored: bool = False  # asked before, or computed from earlier answers, so it cost nothing this time
     found: tuple[FoundRange, ...] = ()
 
     @property
@@ -137,8 +137,10 @@ class Answer:
         searches = sum(each.epsilon for each in self.found)
         return {
             "outputs": self.columns, "rows": len(self), "neighbours": self.plan.neighbours,
-            "epsilon": self.plan.epsilon + searches, "delta": self.plan.delta, "stored": self.stored,
+            "epsilon": self.plan.epsilon + searches, "delta": self.plan.delta, "rho": self.plan.rho, "stored": self.stored,
             "charged": (0.0 if self.stored else self.plan.epsilon) + searches,
+            "from_answers": [asdict(each) for each in self.plan.derived.sources] if self.plan.derived else [],
+            "only_declared": list(self.plan.derived.left_out) if self.plan.derived else [],  # keys: other rows are not in it
             "ranges_found": [asdict(each) for each in self.found],
             "keys_may_be_missing": self.plan.space.open,
             "keys": self.plan.keys, "cells": self.plan.cells,

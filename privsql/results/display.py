@@ -62,7 +62,9 @@ def _footer(answer: Answer) -> str:
     more = f"{len(answer.frame):,} rows, {MOST_ROWS} shown. " if len(answer.frame) > MOST_ROWS else ""
     if answer.plan.public:
         return f"{more}[public tables only: exact]  no cost"
-    cost = "asked before: no cost" if answer.stored else f"cost epsilon {answer.plan.epsilon:g}"
+    cost = f"cost epsilon {answer.plan.epsilon:g}"
+    if answer.stored:
+        cost = "from earlier answers: no cost" if answer.plan.free else "asked before: no cost"
     shown = "label only" if answer.plan.chooses else "95% intervals, noise only"
     if answer.plan.space.open:
         shown += "; keys with few people are missing"

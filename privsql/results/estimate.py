@@ -83,10 +83,12 @@ def _ratio_interval(how: Ratio, noisy: Mapping[str, Integers], noise: Mapping[st
     """The r that the noisy pair does not contradict: |(1 - r) A - r B| <= the noise of (1 - r) X - r Y.
 
     That noise is no larger than max(|X|, |Y|), whatever r is, so a half-width h that holds for both at once keeps the
-    solution closed: r = (A -+ h) / (A + B).
+    solution closed: r = (A -+ h) / (A + B). Nor is it larger than |X| + |X + Y|, which is less where A + B is all but known.
     """
     each_level = 1.0 - (1.0 - level) / 2.0
     width = max(terms_half_width(how.above, noise, each_level), terms_half_width(how.below, noise, each_level))
+    nearly, rarely = 1.0 - 0.99 * (1.0 - level), 1.0 - 0.01 * (1.0 - level)
+    width = min(width, terms_half_width(how.above, noise, nearly) + terms_half_width(how.total, noise, rarely))
     above, below = weighted(how.above, noisy), weighted(how.below, noisy)
     total = above + below
     usable = total > 0

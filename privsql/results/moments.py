@@ -8,6 +8,8 @@ the box. (AC - B^2/4)/n^2, where positive, falls as B grows, and as a function o
 is at a corner, and its greatest at a corner or where A = B + C + B^2/(2C), or the same with A and C exchanged. (Inside, both
 would have to hold, and their sum says 0 = 2B + B^2/(2A) + B^2/(2C), so B = 0 and A = C, a ray that ends at an edge.)
 (ad - bc)/n^2 rises and falls in a and in d, likewise, and its negative in b and in c.
+
+Where the number of rows n is public: of the sums S of u and D of 2u(1-u) the variance is m(1 - m) - D / 2n, m = S / n.
 """
 
 from __future__ import annotations
@@ -59,6 +61,9 @@ def _weights(how: Spread, name: str) -> Floats:
 
 def spread(how: Spread, noisy: Mapping[str, Integers]) -> Floats:
     """The value in every cell; a variance is never negative, a correlation never past 1."""
+    if how.row is not None:
+        found = [noisy[column] / size for column, size in _sizes(how)]
+        return _of_one(how, _variance_of_rows(*(Interval(each, each) for each in found)), Interval(found[2], found[2])).low
     columns = np.array([noisy[column] for column in how.columns], dtype=np.float64) / float(how.one)
     sums = {name: _weights(how, name) @ columns for name in _needed(how)}
     points = {name: Interval(each, each) for name, each in sums.items()}
@@ -69,6 +74,13 @@ def spread_interval(
     how: Spread, noisy: Mapping[str, Integers], noise: Mapping[str, Noise], level: float
 ) -> Interval:
     """Covers the exact value with at least this probability, cell by cell."""
+    if how.row is not None:
+        missed = (0.495, 0.495, 0.01)  # of the rows next to nothing is unknown
+        of_rows = [
+            _around(noisy[column] / size, half_width([(1.0 / size, noise[column])], 1.0 - (1.0 - level) * share))
+            for (column, size), share in zip(_sizes(how), missed, strict=True)
+        ]
+        return _of_one(how, _variance_of_rows(*of_rows), of_rows[2])
     columns = np.array([noisy[column] for column in how.columns], dtype=np.float64) / float(how.one)
     each_level = 1.0 - (1.0 - level) / len(_needed(how))
     boxes = {}
@@ -76,10 +88,37 @@ def spread_interval(
         weights = _weights(how, name)
         law = noise[how.columns[0]]
         width = half_width([(float(weight) / float(how.one), law) for weight in weights], each_level)
-        value = weights @ columns
-        boxes[name] = Interval(np.maximum(value - width, 0.0), np.maximum(value + width, 0.0))
+        boxes[name] = _around(weights @ columns, width)
     with np.errstate(all="ignore"):  # where nothing is known, extremes may be beyond all floats
         return _computed(how, boxes, _variance_box, _covariance_box)
+
+
+def _around(value: Floats, width: float) -> Interval:
+    return Interval(np.maximum(value - width, 0.0), np.maximum(value + width, 0.0))
+
+
+def _sizes(how: Spread) -> list[tuple[str, float]]:
+    """What a row adds to each column at most, where one of them counts rows."""
+    assert how.row is not None
+    return list(zip(how.columns, (float(how.one), float(how.one), float(how.row)), strict=True))
+
+
+def _variance_of_rows(heights: Interval, mixed: Interval, rows: Interval) -> Interval:
+    most, least = np.maximum(rows.high, 1.0), np.maximum(rows.low, 1.0)
+    mean = Interval(np.clip(heights.low / most, 0.0, 1.0), np.clip(heights.high / least, 0.0, 1.0))
+    ends = mean.low * (1.0 - mean.low), mean.high * (1.0 - mean.high)
+    top = np.where((mean.low < 0.5) & (mean.high > 0.5), 0.25, np.maximum(*ends))
+    low, high = np.minimum(*ends) - mixed.high / least / 2.0, top - mixed.low / most / 2.0
+    few = rows.low < 0.5  # perhaps nobody: nothing is known
+    return Interval(np.where(few, 0.0, np.clip(low, 0.0, 0.25)), np.where(few, 0.25, np.clip(high, 0.0, 0.25)))
+
+
+def _of_one(how: Spread, variance: Interval, rows: Interval) -> Interval:
+    """The function of one variable, from its variance as it is scaled to [0, 1]."""
+    function, _, kind = how.function.rpartition("_")
+    found = _times(variance, float(how.first.width) ** 2)
+    found = _sampled(found, rows) if kind == "samp" else found
+    return Interval(np.sqrt(found.low), np.sqrt(found.high)) if function == "stddev" else found
 
 
 def _computed(how: Spread, sums: Mapping[str, Interval], variance: Box, covariance: Box) -> Interval:
@@ -90,16 +129,13 @@ def _computed(how: Spread, sums: Mapping[str, Interval], variance: Box, covarian
         sums = {_TURNED[name]: each for name, each in sums.items()}
     first = float(how.first.width)
     second = float(how.second.width) if how.second is not None else 1.0
-    function, _, kind = how.function.rpartition("_")
     top, bottom, mixed = ([sums[name] for name in names if name in sums] for names in (_FIRST, _SECOND, _MIXED))
     match how.function:
         case "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp":
-            found = _times(variance(*top), first**2)
-            found = _sampled(found, _total(top)) if kind == "samp" else found
-            return Interval(np.sqrt(found.low), np.sqrt(found.high)) if function == "stddev" else found
+            return _of_one(how, variance(*top), _total(top))
         case "covar_pop" | "covar_samp":
             found = _times(covariance(*mixed), first * second)
-            return _sampled(found, _total(mixed)) if kind == "samp" else found
+            return _sampled(found, _total(mixed)) if how.function == "covar_samp" else found
         case "corr" | "regr_r2":
             spreads = product(variance(*top), variance(*bottom))
             found = quotient(covariance(*mixed), Interval(np.sqrt(spreads.low), np.sqrt(spreads.high)))

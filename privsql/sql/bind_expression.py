@@ -101,7 +101,7 @@ class ExpressionBinder:
                 found = self._bind(node)
                 for each in found.args if isinstance(found, Call) else ():
                     build.not_a_list(each)
-            return found
+            return build.small(found)
         except PrivsqlError as error:
             raise error.at(place_of(node)) from None
 
@@ -370,9 +370,10 @@ class ExpressionBinder:
         target = node.to
         name = target.this.name if hasattr(target.this, "name") else str(target.this)
         if name == "DECIMAL":
-            params = [literals.ordinal(each.name) or 0 for each in target.expressions]
+            given = [literals.ordinal(each.name) for each in target.expressions]
+            params = [each for each in given if each is not None]
             precision, scale = (*params, 0)[:2] if params else (18, 3)
-            if not 1 <= precision <= 38 or scale > precision:
+            if len(params) < len(given) or not 1 <= precision <= 38 or scale > precision:
                 raise SqlError(
                     "sql-arguments", "DECIMAL(precision, scale) needs 1 <= precision <= 38", "DECIMAL(18, 3)"
                 )

@@ -17,25 +17,32 @@ from privsql.sql.bind_select import SelectBinder, distinct_rows
 from privsql.sql.bind_unnest import bind_from
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.clauses import bind_order, limited, ordered_rows
-from privsql.sql.expressions import Call, Column, Expression
+from privsql.sql.expressions import Call, Column, Expression, columns_of, size_of
 from privsql.sql.functions import common
 from privsql.sql.gate import place_of
 from privsql.sql.names import Source, unique_names
 from privsql.sql.relations import (
+    Choose,
     Field,
     Filter,
+    Group,
     Project,
     Relation,
+    Release,
+    Scan,
     Sort,
     UnionAll,
     Unpivot,
     Values,
+    below,
     is_public,
     is_released,
+    walk,
 )
 from privsql.types import BOOLEAN, TEXT, Kind, Type
 
 _MAX_RELATIONS = 400
+_MAX_OPERATORS = 600
 
 
 @dataclass
@@ -54,7 +61,7 @@ class QueryBinder:
             self.ctes = dict(outer)  # the names of a WITH end with its query
             for each in node.args["with_"].expressions if node.args.get("with_") else []:
                 self._cte(each)
-            return self._query(node)
+            return _small(self._query(node))
         finally:
             self.ctes = outer
 
@@ -254,6 +261,29 @@ class QueryBinder:
             test = Call("is_null", (Column(value_inside, shared),), BOOLEAN)
             relation = Filter(relation, Call("not", (test,), BOOLEAN))
         return Source(relation, source.alias, (*(shown for shown, _ in kept), name, value[0]))
+
+
+def _small(source: Source) -> Source:
+    """Looked at while a query is bound, not behind it: queries that double each other are past counting by then."""
+    many = any(count > _MAX_OPERATORS for count, _ in enumerate(walk(source.relation)))
+    if many or max(_sizes(source.relation).values(), default=0) > build.MAX_SIZE:
+        raise SqlError("sql-too-long", "the query becomes too large once its CTEs are written out", "use fewer repeats")
+    return source
+
+
+def _sizes(relation: Relation) -> dict[str, int]:
+    """How large each column is, written out down to the columns of tables and releases."""
+    match relation:
+        case Project():
+            sizes = _sizes(relation.input)
+            return {name: size_of(each) + sum(sizes[c.name] - 1 for c in columns_of(each)) for name, each in relation.columns}
+        case Group() | Release() | Choose() | Scan() | Values():
+            return dict.fromkeys((each.name for each in relation.fields), 1)
+    found: dict[str, int] = {}
+    for each in below(relation):
+        for name, size in _sizes(each).items():
+            found[name] = max(size, found.get(name, 0))
+    return {each.name: found.get(each.name, max(found.values(), default=1)) for each in relation.fields}
 
 
 def _no_columns(node: exp.Column) -> Expression:

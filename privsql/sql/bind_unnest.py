@@ -92,9 +92,13 @@ def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
             parts.append(Part(source, each, [place] * len(source.names)))
     for asked in _selected(node):
         _open(parts, asked, len(others) + 1)
-    found, places = parts[0].source, parts[0].places
+    found, places, comma = parts[0].source, parts[0].places, False
     for part in parts[1:]:
         assert part.join is not None
+        if comma and part.says("RIGHT"):  # to DuckDB it joins what is behind the comma alone
+            raise Refused("refused-join", "RIGHT JOIN behind a comma is read differently by different engines",
+                          "write CROSS JOIN for the comma, or LEFT JOIN", place_of(part.join))  # fmt: skip
+        comma = comma or not any(part.join.args.get(each) for each in ("kind", "side", "on", "using"))
         found = bind_join(found, part.source, part.join)
         places = places if part.says("SEMI") or part.says("ANTI") else [*places, *part.places]
     return _in_order(found, places)

@@ -11,7 +11,7 @@ from typing import Any
 
 from privsql.errors import Place, Refused, SqlError
 from privsql.sql import literals
-from privsql.sql.expressions import Call, Expression, Literal
+from privsql.sql.expressions import Call, Expression, Literal, size_of
 from privsql.sql.functions import FUNCTIONS, Function, common, result_type
 from privsql.types import (
     BIGINT,
@@ -27,6 +27,16 @@ from privsql.types import (
     Type,
     integer,
 )
+
+MAX_SIZE = 10_000
+_DISTANCES = ("levenshtein", "damerau_levenshtein", "jaro_similarity", "jaro_winkler_similarity")
+
+
+def small(value: Expression) -> Expression:
+    """The value, if it is not too large once written out: what is compared twice at each of many levels grows beyond bounds."""
+    if size_of(value) > MAX_SIZE:
+        raise SqlError("sql-too-long", "an expression becomes too large once it is written out", "use fewer repeats")
+    return value
 
 
 def true() -> Literal:
@@ -47,6 +57,9 @@ def call(name: str, args: Sequence[Expression]) -> Expression:
         raise Refused(
             "refused-pattern", f"the replacement of {name} is longer than 100 characters", "use a shorter one"
         )
+    if name in _DISTANCES and isinstance(args[1], Literal) and len(str(args[1].value)) > 100:
+        # each row takes as long as the product of both lengths
+        raise Refused("refused-pattern", f"the constant of {name} is longer than 100 characters", "use a shorter one")
     bound = tuple(_argument(function, each, want) for each, want in zip(args, takes, strict=True))
     if name in ("like_escape", "ilike_escape"):
         _check_escape(bound[1], bound[2])

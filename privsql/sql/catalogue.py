@@ -155,6 +155,7 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
         matches=tuple((_column(table, name), most) for name, most in policy.matches.items()),
         whole=len(usable) == len(table.columns),
         lists=tuple(_list(table.name, column, policy.column(column.name)) for column in table.columns if column.elements),
+        view=table.view,
     )
     return Source(
         scan,

@@ -42,6 +42,11 @@ class Call:
     def __hash__(self) -> int:  # cached: trees are dictionary keys all over the analysis
         return self._hash
 
+    @cached_property
+    def size(self) -> int:
+        """How many parts it has once written out; BETWEEN and CASE x WHEN write what they compare more than once."""
+        return 1 + sum(size_of(arg) for arg in self.args)
+
 
 Expression = Column | Literal | Call
 
@@ -85,6 +90,10 @@ def columns_of(expression: Expression) -> Iterator[Column]:
                 yield from columns_of(arg)
         case Literal():
             return
+
+
+def size_of(expression: Expression) -> int:
+    return expression.size if isinstance(expression, Call) else 1
 
 
 def calls_of(expression: Expression) -> Iterator[Call]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from privsql.errors import Place, Refused, SqlError, did_you_mean
@@ -97,13 +99,48 @@ def _measure(text: str, dialect: str) -> tuple[list[Token], Place | None]:
             # sqlglot reads `x ! in (1)` as NOT IN, DuckDB as a factorial: nobody can have meant it
             raise SqlError("sql-syntax", "'!' is read differently by different engines", "write NOT or <>",
                            Place(token.line, token.col))  # fmt: skip
+    _refuse_ambiguous(text, tokens)
     start = Place(tokens[0].line, max(1, tokens[0].col - (tokens[0].end - tokens[0].start))) if tokens else None
     # before sqlglot sees it: commands it cannot read it writes to the log, words and all
     if any(token.token_type is TokenType.SEMICOLON for token in _without_end(tokens)):
         raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
-    if tokens and tokens[0].text.upper() in _COMMANDS:
-        raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", start)
+    if tokens and tokens[0].token_type not in _BEGINNINGS:
+        if _is_command(tokens[0], dialect):
+            raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", start)
+        raise SqlError("sql-syntax", "this is not SQL that can be read", "write SELECT ... FROM ...", start)
     return tokens, start
+
+
+def _refuse_ambiguous(text: str, tokens: list[Token]) -> None:
+    """Characters that nobody sees: sqlglot takes some for spaces and DuckDB for letters, and others the other way round.
+
+    So is DATE '2024-01-31'::VARCHAR: to one the text is cast first, to the other the date.
+    """
+    for kind, value, cast in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if (kind.token_type in Parser.TYPE_TOKENS and value.token_type is TokenType.STRING
+                and cast.token_type is TokenType.DCOLON):  # fmt: skip
+            raise SqlError("sql-syntax", "a cast behind a typed constant is read differently by different engines",
+                           "write CAST(DATE '...' AS ...)", Place(cast.line, cast.col))  # fmt: skip
+    unseen = [place for place, letter in enumerate(text) if letter not in _SPACES and _is_unseen(letter)]
+    quoted = [(each.start, each.end) for each in tokens if text[each.start : each.end + 1][-1:] in ("'", '"', "`", "$")]
+    for place in unseen:
+        if not any(start <= place <= end for start, end in quoted):
+            line = text.count("\n", 0, place)
+            raise SqlError("sql-syntax", "there is a character here that cannot be seen", "delete it, or write a plain space",
+                           Place(line + 1, place - text.rfind("\n", 0, place)))  # fmt: skip
+
+
+_SPACES = frozenset(" \t\n\r\v\f")
+
+
+def _is_unseen(letter: str) -> bool:
+    return unicodedata.category(letter) in ("Cc", "Cf", "Zl", "Zp", "Zs")  # spaces too: at the end of a text one is a letter
+
+
+def _is_command(first: Token, dialect: str) -> bool:
+    spoken = sqlglot.Dialect.get_or_raise(dialect)
+    known = {*spoken.parser_class.STATEMENT_PARSERS, *spoken.tokenizer_class.COMMANDS}
+    return first.text.upper() in _COMMANDS or first.token_type in known
 
 
 def _without_end(tokens: list[Token]) -> list[Token]:
@@ -121,6 +158,11 @@ _COMMANDS = frozenset(
     "EXPLAIN EXPORT FORCE GRANT IMPORT INSERT INSTALL LOAD LOCK MERGE OPTIMIZE PRAGMA PREPARE REFRESH RENAME RESET REVOKE "
     "ROLLBACK SET SHOW START TRUNCATE UNSET UPDATE USE VACUUM".split()
 )
+# What a question begins with, and a text without words.
+_BEGINNINGS = frozenset({
+    TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN, TokenType.VALUES, TokenType.PIVOT, TokenType.UNPIVOT,
+    TokenType.SEMICOLON,
+})  # fmt: skip
 
 
 @functools.cache
@@ -139,6 +181,10 @@ def _permit(statement: exp.Expr) -> None:
         permitted = PERMITTED.get(type(node))
         if permitted is None:
             raise _refuse(node, node, f"{_shown(node)} has no rule")
+        if isinstance(node, exp.Identifier) and not node.this:
+            raise SqlError("sql-syntax", "a name must not be empty", "give it a name of at least one letter", place_of(node))
+        if any(needed and node.args.get(name) is None for name, needed in node.arg_types.items()):
+            raise SqlError("sql-syntax", "an argument is missing here", "check the commas and parentheses", place_of(node))
         if (
             isinstance(node, exp.Query)
             and isinstance(node.parent, (exp.Binary, exp.Unary, exp.Func, exp.Alias, exp.Between))

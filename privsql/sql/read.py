@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from privsql.errors import Place, Refused, SqlError
+from privsql.errors import Place, Refused
 from privsql.sql.bind_query import QueryBinder
 from privsql.sql.bind_select import refused_distinct
 from privsql.sql.catalogue import Catalogue
@@ -12,8 +12,6 @@ from privsql.sql.gate import parse, place_of, too_deep
 from privsql.sql.names import output_names
 from privsql.sql.owners import Whose, is_bounded, owner
 from privsql.sql.relations import Distinct, Key, Question, Relation, Release, is_public, is_released, release_of, walk
-
-MAX_OPERATORS = 600
 
 
 def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:
@@ -34,11 +32,6 @@ def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:
         )
     if release is not None:
         _check_owners(release.input, place_of(statement))
-    for count, _ in enumerate(walk(source.relation)):
-        if count > MAX_OPERATORS:
-            raise SqlError(
-                "sql-too-long", "the query becomes too large once its CTEs are written out", "use fewer repeats"
-            )
     return Question(source.relation, output_names(source.names), release)
 
 

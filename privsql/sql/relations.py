@@ -92,6 +92,7 @@ class Scan:
     matches: tuple[tuple[str, int], ...] = ()  # columns, with the number of rows that may share a value in a join
     whole: bool = True  # the table has no other columns, of types without rules
     lists: tuple[ListColumn, ...] = ()
+    view: bool = False  # its own query may leave a person's row out
 
 
 @dataclass(frozen=True)

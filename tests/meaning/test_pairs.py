@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from privsql.errors import SqlError
 from privsql.meaning.release import Meaning, meaning
 from privsql.planning.identity import cells_of, identity
 from privsql.planning.plan import Plan
@@ -107,7 +108,7 @@ def _digest(sql: str) -> str:
     return _meaning(session_of("patients").explain(sql, epsilon=1.0)).digest
 
 
-def test_too_large_a_question_means_only_itself() -> None:
+def test_too_large_a_question_is_refused() -> None:
     """x + x of x + x ...: written out it would not end."""
 
     def doubled(column: str, times: int) -> str:
@@ -116,8 +117,11 @@ def test_too_large_a_question_means_only_itself() -> None:
             inner = f"SELECT x + x AS x FROM ({inner}) AS q"
         return f"SELECT COUNT(*) FROM ({inner}) AS q WHERE x > 5"
 
-    assert _digest(doubled("age", 30)) == _digest(doubled("age", 30).lower())
-    assert _digest(doubled("age", 30)) != _digest(doubled("visits", 30))
+    with pytest.raises(SqlError) as refused:
+        _digest(doubled("age", 30))
+    assert refused.value.code == "sql-too-long"
+    assert _digest(doubled("age", 10)) == _digest(doubled("age", 10).lower())
+    assert _digest(doubled("age", 10)) != _digest(doubled("visits", 10))
     assert _digest(doubled("age", 2)) == _digest("SELECT COUNT(*) FROM patients WHERE 6 <= age + age + (age + age)")
 
 

@@ -184,17 +184,19 @@ def test_under_another_range_they_are_computed_until_they_are_stored(path):
         ("SELECT COUNT(DISTINCT amount) FROM visits", 3, 3),
         ("SELECT kind, COUNT(*) FROM visits GROUP BY kind", 12, 6),
         ("SELECT state FROM visits GROUP BY state ORDER BY COUNT(*) DESC LIMIT 1", 6, 3),
-        ("SELECT k, COUNT(*) FROM (UNPIVOT visits ON amount, user_id INTO NAME k VALUE v) GROUP BY k", 12, 3),
-        ("SELECT region, COUNT(*), SUM(amount) FROM visits JOIN regions USING (state) GROUP BY region", 1188, 297),
+        ("SELECT k, COUNT(*) FROM (UNPIVOT visits ON amount, user_id INTO NAME k VALUE v) GROUP BY k", 6, 3),
+        ("SELECT region, COUNT(*), SUM(amount) FROM visits JOIN regions USING (state) GROUP BY region", 891, 297),
     ],
 )  # fmt: skip
 def test_where_a_copy_serves(session, sql, l1, linf):
-    """The noise is never more than without it."""
+    """The noise is no more than without it; only where there are few cells in all, in each of which bounding leaves less of
+    one person, it may be up to twice as much."""
     plan, plain = session.explain(sql, epsilon=1), session.explain(sql, epsilon=1, prepared=False)
     assert uses_copy(plan) and not uses_copy(plain)
     measurement = plan.measurements[0]
     assert (measurement.l1, measurement.linf) == (l1, linf)
-    assert measurement.l1 <= plain.measurements[0].l1 and measurement.scale <= plain.measurements[0].scale
+    times = 2 if "no more than linf in each" in plain.measurements[0].why else 1
+    assert measurement.l1 <= times * plain.measurements[0].l1 and measurement.scale <= times * plain.measurements[0].scale
     session.query(sql, epsilon=1)
 
 

@@ -1,26 +1,28 @@
 """Seeds go in; a Report comes out: how many plans were made, and every one whose bound a neighbouring pair passed.
 
 Plans are made on an EMPTY copy of the schema, so they cannot depend on data. Each plan.sql is run by plain DuckDB on
-the base table and on each neighbour; that is the whole promise of api.md, "A plan can be falsified by anyone".
+the base table and on each neighbour; that is the whole promise of api.md, "A plan can be falsified by anyone". What is
+compared with what is in privsql/audit/check.py, which audits use, too.
 """
 
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from fractions import Fraction
 from random import Random
 from typing import Any
 
 import duckdb
 
 import privsql
+from privsql.audit.check import both_ways, movements, price_errors, run_exactly
 from soundness import unit_worlds, worlds
 from soundness.queries import Generator
 from soundness.unit_queries import UnitGenerator
+
+_NAMES = {"l1": "L1", "linf": "LINF", "l2 squared": "L2", "span of scores": "SCORE"}
 
 
 @dataclass(frozen=True)
@@ -179,155 +181,18 @@ def check_plan(
         report.cases += 1
         if shape != base_shape:
             found.append(f"SHAPE: {base_shape} {shape}")
-        moved = False
-        for index, measurement in enumerate(plan.measurements):
-            changes = differences(base, other, measurement.columns[:1] if measurement.search else measurement.columns)
-            total, most = sum(map(abs, changes)), max(map(abs, changes), default=0)
-            moved |= total > 0
-            if total > measurement.l1:
-                found.append(f"L1: {total} > {measurement.l1} of {measurement.columns} ({measurement.why})")
-            if sum(change * change for change in changes) > measurement.sensitivity.l2_squared:
-                found.append(f"L2: {sum(change * change for change in changes)} > {measurement.sensitivity.l2_squared}")
-            if most > measurement.linf:
-                found.append(f"LINF: {most} > {measurement.linf} of {measurement.columns} ({measurement.why})")
-            if measurement.search is not None:
-                found += score_errors(measurement, base, other)
-            if measurement.sensitivity.monotone and min(changes, default=0) < 0 < max(changes, default=0):
-                found.append(f"MONOTONE: scores moved both ways: {changes}")
-            if total == measurement.l1:
-                attained.add(index)
-        report.moved += moved
+        changed = False
+        for moved in movements(plan, base, other):
+            changed |= moved.found > 0
+            if moved.passed:
+                measured = plan.measurements[moved.measurement]
+                found.append(f"{_NAMES[moved.norm]}: {moved.found} > {moved.claimed} of {measured.columns} ({measured.why})")
+            if moved.norm == "l1" and moved.found == moved.claimed:
+                attained.add(moved.measurement)
+        found += [f"MONOTONE: scores moved both ways: {changes}" for _, changes in both_ways(plan, base, other)]
+        report.moved += changed
     report.attained += len(attained)
     return found
-
-
-Cells = dict[tuple[Any, ...], dict[str, int]]
-
-
-def run_exactly(plan: Any, connection: duckdb.DuckDBPyConnection) -> tuple[Any, Cells]:
-    """plan.statements on plain DuckDB: (names and types), cells by key; of a histogram of values by key and value."""
-    shape, cells = counted_exactly(plan, connection) if plan.counts else ([], {})
-    for statement in plan.of_values:
-        cursor = connection.execute(statement.sql)
-        names = [each[0] for each in cursor.description]
-        shape += [(each[0], str(each[1])) for each in cursor.description]
-        points = next(each.search.points for each in plan.measurements if each.columns == statement.columns)
-        if names != [*plan.keys, "privsql_value", "privsql_rows"]:
-            raise ValueError(f"columns are {names}")
-        for row in cursor.fetchall():
-            *key, value, count = ("nan" if isinstance(v, float) and math.isnan(v) else v for v in row)
-            if type(value) is not int or type(count) is not int or not 0 <= value < points or count < 1:
-                raise ValueError(f"no count of a grid point: {value} {count}")
-            if (found := (statement.columns, *key, value)) in cells:
-                raise ValueError(f"{found} comes twice")
-            cells[found] = {statement.columns[0]: count}
-    for statement, sql in zip(plan.of_values, plan.runs[len(plan.runs) - len(plan.of_values) :], strict=True):
-        if sql != statement.sql:
-            check_bins(plan, statement, connection.execute(sql).fetchall(), cells)
-    return shape, cells
-
-
-def check_bins(plan: Any, statement: Any, rows: list[tuple[Any, ...]], cells: Cells) -> None:
-    """Bins and values of the shorter form have the rows of the values that they stand for."""
-    whole: dict[Any, Counter[int]] = {}
-    for (columns, *key, value), cell in ((key, cell) for key, cell in cells.items() if key and key[0] == statement.columns):
-        whole.setdefault((columns, *key), Counter())[value] = cell[statement.columns[0]]
-    for row in rows:
-        *key, value, width, count = ("nan" if isinstance(v, float) and math.isnan(v) else v for v in row)
-        histogram = whole[(statement.columns, *key)]
-        if sum(histogram.pop(point, 0) for point in range(value, value + width)) != count:
-            raise ValueError(f"a bin has other rows than its values: {row}")
-    if any(histogram.total() for histogram in whole.values()):
-        raise ValueError("bins leave rows out")
-
-
-def counted_exactly(plan: Any, connection: duckdb.DuckDBPyConnection) -> tuple[Any, Cells]:
-    """plan.sql, which has integer columns."""
-    cursor = connection.execute(plan.sql)
-    names = [each[0] for each in cursor.description]
-    shape = [(each[0], str(each[1])) for each in cursor.description]
-    measured = [column for each in plan.measurements if each.search is None for column in each.columns]
-    if names != [*plan.keys, *measured]:
-        raise ValueError(f"columns are {names}, not {[*plan.keys, *measured]}")
-    cells: Cells = {}
-    for row in cursor.fetchall():
-        key = tuple("nan" if isinstance(v, float) and math.isnan(v) else v for v in row[: len(plan.keys)])
-        values = row[len(plan.keys) :]
-        if not all(type(value) is int for value in values):
-            raise ValueError(f"not integers: {values}")
-        if key in cells:
-            raise ValueError(f"the key {key} comes twice")
-        cells[key] = dict(zip(measured, values, strict=True))
-    if not plan.keys and len(cells) != 1:
-        raise ValueError(f"{len(cells)} rows without GROUP BY")
-    return shape, cells
-
-
-def differences(one: Cells, two: Cells, columns: tuple[str, ...]) -> list[int]:
-    absent: dict[str, int] = {}
-    return [two.get(key, absent).get(c, 0) - one.get(key, absent).get(c, 0) for key in one.keys() | two.keys() for c in columns]
-
-
-def price_errors(plan: Any) -> list[str]:
-    """Whether the noise covers the bounds and the losses sum to what was asked for."""
-    found = []
-    if sum((each.loss for each in plan.measurements), Fraction(0)) > 1:
-        found.append("PRICE: the measurements cost more than the epsilon asked for")
-    for each in (each for each in plan.measurements if each.search is not None):
-        if each.noise_scale * each.loss < 2 * score_moves(plan, each):
-            found.append(f"PRICE: scale {each.scale} at epsilon {each.epsilon} for scores")
-    for each in (each for each in plan.measurements if each.search is None):
-        # of two scores that move, the lead of one over the other moves by both changes: together at most l1
-        lead = each.linf if each.sensitivity.monotone else min(2 * each.linf, each.l1)
-        factor = each.picks * lead if "noisy-max" in each.mechanism.value and not each.in_groups else each.l1
-        if each.noise_scale * each.loss < factor:
-            found.append(f"PRICE: scale {each.scale} at epsilon {each.epsilon} for {factor}")
-    return found
-
-
-def score_errors(measurement: Any, base: Cells, other: Cells) -> list[str]:
-    """Whether the distances from a rank moved further, all cells together, than was paid for: steps over all rows of a cell."""
-    found, column = [], measurement.columns[0]
-    histograms: dict[Any, tuple[Counter[int], Counter[int]]] = {}
-    for side, cells in enumerate((base, other)):
-        for key, cell in cells.items():
-            if column in cell and key[0] == measurement.columns:
-                histograms.setdefault(key[1:-1], (Counter(), Counter()))[side][key[-1]] = cell[column]
-    for level in measurement.search.levels:
-        for step in (step for step in level if step.below is None and step.above is None and not step.parts):
-            moved = sum(_moved(*each, step) for each in histograms.values())
-            paid = measurement.search.change.moves([step.sensitivity])
-            if moved > paid:
-                found.append(f"SCORE: {moved} > {paid} of {step} ({measurement.why})")
-    return found
-
-
-def _moved(one: Counter[int], two: Counter[int], step: Any) -> Fraction:
-    """How far the distance of a point from the target rank differs, at most, between two histograms of values."""
-    points = {near for value in (*one, *two) for near in (value - 1, value, value + 1)}
-    return max(abs(_away(one, step, point) - _away(two, step, point)) for point in points)
-
-
-def _away(histogram: Counter[int], step: Any, point: int) -> Fraction:
-    rows = histogram.total()
-    target = step.fraction * rows
-    if step.margin:
-        target = max(target, Fraction(step.margin)) if 2 * step.fraction < 1 else min(target, Fraction(rows - step.margin))
-    below = sum(count for value, count in histogram.items() if value < point)
-    return max(Fraction(0), below - target, target - below - histogram[point])
-
-
-def score_moves(plan: Any, measurement: Any) -> Fraction:
-    """How far one person can move the scores of a search, by the l1 of its histogram: a row that comes or goes moves a score by
-    at most max(f, 1 - f), or by 1 where ranks are counted from an end; in a single cell one row replaced moves it by 1."""
-    total = Fraction(0)
-    for level in measurement.search.levels:
-        each = sorted(Fraction(1) if step.margin else max(step.fraction, 1 - step.fraction) for step in level)
-        if plan.neighbours == "replace-one" and not plan.keys:
-            total += Fraction(measurement.l1, 2) * max(Fraction(1), sum(each[-2:]))
-        else:
-            total += measurement.l1 * each[-1]
-    return total
 
 
 def run(first: int, cases: int, stop: int = 20, stride: int = 1, kind: str = "rows") -> Report:

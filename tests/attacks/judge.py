@@ -1,18 +1,16 @@
 """A file of attack cases goes in; how each went on three neighbouring tables comes out, and three numbers.
 
-    python tests/attacks.py ../shared/attacks/attacks.jsonl
-
 D has about 2,000 patients whose values are canaries, D' is D without Bob, D'' is D with another diagnosis of Bob's.
-An analyst who sees outcome, error text, columns, types, number of rows or charge differ has learnt something of Bob.
+An analyst who sees outcome, error text, plan, columns, types, number of rows or charge differ has learnt something of Bob.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import sys
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +20,8 @@ import duckdb
 
 import privsql
 
-ATTACKS = Path(__file__).resolve().parents[2] / "shared" / "attacks" / "attacks.jsonl"
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "attacks" / "attacks.jsonl"
+OWN = Path(__file__).with_name("own.jsonl")
 ROWS = 2_000
 SECONDS = 10.0  # no text may keep the engine longer than this
 CONTROL = "SELECT COUNT(*) FROM patients WHERE age > 40"
@@ -43,6 +42,13 @@ POLICY = {
             },
         }
     },
+}
+
+# Held in another way than the shared file asks for, as safely: outcome, and why.
+OTHERWISE = {
+    "num-007": ("reject", "1 / income has no range where income may be 0; the refusal says what to declare"),
+    "num-018": ("noisy", "correlation and slope come from noisy moments, which were refused when the file was written"),
+    "rel-006": ("noisy", "MAX is chosen by the exponential mechanism over values, which came later"),
 }
 
 
@@ -90,10 +96,17 @@ class Seen:
 
     outcome: str  # reject, noisy
     words: str = ""
+    plan: str = ""
     columns: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     rows: int | None = None
-    charge: float = 0.0
+    charge: tuple[float, float, int] = (0.0, 0.0, 0)  # epsilon, delta, lines in the history
+    stored: bool = False  # what was paid for before, in the same words or in others
+
+    def unlike(self, other: Seen) -> str:
+        """In what the two differ, in one line."""
+        names = [name for name in Seen.__dataclass_fields__ if getattr(self, name) != getattr(other, name)]
+        return "; ".join(f"{name}: {getattr(self, name)!r} / {getattr(other, name)!r}" for name in names)
 
 
 @dataclass
@@ -103,8 +116,8 @@ class Went:
     id: str
     sql: str
     allowed: tuple[str, ...]
-    outcome: str
-    words: str
+    outcome: str = ""
+    words: str = ""
     differences: list[str] = field(default_factory=list)
     leaks: list[str] = field(default_factory=list)
     trouble: list[str] = field(default_factory=list)
@@ -117,6 +130,16 @@ class Went:
     def as_expected(self) -> bool:
         return self.outcome in self.allowed
 
+    @property
+    def otherwise(self) -> str | None:
+        """Why another outcome than the file's is as safe, if it is known to be."""
+        outcome, why = OTHERWISE.get(self.id, ("", ""))
+        return why if self.outcome == outcome and not self.as_expected else None
+
+    @property
+    def problems(self) -> list[str]:
+        return [*self.differences, *(f"leak {leak}" for leak in self.leaks), *self.trouble]
+
 
 class _Log(logging.Handler):
     def __init__(self) -> None:
@@ -128,13 +151,17 @@ class _Log(logging.Handler):
 
 
 @contextmanager
-def _listening() -> Iterator[list[str]]:
+def listening() -> Iterator[list[str]]:
+    """Every line that is logged, and every warning."""
     handler, root = _Log(), logging.getLogger()
     level = root.level
     root.addHandler(handler)
     root.setLevel(logging.DEBUG)
     try:
-        yield handler.lines
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            yield handler.lines
+        handler.lines += [str(each.message) for each in warned]
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
@@ -142,70 +169,94 @@ def _listening() -> Iterator[list[str]]:
 
 def _ask(session: privsql.Session, sql: str) -> tuple[Seen, str]:
     """What is seen, and all text that came back, to be searched for canaries."""
-    before = session.budget.spent.epsilon
+    before = _spent(session)
+    try:
+        planned = str(session.explain(sql, epsilon=1.0))
+    except privsql.PrivsqlError as error:
+        planned = str(error)
+    if _spent(session) != before:
+        return Seen("charged for a plan"), ""
     try:
         answer = session.query(sql, epsilon=1.0)
     except privsql.PrivsqlError as error:
-        charge = session.budget.spent.epsilon - before
+        charge = _paid(session, before)
         # an engine error after the charge is neither a refusal nor an answer
-        outcome = "reject" if charge == 0 and error.code != "engine-failed" else f"failed {error.code}"
-        return Seen(outcome, str(error), charge=charge), f"{error} {error.suggestion} {error.__context__!r}"
+        outcome = "reject" if not any(charge) and error.code != "engine-failed" else f"failed {error.code}"
+        said = f"{error} {error!r} {error.args} {error.suggestion} {error.__cause__!r} {error.__context__!r}"
+        return Seen(outcome, str(error), planned, charge=charge), said
     frame = answer.df()
     # behind HAVING and the like the number of rows is noisy itself, and says nothing of the exact one
     rows = len(frame) if len(frame) == answer.plan.cells or "WHERE" not in answer.plan.finishing else None
     seen = Seen(
-        "noisy", "", tuple(map(str, frame.columns)), tuple(map(str, frame.dtypes)), rows, session.budget.spent.epsilon - before
-    )
+        "noisy", "", planned, tuple(map(str, frame.columns)), tuple(map(str, frame.dtypes)), rows, _paid(session, before),
+        bool(answer.stored),
+    )  # fmt: skip
     if not answer.plan.measurements or any(each.epsilon <= 0 for each in answer.plan.measurements):
         seen = Seen("exact", words="an answer without noise")
-    return seen, f"{frame.to_string()} {answer.plan} {json.dumps(answer.receipt, default=str)}"
+    history = session.history()["released"].to_string()
+    return seen, f"{frame.to_string()} {answer.plan} {json.dumps(answer.receipt, default=str)} {history}"
 
 
-def run(path: Path = ATTACKS) -> list[Went]:
-    """Every case of the file, each in fresh sessions, on the three tables."""
+def _spent(session: privsql.Session) -> tuple[float, float, int]:
+    spent = session.budget.spent
+    return spent.epsilon, spent.delta, len(session.history())
+
+
+def _paid(session: privsql.Session, before: tuple[float, float, int]) -> tuple[float, float, int]:
+    epsilon, delta, lines = _spent(session)
+    return epsilon - before[0], delta - before[1], lines - before[2]
+
+
+def run(paths: Sequence[Path]) -> list[Went]:
+    """Every case of the files, each in fresh sessions, on the three tables."""
     connections = {}
     for name, rows in tables().items():
         connections[name] = duckdb.connect(":memory:")
         connections[name].execute(SCHEMA)
         connections[name].executemany("INSERT INTO patients VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
     secrets = canaries()
-    cases = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return [_judge(case, connections, secrets) for case in cases]
+    lines = [line for path in paths for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    results = [_judge(json.loads(line), connections, secrets) for line in lines]
+    for connection in connections.values():
+        connection.close()
+    return results
 
 
 def _judge(case: dict[str, Any], connections: dict[str, Any], secrets: list[str]) -> Went:
     texts = [case["sql"], *case.get("then", [])]
     expected = [case["expected"], *case.get("also_ok", [])]
-    allowed = tuple("reject" if each == "reject" else "noisy" for each in expected)
+    went = Went(case["id"], case["sql"], tuple("reject" if each == "reject" else "noisy" for each in expected))
     seen: dict[str, list[Seen]] = {}
-    went = Went(case["id"], case["sql"], allowed, "", "")
     for table, connection in connections.items():
         session = privsql.connect(connection, policy=POLICY)
         seen[table] = []
         for text in texts:
-            started = time.monotonic()
+            started, log = time.monotonic(), []
             try:
-                with _listening() as log:
+                with listening() as log:
                     looked, said = _ask(session, text)
             except Exception as error:  # noqa: BLE001 -- anything that is not a PrivsqlError is what we look for
-                looked, said, log = Seen("crash", f"{type(error).__name__}"), repr(error), []
+                looked, said = Seen("crash", type(error).__name__), repr(error)
             if time.monotonic() - started > SECONDS:
                 went.trouble.append(f"ran {time.monotonic() - started:.0f} s on {table}")
-            for secret in secrets:
-                if secret not in text and any(secret in each for each in (said, *log)):
-                    went.leaks.append(f"{secret!r} on {table}")
-            if looked.outcome == "reject" and looked.charge:
+            heard = "\n".join([said, *log])
+            went.leaks += [f"{secret!r} on {table}" for secret in secrets if secret in heard and secret not in text]
+            if looked.outcome == "reject" and any(looked.charge):
                 went.trouble.append("refused, and charged")
-            if looked.outcome == "noisy" and not looked.charge and texts.count(text) == 1:
+            if looked.outcome == "noisy" and not looked.charge[0] and not (looked.stored and seen[table]):
                 went.trouble.append("answered without a charge")
             seen[table].append(looked)
-        after, _ = _ask(session, CONTROL)
-        if after.outcome != "noisy":
-            went.trouble.append(f"the next control was not answered on {table}")
+        try:
+            after = _ask(session, CONTROL)[0].outcome
+        except Exception as error:  # noqa: BLE001 -- what is left behind may break the next question
+            after = f"crash {error!r}"
+        if after != "noisy":
+            went.trouble.append(f"the next control was not answered on {table}: {after}")
     first = seen["D"]
     went.outcome, went.words = first[0].outcome, first[0].words
     for table, looked_at in seen.items():
-        went.differences += [f"{table}: {one} / {other}" for one, other in zip(first, looked_at, strict=True) if one != other]
+        pairs = zip(first, looked_at, strict=True)
+        went.differences += [f"{table}: {one.unlike(other)}" for one, other in pairs if one != other]
     return went
 
 
@@ -213,20 +264,23 @@ def summary(results: list[Went]) -> str:
     """The three numbers, and what is behind them."""
     attacks = [each for each in results if not each.is_control]
     controls = [each for each in results if each.is_control]
-    held = [each for each in attacks if each.as_expected and not each.differences and not each.leaks and not each.trouble]
+    clean = [each for each in attacks if not each.problems]
+    as_asked, otherwise = ([each for each in clean if each.as_expected], [each for each in clean if each.otherwise])
     answered = [each for each in controls if each.outcome == "noisy"]
     lines = [
-        f"attacks held:       {len(held)} of {len(attacks)}",
+        f"attacks held:       {len(as_asked) + len(otherwise)} of {len(attacks)}"
+        + (f" ({len(otherwise)} of them otherwise than the file asks, as safely)" if otherwise else ""),
         f"controls answered:  {len(answered)} of {len(controls)}",
         f"differences:        {sum(len(each.differences) for each in results)}",
     ]
+    lines += [f"  {each.id}: {each.outcome}: {each.otherwise}" for each in otherwise]
     for each in results:
-        problems = [*each.differences, *(f"leak {leak}" for leak in each.leaks), *each.trouble]
-        if not each.as_expected or problems:
+        if each.problems or not (each.as_expected or each.otherwise):
             lines.append(f"{each.id}: {each.outcome}, allowed {'/'.join(each.allowed)}: {each.sql[:100]}  {each.words[:160]}")
-            lines += [f"    {problem}" for problem in problems]
+            lines += [f"    {problem[:600]}" for problem in each.problems]
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
-    print(summary(run(Path(sys.argv[1]) if len(sys.argv) > 1 else ATTACKS)))
+def is_held(results: list[Went]) -> bool:
+    """Whether every attack is held, every control answered, and nothing differs."""
+    return all(not each.problems and (each.as_expected or each.otherwise) for each in results)

@@ -1,0 +1,70 @@
+"""The arguments of a call go in; they come out checked, as plans need them, and as text for the record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any
+
+from privsql.errors import ArgumentError
+from privsql.policy import Policy, delta_of, epsilon_of, limit_of
+
+_PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with the arguments of its call, as they were given."""
+
+    sql: str
+    epsilon: float | Fraction | None = None
+    delta: float = 0.0
+    within: float | None = None
+    confidence: float = 0.95
+    dialect: str = "duckdb"
+    mechanism: str | None = None
+    max_groups: int | None = None
+    max_rows: int | None = None
+    prepared: bool = True
+    weights: Mapping[str, float] | None = None
+    nonnegative: bool = False
+    consistent: bool = False
+    ranges: tuple[
+        tuple[str, str, float, float], ...
+    ] = ()  # found before, for a share of epsilon: table, column and the ends
+
+    def to_json(self) -> dict[str, Any]:
+        """All that is not as usual; by it the same call can be planned anew. epsilon= is known by then, and exact."""
+        given = {
+            each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default
+        }
+        assert self.epsilon is not None
+        listed = {"weights": dict(self.weights)} if self.weights else {}
+        return {**given, **listed, "epsilon": str(self.price())}
+
+    @staticmethod
+    def of_json(raw: Mapping[str, Any]) -> Asked:
+        ranges = tuple((str(table), str(column), low, high) for table, column, low, high in raw.get("ranges", ()))
+        return Asked(**{**raw, "epsilon": Fraction(raw["epsilon"]), "ranges": ranges})
+
+    def under(self, policy: Policy) -> Policy:
+        """The policy with the ranges that were found."""
+        for table, column, low, high in self.ranges:
+            policy = policy.with_columns(table, {column: (low, high)}, None)
+        return policy
+
+    def price(self) -> Fraction:
+        if (self.epsilon is None) == (self.within is None):
+            raise ArgumentError("argument-epsilon", "give epsilon= or within=, one of them", "epsilon=1.0")
+        delta_of(self.delta)
+        self.limits()
+        for name in ("nonnegative", "consistent"):
+            if not isinstance(getattr(self, name), bool):
+                raise ArgumentError("argument-projection", f"{name} is True or False", f"{name}=True")
+        return _PROBE if self.epsilon is None else epsilon_of(self.epsilon)
+
+    def limits(self) -> dict[str, int]:
+        wanted = {"max_groups": self.max_groups, "max_rows": self.max_rows}
+        checked = {name: limit_of(value, name, "argument-limits") for name, value in wanted.items()}
+        return {name: value for name, value in checked.items() if value is not None}

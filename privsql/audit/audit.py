@@ -1,0 +1,167 @@
+"""A plan and its schema go in; an Audit comes out: whether an attempt to break the promise failed, and how far it came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from privsql.audit.bound import EpsilonBound
+from privsql.audit.check import price_errors
+from privsql.audit.epsilon import Measured, measure
+from privsql.audit.pair import NeighbouringTables, shown_pair
+from privsql.audit.scratch import Scratch
+from privsql.audit.search import Found, Pair, Search
+from privsql.audit.world import world_of
+from privsql.errors import ArgumentError
+from privsql.planning.plan import Plan
+from privsql.schema import Schema
+
+TRIES = 200
+CONFIDENCE = 0.999
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One bound of one measurement: how far two neighbours were found apart, and how far it is claimed that they can be."""
+
+    measurement: int  # its place in the plan
+    what: str
+    norm: str
+    found: float
+    claimed: float
+
+    @property
+    def passed(self) -> bool:
+        return self.found > self.claimed
+
+    @property
+    def attained(self) -> bool:
+        return self.found == self.claimed
+
+    def __str__(self) -> str:
+        return f"{self.what} moves by {_number(self.found)} in {self.norm}, {_number(self.claimed)} claimed"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an attempt to break the promise of one question came to. `held` is no proof: nothing worse was found."""
+
+    sql: str
+    plan: Plan
+    bounds: tuple[Bound, ...]
+    broken: tuple[str, ...]  # every way in which the promise does not hold
+    epsilon: EpsilonBound | None  # None: nothing moves, or there is nothing to measure
+    pair: NeighbouringTables | None  # the worst that was found
+    picture: tuple[tuple[str, int, int], ...] = ()  # of releases: how many of each table lie where
+    tables: int = 0  # how many were made
+    pairs: int = 0  # how many neighbours among them were compared
+    exhaustive: bool = False  # all rows that can be made of the values tried
+    notes: tuple[str, ...] = ()
+
+    @property
+    def held(self) -> bool:
+        return not self.broken
+
+    @property
+    def verdict(self) -> str:
+        """One line."""
+        if self.broken:
+            return f"BROKEN: {'; '.join(self.broken)}"
+        if self.plan.public:
+            return "held: nothing of it depends on a person"
+        worst = max(self.bounds, key=lambda each: (each.found / each.claimed, -each.measurement, each.norm == "l1"))
+        attained = ", attained" if worst.attained else ""
+        said = f"held: largest movement found {_number(worst.found)} of {_number(worst.claimed)} claimed{attained}"
+        return said if self.epsilon is None else f"{said}; {self.epsilon}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs; JSON-able."""
+        from privsql.audit.show import as_dict
+
+        return as_dict(self)
+
+    def plot(self, path: str | None = None) -> Any:
+        """Bounds and releases as a picture (extra: privsql[plot]); `path`: where to write it."""
+        from privsql.audit.plot import plot
+
+        return plot(self, path)
+
+    def __str__(self) -> str:
+        from privsql.audit.show import shown
+
+        return shown(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from privsql.audit.show import html
+
+        return html(self)
+
+
+def audit(
+    plan: Plan, sql: str, schema: Schema, read_public: Callable[[str], list[tuple[Any, ...]]], epsilon: Fraction,
+    releases: int | None = None, tries: int = TRIES, progress: Callable[[str], None] | None = None,
+) -> Audit:  # fmt: skip
+    """Look for neighbouring tables that pass a bound of the plan, and for an event that passes its epsilon.
+
+    All tables are made up, of what schema and policy say; public tables are read, others are not.
+    """
+    _whole(releases, "releases", 300)
+    _whole(tries, "tries", 10)
+    say = progress or (lambda _: None)
+    if plan.public:
+        return Audit(sql, plan, (), (), None, None, notes=("the question is about public tables alone",))
+    broken = price_errors(plan, epsilon)
+    scratch = Scratch(world_of(plan, schema, read_public))
+    try:
+        found = Search(plan, scratch, tries, say).run()
+        charged = (float(plan.loss), plan.delta)
+        measured = measure(plan, scratch, found.pairs, releases, CONFIDENCE, charged, say)
+        return _told(plan, sql, scratch, found, measured, broken)
+    finally:
+        scratch.close()
+
+
+def _told(plan: Plan, sql: str, scratch: Scratch, found: Found, measured: Measured | None, broken: list[str]) -> Audit:
+    bounds, worst = [], None
+    for moved, pair in found.bounds.values():
+        what = f"M{moved.measurement + 1} ({plan.measurements[moved.measurement].what})"
+        bound = Bound(moved.measurement, what, moved.norm, float(moved.found), float(moved.claimed))
+        bounds.append(bound)
+        if moved.passed:
+            broken.append(str(bound))
+            worst = worst or pair
+    for what, accused in found.broken:
+        broken.append(what)
+        worst = worst or accused
+    if measured is not None and measured.bound.passed:
+        broken.append(str(measured.bound))
+        worst = worst or measured.pair
+    last: Pair | None = worst or (measured.pair if measured is not None else next(iter(found.pairs), None))
+    return Audit(
+        sql, plan, tuple(bounds), tuple(broken), None if measured is None else measured.bound,
+        None if last is None else shown_pair(scratch, last), () if measured is None else measured.picture,
+        found.tables, found.tried, found.exhaustive, _notes(plan, scratch),
+    )  # fmt: skip
+
+
+def _notes(plan: Plan, scratch: Scratch) -> tuple[str, ...]:
+    found = [note for note in plan.notes if note.startswith("first the range of")]
+    found += [
+        f"of the public table {each.name} some rows were taken" for each in scratch.world.public if not each.whole
+    ]
+    return tuple(found)
+
+
+def _whole(value: object, name: str, least: int) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 10**8:
+        raise ArgumentError("argument-shape", f"{name} must be a whole number from {least} on", f"leave {name} out")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:.4g}"

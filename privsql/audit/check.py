@@ -1,0 +1,215 @@
+"""A plan and a plain DuckDB connection go in; exact cells come out, and of two neighbours every way in which they pass a bound.
+
+This is api.md's "A plan can be falsified by anyone" as code. It believes nothing that the plan says but what it claims: the SQL
+is run as it stands, an absent key counts as 0, and the changes are compared with l1, linf, l2 and the span of scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+
+from privsql.planning.measurement import Measurement, Mechanism
+from privsql.planning.plan import Plan, ValueStatement
+from privsql.privacy.order import Step
+
+Cells = dict[tuple[Any, ...], dict[str, int]]
+
+_BY_VARIANCE = (Mechanism.GAUSSIAN, Mechanism.KEYS_GAUSSIAN)  # of which epsilon alone says nothing
+
+
+class NotAsPromised(ValueError):
+    """The result of an exact SQL does not have the form that api.md promises."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far two neighbours are apart in one measurement, by one norm, and how far it was claimed that they can be."""
+
+    measurement: int
+    norm: str  # l1, linf, l2 squared, span of scores
+    found: Fraction
+    claimed: Fraction
+
+    @property
+    def passed(self) -> bool:
+        return self.found > self.claimed
+
+    @property
+    def ratio(self) -> Fraction:
+        return self.found / self.claimed if self.claimed else Fraction(self.found > 0) * 10**9
+
+
+def movements(plan: Plan, base: Cells, other: Cells) -> Iterator[Moved]:
+    """By every measurement and every norm."""
+    for index, measurement in enumerate(plan.measurements):
+        changes = differences(base, other, measured_columns(measurement))
+        yield Moved(index, "l1", Fraction(sum(map(abs, changes))), Fraction(measurement.l1))
+        yield Moved(index, "linf", Fraction(max(map(abs, changes), default=0)), Fraction(measurement.linf))
+        squares = Fraction(sum(change * change for change in changes))
+        yield Moved(index, "l2 squared", squares, Fraction(measurement.sensitivity.l2_squared))
+        if measurement.search is not None:
+            for moved, paid in score_spans(measurement, base, other):
+                yield Moved(index, "span of scores", moved, paid)
+
+
+def both_ways(plan: Plan, base: Cells, other: Cells) -> Iterator[tuple[int, list[int]]]:
+    """The measurements that are called monotone, and of which some cells rise while others fall; and the changes."""
+    for index, measurement in enumerate(plan.measurements):
+        changes = differences(base, other, measured_columns(measurement))
+        if measurement.sensitivity.monotone and min(changes, default=0) < 0 < max(changes, default=0):
+            yield index, changes
+
+
+def measured_columns(measurement: Measurement) -> tuple[str, ...]:
+    """Those of the exact cells: of a histogram of values there is one, whatever is sought in it."""
+    return measurement.columns[:1] if measurement.search else measurement.columns
+
+
+def differences(one: Cells, two: Cells, columns: Sequence[str]) -> list[int]:
+    absent: dict[str, int] = {}
+    return [
+        two.get(key, absent).get(c, 0) - one.get(key, absent).get(c, 0)
+        for key in one.keys() | two.keys()
+        for c in columns
+    ]
+
+
+def run_exactly(plan: Plan, connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]], Cells]:
+    """plan.statements on plain DuckDB: (names and types), cells by key; of a histogram of values by key and value."""
+    shape, cells = counted_exactly(plan, connection) if plan.counts else ([], {})
+    for statement in plan.of_values:
+        cursor = connection.execute(statement.sql)
+        names = [each[0] for each in cursor.description or []]
+        shape += [(each[0], str(each[1])) for each in cursor.description or []]
+        points = next(
+            each.search.points for each in plan.measurements if each.columns == statement.columns and each.search
+        )
+        if names != [*plan.keys, "privsql_value", "privsql_rows"]:
+            raise NotAsPromised(f"columns are {names}")
+        for row in cursor.fetchall():
+            *key, value, count = _comparable(row)
+            if type(value) is not int or type(count) is not int or not 0 <= value < points or count < 1:
+                raise NotAsPromised(f"no count of a grid point: {value} {count}")
+            if (found := (statement.columns, *key, value)) in cells:
+                raise NotAsPromised(f"{found} comes twice")
+            cells[found] = {statement.columns[0]: count}
+    for statement, sql in zip(plan.of_values, plan.runs[len(plan.runs) - len(plan.of_values) :], strict=True):
+        if sql != statement.sql:
+            check_bins(statement, connection.execute(sql).fetchall(), cells)
+    return shape, cells
+
+
+def check_bins(statement: ValueStatement, rows: list[tuple[Any, ...]], cells: Cells) -> None:
+    """Bins and values of the shorter form have the rows of the values that they stand for."""
+    whole: dict[Any, Counter[int]] = {}
+    for (columns, *key, value), cell in (
+        (key, cell) for key, cell in cells.items() if key and key[0] == statement.columns
+    ):
+        whole.setdefault((columns, *key), Counter())[value] = cell[statement.columns[0]]
+    for row in rows:
+        *key, value, width, count = _comparable(row)
+        histogram = whole[(statement.columns, *key)]
+        if sum(histogram.pop(point, 0) for point in range(value, value + width)) != count:
+            raise NotAsPromised(f"a bin has other rows than its values: {row}")
+    if any(histogram.total() for histogram in whole.values()):
+        raise NotAsPromised("bins leave rows out")
+
+
+def counted_exactly(plan: Plan, connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]], Cells]:
+    """plan.sql, which has integer columns."""
+    cursor = connection.execute(plan.sql)
+    names = [each[0] for each in cursor.description or []]
+    shape = [(each[0], str(each[1])) for each in cursor.description or []]
+    measured = [column for each in plan.measurements if each.search is None for column in each.columns]
+    if names != [*plan.keys, *measured]:
+        raise NotAsPromised(f"columns are {names}, not {[*plan.keys, *measured]}")
+    cells: Cells = {}
+    for row in cursor.fetchall():
+        key = tuple(_comparable(row[: len(plan.keys)]))
+        values = row[len(plan.keys) :]
+        if not all(type(value) is int for value in values):
+            raise NotAsPromised(f"not integers: {values}")
+        if key in cells:
+            raise NotAsPromised(f"the key {key} comes twice")
+        cells[key] = dict(zip(measured, values, strict=True))
+    if not plan.keys and len(cells) != 1:
+        raise NotAsPromised(f"{len(cells)} rows without GROUP BY")
+    return shape, cells
+
+
+def _comparable(row: Sequence[Any]) -> list[Any]:
+    """NaN as a text, which is equal to itself."""
+    return ["nan" if isinstance(value, float) and math.isnan(value) else value for value in row]
+
+
+def price_errors(plan: Plan, epsilon: Fraction = Fraction(1)) -> list[str]:
+    """Whether the noise covers the bounds and the losses sum to no more than was asked for."""
+    found = []
+    if sum((each.loss for each in plan.measurements), Fraction(0)) > epsilon:
+        found.append("PRICE: the measurements cost more than the epsilon asked for")
+    for each in (each for each in plan.measurements if each.search is not None):
+        if each.noise_scale * each.loss < score_span(plan, each):
+            found.append(f"PRICE: scale {each.scale} at epsilon {each.epsilon} for scores")
+    for each in (each for each in plan.measurements if each.search is None):
+        # of two scores that move, the lead of one over the other moves by both changes: together at most l1
+        lead = each.linf if each.sensitivity.monotone else min(2 * each.linf, each.l1)
+        factor = each.picks * lead if "noisy-max" in each.mechanism.value and not each.in_groups else each.l1
+        if each.mechanism not in _BY_VARIANCE and each.noise_scale * each.loss < factor:
+            found.append(f"PRICE: scale {each.scale} at epsilon {each.epsilon} for {factor}")
+    return found
+
+
+def score_spans(measurement: Measurement, base: Cells, other: Cells) -> Iterator[tuple[Fraction, Fraction]]:
+    """How far the distances from a rank moved apart, all cells together, and what was paid for: steps over all rows of a cell."""
+    column, search = measurement.columns[0], measurement.search
+    assert search is not None
+    histograms: dict[Any, tuple[Counter[int], Counter[int]]] = {}
+    for side, cells in enumerate((base, other)):
+        for key, cell in cells.items():
+            if column in cell and key[0] == measurement.columns:
+                histograms.setdefault(key[1:-1], (Counter(), Counter()))[side][key[-1]] = cell[column]
+    for level in search.levels:
+        for step in (step for step in level if step.below is None and step.above is None and not step.parts):
+            moved = sum((_moved(*each, step) for each in histograms.values()), Fraction(0))
+            yield moved, search.change.span([step])
+
+
+def _moved(one: Counter[int], two: Counter[int], step: Step) -> Fraction:
+    """In how long an interval the changes of points' distances from the target rank lie, between two histograms of values."""
+    points = {near for value in (*one, *two) for near in (value - 1, value, value + 1)}
+    changes = [_away(one, step, point) - _away(two, step, point) for point in points]
+    return max(changes) - min(changes)
+
+
+def _away(histogram: Counter[int], step: Step, point: int) -> Fraction:
+    rows = histogram.total()
+    target = step.fraction * rows
+    if step.margin:
+        target = (
+            max(target, Fraction(step.margin)) if 2 * step.fraction < 1 else min(target, Fraction(rows - step.margin))
+        )
+    below = sum(count for value, count in histogram.items() if value < point)
+    return max(Fraction(0), below - target, target - below - histogram[point])
+
+
+def score_span(plan: Plan, measurement: Measurement) -> Fraction:
+    """How far one person can move the scores of two values apart, by the l1 of the histogram: a row that comes or goes moves a
+    score by at most max(f, 1 - f) up or down, those of MIN and MAX by 1 one way; in a single cell a row replaced by 1."""
+    total = Fraction(0)
+    assert measurement.search is not None
+    for level in measurement.search.levels:
+        ends = [step.fraction in (0, 1) and not step.margin for step in level]
+        come = sorted(Fraction(1) if end else Fraction(2) if s.margin else 2 * max(s.fraction, 1 - s.fraction)
+                      for s, end in zip(level, ends, strict=True))  # fmt: skip
+        if plan.neighbours == "replace-one" and not plan.keys:
+            total += Fraction(measurement.l1, 2) * max(Fraction(1 if all(ends) else 2), sum(come[-2:]))
+        else:
+            total += measurement.l1 * come[-1]
+    return total

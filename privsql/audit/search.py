@@ -1,0 +1,269 @@
+"""A plan and a scratch database go in; the neighbouring tables that come nearest to its bounds come out, or pass them.
+
+For a crowd of others every person that is tried is put beside them once, and the exact cells are computed. Then any two of these
+are neighbours (replace-one), or any one and nobody (add-remove): from n runs come n^2 / 2 pairs. Where not all people can be
+tried, those like the best pair so far are, until nothing moves further.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from privsql.audit.check import (
+    Cells,
+    Moved,
+    NotAsPromised,
+    both_ways,
+    differences,
+    measured_columns,
+    movements,
+    run_exactly,
+)
+from privsql.audit.scratch import Crowd, Scratch, plain
+from privsql.audit.states import all_states, crowd_like, crowds, fits, like, sampled, starts
+from privsql.audit.world import State
+from privsql.planning.plan import Plan
+from privsql.policy import Neighbours
+
+EXHAUSTIVE = 260  # so many people are all tried
+_CLIMBS = 4
+_SAMPLED = (20_000, 1_500, 300)  # people among whom one is looked for who counts, by how many tables may be joined
+
+Floats = npt.NDArray[np.float64]
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbouring tables: the same crowd, and a person in two states."""
+
+    crowd: Crowd
+    one: State
+    other: State
+
+
+@dataclass
+class Found:
+    """What a search came upon."""
+
+    bounds: dict[tuple[int, str], tuple[Moved, Pair | None]] = field(default_factory=dict)  # by measurement and norm
+    pairs: list[Pair] = field(default_factory=list)  # those that move most, first
+    broken: list[tuple[str, Pair | None]] = field(default_factory=list)
+    tables: int = 0
+    tried: int = 0  # pairs
+    exhaustive: bool = False
+
+    def accuse(self, what: str, pair: Pair | None = None) -> None:
+        if what.split(":")[0] not in {each.split(":")[0] for each, _ in self.broken}:
+            self.broken.append((what, pair))
+
+
+class Search:
+    """One search; `tries` bounds how many tables are made for each crowd."""
+
+    def __init__(self, plan: Plan, scratch: Scratch, tries: int, progress: Progress) -> None:
+        self.plan, self.scratch, self.world, self.tries = plan, scratch, scratch.world, tries
+        self.progress, self.found = progress, Found()
+        self._losses: dict[Pair, float] = {}
+        self._alive: list[State] | None = None
+        self._shape: Any = None
+
+    def run(self) -> Found:
+        every = all_states(self.world, min(EXHAUSTIVE, self.tries))
+        self.found.exhaustive = every is not None
+        for crowd in dict.fromkeys(tuple(filter(self.scratch.lawful, each)) for each in crowds(self.world)):
+            self.progress(f"searching for neighbours, {'alone' if not crowd else 'among others'}")
+            pool: dict[State, Cells] = {}
+            self._try(crowd, every if every is not None else starts(self.world), pool)
+            best = self._compare(crowd, pool)
+            if every is None and len({index for index, _ in best} - {-1}) < len(self.plan.measurements):
+                self._try(crowd, self._counted(), pool)
+                best = self._compare(crowd, pool)
+            for _ in range(0 if every is not None else _CLIMBS):
+                tried = len(pool)
+                around = [each for pair in best.values() for state in pair for each in like(self.world, state)]
+                self._try(crowd, dict.fromkeys(around), pool)
+                if len(pool) == tried:
+                    break
+                before, best = best, self._compare(crowd, pool)
+                if best == before:
+                    break
+            self._look(crowd, pool, best)
+            if any(moved.passed for moved, _ in self.found.bounds.values()):
+                break
+        self.found.pairs = sorted(self._losses, key=lambda pair: -self._losses[pair])
+        self._in_plain_tables()
+        self._unmoved()
+        return self.found
+
+    # -- somebody who counts at all
+    def _counted(self) -> list[State]:
+        """People who move a measurement, one for each: where a row must meet many conditions, hardly any does.
+
+        Very many people are put into one table. If that moves it, one half of them does, and a half of that half."""
+        if self._alive is None:
+            self._alive = []
+            everybody = sampled(self.world, _SAMPLED[min(len(self.world.tables), len(_SAMPLED)) - 1])
+            for measurement in self.plan.measurements:
+                found = self._isolated(everybody, measured_columns(measurement))
+                self._alive += [found] if found is not None and found not in self._alive else []
+        return self._alive
+
+    def _isolated(self, people: list[State], columns: tuple[str, ...]) -> State | None:
+        while len(people) > 1:
+            half = people[: len(people) // 2]
+            people = half if self._moves(half, columns) else people[len(people) // 2 :]
+        return people[0] if people and self._moves(people, columns) else None
+
+    def _moves(self, people: list[State], columns: tuple[str, ...]) -> bool:
+        try:
+            _, nobody = self.scratch.cells(self.plan, (), self.world.absent)
+            _, somebody = self.scratch.cells(self.plan, crowd_like(self.world, people), self.world.absent)
+        except (duckdb.Error, NotAsPromised):  # told where people are tried one by one
+            return False
+        return any(differences(nobody, somebody, columns))
+
+    # -- trying
+    def _try(self, crowd: Crowd, people: Iterable[State], pool: dict[State, Cells]) -> None:
+        new = (
+            each for each in people if each not in pool and fits(self.world, crowd, each) and self.scratch.lawful(each)
+        )
+        wanted = list(itertools.islice(new, max(0, self.tries - len(pool))))
+        if self.world.neighbours is Neighbours.ADD_REMOVE and self.world.absent not in pool:
+            wanted.insert(0, self.world.absent)
+        self.scratch.store([crowd], wanted)
+        for state in wanted:
+            self.found.tables += 1
+            try:
+                shape, cells = self.scratch.cells(self.plan, crowd, state)
+            except duckdb.Error as error:
+                self.found.accuse(
+                    f"the exact SQL fails on some rows: {str(error).splitlines()[0]}", Pair(crowd, state, state)
+                )
+                continue
+            except NotAsPromised as error:
+                self.found.accuse(f"the exact SQL does not give what is promised: {error}", Pair(crowd, state, state))
+                continue
+            if self._shape is None:
+                self._shape = shape
+            elif shape != self._shape:
+                self.found.accuse("the types of the exact SQL depend on rows", Pair(crowd, state, state))
+            pool[state] = cells
+
+    # -- comparing
+    def _compare(self, crowd: Crowd, pool: dict[State, Cells]) -> dict[tuple[int, str], tuple[State, State]]:
+        """The two states that are farthest apart, for each measurement and norm."""
+        states = list(pool)
+        best: dict[tuple[int, str], tuple[State, State]] = {}
+        together = []
+        for index, measurement in enumerate(self.plan.measurements):
+            matrix = _matrix([pool[each] for each in states], measured_columns(measurement))
+            together.append(matrix * (measurement.epsilon / measurement.l1))
+            for norm, (one, other) in _farthest(matrix, self._firsts(states)).items():
+                best[index, norm] = states[one], states[other]
+        # the pair that moves all of them at once: by how much of epsilon, as far as noise of Laplace's law goes
+        for norm, (one, other) in _farthest(np.concatenate(together, axis=1), self._firsts(states)).items():
+            if norm == "l1":
+                best[-1, norm] = states[one], states[other]
+        return best
+
+    def _firsts(self, states: list[State]) -> list[int]:
+        """With whom others are compared: with everybody, or with nobody's being there."""
+        if self.world.neighbours is Neighbours.REPLACE_ONE:
+            return list(range(len(states)))
+        return [states.index(self.world.absent)] if self.world.absent in states else []
+
+    def _look(self, crowd: Crowd, pool: dict[State, Cells], best: dict[tuple[int, str], tuple[State, State]]) -> None:
+        """The best pairs once more, in whole numbers and by every norm."""
+        firsts = len(self._firsts(list(pool)))
+        self.found.tried += firsts * (len(pool) - 1) // (2 if firsts > 1 else 1)
+        for one, other in dict.fromkeys(best[each] for each in sorted(best)):
+            self._measure(Pair(crowd, one, other), pool[one], pool[other])
+        if any(each.sensitivity.monotone for each in self.plan.measurements) and firsts == 1:
+            for state, cells in pool.items():
+                for index, changes in both_ways(self.plan, pool[self.world.absent], cells):
+                    said = f"scores called monotone move both ways: {changes} of {self.plan.measurements[index].what}"
+                    self.found.accuse(said, Pair(crowd, self.world.absent, state))
+
+    def _measure(self, pair: Pair, one: Cells, other: Cells) -> None:
+        loss = 0.0  # what of epsilon it may come to, as far as noise of Laplace's law goes
+        for moved in movements(self.plan, one, other):
+            known = self.found.bounds.get((moved.measurement, moved.norm))
+            if known is None or moved.found > known[0].found:
+                self.found.bounds[moved.measurement, moved.norm] = moved, pair
+            if moved.norm == "l1":
+                loss += self.plan.measurements[moved.measurement].epsilon * float(moved.ratio)
+        if loss:
+            self._losses[pair] = loss
+
+    def _unmoved(self) -> None:
+        """What nothing moved is said, too."""
+        for moved in movements(self.plan, {}, {}):
+            self.found.bounds.setdefault((moved.measurement, moved.norm), (moved, None))
+        self.found.bounds = dict(sorted(self.found.bounds.items(), key=lambda each: each[0][0]))
+
+    # -- making sure
+    def _in_plain_tables(self) -> None:
+        """What was found holds in ordinary tables with their constraints; and the order of rows does not matter."""
+        self.progress("making sure, in plain tables")
+        for (index, norm), (moved, pair) in list(self.found.bounds.items()):
+            if pair is not None and moved.passed and not self._confirmed(moved, pair):
+                del self.found.bounds[index, norm]
+        for pair in self.found.pairs[:2]:
+            cells = [self._plain_cells(pair.crowd, pair.one, turned) for turned in (False, True)]
+            if None not in cells and cells[0] != cells[1]:
+                self.found.accuse(
+                    "the same rows in another order give other cells", Pair(pair.crowd, pair.one, pair.one)
+                )
+
+    def _confirmed(self, moved: Moved, pair: Pair) -> bool:
+        one, other = (self._plain_cells(pair.crowd, state) for state in (pair.one, pair.other))
+        return one is not None and other is not None and any(each == moved for each in movements(self.plan, one, other))
+
+    def _plain_cells(self, crowd: Crowd, state: State, turned: bool = False) -> Cells | None:
+        connection = plain(self.world, crowd, state, turned)
+        if connection is None:
+            return None
+        try:
+            return run_exactly(self.plan, connection)[1]
+        except (duckdb.Error, NotAsPromised):
+            return None
+        finally:
+            connection.close()
+
+
+def _matrix(results: list[Cells], columns: tuple[str, ...]) -> Floats:
+    """A row for each table, a column for each cell that occurs in any of them."""
+    names = {
+        name: place
+        for place, name in enumerate(dict.fromkeys((k, c) for cells in results for k in cells for c in columns))
+    }
+    matrix = np.zeros((len(results), max(1, len(names))))
+    for row, cells in enumerate(results):
+        for key, cell in cells.items():
+            for column in columns:
+                matrix[row, names[key, column]] = cell.get(column, 0)
+    return matrix
+
+
+def _farthest(matrix: Floats, firsts: list[int]) -> dict[str, tuple[int, int]]:
+    """The rows that are farthest apart, by l1, linf and l2."""
+    best: dict[str, tuple[float, int, int]] = {}
+    for first in firsts:
+        apart = np.abs(matrix - matrix[first])
+        for norm, values in (
+            ("l1", apart.sum(axis=1)),
+            ("linf", apart.max(axis=1)),
+            ("l2 squared", (apart * apart).sum(axis=1)),
+        ):
+            other = int(np.argmax(values))
+            if values[other] > best.get(norm, (0.0, 0, 0))[0]:
+                best[norm] = float(values[other]), first, other
+    return {norm: (one, other) for norm, (_, one, other) in best.items()}

@@ -1,0 +1,73 @@
+"""Public or already noisy values go in with expressions over them; their values come out: DuckDB without private data."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+
+from privsql.engines.frames import column_of
+from privsql.engines.twin import not_accepted, without_data
+from privsql.errors import EngineError
+from privsql.planning import render
+from privsql.sql.expressions import Column, Expression
+from privsql.types import Type
+
+
+class DuckDBCalculator:
+    """Computes over public or already noisy values in a database that holds no private data."""
+
+    def __init__(self) -> None:
+        self._connection = without_data().cursor()
+        self._lock = threading.Lock()
+
+    def evaluate(self, expressions: Sequence[Expression], columns: Mapping[Column, Sequence[Any]]) -> list[list[Any]]:
+        """Expressions over every row of some public columns."""
+        count = len(next(iter(columns.values()))) if columns else 1
+        frame = {f"c{index}": column_of(values, column.type) for index, (column, values) in enumerate(columns.items())}
+        frame["place"] = np.arange(count)
+        place = render.identifier(_unlike("place", [column.name for column in columns]))
+        casts = ", ".join(
+            f"CAST(c{index} AS {column.type.sql}) AS {render.identifier(column.name)}"
+            for index, column in enumerate(columns)
+        )
+        outputs = ", ".join(render.expression(each) for each in expressions)
+        sql = f"SELECT {outputs} FROM (SELECT place AS {place}, {casts} FROM public_values) ORDER BY {place}"
+        with self._lock:
+            self._connection.register("public_values", pd.DataFrame(frame))
+            try:
+                rows = self._connection.execute(sql).fetchall()
+            except duckdb.Error:
+                raise not_accepted() from None
+            finally:
+                self._connection.unregister("public_values")
+        return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in expressions]
+
+    def finish(self, sql: str, columns: Mapping[str, tuple[Any, Type]]) -> list[Any]:
+        """SQL over the table `noisy`; the columns of its result, masked where NULL."""
+        named = {f"c{index}": column_of(values, type_) for index, (values, type_) in enumerate(columns.values())}
+        plain = all(isinstance(each, np.ndarray) for each in named.values())
+        casts = ", ".join(
+            f"CAST(c{index} AS {type_.sql}) AS {render.identifier(name)}"
+            for index, (name, (_, type_)) in enumerate(columns.items())
+        )
+        text = f"WITH noisy AS (SELECT {casts} FROM noisy_values) SELECT * FROM ({sql}) ORDER BY privsql_place"
+        with self._lock:
+            self._connection.register("noisy_values", named if plain else pd.DataFrame(named))
+            try:
+                return list(self._connection.execute(text).fetchnumpy().values())
+            except duckdb.Error:
+                raise EngineError from None
+            finally:
+                self._connection.unregister("noisy_values")
+
+
+def _unlike(name: str, taken: Sequence[str]) -> str:
+    """A name that none of the others is."""
+    while name.lower() in {each.lower() for each in taken}:
+        name += "_"
+    return name

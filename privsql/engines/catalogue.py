@@ -1,0 +1,145 @@
+"""DuckDB's own catalogue goes in; a Schema comes out: tables, columns, types, constraints. No row of any table is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from privsql.errors import SourceError
+from privsql.planning import render
+from privsql.schema import ForeignKey, Schema, SchemaColumn, SchemaTable
+from privsql.types import BINARY, ColumnType, Kind, column_type, element_type
+
+Rows = list[tuple[Any, ...]]
+
+# The tables that a bare name means, as DuckDB looks it up: temporary ones hide others.
+IN_SIGHT = (
+    "(database_name = 'temp' OR (database_name = current_database() AND schema_name = current_schema() AND lower(table_name) "
+    "NOT IN (SELECT lower(table_name) FROM duckdb_columns() WHERE database_name = 'temp' AND NOT internal)))"
+)
+# Everything a schema is read from, as text: as long as it is the same, so is the schema.
+_DEFINITIONS = (
+    "SELECT database_name, schema_name, table_name, sql FROM duckdb_tables() UNION ALL "
+    "SELECT database_name, schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal UNION ALL "
+    "SELECT current_database(), current_schema(), '', current_setting('default_collation') ORDER BY ALL"
+)
+_FRAME = re.compile(
+    r" AS SELECT \* FROM (pandas_scan|python_arrow_scan)\(\) AS \w+;$"
+)  # a registered frame is no query
+
+
+@dataclass(frozen=True)
+class Known:
+    """Of frames and files, which are the whole source: the tables, each with the columns that its dtypes keep without NULL."""
+
+    required: Mapping[str, frozenset[str]]
+    trust_labels: bool  # a DuckDB ENUM is schema; a frame's categories usually come from the data
+
+
+class SchemaReader:
+    """Reads a schema through any connection to its database, and again only when a definition has changed."""
+
+    def __init__(self, read: Callable[[str], Rows], known: Known) -> None:
+        self._read, self._known = read, known
+        self._seen: tuple[Rows, Schema] | None = None
+
+    def schema(self, fixed: bool) -> Schema:
+        """`fixed`: nobody can alter the tables, so that they are read once."""
+        if self._known.required:
+            self._seen = self._seen or ([], self._described())
+        elif self._seen is None or not fixed:
+            definitions = self._read(_DEFINITIONS)
+            if self._seen is None or self._seen[0] != definitions:
+                schema = self._read_schema(definitions)
+                self._seen = (definitions, self._in_reach(schema) if fixed else schema)
+        return self._seen[1]
+
+    def _in_reach(self, schema: Schema) -> Schema:
+        """Without views of what a closed database cannot reach, such as other files: they would fail after the charge."""
+        return Schema(tuple(table for table in schema.tables if not table.view or self._can_be_read(table.name)))
+
+    def _can_be_read(self, view: str) -> bool:
+        try:
+            return bool(self._read(f"DESCRIBE {render.identifier(view)}"))
+        except SourceError:
+            return False
+
+    def _described(self) -> Schema:
+        """Frames and files have no constraints, and DuckDB takes far longer to list all its columns than to describe some."""
+        described = {name: self._read(f"DESCRIBE {render.identifier(name)}") for name in sorted(self._known.required)}
+        return Schema(
+            tuple(
+                SchemaTable(name, tuple(self._column(name, column, type_, True, False, False) for column, type_, *_ in columns))
+                for name, columns in described.items()
+            )
+        )
+
+    def _column(self, table: str, name: str, type_name: str, nullable: bool, stored: bool, collated: bool) -> SchemaColumn:
+        found, listed = column_type(type_name), element_type(type_name)
+        if listed is not None:
+            held = SchemaColumn(name, listed.type, type_name, listed.cast, self._labels(listed, stored))
+            return SchemaColumn(name, None, type_name, elements=held)
+        cast = found.cast if found else None
+        if collated and cast is None and found is not None and found.type.kind is Kind.TEXT:
+            cast = BINARY
+        required = not nullable or name in self._known.required.get(table, frozenset())
+        labels = self._labels(found, stored)
+        return SchemaColumn(name, found.type if found else None, type_name, cast, labels, required)
+
+    def _labels(self, found: ColumnType | None, stored: bool) -> tuple[str, ...] | None:
+        """Those of an ENUM; that of a view may be the categories of a registered frame."""
+        return found.labels if found is not None and stored and self._known.trust_labels else None
+
+    def _read_schema(self, definitions: Sequence[tuple[Any, ...]]) -> Schema:
+        columns = self._read(
+            "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable, "
+            "(database_oid, table_oid) IN (SELECT (database_oid, table_oid) FROM duckdb_tables()) "
+            f"FROM duckdb_columns() WHERE NOT internal AND {IN_SIGHT} ORDER BY table_name, column_index"
+        )
+        constraints = self._read(
+            "SELECT table_name, constraint_type, constraint_column_names, expression, referenced_table, referenced_column_names "
+            f"FROM duckdb_constraints() WHERE {IN_SIGHT} ORDER BY constraint_index"
+        )
+        collation = next(sql for *_, name, sql in definitions if not name)
+        texts = {(database, schema, name): sql or "" for database, schema, name, sql in definitions if name}
+        # under a collation texts that differ are equal; the type of a column does not say whether it has one
+        collated = any("collate" in sql.lower() for sql in texts.values())
+        seen = {name: texts.get((*place, name), "") for *place, name, _, _, _, stored in columns if not stored}
+        views = {name for name, sql in seen.items() if not _FRAME.search(sql)}
+        if collation not in ("", "binary"):
+            raise SourceError(
+                "source-collation",
+                f"default_collation is {collation}, so that texts that differ count as equal",
+                "RESET default_collation",
+            )
+        tables: dict[str, list[SchemaColumn]] = {}
+        for _, _, table, name, type_name, nullable, stored in columns:
+            tables.setdefault(table, []).append(self._column(table, name, type_name, nullable, stored, collated))
+        checks = {
+            name: tuple(text for table, kind, _, text, *_ in constraints if table == name and kind == "CHECK")
+            for name in tables
+        }
+        keys = {
+            name: tuple(
+                frozenset(column.lower() for column in columns)
+                for table, kind, columns, *_ in constraints
+                if table == name and kind in ("PRIMARY KEY", "UNIQUE")
+            )
+            for name in tables
+        }
+        foreign = {
+            name: tuple(
+                ForeignKey(tuple(own), other, tuple(named))
+                for table, kind, own, _, other, named in constraints
+                if table == name and kind == "FOREIGN KEY"
+            )
+            for name in tables
+        }
+        return Schema(
+            tuple(
+                SchemaTable(name, tuple(each), checks[name], keys[name], name in views, foreign[name])
+                for name, each in tables.items()
+            )
+        )

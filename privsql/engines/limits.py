@@ -1,0 +1,63 @@
+"""What connect() was told about time and memory goes in; checked limits come out, and a source opened under them."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from privsql.engines.base import Engine
+from privsql.engines.duckdb import open_engine
+from privsql.engines.padding import PaddedEngine
+from privsql.engines.worker import WorkerEngine
+from privsql.errors import ArgumentError
+
+_LONGEST = 1e6  # seconds
+_LEAST_MEMORY = 64 << 20
+_MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds that a question may take, bytes that the engine may use, and the seconds to whose multiples time is padded."""
+
+    deadline: float | None = None
+    memory: int | None = None
+    quantum: float | None = None
+
+    @staticmethod
+    def of(deadline: object, memory_limit: object, time_quantum: object) -> Limits:
+        return Limits(
+            _seconds(deadline, "deadline", "argument-deadline"),
+            _bytes(memory_limit),
+            _seconds(time_quantum, "time_quantum", "argument-quantum"),
+        )
+
+
+def open_limited(source: Any, limits: Limits) -> Engine:
+    """The source, read by a process that ends at the deadline if there is one, and padded in time if that was asked for."""
+    if limits.deadline is None:
+        engine: Engine = open_engine(source, limits.memory)
+    else:
+        engine = WorkerEngine(source, limits.deadline, limits.memory)
+    return engine if limits.quantum is None else PaddedEngine(engine, limits.quantum)
+
+
+def _seconds(value: object, name: str, code: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or not 0 < value <= _LONGEST:
+        raise ArgumentError(code, f"{name} is a number of seconds above 0", f"{name}=30.0")
+    return float(value)
+
+
+def _bytes(value: object) -> int | None:
+    """Bytes, or a text as DuckDB reads it: 500MB, 2GiB."""
+    if value is None:
+        return None
+    if isinstance(value, str) and (match := _MEMORY.fullmatch(value)):
+        value = int(float(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(match[2].upper() or " "))
+    if isinstance(value, bool) or not isinstance(value, int) or not _LEAST_MEMORY <= value < 1 << 60:
+        raise ArgumentError("argument-memory", "memory_limit is a number of bytes, 64 MiB at least", 'memory_limit="2GB"')
+    return value

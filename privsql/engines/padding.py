@@ -1,0 +1,70 @@
+"""An engine goes in; the same comes out whose questions take whole multiples of a quantum of time, whatever the data."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+from privsql.engines.base import Engine
+from privsql.engines.catalogue import Rows
+from privsql.planning.prepared import Copy
+from privsql.schema import Schema
+from privsql.sql.relations import Scan
+from privsql.tables import ExactTable
+
+
+class PaddedEngine:
+    """One question at a time, each for a whole number of quanta.
+
+    All else that is asked of the engine waits until then, too: who times a free EXPLAIN beside a question would else learn
+    when the question was really done.
+    """
+
+    def __init__(self, engine: Engine, quantum: float) -> None:
+        self._engine, self._quantum = engine, quantum
+        self._turn = threading.RLock()
+        self.fixed_schema = engine.fixed_schema
+
+    @contextlib.contextmanager
+    def question(self) -> Iterator[None]:
+        with self._turn:
+            start = time.monotonic()
+            try:
+                with self._engine.question():
+                    yield
+            finally:  # errors, too
+                time.sleep((start - time.monotonic()) % self._quantum)
+
+    def run(self, sql: str, keys: Sequence[str]) -> ExactTable:
+        with self._turn:
+            return self._engine.run(sql, keys)
+
+    def schema(self) -> Schema:
+        with self._turn:
+            return self._engine.schema()
+
+    def check(self, sql: str, schema: Schema) -> None:
+        with self._turn:
+            self._engine.check(sql, schema)
+
+    def prepare(self, scan: Scan) -> None:
+        with self._turn:
+            self._engine.prepare(scan)
+
+    def prepared(self, scan: Scan) -> Copy | None:
+        with self._turn:
+            return self._engine.prepared(scan)
+
+    def version(self) -> str | None:
+        with self._turn:
+            return self._engine.version()
+
+    def read_public(self, sql: str) -> Rows:
+        with self._turn:
+            return self._engine.read_public(sql)
+
+    def close(self) -> None:
+        with self._turn:
+            self._engine.close()

@@ -1,0 +1,317 @@
+"""An engine whose statements run in a process of their own, which is killed when the deadline of a question has passed.
+
+A DuckDB statement cannot be stopped within a function; a process can. The worker has its own connection to the same file,
+opened to be read only, and is given texts; buffers come back. Whatever happens to it, a deadline, a crash or the end of its
+memory, the analyst reads the one fixed sentence, and the next question finds a new worker. Schema, checks and prepared
+copies stay with the engine of this process: they read no rows, or are the owner's own doing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from privsql.engines import worker_process
+from privsql.engines.catalogue import Known, Rows, SchemaReader
+from privsql.engines.duckdb import DuckDBEngine, exact_table, open_engine
+from privsql.engines.opening import Opening
+from privsql.engines.twin import not_accepted
+from privsql.engines.worker_process import LENGTHS, from_json, to_json, unpack
+from privsql.errors import ArgumentError, EngineError, SourceError
+from privsql.planning.prepared import DATABASE, Copy
+from privsql.planning.render import text
+from privsql.schema import Schema
+from privsql.sql.relations import Scan
+from privsql.tables import ExactTable
+
+_START = 60.0  # seconds that a worker may take until it is ready
+_CHUNK = 1 << 16
+# Of the packages that the worker imports, where they lie; it gets no environment to find them by.
+_PACKAGES = sorted({str(Path(str(module.__file__)).resolve().parent.parent) for module in (duckdb, np)})
+
+Reply = tuple[dict[str, Any], bytearray]  # a message and the buffers behind it
+
+
+class _Lost(Exception):
+    """The process has ended, or its time is over."""
+
+
+class _Process:
+    """One worker, from its start to its end."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        """Start it, say what to open, and do not wait for it."""
+        script = str(Path(worker_process.__file__).resolve())
+        self._process = subprocess.Popen(
+            [sys.executable or "python3", "-I", "-X", "utf8", script],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, cwd="/",
+            env={"OPENBLAS_NUM_THREADS": "1"},  # nothing of ours: there may be secrets among it
+            start_new_session=True,  # Ctrl-C is for us
+        )  # fmt: skip
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._to, False)
+        self.serves: Schema | None = None  # what it was found to see; None: not even open yet
+        try:
+            self._write(request, time.monotonic() + _START)
+        except BaseException:
+            self.kill()
+            raise
+
+    def ask(self, request: Mapping[str, Any], until: float) -> Reply:
+        """A request, and what comes back for it until a point of time.monotonic()."""
+        try:
+            self._write(request, until)
+            return self._reply(until)
+        except OSError:
+            raise _Lost from None
+
+    def rows(self, sql: str, until: float) -> Rows:
+        """Of the catalogue."""
+        message, _ = self.ask({"rows": sql}, until)
+        if "rows" not in message:
+            raise SourceError("source-connection", "the catalogue cannot be read", "is the file a DuckDB file?")
+        return [tuple(row) for row in message["rows"]]
+
+    def serve(self, schema: Schema, known: Known, until: float) -> bool:
+        """Wait until it is open; whether it sees the very tables of this schema."""
+        if self.serves is None and "failed" in self._reply(until)[0]:
+            return False
+        self.serves = SchemaReader(lambda sql: self.rows(sql, until), known).schema(fixed=True)
+        return self.serves == schema
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def _reply(self, until: float) -> Reply:
+        length, size = LENGTHS.unpack(self._read(LENGTHS.size, until))
+        return from_json(self._read(length, until)), self._read(size, until)
+
+    def _write(self, request: Mapping[str, Any], until: float) -> None:
+        message = to_json(request)
+        rest = memoryview(LENGTHS.pack(len(message), 0) + message)
+        while rest:
+            _wait(self._to, selectors.EVENT_WRITE, until)
+            with contextlib.suppress(BlockingIOError):
+                rest = rest[os.write(self._to, rest[:_CHUNK]) :]
+
+    def _read(self, size: int, until: float) -> bytearray:
+        buffer = bytearray(size)
+        rest = memoryview(buffer)
+        while rest:
+            _wait(self._from, selectors.EVENT_READ, until)
+            count = os.readv(self._from, [rest])
+            if count == 0:
+                raise _Lost
+            rest = rest[count:]
+        return buffer
+
+    def kill(self) -> None:
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        self._process.wait()
+
+
+def _wait(file: int, event: int, until: float) -> None:
+    with selectors.DefaultSelector() as selector:
+        selector.register(file, event)
+        if not selector.select(max(0.0, until - time.monotonic())):
+            raise _Lost
+
+
+class _Keeper:
+    """The worker of one engine, and the private folder that goes when the engine goes, however it goes."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="privsql-"))  # for its owner alone
+        self.process: _Process | None = None
+        self._program = os.getpid()
+
+    @property
+    def ours(self) -> bool:
+        """A fork of this program has no claim on them."""
+        return os.getpid() == self._program
+
+    def drop(self) -> None:
+        """End the worker; the next one makes room for its own temporary files."""
+        process, self.process = self.process, None
+        if process is not None and self.ours:
+            process.kill()
+            shutil.rmtree(self.spill, ignore_errors=True)
+
+    @property
+    def spill(self) -> Path:
+        """Where a worker puts what does not fit into its memory."""
+        return self.folder / "spill"
+
+    def end(self) -> None:
+        if self.ours:
+            self.drop()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class WorkerEngine:
+    """Runs statements in a process that can be killed; one question at a time."""
+
+    def __init__(self, source: Any, deadline: float, memory: int | None) -> None:
+        if os.name != "posix":
+            raise ArgumentError("argument-deadline", "deadline= works on Linux and macOS", "leave it out")
+        self._deadline, self._memory = deadline, memory
+        self._turn = threading.RLock()
+        self._until: float | None = None  # when the question that is being answered must be done
+        self._keeper = _Keeper()
+        self._end = weakref.finalize(self, self._keeper.end)
+        try:
+            self._engine = open_engine(source, folder=self._keeper.folder)
+        except BaseException:
+            self._end()
+            raise
+        self.fixed_schema = self._engine.fixed_schema
+        try:
+            self._opening = _for_worker(self._engine)
+            self._schema = self._engine.schema()
+            self._worker(self._schema, time.monotonic() + _START)
+        except BaseException:
+            self.close()
+            raise
+
+    # -- what stays in this process --------------------------------------------------------------------------
+    def schema(self) -> Schema:
+        return self._engine.schema()
+
+    def check(self, sql: str, schema: Schema) -> None:
+        self._engine.check(sql, schema)
+        with self._turn:
+            self._worker(schema, time.monotonic() + _START)  # whether there can be one is said before the charge
+
+    def prepare(self, scan: Scan) -> None:
+        self._engine.prepare(scan)
+
+    def prepared(self, scan: Scan) -> Copy | None:
+        return self._engine.prepared(scan)
+
+    def version(self) -> str | None:
+        handed_over = self._opening.database.startswith(str(self._keeper.folder))  # and so of this session alone
+        return None if handed_over else self._engine.version()
+
+    def close(self) -> None:
+        with self._turn:
+            self._engine.close()
+            self._end()
+
+    # -- what the worker does --------------------------------------------------------------------------------
+    @contextlib.contextmanager
+    def question(self) -> Iterator[None]:
+        with self._turn:
+            self._until = time.monotonic() + self._deadline
+            try:
+                yield
+            finally:
+                self._until = None
+
+    def run(self, sql: str, keys: Sequence[str]) -> ExactTable:
+        try:
+            with self._turn:
+                until = self._until or time.monotonic() + self._deadline
+                worker = self._worker(self._schema, until)
+                message, buffers = self._asked(worker, {"columns": sql, "copies": self._copies()}, until)
+            return exact_table(unpack(message["columns"], buffers), keys)
+        except Exception:  # noqa: BLE001 -- whatever failed, its words could tell about the data
+            raise EngineError from None
+
+    def read_public(self, sql: str) -> Rows:
+        with self._turn:
+            worker = self._worker(self._schema, time.monotonic() + _START)
+            try:
+                message, _ = self._asked(worker, {"rows": sql}, time.monotonic() + self._deadline)
+            except (_Lost, LookupError, ValueError, MemoryError):
+                raise SourceError(
+                    "source-deadline",
+                    f"what this question asks of public tables takes longer than {self._deadline:g} seconds, or too much memory",
+                    "ask for less, or ask the owner of the data for a longer deadline",
+                ) from None
+        if "rows" not in message:
+            raise not_accepted()
+        return [tuple(row) for row in message["rows"]]
+
+    def _asked(self, worker: _Process, request: Mapping[str, Any], until: float) -> Reply:
+        try:
+            return worker.ask(request, until)
+        except BaseException:  # an answer may be under way that nobody waits for: this worker is of no use any more
+            self._keeper.drop()
+            with contextlib.suppress(OSError, _Lost):
+                self._begin()  # ready by the next question, which is not kept waiting
+            raise
+
+    def _copies(self) -> dict[str, Any] | None:
+        """How the worker attaches the prepared copies; anew when their file is another one."""
+        copies = self._engine.copies
+        if copies is None:
+            return None
+        path, sign = copies
+        attach = f"ATTACH {text(str(path))} AS {DATABASE} (READ_ONLY)"
+        return {"sign": list(sign), "statements": [f"DETACH DATABASE IF EXISTS {DATABASE}", attach]}
+
+    def _begin(self) -> _Process:
+        """Start a worker, and do not wait for it."""
+        settings = {} if self._memory is None else {"memory_limit": f"{self._memory}B"}
+        opening = self._opening.with_settings(temp_directory=str(self._keeper.spill), **settings)
+        self._keeper.process = _Process({
+            "database": opening.database, "read_only": opening.read_only, "config": opening.config,
+            "statements": opening.statements, "memory": self._memory, "path": _PACKAGES,
+            "parent": os.getpid(), "folder": str(self._keeper.folder),
+        })  # fmt: skip
+        return self._keeper.process
+
+    def _worker(self, schema: Schema, until: float) -> _Process:
+        """A worker that is ready by then, and sees the very tables of this schema: the bounds were derived for them."""
+        if not self._end.alive or not self._keeper.ours:
+            raise SourceError("source-connection", "the source cannot be used", "was the session closed, or the program forked?")
+        try:
+            process = self._keeper.process
+            if process is None or process.ended:
+                self._keeper.drop()
+                process = self._begin()
+            if process.serves is None or (process.serves is not schema and process.serves != schema):
+                if not process.serve(schema, self._engine.known, until):
+                    raise _Lost
+                process.serves = schema
+        except BaseException as error:
+            self._keeper.drop()
+            if not isinstance(error, (_Lost, OSError, SourceError)):
+                raise
+            raise SourceError(
+                "source-worker",
+                "no process could be started that sees the same tables",
+                "is the file open for writing somewhere, was it exchanged, or is there no memory for another process?",
+            ) from None
+        self._schema = schema
+        return process
+
+
+def _for_worker(engine: DuckDBEngine) -> Opening:
+    if engine.opening is None:
+        raise ArgumentError(
+            "argument-deadline",
+            "with deadline= another process reads the data, and it cannot read through a connection of this one",
+            "give the path of the DuckDB file, or a connection that has it open to be read only",
+        )
+    return engine.opening

@@ -1,0 +1,239 @@
+"""Statements come in on standard input; columns go out on standard output: a process that can be killed at any moment.
+
+It is started as a script of its own: it imports numpy and duckdb and nothing of privsql, so that it starts fast, and knows no
+policy, no budget and no noise. What goes over the pipes is JSON and plain buffers, never anything that can run. A failure
+is answered by the word that something failed: the engine's words could tell about the data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, timedelta
+from datetime import time as time_of_day
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+LENGTHS = struct.Struct("<QQ")  # before every message: of its JSON, and of the buffers behind it
+_WORD = 8  # bytes; every buffer starts at a whole word, as numpy likes it
+_PATIENCE = 0.5  # seconds between two looks at whether the parent still lives
+_SPARE = 1 << 30  # bytes beyond DuckDB's own limit: results, stacks of threads, what the allocator keeps
+
+# Values of public tables that JSON does not know, as [name, text].
+_WRITTEN: dict[type, tuple[str, Callable[[Any], Any]]] = {
+    Decimal: ("decimal", str),
+    date: ("date", date.isoformat),
+    datetime: ("datetime", datetime.isoformat),
+    time_of_day: ("time", time_of_day.isoformat),
+    timedelta: ("timedelta", lambda value: [value.days, value.seconds, value.microseconds]),
+    UUID: ("uuid", str),
+    bytes: ("bytes", bytes.hex),
+}
+_READ: dict[str, Callable[[Any], Any]] = {
+    "decimal": Decimal,
+    "date": date.fromisoformat,
+    "datetime": datetime.fromisoformat,
+    "time": time_of_day.fromisoformat,
+    "timedelta": lambda value: timedelta(*value),
+    "uuid": UUID,
+    "bytes": bytes.fromhex,
+}
+
+
+def to_json(message: Any) -> bytes:
+    return json.dumps(message, default=_tagged).encode()
+
+
+def from_json(message: bytes | bytearray) -> Any:
+    return json.loads(message, object_hook=_untagged)
+
+
+def _tagged(value: Any) -> dict[str, Any]:
+    name, write = _WRITTEN[type(value)]
+    return {"$": [name, write(value)]}
+
+
+def _untagged(found: dict[str, Any]) -> Any:
+    if found.keys() != {"$"}:
+        return found
+    name, written = found["$"]
+    return _READ[name](written)
+
+
+# -- columns -------------------------------------------------------------------------------------------------
+def pack(columns: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[bytes]]:
+    """Columns as DuckDB gives them to numpy -> a description of each, and buffers of whole words."""
+    buffers: list[bytes] = []
+
+    def put(buffer: bytes) -> None:
+        buffers.append(buffer)
+        buffers.append(bytes(-len(buffer) % _WORD))
+
+    return [_packed(name, values, put) for name, values in columns.items()], buffers
+
+
+def _packed(name: str, values: Any, put: Callable[[bytes], None]) -> dict[str, Any]:
+    import numpy as np
+
+    missing = np.ma.getmask(values)
+    data, masked = np.ma.getdata(values), missing is not np.ma.nomask
+    column: dict[str, Any] = {"name": name, "rows": len(data), "masked": masked, "dtype": data.dtype.str}
+    if masked:
+        put(missing.tobytes())
+    if data.dtype.kind != "O":
+        put(data.tobytes())
+        return column
+    listed = data.tolist()
+    if all(isinstance(each, str) or each is None for each in listed):
+        texts = [each or "" for each in listed]
+        put(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)).tobytes())
+        joined = "".join(texts).encode()
+        put(joined)
+        return {**column, "texts": len(joined)}
+    return {**column, "values": listed}
+
+
+def unpack(described: list[dict[str, Any]], buffers: bytearray) -> dict[str, Any]:
+    """The same columns again, in memory of their own."""
+    import numpy as np
+
+    place, columns = 0, {}
+    view = memoryview(buffers)
+
+    def take(size: int) -> memoryview:
+        nonlocal place
+        start, place = place, place + size + -size % _WORD
+        return view[start : start + size]
+
+    for column in described:
+        rows, dtype = column["rows"], np.dtype(column["dtype"])
+        missing = np.frombuffer(take(rows), dtype=np.bool_) if column["masked"] else None
+        if dtype.kind != "O":
+            data = np.frombuffer(take(rows * dtype.itemsize), dtype=dtype)
+        else:
+            data = np.empty(rows, dtype=object)
+            data[:] = column["values"] if "values" in column else _texts(take(rows * 8), take(column["texts"]))
+            if missing is not None:
+                data[missing] = None
+        columns[column["name"]] = data if missing is None else np.ma.array(data, mask=missing)
+    return columns
+
+
+def _texts(lengths: memoryview, joined: memoryview) -> list[str]:
+    import numpy as np
+
+    ends = np.cumsum(np.frombuffer(lengths, dtype=np.int64)).tolist()
+    whole = str(joined, "utf-8")
+    return [whole[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+# -- the process ---------------------------------------------------------------------------------------------
+class _Database:
+    """The worker's own connection, and the file of prepared copies that is attached to it."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        import duckdb
+
+        _no_core()
+        self._connection = duckdb.connect(request["database"], read_only=request["read_only"], config=request["config"])
+        for statement in request["statements"]:
+            self._connection.execute(statement)
+        self._copies: Any = None
+        _limit_memory(request["memory"])
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql).fetchall()
+
+    def columns(self, sql: str, copies: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        if copies is not None and copies != self._copies:
+            for statement in copies["statements"]:
+                self._connection.execute(statement)
+            self._copies = copies
+        return self._connection.execute(sql).fetchnumpy()
+
+
+def _no_core() -> None:
+    """What is in memory is not written to disk, should the process crash."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _limit_memory(memory: int | None) -> None:
+    """However memory is asked for, it ends; DuckDB's own limit, which is well below, ends most statements before."""
+    import resource
+
+    if memory is None or not sys.platform.startswith("linux"):  # elsewhere the system does not hold to it
+        return
+    with open("/proc/self/statm", encoding="ascii") as file:
+        used = int(file.read().split()[5]) * resource.getpagesize()
+    most = used + memory + memory // 2 + _SPARE
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def _answer(database: _Database, request: Mapping[str, Any]) -> tuple[bytes, list[bytes]]:
+    if "rows" in request:
+        return to_json({"rows": database.rows(request["rows"])}), []
+    described, buffers = pack(database.columns(request["columns"], request["copies"]))
+    return to_json({"columns": described}), buffers
+
+
+def _end(folder: str) -> None:
+    """The parent is gone: nothing stays of what it handed over."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
+
+
+def _watch(parent: int, folder: str) -> None:
+    while os.getppid() == parent:
+        time.sleep(_PATIENCE)
+    _end(folder)
+
+
+def _receive(pipe: Any) -> Any:
+    head = pipe.read(LENGTHS.size)
+    if len(head) < LENGTHS.size:
+        return None
+    length, _ = LENGTHS.unpack(head)
+    message = pipe.read(length)
+    return from_json(message) if len(message) == length else None
+
+
+def serve() -> None:
+    """Answer requests one by one, until the parent closes the pipe or is gone."""
+    incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):  # nothing that a library prints gets among the answers, or anywhere else
+        os.dup2(nothing, number)
+    first = _receive(incoming)
+    if first is None:
+        return
+    threading.Thread(target=_watch, args=(first["parent"], first["folder"]), daemon=True).start()
+    sys.path += first["path"]
+    database: _Database | None = None
+    request = first
+    while request is not None:
+        message = to_json({"failed": True})
+        buffers: list[bytes] = []
+        with contextlib.suppress(Exception):
+            if database is None:
+                database, message = _Database(first), to_json({})
+            else:
+                message, buffers = _answer(database, request)
+        outgoing.write(LENGTHS.pack(len(message), sum(map(len, buffers))) + message)
+        outgoing.writelines(buffers)
+        outgoing.flush()
+        request = _receive(incoming)
+    _end(first["folder"])
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,293 @@
+"""python tests/fuzz/canaries.py [N [SEED [PROCESSES]]]: N calls on data whose every value can be known again; exit 1 if one comes out.
+
+Two databases of one schema hold other people with other values, and nothing else in common. Whatever is asked, in whatever way: both
+say the same words before the charge and charge the same, nothing but privsql's own errors comes out, and no value of a row is
+in an error, its arguments, causes and traceback, in a log line, a warning, on stdout or stderr, in a plan, a column's name, a text
+of an answer, the history, or the bytes of the ledger file. Numbers of an answer have noise; they must not be a row's own.
+"""
+
+# ruff: noqa: E501 -- tables read better in one line each
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import re
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1])]
+
+import duckdb
+from soundness.queries import Generator
+from soundness.worlds import Column, World
+
+import privsql
+from fuzz import texts
+from fuzz.differential import fixed
+from tests.attacks.judge import listening
+
+CANARY = re.compile(r"zqc|7310593|7,310,593|7\.310593|7310-0")
+OF_A_SESSION = 200
+PEOPLE = 60
+SCHEMA = """
+    CREATE TABLE patients (
+        user_id BIGINT PRIMARY KEY, id BIGINT, name VARCHAR, age INTEGER, income DOUBLE, state VARCHAR, diagnosis VARCHAR, smoker BOOLEAN,
+        admitted DATE, seen TIMESTAMP, weight DECIMAL(18, 3), visits INTEGER, change INTEGER, note VARCHAR, tags VARCHAR[]);
+    CREATE TABLE t (a INTEGER, b DOUBLE, c VARCHAR, d DATE, e BOOLEAN, f TIMESTAMP, g BIGINT, h DECIMAL(18, 3), l_1 VARCHAR[]);
+    CREATE TABLE t2 AS FROM t;
+    CREATE TABLE states (code VARCHAR, region VARCHAR, people BIGINT);
+    INSERT INTO states VALUES ('CA', 'west', 39), ('NY', 'east', 20);
+    CREATE TABLE pub AS FROM t;
+"""
+_SMALL = {"range": [0, 10]}
+_DAYS = {"range": ["2024-01-01", "2024-01-12"]}
+_T = {"a": _SMALL, "b": {"range": [0.0, 5.0]}, "c": {"values": ["p", "q"]}, "d": _DAYS, "h": {"range": [0, 100]}}
+_PATIENTS = {
+    "age": {"range": [0, 120]}, "income": {"range": [0, 200_000]}, "state": {"values": ["CA", "NY"]}, "admitted": _DAYS,
+    "diagnosis": {"values": ["flu", "hiv"]}, "weight": {"range": [0, 300]}, "visits": {"range": [1, 10]}, "tags": {"values": ["x", "y"]},
+}  # fmt: skip
+POLICY = {
+    "neighbours": "add-remove",
+    "tables": {
+        "patients": {"unit": "user_id", "columns": _PATIENTS}, "t": {"columns": _T}, "t2": {"columns": _T},
+        "pub": {"public": True}, "states": {"public": True},
+    },
+}  # fmt: skip
+WORLD = World(
+    [
+        Column("a", "int", "INTEGER", ("0", "1", "3", "10"), ("0", "10"), _SMALL, bounded=True, keyable=True),
+        Column("b", "num", "DOUBLE", ("0.0", "2.5"), ("0.0", "5.0"), _T["b"], bounded=True),
+        Column("c", "text", "VARCHAR", ("'p'", "'q'", "'r'"), ("'p'", "'q'"), _T["c"], keyable=True),
+        Column("d", "date", "DATE", ("DATE '2024-01-03'", "DATE '2024-01-12'"), ("DATE '2024-01-01'",) * 2, _DAYS, keyable=True),
+        Column("e", "bool", "BOOLEAN", ("TRUE", "FALSE"), ("FALSE", "TRUE"), keyable=True, bounded=True),
+        Column("f", "ts", "TIMESTAMP", ("TIMESTAMP '2024-01-01 08:00:00'",), ("TIMESTAMP '2024-01-01 08:00:00'",) * 2),
+        Column("g", "int", "BIGINT", ("0", "7"), ("0", "7")),
+        Column("h", "num", "DECIMAL(18,3)", ("0", "1.5"), ("0", "100"), _T["h"], bounded=True),
+    ],
+    POLICY, "add-remove", False,
+)  # fmt: skip
+
+# Ways in besides the text: each argument with values that are usual, odd and wrong.
+_DIALECTS = ["duckdb", "postgres", "bigquery", "mysql", "snowflake", "spark", "tsql", "sqlite", "oracle", "klingon", "", 5]
+_DOORS: dict[str, list[Any]] = {
+    "epsilon": [0.5, 2, 1e-6, 10_000, 0, -1, float("nan"), float("inf"), "1", None, True, 1e-300, 10**400, [1], 0.1 + 0.2],
+    "delta": [1e-6, 1e-9, 1e-300, 0.999, 1, -1, "x", float("nan"), None],
+    "within": [20, 0.5, 1e9, 1e-9, 0, -3, "20", float("inf")],
+    "confidence": [0.5, 0.999, 0, 1, 95, "0.9", None],
+    "dialect": _DIALECTS,
+    "mechanism": ["laplace", "gaussian", "gumbel", "exponential", "", 3, "permute-and-flip"],
+    "max_groups": [1, 2, 0, -1, 10**30, "1", 1.5],
+    "max_rows": [1, 3, 0, True, None, "many"],
+    "prepared": [True, False, "no"],
+    "weights": [{"n": 2}, {"count_star()": 0.5}, {"": 1}, {"zz": -1}, {"n": float("nan")}, {"n": "x"}, {3: 4}, "n", [1], {"\u202e": 1}],
+    "nonnegative": [True, "yes", 1],
+    "consistent": [True, None],
+    "fresh": [True, False],
+    "epsilom": [1],
+}  # fmt: skip
+
+
+@dataclass
+class Report:
+    """What a run did."""
+
+    asked: int = 0
+    answered: int = 0
+    failed: int = 0  # after the charge, in one fixed sentence, on both alike
+    refused: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, other: Report) -> None:
+        for name in ("asked", "answered", "failed"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.refused += other.refused
+        self.problems += other.problems
+
+    def __str__(self) -> str:
+        return f"{self.asked} calls, {self.answered} answered, {self.failed} failed after the charge; {len(self.problems)} problems"
+
+
+def rows(people: int, first: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """People none of whose values occurs twice, or anywhere else."""
+    patients, plain = [], []
+    for place in range(people):
+        n = first + place
+        number, text, day = 731_059_300 + n, f"zqc{n}x", f"7310-0{1 + n % 9}-{1 + n % 28:02}"
+        fixed_point = f"{number}.{n % 1000:03}"
+        patients.append((number, number, text, number, number + 0.25, text, text, n % 2 == 0, day, f"{day} 07:31:05", fixed_point,
+                         number, -number, text, [text, f"{text}y"]))  # fmt: skip
+        plain.append((number, number + 0.5, text, day, n % 2 == 0, f"{day} 07:31:05", number, fixed_point, [text]))
+    return patients, plain
+
+
+def database(people: int, first: int) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:", config={"threads": "1"})
+    connection.execute(SCHEMA)
+    patients, plain = rows(people, first)
+    for table, listed in (("patients", patients), ("t", plain), ("t2", plain[:5])):
+        connection.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(listed[0]))})", listed)
+    return connection
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What one call gave: what must be the same for all data, whether it was answered, and all text that came with it."""
+
+    outcome: str
+    charge: tuple[float, float]
+    answered: bool
+    text: str
+    numbers: tuple[float, ...] = ()
+
+
+def call(session: privsql.Session, sql: Any, options: dict[str, Any], explain: bool) -> Heard:
+    before, said, numbers = _spent(session), io.StringIO(), ()
+    answered = False
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), listening() as log:
+        try:
+            if explain:
+                plan = session.explain(sql, **{name: value for name, value in options.items() if name != "fresh"})
+                outcome = text = f"{plan}"
+                text += json.dumps(plan.to_dict(), default=str)
+            else:
+                answer = session.query(sql, **options)
+                frame, answered = answer.df(), True
+                # who is not declared comes out by chance alone, so that with a delta the number of rows is noisy, too
+                printed = answer.plan if len(str(sql)) % 3 == 0 else ""  # printing a plan takes longer than making it
+                told = f"answered {list(frame.columns)} {printed}"
+                outcome = told if not answer.plan.space.open else "answered"
+                text = f"{told} {json.dumps(answer.receipt, default=str)}"
+                for name in frame.columns:
+                    if frame[name].dtype.kind in "iuf":
+                        numbers += tuple(frame[name].tolist())
+                    else:
+                        text += f" {frame[name].tolist()}"
+        except privsql.PrivsqlError as error:
+            outcome = f"{type(error).__name__} {error}"
+            text = f"{error} {error!r} {error.args!r} {error.__cause__!r} {error.__context__!r} {''.join(traceback.format_exception(error))}"
+        except Exception as error:  # noqa: BLE001 -- anything but privsql's own tree is what we look for
+            outcome = f"CRASH {type(error).__name__}"
+            text = "".join(traceback.format_exception(error))
+    after = _spent(session)
+    charge = (after[0] - before[0], after[1] - before[1])
+    return Heard(outcome, charge, answered, "\n".join([text, said.getvalue(), *log]), numbers)
+
+
+def _spent(session: privsql.Session) -> tuple[float, float]:
+    spent = session.budget.spent
+    return spent.epsilon, spent.delta
+
+
+def question(rng: Random, listed: list[tuple[str, str]]) -> tuple[Any, dict[str, Any]]:
+    """A text and the arguments of its call."""
+    roll = rng.random()
+    if roll < 0.35:
+        sql: Any = Generator(rng, WORLD).query()
+    elif roll < 0.55:
+        sql = rng.choice(listed)[1]
+    elif roll < 0.995:
+        sql = texts.mutated(rng, rng.choice(listed)[1])
+    else:
+        sql = rng.choice([None, 7, b"SELECT 1", "", "\x00", "\ud800", ["SELECT 1"], "SELECT " * 3000])
+    options: dict[str, Any] = {"epsilon": 1.0}
+    if rng.random() < 0.3:
+        for name in rng.sample(sorted(_DOORS), rng.choice([1, 1, 2, 3])):
+            options[name] = rng.choice(_DOORS[name])
+        if "within" in options and rng.random() < 0.8:
+            del options["epsilon"]
+    return sql, options
+
+
+def run(calls: int, seed: int, stop: int = 20) -> Report:
+    """So many calls, each on both databases."""
+    report, number = Report(), 0
+    own = {float(n) for first in (0, 500) for row in (r for rs in rows(PEOPLE, first) for r in rs) for n in row if type(n) in (int, float)}
+    listed = [each for each in texts.corpus() if each[0] in ("patients", "patients_unit", "bare", "attacked")]
+    connections = [database(PEOPLE, 0), database(PEOPLE // 2, 500)]
+    with tempfile.TemporaryDirectory() as folder:
+        while report.asked < calls and len(report.problems) < stop:
+            number += 1
+            # writing to a disk takes longer than all else: most sessions keep their ledger in memory
+            written = number % 4 == 1
+            ledgers = [Path(folder) / f"{number}-{side}.ledger" for side in "ab"]
+            sessions = [
+                fixed(privsql.connect(each, policy=POLICY, ledger=path if written else None))
+                for each, path in zip(connections, ledgers, strict=True)
+            ]
+            for place in range(OF_A_SESSION):
+                rng = Random(f"canary {seed} {number} {place}")
+                sql, options = question(rng, listed)
+                _both(sessions, sql, options, rng.random() < 0.2, own, report, f"{seed} {number} {place}")
+            for session, path in zip(sessions, ledgers, strict=True):
+                if CANARY.search(session.history().to_string()):
+                    report.problems.append(f"HISTORY {seed} {number}")
+                session.close()
+                kept = b"".join(each.read_bytes() for each in path.parent.glob(f"{path.name}*"))
+                if CANARY.search(kept.decode("latin-1")) or CANARY.search(kept.decode("utf-16-le", "replace")):
+                    report.problems.append(f"LEDGER {seed} {number}")
+                for each in path.parent.glob(f"{path.name}*"):
+                    each.unlink()
+    for connection in connections:
+        connection.close()
+    return report
+
+
+def _both(
+    sessions: list[privsql.Session], sql: Any, options: dict[str, Any], explain: bool, own: set[float], report: Report, where: str
+) -> None:
+    report.asked += 1
+    heard = [call(session, sql, options, explain) for session in sessions]
+    problems = []
+    for each in heard:
+        if found := CANARY.search(each.text):
+            start = max(0, found.start() - 100)
+            problems.append(f"CANARY ...{each.text[start : found.end() + 60]}...")
+        if each.outcome.startswith("CRASH"):
+            problems.append(f"{each.outcome}\n{each.text[-1500:]}")
+        if own & set(each.numbers):
+            problems.append(f"A ROW'S OWN NUMBER {own & set(each.numbers)}")
+        if explain and any(each.charge):
+            problems.append("A PLAN WAS CHARGED")
+        if not each.answered and any(each.charge) and "engine-failed" not in each.outcome:
+            problems.append(f"REFUSED AND CHARGED {each.charge} {each.outcome}")
+    one, two = heard
+    if one.charge != two.charge or one.outcome != two.outcome:
+        problems.append(f"DIFFER {one.charge} {one.outcome[:400]}\n    AND {two.charge} {two.outcome[:400]}")
+    report.answered += one.answered
+    report.failed += "engine-failed" in one.outcome
+    code = re.search(r"\[([a-z-]+)\]", one.outcome)
+    if not one.answered and code:
+        report.refused[code[1]] += 1
+    report.problems += [f"{each}\n  {where} {options}: {sql!r}" for each in problems]
+
+
+def main() -> int:
+    numbers = [int(each) for each in sys.argv[1:]]
+    calls, seed, processes = (*numbers, *(20_000, 1, 1)[len(numbers) :])
+    started, total = time.monotonic(), Report()
+    slices = max(processes, math.ceil(calls / 1_000))
+    with ProcessPoolExecutor(processes) as pool:
+        for report in pool.map(run, [math.ceil(calls / slices)] * slices, range(seed, seed + slices)):
+            total.add(report)
+            print(total, f"after {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    for each in total.problems:
+        print(each, end="\n\n")
+    seconds = time.monotonic() - started
+    print(total, f"in {seconds:.0f} s, {total.asked / seconds:.0f} a second")
+    print("refused:", dict(total.refused.most_common()))
+    return 1 if total.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,312 @@
+"""A question that follows from earlier answers is answered from them: free, without data, right, and as sure as was asked."""
+
+# ruff: noqa: E501 -- pairs of texts read better in one line each
+from __future__ import annotations
+
+import itertools
+import math
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import privsql
+from privsql.budget.derive import MOST_CELLS
+from privsql.errors import EngineError
+
+N = 4_000
+PLACES = np.arange(N)
+ROWS = pd.DataFrame({
+    "age": PLACES * 7919 % 100, "state": np.array(["CA", "NY", "TX"])[PLACES * 31 % 97 % 3], "smoker": PLACES * 17 % 5 == 0,
+    "d": pd.to_datetime("2024-01-01") + pd.to_timedelta(PLACES * 13 % 366, unit="D"), "n": PLACES * 11 % 7,
+    "x": (PLACES % 50).astype(float), "y": pd.array(np.where(PLACES % 9 == 0, None, PLACES % 20), dtype="Int64"),
+})  # fmt: skip
+COLUMNS = {
+    "age": {"range": [0, 99]}, "state": {"values": ["CA", "NY", "TX"]}, "d": {"range": ["2024-01-01", "2024-12-31"]},
+    "n": {"range": [0, 6]}, "x": {"range": [0, 50]}, "y": {"range": [0, 20]},
+}  # fmt: skip
+POLICY = {"tables": {"df": {"columns": COLUMNS}}}
+SURE, LITTLE = 4_000, 0.01  # so much epsilon that all noise is 0; so little that earlier answers are as good
+
+FOLLOWS = [
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT COUNT(*) FROM df"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT COUNT(*) FROM df WHERE state = 'CA'"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT COUNT(*) FROM df WHERE state IN ('CA', 'TX')"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT COUNT(*) FROM df WHERE NOT state = 'CA'"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT COUNT(*) FROM df WHERE state IS NOT NULL"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT COUNT(state) FROM df"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT state, COUNT(*) AS n FROM df WHERE state <> 'NY' GROUP BY state"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT lower(state) AS s, COUNT(*) FROM df GROUP BY s"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT state = 'CA' AS west, COUNT(*) FROM df GROUP BY west"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT state FROM df GROUP BY state ORDER BY COUNT(*) DESC LIMIT 1"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT state FROM df GROUP BY state ORDER BY COUNT(*) DESC LIMIT 1"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT COUNT(*) FILTER (WHERE state = 'CA') AS ca, COUNT(*) FILTER (WHERE state = 'NY') AS ny FROM df"),
+    ("SELECT age, COUNT(*) FROM df GROUP BY age", "SELECT age // 10 AS decade, COUNT(*) FROM df GROUP BY decade"),
+    ("SELECT age, COUNT(*) FROM df GROUP BY age", "SELECT COUNT(*) FROM df WHERE age BETWEEN 20 AND 29"),
+    ("SELECT age, COUNT(*) FROM df GROUP BY age", "SELECT CASE WHEN age < 18 THEN 'young' WHEN age < 65 THEN 'middle' ELSE 'old' END AS g, COUNT(*) FROM df GROUP BY g"),
+    ("SELECT age, COUNT(*) FROM df GROUP BY age", "SELECT COUNT(*) FROM df WHERE age >= 65 AND age % 2 = 0"),
+    ("SELECT age // 10 AS decade, COUNT(*) FROM df GROUP BY 1", "SELECT COUNT(*) FROM df WHERE age // 10 > 5"),
+    ("SELECT age // 10 AS decade, COUNT(*) FROM df GROUP BY 1", "SELECT (age // 10) * 10 AS from_age, COUNT(*) FROM df GROUP BY 1"),
+    ("SELECT state, age, COUNT(*) FROM df GROUP BY state, age", "SELECT age, COUNT(*) FROM df WHERE state = 'TX' GROUP BY age"),
+    ("SELECT state, age, COUNT(*) FROM df GROUP BY state, age", "SELECT state, age >= 65 AS old, COUNT(*) FROM df GROUP BY 1, 2"),
+    ("SELECT state, age, COUNT(*) FROM df GROUP BY state, age", "WITH w AS (SELECT * FROM df WHERE age < 50) SELECT state, COUNT(*) FROM w GROUP BY state"),
+    ("SELECT state, age, COUNT(*) FROM df GROUP BY state, age", "SELECT age, state, COUNT(*) FROM df WHERE age < 5 GROUP BY age, state"),
+    ("SELECT state, COUNT(*) FROM df WHERE smoker GROUP BY state", "SELECT COUNT(*) FROM df WHERE smoker AND state = 'CA'"),
+    ("SELECT state, COUNT(*) FROM df WHERE smoker AND age > 30 GROUP BY state", "SELECT COUNT(*) FROM df WHERE 30 < age AND smoker"),
+    ("SELECT smoker, COUNT(*) FROM df GROUP BY smoker", "SELECT COUNT(*) FROM df WHERE smoker"),
+    ("SELECT smoker, COUNT(*) FROM df GROUP BY smoker", "SELECT COUNT(*) FILTER (WHERE smoker) FROM df"),
+    ("SELECT smoker, state, SUM(n) FROM df GROUP BY ALL", "SELECT SUM(n) FROM df"),
+    ("SELECT smoker, state, SUM(n) FROM df GROUP BY ALL", "SELECT smoker, SUM(n) FROM df WHERE state = 'CA' GROUP BY smoker"),
+    ("SELECT smoker, state, SUM(n), COUNT(*) FROM df GROUP BY ALL", "SELECT state, AVG(n) FROM df GROUP BY state"),
+    ("SELECT smoker, state, SUM(n), COUNT(*) FROM df GROUP BY ALL", "SELECT state, SUM(n) FROM df WHERE smoker GROUP BY state"),
+    ("SELECT smoker, state, SUM(n), COUNT(*) FROM df GROUP BY ALL", "SELECT smoker, COUNT(*) FROM df GROUP BY smoker"),
+    ("SELECT smoker, state, AVG(n) FROM df GROUP BY ALL", "SELECT state, AVG(n), SUM(n) FROM df WHERE smoker GROUP BY state"),
+    ("SELECT state, AVG(y) FROM df GROUP BY state", "SELECT SUM(y), COUNT(y) FROM df"),
+    ("SELECT state, SUM(x) FROM df GROUP BY state", "SELECT SUM(x) FROM df WHERE state <> 'TX'"),
+    ("SELECT date_trunc('day', d) AS d, COUNT(*) FROM df GROUP BY 1", "SELECT date_trunc('month', d) AS d, COUNT(*) FROM df GROUP BY 1"),
+    ("SELECT date_trunc('month', d) AS d, COUNT(*) FROM df GROUP BY 1", "SELECT date_trunc('quarter', d) AS d, COUNT(*) FROM df GROUP BY 1"),
+    ("SELECT COUNT(*) FROM df WHERE smoker", "SELECT COUNT(*) AS n FROM df WHERE smoker AND NOT smoker IS NULL"),
+    ("SELECT n, state, COUNT(*) FROM (SELECT n, state FROM df WHERE age > 50) GROUP BY n, state", "SELECT n FROM df WHERE age > 50 GROUP BY n ORDER BY COUNT(*) DESC LIMIT 3"),
+]  # fmt: skip
+
+DOES_NOT_FOLLOW = [
+    ("SELECT COUNT(*) FROM df", "SELECT state, COUNT(*) FROM df GROUP BY state"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT smoker, COUNT(*) FROM df GROUP BY smoker"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT COUNT(*) FROM df WHERE age > 50"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT COUNT(y) FROM df"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT SUM(n) FROM df"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT COUNT(DISTINCT age) FROM df"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT COUNT(*) FROM (SELECT * FROM df UNION ALL SELECT * FROM df)"),
+    ("SELECT state, COUNT(*) FROM df GROUP BY state", "SELECT MEDIAN(age) FROM df"),
+    ("SELECT state, COUNT(*) FROM df WHERE smoker GROUP BY state", "SELECT COUNT(*) FROM df"),
+    ("SELECT state, COUNT(*) FROM df WHERE smoker GROUP BY state", "SELECT COUNT(*) FROM df WHERE NOT smoker"),
+    ("SELECT state, COUNT(*) FROM df WHERE state <> 'TX' GROUP BY state", "SELECT state, COUNT(*) FROM df GROUP BY state"),
+    ("SELECT state, COUNT(y) FROM df GROUP BY state", "SELECT state, COUNT(*) FROM df GROUP BY state"),
+    ("SELECT state, COUNT(*) FILTER (WHERE smoker) FROM df GROUP BY state", "SELECT COUNT(*) FROM df"),
+    ("SELECT age // 10 AS decade, COUNT(*) FROM df GROUP BY 1", "SELECT COUNT(*) FROM df WHERE age >= 65"),
+    ("SELECT age // 10 AS decade, COUNT(*) FROM df GROUP BY 1", "SELECT age // 5 AS five, COUNT(*) FROM df GROUP BY 1"),
+    ("SELECT date_trunc('month', d) AS d, COUNT(*) FROM df GROUP BY 1", "SELECT date_trunc('week', d) AS d, COUNT(*) FROM df GROUP BY 1"),
+    ("SELECT date_trunc('week', d) AS d, COUNT(*) FROM df GROUP BY 1", "SELECT date_trunc('month', d) AS d, COUNT(*) FROM df GROUP BY 1"),
+    ("SELECT state, SUM(n) FROM df GROUP BY state", "SELECT AVG(n) FROM df WHERE state = 'CA'"),
+    ("SELECT state, SUM(n) FROM df GROUP BY state", "SELECT SUM(n + 1) FROM df"),
+    ("SELECT state, SUM(x) FROM df GROUP BY state", "SELECT SUM(LEAST(x, 10)) FROM df"),
+    ("SELECT state, AVG(y) FROM df GROUP BY state", "SELECT COUNT(*) FROM df"),
+    ("SELECT state, MAX(age) FROM df GROUP BY state", "SELECT MAX(age) FROM df"),
+    ("SELECT state, COUNT(DISTINCT age) FROM df GROUP BY state", "SELECT COUNT(DISTINCT age) FROM df"),
+    ("SELECT state FROM df GROUP BY state ORDER BY COUNT(*) DESC LIMIT 1", "SELECT COUNT(*) FROM df WHERE state = 'CA'"),
+]  # fmt: skip
+
+
+def session(neighbours: str = "replace-one") -> privsql.Session:
+    return privsql.connect(ROWS, {**POLICY, "neighbours": neighbours})
+
+
+def without_data(opened: privsql.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on every look at data fails."""
+
+    def refuse(*_: object) -> None:
+        raise EngineError
+
+    for name in ("run", "check"):
+        monkeypatch.setattr(type(opened._engine), name, refuse)
+
+
+def exact(sql: str) -> list[tuple[object, ...]]:
+    return duckdb.connect().execute(sql.replace("FROM df", "FROM ROWS")).fetchall()
+
+
+def same(answer: privsql.Answer, sql: str) -> bool:
+    plain = exact(sql)
+    keys = len(answer.plan.keys) if len(answer.columns) > len(answer.plan.keys) else len(answer.columns)
+    found = {tuple(str(v)[:10] for v in row[:keys]): [float(v) for v in row[keys:]] for row in answer.fetchall()}
+    wanted = {tuple(str(v)[:10] for v in row[:keys]): [float(v) for v in row[keys:]] for row in plain}
+    for key, numbers in wanted.items():
+        if not np.allclose(found[key], numbers, rtol=1e-4):
+            return False
+    return all(
+        sum(map(abs, numbers)) < 1 or math.isnan(sum(numbers)) or key in wanted or "AVG" in sql
+        for key, numbers in found.items()
+    )
+
+
+@pytest.mark.parametrize(("stored", "wanted"), FOLLOWS)
+def test_it_follows_and_is_right_and_reads_no_data(stored, wanted, monkeypatch):
+    for neighbours in ("replace-one", "add-remove"):
+        opened = session(neighbours)
+        opened.query(stored, epsilon=SURE)
+        spent = opened.budget.spent.epsilon
+        with monkeypatch.context() as patch:
+            without_data(opened, patch)
+            answer = opened.query(wanted, epsilon=LITTLE)
+        assert answer.stored
+        assert answer.receipt["charged"] == 0
+        assert opened.budget.spent.epsilon == spent
+        assert answer.plan.free
+        assert answer.receipt["from_answers"][0]["question"] == stored
+        assert same(answer, wanted)
+
+
+@pytest.mark.parametrize(("stored", "wanted"), DOES_NOT_FOLLOW)
+def test_it_does_not_follow(stored, wanted):
+    opened = session("add-remove")
+    opened.query(stored, epsilon=SURE)
+    assert not opened.query(wanted, epsilon=LITTLE).stored
+
+
+def test_whatever_is_answered_from_stored_answers_is_right():
+    """Every wanted question after every stored one, whether it was thought of or not."""
+    texts = list(dict.fromkeys(text for pair in (*FOLLOWS, *DOES_NOT_FOLLOW) for text in pair))
+    free = 0
+    for stored in [text for text in texts if "GROUP BY" in text and "LIMIT" not in text][::5]:
+        opened = session()
+        opened.query(stored, epsilon=SURE)
+        for wanted in texts:
+            plan = opened.explain(wanted, epsilon=LITTLE)
+            if plan.free:
+                free += 1
+                assert same(opened.query(wanted, epsilon=LITTLE), wanted), (stored, wanted)
+    assert free > 30
+
+
+def test_where_less_sure_than_asked_for_it_is_asked_anew():
+    opened = session()
+    opened.query("SELECT state, age, COUNT(*) FROM df GROUP BY state, age", epsilon=1)
+    assert opened.query("SELECT COUNT(*) FROM df WHERE age < 3", epsilon=0.1).stored
+    assert not opened.query("SELECT state, COUNT(*) FROM df GROUP BY state", epsilon=0.5).stored
+    assert opened.query("SELECT COUNT(*) FROM df WHERE age < 3", epsilon=0.1, fresh=True).receipt["charged"] == 0.1
+
+
+def test_intervals_of_what_is_added_up_cover_it():
+    """Of 120 sums of 100 cells each, at 80%: 96 on average, and fewer than 70 with a chance below 1e-8."""
+    inside = 0
+    for _ in range(40):
+        opened = session()
+        opened.query("SELECT state, age, COUNT(*) FROM df GROUP BY state, age", epsilon=1)
+        answer = opened.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=LITTLE)
+        found = answer.intervals(0.8).set_index("state")
+        for state, count in exact("SELECT state, COUNT(*) FROM df GROUP BY state"):
+            inside += found.loc[state, "n_low"] <= count <= found.loc[state, "n_high"]
+    assert 70 <= inside <= 118
+
+
+def test_a_higher_epsilon_is_combined_with_what_was_known():
+    wide = narrow = 0.0
+    for _ in range(40):
+        opened = session()
+        opened.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=0.09)
+        both = opened.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=0.1)
+        assert both.receipt["charged"] == 0.1
+        assert len(both.receipt["from_answers"]) == 2
+        again = opened.query("SELECT COUNT(*) AS m, state AS s FROM df GROUP BY s", epsilon=0.1)
+        assert again.stored
+        assert [m for m, _ in again.fetchall()] == [n for _, n in both.fetchall()]
+        alone = opened.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=0.1, fresh=True)
+        truth = dict(exact("SELECT state, COUNT(*) FROM df GROUP BY state"))
+        wide += sum((n - truth.get(state, 0)) ** 2 for state, n in alone.fetchall())
+        narrow += sum((n - truth.get(state, 0)) ** 2 for state, n in both.fetchall())
+        ends = both.intervals()
+        assert (ends["n_high"] - ends["n_low"]).max() < 2 * alone.plan.measurements[0].half_width(0.95)
+    assert narrow < 0.95 * wide  # half of it on average
+
+
+def test_repeating_a_question_gains_nothing():
+    opened = session()
+    opened.query("SELECT state, COUNT(*) FROM df GROUP BY state", epsilon=1)
+    texts = ["COUNT(*)", "COUNT(1)", "SUM(1)", "COUNT(*) FILTER (WHERE TRUE)"]
+    numbers = {
+        opened.query(f"SELECT {text} FROM df WHERE state = 'CA'", epsilon=e).fetchall()[0][0]
+        for text, e in itertools.product(texts, (0.1, 0.2, 0.3))
+    }
+    assert len(numbers) == 1
+    assert opened.budget.spent.epsilon == 1
+
+
+def test_explain_says_from_what():
+    opened = session()
+    opened.query("SELECT state, age, COUNT(*) FROM df GROUP BY state, age", epsilon=1)
+    text = str(opened.explain("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=LITTLE))
+    assert "From earlier answers, at no cost" in text
+    assert "SELECT state, age, COUNT(*) FROM df GROUP BY state, age (epsilon 1" in text
+    assert "up to 100 of its cells" in text
+    assert "age is none of the declared keys" in text
+    assert "±" in text
+    assert "from earlier answers: no cost" in str(
+        opened.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=LITTLE)
+    )
+
+
+def test_units_that_are_bounded_are_asked_anew():
+    """What is kept of a unit depends on the keys, so that sums over them are something else."""
+    visits = pd.DataFrame({"who": PLACES % 500, "state": ROWS["state"], "n": ROWS["n"]})
+    policy = {"tables": {"df": {"unit": "who", "columns": {"state": COLUMNS["state"], "n": COLUMNS["n"]}}}}
+    opened = privsql.connect(visits, policy)
+    opened.query("SELECT state, COUNT(*) FROM df GROUP BY state", epsilon=SURE)
+    assert not opened.query("SELECT COUNT(*) FROM df", epsilon=LITTLE).stored
+
+
+def test_unique_units_are_as_good_as_rows():
+    connection = duckdb.connect()
+    connection.register("people", ROWS.assign(who=PLACES))
+    connection.execute("CREATE TABLE df AS SELECT state, age, who FROM people")
+    connection.execute("ALTER TABLE df ADD PRIMARY KEY (who)")
+    opened = privsql.connect(
+        connection, {"tables": {"df": {"unit": "who", "columns": {"state": COLUMNS["state"], "age": COLUMNS["age"]}}}}
+    )
+    opened.query("SELECT state, COUNT(*) FROM df GROUP BY state", epsilon=SURE)
+    assert opened.query("SELECT COUNT(*) FROM df", epsilon=LITTLE).fetchall() == [(N,)]
+    assert opened.budget.spent.epsilon == SURE
+
+
+def test_too_many_cells_are_not_added_up():
+    assert MOST_CELLS >= 100_000
+
+
+def test_keys_outside_of_what_was_declared_are_named():
+    """The declared ages end at 49: the total of a histogram of them is not the number of rows, and explain says so."""
+    opened = privsql.connect(ROWS, {"tables": {"df": {"columns": {"age": {"range": [0, 49]}}}}})
+    opened.query("SELECT age, COUNT(*) FROM df GROUP BY age", epsilon=SURE)
+    assert "age is none of the declared keys" in str(opened.explain("SELECT COUNT(*) FROM df", epsilon=LITTLE))
+    assert opened.query("SELECT COUNT(*) FROM df", epsilon=LITTLE).receipt["only_declared"] == ["age"]
+
+
+def test_constants_that_add_nothing_are_no_source():
+    """A sum of 0 says nothing of the number of rows, and every later question goes on."""
+    opened = session("add-remove")
+    opened.query("SELECT state, SUM(0) FROM df GROUP BY state", epsilon=1)
+    opened.query("SELECT SUM(n - n) FROM df", epsilon=1)
+    assert not opened.query("SELECT COUNT(*) FROM df", epsilon=LITTLE).stored
+
+
+def test_no_noise_at_all_is_no_division_by_zero():
+    opened = session("add-remove")
+    for sql in ("SELECT state, AVG(x) FROM df GROUP BY state", "SELECT smoker, AVG(x) FROM df GROUP BY smoker"):
+        opened.query(sql, epsilon=9_000)
+    assert opened.query("SELECT COUNT(x) FROM df", epsilon=LITTLE).fetchall() == [(N,)]
+
+
+ZEROS = pd.DataFrame({"w": np.where(PLACES % 2 == 0, 0.0, -0.0)})  # one key, two values
+
+
+@pytest.mark.parametrize(
+    ("wanted", "follows"),
+    [
+        ("SELECT COUNT(*) FROM df WHERE w = 0", True), ("SELECT CAST(w AS INTEGER) AS k, COUNT(*) FROM df GROUP BY k", True),
+        ("SELECT CAST(w AS VARCHAR) AS k, COUNT(*) FROM df GROUP BY k", False), ("SELECT COUNT(*) FROM df WHERE atan2(w, -1) > 0", False),
+        ("SELECT COUNT(*) FROM df WHERE concat(-w, '') = '0.0'", False), ("SELECT COUNT(*) FROM df WHERE 1 / w > 0", False),
+    ],
+)  # fmt: skip
+def test_what_tells_equal_keys_apart_does_not_follow(wanted, follows):
+    opened = privsql.connect(ZEROS, {"tables": {"df": {"columns": {"w": {"values": [0.0]}}}}})
+    opened.query("SELECT w, COUNT(*) FROM df GROUP BY w", epsilon=SURE)
+    assert opened.explain(wanted, epsilon=LITTLE).free is follows
+
+
+def test_other_rows_are_not_mixed_in():
+    """The declared ages end at 49, half of the rows have others: what is paid for counts all, and is not drawn towards the half."""
+    opened = privsql.connect(ROWS, {"tables": {"df": {"columns": {"age": {"range": [0, 49]}, "n": {"range": [0, 6]}}}}})
+    opened.query("SELECT age, COUNT(*) FROM df GROUP BY age", epsilon=60)
+    opened.query("SELECT n, COUNT(*) FROM df GROUP BY n", epsilon=50)
+    assert opened.query("SELECT COUNT(*) FROM df WHERE n < 7", epsilon=LITTLE).fetchall()[0][0] == pytest.approx(N, abs=20)
+    assert opened.query("SELECT COUNT(*) FROM df", epsilon=80).fetchall()[0][0] == pytest.approx(N, abs=20)
+    assert opened.query("SELECT COUNT(*) FROM df", epsilon=80).fetchall()[0][0] == pytest.approx(N, abs=20)

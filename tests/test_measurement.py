@@ -1,0 +1,65 @@
+"""Price and noise are one object: no measurement can be made whose noise is less than its price allows, whatever its kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pandas as pd
+import pytest
+
+import privsql
+from privsql.planning.measurement import Measurement, Mechanism
+
+COLUMNS = {"state": {"values": ["CA", "NY"]}, "age": {"range": [0, 120]}}
+ASKED = {
+    Mechanism.LAPLACE: ("SELECT SUM(age) FROM t", {}),
+    Mechanism.GAUSSIAN: ("SELECT COUNT(*) FROM t WHERE age > 3", {"delta": 1e-6, "mechanism": "gaussian"}),
+    Mechanism.CHOICE_FLIP: ("SELECT mode(state) FROM t", {}),
+    Mechanism.CHOICE_LAPLACE: ("SELECT mode(state) FROM t", {"mechanism": "laplace"}),
+    Mechanism.CHOICE_GUMBEL: ("SELECT mode(state) FROM t", {"mechanism": "gumbel"}),
+    Mechanism.CHOICE_EXPONENTIAL: ("SELECT mode(state) FROM t", {"mechanism": "exponential"}),
+    Mechanism.ORDER: ("SELECT MEDIAN(age) FROM t", {}),
+    Mechanism.CHOICE_HISTOGRAM: ("SELECT age FROM t GROUP BY age ORDER BY COUNT(*) DESC LIMIT 60", {}),
+    Mechanism.KEYS_CHOSEN: ("SELECT DISTINCT city FROM t GROUP BY city", {"delta": 1e-6}),
+    Mechanism.KEYS_GEOMETRIC: ("SELECT city, COUNT(*) FROM t GROUP BY city", {"delta": 1e-6}),
+}
+
+
+def measured(mechanism: Mechanism) -> Measurement:
+    frame = pd.DataFrame({"state": ["CA"], "age": [1], "city": ["x"]})
+    sql, options = ASKED[mechanism]
+    found = privsql.connect({"t": frame}, {"tables": {"t": {"columns": COLUMNS}}}).explain(sql, epsilon=1, **options)
+    assert found.measurements[0].mechanism is mechanism
+    return found.measurements[0]
+
+
+@pytest.mark.parametrize("mechanism", ASKED, ids=lambda each: each.name)
+def test_a_measurement_that_does_not_cover_its_sensitivity_cannot_be_made(mechanism):
+    one = measured(mechanism)
+    replace(one)  # as it is, it can
+    for wrong in ({"noise_scale": Fraction(0)}, {"loss": Fraction(0)}, {"loss": one.loss * Fraction(999, 1000)}):
+        with pytest.raises(ValueError, match=r"noise|cover"):
+            replace(one, **wrong)
+    further = replace(one.sensitivity, l1=one.sensitivity.l1 * 1000, linf=one.sensitivity.linf * 1000)
+    with pytest.raises(ValueError, match="cover"):
+        replace(one, sensitivity=further)
+
+
+@pytest.mark.parametrize("mechanism", [Mechanism.LAPLACE, *(each for each in ASKED if each.chooses)], ids=lambda each: each.name)
+def test_not_by_a_hair(mechanism):
+    one = measured(mechanism)
+    with pytest.raises(ValueError, match="cover"):
+        replace(one, noise_scale=one.noise_scale * (1 - Fraction(1, 10**12)))
+
+
+def test_what_cannot_move_has_noise_all_the_same():
+    """An unfiltered COUNT(*) under replace-one: 0 would do."""
+    plan = privsql.connect(pd.DataFrame({"x": [1]})).explain("SELECT COUNT(*) FROM df", epsilon=1)
+    assert plan.measurements[0].l1 == 1 and plan.measurements[0].scale == 1
+
+
+@pytest.mark.parametrize("mechanism", [Mechanism.GAUSSIAN, Mechanism.ORDER])
+def test_a_name_alone_is_no_noise(mechanism):
+    with pytest.raises(ValueError, match=r"share|search"):
+        replace(measured(Mechanism.LAPLACE), mechanism=mechanism)
