@@ -157,7 +157,10 @@ def ask(data: Path, moment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command(data, moment), capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(("moment", "cost"), [("run", 2), ("store", 2), ("release", 1)])
+@pytest.mark.parametrize(
+    ("moment", "cost"),
+    [pytest.param("run", 2, marks=pytest.mark.slow), pytest.param("store", 2, marks=pytest.mark.slow), ("release", 1)],
+)
 def test_a_kill_between_charge_and_answer(data, moment, cost):
     """Before it is stored, the charge is lost with its draw; afterwards the same draw comes again: never two at one price."""
     assert ask(data, moment).returncode == -signal.SIGKILL
@@ -211,6 +214,7 @@ def test_answers_of_another_ledger_do_not_count(data):
         assert not later.query(HISTOGRAM, epsilon=1).stored
 
 
+@pytest.mark.slow
 def test_many_processes_share_their_answers(data):
     found = [subprocess.Popen(command(data, ""), stdout=subprocess.PIPE, text=True) for _ in range(4)]
     texts = [each.communicate()[0] for each in found]

@@ -154,6 +154,7 @@ def test_it_does_not_follow(stored, wanted):
     assert not opened.query(wanted, epsilon=LITTLE).stored
 
 
+@pytest.mark.slow
 def test_whatever_is_answered_from_stored_answers_is_right():
     """Every wanted question after every stored one, whether it was thought of or not."""
     texts = list(dict.fromkeys(text for pair in (*FOLLOWS, *DOES_NOT_FOLLOW) for text in pair))
@@ -177,6 +178,7 @@ def test_where_less_sure_than_asked_for_it_is_asked_anew():
     assert opened.query("SELECT COUNT(*) FROM df WHERE age < 3", epsilon=0.1, fresh=True).receipt["charged"] == 0.1
 
 
+@pytest.mark.slow
 def test_intervals_of_what_is_added_up_cover_it():
     """Of 120 sums of 100 cells each, at 80%: 96 on average, and fewer than 70 with a chance below 1e-8."""
     inside = 0

@@ -50,7 +50,7 @@ def _assert_alike(report: differential.Report) -> None:
 
 
 def test_duckdb_reads_what_was_meant() -> None:
-    _assert_alike(differential.run(150, 1))
+    _assert_alike(differential.run(60, 1))
 
 
 @pytest.mark.slow

@@ -172,6 +172,7 @@ def test_accuracy_is_what_happens(crowd, level):
         assert promised[name] <= 1.7 * np.quantile(off, level) + 2  # and not much more than needed
 
 
+@pytest.mark.slow
 def test_within_keeps_all_cells_within():
     frame = pd.DataFrame({"k": np.arange(50)})
     session = privsql.connect(frame, {"tables": {"df": {"columns": {"k": {"range": [0, 49]}}}}})

@@ -226,6 +226,7 @@ def test_without_noise_to_speak_of_it_is_what_plain_sql_says(session: privsql.Se
         assert mine["t"] == pytest.approx(row["t"], abs=2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [40, pytest.param(200, marks=pytest.mark.slow)])
 def test_intervals_cover(session: privsql.Session, people: pd.DataFrame, draws: int) -> None:
     """One row of every level in each of many draws, all of them independent; what is shown is always within."""
@@ -356,6 +357,7 @@ def test_long_lists_of_keys_are_refused() -> None:
         assert session.explain("SELECT k, COUNT(*) AS n FROM df GROUP BY k", epsilon=1.0).cells == 20_000
 
 
+@pytest.mark.slow
 def test_within_finds_an_epsilon_for_all_levels(session: privsql.Session) -> None:
     sql = "SELECT state, band, COUNT(*) AS n FROM df GROUP BY ROLLUP (state, band)"
     plan = session.explain(sql, within=30)

@@ -120,6 +120,7 @@ def test_moments_move_by_nine_eighths_at_most(steps: int) -> None:
 ANSWERS = 300
 
 
+@pytest.mark.slow
 def test_noise_is_that_of_the_sum_alone(data: duckdb.DuckDBPyConnection, session: privsql.Session) -> None:
     """Mean |Laplace| is its scale, of 300 with a deviation of 1 / sqrt(300): six of them are past 1e-8, and what AVG used to
     have, twice as much, is far beyond."""
@@ -132,6 +133,7 @@ def test_noise_is_that_of_the_sum_alone(data: duckdb.DuckDBPyConnection, session
     assert all(n == ROWS for _, n, _, _ in found)  # off by one with a chance below exp(-4000)
 
 
+@pytest.mark.slow
 def test_intervals_cover_as_often_as_they_say(data: duckdb.DuckDBPyConnection, session: privsql.Session) -> None:
     sql = "SELECT AVG(x) AS a, VAR_POP(f) AS v, STDDEV_SAMP(f) AS d, COUNT(*) FILTER (WHERE x > 20) / COUNT(*) AS p FROM t"
     exact = dict(zip("avdp", data.execute(sql).fetchall()[0], strict=True))

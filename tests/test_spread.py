@@ -134,6 +134,7 @@ def moved(plan, before: pd.DataFrame, after: pd.DataFrame) -> int:
     return sum(abs(a - b) for a, b in zip(*cells, strict=True))
 
 
+@pytest.mark.slow
 def test_what_is_divided_moves_by_a_step_more():
     """Products of four heights are divided after adding up: what is cut off each column may be one step more or less."""
     plan = session_of(people(10), "add-remove").explain("SELECT CORR(x, y) FROM df", epsilon=1)

@@ -44,6 +44,7 @@ def test_what_means_the_same_has_the_same_cells() -> None:
     _assert_sound(falsify(0, 3, "rows", queries=4))
 
 
+@pytest.mark.slow
 def test_what_means_the_same_has_the_same_cells_where_people_have_many_rows() -> None:
     _assert_sound(falsify(0, 2, "units", queries=4))
 

@@ -420,6 +420,7 @@ def test_small_rates_and_margins_past_the_rows():
     assert int(quantiles(cells_of((3, 3)), strict, SOURCE)[0][0]) in (0, 1, 2, 3)  # fewer rows than the margin: the low end
 
 
+@pytest.mark.slow
 def test_many_values_and_many_cells_are_quick():
     values = np.arange(2**20, dtype=np.int64)
     one = Histograms(np.array([0, 2**20]), values, np.ones(2**20, dtype=np.int64))
