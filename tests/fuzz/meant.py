@@ -90,6 +90,8 @@ def expression(node: Expression) -> Node:
             return neutral.column([name])
         case Literal():
             return _constant(node)
+        case Call(function="+", args=(inner, Literal(value=int() as value))) if not value and node.type.kind is Kind.DOUBLE:
+            return expression(inner)  # looks like the guard that makes -0.0 0.0, which bare() leaves out
         case Call():
             return _call(node)
 

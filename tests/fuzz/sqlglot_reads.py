@@ -148,6 +148,8 @@ def source(node: exp.Expr) -> Node:
             tailless.set("pivots", None)
             tailless.set("joins", None)
             read = neutral.subquery(query(tailless), name, columns)
+        case exp.Values() if name == "_values" and not columns:  # sqlglot's own name for VALUES in a union
+            read = ("values", _rows(node))
         case exp.Values():
             read = ("values", _rows(node), name.lower(), tuple(each.lower() for each in columns))
         case exp.Unnest():
