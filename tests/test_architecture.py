@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -43,7 +44,17 @@ def imports(tree: ast.AST) -> list[str]:
 
 
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
-PARAMETERS = pytest.mark.parametrize("path", FILES, ids=name)
+
+
+def of_every_file(check: Callable[[Path], None]) -> Callable[[], None]:
+    """One test for all files: a test each takes longer than to look at it."""
+
+    def test() -> None:
+        for path in FILES:
+            check(path)
+
+    test.__doc__ = check.__doc__
+    return test
 
 
 def test_every_file_is_in_a_known_room():
@@ -59,7 +70,7 @@ def allowed(own: str) -> set[str]:
     return {*GROUND, *ROOMS, *TOP}
 
 
-@PARAMETERS
+@of_every_file
 def test_a_room_imports_only_the_ground_floor_and_earlier_rooms(path):
     used = {each.split(".")[1] for each in imports(TREES[path]) if each.startswith("privsql.")}
     assert used - {"__version__"} <= allowed(room(path)), f"{name(path)} reaches up"
@@ -106,6 +117,7 @@ def test_only_these_rooms_import(module, rooms):
     assert users <= rooms
 
 
+@cache
 def attributes(tree: ast.AST) -> set[str]:
     return {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
 
@@ -120,11 +132,11 @@ def test_the_systems_randomness_is_read_in_one_file():
         assert not drawing, name(path)
 
 
-@PARAMETERS
+@of_every_file
 def test_no_environment_variable_is_read(path):
     """No setting, SQL or environment variable can seed or switch off the noise."""
     read = {each for each in attributes(TREES[path]) if each.startswith(("os.environ", "os.getenv", "environ."))}
-    assert not read
+    assert not read, name(path)
     assert "os.getenv" not in imports(TREES[path])
     assert "os.environ" not in imports(TREES[path])
 
@@ -146,18 +158,18 @@ def test_only_noise_reads_what_is_exact():
             assert room(path) in {"tables", "engines", "noise"}, name(path)
 
 
-@PARAMETERS
+@of_every_file
 def test_the_first_line_says_what_goes_in_and_out(path):
     assert ast.get_docstring(TREES[path]), f"{name(path)} has no first line"
 
 
-@PARAMETERS
+@of_every_file
 def test_files_stay_readable(path):
     lines = len(path.read_text(encoding="utf-8").splitlines())
     assert lines <= LONG.get(name(path), MOST_LINES), f"{name(path)} has {lines} lines: look for a seam"
 
 
-@PARAMETERS
+@of_every_file
 def test_nothing_is_evaluated_or_asserted_away(path):
     called = {ast.unparse(node.func) for node in ast.walk(TREES[path]) if isinstance(node, ast.Call)}
     assert not called & {"eval", "exec", "compile", "os.system", "print"} or room(path) in {"cli", "demo"}
