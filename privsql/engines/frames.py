@@ -102,6 +102,14 @@ def _address(array: Any) -> int:
     return int(array.__array_interface__["data"][0])
 
 
+def list_of(values: Any, type_: Type) -> list[Any]:
+    """Public values as a list that DuckDB takes for a parameter: what Python has no exact type for goes as text."""
+    array = as_array(values, type_)
+    if array.dtype != object:
+        return list(array.tolist())
+    return [None if missing else str(each) for each, missing in zip(np.ma.getdata(array), np.ma.getmaskarray(array), strict=True)]
+
+
 def column_of(values: Any, type_: Type) -> Any:
     """Public or noisy values as a column that DuckDB reads without guessing: a plain array where no value is NULL."""
     array = as_array(values, type_)

@@ -4,6 +4,7 @@ Nothing is rounded: a uniform number is compared with a probability digit by dig
 long a call takes depends on its size and rate but, save for events of chance 2^-32 a draw, not on the noise.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -23,26 +24,34 @@ If exact values and published values are both held within 2^60, the clamp change
 privacy is pure as it stands. Otherwise it alters the distribution by at most exp(-512) < 2^-738.
 """
 
+_BLOCK = 1 << 12
 _TAIL_EXPONENT = 64  # the tail is drawn in one round but for a chance of exp(-64): time does not show the noise
 
 
 def bernoulli(probability: Probability, size: int, source: Randomness) -> NDArray[np.bool_]:
-    """True with exactly the given probability p, `size` times, independently.
+    """True with exactly the given probability, `size` times, independently."""
+    outcomes: NDArray[np.bool_] = _drawn((probability,), size, source)[0]
+    return outcomes
+
+
+def _drawn(probabilities: Sequence[Probability], size: int, source: Randomness) -> NDArray[np.bool_]:
+    """For each probability p a row of `size` outcomes that are True with exactly that probability, all independent.
 
     The words w0, w1, ... are the digits of a uniform U in [0, 1), and U < p iff U has the smaller digit at
     the first place where they differ. Only values still tied draw a further word: one in 2^32.
     """
-    words = source.integers(size)
-    digit = probability.digit(0)
-    outcomes: NDArray[np.bool_] = words < digit
-    tied = np.flatnonzero(words == digit)
-    place = 0
-    while tied.size:
-        place += 1
-        words = source.integers(tied.size)
-        digit = probability.digit(place)
-        outcomes[tied] = words < digit
-        tied = tied[words == digit]
+    words = source.integers(len(probabilities) * size).reshape(len(probabilities), size)
+    digits = np.array([each.digit(0) for each in probabilities], dtype=np.uint32)[:, None]
+    outcomes: NDArray[np.bool_] = words < digits
+    ties = words == digits
+    for row in np.flatnonzero(ties.any(axis=1)).tolist():
+        tied, place = np.flatnonzero(ties[row]), 0
+        while tied.size:
+            place += 1
+            more = source.integers(tied.size)
+            digit = probabilities[row].digit(place)
+            outcomes[row, tied] = more < digit
+            tied = tied[more == digit]
     return outcomes
 
 
@@ -74,8 +83,10 @@ def _geometric_parts(rate: Fraction, size: int, source: Randomness) -> tuple[NDA
     """(low, high, shift): the geometric is low + 2^shift high, with 0 <= low < 2^shift <= 2^58."""
     lower_digits, tail = _digit_probabilities(rate)
     low = np.zeros(size, dtype=np.int64)
-    for position, probability in enumerate(lower_digits):
-        low |= bernoulli(probability, size, source).astype(np.int64) << position
+    for start in range(0, size if lower_digits else 0, _BLOCK):  # all digits of some numbers at once, within a cache's size
+        block = low[start : start + _BLOCK]
+        for place, byte in enumerate(np.packbits(_drawn(lower_digits, block.size, source), axis=0, bitorder="little")):
+            block |= byte.astype(np.int64) << 8 * place
     high = np.zeros(size, dtype=np.int64)
     running = np.arange(size)
     while running.size:

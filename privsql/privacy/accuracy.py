@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from privsql.privacy.falling import first_below
 from privsql.privacy.gaussian import half_width as gaussian_half_width
 
 
@@ -72,7 +73,7 @@ def combined_half_width(terms: Terms, level: float) -> float:
 def _standard_half_width(scales: tuple[float, ...], deviation: float, level: float) -> float:
     """The same for continuous Laplace noises of these scales and a normal one, the largest of which is 1."""
     missing = 1.0 - level
-    low, high = 0.0, (sum(scales) + deviation) * (math.log(2.0 * (len(scales) + 1) / missing) + 2.0)
+    high = (sum(scales) + deviation) * (math.log(2.0 * (len(scales) + 1) / missing) + 2.0)
     if missing > 1e-9:
         step = math.pi / (3.0 * high)  # the sum repeats itself only far beyond what is looked at
         points = (np.arange(200_000) + 0.5) * step
@@ -92,10 +93,7 @@ def _standard_half_width(scales: tuple[float, ...], deviation: float, level: flo
                 logs = logs - np.log1p(-((rates * scale) ** 2))
             return 2.0 * math.exp(float(np.min(logs)))
 
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if tail(middle) > missing else (low, middle)
-    return high
+    return first_below(tail, missing, 0.0, high)
 
 
 def selection_epsilon_of_histogram(candidates: int, histogram: int, choice: int) -> float:

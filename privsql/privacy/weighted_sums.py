@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privsql.privacy.accuracy import Gaussian, Laplace, Law, combined_half_width
+from privsql.privacy.falling import first_below
 
 Floats = npt.NDArray[np.float64]
 Weights = tuple[tuple[float, int], ...]  # weights, not negative, and how many noises have each
@@ -223,11 +224,7 @@ def _smoothed(scaled: Weights, rate: float, missing: float) -> float:
     def outside(width: float) -> float:
         return 1.0 - 2.0 * width / length - float(np.sum(parts * np.sin(tilts * width)))
 
-    low, high = 0.0, length / 4.0
-    for _ in range(32):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if outside(middle) > missing - 2.0 * left_out else (low, middle)
-    return high + 0.5 * order
+    return first_below(outside, missing - 2.0 * left_out, 0.0, length / 4.0) + 0.5 * order
 
 
 def _steepness(rate: float) -> float:
@@ -264,8 +261,4 @@ def gaussian_combination(weights: Weights, deviation: float, level: float, known
         return size * (deviation + 0.5) * math.sqrt(2.0 * math.log(2.0 / (1.0 - level)))
     spread = deviation * size
     rounding = 0.5 * sum(count * weight for weight, count in weights)
-    low, high = 0.0, 40.0
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if math.erfc(middle / math.sqrt(2.0)) > 1.0 - level else (low, middle)
-    return high * spread + rounding
+    return first_below(lambda width: math.erfc(width / math.sqrt(2.0)), 1.0 - level, 0.0, 40.0) * spread + rounding
