@@ -26,6 +26,13 @@ def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
     level = check_level(level)
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
         raise ArgumentError("argument-rows", "rows must be a whole number from 1", "rows=1000")
+    widths, notes = _widths(plan, level, rows)
+    known = [name for name, width in widths.items() if width is not None]
+    return Accuracy(widths, level, notes, _together(plan, level, rows, known))
+
+
+def _widths(plan: Plan, level: float, rows: int | None = None) -> tuple[dict[str, float | None], dict[str, str]]:
+    """Each output's half-width, and what is said where there is none beforehand."""
     widths: dict[str, float | None] = {}
     notes: dict[str, str] = {}
     for output in plan.outputs:
@@ -44,8 +51,7 @@ def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
             notes[output.name] = (
                 f"+- {whole:,.4g} / rows averaged" if whole is not None else "see intervals() of the answer"
             )
-    known = [name for name, width in widths.items() if width is not None]
-    return Accuracy(widths, level, notes, _together(plan, level, rows, known))
+    return widths, notes
 
 
 def _together(plan: Plan, level: float, rows: int | None, names: Collection[str]) -> dict[str, float | None]:
@@ -164,24 +170,30 @@ def epsilon_within(plan: Plan, within: float, confidence: float) -> Fraction:
     cells = plan.cells * max(1, len(plan.outputs))
     level = 1.0 - (1.0 - check_level(confidence)) / cells
 
-    def fits(nano: int) -> bool:
+    def worst(nano: int) -> float:
         try:
             priced = plan.repriced(Fraction(nano, NANO))
         except ArgumentError:
-            return False  # so small an epsilon that its noise does not fit 64 bits
-        widths = accuracy_of(priced, level)
-        if not widths or any(width is None for width in widths.values()):
+            return math.inf  # so small an epsilon that its noise does not fit 64 bits
+        widths, _ = _widths(priced, level)
+        known = [width for width in widths.values() if width is not None]
+        if not known or len(known) < len(widths):
             raise ArgumentError(
                 "argument-within",
                 "how far this answer is off depends on the data, so no epsilon can be found beforehand",
                 "give epsilon= instead, and look at intervals()",
             )
-        return all(width is not None and width <= within for width in widths.values())
+        return max(known)
 
     low, high = int(SMALLEST_EPSILON * NANO), int(LARGEST_EPSILON * NANO)
-    if not fits(high):
+    if worst(high) > within:
         raise ArgumentError("argument-within", "no epsilon gives an answer that close", "allow a wider +-")
+    near = worst(NANO) / within  # noise is about inverse to epsilon: most of the search is over before it begins
+    for share in (0.95, 1.05):
+        nano = int(min(near * share, float(LARGEST_EPSILON)) * NANO)
+        if low < nano < high:
+            low, high = (low, nano) if worst(nano) <= within else (nano + 1, high)
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle + 1, high)
+        low, high = (low, middle) if worst(middle) <= within else (middle + 1, high)
     return Fraction(low, NANO)
