@@ -63,6 +63,7 @@ def test_an_error_goes_to_standard_error_with_code_2_and_no_traceback(files: Pat
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_installed_command_is_the_same_and_survives_a_closed_pipe() -> None:
     command = Path(sys.executable).with_name("privsql")
     done = subprocess.run(
@@ -72,6 +73,7 @@ def test_the_installed_command_is_the_same_and_survives_a_closed_pipe() -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_still_gets_the_tree(files: Path) -> None:
     code = "import sys; from privsql.cli import main; sys.exit(main(sys.argv[1:]))"
     arguments = ["explain", str(files / "visits.csv"), COUNT, "--epsilon", "1"]

@@ -23,6 +23,7 @@ from privsql.mechanisms.responses import _respond
 from privsql.noise import plain
 from privsql.privacy.flips import _binomial, share_estimate, share_interval
 from tests.noise.statistics import FALSE_ALARM, Buffered, p_value
+from tests.tempo import one_now
 
 PROBABILITIES = {
     "exponential": mechanisms.exponential_probabilities,
@@ -177,6 +178,7 @@ def test_winners_win_as_often_as_they_should(noise, scores, draws):
         assert p_value(wins, chances_of("gumbel" if noise == "exponential" else "exponential", scores)) < FALSE_ALARM
 
 
+@pytest.mark.slow
 @CONTESTS
 def test_monotone_scores_get_half_the_noise(noise, scores, draws):
     source = Buffered()
@@ -186,6 +188,7 @@ def test_monotone_scores_get_half_the_noise(noise, scores, draws):
     assert p_value(wins, chances_of(noise, scores, 0.5)) < FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["exponential", "gumbel"])
 def test_fractions_beyond_64_bits_are_not_rounded(noise):
     """A step of 2^-70, so that the scores are 2^71 of them apart."""
@@ -337,7 +340,7 @@ def above_law(values, threshold, epsilon, monotone=False):
 
 
 @pytest.mark.parametrize("monotone", [False, True])
-@pytest.mark.parametrize("epsilon", [0.5, 3])
+@pytest.mark.parametrize("epsilon", one_now([0.5, 3]))
 def test_above_threshold_is_private(epsilon, monotone):
     worst = 0.0
     for one in itertools.product((-1.5, 0.0, 1.0, 2.5), repeat=3):
@@ -350,6 +353,7 @@ def test_above_threshold_is_private(epsilon, monotone):
     assert 0.75 * epsilon < worst <= epsilon + 1e-5
 
 
+@pytest.mark.slow
 def test_above_threshold_follows_its_law():
     source, values = Buffered(), (4, Fraction(1, 2), 7.5, -2)
     found = [_first(values, Decimal(6), 2, 1, False, source) for _ in range(2500)]

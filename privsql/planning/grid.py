@@ -70,16 +70,23 @@ class Grid:
         return f"({total}{_times(rows, -self.low)})", f"({rows} * ({self.low + self.steps}) - {total})"
 
     def clamped(self, argument: str) -> str:
-        """The argument on the grid, NULL staying NULL where it may occur; where it may not, no NULL comes out."""
-        if self.whole and self.step == 1:
-            value, low, high = f"CAST({argument} AS BIGINT)", str(self.low), str(self.high)
-            test = f"({argument})"
-        else:
-            test = f"(CAST({argument} AS DOUBLE) * {_double(1 / self.step)})"
-            value, low, high = f"CAST(round({test}) AS BIGINT)", str(self.low), str(self.high)
-        if self.nullable:
-            return f"(CASE WHEN {test} < {low} THEN {low} WHEN {test} > {high} THEN {high} ELSE {value} END)"
-        return f"(CASE WHEN {test} > {high} THEN {high} WHEN {test} >= {low} THEN {value} ELSE {low} END)"
+        """The argument on the grid, NULL staying NULL where it may occur; where it may not, no NULL comes out.
+
+        What lies in the range comes first: it is nearly all, and DuckDB looks at a further branch only for what is left. NaN is
+        above all numbers to DuckDB.
+        """
+        test, low, high = f"({argument})", str(self.low), str(self.high)
+        value = f"CAST({argument} AS BIGINT)"
+        if not (self.whole and self.step == 1):
+            double = f"CAST({argument} AS DOUBLE)"
+            scaled = f"({double} * {_double(1 / self.step)})"
+            value = f"CAST({scaled} AS BIGINT)"
+            if _is_power_of_two(self.step):  # then the ends are doubles, and can be compared as they are
+                test, low, high = double, _double(self.low * self.step), _double(self.high * self.step)
+            else:
+                test = scaled
+        below = f"WHEN {test} < {low} THEN {self.low} END" if self.nullable else f"ELSE {self.low} END"
+        return f"(CASE WHEN {test} BETWEEN {low} AND {high} THEN {value} WHEN {test} > {high} THEN {self.high} {below})"
 
 
 def grid_of(type_: Type, domain: Domain, most: int = MOST_STEPS) -> Grid:
@@ -106,6 +113,10 @@ def _log2_up(size: Fraction) -> int:
     while Fraction(2) ** (power - 1) >= size:
         power -= 1
     return power
+
+
+def _is_power_of_two(step: Fraction) -> bool:
+    return step.numerator & (step.numerator - 1) == 0 == step.denominator & (step.denominator - 1)
 
 
 def _distance(value: str, end: int) -> str:

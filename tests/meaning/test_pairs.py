@@ -95,6 +95,7 @@ print(identity(session_of("patients").explain({_ASKED!r}, epsilon=1.0)).digest)
 """
 
 
+@pytest.mark.slow
 def test_the_same_in_every_process() -> None:
     """A stored answer is found again another day: nothing depends on hashes that Python makes anew each time."""
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(HERE.parents[1])}
