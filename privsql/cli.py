@@ -170,6 +170,9 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=_demo)
     query = commands.add_parser("query", help="answer one question with noise", description=_QUERY, formatter_class=raw)
     _question(query)
+    query.add_argument("--deadline", type=float, metavar="S", help="fail after so many seconds, for certain")
+    query.add_argument("--memory-limit", metavar="SIZE", help="what the engine may use, such as 2GB")
+    query.add_argument("--time-quantum", type=float, metavar="S", help="answer at whole multiples of so many seconds")
     query.add_argument("--fresh", action="store_true", help="ask anew and pay, also where earlier answers say it")
     query.add_argument(
         "--format", choices=("table", "csv", "json"), default="table",
@@ -243,6 +246,7 @@ def _audit_arguments(parser: argparse.ArgumentParser) -> None:
     _asked(parser)
     parser.add_argument("--releases", type=int, metavar="N", help="of each table; default: as many as a few seconds allow")
     parser.add_argument("--tries", type=int, default=200, metavar="N", help="tables made for each crowd of others; default: 200")
+    parser.add_argument("--data", metavar="FILE", help="tables to start from besides; rows of them are shown")
     parser.add_argument("--plot", metavar="FILE", help="also write a picture (.png; needs matplotlib)")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
     parser.set_defaults(run=_audit)
@@ -319,7 +323,8 @@ def _audit(arguments: argparse.Namespace) -> str:
     progress = Progress(sys.stderr)
     with connect(arguments.source, policy=arguments.policy) as session:
         found = session.audit(
-            _sql(arguments), releases=arguments.releases, tries=arguments.tries, progress=progress, **_options(arguments)
+            _sql(arguments), releases=arguments.releases, tries=arguments.tries, progress=progress, data=arguments.data,
+            **_options(arguments),
         )
     progress.close()
     arguments.code = 0 if found.held else 1
@@ -396,7 +401,11 @@ def _verify(arguments: argparse.Namespace) -> str:
 def _session(arguments: argparse.Namespace) -> Session:
     from privsql.session import connect
 
-    return connect(arguments.source, policy=arguments.policy, ledger=arguments.ledger, analyst=arguments.analyst)
+    return connect(
+        arguments.source, arguments.policy, ledger=arguments.ledger, analyst=arguments.analyst,
+        deadline=getattr(arguments, "deadline", None), memory_limit=getattr(arguments, "memory_limit", None),
+        time_quantum=getattr(arguments, "time_quantum", None),
+    )  # fmt: skip
 
 
 def _sql(arguments: argparse.Namespace) -> str:

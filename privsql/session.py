@@ -129,8 +129,9 @@ class Session:
                 raise EngineError from None
 
     def batch(
-        self, questions: Sequence[str], epsilon: float, delta: float = 0.0, *, dialect: str = "duckdb", **unknown: Never
-    ) -> list[Answer]:
+        self, questions: Sequence[str], epsilon: float | None = None, delta: float = 0.0, *, dialect: str = "duckdb",
+        **unknown: Never,
+    ) -> list[Answer]:  # fmt: skip
         """Ask several questions for one epsilon, split so that their errors are small: what is the same, or follows from another
         one, is paid for once. All are priced and charged before the first is run."""
         no_more_arguments(unknown, ("questions", "epsilon", "delta", "dialect"))
@@ -229,15 +230,18 @@ class Session:
 
     def audit(
         self, sql: str, epsilon: float | None = None, delta: float = 0.0, *, releases: int | None = None, tries: int = TRIES,
-        progress: Callable[[str], None] | None = None, **options: Any,
+        progress: Callable[[str], None] | None = None, data: Any = None, **options: Any,
     ) -> Audit:  # fmt: skip
-        """Try to break the promise of a question, on tables that are made up: reads no private row, spends nothing."""
+        """Try to break the promise of a question, on tables that are made up: reads no private row, spends nothing.
+
+        `data`: tables to start from besides, as connect() takes them. What is found is shown: give none that are secret.
+        """
         plan = self.explain(sql, epsilon, delta, **{**options, "prepared": False})
         if not plan.public:
             for statement in plan.statements:
                 self._engine.check(statement, self._schema)
         asked = plan.loss if epsilon is None else epsilon_of(epsilon)
-        return audit(plan, sql, self._schema, self._engine.read_public, asked, releases, tries, progress)
+        return audit(plan, sql, self._schema, self._engine.read_public, asked, releases, tries, progress, data)
 
     def _with_any_range(self, asked: Asked, missing: Sequence[Unknown]) -> Plan:
         """The question as if the ranges were known: refuses what no range could help, before a search is paid."""

@@ -191,3 +191,14 @@ def test_help_has_examples_and_says_how_tables_are_named(capsys: pytest.CaptureF
             main(arguments)
         assert exit_.value.code == 0
         assert words in capsys.readouterr().out
+
+
+def test_limits_of_the_engine(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are read as by connect()."""
+    question = ["query", str(files / "visits.csv"), COUNT, "--epsilon", "1", "--format", "csv"]
+    assert main([*question, "--memory-limit", "200MB", "--time-quantum", "0.2"]) == 0
+    assert capsys.readouterr().out.startswith("n\n")
+    assert main([*question, "--deadline", "30", "--memory-limit", "1GB"]) == 0
+    for wrong in (["--deadline", "0"], ["--memory-limit", "many"], ["--time-quantum", "-1"]):
+        assert main([*question, *wrong]) == 2
+        assert "argument-" in capsys.readouterr().err

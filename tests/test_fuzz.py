@@ -140,7 +140,7 @@ def _caught(session: Any) -> list[str]:
     sessions = [privsql.connect(canaries.database(20, first), policy=canaries.POLICY) for first in (0, 500)]
     for each in sessions:
         session(each)
-    canaries._both(sessions, "SELECT COUNT(*) AS n FROM patients", {"epsilon": 1.0}, False, {7.0}, report, "here")
+    canaries._both(sessions, "query", "SELECT COUNT(*) AS n FROM patients", {"epsilon": 1.0}, {7.0}, report, "here")
     return [each.split()[0] for each in report.problems]
 
 

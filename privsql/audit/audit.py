@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from privsql.audit.bound import EpsilonBound
 from privsql.audit.check import price_errors
 from privsql.audit.epsilon import Measured, measure
+from privsql.audit.given import MOST_PEOPLE, Given, people_of, read_given, with_values
 from privsql.audit.pair import NeighbouringTables, shown_pair
 from privsql.audit.scratch import Scratch
 from privsql.audit.search import Found, Pair, Search
-from privsql.audit.world import world_of
+from privsql.audit.world import State, world_of
 from privsql.errors import ArgumentError
 from privsql.planning.plan import Plan
 from privsql.schema import Schema
@@ -103,11 +104,12 @@ class Audit:
 
 def audit(
     plan: Plan, sql: str, schema: Schema, read_public: Callable[[str], list[tuple[Any, ...]]], epsilon: Fraction,
-    releases: int | None = None, tries: int = TRIES, progress: Callable[[str], None] | None = None,
+    releases: int | None = None, tries: int = TRIES, progress: Callable[[str], None] | None = None, data: Any = None,
 ) -> Audit:  # fmt: skip
     """Look for neighbouring tables that pass a bound of the plan, and for an event that passes its epsilon.
 
-    All tables are made up, of what schema and policy say; public tables are read, others are not.
+    All tables are made up, of what schema and policy say, and of the rows of `data`, which the caller lets everybody see; public
+    tables are read, others are not.
     """
     _whole(releases, "releases", 300)
     _whole(tries, "tries", 10)
@@ -115,12 +117,16 @@ def audit(
     if plan.public:
         return Audit(sql, plan, (), (), None, None, notes=("the question is about public tables alone",))
     broken = price_errors(plan, epsilon)
-    scratch = Scratch(world_of(plan, schema, read_public))
+    world = world_of(plan, schema, read_public)
+    given = None if data is None else read_given(world, data)
+    scratch = Scratch(world if given is None else with_values(world, given))
     try:
-        found = Search(plan, scratch, tries, say).run()
+        people = [] if given is None else people_of(scratch.world, given)
+        found = Search(plan, scratch, tries, say, people).run()
         charged = (float(plan.loss), plan.delta)
         measured = measure(plan, scratch, found.pairs, releases, CONFIDENCE, charged, say)
-        return _told(plan, sql, scratch, found, measured, broken)
+        told = _told(plan, sql, scratch, found, measured, broken)
+        return told if given is None else replace(told, notes=(*told.notes, _of_given(people, given)))
     finally:
         scratch.close()
 
@@ -154,6 +160,11 @@ def _notes(plan: Plan, scratch: Scratch) -> tuple[str, ...]:
         f"of the public table {each.name} some rows were taken" for each in scratch.world.public if not each.whole
     ]
     return tuple(found)
+
+
+def _of_given(people: Sequence[State], given: Given) -> str:
+    some = "" if given.whole and len(people) < MOST_PEOPLE else ", of more than that"
+    return f"{len(people)} people of the data given were tried, and were the others{some}"
 
 
 def _whole(value: object, name: str, least: int) -> None:

@@ -8,7 +8,7 @@ tried, those like the best pair so far are, until nothing moves further.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +27,7 @@ from privsql.audit.check import (
     run_exactly,
 )
 from privsql.audit.scratch import Crowd, Scratch, plain
-from privsql.audit.states import all_states, crowd_like, crowds, fits, like, sampled, starts
+from privsql.audit.states import all_states, crowd_like, crowds, crowds_without_one, fits, like, sampled, starts
 from privsql.audit.world import State
 from privsql.planning.plan import Plan
 from privsql.policy import Neighbours
@@ -68,9 +68,11 @@ class Found:
 class Search:
     """One search; `tries` bounds how many tables are made for each crowd."""
 
-    def __init__(self, plan: Plan, scratch: Scratch, tries: int, progress: Progress) -> None:
+    def __init__(
+        self, plan: Plan, scratch: Scratch, tries: int, progress: Progress, given: Sequence[State] = ()
+    ) -> None:  # fmt: skip
         self.plan, self.scratch, self.world, self.tries = plan, scratch, scratch.world, tries
-        self.progress, self.found = progress, Found()
+        self.progress, self.found, self.given = progress, Found(), given
         self._losses: dict[Pair, float] = {}
         self._alive: list[State] | None = None
         self._shape: Any = None
@@ -78,10 +80,12 @@ class Search:
     def run(self) -> Found:
         every = all_states(self.world, min(EXHAUSTIVE, self.tries))
         self.found.exhaustive = every is not None
-        for crowd in dict.fromkeys(tuple(filter(self.scratch.lawful, each)) for each in crowds(self.world)):
+        known = list(dict.fromkeys(self.given))[: self.tries // 2]
+        everybody = [*crowds_without_one(self.world, self.given), *crowds(self.world)]
+        for crowd in dict.fromkeys(tuple(filter(self.scratch.lawful, each)) for each in everybody):
             self.progress(f"searching for neighbours, {'alone' if not crowd else 'among others'}")
             pool: dict[State, Cells] = {}
-            self._try(crowd, every if every is not None else starts(self.world), pool)
+            self._try(crowd, [*known, *(every if every is not None else starts(self.world))], pool)
             best = self._compare(crowd, pool)
             if every is None and len({index for index, _ in best} - {-1}) < len(self.plan.measurements):
                 self._try(crowd, self._counted(), pool)

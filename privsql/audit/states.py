@@ -172,6 +172,13 @@ def crowd_like(world: World, states: Sequence[State]) -> Crowd:
     return tuple(found)
 
 
+def crowds_without_one(world: World, people: Sequence[State]) -> list[Crowd]:
+    """All of them but one: without one of those who have the most rows, and without the first."""
+    most = sorted(range(len(people)), key=lambda n: -sum(map(len, people[n])))
+    left_out = dict.fromkeys([*most[: _OTHERS - 1], 0]) if people else ()
+    return [crowd_like(world, [*people[:n], *people[n + 1 :]]) for n in left_out]
+
+
 def ordinary(world: World) -> tuple[State, State, State]:
     """One row at the high end of everything, one at the low end, one a little above that."""
 

@@ -66,6 +66,7 @@ class Table:
     alone: bool
     once: bool
     many: int  # more rows than are used of one person
+    unit: Unit | None = None
     constraints: tuple[str, ...] = ()  # those that hold by the way rows are made: UNIQUE and NOT NULL
     checks: tuple[str, ...] = ()  # those that rows may break
 
@@ -258,7 +259,7 @@ def _table(
     checks = [text if text.upper().startswith("CHECK") else f"CHECK ({text})" for text in table.checks]
     kept = {each.name for each in columns}
     constraints += [f"CHECK ({identifier(c.name)} IS NOT NULL)" for c in table.columns if c.required and c.name in kept]
-    return Table(table.name, tuple(columns), unit is None, once, min(many, 60), tuple(constraints), tuple(checks))
+    return Table(table.name, tuple(columns), unit is None, once, min(many, 60), unit, tuple(constraints), tuple(checks))
 
 
 def _last(key: frozenset[str], table: SchemaTable, unit: Unit | None) -> str | None:

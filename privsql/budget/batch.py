@@ -49,8 +49,8 @@ def shared(plans: Sequence[Plan], epsilon: Fraction, evaluate: Evaluate) -> Shar
     follows = {place: rides.get(found, found) for place, found in follows.items()} | rides
     costs = _costs(errors, worse, rides)
     total = _size(costs)
-    nano = int(epsilon * NANO)
-    paid = {place: max(Fraction(int(nano * math.cbrt(cost) / total), NANO), SMALLEST_EPSILON) for place, cost in costs.items()}
+    rest = int((epsilon - len(costs) * SMALLEST_EPSILON) * NANO)  # each has the least there is, and a part of the rest
+    paid = {place: SMALLEST_EPSILON + Fraction(int(rest * math.cbrt(cost) / total), NANO) for place, cost in costs.items()}
     return Shares(paid, follows)
 
 

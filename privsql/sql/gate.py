@@ -57,8 +57,6 @@ def parse(text: str, dialect: str) -> exp.Expr:
     if len(statements) > 1:
         raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
     statement = statements[0]
-    if isinstance(statement, exp.Select) and not statement.expressions:
-        raise SqlError("sql-syntax", "this SELECT selects nothing", "SELECT COUNT(*) FROM ...", start)
     if not isinstance(statement, (exp.Select, exp.Union, exp.Subquery)):
         raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", start)
     try:
@@ -183,6 +181,8 @@ def _permit(statement: exp.Expr) -> None:
             raise _refuse(node, node, f"{_shown(node)} has no rule")
         if isinstance(node, exp.Identifier) and not node.this:
             raise SqlError("sql-syntax", "a name must not be empty", "give it a name of at least one letter", place_of(node))
+        if isinstance(node, exp.Select) and not node.expressions:
+            raise SqlError("sql-syntax", "this SELECT selects nothing", "SELECT COUNT(*) FROM ...", place_of(node))
         if any(needed and node.args.get(name) is None for name, needed in node.arg_types.items()):
             raise SqlError("sql-syntax", "an argument is missing here", "check the commas and parentheses", place_of(node))
         if (

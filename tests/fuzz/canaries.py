@@ -151,28 +151,33 @@ class Heard:
     numbers: tuple[float, ...] = ()
 
 
-def call(session: privsql.Session, sql: Any, options: dict[str, Any], explain: bool) -> Heard:
+def call(session: privsql.Session, sql: Any, options: dict[str, Any], how: str) -> Heard:
     before, said, numbers = _spent(session), io.StringIO(), ()
     answered = False
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), listening() as log:
         try:
-            if explain:
+            if how == "explain":
                 plan = session.explain(sql, **{name: value for name, value in options.items() if name != "fresh"})
                 outcome = text = f"{plan}"
                 text += json.dumps(plan.to_dict(), default=str)
+            elif how == "audit":
+                found = session.audit(sql, releases=300, tries=10, **{name: value for name, value in options.items() if name != "fresh"})
+                outcome, text = f"audited {found.bounds}", f"{found} {json.dumps(found.to_dict(), default=str)}"
             else:
-                answer = session.query(sql, **options)
-                frame, answered = answer.df(), True
-                # who is not declared comes out by chance alone, so that with a delta the number of rows is noisy, too
-                printed = answer.plan if len(str(sql)) % 3 == 0 else ""  # printing a plan takes longer than making it
-                told = f"answered {list(frame.columns)} {printed}"
-                outcome = told if not answer.plan.space.open else "answered"
-                text = f"{told} {json.dumps(answer.receipt, default=str)}"
-                for name in frame.columns:
-                    if frame[name].dtype.kind in "iuf":
-                        numbers += tuple(frame[name].tolist())
-                    else:
-                        text += f" {frame[name].tolist()}"
+                answers = session.batch(sql, **options) if how == "batch" else [session.query(sql, **options)]
+                answered, outcome, text = True, "", ""
+                for answer in answers:
+                    frame = answer.df()
+                    # who is not declared comes out by chance alone, so that with a delta the number of rows is noisy, too
+                    printed = answer.plan if len(str(sql)) % 3 == 0 else ""  # printing a plan takes longer than making it
+                    told = f"answered {list(frame.columns)} {printed}"
+                    outcome += told if not answer.plan.space.open else "answered"
+                    text += f"{told} {json.dumps(answer.receipt, default=str)}"
+                    for name in frame.columns:
+                        if frame[name].dtype.kind in "iuf":
+                            numbers += tuple(frame[name].tolist())
+                        else:
+                            text += f" {frame[name].tolist()}"
         except privsql.PrivsqlError as error:
             outcome = f"{type(error).__name__} {error}"
             text = f"{error} {error!r} {error.args!r} {error.__cause__!r} {error.__context__!r} {''.join(traceback.format_exception(error))}"
@@ -187,6 +192,19 @@ def call(session: privsql.Session, sql: Any, options: dict[str, Any], explain: b
 def _spent(session: privsql.Session) -> tuple[float, float]:
     spent = session.budget.spent
     return spent.epsilon, spent.delta
+
+
+def way(rng: Random, sql: Any, options: dict[str, Any], listed: list[tuple[str, str]]) -> tuple[str, Any, dict[str, Any]]:
+    """By which method it is asked, and with what; a batch is of some texts, for a price alone."""
+    roll = rng.random()
+    if roll < 0.2:
+        return "explain", sql, options
+    if roll < 0.25:
+        some = [sql, *(rng.choice(listed)[1] for _ in range(rng.randrange(3)))]
+        return "batch", rng.choice([some, some, some, sql]), {key: options[key] for key in ("epsilon", "delta", "dialect", "epsilom") if key in options}
+    if roll < 0.2505:  # takes a second
+        return "audit", sql, options
+    return "query", sql, options
 
 
 def question(rng: Random, listed: list[tuple[str, str]]) -> tuple[Any, dict[str, Any]]:
@@ -228,7 +246,7 @@ def run(calls: int, seed: int, stop: int = 20) -> Report:
             for place in range(OF_A_SESSION):
                 rng = Random(f"canary {seed} {number} {place}")
                 sql, options = question(rng, listed)
-                _both(sessions, sql, options, rng.random() < 0.2, own, report, f"{seed} {number} {place}")
+                _both(sessions, *way(rng, sql, options, listed), own, report, f"{seed} {number} {place}")
             for session, path in zip(sessions, ledgers, strict=True):
                 if CANARY.search(session.history().to_string()):
                     report.problems.append(f"HISTORY {seed} {number}")
@@ -244,10 +262,10 @@ def run(calls: int, seed: int, stop: int = 20) -> Report:
 
 
 def _both(
-    sessions: list[privsql.Session], sql: Any, options: dict[str, Any], explain: bool, own: set[float], report: Report, where: str
+    sessions: list[privsql.Session], how: str, sql: Any, options: dict[str, Any], own: set[float], report: Report, where: str
 ) -> None:
     report.asked += 1
-    heard = [call(session, sql, options, explain) for session in sessions]
+    heard = [call(session, sql, options, how) for session in sessions]
     problems = []
     for each in heard:
         if found := CANARY.search(each.text):
@@ -257,8 +275,8 @@ def _both(
             problems.append(f"{each.outcome}\n{each.text[-1500:]}")
         if own & set(each.numbers):
             problems.append(f"A ROW'S OWN NUMBER {own & set(each.numbers)}")
-        if explain and any(each.charge):
-            problems.append("A PLAN WAS CHARGED")
+        if how in ("explain", "audit") and any(each.charge):
+            problems.append(f"{how.upper()} WAS CHARGED")
         if not each.answered and any(each.charge) and "engine-failed" not in each.outcome:
             problems.append(f"REFUSED AND CHARGED {each.charge} {each.outcome}")
     one, two = heard
@@ -269,7 +287,7 @@ def _both(
     code = re.search(r"\[([a-z-]+)\]", one.outcome)
     if not one.answered and code:
         report.refused[code[1]] += 1
-    report.problems += [f"{each}\n  {where} {options}: {sql!r}" for each in problems]
+    report.problems += [f"{each}\n  {where} {how} {options}: {sql!r}" for each in problems]
 
 
 def main() -> int:
