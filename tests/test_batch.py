@@ -128,7 +128,8 @@ def test_what_follows_from_a_question_that_is_known_from_several_answers():
 @pytest.mark.parametrize("epsilon", [9e-6, 1e-5, 1e-3, 1.0])
 def test_parts_never_pass_the_whole_also_where_some_are_as_small_as_can_be(session, epsilon):
     """Sums of a wide range hang much more on their share than counts do."""
-    questions = [*(f"SELECT COUNT(*) FROM df WHERE age = {n}" for n in range(7)), "SELECT SUM(n) FROM df", "SELECT MEDIAN(age) FROM df"]
+    counts = [f"SELECT COUNT(*) FROM df WHERE age = {n}" for n in range(7)]
+    questions = [*counts, "SELECT SUM(n) FROM df", "SELECT MEDIAN(age) FROM df"]
     session.batch(questions, epsilon=epsilon)
     assert session.budget.spent.epsilon <= epsilon
     assert session.budget.spent.epsilon == pytest.approx(epsilon, rel=1e-3)

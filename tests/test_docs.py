@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from privsql.cli import _parser
+from privsql.cli.arguments import parser
 from privsql.sql import gate
 from privsql.sql.functions import ALIASES, FUNCTIONS, OPERATORS
 from tests.tempo import one_now
@@ -82,7 +82,7 @@ def test_commands_in_the_documentation_parse() -> None:
     ]
     assert len(commands) >= 3
     for command in commands:
-        _parser().parse_args(command)  # exits, and so fails, on a command that does not exist
+        parser().parse_args(command)  # exits, and so fails, on a command that does not exist
 
 
 def raised_codes() -> set[str]:

@@ -1,27 +1,10 @@
-"""The command line: arguments go in; an answer goes to standard output, an error to standard error with exit code 2."""
+"""Nothing goes in; the parser of the command line comes out, with what its help says."""
 
 from __future__ import annotations
 
 import argparse
-import csv
-import io
-import json
-import math
-import os
-import sys
-from collections.abc import Sequence
-from contextlib import closing
-from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from privsql.errors import ArgumentError, PolicyError, PrivsqlError
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from privsql.results.answer import Answer
-    from privsql.session import Session
+from privsql.cli import commands
 
 _MECHANISMS = ("permute-and-flip", "exponential", "gumbel", "laplace", "gaussian")
 
@@ -140,35 +123,16 @@ examples:
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
-    arguments = _parser().parse_args(argv)
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without the characters of a tree shows others
-    try:
-        print(arguments.run(arguments))
-        sys.stdout.flush()
-        return int(getattr(arguments, "code", 0))
-    except PrivsqlError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except BrokenPipeError:  # the reader has seen enough (| head); keep the interpreter from flushing again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        return 130
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     from privsql import __version__
 
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="privsql", description=_TOP, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"privsql {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="demo | query | explain | audit | policy | budget | ledger")
-    demo = commands.add_parser("demo", help="a guided tour on made-up data, in a few seconds")
-    demo.set_defaults(run=_demo)
-    query = commands.add_parser("query", help="answer one question with noise", description=_QUERY, formatter_class=raw)
+    verbs = parser.add_subparsers(required=True, metavar="demo | query | explain | audit | policy | budget | ledger")
+    demo = verbs.add_parser("demo", help="a guided tour on made-up data, in a few seconds")
+    demo.set_defaults(run=commands.demo)
+    query = verbs.add_parser("query", help="answer one question with noise", description=_QUERY, formatter_class=raw)
     _question(query)
     query.add_argument("--deadline", type=float, metavar="S", help="fail after so many seconds, for certain")
     query.add_argument("--memory-limit", metavar="SIZE", help="what the engine may use, such as 2GB")
@@ -178,8 +142,8 @@ def _parser() -> argparse.ArgumentParser:
         "--format", choices=("table", "csv", "json"), default="table",
         help="table (with intervals), csv (the rows alone) or json (rows, intervals and receipt); default: table",
     )  # fmt: skip
-    query.set_defaults(run=_query)
-    explain = commands.add_parser(
+    query.set_defaults(run=commands.query)
+    explain = verbs.add_parser(
         "explain", help="what a query would do and cost", description=_EXPLAIN, formatter_class=raw
     )
     _question(explain)
@@ -187,17 +151,17 @@ def _parser() -> argparse.ArgumentParser:
         "--format", choices=("table", "json"), default="table",
         help="table (the derivation as a tree) or json (the same for programs, with the exact SQL); default: table",
     )  # fmt: skip
-    explain.set_defaults(run=_explain)
+    explain.set_defaults(run=commands.explain)
     _audit_arguments(
-        commands.add_parser("audit", help="try to break the promise", description=_AUDIT, formatter_class=raw)
+        verbs.add_parser("audit", help="try to break the promise", description=_AUDIT, formatter_class=raw)
     )
-    _policy(commands.add_parser("policy", help="draft or check a policy", description=_POLICY, formatter_class=raw))
-    budget = commands.add_parser("budget", help="what a ledger says", description=_BUDGET, formatter_class=raw)
+    _policy(verbs.add_parser("policy", help="draft or check a policy", description=_POLICY, formatter_class=raw))
+    budget = verbs.add_parser("budget", help="what a ledger says", description=_BUDGET, formatter_class=raw)
     _file(budget)
     budget.add_argument("--by", choices=("analyst", "day"), help="also by analyst, or by day (UTC)")
     budget.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
-    budget.set_defaults(run=_budget)
-    _ledger(commands.add_parser("ledger", help="renew or verify a ledger", description=_LEDGER, formatter_class=raw))
+    budget.set_defaults(run=commands.budget)
+    _ledger(verbs.add_parser("ledger", help="renew or verify a ledger", description=_LEDGER, formatter_class=raw))
     return parser
 
 
@@ -206,8 +170,8 @@ def _file(parser: argparse.ArgumentParser) -> None:
 
 
 def _ledger(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(required=True, metavar="renew | anchor | verify")
-    renew = commands.add_parser("renew", help="raise a cap, for the record")
+    verbs = parser.add_subparsers(required=True, metavar="renew | anchor | verify")
+    renew = verbs.add_parser("renew", help="raise a cap, for the record")
     _file(renew)
     renew.add_argument("--epsilon", type=float, metavar="E", help="how much epsilon is added to the cap")
     renew.add_argument("--delta", type=float, metavar="D", help="how much delta is added to the cap")
@@ -215,31 +179,31 @@ def _ledger(parser: argparse.ArgumentParser) -> None:
     whose = renew.add_mutually_exclusive_group()
     whose.add_argument("--analyst", metavar="NAME", help="the cap of one analyst; default: the cap of the dataset")
     whose.add_argument("--per-query", action="store_true", help="the cap of one question")
-    renew.set_defaults(run=_renew)
-    anchor = commands.add_parser("anchor", help="one line that says how far the ledger has come, to be kept elsewhere")
+    renew.set_defaults(run=commands.renew)
+    anchor = verbs.add_parser("anchor", help="one line that says how far the ledger has come, to be kept elsewhere")
     _file(anchor)
-    anchor.set_defaults(run=_anchor)
-    verify = commands.add_parser("verify", help="check the file, the chain of entries, the sums and the caps")
+    anchor.set_defaults(run=commands.anchor)
+    verify = verbs.add_parser("verify", help="check the file, the chain of entries, the sums and the caps")
     _file(verify)
     verify.add_argument("--anchor", metavar="TEXT", help="a line of `ledger anchor`: nothing was taken back since")
-    verify.set_defaults(run=_verify)
+    verify.set_defaults(run=commands.verify)
 
 
 def _policy(parser: argparse.ArgumentParser) -> None:
     raw = argparse.RawDescriptionHelpFormatter
-    commands = parser.add_subparsers(required=True, metavar="init | check")
-    init = commands.add_parser("init", help="a draft with every choice explained", description=_INIT, formatter_class=raw)
+    verbs = parser.add_subparsers(required=True, metavar="init | check")
+    init = verbs.add_parser("init", help="a draft with every choice explained", description=_INIT, formatter_class=raw)
     init.add_argument("source", metavar="SOURCE", help="a DuckDB, Parquet or CSV file")
     init.add_argument(
         "--epsilon", type=float, metavar="E", help="spend this much on choosing max_rows from noisy counts; default: nothing"
     )
     init.add_argument("--unit", metavar="COLUMN", help="whose privacy: a column, or table.column; default: guess by names")
     init.add_argument("-o", "--output", metavar="FILE", help="write to a new file; default: standard output")
-    init.set_defaults(run=_policy_init)
-    check = commands.add_parser("check", help="what a policy means for a source", description=_CHECK, formatter_class=raw)
+    init.set_defaults(run=commands.policy_init)
+    check = verbs.add_parser("check", help="what a policy means for a source", description=_CHECK, formatter_class=raw)
     check.add_argument("policy", metavar="FILE", help="a TOML file")
     check.add_argument("source", metavar="SOURCE", help="a DuckDB, Parquet or CSV file")
-    check.set_defaults(run=_policy_check)
+    check.set_defaults(run=commands.policy_check)
 
 
 def _audit_arguments(parser: argparse.ArgumentParser) -> None:
@@ -249,7 +213,7 @@ def _audit_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="FILE", help="tables to start from besides; rows of them are shown")
     parser.add_argument("--plot", metavar="FILE", help="also write a picture (.png; needs matplotlib)")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
-    parser.set_defaults(run=_audit)
+    parser.set_defaults(run=commands.audit)
 
 
 def _question(parser: argparse.ArgumentParser) -> None:
@@ -290,167 +254,3 @@ def _asked(parser: argparse.ArgumentParser) -> None:
         "--nonnegative", action="store_true", help="move counts below 0 to the nearest that could be true; totals are kept"
     )
     parser.add_argument("--consistent", action="store_true", help="make counts that are parts of others fit into them")
-
-
-def _demo(arguments: argparse.Namespace) -> str:
-    from privsql.demo import demo
-
-    return demo()
-
-
-def _query(arguments: argparse.Namespace) -> str:
-    with _session(arguments) as session:
-        answer = session.query(_sql(arguments), **_options(arguments), fresh=arguments.fresh)
-    match arguments.format:
-        case "csv":
-            return _csv(answer)
-        case "json":
-            return _json(answer)
-        case _:
-            return str(answer)
-
-
-def _explain(arguments: argparse.Namespace) -> str:
-    with _session(arguments) as session:
-        plan = session.explain(_sql(arguments), **_options(arguments))
-    return json.dumps(plan.to_dict(), indent=2) if arguments.format == "json" else str(plan)
-
-
-def _audit(arguments: argparse.Namespace) -> str:
-    from privsql.audit.progress import Progress
-    from privsql.session import connect
-
-    progress = Progress(sys.stderr)
-    with connect(arguments.source, policy=arguments.policy) as session:
-        found = session.audit(
-            _sql(arguments), releases=arguments.releases, tries=arguments.tries, progress=progress, data=arguments.data,
-            **_options(arguments),
-        )
-    progress.close()
-    arguments.code = 0 if found.held else 1
-    if arguments.plot:
-        found.plot(arguments.plot)
-    return json.dumps(found.to_dict(), indent=2, allow_nan=False) if arguments.format == "json" else str(found)
-
-
-def _policy_init(arguments: argparse.Namespace) -> str:
-    from privsql.drafting.write import draft
-
-    if arguments.output is None:
-        return draft(arguments.source, arguments.epsilon, arguments.unit).removesuffix("\n")
-    path = Path(arguments.output)
-    try:
-        path.touch(exist_ok=False)  # before anything is spent, and never over a policy that somebody has edited
-    except FileExistsError:
-        raise PolicyError("policy-file", "the policy file is there already", "choose another name with -o") from None
-    except OSError:
-        raise PolicyError("policy-file", "the policy file cannot be written", "check its path") from None
-    try:
-        path.write_text(draft(arguments.source, arguments.epsilon, arguments.unit), encoding="utf-8")
-    except BaseException:
-        path.unlink()
-        raise
-    return f"wrote {path}; read it, then: privsql policy check {path} {arguments.source}"
-
-
-def _policy_check(arguments: argparse.Namespace) -> str:
-    from privsql.drafting.check import check
-
-    return check(arguments.policy, arguments.source)
-
-
-def _budget(arguments: argparse.Namespace) -> str:
-    from privsql.budget.file_ledger import open_reader
-    from privsql.budget.show import report, show
-
-    with closing(open_reader(arguments.ledger)) as ledger:
-        rows = ledger.rows()
-    if arguments.format == "json":
-        return json.dumps(report(rows, arguments.by), indent=2, ensure_ascii=False, allow_nan=False)
-    return show(Path(arguments.ledger).name, rows, arguments.by)
-
-
-def _renew(arguments: argparse.Namespace) -> str:
-    from privsql.budget.caps import renewal_of
-    from privsql.budget.file_ledger import renew
-    from privsql.policy import delta_of, epsilon_of
-
-    epsilon = Fraction(0) if arguments.epsilon is None else epsilon_of(arguments.epsilon)
-    by = renewal_of(epsilon, delta_of(arguments.delta or 0))
-    scope = "query" if arguments.per_query else "dataset" if arguments.analyst is None else "analyst"
-    row = renew(arguments.ledger, by, arguments.reason, scope, arguments.analyst or "")
-    return f"renewed, as entry {row.number}"
-
-
-def _anchor(arguments: argparse.Namespace) -> str:
-    from privsql.budget.verify import anchor_of, verify
-
-    return str(anchor_of(verify(arguments.ledger)))
-
-
-def _verify(arguments: argparse.Namespace) -> str:
-    from privsql.budget.file_ledger import rules_of
-    from privsql.budget.verify import read_anchor, verify
-
-    rows = verify(arguments.ledger, None if arguments.anchor is None else read_anchor(arguments.anchor))
-    anchored = ", and nothing was taken back since the anchor" if arguments.anchor else ""
-    unit, spent = rules_of(rows[:1]).caps.accountant.unit, rows[-1].total
-    return f"the ledger holds: {len(rows)} entries, {unit} {spent.size:g}, delta {spent.delta:g} spent{anchored}"
-
-
-def _session(arguments: argparse.Namespace) -> Session:
-    from privsql.session import connect
-
-    return connect(
-        arguments.source, arguments.policy, ledger=arguments.ledger, analyst=arguments.analyst,
-        deadline=getattr(arguments, "deadline", None), memory_limit=getattr(arguments, "memory_limit", None),
-        time_quantum=getattr(arguments, "time_quantum", None),
-    )  # fmt: skip
-
-
-def _sql(arguments: argparse.Namespace) -> str:
-    if arguments.sql != "-":
-        return str(arguments.sql)
-    try:
-        return sys.stdin.read()
-    except UnicodeDecodeError:
-        raise ArgumentError("argument-shape", "standard input is not text", "send the SQL as UTF-8") from None
-
-
-def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    names = ("epsilon", "delta", "within", "confidence", "dialect", "mechanism", "nonnegative", "consistent")
-    return {name: getattr(arguments, name) for name in names}
-
-
-def _csv(answer: Answer) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([answer.columns, *answer.fetchall()])
-    return text.getvalue().removesuffix("\n")
-
-
-def _json(answer: Answer) -> str:
-    rows = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.fetchall()]
-    ends = _records(answer.intervals(0.95))
-    document = {
-        "columns": answer.columns,
-        "rows": rows,
-        "intervals": {"level": 0.95, "rows": [{**end, **row} for end, row in zip(ends, rows, strict=True)]},
-        "receipt": answer.receipt,
-    }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    names = [str(name) for name in frame.columns]
-    columns = [[_plain(value) for value in frame.iloc[:, place].tolist()] for place in range(len(names))]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it: NULL, NaN and an open end of an interval are null; dates are text."""
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    text = str(value)
-    return None if text in ("NaT", "<NA>") else text

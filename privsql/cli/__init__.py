@@ -1,0 +1,29 @@
+"""The command line: arguments go in; an answer goes to standard output, an error to standard error with exit code 2."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from privsql.cli.arguments import parser
+from privsql.errors import PrivsqlError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    arguments = parser().parse_args(argv)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without the characters of a tree shows others
+    try:
+        print(arguments.run(arguments))
+        sys.stdout.flush()
+        return int(getattr(arguments, "code", 0))
+    except PrivsqlError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader has seen enough (| head); keep the interpreter from flushing again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return 130
+    return 0

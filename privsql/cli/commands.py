@@ -1,0 +1,186 @@
+"""Arguments go in; what a command prints comes out. Each imports what it needs, so that help and errors come at once."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import math
+import sys
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privsql.errors import ArgumentError, PolicyError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from privsql.results.answer import Answer
+    from privsql.session import Session
+
+
+def demo(arguments: argparse.Namespace) -> str:
+    from privsql.demo import demo
+
+    return demo()
+
+
+def query(arguments: argparse.Namespace) -> str:
+    with _session(arguments) as session:
+        answer = session.query(_sql(arguments), **_options(arguments), fresh=arguments.fresh)
+    match arguments.format:
+        case "csv":
+            return _csv(answer)
+        case "json":
+            return _json(answer)
+        case _:
+            return str(answer)
+
+
+def explain(arguments: argparse.Namespace) -> str:
+    with _session(arguments) as session:
+        plan = session.explain(_sql(arguments), **_options(arguments))
+    return json.dumps(plan.to_dict(), indent=2) if arguments.format == "json" else str(plan)
+
+
+def audit(arguments: argparse.Namespace) -> str:
+    from privsql.audit.progress import Progress
+    from privsql.session import connect
+
+    progress = Progress(sys.stderr)
+    with connect(arguments.source, policy=arguments.policy) as session:
+        found = session.audit(
+            _sql(arguments), releases=arguments.releases, tries=arguments.tries, progress=progress, data=arguments.data,
+            **_options(arguments),
+        )
+    progress.close()
+    arguments.code = 0 if found.held else 1
+    if arguments.plot:
+        found.plot(arguments.plot)
+    return json.dumps(found.to_dict(), indent=2, allow_nan=False) if arguments.format == "json" else str(found)
+
+
+def policy_init(arguments: argparse.Namespace) -> str:
+    from privsql.drafting.write import draft
+
+    if arguments.output is None:
+        return draft(arguments.source, arguments.epsilon, arguments.unit).removesuffix("\n")
+    path = Path(arguments.output)
+    try:
+        path.touch(exist_ok=False)  # before anything is spent, and never over a policy that somebody has edited
+    except FileExistsError:
+        raise PolicyError("policy-file", "the policy file is there already", "choose another name with -o") from None
+    except OSError:
+        raise PolicyError("policy-file", "the policy file cannot be written", "check its path") from None
+    try:
+        path.write_text(draft(arguments.source, arguments.epsilon, arguments.unit), encoding="utf-8")
+    except BaseException:
+        path.unlink()
+        raise
+    return f"wrote {path}; read it, then: privsql policy check {path} {arguments.source}"
+
+
+def policy_check(arguments: argparse.Namespace) -> str:
+    from privsql.drafting.check import check
+
+    return check(arguments.policy, arguments.source)
+
+
+def budget(arguments: argparse.Namespace) -> str:
+    from privsql.budget.file_ledger import open_reader
+    from privsql.budget.show import report, show
+
+    with closing(open_reader(arguments.ledger)) as ledger:
+        rows = ledger.rows()
+    if arguments.format == "json":
+        return json.dumps(report(rows, arguments.by), indent=2, ensure_ascii=False, allow_nan=False)
+    return show(Path(arguments.ledger).name, rows, arguments.by)
+
+
+def renew(arguments: argparse.Namespace) -> str:
+    from privsql.budget.caps import renewal_of
+    from privsql.budget.file_ledger import renew
+    from privsql.policy import delta_of, epsilon_of
+
+    epsilon = Fraction(0) if arguments.epsilon is None else epsilon_of(arguments.epsilon)
+    by = renewal_of(epsilon, delta_of(arguments.delta or 0))
+    scope = "query" if arguments.per_query else "dataset" if arguments.analyst is None else "analyst"
+    row = renew(arguments.ledger, by, arguments.reason, scope, arguments.analyst or "")
+    return f"renewed, as entry {row.number}"
+
+
+def anchor(arguments: argparse.Namespace) -> str:
+    from privsql.budget.verify import anchor_of, verify
+
+    return str(anchor_of(verify(arguments.ledger)))
+
+
+def verify(arguments: argparse.Namespace) -> str:
+    from privsql.budget.file_ledger import rules_of
+    from privsql.budget.verify import read_anchor, verify
+
+    rows = verify(arguments.ledger, None if arguments.anchor is None else read_anchor(arguments.anchor))
+    anchored = ", and nothing was taken back since the anchor" if arguments.anchor else ""
+    unit, spent = rules_of(rows[:1]).caps.accountant.unit, rows[-1].total
+    return f"the ledger holds: {len(rows)} entries, {unit} {spent.size:g}, delta {spent.delta:g} spent{anchored}"
+
+
+def _session(arguments: argparse.Namespace) -> Session:
+    from privsql.session import connect
+
+    return connect(
+        arguments.source, arguments.policy, ledger=arguments.ledger, analyst=arguments.analyst,
+        deadline=getattr(arguments, "deadline", None), memory_limit=getattr(arguments, "memory_limit", None),
+        time_quantum=getattr(arguments, "time_quantum", None),
+    )  # fmt: skip
+
+
+def _sql(arguments: argparse.Namespace) -> str:
+    if arguments.sql != "-":
+        return str(arguments.sql)
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError:
+        raise ArgumentError("argument-shape", "standard input is not text", "send the SQL as UTF-8") from None
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    names = ("epsilon", "delta", "within", "confidence", "dialect", "mechanism", "nonnegative", "consistent")
+    return {name: getattr(arguments, name) for name in names}
+
+
+def _csv(answer: Answer) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([answer.columns, *answer.fetchall()])
+    return text.getvalue().removesuffix("\n")
+
+
+def _json(answer: Answer) -> str:
+    rows = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.fetchall()]
+    ends = _records(answer.intervals(0.95))
+    document = {
+        "columns": answer.columns,
+        "rows": rows,
+        "intervals": {"level": 0.95, "rows": [{**end, **row} for end, row in zip(ends, rows, strict=True)]},
+        "receipt": answer.receipt,
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    names = [str(name) for name in frame.columns]
+    columns = [[_plain(value) for value in frame.iloc[:, place].tolist()] for place in range(len(names))]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: NULL, NaN and an open end of an interval are null; dates are text."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    text = str(value)
+    return None if text in ("NaT", "<NA>") else text
