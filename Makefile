@@ -7,7 +7,7 @@ DEMO    := .venv/.installed-demo
 DEV     := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint types mutants attacks fuzz bench accuracy clean
+.PHONY: help demo test slow lint types mutants mutation coverage attacks fuzz bench accuracy clean
 
 help:
 	@echo "make demo     a guided tour on made-up data"
@@ -16,6 +16,8 @@ help:
 	@echo "make lint     ruff"
 	@echo "make types    mypy --strict"
 	@echo "make mutants  seeded mistakes, each of which a test must catch"
+	@echo "make mutation random mutants of four rooms: how many the tests catch (N=sample SEED=1)"
+	@echo "make coverage branches of the same rooms that no test takes"
 	@echo "make attacks  texts of a hostile analyst: held, controls answered, differences (FILES=cases.jsonl)"
 	@echo "make fuzz     parsers against each other, and values that must not come out (N=queries SEED=1)"
 	@echo "make bench    time and CPU beside plain DuckDB"
@@ -40,6 +42,16 @@ types: $(DEV)
 mutants: $(DEV)
 	$(BIN)/python tests/mutants.py
 
+mutation: N = 60
+mutation: $(DEV)
+	$(BIN)/python tests/mutation $(N) $(SEED) $(WORKERS)
+
+coverage: $(DEV)
+	rm -rf .cache/coverage && mkdir -p .cache/coverage
+	$(BIN)/python -m coverage run -m pytest -m "not slow" -n $(WORKERS)
+	-$(BIN)/python -m coverage combine -q 2>/dev/null  # processes that tests kill leave files that cannot be read
+	$(BIN)/python -m coverage report
+
 attacks: $(DEV)
 	$(BIN)/python tests/attacks $(FILES)
 
@@ -60,7 +72,7 @@ accuracy: $(DEV)
 	$(BIN)/python benchmarks/accuracy --write docs/accuracy.md $(if $(RIVALS),--python $(RIVALS))
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache
 
 # -- set-up: a stamp in .venv says what is installed, so that running again is instant ----------------------
 $(BIN)/python:

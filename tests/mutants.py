@@ -2,6 +2,9 @@
 
 python tests/mutants.py [words]: all mutants, or those whose names contain one of the words; exits 1 if one survives,
 or if its text is no longer found (then the code has moved on: write the mutant anew).
+
+These are mistakes that people make, written by hand, and every one must be caught. tests/mutation makes small changes
+anywhere, by a machine and at random, and tells what share of them is caught.
 """
 
 # ruff: noqa: E501 -- tables read better in one line each
@@ -53,6 +56,9 @@ COMMANDS: dict[str, list[str]] = {
     "answers": [*_PYTEST, "-n0", str(_TESTS / "test_answer_file.py")],
     "copies": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_own_rows.py"), str(_TESTS / "prepare" / "test_copies.py")],
     "signs": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_signs.py")],
+    "totals": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_totals.py")],
+    "noise of copies": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_noise.py")],
+    "joins of copies": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_joins.py")],
 }
 
 
@@ -77,6 +83,7 @@ _FRAMES, _BLOCKS, _RELEASE, _IDENTITY = "meaning/frames.py", "meaning/blocks.py"
 _MEANT = ("meaning",)
 _OF_UNITS = ("pairs", "units")
 _RANKS = "privacy/order.py"
+_BY_RANK, _COPY_JOINS = "planning/by_rank.py", "planning/prepared_joins.py"
 _CHARGE = "        (charge,) = self._charged([(asked, plan)])\n"
 _BILLS = "        return self._ledger.charge_all(bills, self._policy.neighbours, self._analyst)\n"
 
@@ -114,8 +121,8 @@ MUTANTS = [
     Mutant("ranges that touch taken as disjoint", _DISJOINT, "and (high_open or other_low_open))", "and True)"),
     Mutant("different columns taken as disjoint", _DISJOINT, "and one[0] == two[0] and _apart", "and _apart", ("soundness",)),
     # -- the exact SQL
-    Mutant("no clamp from above", _GRID, "WHEN {test} > {high} THEN {high} ELSE {value} END", "ELSE {value} END", _ROWS[1:]),
-    Mutant("NULL clamped to a bound", _GRID, "WHEN {test} > {high} THEN {high} ELSE {value} END", "WHEN {test} <= {high} THEN {value} ELSE {high} END"),
+    Mutant("no clamp from above", _GRID, "BETWEEN {low} AND {high} THEN", ">= {low} THEN", _ROWS[1:]),
+    Mutant("NULL clamped to a bound", _GRID, "THEN {self.low} END\" if self.nullable else", "THEN {self.low} ELSE {self.low} END\" if self.nullable else"),
     Mutant("rounding past the ends of the grid", _GRID, "math.floor(low / step), math.ceil(high / step)", "math.ceil(low / step), math.floor(high / step) - 1", ("tightness", "soundness", "noise")),
     Mutant("key test dropped", _EXACT, "    if not tests:\n", "    if True:\n"),
     Mutant("NULL key dropped", _EXACT, 'f"({test} OR {name} IS NULL)" if with_null else test', "test", ("noise", "tightness")),
@@ -185,7 +192,7 @@ MUTANTS = [
     Mutant("weights of least squares forgotten", "privacy/least_squares.py", "levels.spread(scale * rest))", "levels.spread(rest))", ("levels",)),
     Mutant("whole numbers rounded one by one", "results/consistent.py", "levels.whole_sums(rounded(levels, cells))", "np.rint(levels.sums(cells)).astype(np.int64)", ("levels",)),
     Mutant("long lists of keys let others into totals", _EXACT, "return len(group) <= LONGEST_LIST or", "return True or", ("levels",)),
-    Mutant("half-width of fitted noise too small", "privacy/weighted_sums.py", "return high + 0.5 * order", "return 0.9 * high", ("levels",)),
+    Mutant("half-width of fitted noise too small", "privacy/weighted_sums.py", "return first_below(outside, missing - 2.0 * left_out, 0.0, length / 4.0) + 0.5 * order", "return 0.9 * first_below(outside, missing, 0.0, length / 4.0)", ("levels",)),
     Mutant("tails of fitted noise without the others", "privacy/weighted_sums.py", "log_moment = _log_moment(rest, rate, rate)", "log_moment = 0.0", ("levels",)),
     Mutant("counts below 0 set to 0", "privacy/projections.py", "nearest: Floats = np.maximum(values - lowered[last], 0.0)", "nearest: Floats = np.maximum(values, 0.0)", ("projections",)),
     Mutant("counts of bounded units taken for wholes", "planning/within.py", "    if bounded:  #", "    if False:  #", ("projections",)),
@@ -213,6 +220,9 @@ MUTANTS = [
     Mutant("Gaussian noise rounded down", "noise/gaussian.py", "sizes += (places >> _PLACE_BITS - 1 - law.shift) + 1 >> 1", "sizes += places >> _PLACE_BITS - law.shift", ("gaussian",)),
     Mutant("Gaussian proposals accepted too often", "noise/gaussian.py", "2 * strips + fractions", "strips + fractions", ("gaussian",)),
     Mutant("Gaussian threshold with delta spent twice", "privacy/key_selection.py", "lost + last * tail > self.delta", "max(lost, last * tail) > self.delta", ("keys",)),
+    Mutant("the lesser bound as often as if the greater were free", "privacy/key_selection.py", "(delta - wide) / (narrow - wide)", "delta / narrow", ("keys",)),
+    Mutant("noise of the greater bound, threshold of the lesser", "noise/key_release.py", "thresholds = bounds + release.shift", "thresholds = bounds * 0 + release.threshold - 1", ("keys",)),
+    Mutant("the coin of keys upside down", "noise/key_release.py", "< release.lesser", ">= release.lesser", ("keys",)),
     # -- what a hostile review found
     Mutant("helper columns beside * instead of names", _EXACT, "kept = [render.identifier(field.name) for field in release.input.fields]", 'kept = ["*"]', ("review",)),
     Mutant("a DECIMAL that is no number is kept", "sql/literals.py", "if not Decimal(value).is_finite():", "if False:", ("review",)),
@@ -290,14 +300,31 @@ MUTANTS = [
     Mutant("meaning: key sets", _IDENTITY, "sorted(_values(group, place) for group in plan.space.groups)", "0", _MEANT),
     # -- prepared copies
     Mutant("a copy gives one row more of a unit", "planning/prepared.py", "WHERE {RANK} <= {scan.most})", "WHERE {RANK} <= {scan.most} + 1)", ("copies",)),
-    Mutant("ranks by where rows lie", "engines/prepared.py", '[f"hash({names})", *self.columns, *self.order]', '["rowid"]', ("copies",)),
-    Mutant("ranks over all units", "engines/prepared.py", "PARTITION BY {UNIT} ORDER", "ORDER", ("copies",)),
-    Mutant("zeros of both signs in a copy", "engines/prepared.py", "each.type.kind is Kind.DOUBLE else name", "each.type.kind is Kind.NULL else name", ("copies",)),
+    Mutant("ranks by where rows lie", "engines/prepared_recipe.py", '[f"hash({names})", *columns, *self.order]', '["rowid"]', ("copies",)),
+    Mutant("ranks over all units", "engines/prepared_recipe.py", "PARTITION BY {UNIT} ORDER", "ORDER", ("copies",)),
+    Mutant("zeros of both signs in a copy", "engines/prepared_recipe.py", "each.type.kind is Kind.DOUBLE else name", "each.type.kind is Kind.NULL else name", ("copies",)),
     Mutant("a row of a copy counts once, whatever it becomes", "planning/prepared.py", "rows=most * one.rows", "rows=one.rows", ("copies",)),
     Mutant("the log is no part of a sign", "engines/signs.py", 'if "wal" in suffix', "if not suffix", ("signs",)),
     Mutant("times set back make a copy fresh", "engines/signs.py", ", status.st_ctime_ns) for name", ") for name", ("signs",)),
     Mutant("a copy of an exchanged file", "engines/prepared.py", " or not is_open(path))", ")", ("signs",)),
     Mutant("temporary tables are prepared", "engines/prepared.py", "if not keeping.own", "if False", ("signs",)),
+    Mutant("totals of one rank more", _BY_RANK, "WHERE {scan.most} BETWEEN", "WHERE {scan.most} + 1 BETWEEN", ("totals",)),
+    Mutant("totals of two ranks at once", _BY_RANK, "OVER privsql_order - 1, {LARGEST_RANK}", "OVER privsql_order, {LARGEST_RANK}", ("totals",)),
+    Mutant("totals count NULL", _BY_RANK, "        return _present(argument.name)", "        return _ROWS", ("totals",)),
+    Mutant("totals whatever FILTER says", _BY_RANK, "if feature.condition is not None or feature.times", "if feature.times", ("totals",)),
+    Mutant("totals of a column by another's name", _BY_RANK, "if not named or not isinstance", "if not isinstance", ("totals",)),
+    Mutant("totals by key", _BY_RANK, "not scan.totals or release.keys or", "not scan.totals or", ("totals",)),
+    Mutant("units are counted by all their rows", "planning/prepared.py", "else 1 if units else", "else", ("totals",)),
+    Mutant("units of a WHERE are all units", "planning/prepared.py", "return isinstance(below, Scan) and not release.keys", "return not release.keys", ("copies",)),
+    Mutant("what units agree in is counted by rows", "planning/prepared.py", "for c in columns_of(each.argument)} <= fixed", "for c in columns_of(each.argument)} < fixed", ("totals",)),
+    Mutant("a copy is noisier with few keys", "planning/prepared.py", "min(own, self.cells * self.rows)", "own", ("noise of copies",)),
+    Mutant("a copy has Laplace noise for Gaussian", "planning/prepared.py", "        less = self.less()", "        less = Fraction(1)", ("noise of copies",)),
+    Mutant("a copy has more Gaussian noise", "planning/prepared.py", "        if self.gaussian:", "        if False:", ("noise of copies",)),
+    Mutant("rows of a copy meet any number of rows", _COPY_JOINS, "if is_unique(relation.right, [b for _, b in pairs]):", "if True:", ("joins of copies",)),
+    Mutant("a copy meets itself", _COPY_JOINS, "return None if scan is not None and scan in walk(other) else scan", "return scan", ("joins of copies",)),
+    Mutant("padded rows of a copy's join", _COPY_JOINS, 'if found is None and relation.kind == "inner" and', "if found is None and", ("joins of copies",)),
+    Mutant("a copy beside tables that were written to", "planning/prepared.py", "else _faster(one, kept) if copy.still else one)", "else _faster(one, kept))", ("joins of copies",)),
+    Mutant("a copy is paired by any equality", _COPY_JOINS, "    return set(zip(one.unit.columns, target.columns, strict=True)) <= pairs", "    return True", ("joins of copies",)),
     Mutant("few cells move by one each", _SENSITIVITY, "most = max(1, cells) * sensitivity.linf", "most = max(1, cells)", ("tightness", "soundness")),
     Mutant("several columns of a key are one cell", "planning/parts.py", "at_most(found, self.cells * cells)", "at_most(found, self.cells)", ("tightness", "soundness")),
     # -- the public number of rows
@@ -317,7 +344,7 @@ MUTANTS = [
     Mutant("of two problems that a row leaves and enters one is charged for", _RANKS, "sum(spans[-2:], Fraction(0))", "spans[-1]", ("ranks",)),
     Mutant("the rarer side of a quantile", _RANKS, "else 2 * max(self.fraction, 1 - self.fraction)", "else 2 * min(self.fraction, 1 - self.fraction)", ("ranks",)),
     Mutant("margins cost as little as the very end", _RANKS, "return self.fraction in (0, 1) and not self.margin", "return self.fraction in (0, 1)", ("ranks",)),
-    Mutant("MIN leans the wrong way", "noise/order.py", "away = values if self.step.lean > 0 else", "away = values if self.step.lean else", ("ranks",)),
+    Mutant("MIN leans the wrong way", "noise/order.py", "return zones if self.step.lean > 0 else", "return zones if self.step.lean else", ("ranks",)),
     Mutant("quantiles are counted from above", "noise/order.py", "above, below = step.fraction.numerator,", "above, below = step.fraction.denominator - step.fraction.numerator,", ("ranks",)),
     Mutant("ranks off by one", "noise/order.py", "    rows = low.whole + quotient * above", "    rows = low.whole + 1 + quotient * above", ("ranks",)),
     Mutant("ties are cut in one piece", "noise/order.py", "        turn[within] = self._turn_within(runs.cell[within], runs.before[within], tied[within])\n", "", ("ranks",)),
@@ -344,6 +371,9 @@ MUTANTS = [
     Mutant("stored by meaning at any price", "budget/stored.py", "(each.loss, each.delta_loss, each.noise_scale)", "(1,)", ("stored",)),
     Mutant("stored cells in the stored order", "budget/stored.py", "noisy.noisy_columns[old][order]", "noisy.noisy_columns[old]", ("stored",)),
     Mutant("bins leave rows out", "planning/bins.py", "WHERE NOT privsql_near UNION ALL", "WHERE FALSE UNION ALL", ("order",)),
+    Mutant("rows between the ends left out", "planning/bins.py", 'f"WHERE {ROWS_COLUMN} > 0"', 'f"WHERE {ROWS_COLUMN} < 0"', ("order",)),
+    Mutant("an end begins at its last point", "planning/value_grid.py", "({place} - 2) * {step}", "({place} + 0) * {step}", ("order",)),
+    Mutant("fewer rows at an end than may matter", "planning/bins.py", "LIMIT {ends[end]}", "LIMIT {ends[end] // 2}", ("order",)),
 ]  # fmt: skip
 
 

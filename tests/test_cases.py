@@ -22,6 +22,7 @@ import duckdb
 import pytest
 
 import privsql
+from privsql.planning.by_rank import totals_table
 from privsql.planning.plan import Plan
 from privsql.planning.prepared import PreparedScan
 from privsql.policy import Policy
@@ -306,9 +307,12 @@ def _copies(plan: Plan) -> list[str]:
     lines = []
     for scan in walk(plan.release.input) if plan.release is not None else ():
         if isinstance(scan, PreparedScan):
-            summed = [each.column for each in scan.values if f'"{each.name}" AS ' in plan.sql]
+            totals = totals_table(scan.copy) in plan.sql
+            used = [each for each in scan.values if f'"{each.name}" AS ' in plan.sql or f"({each.name}" in plan.sql]
+            summed = [each.column for each in used]
             sums = f", and what is added up of {', '.join(summed)}" if summed else ""
-            lines.append(f"from the copy of {scan.table}: the first {scan.most} rows of a unit{sums}")
+            kept = "the first row of each unit" if scan.units else f"the first {scan.most} rows of a unit"
+            lines.append(f"from the {'totals' if totals else 'copy'} of {scan.table}: {kept}{sums}")
     return lines or ["not from a copy", *(f"note: {note}" for note in plan.notes if "copy" in note)]
 
 

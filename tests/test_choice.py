@@ -20,6 +20,10 @@ from tests.test_notes import winning
 PUMPKINS = """
 SELECT p.price FROM prices p JOIN bids b ON b.bid >= p.price GROUP BY p.price ORDER BY p.price * COUNT(*) DESC LIMIT 1
 """
+NAMED = """
+SELECT price FROM (SELECT p.price AS price, {} AS bid FROM prices p JOIN bids b ON b.bid >= p.price)
+GROUP BY price ORDER BY COUNT(*) DESC LIMIT 1
+"""
 
 
 def market(prices: Sequence[float], bids: Sequence[float], neighbours: str = "replace-one") -> privsql.Session:
@@ -245,6 +249,9 @@ def test_what_is_no_sum_of_counts_and_sums_is_a_noisy_histogram(score):
         PUMPKINS.replace("p.price * COUNT(*)", "SUM(least(greatest(b.bid, 0), 3))"),
         PUMPKINS.replace("GROUP BY", "WHERE b.bid + p.price < 4 GROUP BY"),
         PUMPKINS.replace("p.price * COUNT(*)", "(2 - p.price) * COUNT(*)"),
+        PUMPKINS.replace("JOIN bids b", "JOIN (SELECT bid FROM bids UNION ALL SELECT bid FROM bids) b"),
+        NAMED.format("least(greatest(b.bid + p.price, 0), 3)").replace("COUNT(*)", "SUM(bid)"),
+        NAMED.format("b.bid + p.price").replace("GROUP BY", "WHERE bid > 1 GROUP BY"),
     ],
 )  # fmt: skip
 def test_scores_that_can_move_both_ways_are_not_taken_for_a_chain(sql):
@@ -254,7 +261,13 @@ def test_scores_that_can_move_both_ways_are_not_taken_for_a_chain(sql):
 
 @pytest.mark.parametrize(
     "sql",
-    [PUMPKINS, PUMPKINS.replace(">=", "<="), PUMPKINS.replace("GROUP BY", "WHERE b.bid > 0 AND p.price < 3 GROUP BY")],
+    [
+        PUMPKINS,
+        PUMPKINS.replace(">=", "<="),
+        PUMPKINS.replace("GROUP BY", "WHERE b.bid > 0 AND p.price < 3 GROUP BY"),
+        NAMED.format("b.bid"),
+        NAMED.format("b.bid").replace("COUNT(*)", "SUM(price)").replace("GROUP BY", "WHERE bid > 1 GROUP BY"),
+    ],
 )
 def test_scores_of_a_chain_move_one_way(sql):
     session = market([1, 2, 3], [1, 2])

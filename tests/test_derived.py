@@ -193,23 +193,24 @@ def test_intervals_of_what_is_added_up_cover_it():
 
 
 def test_a_higher_epsilon_is_combined_with_what_was_known():
-    wide = narrow = 0.0
-    for _ in range(40):
+    """0.55 of the squared error on average, over 4,000 cells or so: the shares scatter by 0.02."""
+    sql, wide, narrow = "SELECT state, age, COUNT(*) AS n FROM df GROUP BY state, age", 0.0, 0.0
+    truth = {(state, age): n for state, age, n in exact(sql)}
+    for _ in range(10):
         opened = session()
-        opened.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=0.09)
-        both = opened.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=0.1)
+        opened.query(sql, epsilon=0.09)
+        both = opened.query(sql, epsilon=0.1)
         assert both.receipt["charged"] == 0.1
         assert len(both.receipt["from_answers"]) == 2
-        again = opened.query("SELECT COUNT(*) AS m, state AS s FROM df GROUP BY s", epsilon=0.1)
+        again = opened.query("SELECT COUNT(*) AS m, state AS s, age FROM df GROUP BY s, age", epsilon=0.1)
         assert again.stored
-        assert [m for m, _ in again.fetchall()] == [n for _, n in both.fetchall()]
-        alone = opened.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=0.1, fresh=True)
-        truth = dict(exact("SELECT state, COUNT(*) FROM df GROUP BY state"))
-        wide += sum((n - truth.get(state, 0)) ** 2 for state, n in alone.fetchall())
-        narrow += sum((n - truth.get(state, 0)) ** 2 for state, n in both.fetchall())
+        assert {(s, age): m for m, s, age in again.fetchall()} == {(state, age): n for state, age, n in both.fetchall()}
+        alone = opened.query(sql, epsilon=0.1, fresh=True)
+        wide += sum((n - truth.get((state, age), 0)) ** 2 for state, age, n in alone.fetchall())
+        narrow += sum((n - truth.get((state, age), 0)) ** 2 for state, age, n in both.fetchall())
         ends = both.intervals()
         assert (ends["n_high"] - ends["n_low"]).max() < 2 * alone.plan.measurements[0].half_width(0.95)
-    assert narrow < 0.95 * wide  # half of it on average
+    assert narrow < 0.8 * wide
 
 
 def test_repeating_a_question_gains_nothing():

@@ -180,7 +180,7 @@ def domain_of(expression: Expression, facts: Facts) -> Domain:
             return _constant(expression)
         case Call(function="case"):
             return _case(expression, facts)
-        case Call():
+        case Call():  # pragma: no branch -- nothing else is an expression
             return rules.apply(expression, [domain_of(arg, facts) for arg in expression.args])
 
 

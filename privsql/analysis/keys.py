@@ -163,8 +163,6 @@ def _evaluated(
             continue
         seen.setdefault(row)
     listed = list(seen)
-    if len(listed) > MAX_KEYS:
-        raise _too_many(together[0])
     listed.sort(key=lambda row: tuple(value is None for value in row))  # NULL keys last, else the declared order
     return KeyGroup(
         tuple(key.name for key in together), tuple([row[i] for row in listed] for i in range(len(together)))

@@ -10,7 +10,6 @@ from privsql.sql.expressions import Call, Column, Expression, Literal, conjuncts
 from privsql.sql.owners import equated, owner
 from privsql.sql.relations import (
     AtMost,
-    Distinct,
     Filter,
     Group,
     Join,
@@ -117,9 +116,6 @@ def stability(relation: Relation, look: Look) -> Stability:
             return _join(relation, look)
         case Group():
             return _group(relation, stability(relation.input, look))
-        case Distinct():
-            inner = stability(relation.input, look)
-            return replace(inner, steady=False, why="each different row once")
         case _:
             raise AssertionError("only relations over rows have a stability")
 

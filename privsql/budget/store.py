@@ -173,8 +173,8 @@ class Store:
             unread = primary(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
             if not unread or mode != "ro" or Path(f"{self.path}-wal").exists():
                 raise
-            self._drop()
-            self._open("ro&immutable=1")
+            self._drop()  # pragma: no cover -- tested by a user who may not write, where coverage cannot write either
+            self._open("ro&immutable=1")  # pragma: no cover -- the same
 
     def _prepare(self) -> None:
         for each in _PREPARE:
@@ -230,5 +230,5 @@ def _after_fork() -> None:
     _FORKING.release()
 
 
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # pragma: no branch -- not on Windows
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

@@ -134,7 +134,7 @@ class StoredAnswers:
         if meant is not None:
             together = [self._kept[each].source for each in (kept.number, *kept.beside) if each in self._kept]
             found = derive(meant, [each for each in together if each is not None], self._evaluate, paid=True)
-            if found is not None:
+            if found is not None:  # pragma: no branch -- its own answer is among them, and says it all
                 return _shown(plan, *found, paid=True)
         return plan, _reread(*kept.drawn, plan, wanted)
 

@@ -15,7 +15,9 @@ import numpy as np
 from privsql.engines.catalogue import IN_SIGHT, Known, Rows, SchemaReader
 from privsql.engines.frames import checked_frame, is_frame, required_columns, snapshot
 from privsql.engines.opening import Opening
-from privsql.engines.prepared import Attached, Keeping, Place, PreparedTables, building
+from privsql.engines.prepared import Keeping, PreparedTables
+from privsql.engines.prepared_recipe import Place
+from privsql.engines.prepared_store import Attached, building
 from privsql.engines.signs import sign_of
 from privsql.engines.twin import Twin, not_accepted
 from privsql.errors import ArgumentError, EngineError, SourceError, did_you_mean

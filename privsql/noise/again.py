@@ -126,7 +126,7 @@ def _with_key(release: Release | Choose | None) -> Release | Choose | None:
             return replace(release, keys=(key, *release.keys), within=release.within + 1)
         case Release():
             return replace(release, keys=(key, *release.keys))
-        case None:
+        case None:  # pragma: no cover -- public rows have no noise, so nobody measures it
             return None
 
 

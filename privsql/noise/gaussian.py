@@ -69,10 +69,8 @@ def _law(variance: Fraction) -> _Law:
         raise ValueError(f"the variance must be positive, not {variance}")
     if variance > GREATEST_VARIANCE:
         raise ValueError(f"the variance {variance} is above 2^104: its noise would not fit into 64 bits")
-    # m greatest with 2^m <= sigma/8; c is then between 1/512 and 1/128
+    # m greatest with 2^m <= sigma/8, which the lengths in bits never pass below; c is then between 1/512 and 1/128
     shift = (variance.numerator.bit_length() - variance.denominator.bit_length()) // 2 - 3
-    while 64 * Fraction(4) ** (shift + 1) <= variance:
-        shift += 1
     while 64 * Fraction(4) ** shift > variance:
         shift -= 1
     rate = Fraction(4) ** shift / (2 * variance)

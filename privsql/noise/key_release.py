@@ -25,15 +25,18 @@ def release_keys(
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """(shown, noisy counts): n + X where that exceeds the threshold and n is above the floor, 0 where it is hidden.
 
-    Every key gets its noise, shown or not, so that time depends on the number of keys alone.
+    Every key gets its noise, and its coin, shown or not, so that time depends on the number of keys alone.
     """
     exact_counts = _checked(exact_counts)
     if isinstance(release, TruncatedGeometric):
-        noise = truncated_laplace(release.rate, release.bound, exact_counts.size, source)
+        bounds = release.bound - (source.integers(exact_counts.size) < release.lesser)
+        noise = truncated_laplace(release.rate, bounds, source)
+        thresholds = bounds + release.shift
     else:
         noise = rounded_gaussian(release.variance, exact_counts.size, source)
+        thresholds = np.full(exact_counts.size, release.threshold)
     noisy_counts = exact_counts + noise
-    shown = (noisy_counts > release.threshold) & (exact_counts > release.shift)
+    shown = (noisy_counts > thresholds) & (exact_counts > release.shift)
     return shown, np.where(shown, noisy_counts, 0)
 
 
@@ -55,15 +58,15 @@ def select_keys(exact_counts: NDArray[np.int64], release: OptimalSelection, sour
     return shown
 
 
-def truncated_laplace(rate: Fraction, bound: int, size: int, source: Randomness) -> NDArray[np.int64]:
-    """X in -bound..bound with P(X = x) proportional to exp(-rate |x|): discrete Laplace, drawn again if beyond."""
-    if bound < 0:
-        raise ValueError(f"the bound must be at least 0, not {bound}")
-    noise = discrete_laplace(rate, size, source)
-    beyond = np.flatnonzero(np.abs(noise) > bound)
+def truncated_laplace(rate: Fraction, bounds: NDArray[np.int64], source: Randomness) -> NDArray[np.int64]:
+    """For each bound X in -bound..bound with P(X = x) proportional to exp(-rate |x|): discrete Laplace, drawn again if beyond."""
+    if (bounds < 0).any():
+        raise ValueError("a bound must be at least 0")
+    noise = discrete_laplace(rate, bounds.size, source)
+    beyond = np.flatnonzero(np.abs(noise) > bounds)
     while beyond.size:
         noise[beyond] = discrete_laplace(rate, beyond.size, source)
-        beyond = beyond[np.abs(noise[beyond]) > bound]
+        beyond = beyond[np.abs(noise[beyond]) > bounds[beyond]]
     return noise
 
 

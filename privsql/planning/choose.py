@@ -25,11 +25,12 @@ from privsql.planning.order import OrderPart, value_bins, value_sql
 from privsql.planning.parts import Part, Surroundings, key_columns
 from privsql.planning.per_unit import lowered, settled
 from privsql.planning.plan import Output, Plan, ValueStatement
-from privsql.planning.prepared import Copies, PreparedRows, no_copies, prepared_rows
-from privsql.planning.pricing import KeysShown, Offer, Pricing, importances
+from privsql.planning.prepared import AdHoc, Copies, PreparedRows, no_copies, prepared_rows
+from privsql.planning.pricing import LEVEL, KeysShown, Offer, Pricing, importances
 from privsql.planning.render_rows import rows
 from privsql.planning.within import relations_of
 from privsql.policy import Neighbours
+from privsql.privacy.accuracy import Laplace
 from privsql.privacy.key_selection import Contribution
 from privsql.sql.describe import describe
 from privsql.sql.expressions import SPREAD, Aggregate, Column, Expression, columns_of, substitute
@@ -77,7 +78,12 @@ def plan(
         bounds = _limits(release)
         below = bounded(bounds, cells)
         assert below.rows is not None
-        stored = None if space.open else prepared_rows(release, bounds, below.rows, look, copies)
+        ad_hoc = AdHoc(
+            below.rows // bounds.max_rows, bounds.max_rows, None if sets else cells, neighbours.moves,
+            lambda: _of_laplace(plan(question, neighbours, offer, evaluate, look)) if offer.delta else Fraction(1),
+            offer.mechanism == "gaussian",
+        )  # fmt: skip
+        stored = None if space.open else prepared_rows(release, ad_hoc, look, copies)
         if isinstance(stored, PreparedRows):
             release, below, bounds = replace(release, input=stored.relation), stored.stability, None
     taken = frozenset(field.name.lower() for field in release.input.fields)
@@ -136,6 +142,12 @@ def plan(
         levels=levels,
         relations=() if isinstance(release, Choose) else relations_of(release, estimates, parts, facts, bounds is not None),
     )
+
+
+def _of_laplace(ad_hoc: Plan) -> Fraction:
+    """What part of Laplace noise the noise of a plan is, at most."""
+    widths = ((m.half_width(LEVEL), Laplace(float(m.loss) / m.l1).half_width(LEVEL)) for m in ad_hoc.measurements if m.gaussian)
+    return min((Fraction(ours, theirs + 1) for ours, theirs in widths), default=Fraction(1))  # widths are rounded
 
 
 def _limits(release: Release | Choose) -> Limits:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from privsql.analysis.domain import DayRange
 from privsql.analysis.keys import KeyGroup, KeySpace
 from privsql.planning import render
+from privsql.planning.by_rank import from_totals
 from privsql.planning.parts import Part, clean
 from privsql.planning.prepared import computed
 from privsql.planning.render_rows import plain_zero, rows
@@ -22,6 +23,9 @@ LONGEST_LIST = 10_000  # constants in one IN: a longer list costs DuckDB more th
 
 def exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace, limits: Limits | None) -> str:
     """Keys and integer columns, one row per key that occurs among the declared ones."""
+    totals = from_totals(release, parts)
+    if totals is not None:
+        return totals
     cells = _cells(release, parts, space, limits)
     return _added_up(release, parts, cells) if isinstance(release, Release) and release.sets else cells
 

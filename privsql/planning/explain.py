@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from privsql.planning.by_rank import from_totals
 from privsql.planning.fitting import gains, set_texts
 from privsql.planning.measurement import GaussianShare, Measurement, Mechanism, unit_variance
 from privsql.planning.plan import Derived, Plan
@@ -161,6 +162,7 @@ def _keys_shown(title: str, measurement: Measurement, release: KeyRelease) -> Br
     match release:
         case TruncatedGeometric():
             how = f"scale = l1 / epsilon = {measurement.scale:,.6g}, cut at ±{release.bound:,}; shown above {release.threshold:,}"
+            how += f"; both 1 less with probability {float(release.share):.2%}, by a coin for each key" if release.lesser else ""
         case GaussianThreshold():
             how = f"standard deviation {float(release.variance) ** 0.5:,.4g}; shown above {release.threshold:,}"
         case _:
@@ -228,18 +230,24 @@ def _bounding(plan: Plan, limits: Limits, rows: Branch) -> Branch:
     return Branch(f"Bound contributions: {plan.stability.why}", details, (rows,))
 
 
-def _by_rank(scan: PreparedScan, touched: str, filtered: bool) -> Branch:
+def _by_rank(scan: PreparedScan, touched: str, plan: Plan) -> Branch:
     """What is kept of one unit where its rows were put in an order beforehand."""
+    assert plan.release is not None
+    assert plan.pricing is not None
     rows = f"{scan.most:,} row{'s' if scan.most > 1 else ''}"
+    below = Branch(f"Scan {scan.table}, as prepared: any number of rows a unit")
+    if from_totals(plan.release, plan.pricing.parts) is not None:
+        below = Branch(f"Scan the totals of {scan.table} by rank, as prepared: what all rows of one rank add up to")
+    if scan.units:
+        return Branch(f"Take the first row of each unit, by a stored rank: {touched}", ("every unit has one",), (below,))
     details = [
         f"of a unit with more than {rows} in {scan.table}, {scan.most:,} are kept: the first by a hash of their content, which "
         "depends on that unit alone"
     ]
-    if filtered:
+    if any(isinstance(each, (Filter, Semi)) for each in plan.steps):
         details.append("chosen before WHERE, so that rows which do not meet it take the place of others: a selective WHERE "
                        "loses more than with prepared=False")  # fmt: skip
     details.append("answers are low where people have more than that (policy: max_groups, max_rows)")
-    below = Branch(f"Scan {scan.table}, as prepared: any number of rows a unit")
     return Branch(f"Keep at most {rows} a unit, by a stored rank: {touched}", tuple(details), (below,))
 
 
@@ -254,7 +262,7 @@ def _rows(relation: Relation, plan: Plan) -> Branch:
         case Project() if all(describe(each) == name for name, each in relation.columns):
             return _rows(relation.input, plan)
         case PreparedScan():
-            return _by_rank(relation, f"{touched} -- {here.why}", any(isinstance(each, (Filter, Semi)) for each in plan.steps))
+            return _by_rank(relation, f"{touched} -- {here.why}", plan)
         case Scan():
             title = f"Scan {relation.table}"
         case Values():

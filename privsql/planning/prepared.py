@@ -9,30 +9,31 @@ clamped into the column's declared range and laid on its grid, is stored beside 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 
 from privsql.analysis.derive import derive, domain_of
 from privsql.analysis.look import Look
 from privsql.analysis.stability import Stability, stability
 from privsql.planning.grid import LARGEST_VALUE, grid_of
-from privsql.planning.render import identifier
+from privsql.planning.parts import key_columns
+from privsql.planning.prepared_joins import only_scan, tells_unit
+from privsql.planning.render import UNIT, identifier
 from privsql.sql.declared import Claim
-from privsql.sql.expressions import Aggregate, Column
+from privsql.sql.expressions import Aggregate, Call, Column, Expression, columns_of
 from privsql.sql.owners import owner
 from privsql.sql.relations import (
     Choose,
     Field,
-    Filter,
     Join,
-    Limits,
     Project,
     Relation,
     Release,
     Scan,
-    Semi,
     Unpivot,
-    is_public,
+    rebuilt,
     walk,
 )
 from privsql.types import BIGINT, NUMBERS
@@ -56,11 +57,17 @@ class StoredValue:
 
 @dataclass(frozen=True)
 class Copy:
-    """A stored copy of a table, by its name in the attached database; not `fresh`: its source was written to since."""
+    """A stored copy of a table, by its name in the attached database; not `fresh`: its source was written to since.
+
+    `totals`: beside it lies what it adds up to by rank. `still`: nobody can write to the source while it is open here, so that
+    other tables are as they were when the copy was made.
+    """
 
     name: str
     fresh: bool
     values: tuple[StoredValue, ...] = ()
+    totals: bool = False
+    still: bool = False
 
 
 Copies = Callable[[Scan], Copy | None]  # what is stored of a table, for exactly this unit and these columns
@@ -72,11 +79,52 @@ def no_copies(scan: Scan) -> Copy | None:
 
 @dataclass(frozen=True)
 class PreparedScan(Scan):
-    """The rows of a table's copy that are among the first `most` of their unit, with some of the values stored there."""
+    """The rows of a table's copy that are among the first `most` of their unit, with some of the values stored there.
+
+    `totals`: what they add up to by rank is stored, too. `units`: nothing but the units is asked for, by the first row of each.
+    """
 
     copy: str = ""
     most: int = 1
     values: tuple[StoredValue, ...] = ()
+    totals: bool = False
+    units: bool = False
+
+
+@dataclass(frozen=True)
+class AdHoc:
+    """What is used of one unit where its rows are chosen while the question runs: so many rows in each of so many keys.
+
+    `cells`: how many keys there are; None: no GROUP BY, or several. `moves`: 2 where a unit is replaced. `less`: what part of
+    Laplace noise the noise would be, which is less than 1 where it would be Gaussian. `gaussian`: no other noise is wanted.
+    """
+
+    keys: int
+    rows: int
+    cells: int | None
+    moves: int
+    less: Callable[[], Fraction]
+    gaussian: bool
+
+    def most(self, one: Stability, columns: list[str] | None) -> int:
+        """The rows of a unit that a copy may keep, where each becomes `one`, without more noise than there would be.
+
+        They may all be in one key. So a count has l1 = most * each and linf = most * shared, where ad hoc it has `own` and
+        `rows`; Laplace noise goes with l1, Gaussian noise with the root of l1 * linf. Other sums have the same factors.
+        """
+        becomes, whole = max(1, one.rows or 0), self.keys * self.rows
+        if columns is None:
+            return whole // becomes
+        shared, each, own = max(1, one.sharing(columns)), self.moves * becomes, self.moves * whole
+        if self.cells is not None:
+            each, own = min(each, self.cells * shared), min(own, self.cells * self.rows)
+        most = min(whole // becomes, own // each)
+        if most * shared <= self.rows:
+            return most
+        if self.gaussian:
+            return min(most, *(math.isqrt(a * self.rows // (b * shared)) for a, b in ((whole, becomes), (own, each))))
+        less = self.less()
+        return min(int(less * whole) // becomes, int(less * own) // each)
 
 
 @dataclass(frozen=True)
@@ -99,10 +147,14 @@ def stored_values(scan: Scan, look: Look) -> tuple[StoredValue, ...]:
     )
 
 
-def prepared_scan(scan: PreparedScan) -> str:
-    """The text to stand in FROM; its columns are of our types already, and all its rows have a unit."""
-    columns = ", ".join(identifier(each.name) for each in scan.fields)
-    return f"(SELECT {columns} FROM {DATABASE}.main.{identifier(scan.copy)} WHERE {RANK} <= {scan.most})"
+def prepared_scan(scan: PreparedScan, name: str, whose: str | None) -> str:
+    """The text to stand in FROM; its columns are of our types already, and all its rows have a unit.
+
+    `whose`: what tells it, if that is wanted, over the columns of the copy by that `name`.
+    """
+    columns = [identifier(each.name) for each in scan.fields] + ([] if whose is None else [f"{whose} AS {UNIT}"])
+    source = f"{DATABASE}.main.{identifier(scan.copy)} AS {name}"
+    return f"(SELECT {', '.join(columns)} FROM {source} WHERE {RANK} <= {scan.most})"
 
 
 def computed(relation: Relation) -> Mapping[str, str]:
@@ -111,11 +163,12 @@ def computed(relation: Relation) -> Mapping[str, str]:
     return {value.sql: identifier(value.name) for scan in scans for value in scan.values}
 
 
-def prepared_rows(release: Release | Choose, limits: Limits, rows: int, look: Look, copies: Copies) -> PreparedRows | str | None:
-    """The rows of a release from a stored copy, `rows` a unit at most; a text says why a copy is not used."""
-    if _counts_units(release):
+def prepared_rows(release: Release | Choose, ad_hoc: AdHoc, look: Look, copies: Copies) -> PreparedRows | str | None:
+    """The rows of a release from a stored copy, with no more noise than ad hoc; a text says why a copy is not used."""
+    units = _counts_units(release)
+    if units and not _only_units(release):
         return _unused(release, copies, "each unit counts once, whichever of its rows there are")
-    scan = _only_scan(release.input)
+    scan = only_scan(release.input)
     if scan is None:
         return _unused(release, copies, "rows of people meet in a join or a union, are grouped, or are made of lists")
     copy = copies(scan)
@@ -126,26 +179,33 @@ def prepared_rows(release: Release | Choose, limits: Limits, rows: int, look: Lo
             f"the source of {scan.table} was written to since it was prepared, so the copy is not used; "
             f"session.prepare({scan.table!r}) stores it anew"
         )
-    # a choice pays for what one unit has in one key, and all its rows may be in one
-    wanted = limits.max_rows if isinstance(release, Choose) else rows
     unit = scan.unit
     assert unit is not None
-    alone = replace(scan, unit=replace(unit, unique=True))
-    each = stability(_exchanged(release.input, scan, alone), look)
-    most = wanted // max(1, each.rows or 0)  # one row may become several: their number stays within what was allowed
+    each = stability(rebuilt(release.input, _alone), look)
+    # one row may become several: their number stays within what was allowed. A choice pays for what one unit has in one
+    # key, and all its rows may be in one
+    whole = (ad_hoc.rows if isinstance(release, Choose) else ad_hoc.keys * ad_hoc.rows) // max(1, each.rows or 0)
+    most = whole if isinstance(release, Choose) else 1 if units else ad_hoc.most(each, key_columns(release.keys))
     if not 1 <= most < LARGEST_RANK:
         return _unused(release, copies, f"it counts to {LARGEST_RANK - 1:,} rows a unit, and one row may become {each.rows:,}")
-    kept = _kept(scan, copy, most, _summed(release))
-    relation = _exchanged(release.input, scan, kept)
+    kept = _kept(scan, copy, most, _summed(release, scan), units)
+    fewer = "" if units or most == whole else f"; not {whole:,}, so that the noise is no more than without the copy"
+
+    def exchanged(old: Relation) -> Relation:
+        return rebuilt(old, lambda one: kept if one == scan else _faster(one, kept) if copy.still else one)
 
     def steps(old: Relation) -> Stability:
-        if is_public(old):
-            return stability(old, look)
         if old == scan:
-            return Stability(most, False, f"whose: {unit.text}; rows without one are left out", lambda columns: most)
-        return _times(most, stability(_exchanged(old, scan, alone), look))
+            text = f"whose: {unit.text}; rows without one are left out{fewer}"
+            return Stability(most, False, text, lambda columns: most)
+        if scan not in walk(old):
+            return stability(old, look)
+        found = _times(most, stability(rebuilt(old, _alone), look))
+        paired = isinstance(old, Join) and old.same_unit
+        return replace(found, why="each row meets at most one row, of the same unit") if paired else found
 
-    known = {_exchanged(old, scan, kept): steps(old) for old in walk(release.input)}
+    known = {exchanged(old): steps(old) for old in walk(release.input)}
+    relation = exchanged(release.input)
     return PreparedRows(relation, known[relation], known)
 
 
@@ -159,12 +219,12 @@ def _unused(release: Release | Choose, copies: Copies, why: str) -> str | None:
     return None
 
 
-def _kept(scan: Scan, copy: Copy, most: int, summed: frozenset[str]) -> PreparedScan:
+def _kept(scan: Scan, copy: Copy, most: int, summed: frozenset[str], units: bool) -> PreparedScan:
     values = tuple(each for each in copy.values if each.column in summed)
     same = {one.name: getattr(scan, one.name) for one in fields(scan)}
     same["fields"] = (*scan.fields, *(Field(each.name, BIGINT) for each in values))
     same["claims"] = {**scan.claims, **{each.name: Claim() for each in values}}
-    return PreparedScan(**same, copy=copy.name, most=most, values=values)
+    return PreparedScan(**same, copy=copy.name, most=most, values=values, totals=copy.totals, units=units)
 
 
 def _times(most: int, one: Stability) -> Stability:
@@ -173,26 +233,23 @@ def _times(most: int, one: Stability) -> Stability:
     return replace(one, rows=most * one.rows, steady=False, shares=lambda columns: most * one.shares(columns))
 
 
-def _only_scan(relation: Relation) -> Scan | None:
-    """The one table of many rows a unit below, if on the way to it each row stays by itself or meets public rows."""
-    match relation:
-        case Scan(private=True, unit=unit) if unit is not None and not unit.unique:
-            return relation
-        case Filter() | Project() | Unpivot():
-            return _only_scan(relation.input)
-        case Semi() if is_public(relation.other) and not relation.same_unit:
-            return _only_scan(relation.input)
-        case Join() if is_public(relation.right):
-            return _only_scan(relation.left)
-        case Join() if is_public(relation.left) and relation.kind == "inner":
-            return _only_scan(relation.right)
-        case _:
-            return None
+def _alone(relation: Relation) -> Relation:
+    """A table as if each unit had one row there: each row of the copy by itself, and the one row that it meets elsewhere."""
+    if not isinstance(relation, Scan) or relation.unit is None:
+        return relation
+    return replace(relation, unit=replace(relation.unit, unique=True))
 
 
-def _summed(release: Release | Choose) -> frozenset[str]:
+def _faster(relation: Relation, kept: PreparedScan) -> Relation:
+    """A join of the copy without a look at units where it pairs only rows of one unit as it is: a third of the time."""
+    if isinstance(relation, Join) and relation.same_unit and kept in walk(relation) and tells_unit(relation):
+        return replace(relation, same_unit=False)
+    return relation
+
+
+def _summed(release: Release | Choose, scan: Scan) -> frozenset[str]:
     """The columns that are added up as they are, where those of the table come through under their names."""
-    if any(isinstance(each, (Project, Unpivot)) for each in walk(release.input)):
+    if any(isinstance(each, (Project, Unpivot)) and scan in walk(each) for each in walk(release.input)):
         return frozenset()
     return frozenset(each.argument.name for each in _aggregates(release) if isinstance(each.argument, Column))
 
@@ -202,24 +259,26 @@ def _aggregates(release: Release | Choose) -> list[Aggregate]:
 
 
 def _counts_units(release: Release | Choose) -> bool:
-    """Whether units are counted: each counts once, for which no rows need to be chosen."""
-    whose = owner(release.input)
+    """Whether units are counted, or what all rows of a unit agree in: each counts once, for which no rows need to be chosen."""
+    fixed = owner(release.input).fixed
     return any(
-        each.function == "count_distinct" and isinstance(each.argument, Column) and whose.is_unit([each.argument.name])
+        each.function == "count_distinct" and each.argument is not None and {c.name for c in columns_of(each.argument)} <= fixed
         for each in _aggregates(release)
     )
 
 
-def _exchanged(relation: Relation, old: Scan, new: Scan) -> Relation:
-    """The relation with one scan in place of another."""
-    match relation:
-        case Scan():
-            return new if relation == old else relation
-        case Filter() | Project() | Unpivot() | Semi():
-            return replace(relation, input=_exchanged(relation.input, old, new))
-        case Join() if is_public(relation.right):
-            return replace(relation, left=_exchanged(relation.left, old, new))
-        case Join():
-            return replace(relation, right=_exchanged(relation.right, old, new))
-        case _:
-            return relation
+def _only_units(release: Release | Choose) -> bool:
+    """Whether all that is asked is how many units a table has."""
+    below, whose = release.input, owner(release.input)
+    while isinstance(below, Project):
+        below = below.input
+    return isinstance(below, Scan) and not release.keys and all(
+        each.function == "count_distinct" and each.condition is None and whose.is_unit(_parts(each.argument))
+        for each in _aggregates(release)
+    )  # fmt: skip
+
+
+def _parts(argument: Expression | None) -> list[str]:
+    """The columns that a value is made of, if of nothing else."""
+    listed = argument.args if isinstance(argument, Call) and argument.function == "row" else (argument,)
+    return [each.name for each in listed if isinstance(each, Column)] if all(isinstance(e, Column) for e in listed) else []

@@ -83,7 +83,7 @@ def expression(node: Expression) -> str:
             return identifier(node.name)
         case Literal():
             return constant(node.value, node.type)
-        case Call():
+        case Call():  # pragma: no branch -- nothing else is an expression
             return _call(node)
 
 

@@ -99,8 +99,7 @@ def _unnest(relation: Unnest, unit: bool, beside: tuple[str, ...]) -> str:
 
 def _scan(scan: Scan, unit: bool, lists: tuple[str, ...] = ()) -> str:
     if isinstance(scan, PreparedScan):
-        assert not unit, "what is used of a unit is bounded already"
-        return prepared_scan(scan)
+        return prepared_scan(scan, _TABLE, (unit_of_copy(scan) or UNIT) if unit else None)
     if not scan.casts and scan.unit is None and scan.whole:
         return identifier(scan.table)  # else columns that nobody may name would be in sight, and stand for others
     columns = [
@@ -140,6 +139,13 @@ def _unit(unit: Unit, table: str, casts: Mapping[str, str], depth: int) -> tuple
     on = " AND ".join(f"({a} = {b})" for a, b in zip(brought, keys, strict=True))
     whose, joins, tests = _unit(target.unit, name, inner, depth + 1)
     return whose, f" JOIN {identifier(target.table)} AS {name} ON {on}{joins}", tests
+
+
+def unit_of_copy(scan: Scan) -> str | None:
+    """Whose each row of a copy is, by its columns; None where that takes the rows of other tables."""
+    assert scan.unit is not None
+    whose, joins, _ = _unit(scan.unit, _TABLE, {}, 1)
+    return None if joins else whose
 
 
 def _of(table: str, column: str) -> str:

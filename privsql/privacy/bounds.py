@@ -13,15 +13,15 @@ from math import isqrt
 _PLACES = 50  # decimal places, relative to the result: far more than any choice here can tell apart
 _ERROR = Fraction(1, 10 ** (_PLACES - 1))
 _ROOT_BITS = 160
-_GREATEST_EXPONENT = 10_000  # its exponential has 4,300 digits; fractions of many more would take their time
+GREATEST_EXPONENT = 10_000  # its exponential has 4,300 digits; fractions of many more would take their time
 
 
 def exponential_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
     """low <= exp(exponent) <= high, 1e-48 apart, relatively; below -10,000 it is between 0 and exp(-10,000)."""
-    if exponent > _GREATEST_EXPONENT:
-        raise ValueError(f"the exponent {exponent} is above {_GREATEST_EXPONENT}")
-    if exponent < -_GREATEST_EXPONENT:
-        return Fraction(0), exponential_bounds(Fraction(-_GREATEST_EXPONENT))[1]
+    if exponent > GREATEST_EXPONENT:
+        raise ValueError(f"the exponent {exponent} is above {GREATEST_EXPONENT}")
+    if exponent < -GREATEST_EXPONENT:
+        return Fraction(0), exponential_bounds(Fraction(-GREATEST_EXPONENT))[1]
     # an error in the argument is a relative one of the result, so the digits before its point come on top
     places = _PLACES + len(str(int(abs(exponent))))
     low, high = _rounded(exponent, places)

@@ -21,10 +21,10 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from privsql.privacy.bounds import exponential_bounds, logarithm_bounds
+from privsql.privacy.bounds import GREATEST_EXPONENT, exponential_bounds, logarithm_bounds
 from privsql.privacy.gaussian import analytic_delta, least_variance, tail_above
 
 GREATEST_THRESHOLD = 2**50
@@ -33,6 +33,9 @@ are refused as well: the samplers refuse none that was accepted here."""
 
 GREATEST_TABLE = 2**17
 """Selection tables of more entries are refused: so small an epsilon needs as many units a key."""
+
+COIN = 2**32
+"""Sides of a coin: what one word of randomness tells apart."""
 
 _SHARES = [Fraction(share, 100) for share in (100, 95, 85, 65, 40, 20)]  # all but always the first is best
 _EACH_NUMBER = 32  # of keys in one table only; beyond it, in steps of an eighth
@@ -108,12 +111,20 @@ class TruncatedGeometric(KeyRelease):
     Let epsilon' = epsilon/changes and delta' = delta/changes, and let a key's count be n in one table and n' in the
     other, |n - n'| <= rows. A number that n + X and n' + X both reach has chances within exp(rate rows) = exp(epsilon')
     of each other. What n + X reaches and n' + X does not are the last |n - n'| values of X before k, or before -k, of
-    chance at most P(X > k - rows). If that is at most delta' then e_i = epsilon', d_i = delta' in the composition. To
-    hide what is not above k is a function of n + X and costs nothing; n = 0 is always hidden, as if it had no noise.
-    Nor would less do: with n = 0 and n' = rows every number shown is new, of chance P(X > k - rows).
+    chance at most d(k) = P(X > k - rows). If that is at most delta' then e_i = epsilon', d_i = delta' in the composition.
+    To hide what is not above k is a function of n + X and costs nothing; n = 0 is always hidden, as if it had no noise.
+    Nor would less do: with n = 0 and n' = rows every number shown is new, of chance d(k).
+
+    Coin. The least k leaves a part of delta' over, since it is a whole number. So k is drawn for each key, not looking at
+    its count: k - 1 with chance w, else k. Of the pair (coin, what is published) the lesser measure has the mass
+    w (1 - d(k - 1)) + (1 - w)(1 - d(k)), so that w d(k - 1) + (1 - w) d(k) <= delta' is enough; the coin is then kept
+    secret, which costs nothing. For rows = 1 and the greatest w no other way shows a key with more: p(n), the chance to be
+    shown, has p(n + 1) = exp(epsilon') p(n) + p(1) below n = k, and 1 - p(n) = exp(-epsilon') (1 - p(n - 1) - p(1)) above,
+    for k - 1 and k and so for both together, with p(1) = delta': OptimalSelection, but for the very last n.
     """
 
     bound: int  # k
+    lesser: int = 0  # w, in parts of 2^32
 
     @property
     def rate(self) -> Fraction:
@@ -121,39 +132,51 @@ class TruncatedGeometric(KeyRelease):
 
     @property
     def threshold(self) -> int:
-        """What is published exceeds this."""
+        """What is published exceeds this, or, by the coin, this less 1."""
         return self.bound + self.shift
+
+    @property
+    def share(self) -> Fraction:
+        """w, the chance of k - 1."""
+        return Fraction(self.lesser, COIN)
 
     def _check(self) -> None:
         if self.bound < _least_bound(self.epsilon, self.delta, self.contribution):
             raise ValueError(f"noise truncated at {self.bound} does not cover epsilon and delta")
+        if not 0 <= self.lesser < COIN or (self.lesser and self.lesser > _lesser(self)):
+            raise ValueError(f"noise truncated at {self.bound - 1} so often does not cover epsilon and delta")
         _check_threshold(self.threshold)
 
     def _chance(self, above: int) -> float:
-        least = self.bound + 1 - above  # the least X that shows the key
-        return self._at_least(least) if least > 0 else 1.0 - self._at_least(1 - least)
+        share = float(self.share)
+        return (1.0 - share) * self._shown(above, self.bound) + (share and share * self._shown(above, self.bound - 1))
 
-    def _at_least(self, value: int) -> float:
+    def _shown(self, above: int, bound: int) -> float:
+        least = bound + 1 - above  # the least X that shows the key
+        return self._at_least(least, bound) if least > 0 else 1.0 - self._at_least(1 - least, bound)
+
+    def _at_least(self, value: int, bound: int) -> float:
         """P(X >= value) for value >= 1."""
-        if value > self.bound:
+        if value > bound:
             return 0.0
         rate = float(self.rate)
-        reached = math.exp(-rate * value) * -math.expm1(-rate * (self.bound + 1 - value))
-        return reached / -(math.expm1(-rate * (self.bound + 1)) + math.exp(-rate) * math.expm1(-rate * self.bound))
+        reached = math.exp(-rate * value) * -math.expm1(-rate * (bound + 1 - value))
+        return reached / -(math.expm1(-rate * (bound + 1)) + math.exp(-rate) * math.expm1(-rate * bound))
 
 
 def truncated_geometric(
     epsilon: Fraction, delta: Fraction, contribution: Contribution, min_units: int = 1
 ) -> TruncatedGeometric:
-    """Truncated geometric noise with the least bound."""
+    """Truncated geometric noise with the least bound, and the next lesser as often as delta allows."""
     bound = _least_bound(epsilon, delta, contribution)
-    return TruncatedGeometric(epsilon, delta, contribution, min_units, bound)
+    plain = TruncatedGeometric(epsilon, delta, contribution, min_units, bound)
+    return replace(plain, lesser=_lesser(plain))
 
 
 def _least_bound(epsilon: Fraction, delta: Fraction, contribution: Contribution) -> int:
-    """The least k with P(X > k - rows) <= delta', never too small.
+    """The least k with d(k) <= delta', never too small.
 
-    With q = exp(-rate) and k >= rows - 1 that chance is (q^(k-rows+1) - q^(k+1)) / (1 + q - 2 q^(k+1)), at most delta'
+    With q = exp(-rate) and k >= rows - 1 d(k) is (q^(k-rows+1) - q^(k+1)) / (1 + q - 2 q^(k+1)), at most delta'
     iff exp(rate k) >= (exp(epsilon') - 1 + 2 delta') / (delta' (exp(rate) + 1)). At k = rows - 1 it is P(X >= 0) > 1/2 >
     delta', so that no lesser k will do.
     """
@@ -164,6 +187,17 @@ def _least_bound(epsilon: Fraction, delta: Fraction, contribution: Contribution)
     step, _ = exponential_bounds(rate)
     _, logarithm = logarithm_bounds((growth - 1 + 2 * delta) / (delta * (step + 1)))
     return max(contribution.rows, math.ceil(logarithm / rate))
+
+
+def _lesser(release: TruncatedGeometric) -> int:
+    """The greatest w with w d(k - 1) + (1 - w) d(k) <= delta', rounded down to parts of 2^32."""
+    epsilon, delta = (each / release.contribution.changes for each in (release.epsilon, release.delta))
+    if release.rate * release.bound > GREATEST_EXPONENT:
+        return 0  # there is hardly any noise
+    (_, growth), (step, _) = exponential_bounds(epsilon), exponential_bounds(release.rate)
+    reached = (exponential_bounds(release.rate * k)[0] for k in (release.bound - 1, release.bound))
+    narrow, wide = ((growth - 1) / (reach * (step + 1) - 2) for reach in reached)  # at least d(k - 1) and d(k)
+    return max(0, min(COIN - 1, math.floor((delta - wide) / (narrow - wide) * COIN)))
 
 
 # --- (b) rounded Gaussian noise and a threshold ---
@@ -299,7 +333,7 @@ def best(
     """Of the two that publish counts, the one that shows a key with probability 1/2 at the lesser count."""
     truncated = truncated_geometric(epsilon, delta, contribution, min_units)
     gaussian = gaussian_threshold(epsilon, delta, contribution, min_units)
-    return gaussian if gaussian.threshold < truncated.threshold else truncated
+    return gaussian if gaussian.shows_at(0.5) < truncated.shows_at(0.5) else truncated
 
 
 def _check_loss(epsilon: Fraction, delta: Fraction) -> None:

@@ -148,10 +148,11 @@ class ReleaseBinder(ExpressionBinder):
                 return self._distinct(inner, condition, place)
             case exp.Count():
                 return _count(rows.bind(inner), condition, place)
-            case exp.LogicalOr() | exp.LogicalAnd() | exp.ArgMin() | exp.ArgMax():
-                by = rows.bind(node.expression) if isinstance(node, (exp.ArgMin, exp.ArgMax)) else None
+            case exp.LogicalOr() | exp.LogicalAnd():
+                return Aggregate(EXACT[type(node)], rows.condition(inner), condition, BOOLEAN, place)
+            case exp.ArgMin() | exp.ArgMax():
                 argument = rows.bind(inner)
-                return Aggregate(EXACT[type(node)], argument, condition, argument.type, place, by)
+                return Aggregate(EXACT[type(node)], argument, condition, argument.type, place, rows.bind(node.expression))
             case exp.CountIf():
                 test = rows.condition(inner)
                 both = test if condition is None else Call("and", (condition, test), BOOLEAN)

@@ -11,6 +11,7 @@ from scipy import stats
 
 from privsql.noise.key_release import GREATEST_COUNT, release_keys, select_keys, truncated_laplace
 from privsql.privacy.key_selection import (
+    COIN,
     Contribution,
     GaussianThreshold,
     OptimalSelection,
@@ -54,25 +55,32 @@ EACH_LOSS = pytest.mark.parametrize(("epsilon", "delta"), LOSSES)
 # --- (a) truncated geometric: every outcome of every pair ---
 
 
-def truncated_law(release):
+def truncated_law(rate, bound):
     """P(X = x) 2^240 for x = -k..k as a list."""
     one = 1 << BITS
-    step = scaled_exponential(-release.rate)
+    step = scaled_exponential(-rate)
     half = [one]
-    for _ in range(release.bound):
+    for _ in range(bound):
         half.append(half[-1] * step >> BITS)
     law = [*half[:0:-1], *half]
     total = sum(law)
     return [(weight << BITS) // total for weight in law]
 
 
-def published(release, law, count):
+def laws_of(release):
+    """(k, chance of the coin, law of X) for both sides of the coin."""
+    sides = ((release.bound, 1 - release.share), (release.bound - 1, release.share))
+    return [(bound, chance, truncated_law(release.rate, bound)) for bound, chance in sides if chance]
+
+
+def published(release, laws, count):
     """{published number, or None: chance}"""
     outcomes = {None: 0}
-    for x, chance in zip(range(-release.bound, release.bound + 1), law, strict=True):
-        shown = count > release.shift and count + x > release.threshold
-        key = count + x if shown else None
-        outcomes[key] = outcomes.get(key, 0) + chance
+    for bound, coin, law in laws:
+        for x, chance in zip(range(-bound, bound + 1), law, strict=True):
+            shown = count > release.shift and count + x > bound + release.shift
+            key = count + x if shown else None
+            outcomes[key] = outcomes.get(key, 0) + (coin.numerator * chance // coin.denominator)
     return outcomes
 
 
@@ -86,33 +94,26 @@ def excess(one, other, growth):
 @pytest.mark.parametrize("min_units", [1, 3])
 def test_truncated_noise_is_private_outcome_by_outcome(contribution, epsilon, delta, min_units):
     release = truncated_geometric(epsilon, delta, contribution, min_units)
-    law = truncated_law(release)
+    laws = laws_of(release)
     growth = scaled_exponential(epsilon / contribution.changes)
     allowed = math.floor(delta / contribution.changes * 2**BITS) + TINY
     k, top = release.bound, release.threshold
     counts = {0, 1, contribution.rows, release.shift, release.shift + 1, k, top, top + 1, top + k, top + k + 1, 2 * top}
     worst = 0
     for count in counts:
-        one = published(release, law, count)
+        one = published(release, laws, count)
         for move in {1, contribution.rows}:
-            other = published(release, law, count + move)
+            other = published(release, laws, count + move)
             worst = max(worst, excess(one, other, growth), excess(other, one, growth))
     assert worst <= allowed
-    # the bound is the least: the last steps of a narrower law weigh more than delta allows
-    narrower = truncated_law(release_of_bound(release, k - 1))
-    assert sum(narrower[-contribution.rows :]) > allowed
-    assert sum(law[-contribution.rows :]) <= allowed
-    with pytest.raises(ValueError):
-        replace(release, bound=k - 1)
-
-
-def release_of_bound(release, bound):
-    """The same with another bound, past the check."""
-    other = object.__new__(TruncatedGeometric)
-    for field in ("epsilon", "delta", "contribution", "min_units"):
-        object.__setattr__(other, field, getattr(release, field))
-    object.__setattr__(other, "bound", bound)
-    return other
+    # delta is used up: the last steps weigh as much as it allows, so that neither a narrower law nor another coin would do
+    last = sum(coin * sum(law[-contribution.rows :]) for _, coin, law in laws)
+    narrower = sum(truncated_law(release.rate, k - 1)[-contribution.rows :])
+    assert allowed - Fraction(narrower, COIN) - 2 * TINY <= last <= allowed < narrower
+    for wrong in ({"bound": k - 1}, {"bound": k - 1, "lesser": 0}, *({"lesser": w} for w in (release.lesser + 1, -1, COIN))):
+        with pytest.raises(ValueError):
+            replace(release, **wrong)
+    replace(release, lesser=0), replace(release, bound=k + 1)  # more than is needed
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -122,9 +123,9 @@ def test_two_keys_changed_at_once_are_private_together(rows, times):
     epsilon, delta = Fraction(3), Fraction(1, 100)
     contribution = Contribution(2 // times, rows, 2)
     release = truncated_geometric(epsilon, delta, contribution)
-    law = truncated_law(release)
+    sides = laws_of(release)
     laws = {
-        count: published(release, law, count) for count in (0, 1, 2, rows, 3 * release.bound, 3 * release.bound + rows)
+        count: published(release, sides, count) for count in (0, 1, 2, rows, 3 * release.bound, 3 * release.bound + rows)
     }
     growth = scaled_exponential(epsilon)
     pairs = [(0, rows), (rows, 0), (3 * release.bound, 3 * release.bound + rows), (1, 2)]
@@ -268,13 +269,16 @@ def test_selection_refuses_what_is_not_private():
         optimal_selection(Fraction(1, 10**7), Fraction(1, 10**20), Contribution(1, 1, 1))
 
 
-def test_selection_is_never_behind_truncated_noise():
-    """Optimal means no other mechanism shows a key with a greater chance."""
-    for epsilon, delta in LOSSES:
-        selection = optimal_selection(epsilon, delta, Contribution(1, 1, 1))
-        noise = truncated_geometric(epsilon, delta, Contribution(1, 1, 1))
+def test_truncated_noise_with_its_coin_shows_what_optimal_selection_shows():
+    """Optimal means no other mechanism shows a key with a greater chance. The coin gets there, and publishes a count besides."""
+    for (epsilon, delta), changes in itertools.product([*LOSSES, (Fraction(1), Fraction(1, 10**6))], (1, 2)):
+        selection = optimal_selection(epsilon, delta, Contribution(1, 1, changes))
+        noise = truncated_geometric(epsilon, delta, Contribution(1, 1, changes))
         for count in range(2 * noise.bound + 3):
-            assert selection.chance(count) >= noise.chance(count) - 1e-12
+            behind = selection.chance(count) - noise.chance(count)
+            assert -1e-12 <= behind <= (1e-8 if count < 2 * noise.bound - 1 else float(delta))
+        without = replace(noise, lesser=0)
+        assert any(selection.chance(count) > without.chance(count) + 0.01 for count in range(2 * noise.bound))
 
 
 # --- when keys show, and which way is best ---
@@ -296,15 +300,16 @@ def test_shows_at_is_the_least_count(min_units):
         for wrong in (0.0, 1.0):
             with pytest.raises(ValueError):
                 release.shows_at(wrong)
-    for release in releases[:2]:
-        assert release.shows_at(0.5) == release.threshold + 1
+    truncated, gaussian, _ = releases
+    assert gaussian.shows_at(0.5) == gaussian.threshold + 1
+    assert truncated.shows_at(0.5) == truncated.threshold + (truncated.share < HALF)
 
 
 def test_chances_are_the_laws():
     release = truncated_geometric(Fraction(1), Fraction(1, 100), Contribution(1, 2, 2), min_units=2)
-    law = truncated_law(release)
+    laws = laws_of(release)
     for count in range(2 * release.threshold + 5):
-        hidden = published(release, law, count)[None] / 2**BITS
+        hidden = published(release, laws, count)[None] / 2**BITS
         assert release.chance(count) == pytest.approx(1 - hidden, abs=1e-12)
     gaussian = gaussian_threshold(Fraction(1), Fraction(1, 100), Contribution(1, 2, 2), min_units=2)
     chances, reach = gaussian_weights(gaussian.variance)
@@ -348,20 +353,21 @@ def truncated_chances(rate, bound):
 @pytest.mark.parametrize(("rate", "bound"), [("1/2", 20), ("1/2", 2), ("2", 3), ("1/30", 400), ("1/20", 5)])
 def test_truncated_noise_follows_its_law(rate, bound):
     rate = Fraction(rate)
-    assert (
-        chi_square(truncated_laplace(rate, bound, SIZE, SOURCE), truncated_chances(rate, bound), -bound) > FALSE_ALARM
-    )
+    bounds = np.full(SIZE, bound)
+    assert chi_square(truncated_laplace(rate, bounds, SOURCE), truncated_chances(rate, bound), -bound) > FALSE_ALARM
     if bound * rate >= 1:
         for wrong in (Fraction(7, 10), Fraction(13, 10)):
-            sample = truncated_laplace(rate * wrong, bound, SIZE, SOURCE)
+            sample = truncated_laplace(rate * wrong, bounds, SOURCE)
             assert chi_square(sample, truncated_chances(rate, bound), -bound) < FALSE_ALARM
 
 
 def test_edges_of_truncated_noise():
-    assert not truncated_laplace(Fraction(1, 3), 0, 100, SOURCE).any()
-    assert truncated_laplace(Fraction(1), 5, 0, SOURCE).size == 0
+    assert not truncated_laplace(Fraction(1, 3), np.zeros(100, dtype=np.int64), SOURCE).any()
+    assert truncated_laplace(Fraction(1), counts_of(), SOURCE).size == 0
     with pytest.raises(ValueError):
-        truncated_laplace(Fraction(1), -1, 1, SOURCE)
+        truncated_laplace(Fraction(1), counts_of(1, -1), SOURCE)
+    mixed = truncated_laplace(Fraction(1, 50), np.arange(SIZE) % 3, SOURCE)
+    assert [np.abs(mixed[place::3]).max() for place in range(3)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("min_units", [1, 3])
@@ -369,14 +375,18 @@ def test_edges_of_truncated_noise():
 def test_released_counts_follow_the_law_that_was_proved_private(min_units, offset):
     release = truncated_geometric(Fraction(2), Fraction(1, 1000), Contribution(1, 2, 2), min_units)
     count = release.threshold + offset
-    law = published(release, truncated_law(release), count)
+    law = published(release, laws_of(release), count)
     shown, noisy_counts = release_keys(np.full(SIZE, count), release, SOURCE)
     assert shown.dtype == np.bool_ and noisy_counts.dtype == np.int64
-    assert not noisy_counts[~shown].any() and (noisy_counts[shown] > release.threshold).all()
+    assert 0 < release.share < 1
+    assert not noisy_counts[~shown].any() and (noisy_counts[shown] >= release.threshold).all()
     chances = np.zeros(count + release.bound + 1)
     for number, chance in law.items():
         chances[number or 0] = chance / 2**BITS
     assert chi_square(noisy_counts, chances, 0) > FALSE_ALARM
+    for wrong in (release.lesser // 4, 0):  # the coin is seen, where counts are near the threshold
+        _, others = release_keys(np.full(SIZE, count), replace(release, lesser=wrong), SOURCE)
+        assert offset or chi_square(others, chances, 0) < FALSE_ALARM
     for wrong in (0.7, 1.3):  # of the rate
         other = replace(release, epsilon=release.epsilon * Fraction(wrong), bound=99)
         _, noisy_counts = release_keys(np.full(SIZE, 300), other, SOURCE)

@@ -80,10 +80,13 @@ def test_rows_that_are_equal_and_not_the_same(tmp_path):
 
 QUESTIONS = [
     "SELECT COUNT(*) FROM visits",
+    "SELECT COUNT(*), COUNT(state), COUNT(amount), SUM(amount), AVG(price) FROM visits",
+    "SELECT COUNT(DISTINCT user_id) FROM visits",
     "SELECT state, COUNT(*), SUM(amount), AVG(price) FROM visits GROUP BY state",
     "SELECT state, COUNT(*) FROM visits WHERE amount > 0 GROUP BY state",
     "SELECT COUNT(DISTINCT amount), COUNT(*) FILTER (WHERE state = 'CA'), COUNT(*) FILTER (WHERE state = 'NY') FROM visits",
     "SELECT state FROM visits GROUP BY state ORDER BY COUNT(*) DESC LIMIT 1",
+    "SELECT amount > 0 AS k, COUNT(*), SUM(price) FROM visits GROUP BY k",
     "SELECT k, SUM(v) FROM (UNPIVOT (SELECT amount, amount + 1 AS x FROM visits) ON amount, x INTO NAME k VALUE v) GROUP BY k",
 ]
 
@@ -94,6 +97,7 @@ def test_no_neighbour_passes_a_bound(tmp_path, seed, relation):
     """One unit's rows replaced by any others, or taken away: prepared anew, plan.sql moves within its bounds."""
     rng = Random(f"{seed} {relation}")
     rows = [row for unit in range(6) for row in some_rows(rng, float(unit), rng.choice([2, 9] if unit == 2 else [0, 2, 9]))]
+    rows += some_rows(rng, None, 4)
     others = [row for row in rows if row[0] != 2.0]
     more = [others] if relation == "add-remove" else [others + some_rows(rng, 2.0, count) for count in (0, 1, 30)]
     variants = [rows, *(rng.sample(each, len(each)) for each in more)]

@@ -61,8 +61,13 @@ def uses_copy(plan: Any) -> bool:
 
 
 def copy_of(plan: Any) -> str:
-    """The name of the copy that a plan reads; fails if it reads none."""
-    return str(plan.sql.split('privsql_prepared.main."')[1].split('"')[0])
+    """The name of the copy that a plan reads, or whose totals; fails if it reads none."""
+    return str(plan.sql.split('privsql_prepared.main."')[1].split('"')[0]).removesuffix("_by_rank")
+
+
+def reads_totals(plan: Any) -> bool:
+    """Whether a plan reads what the copy adds up to by rank, and not the copy."""
+    return uses_copy(plan) and plan.sql.count("_by_rank") == plan.sql.count("privsql_prepared") == 1
 
 
 def with_copies(file: Path) -> duckdb.DuckDBPyConnection:

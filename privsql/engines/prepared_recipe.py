@@ -1,0 +1,105 @@
+"""A table of many rows a unit goes in; the text that makes its copy comes out, with a rank for each row, and that of its totals.
+
+The rank counts the rows of one unit in the order of a hash of their content, then of the content itself: it depends on
+that unit's rows alone, never on where a row lies or on who else is there. Rows that agree in all columns are
+interchangeable. The copy is named after its recipe, the text that made it, so that a copy made for another unit, other
+columns or another table of the same name is never taken for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from privsql.planning.by_rank import totals_sql, totals_table
+from privsql.planning.prepared import LARGEST_RANK, RANK, StoredValue
+from privsql.planning.render import UNIT, identifier
+from privsql.planning.render_rows import rows, unit_of_copy
+from privsql.sql.relations import Scan, Unit
+from privsql.types import Kind
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a table lies: its database, the database's file if it has one, its schema; a view is `stored` nowhere."""
+
+    database: str
+    path: str | None
+    schema: str
+    stored: bool
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a copy is made: from these rows, these columns, of a table that lies there."""
+
+    table: str
+    source: str
+    names: tuple[str, ...]
+    order: tuple[str, ...]
+    unit: bool  # it has a column that says whose each row is, where its other columns do not tell
+    values: tuple[StoredValue, ...]
+    places: Sequence[Place]
+    where: str
+
+    @property
+    def key(self) -> str:
+        """What every copy has that can be used for this table; values beyond it may be missing."""
+        columns = [identifier(each) for each in self.names]
+        names = ", ".join(columns)
+        order = ", ".join([f"hash({names})", *columns, *self.order])
+        rank = f"least(row_number() OVER (PARTITION BY {UNIT} ORDER BY {order}), {LARGEST_RANK})"
+        return f"{names}, {f'{UNIT}, ' if self.unit else ''}CAST({rank} AS USMALLINT) AS {RANK}"
+
+    @property
+    def text(self) -> str:
+        values = "".join(f", {each.sql} AS {each.name}" for each in self.values)
+        return f"SELECT {self.key}{values} FROM {self.source} ORDER BY {RANK}"
+
+    @cached_property
+    def name(self) -> str:
+        return f"{self.table}_{hashlib.sha256(f'{self.where} {self.key} {self.source}'.encode()).hexdigest()[:12]}"
+
+    @property
+    def totals(self) -> str:
+        """The name of the table of totals by rank."""
+        return totals_table(self.name)
+
+    def totals_text(self, copy: str) -> str:
+        return totals_sql(copy, self.names, self.values)
+
+
+def recipe_of(scan: Scan, places: Sequence[Place], beside: Path | None, values: tuple[StoredValue, ...]) -> Recipe:
+    """`beside`: the file that the copy lies beside, wherever it is attached."""
+    where = [("" if beside is not None and same_file(each.path, beside) else each.database, each.schema) for each in places]
+    columns = [
+        # 0.0 and -0.0 are equal, and yet not the same: which of them came first must not show
+        f"CASE WHEN {name} = 0 THEN 0 ELSE {name} END AS {name}" if each.type.kind is Kind.DOUBLE else name
+        for each in scan.fields
+        for name in [identifier(each.name)]
+    ]
+    return Recipe(
+        scan.table,
+        f"(SELECT {', '.join([*columns, UNIT])} FROM {rows(scan, unit=True)})",
+        tuple(each.name for each in scan.fields),
+        # nor 30 days and one month
+        tuple(f"CAST({identifier(e.name)} AS VARCHAR)" for e in scan.fields if e.type.kind is Kind.INTERVAL),
+        unit_of_copy(scan) is None,
+        values,
+        places,
+        str(where),
+    )
+
+
+def referred(unit: Unit) -> list[str]:
+    """The tables on the way to the unit."""
+    target = unit.refers_to
+    return [] if target is None else [target.table, *referred(target.unit)]
+
+
+def same_file(path: str | None, other: Path) -> bool:
+    return bool(path) and os.path.realpath(str(path)) == os.path.realpath(other)

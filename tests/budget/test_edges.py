@@ -1,0 +1,400 @@
+"""The budget at its ends: ledgers that vanish, are held or emptied, amounts without a limit, tables packed for the shelf."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privsql
+from privsql.budget import derive, mounts
+from privsql.budget.accountants import Zcdp
+from privsql.budget.amount import Amount, Cap, Loss
+from privsql.budget.answer_file import packed, unpacked
+from privsql.budget.caps import caps_of
+from privsql.budget.dataset import dataset_of
+from privsql.budget.derive import _solved
+from privsql.budget.file_ledger import open_ledger
+from privsql.budget.format import OBJECTS
+from privsql.budget.ledger import MemoryLedger
+from privsql.budget.pld import _pieces, batch_loss, by_addition, by_distributions, by_zcdp
+from privsql.budget.released import Released, events_of
+from privsql.budget.show import _grouped
+from privsql.budget.store import Store
+from privsql.budget.verify import _within, anchor_of, read_anchor, verify
+from privsql.errors import ArgumentError, BudgetError
+from privsql.policy import Neighbours, Share, load_policy
+from privsql.privacy.events import Choice, Gaussian, GaussianKeys, Keys, Laplace, Pure
+from privsql.privacy.zcdp import least_epsilon
+from privsql.schema import Schema, SchemaTable
+from privsql.tables import NoisyTable
+from tests.budget.ledgers import VISITS, charge, policy
+
+SAME = {**os.environ, "PYTHONPATH": str(Path(privsql.__file__).parents[1])}  # the package under test
+
+
+# -- the file ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OSError(errno.EPERM, "no hard links here"), "budget-write"),
+        (FileNotFoundError(errno.ENOENT, "the folder went away"), "budget-ledger"),
+    ],
+)
+def test_a_ledger_that_cannot_be_given_its_name(path, monkeypatch, error, code):
+    def link(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(os, "link", link)
+    with pytest.raises(BudgetError) as caught:
+        open_ledger(path, policy(1), VISITS)
+    assert caught.value.code == code
+    assert list(path.parent.iterdir()) == []  # nothing half made stays behind
+
+
+def test_a_ledger_that_is_held_by_another_thread(path, ledger):
+    store = Store(path, patience=0.05)
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with store.reading():
+            held.set()
+            done.wait(10)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait(10)
+    with pytest.raises(BudgetError) as caught, store.reading():
+        pass
+    done.set()
+    other.join()
+    assert caught.value.code == "budget-busy"
+    store.close()
+
+
+def test_a_transaction_that_cannot_be_rolled_back_is_dropped(path, ledger):
+    store = Store(path)
+
+    def broken() -> None:
+        with store.reading():
+            store._connection.close()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        broken()
+    with store.reading():  # and opened anew
+        assert store.execute("SELECT count(*) FROM entries") == [(1,)]
+    store.close()
+
+
+def test_a_file_that_is_exchanged_while_it_is_opened(path, ledger, tmp_path):
+    other = tmp_path / "other.ledger"
+    open_ledger(other, policy(10), VISITS).close()
+
+    class Swapped(Store):
+        def _open(self, mode: str) -> None:
+            super()._open(mode)
+            os.replace(other, self.path)
+
+    store = Swapped(path)
+    with pytest.raises(BudgetError) as caught, store.reading():
+        pass
+    assert caught.value.code == "budget-ledger"
+    assert store._connection is None
+
+
+def test_forked_off_in_the_midst_of_a_charge(path, ledger):
+    """The child has a connection that is its parent's: it says so, rather than to use it."""
+    code = """if True:
+        import os, sys
+        from privsql.budget.store import Store
+        from privsql.errors import BudgetError
+        from pathlib import Path
+        store = Store(Path(sys.argv[1]), patience=0.05)
+        with store.reading():
+            pass
+        with store._alone():
+            child = os.fork()
+        if not child:
+            try:
+                with store.reading():
+                    pass
+            except BudgetError as error:
+                os._exit(7 if "forked off" in str(error) else 1)
+            os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        with store.reading():
+            pass
+        """
+    done = subprocess.run([sys.executable, "-c", code, str(path)], env=SAME, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_ledger_without_an_entry(path, ledger):
+    """Emptied by who can write the file, its triggers put back as they were."""
+    ledger.close()
+    triggers = {name: sql for name, sql in OBJECTS.items() if "TRIGGER" in sql}
+    with closing(sqlite3.connect(path)) as connection:
+        for name in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute("DELETE FROM entries")
+        for sql in triggers.values():
+            connection.execute(sql)
+        connection.commit()
+    with pytest.raises(BudgetError) as caught:
+        charge(ledger, 1)
+    assert caught.value.code == "budget-corrupt"
+
+
+def test_the_anchor_of_a_ledger_from_which_nothing_is_spent(path, ledger):
+    anchor = anchor_of(ledger.rows())
+    assert str(anchor).split(":")[1:4] == ["1", "0", "0"]
+    assert read_anchor(f" {anchor}\n").total == Loss()
+    verify(path, read_anchor(str(anchor)))
+    charge(ledger, 1, delta=Fraction(1, 10**6))
+    later = anchor_of(ledger.rows())
+    assert str(later).split(":")[1:4] == ["2", str(10**9), str(10**12)]
+    verify(path, read_anchor(str(later)))
+    verify(path, read_anchor(str(anchor)))
+    with pytest.raises(ArgumentError):
+        read_anchor(str(anchor).replace(":1:", ":0:", 1))
+
+
+def test_a_view_is_part_of_a_dataset_only_where_the_policy_names_it():
+    schema = Schema((SchemaTable("visits", ()), SchemaTable("Seen", (), view=True), SchemaTable("codes", ())))
+    declared = {"tables": {"codes": {"public": True}}}
+    assert dataset_of(load_policy(declared), schema).tables == {"visits": "each row"}
+    declared["tables"]["seen"] = {"unit": "Who"}
+    assert dataset_of(load_policy(declared), schema).tables == {"seen": "who", "visits": "each row"}
+    declared["tables"]["seen"] = {"unit": "visit -> visits.ID"}
+    assert dataset_of(load_policy(declared), schema).tables == {"seen": "visit -> visits.id", "visits": "each row"}
+
+
+def test_where_mounts_are_not_known_nothing_is_refused(path, monkeypatch):
+    monkeypatch.setattr(mounts, "_MOUNTS", Path("/nowhere/at/all"))
+    assert mounts._mounts() == ""
+    open_ledger(path, policy(1), VISITS).close()
+
+
+def test_more_is_spent_than_the_cap_allows(path, ledger):
+    charge(ledger, 1)
+    opening, row = ledger.rows()
+    caps = caps_of(Fraction(10), Fraction(1, 1000), Fraction(2), {"ana": Share(Fraction(3), Fraction(1, 10**6))})
+    _within(caps, row, Loss(10 * 10**9, 10**15))
+    _within(caps, opening, Loss(10 * 10**9, 10**15))
+    for total, wrong in [
+        (Loss(10 * 10**9 + 1), row),
+        (Loss(10**9, 10**15 + 1), row),
+        (Loss(10**9), replace(row, epsilon=2 * 10**9 + 1)),
+        (Loss(10**9), replace(row, share_epsilon=3 * 10**9 + 1)),
+        (Loss(10**9), replace(row, share_delta=10**12 + 1)),
+        (Loss(10 * 10**9 + 1), opening),
+    ]:
+        with pytest.raises(BudgetError, match="more is spent than its cap"):
+            _within(caps, wrong, total)
+
+
+# -- amounts and events --------------------------------------------------------------------------------------------
+def test_no_limit():
+    assert str(Amount(float("inf"))) == "no limit"
+    assert str(Amount(0.5, 1e-6, 0.25)) == "epsilon 0.5, delta 1e-06 (rho 0.25)"
+    assert str(Amount(0.5, 1.0)) == "epsilon 0.5"
+    assert str(Zcdp().left(Cap(None), Cap(None), Loss(5), Cap(None))) == "no limit"
+
+
+def test_without_a_cap_on_delta_none_is_set_aside_for_keys():
+    assert Zcdp().limit(Cap(None, None)) == Cap(None, 0)
+    assert Zcdp().conversion_delta(Cap(None, None)) == 0
+    assert Zcdp(Fraction(1, 4)).limit(Cap(None, 10**12)) == Cap(None, 25 * 10**10)
+    assert Zcdp(Fraction(1, 4)).conversion_delta(Cap(None, 10**12)) == Fraction(3, 4 * 10**6)
+
+
+def test_what_a_ledger_in_memory_charged():
+    ledger = MemoryLedger(Fraction(1), Neighbours.REPLACE_ONE)
+    assert [ledger.charged(number) for number in (0, 1)] == [None, None]
+    charge(ledger, 0.25)
+    assert [ledger.charged(number) for number in (-1, 0, 1, 2)] == [None, None, "", None]
+
+
+def test_distributions_need_their_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
+    with pytest.raises(ArgumentError, match=r"privsql\[pld\]"):
+        by_distributions([], Fraction(1, 10**6))
+
+
+def test_a_part_of_a_gaussian_release_is_no_event_by_itself():
+    session = privsql.connect({"t": pd.DataFrame({"x": [1]})})
+    plan = session.explain("SELECT COUNT(*) FROM t WHERE x > 0", epsilon=1, delta=1e-6, mechanism="gaussian")
+    with pytest.raises(ValueError, match="no event is known"):
+        events_of(plan.measurements[0])
+
+
+def test_what_the_first_format_knew():
+    old = {"mechanism": "some noise", "what": "COUNT(*)", "epsilon": "1/2", "delta": "0"}
+    assert Released.of_json(old).event == Pure(Fraction(1, 2))
+    assert Released.of_json({**old, "delta": "1/1000"}).event == Keys(Fraction(1, 2), Fraction(1, 1000), 1)
+    for event in (Pure(Fraction(1, 2), 3), Keys(Fraction(1), Fraction(1, 10), 2), Laplace(Fraction(1), 4, 2, Fraction(4))):
+        kept = Released("some noise", "COUNT(*)", event)
+        assert Released.of_json(kept.to_json()) == kept
+
+
+HALF = Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("event", "pieces"),
+    [
+        (Laplace(HALF, 4, 1, Fraction(8)), [(Fraction(1, 8), 0, 0)] * 4),
+        (Laplace(HALF, 4, 2, Fraction(8)), [(HALF, 0, 0)]),  # how far a cell moves is not known: the whole at once
+        (Keys(HALF, Fraction(1, 1000), 2), [(Fraction(1, 4), Fraction(1, 2000), 0)] * 2),
+        (Pure(HALF, 2), [(Fraction(1, 4), 0, 0)] * 2),
+        (Choice(HALF, 5), [(Fraction(1, 10), 0, 0)] * 5),
+        (Gaussian(HALF, Fraction(1, 1000), Fraction(1, 900)), [(0, 0, Fraction(1, 900))]),
+        (GaussianKeys(HALF, Fraction(1, 1000), Fraction(1, 900), Fraction(1, 2000)), [(HALF, Fraction(1, 1000), 0)]),
+    ],
+)
+def test_events_in_pieces_for_distributions(event, pieces):
+    assert list(_pieces(event)) == pieces
+
+
+def test_no_answers_yet():
+    assert _grouped([], "day", "epsilon") == ["no answers yet"]
+
+
+# -- stored answers ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.ma.array([3, -4, 0], mask=[False, True, False]),
+        np.ma.array([1.5, float("inf"), 0.0], mask=[True, False, False]),
+        np.ma.array(np.array(["2024-01-01", "NaT", "1999-12-31"], dtype="datetime64[us]"), mask=[False, True, False]),
+        np.ma.array([True, False, True], mask=False),
+        np.ma.array(np.array(["x", "", "\ud800"], dtype=object), mask=[False, True, False]),
+        np.array(["a", "b", "c"], dtype=object),
+    ],
+)
+def test_keys_come_back_from_the_shelf_as_they_were(values):
+    noisy = NoisyTable(np.arange(3), {"n": np.array([5, -6, 7])}, {"second": values, "a first": np.array([1, 2, 3])})
+    found = unpacked(packed(noisy))
+    assert found.cells.tolist() == [0, 1, 2]
+    assert found.noisy_columns["n"].tolist() == [5, -6, 7]
+    assert list(found.keys) == ["second", "a first"]
+    assert np.ma.getmaskarray(found.keys["second"]).tolist() == np.ma.getmaskarray(values).tolist()
+    assert np.ma.compressed(found.keys["second"]).tolist() == np.ma.compressed(values).tolist()
+    assert found.keys["a first"].tolist() == [1, 2, 3]
+
+
+def test_two_columns_solve_a_third_only_if_they_differ():
+    one, other = {"a": 1, "b": 1}, {"a": 1, "b": -1}
+    assert _solved({"a": 2}, one, other) == (1, 1)
+    assert _solved({"a": 1, "b": 3}, one, other) == (2, -1)
+    assert _solved({"a": 1}, one, {"a": 2, "b": 2}) is None  # the same once more
+    assert _solved(one, one, other) is None  # one of them alone
+    assert _solved({"c": 1}, one, other) is None
+    assert _solved({"a": 1}, {"a": 1}, {"a": 2}) is None
+
+
+def test_the_best_of_each_group_follows_from_a_histogram():
+    frame = pd.DataFrame({"k": ["a"] * 4 + ["b"] * 5, "x": [3, 3, 1, 0, 2, 2, 2, 9, 9]})
+    session = privsql.connect({"t": frame}, {"tables": {"t": {"columns": {"k": {"values": ["a", "b"]}, "x": {"range": [0, 9]}}}}})
+    session.query("SELECT k, x, COUNT(*) FROM t GROUP BY k, x", epsilon=4000)
+    found = session.query("SELECT k, mode(x) AS most FROM t WHERE k IS NOT NULL GROUP BY k", epsilon=0.01)
+    assert found.stored
+    assert found.fetchall() == [("a", 3), ("b", 2)]
+
+
+FRAME = pd.DataFrame({"k": ["a"] * 40 + ["b"] * 50, "x": [3] * 45 + [1] * 45})
+COLUMNS = {"tables": {"t": {"columns": {"k": {"values": ["a", "b"]}, "x": {"range": [0, 9]}}}}}
+
+
+def test_an_answer_just_as_sure_is_as_good():
+    """At the same epsilon a part of a histogram is no less sure than it would be anew; at a hair more it is."""
+    session = privsql.connect({"t": FRAME}, COLUMNS)
+    session.query("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=1)
+    part = "SELECT k, COUNT(*) AS n FROM t WHERE k IS NOT NULL GROUP BY k"
+    assert session.explain(part, epsilon=1).free
+    assert not session.explain(part, epsilon=1.001).free
+
+
+def test_the_same_meaning_as_a_combined_answer():
+    """It was computed from two answers, one of them its own: so it is shown again, with what was measured for it."""
+    session = privsql.connect({"t": FRAME}, COLUMNS)
+    text = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
+    session.query(text, epsilon=0.5)
+    one = session.query(text, epsilon=1)
+    two = session.query("SELECT t.k, COUNT(1) AS many FROM t GROUP BY 1 ORDER BY 1", epsilon=1)
+    assert two.fetchall() == one.fetchall()
+    assert (two.stored, two.receipt["charged"], two.plan.epsilon) == (True, 0, 1)
+    assert two.plan.measurements == one.plan.measurements
+    assert [each["epsilon"] for each in two.receipt["from_answers"]] == [1, 0.5]
+
+
+def test_by_zcdp_what_keys_lose_is_set_aside():
+    events = [Gaussian(HALF, Fraction(1, 1000), Fraction(1, 900)), Keys(Fraction(1, 10), Fraction(1, 10**7), 2)]
+    spent = Zcdp().price(events)
+    expected = float(least_epsilon(Fraction(spent.nano, 10**9), Fraction(1, 10**6) - Fraction(spent.delta)))
+    assert by_zcdp(events, Fraction(1, 10**6)) == expected
+    assert by_zcdp(events, Fraction(spent.delta)) == float("inf")
+    assert by_addition(events, Fraction(1, 10**6)) == float("inf")
+    assert by_addition(events, Fraction(1, 1000) + Fraction(1, 10**7)) == 0.6
+    for delta in (0, 1, 2):
+        with pytest.raises(ArgumentError, match="above 0 and below 1"):
+            batch_loss(events, Fraction(delta))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "squares"),
+    [(None, 1.0), ("laplace", 2.0), ("gumbel", np.pi**2 / 6), ("exponential", np.pi**2 / 6)],
+)
+def test_how_noisy_a_choice_is(mechanism, squares):
+    plan = privsql.connect({"t": FRAME}, COLUMNS).explain("SELECT mode(x) FROM t", epsilon=0.5, mechanism=mechanism)
+    (measured,) = plan.measurements
+    assert derive.variances(plan) == {measured.columns[0]: pytest.approx(squares * measured.scale**2)}
+
+
+def test_how_noisy_counts_are():
+    plan = privsql.connect({"t": FRAME}, COLUMNS).explain("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=0.5)
+    rate = 0.25
+    assert derive.variances(plan) == {"count_1": pytest.approx(2 * np.exp(-rate) / (1 - np.exp(-rate)) ** 2)}
+    many = "SELECT x FROM t GROUP BY x ORDER BY COUNT(*) DESC LIMIT 8"
+    (measured,) = (plan := privsql.connect({"t": FRAME}, COLUMNS).explain(many, epsilon=0.5)).measurements
+    assert measured.mechanism.name == "CHOICE_HISTOGRAM"
+    assert derive.variances(plan) == {measured.columns[0]: pytest.approx(2 * measured.scale**2)}
+
+
+def test_what_is_said_of_earlier_answers():
+    session = privsql.connect({"t": FRAME}, COLUMNS)
+    long = "SELECT x, COUNT(*) AS a_name_that_is_so_long_that_the_question_does_not_fit_into_a_line_any_more FROM t GROUP BY x"
+    session.query(long, epsilon=1)
+    short = "SELECT k, COUNT(*) FROM t WHERE x > 3 GROUP BY k -- " + 28 * "-"
+    assert len(short) == 80
+    session.query(short, epsilon=2)
+    plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=0.01)
+    today = plan.derived.sources[0].when[:10]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", today)
+    assert f"{long[:77]}... (epsilon 1, {today}): up to 10 of its cells are added up to one" in str(plan)
+    assert "rows in which x is none of the declared keys are not in it (fresh=True asks anew)" in str(plan)
+    alike = str(session.explain("SELECT k, COUNT(*) FROM t WHERE x > 3 AND k IS NOT NULL GROUP BY k", epsilon=0.01))
+    assert f"{short} (epsilon 2, {today}): cell by cell" in alike
+    assert "fresh=True" not in alike
+    assert "inverse variance" not in alike
+
+
+def test_answers_with_too_many_cells_are_not_added_up(monkeypatch):
+    session = privsql.connect({"t": pd.DataFrame({"x": [1, 2]})}, {"tables": {"t": {"columns": {"x": {"range": [0, 9]}}}}})
+    session.query("SELECT x, COUNT(*) FROM t GROUP BY x", epsilon=100)
+    for most, free in ((10, True), (9, False)):
+        monkeypatch.setattr(derive, "MOST_CELLS", most)
+        assert session.explain("SELECT COUNT(*) FROM t", epsilon=1).free is free

@@ -1,0 +1,318 @@
+"""Planning at its ends: plans that cannot be made, epsilons that cannot be found, levels with too many kinds of rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import duckdb
+import pandas as pd
+import pytest
+
+import privsql
+from privsql.analysis.domain import Domain
+from privsql.analysis.keys import DayRange, KeyGroup, KeySpace, NullLast
+from privsql.planning.aggregates import scaled_column
+from privsql.planning.fitting import alike_rows
+from privsql.planning.grid import MOST_STEPS, grid_of
+from privsql.planning.identity import _listed, places_of, strides
+from privsql.planning.measurement import measure_gaussian, measure_keys, unit_variance
+from privsql.planning.render import constant, text
+from privsql.privacy.sensitivity import Sensitivity
+from privsql.privacy.weighted_sums import half_width
+from privsql.sql.expressions import Call, Column, Literal
+from privsql.types import BIGINT, BOOLEAN, DATE, DOUBLE, TEXT, TIMESTAMP, decimal, integer
+
+COLUMNS = {"k": {"values": ["a", "b"]}, "x": {"range": [0, 100]}, "y": {"range": [0, 1]}, "huge": {"range": [0, 1e15]}}
+
+
+@pytest.fixture(scope="module")
+def session():
+    frame = pd.DataFrame({"k": ["a"], "x": [1], "y": [0.5], "huge": [1.0], "g": [1.0], "who": [1], "city": ["x"], "m": [1]})
+    policy = {"tables": {"t": {"columns": COLUMNS}, "u": {"columns": COLUMNS, "unit": "who"}}}
+    return privsql.connect({"t": frame, "u": frame}, policy)
+
+
+# -- within=: the least epsilon ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("within", [1, 3, 20, 1000])
+@pytest.mark.parametrize("sql", ["SELECT k, COUNT(*) AS n FROM t GROUP BY k", "SELECT SUM(x) AS s, COUNT(*) AS n FROM t"])
+def test_the_least_epsilon_that_is_close_enough(session, sql, within):
+    """At it all cells of all outputs are as close as asked, together; a billionth less, and they are not."""
+    plan = session.explain(sql, within=within, confidence=0.9)
+    each = 1 - 0.1 / (plan.cells * len(plan.outputs))
+    assert max(plan.accuracy(each).values()) <= within
+    less = plan.repriced(Fraction(plan.epsilon) - Fraction(1, 10**9)) if plan.epsilon > 2e-9 else None
+    assert less is None or max(less.accuracy(each).values()) > within
+
+
+def test_an_epsilon_so_small_that_its_noise_does_not_fit_is_none():
+    frame = pd.DataFrame({"m": [1], "who": [1]})
+    table = {"unit": "who", "max_rows": 10**6, "columns": {"m": {"range": [0, 10**15]}}}
+    plan = privsql.connect({"t": frame}, {"tables": {"t": table}}).explain("SELECT SUM(m) AS s FROM t", within=1e300)
+    assert plan.epsilon > 0.1
+    with pytest.raises(privsql.ArgumentError, match="64-bit"):
+        plan.repriced(Fraction(plan.epsilon) - Fraction(1, 10**8))
+
+
+@pytest.mark.parametrize(
+    ("sql", "within", "says"),
+    [
+        ("SELECT SUM(huge) AS s FROM t", 1e-12, "no epsilon gives an answer that close"),
+        ("SELECT city, COUNT(*) AS n FROM t GROUP BY city", 5, "not known beforehand"),
+        ("SELECT AVG(x) AS a FROM t", 5, "depends on the data"),
+        ("SELECT COUNT(*) AS n FROM t", 0, "positive number"),
+        ("SELECT COUNT(*) AS n FROM t", float("inf"), "positive number"),
+        ("SELECT COUNT(*) AS n FROM t", True, "positive number"),
+    ],
+)
+def test_no_epsilon_can_be_found(session, sql, within, says):
+    with pytest.raises(privsql.ArgumentError, match=says) as refused:
+        session.explain(sql, within=within, **({"delta": 1e-6} if "city" in sql else {}))
+    assert refused.value.code == "argument-within"
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, True, "much"])
+def test_levels_that_are_none(session, level):
+    plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
+    with pytest.raises(privsql.ArgumentError, match="between 0 and 1"):
+        plan.accuracy(level)
+
+
+@pytest.mark.parametrize("rows", [0, -1, 1.5, True])
+def test_rows_that_are_none(session, rows):
+    plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
+    with pytest.raises(privsql.ArgumentError, match="whole number from 1"):
+        plan.accuracy(0.9, rows=rows)
+
+
+# -- plans and measurements that do not hold together ----------------------------------------------------------------
+def test_a_plan_costs_what_its_measurements_cost(session):
+    plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
+    with pytest.raises(ValueError, match="what its measurements cost"):
+        replace(plan, measurements=plan.measurements * 2)
+
+
+def test_keys_are_let_out_once(session):
+    plan = session.explain("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1, delta=1e-6)
+    (keys,) = plan.measurements
+    again = replace(keys, columns=("count_2",))
+    with pytest.raises(ValueError, match="let out once"):
+        replace(plan, measurements=(keys, again), loss=2 * plan.loss)
+
+
+def test_a_release_of_keys_covers_all_that_one_person_changes(session):
+    (keys,) = session.explain("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1, delta=1e-6).measurements
+    one = keys.sensitivity
+    with pytest.raises(ValueError, match="release of keys"):
+        replace(keys, sensitivity=replace(one, l1=one.l1 + 1))
+    with pytest.raises(ValueError, match="release of keys"):
+        replace(keys, sensitivity=replace(one, linf=one.linf + 1))
+    with pytest.raises(ValueError, match="release of keys"):
+        replace(keys, loss=keys.loss - Fraction(1, 10**9))
+    assert measure_keys(("n",), one, keys.key_release.contribution, Fraction(1), Fraction(1, 10**6), 1, True, "n").loss == 1
+
+
+def test_gaussian_noise_that_would_not_fit():
+    most = Sensitivity(2**40, 2**40, "huge")
+    assert measure_gaussian(("n",), most, Fraction(1), Fraction(1, 10**6), Fraction(1), "n").loss == 1
+    with pytest.raises(privsql.ArgumentError):
+        measure_gaussian(("n",), most, Fraction(1, 10**6), Fraction(1, 10**6), Fraction(1), "n")
+    with pytest.raises(privsql.ArgumentError) as refused:
+        unit_variance(Fraction(1), Fraction(0))
+    assert refused.value.code == "argument-delta"
+
+
+def test_one_units_total_of_what_has_no_range(session):
+    with pytest.raises(privsql.Refused, match="policy: g =") as refused:
+        session.explain("SELECT AVG(s) FROM (SELECT who, SUM(g) AS s FROM u GROUP BY who)", epsilon=1)
+    assert refused.value.code == "refused-unbounded"
+    with pytest.raises(privsql.Refused, match="clamp it"):
+        session.explain("SELECT AVG(s) FROM (SELECT who, SUM(exp(1000::DOUBLE)) AS s FROM u GROUP BY who)", epsilon=1)
+
+
+def test_one_units_total_of_whole_numbers_without_a_range(session):
+    """It adds up exactly, but what one unit adds to the average then has no bound."""
+    with pytest.raises(privsql.Refused) as refused:
+        session.explain("SELECT AVG(s) FROM (SELECT who, SUM(m) AS s FROM u GROUP BY who)", epsilon=1)
+    assert refused.value.code == "refused-unbounded"
+
+
+def test_no_text_with_characters_that_are_none():
+    for wrong in ("\x00", "a\ud800", "\udfff"):
+        with pytest.raises(privsql.SqlError):
+            text(wrong)
+    assert text("it's\ud7ff\ue000") == "'it''s\ud7ff\ue000'"
+
+
+# -- explained ---------------------------------------------------------------------------------------------------
+def test_the_least_number_of_units_is_explained():
+    session = privsql.connect({"t": pd.DataFrame({"city": ["x"]})}, {"min_units": 12})
+    asked = "SELECT city, COUNT(*) AS n FROM t GROUP BY city"
+    plan = session.explain(asked, epsilon=1, delta=1e-6)
+    assert "no key with fewer than 12 units is ever shown (policy: min_units)" in str(plan)
+    session = privsql.connect({"t": pd.DataFrame({"city": ["x"]})}, {"min_units": 1})
+    assert "min_units" not in str(session.explain(asked, epsilon=1, delta=1e-6))
+
+
+def test_a_bound_on_matches_is_explained():
+    frames = {"a": pd.DataFrame({"c": ["x"], "x": [1]}), "b": pd.DataFrame({"c": ["x"], "y": [1]})}
+    session = privsql.connect(frames, {"tables": {"a": {"matches": {"c": 3}}, "b": {"matches": {"c": 2}}}})
+    plan = session.explain("SELECT COUNT(*) AS n FROM a JOIN b ON a.c = b.c", epsilon=1)
+    assert "At most 3 rows for each c" in str(plan)
+    assert "At most 2 rows for each c" in str(plan)
+
+
+def test_levels_with_too_many_kinds_of_rows(session):
+    """Pairs in no pattern: then each level is as sure as it was measured, or somewhat less, and nothing more is said."""
+    listed = pd.DataFrame([(a, b) for a in range(40) for b in range(40) if (a * b) % 7 < 3], columns=["a", "b"])
+    listed["x"] = range(len(listed))
+    frames = {"t": pd.DataFrame({"x": [1]}), "pairs": listed}
+    policy = {"tables": {"t": {"columns": {"x": {"range": [0, 2000]}}}, "pairs": {"public": True}}}
+    asked = "SELECT a, b, COUNT(*) AS n, {} AS s FROM t JOIN pairs ON t.x = pairs.x GROUP BY CUBE (a, b)"
+    plan = privsql.connect(frames, policy).explain(asked.format("SUM(t.x)"), epsilon=1)
+    kinds = alike_rows(plan)
+    assert [each.level for each in kinds] == [0, 1, 2, 3]
+    assert sum(len(each.rows) for each in kinds) == plan.cells
+    alone = {name: each.half_width(0.95) for each in plan.measurements for name in each.columns}
+    for each in kinds:
+        for name, noise in each.noise.items():
+            assert half_width([(1.0, noise)], 0.95) >= alone[name] / (1 if each.level < 3 else 2)
+
+
+def test_constants_are_written_out():
+    for value, type_, written in [
+        (Decimal("1E+2"), decimal(5, 1), "CAST(100 AS DECIMAL(5,1))"),
+        (Decimal("-0.001"), decimal(5, 3), "CAST(-0.001 AS DECIMAL(5,3))"),
+        (7, decimal(5, 1), "CAST(7 AS DECIMAL(5,1))"),
+        (7, DOUBLE, "CAST(7.0 AS DOUBLE)"),
+        (math.inf, DOUBLE, "CAST('inf' AS DOUBLE)"),
+        (dt.datetime(2024, 1, 2, 3, 4, 5, 6), TIMESTAMP, "TIMESTAMP '2024-01-02 03:04:05.000006'"),
+        (dt.date(2024, 1, 2), DATE, "DATE '2024-01-02'"),
+        ("it's", TEXT, "'it''s'"),
+    ]:
+        assert constant(value, type_) == written
+
+
+# -- in other orders ---------------------------------------------------------------------------------------------
+def test_places_among_what_is_listed():
+    listed = (["a", "a", None], [1, 2, 2])
+    assert places_of(listed, (["a", None, "b", "a"], [2, 2, 1, 1])).tolist() == [1, 2, -1, 0]
+
+
+DAY = dt.date(2024, 2, 28)
+
+
+def test_sets_of_keys_are_told_apart():
+    """What is stored for one set of keys is no answer for another; the order in which they are listed does not matter."""
+    sets = [("a", "b"), ("a", "c"), ("a", "b", "c"), (1, 2), ("1", "2"), range(0, 5), range(0, 6), range(1, 5),
+            DayRange(DAY, DAY), DayRange(DAY, dt.date(2024, 3, 1)), DayRange(dt.date(2024, 2, 27), DAY)]  # fmt: skip
+    texts = [_listed(each) for each in sets] + [_listed(NullLast(each)) for each in sets]
+    assert len(set(texts)) == 2 * len(sets)
+    assert all(isinstance(each, str) for each in texts)
+    assert _listed(("b", "a")) == _listed(["a", "b"])
+
+
+def test_strides_of_groups():
+    space = KeySpace(("a", "b", "c"), tuple(KeyGroup((name,), (range(size),)) for name, size in (("a", 2), ("b", 3), ("c", 5))))
+    assert [(group.names, stride) for group, stride in strides(space)] == [(("a",), 15), (("b",), 5), (("c",), 1)]
+
+
+SPREADS = ["covar_pop", "covar_samp", "corr", "regr_r2", "regr_slope", "regr_intercept"]
+
+
+@pytest.mark.parametrize("also", SPREADS)
+@pytest.mark.parametrize("function", SPREADS)
+def test_spreads_of_two_columns_either_way_round(wards, function, also):
+    """Of both orders of the arguments in one question, as DuckDB has them; a billion rows would still fit."""
+    session, connection = wards
+    text = f"SELECT {function}(x, y) AS one, {also}(y, x) AS other, {also}(x, y) AS third FROM t"
+    found = session.query(text, epsilon=1e4).fetchall()[0]
+    assert found == pytest.approx(connection.execute(text).fetchall()[0], rel=0.02)
+
+
+@pytest.mark.parametrize("function", ["var_pop", "var_samp", "stddev_pop", "stddev_samp"])
+@pytest.mark.parametrize("column", ["x", "y", "n", "d"])
+def test_spreads_beside_other_numbers(wards, function, column):
+    session, connection = wards
+    text = f"SELECT {function}({column}) AS one, SUM({column}) AS s, AVG({column}) AS a, COUNT({column}) AS c FROM t"
+    found, exact = session.query(text, epsilon=1e4).fetchall()[0], connection.execute(text).fetchone()
+    assert [float(each) for each in found] == pytest.approx([float(each) for each in exact], rel=0.01)
+
+
+@pytest.fixture(scope="module")
+def wards():
+    connection = duckdb.connect()
+    connection.execute("""CREATE TABLE t AS SELECT (i * 37 % 1000) / 7.0 AS x, (i * 37 % 1000) / 5.0 + (i * 101 % 97) - 40 AS y,
+                          (i * 13 % 50)::INTEGER AS n, (i * 17 % 900)::DECIMAL(8, 2) / 100 AS d FROM range(3000) r(i)""")
+    columns = {"x": {"range": [0, 150]}, "y": {"range": [-50, 300]}, "n": {"range": [-3, 60]}, "d": {"range": [0, 9.5]}}
+    yield privsql.connect(connection, {"tables": {"t": {"columns": columns}}}), connection
+    connection.close()
+
+
+# -- grids -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("type_", "low", "high", "grid"),
+    [
+        (BIGINT, 0, 100, (1, 0, 100)),
+        (BIGINT, Fraction(1, 2), Fraction(7, 2), (1, 0, 4)),
+        (BIGINT, -5, -2, (1, -5, -2)),
+        (BIGINT, 0, MOST_STEPS, (1, 0, MOST_STEPS)),
+        (BIGINT, 0, MOST_STEPS + 1, (2, 0, MOST_STEPS // 2 + 1)),
+        (BIGINT, -4 * MOST_STEPS, 0, (4, -MOST_STEPS, 0)),
+        (decimal(8, 2), 0, 100, (Fraction(1, 100), 0, 10_000)),
+        (decimal(8, 2), Fraction(-1, 8), 1, (Fraction(1, 100), -13, 100)),
+        (decimal(18, 2), 0, MOST_STEPS, (Fraction(1), 0, MOST_STEPS)),
+        (DOUBLE, 0, 1, (Fraction(1, MOST_STEPS), 0, MOST_STEPS)),
+        (DOUBLE, -1, Fraction(1, 2), (Fraction(1, MOST_STEPS), -MOST_STEPS, MOST_STEPS // 2)),
+        (DOUBLE, 0, 1024, (Fraction(1024, MOST_STEPS), 0, MOST_STEPS)),
+        (DOUBLE, 0, 1025, (Fraction(2048, MOST_STEPS), 0, -(-1025 * MOST_STEPS // 2048))),
+        (DOUBLE, 0, 0, (1, 0, 0)),
+    ],
+)
+def test_the_steps_of_a_grid(type_, low, high, grid):
+    found = grid_of(type_, Domain(type_, low=Fraction(low), high=Fraction(high)))
+    assert (found.step, found.low, found.high) == grid
+    assert found.whole is (type_ == BIGINT)
+    assert found.nullable
+    assert not grid_of(type_, Domain(type_, nullable=False, low=Fraction(low), high=Fraction(high))).nullable
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "narrow"), [(0, 2**32 - 1, True), (0, 2**32, False), (-(2**31), 5, True), (-(2**31) - 1, 5, False)]
+)
+def test_narrow_types_stay_narrow(low, high, narrow):
+    assert grid_of(integer(low, high), Domain(integer(low, high), low=Fraction(0), high=Fraction(5))).narrow is narrow
+
+
+def test_an_empty_range_is_zero():
+    found = grid_of(DOUBLE, Domain(DOUBLE, empty=True, values=()))
+    assert (found.step, found.low, found.high) == (1, 0, 0)
+
+
+# -- quotients ---------------------------------------------------------------------------------------------------
+N, TWO, HALF = Column("n", BIGINT), Literal(2, BIGINT), Literal(Decimal("0.5"), decimal(3, 1))
+
+
+@pytest.mark.parametrize(
+    ("expression", "scaled"),
+    [
+        (N, ("n", 1)),
+        (Call("*", (N, TWO), BIGINT), ("n", 2)),
+        (Call("*", (HALF, N), DOUBLE), ("n", Fraction(1, 2))),
+        (Call("*", (Call("*", (N, TWO), BIGINT), HALF), DOUBLE), ("n", 1)),
+        (Call("cast", (N,), DOUBLE), ("n", 1)),
+        (Call("*", (Call("cast", (TWO,), DOUBLE), Call("cast", (N,), DOUBLE)), DOUBLE), ("n", 2)),
+        (Call("cast", (N,), TEXT), (None, 1)),
+        (Call("*", (N, N), BIGINT), (None, 1)),
+        (Call("*", (N, Literal(None, BIGINT)), BIGINT), (None, 1)),
+        (Call("*", (N, Literal(True, BOOLEAN)), BIGINT), (None, 1)),
+        (Call("*", (N, Literal(math.inf, DOUBLE)), DOUBLE), (None, 1)),
+        (Call("*", (N, Call("cast", (TWO,), TEXT)), DOUBLE), (None, 1)),
+        (Call("+", (N, TWO), BIGINT), (None, 1)),
+    ],
+)
+def test_a_column_times_a_constant(expression, scaled):
+    assert scaled_column(expression) == scaled
