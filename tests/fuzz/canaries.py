@@ -12,14 +12,11 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import math
 import re
 import sys
 import tempfile
-import time
 import traceback
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -35,6 +32,7 @@ from soundness.worlds import Column, World
 import privsql
 from fuzz import texts
 from fuzz.differential import fixed
+from fuzz.in_slices import in_slices
 from tests.attacks.judge import listening
 
 CANARY = re.compile(r"zqc|7310593|7,310,593|7\.310593|7310-0")
@@ -290,22 +288,5 @@ def _both(
     report.problems += [f"{each}\n  {where} {how} {options}: {sql!r}" for each in problems]
 
 
-def main() -> int:
-    numbers = [int(each) for each in sys.argv[1:]]
-    calls, seed, processes = (*numbers, *(20_000, 1, 1)[len(numbers) :])
-    started, total = time.monotonic(), Report()
-    slices = max(processes, math.ceil(calls / 1_000))
-    with ProcessPoolExecutor(processes) as pool:
-        for report in pool.map(run, [math.ceil(calls / slices)] * slices, range(seed, seed + slices)):
-            total.add(report)
-            print(total, f"after {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
-    for each in total.problems:
-        print(each, end="\n\n")
-    seconds = time.monotonic() - started
-    print(total, f"in {seconds:.0f} s, {total.asked / seconds:.0f} a second")
-    print("refused:", dict(total.refused.most_common()))
-    return 1 if total.problems else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_slices(run, Report(), lambda report: report.problems))

@@ -10,11 +10,8 @@ Three readings are compared of every query that privsql accepts:
 # ruff: noqa: E501 -- tables read better in one line each
 from __future__ import annotations
 
-import math
 import sys
-import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -31,6 +28,7 @@ from soundness.check import Runner
 import privsql
 from fuzz import meant, neutral, sqlglot_reads, texts
 from fuzz.duckdb_reads import DuckDBReader, UnreadError
+from fuzz.in_slices import in_slices
 from fuzz.neutral import Node
 from privsql.sql.gate import parse
 from privsql.sql.relations import Choose, Filter, Project, Release, Sort, below
@@ -251,22 +249,5 @@ def run(accepted: int, seed: int, stop: int = 20, kinds: tuple[str, ...] = ("row
     return report
 
 
-def main() -> int:
-    numbers = [int(each) for each in sys.argv[1:]]
-    accepted, seed, processes = (*numbers, *(20_000, 1, 1)[len(numbers) :])
-    started, total = time.monotonic(), Report()
-    slices = max(processes, math.ceil(accepted / 1_000))
-    with ProcessPoolExecutor(processes) as pool:
-        for report in pool.map(run, [math.ceil(accepted / slices)] * slices, range(seed, seed + slices)):
-            total.add(report)
-            print(total, f"after {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
-    for each in total.differences:
-        print(each, end="\n\n")
-    seconds = time.monotonic() - started
-    print(total, f"in {seconds:.0f} s, {total.accepted / seconds:.0f} accepted a second")
-    print("refused:", dict(total.refused.most_common()))
-    return 1 if total.differences else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_slices(run, Report(), lambda report: report.differences))
