@@ -323,8 +323,6 @@ MUTANTS = [
     Mutant("rows of a copy meet any number of rows", _COPY_JOINS, "if is_unique(relation.right, [b for _, b in pairs]):", "if True:", ("joins of copies",)),
     Mutant("a copy meets itself", _COPY_JOINS, "return None if scan is not None and scan in walk(other) else scan", "return scan", ("joins of copies",)),
     Mutant("padded rows of a copy's join", _COPY_JOINS, 'if found is None and relation.kind == "inner" and', "if found is None and", ("joins of copies",)),
-    Mutant("a copy beside tables that were written to", "planning/prepared.py", "else _faster(one, kept) if copy.still else one)", "else _faster(one, kept))", ("joins of copies",)),
-    Mutant("a copy is paired by any equality", _COPY_JOINS, "    return set(zip(one.unit.columns, target.columns, strict=True)) <= pairs", "    return True", ("joins of copies",)),
     Mutant("few cells move by one each", _SENSITIVITY, "most = max(1, cells) * sensitivity.linf", "most = max(1, cells)", ("tightness", "soundness")),
     Mutant("several columns of a key are one cell", "planning/parts.py", "at_most(found, self.cells * cells)", "at_most(found, self.cells)", ("tightness", "soundness")),
     # -- the public number of rows

@@ -14,6 +14,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import privsql
 from privsql.analysis.domain import Domain
@@ -259,7 +260,7 @@ def test_a_plan_says_what_it_does(session: privsql.Session) -> None:
 
 @pytest.mark.parametrize("sql", [
     "SELECT MEDIAN(income) AS m FROM people", "SELECT team, quantile_cont(income, [0, 0.1, 0.5, 0.9, 1]) AS q FROM people GROUP BY team",
-    "SELECT MAX(seen) AS m FROM people WHERE age < 50", "SELECT maybe IS NULL AS k, MIN(income) AS m FROM people GROUP BY 1",
+    "SELECT quantile_disc(seen, 0.9) AS m FROM people WHERE age < 50", "SELECT maybe IS NULL AS k, MIN(income) AS m FROM people GROUP BY 1",
 ])  # fmt: skip
 def test_the_shorter_histogram_has_the_same_rows(people: duckdb.DuckDBPyConnection, session: privsql.Session, sql: str) -> None:
     plan = session.explain(sql, epsilon=20.0)
@@ -272,6 +273,82 @@ def test_the_shorter_histogram_has_the_same_rows(people: duckdb.DuckDBPyConnecti
         assert sum(whole.pop((*key, point), 0) for point in range(value, value + width)) == count
     assert not whole
     assert len(rows) < 0.9 * ROWS
+
+
+SPECIAL = ["0e0", "-0e0", "'nan'", "'inf'", "'-inf'", "NULL", "1e300", "-1e300", "99.99999999999999", "50.000025"]
+ENDS = [
+    ("DOUBLE", [0, 100], "i * 7919 % 100003 / 1000.0", SPECIAL),
+    ("DOUBLE", [1e15, 1e15 + 40_000], "1e15 + i * 7919 % 40000 + 0.5", SPECIAL),  # a step is all that doubles tell apart
+    ("FLOAT", [-3, -1], "-1 - i * 7919 % 1000 / 500", ["0e0", "'nan'", "'inf'", "'-inf'", "NULL", "1e38"]),
+    ("DECIMAL(12, 2)", [0, 5000], "i * 104729 % 500000 / 100", ["NULL", "-7", "5000.01"]),
+    ("BIGINT", [-(10**12), 10**12], "(i * 15485863 % 2000003 - 1000000) * 1000001", ["NULL", "2::BIGINT ** 62"]),
+    ("INTEGER", [0, 2**20], "i * 15485863 % 1000003", ["NULL", "-1", "2147483647"]),
+    ("HUGEINT", [0, 10**6], "i * 15485863 % 1000003", ["NULL", "10::HUGEINT ** 30", "-(10::HUGEINT ** 30)"]),
+    ("DATE", ["1000-01-01", "2024-12-31"], "DATE '1200-01-01' + (i * 7919 % 280000)::INTEGER", ["NULL", "'infinity'", "'-infinity'"]),
+    ("TIMESTAMP", ["2024-01-01", "2024-12-31"], "TIMESTAMP '2024-02-01' + to_seconds(i * 25999 % 2000000)", ["NULL", "'infinity'"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "ends", "sql", "special"), ENDS, ids=[f"{each[0]} {each[1][0]}" for each in ENDS])
+@pytest.mark.parametrize("what", ["MIN(x)", "MAX(x)", "MIN(x), MAX(x)"])
+def test_the_ends_alone_have_the_same_rows(kind: str, ends: list[Any], sql: str, special: list[str], what: str) -> None:
+    """More rows than matter and fewer, none at all, and so many ties at an end that they are all it has."""
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t (x {kind})")
+    session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": ends}}}}})
+    binned = 0
+    for fill in (f"SELECT {sql} FROM range(0) r(i)", f"SELECT {sql} FROM range(40) r(i)", f"SELECT {sql} FROM range(3000) r(i)",
+                 f"VALUES ({'), ('.join(special)})", "SELECT (SELECT max(x) FROM t) FROM range(700)", "SELECT (SELECT min(x) FROM t) FROM range(700)"):  # fmt: skip
+        connection.execute(f"INSERT INTO t {fill}")
+        for epsilon in (0.1, 1.0, 30.0):
+            plan = session.explain(f"SELECT {what} FROM t", epsilon=epsilon)
+            (short,) = plan.runs
+            assert short != plan.sql
+            whole = dict(connection.execute(plan.sql).fetchall())
+            size = sum(whole.values())
+            rows = connection.execute(short).fetchall()
+            for value, width, count in rows:
+                assert type(value) is type(width) is type(count) is int and width > 0
+                inside = [point for point in whole if value <= point < value + width] if width > 1 else [value]
+                assert sum(whole.pop(point) for point in inside) == count > 0
+            assert not whole
+            wide = [(value, width) for value, width, _ in rows if width > 1]
+            assert len(wide) <= 1
+            binned += len(wide)
+            for value, width in wide:  # at either end that is asked for there are as many rows outside as may matter
+                search = plan.measurements[0].search
+                for place, step in enumerate(search.steps):
+                    outside = sum(count for other, _, count in rows if (other < value if step.fraction == 0 else other >= value + width))
+                    assert outside >= min(size, search.rank_error(place, 1 - 1e-15))
+    assert binned > 5
+
+
+def test_a_chosen_bin_between_the_ends_is_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one row alone is taken for near, what is below is chosen all but always: the answers keep their law."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT DATE '1901-01-01' + (i * 900)::INTEGER AS x FROM range(50) r(i)")
+    session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": ["1900-01-01", "2024-12-31"]}}}}})
+
+    def answers() -> list[int]:
+        return [session.query("SELECT MAX(x) FROM t", epsilon=2.0, fresh=True).fetchall()[0][0].toordinal() for _ in range(60)]
+
+    usual, short = answers(), session.explain("SELECT MAX(x) FROM t", epsilon=2.0).runs
+    monkeypatch.setattr("privsql.planning.bins._ends", lambda search: {1: 1})
+    assert session.explain("SELECT MAX(x) FROM t", epsilon=2.0).runs != short
+    narrow = answers()
+    assert sum(value < dt.date(2021, 1, 1).toordinal() for value in narrow) > 30  # the bin was chosen
+    assert stats.ks_2samp(narrow, usual).pvalue > 1e-9
+
+
+@pytest.mark.parametrize(("kind", "low", "high"), [("DECIMAL(38, 2)", 2**99 + 2**46 - 1, 2**99 + 2**46 + 1), ("DECIMAL(38, 2)", 10**30, 10**30 + 1)])
+def test_decimals_that_doubles_do_not_tell_apart(kind: str, low: int, high: int) -> None:
+    """A step is never finer than doubles are: else a value past the high end would be at a point that no INTEGER holds."""
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t AS SELECT CAST(x AS {kind}) AS x FROM (VALUES ('{low!r}'), ('{high!r}')) v(x)")
+    session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": [low, high]}}}}})
+    for what in ("MIN(x)", "MAX(x)", "MEDIAN(x)"):
+        ((value,),) = session.query(f"SELECT {what} FROM t", epsilon=5.0).fetchall()
+        assert math.isclose(value, low, rel_tol=1e-15)
 
 
 def test_the_price_is_charged_once(people: duckdb.DuckDBPyConnection) -> None:

@@ -102,7 +102,7 @@ class PreparedTables:
             columns = self._store.definition(recipe.name)
             stored = tuple(each for each in recipe.values if identifier(each.name) in columns)
             totals = signs.get(recipe.totals) == sign and bool(self._store.definition(recipe.totals))
-            return Copy(recipe.name, self._is_of(sign, self._watched(recipe)), stored, totals, self._keeping.alone)
+            return Copy(recipe.name, self._is_of(sign, self._watched(recipe)), stored, totals)
         except (duckdb.Error, ArgumentError, OSError):
             return None
 

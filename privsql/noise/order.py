@@ -121,8 +121,7 @@ class _Rows:
 
     def marked(self, step: Step) -> _Rows:
         """The same with an entry of no rows and no points where a zone begins, unless that is inside of an entry."""
-        starts = np.array(step.zones(self.points)[1:], dtype=np.int64)
-        marks = starts if step.lean > 0 else (self.points - starts)[::-1]
+        marks = np.array(step.zones(self.points)[1:], dtype=np.int64)
         codes = (np.arange(self.exact.cells, dtype=np.int64)[:, None] * self.points + marks).ravel()
         places = np.searchsorted(self.codes, codes, side="left")  # before an entry of the same value
         ends = np.concatenate([np.zeros(1, dtype=np.int64), self.codes + self.widths])
@@ -202,22 +201,23 @@ class _Problem:
         tied = np.where(runs.gap, 0, self._of(self.rows.counts, runs.entry))
         first, lengths = runs.start, np.maximum(runs.stop - runs.start, 0)
         weighed = self._weighed(runs, lengths, *self._nearest(runs, tied), np.zeros_like(tied))
-        halvings = self._zone(first if self.step.lean > 0 else runs.stop - 1)  # of a bin, where it weighs most
+        halvings = self._halvings(first if self.step.lean > 0 else runs.stop - 1)  # of a bin, where it weighs most
 
         def at(run: int, position: int) -> tuple[int, Fraction]:
             value = int(first[run]) + position
             below, have = self.rows.value_by_value.at(int(runs.cell[run]), value)
             target = self._rank(int(runs.cell[run]))
             away = max(Fraction(0), below - target, target - below - have)
-            return int(self._zone(np.array([value]))[0]), self.rate * away
+            return int(self._halvings(np.array([value]))[0]), self.rate * away
 
         chosen, position = draw(replace(weighed, rough=runs.rough, at=at, halvings=halvings), source)
         return first[chosen] + position
 
-    def _zone(self, values: Integers) -> Integers:
-        """In which zone values are, counted from the end where weights are greatest."""
-        away = values if self.step.lean > 0 else self.rows.points - 1 - values
-        return np.maximum(np.searchsorted(np.array(self.step.zones(self.rows.points)), away, side="right") - 1, 0)
+    def _halvings(self, values: Integers) -> Integers:
+        """How often the weights of values are halved, zone by zone."""
+        starts = np.array(self.step.zones(self.rows.points))
+        zones = np.maximum(np.searchsorted(starts, values, side="right") - 1, 0)
+        return zones if self.step.lean > 0 else len(starts) - 1 - zones
 
     def part(self, source: Randomness) -> _Cut:
         """Of the finer grid, where the rows tied at a value lie evenly on its points."""

@@ -86,7 +86,7 @@ def gains(plan: Plan, measurement: Measurement, level: float) -> list[tuple[str,
     texts, times, column = set_texts(plan), times_of(plan, measurement), measurement.columns[0]
     after = [0.0] * len(texts)
     for kind in alike_rows(plan):
-        if kind.level is not None and column in kind.noise:
+        if kind.level is not None and column in kind.noise:  # pragma: no branch -- of several levels each kind has its own
             after[kind.level] = max(after[kind.level], half_width([(1.0, kind.noise[column])], level))
     before = [measurement.half_width(level) / many for many in times]
     return list(zip(texts, before, after, strict=True))

@@ -14,7 +14,7 @@ from privsql.analysis.derive import domain_of
 from privsql.analysis.keys import KeySpace, evaluated_domain
 from privsql.errors import Place, Refused
 from privsql.planning import render
-from privsql.planning.bins import FEWEST, Bins, bins_of
+from privsql.planning.bins import FEWEST, Bins
 from privsql.planning.estimates import Estimate, Placed
 from privsql.planning.exact_sql import keys_and_tests, limits_on_keys
 from privsql.planning.grid import LARGEST_VALUE
@@ -27,17 +27,18 @@ from privsql.sql.describe import describe
 from privsql.sql.expressions import Aggregate, Expression, columns_of
 from privsql.sql.names import ROWS_COLUMN, VALUE_COLUMN
 from privsql.sql.relations import Choose, Limits, Release
-from privsql.types import MOMENTS, Kind
+from privsql.types import DOUBLE, MOMENTS, Kind
 
 ORDER = frozenset({"quantile_cont", "quantile_disc", "min", "max"})
 
 
 @dataclass(frozen=True)
 class OrderPart(Part):
-    """Quantiles of one argument. `place` is the SQL of a row's grid point, `where` of the rows that have one."""
+    """Quantiles of one argument. `value` is its SQL, `where` of the rows that have one."""
 
     sought: Sought = field(default_factory=lambda: Sought((), Change(1, False, False), 1))
-    place: str = ""
+    grid: ValueGrid = field(default_factory=lambda: ValueGrid(DOUBLE, Fraction(0), Fraction(1), 1))
+    value: str = ""
     where: str = ""
 
     @property
@@ -86,7 +87,8 @@ def _part(
         sensitivity=around.bound(1, 1, max(2, grid.points), f"values clamped into {grid.text}, counted; a row counts once"),
         what=f"quantiles of {describe(argument)}{where}",
         sought=Sought(fractions, change, grid.points, argument.type.kind not in MOMENTS),
-        place=grid.place(value),
+        grid=grid,
+        value=value,
         where=" AND ".join(tests),
     )
 
@@ -129,7 +131,7 @@ def value_bins(release: Release | Choose, part: OrderPart, space: KeySpace, limi
         return None
     keys, tests = keys_and_tests(release, space)
     names = [render.identifier(key.name) for key in release.keys]
-    return bins_of(names, keys, tests, part.place, rows(release.input), part.where)
+    return Bins(tuple(names), tuple(keys), tuple(tests), part.value, part.grid, f"{rows(release.input)} WHERE {part.where}")
 
 
 def value_sql(release: Release | Choose, part: OrderPart, space: KeySpace, limits: Limits | None) -> str:
@@ -138,7 +140,7 @@ def value_sql(release: Release | Choose, part: OrderPart, space: KeySpace, limit
     names = [render.identifier(key.name) for key in release.keys]
     source = rows(release.input, unit=limits is not None)
     by = ", ".join(str(index + 1) for index in range(len(keys) + 1 + (limits is not None)))
-    shown = ", ".join([*([render.UNIT] if limits is not None else []), *keys, f"{part.place} AS {VALUE_COLUMN}"])
+    shown = ", ".join([*([render.UNIT] if limits is not None else []), *keys, f"{part.grid.place(part.value)} AS {VALUE_COLUMN}"])
     cells = f"SELECT {shown}, count(*) AS {ROWS_COLUMN} FROM {source} WHERE {part.where} GROUP BY {by}"
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     if limits is None:

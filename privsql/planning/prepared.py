@@ -19,7 +19,7 @@ from privsql.analysis.look import Look
 from privsql.analysis.stability import Stability, stability
 from privsql.planning.grid import LARGEST_VALUE, grid_of
 from privsql.planning.parts import key_columns
-from privsql.planning.prepared_joins import only_scan, tells_unit
+from privsql.planning.prepared_joins import only_scan
 from privsql.planning.render import UNIT, identifier
 from privsql.sql.declared import Claim
 from privsql.sql.expressions import Aggregate, Call, Column, Expression, columns_of
@@ -59,15 +59,13 @@ class StoredValue:
 class Copy:
     """A stored copy of a table, by its name in the attached database; not `fresh`: its source was written to since.
 
-    `totals`: beside it lies what it adds up to by rank. `still`: nobody can write to the source while it is open here, so that
-    other tables are as they were when the copy was made.
+    `totals`: beside it lies what it adds up to by rank.
     """
 
     name: str
     fresh: bool
     values: tuple[StoredValue, ...] = ()
     totals: bool = False
-    still: bool = False
 
 
 Copies = Callable[[Scan], Copy | None]  # what is stored of a table, for exactly this unit and these columns
@@ -192,7 +190,7 @@ def prepared_rows(release: Release | Choose, ad_hoc: AdHoc, look: Look, copies: 
     fewer = "" if units or most == whole else f"; not {whole:,}, so that the noise is no more than without the copy"
 
     def exchanged(old: Relation) -> Relation:
-        return rebuilt(old, lambda one: kept if one == scan else _faster(one, kept) if copy.still else one)
+        return rebuilt(old, lambda one: kept if one == scan else one)
 
     def steps(old: Relation) -> Stability:
         if old == scan:
@@ -238,13 +236,6 @@ def _alone(relation: Relation) -> Relation:
     if not isinstance(relation, Scan) or relation.unit is None:
         return relation
     return replace(relation, unit=replace(relation.unit, unique=True))
-
-
-def _faster(relation: Relation, kept: PreparedScan) -> Relation:
-    """A join of the copy without a look at units where it pairs only rows of one unit as it is: a third of the time."""
-    if isinstance(relation, Join) and relation.same_unit and kept in walk(relation) and tells_unit(relation):
-        return replace(relation, same_unit=False)
-    return relation
 
 
 def _summed(release: Release | Choose, scan: Scan) -> frozenset[str]:

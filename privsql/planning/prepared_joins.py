@@ -1,10 +1,11 @@
-"""A relation goes in; the one table in it that a copy can stand for comes out, and which joins need not look at units then."""
+"""A relation goes in; the one table in it that a copy can stand for comes out.
+
+Joins with rows of people compare units, copy or not. What a join is on may say already that they are the same, and a join that
+does not look takes a third of the time; but that would be a claim, and claims choose while the SQL enforces.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from privsql.sql.expressions import Column
 from privsql.sql.owners import equated, is_unique
 from privsql.sql.relations import (
     Filter,
@@ -17,8 +18,6 @@ from privsql.sql.relations import (
     is_public,
     walk,
 )
-
-Pair = tuple[str, str]
 
 
 def only_scan(relation: Relation) -> Scan | None:
@@ -49,57 +48,3 @@ def only_scan(relation: Relation) -> Scan | None:
 def _apart(scan: Scan | None, other: Relation) -> Scan | None:
     """A table that does not meet itself: of two that are the same, nobody could say which was copied."""
     return None if scan is not None and scan in walk(other) else scan
-
-
-def tells_unit(join: Join) -> bool:
-    """Whether what an inner join is on says already that both rows are of one unit.
-
-    So it is where the columns by which the rows of one table refer to those of the other, and to their unit, are equated with
-    what they refer to: the row found is the one that the unit was read from. Or where the unit itself is equated.
-    """
-    pairs = equated(join.on, join.left, join.right)
-    if join.kind != "inner":
-        return False
-    for one in _private(join.left):
-        for other in _private(join.right):
-            named = [(_from(join.left, a, one), _from(join.right, b, other)) for a, b in pairs]
-            found = {(a, b) for a, b in named if a is not None and b is not None}
-            if _refers(one, other, found) or _refers(other, one, {(b, a) for a, b in found}) or _same(one, other, found):
-                return True
-    return False
-
-
-def _private(relation: Relation) -> Iterator[Scan]:
-    return (each for each in walk(relation) if isinstance(each, Scan) and each.private)
-
-
-def _from(relation: Relation, name: str, scan: Scan) -> str | None:
-    """What a column is called in a table, if it comes from there as it is."""
-    match relation:
-        case Scan():
-            return name if relation == scan else None
-        case Filter() | Semi():
-            return _from(relation.input, name, scan)
-        case Project():
-            inner = dict(relation.columns)[name]
-            return _from(relation.input, inner.name, scan) if isinstance(inner, Column) else None
-        case Join(kind="inner"):
-            left = any(each.name == name for each in relation.left.fields)
-            return _from(relation.left if left else relation.right, name, scan)
-        case _:
-            return None
-
-
-def _refers(one: Scan, other: Scan, pairs: set[Pair]) -> bool:
-    """Whether pairs of columns that are equal say that a row of one table has its unit from that row of the other."""
-    target = None if one.unit is None else one.unit.refers_to
-    if target is None or one.unit is None or target.table != other.table or target.unit != other.unit:
-        return False
-    return set(zip(one.unit.columns, target.columns, strict=True)) <= pairs
-
-
-def _same(one: Scan, other: Scan, pairs: set[Pair]) -> bool:
-    """Whether the unit itself is what is equal."""
-    if one.unit is None or other.unit is None or one.unit.refers_to is not None or other.unit.refers_to is not None:
-        return False
-    return one.unit.kinds == other.unit.kinds and set(zip(one.unit.columns, other.unit.columns, strict=True)) <= pairs

@@ -40,20 +40,50 @@ class ValueGrid:
 
         least and greatest take NaN for the greatest number.
         """
+        return self.place_of(self.measure(argument))
+
+    def measure(self, argument: str) -> str:
+        """What places rise with: of whole numbers and moments how far they are from the low end, clamped; numbers as they are."""
         low, high = (self._constant(each) for each in (self.low, self.high))
         match self.type.kind:
             case Kind.DATE:
-                away = f"(least(greatest({argument}, {low}), {high}) - {low})"
+                return f"(least(greatest({argument}, {low}), {high}) - {low})"
             case Kind.TIMESTAMP:
-                away = f"(epoch_us(least(greatest({argument}, {low}), {high})) - ({int(self.low)}))"
+                return f"(epoch_us(least(greatest({argument}, {low}), {high})) - ({int(self.low)}))"
             case Kind.INTEGER:
-                away = f"(least(greatest(CAST({argument} AS {self._wide}), {low}), {high}) - {low})"
+                return f"(least(greatest(CAST({argument} AS {self._wide}), {low}), {high}) - {low})"
             case _:
-                clamped = f"least(greatest(CAST({argument} AS DOUBLE), {low}), {high})"
-                return f"CAST(round(({clamped} - {low}) / {constant(float(self.step), DOUBLE)}) AS INTEGER)"
+                return f"CAST({argument} AS DOUBLE)"
+
+    def place_of(self, measure: str) -> str:
+        if not self._whole:
+            low, high, step = (constant(float(each), DOUBLE) for each in (self.low, self.high, self.step))
+            return f"CAST(round((least(greatest({measure}, {low}), {high}) - {low}) / {step}) AS INTEGER)"
         if self.step == 1:
-            return f"CAST({away} AS INTEGER)"
-        return f"CAST(({away} + {int(self.step) // 2}) // {int(self.step)} AS INTEGER)"
+            return f"CAST({measure} AS INTEGER)"
+        return f"CAST(({measure} + {int(self.step) // 2}) // {int(self.step)} AS INTEGER)"
+
+    def from_place(self, place: str) -> str:
+        """No value of this place or a higher one measures less than this.
+
+        Numbers are half a step around their points, and rounding moves them by another half at most: a step is no less than
+        2^-52 of the largest value. So two steps are enough. Numbers below the range are at its first point.
+        """
+        if self._whole:
+            return f"(CAST({place} AS {self._wide}) - 1) * {int(self.step)}"
+        low, step, none = (constant(each, DOUBLE) for each in (float(self.low), float(self.step), -math.inf))
+        return f"CASE WHEN {place} < 2 THEN {none} ELSE {low} + ({place} - 2) * {step} END"
+
+    def to_place(self, place: str) -> str:
+        """No value of this place or a lower one measures more than this. NaN is the greatest number."""
+        if self._whole:
+            return f"(CAST({place} AS {self._wide}) + 1) * {int(self.step)}"
+        low, step, none = (constant(each, DOUBLE) for each in (float(self.low), float(self.step), math.nan))
+        return f"CASE WHEN {place} + 2 >= {self.points} THEN {none} ELSE {low} + ({place} + 2) * {step} END"
+
+    @property
+    def _whole(self) -> bool:
+        return self.type.kind is Kind.INTEGER or self.type.kind in MOMENTS
 
     @property
     def _wide(self) -> str:
@@ -93,6 +123,8 @@ def value_grid(type_: Type, domain: Domain) -> ValueGrid:
     """A grid for an argument whose range is known."""
     low, high = (Fraction(0), Fraction(0)) if domain.empty else (_number(each, type_) for each in (domain.low, domain.high))
     least = (high - low) / MOST_STEPS
+    if type_.kind in (Kind.DECIMAL, Kind.DOUBLE):
+        least = max(least, max(abs(low), abs(high)) * _FINEST)
     match type_.kind:
         case Kind.INTEGER | Kind.DATE:
             step = next(each for each in _nice() if each >= least)
@@ -102,7 +134,6 @@ def value_grid(type_: Type, domain: Domain) -> ValueGrid:
         case Kind.DECIMAL:
             step = next(each for each in _nice(-type_.scale) if each >= least)
         case _:
-            least = max(least, max(abs(low), abs(high)) * _FINEST)
             step = next(each for each in _nice(math.floor(math.log10(least)) if least else 0) if each >= least)
     if type_.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE):  # ends that are multiples of the step
         low, high = math.floor(low / step) * step, math.ceil(high / step) * step
@@ -132,7 +163,7 @@ def _nice(power: int = 0) -> Iterator[Fraction]:
 
 
 def _below_a_second() -> Iterator[Fraction]:
-    for each in _nice():
+    for each in _nice():  # pragma: no branch -- they have no end
         if each >= _SECOND:
             return
         yield each

@@ -33,7 +33,7 @@ from privsql.budget.pld import _pieces, batch_loss, by_addition, by_distribution
 from privsql.budget.released import Released, events_of
 from privsql.budget.show import _grouped
 from privsql.budget.store import Store
-from privsql.budget.verify import _within, anchor_of, read_anchor, verify
+from privsql.budget.verify import _within, anchor_of, read_anchor, replay, verify
 from privsql.errors import ArgumentError, BudgetError
 from privsql.policy import Neighbours, Share, load_policy
 from privsql.privacy.events import Choice, Gaussian, GaussianKeys, Keys, Laplace, Pure
@@ -180,6 +180,21 @@ def test_a_view_is_part_of_a_dataset_only_where_the_policy_names_it():
     assert dataset_of(load_policy(declared), schema).tables == {"seen": "who", "visits": "each row"}
     declared["tables"]["seen"] = {"unit": "visit -> visits.ID"}
     assert dataset_of(load_policy(declared), schema).tables == {"seen": "visit -> visits.id", "visits": "each row"}
+
+
+def test_the_first_entry_has_spent_nothing(ledger):
+    (opening,) = ledger.rows()
+    assert (opening.loss, opening.total, opening.share) == (Loss(), Loss(), Loss())
+
+
+@pytest.mark.parametrize("details", ["no JSON", '[{"event": "Pure"}]', '[{"event": "None", "mechanism": "", "what": ""}]', "[3]"])
+def test_an_entry_that_cannot_be_read_breaks_the_ledger(ledger, details):
+    charge(ledger, 1)
+    opening, row = ledger.rows()
+    wrong = replace(row, details=details)
+    with pytest.raises(BudgetError, match="does not hold") as caught:
+        replay([opening, replace(wrong, hash=wrong.digest())])
+    assert caught.value.code == "budget-corrupt"
 
 
 def test_where_mounts_are_not_known_nothing_is_refused(path, monkeypatch):

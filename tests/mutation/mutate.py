@@ -225,7 +225,8 @@ def _text(node: ast.BinOp) -> bool:
 def _types(node: ast.BinOp) -> bool:
     """A union of types, as `int | str`: a mutant of it cannot be imported, which tells nothing."""
     return isinstance(node.op, ast.BitOr) and all(
-        (isinstance(each, ast.Name) and (each.id[:1].isupper() or each.id in ("int", "str", "float", "bool", "bytes")))
+        (isinstance(each, ast.Subscript) and isinstance(each.value, ast.Name) and each.value.id[:1].isupper())
+        or (isinstance(each, ast.Name) and (each.id[:1].isupper() or each.id in ("int", "str", "float", "bool", "bytes")))
         or (isinstance(each, ast.BinOp) and _types(each)) or _none(each)
         for each in (node.left, node.right)
     )  # fmt: skip

@@ -55,13 +55,12 @@ def test_every_mutant_of_a_few_lines():
     assert [each.function for each in found if each.at_import] == ["LIMIT", "most"]
 
 
-def test_every_mutant_of_the_rooms_can_be_read():
-    """Of every file its first, its last and one between."""
-    for file, text in rooms().items():
-        listed = mutants(file, text)
+def test_mutants_of_the_rooms_can_be_read():
+    """Of every sixth file its first, its last and one between."""
+    for file, text in list(rooms().items())[::6]:
+        listed, plain = mutants(file, text), ast.unparse(ast.parse(text))
         for each in {*listed[:1], *listed[len(listed) // 2 :][:1], *listed[-1:]}:
-            changed = mutated(each, text)
-            assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text)), each
+            assert ast.unparse(ast.parse(mutated(each, text))) != plain, each
 
 
 def test_tests_follow_their_lines():

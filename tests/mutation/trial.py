@@ -10,6 +10,7 @@ import ast
 import contextlib
 import importlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -147,9 +148,9 @@ def likely(tests: Sequence[str]) -> list[str]:
 
 
 def _caught(slot: Path, code: int) -> str:
-    caught = slot / "caught"
-    if code == BROKEN:
-        raise RuntimeError((slot / "output").read_text(encoding="utf-8")[-3000:])
+    caught, output = slot / "caught", (slot / "output").read_text(encoding="utf-8")
+    if code == BROKEN or (code == 4 and not re.search("ERROR collecting|while loading conftest", output)):  # tests not found
+        raise RuntimeError(output[-3000:])
     if code == 0:
         return SURVIVED
     return caught.read_text(encoding="utf-8") if caught.exists() else f"import (pytest ended with {code})"

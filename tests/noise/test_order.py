@@ -45,9 +45,9 @@ def weights_of(distances, rate, halvings):
 
 
 def zone_of(value, points, step):
-    """How many zones a value is away from the end where weights are greatest; 0 everywhere where nothing leans."""
-    away = value if step.lean > 0 else points - 1 - value
-    return sum(1 for start in step.zones(points)[1:] if away >= start)
+    """How many zones a value is away from the one where weights are greatest; 0 everywhere where nothing leans."""
+    starts = step.zones(points)[1:]
+    return sum(1 for start in starts if (value >= start if step.lean > 0 else value < start))
 
 
 @cache
@@ -247,6 +247,21 @@ def test_a_maximum_is_near_the_rows_however_wide_the_range():
     assert _law_of_max(rows, 10**6, dates, 0.5)[980:1000].sum() > 0.99
     assert sought(1, points=10**6, loss=Fraction(10)).steps[0] == Step(0, Fraction(1), margin=4)  # a few rows: surer than to lean
     assert [step.lean for step in sought(0, Fraction(1, 20), 1, loss=Fraction(50)).steps] == [0, -1, 0]
+
+
+def test_a_minimum_is_near_the_rows_although_the_range_begins_at_0():
+    """Of rows from 300 to 999 in ranges up to ten times as wide: below the rows points weigh the less the nearer they are to 0."""
+    rows = np.bincount(np.random.default_rng(1).integers(300, 1000, 5000))
+    for points in (1000, 2000, 10**4):
+        step = sought(0, points=points).steps[0]
+        assert step == Step(0, Fraction(0), lean=-1)
+        below = np.concatenate([[0], np.cumsum(rows)[:-1], np.full(points - len(rows), rows.sum())])
+        zones = np.array([zone_of(value, points, step) for value in range(points)])
+        for halvings, least in ((zones, 0.8), (0 * zones, 0.0)):
+            weights = np.exp(-1.0 * below) * 2.0**-halvings
+            chances = weights / weights.sum()
+            assert chances[310:].sum() < 0.01
+            assert least < chances[200:310].sum() < (1 if least else 0.5)
 
 
 def test_zones_are_a_part_of_all_before_them():

@@ -115,6 +115,15 @@ def test_a_release_of_keys_covers_all_that_one_person_changes(session):
     assert measure_keys(("n",), one, keys.key_release.contribution, Fraction(1), Fraction(1, 10**6), 1, True, "n").loss == 1
 
 
+def test_the_scale_of_gaussian_noise_on_keys_is_its_deviation_rounded_up():
+    frame = pd.DataFrame({"who": [1], "city": ["x"]})
+    table = {"unit": "who", "max_groups": 9, "max_rows": 4}
+    session = privsql.connect({"t": frame}, {"tables": {"t": table}})
+    (keys,) = session.explain("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1, delta=1e-6).measurements
+    assert keys.mechanism.name == "KEYS_GAUSSIAN"
+    assert keys.noise_scale - 1 <= math.sqrt(keys.key_release.variance) <= keys.noise_scale
+
+
 def test_gaussian_noise_that_would_not_fit():
     most = Sensitivity(2**40, 2**40, "huge")
     assert measure_gaussian(("n",), most, Fraction(1), Fraction(1, 10**6), Fraction(1), "n").loss == 1
