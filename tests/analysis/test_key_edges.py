@@ -119,6 +119,23 @@ def test_too_many_combinations_of_a_public_table_are_not_listed(session, monkeyp
     assert session.explain(question, epsilon=1).cells == 700
 
 
+def test_what_is_computed_from_few_values_has_a_range(session):
+    """The length of 'x' and 'y' is 1, so that a row that is replaced moves the sum by 1 at most, where it may be NULL."""
+    (lengths,) = session.explain("SELECT SUM(length(s)) AS n FROM t", epsilon=1).measurements
+    assert (lengths.l1, lengths.linf) == (1, 1)
+
+
+@pytest.mark.parametrize("kind", ["DECIMAL(18, 2)", "HUGEINT"])
+def test_keys_with_more_digits_than_a_double_are_not_let_out(kind):
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t (k {kind}, few DECIMAL(15, 2))")
+    session = privsql.connect(connection)
+    with pytest.raises(privsql.Refused) as refused:
+        session.explain("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=1, delta=1e-6)
+    assert refused.value.code == "refused-fine-keys"
+    assert session.explain("SELECT few, COUNT(*) FROM t GROUP BY few", epsilon=1, delta=1e-6).space.open
+
+
 def test_infinity_in_a_public_column_bounds_nothing(session):
     with pytest.raises(privsql.Refused) as refused:
         session.explain("SELECT SUM(v) FROM t JOIN lookup ON t.i = lookup.w", epsilon=1)

@@ -50,6 +50,9 @@ def test_the_winner_of_each_row(noise):
 
 
 def test_no_scores_or_no_rate():
+    for rate in (Fraction(0), Fraction(-1)):
+        with pytest.raises(ValueError, match="rate"):
+            select(np.zeros(3, dtype=np.int64), rate, "exponential", SystemRandomness())
     for scores, rate in (([], Fraction(1)), ([Fraction(1)], Fraction(0)), ([Fraction(1)], Fraction(-1))):
         with pytest.raises(ValueError, match="at least one score and a positive rate"):
             select_fraction(scores, rate, "gumbel", SystemRandomness())
