@@ -157,10 +157,8 @@ def ask(data: Path, moment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command(data, moment), capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(
-    ("moment", "cost"),
-    [pytest.param("run", 2, marks=pytest.mark.slow), pytest.param("store", 2, marks=pytest.mark.slow), ("release", 1)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("moment", "cost"), [("run", 2), ("store", 2), ("release", 1)])
 def test_a_kill_between_charge_and_answer(data, moment, cost):
     """Before it is stored, the charge is lost with its draw; afterwards the same draw comes again: never two at one price."""
     assert ask(data, moment).returncode == -signal.SIGKILL

@@ -101,6 +101,7 @@ def test_many_make_one_ledger(path):
 
 
 # -- faults ----------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_files_that_may_not_grow(tmp_path):
     found = run("tests.budget.faults", "size", tmp_path, 12_000)
     assert found["budget-write"] >= 5
@@ -115,6 +116,7 @@ def test_files_that_may_not_grow_at_every_write(tmp_path):
     assert found["left behind"] == 0
 
 
+@pytest.mark.slow
 def test_a_full_disk(tmp_path):
     mount = f"mount -t tmpfs -o size=400k none {tmp_path} && {sys.executable} -m tests.budget.faults full {tmp_path}"
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount]

@@ -81,7 +81,10 @@ def switched_on(text: str) -> str:
 @pytest.mark.parametrize(
     ("source", "count", "total", "how"),
     [
-        ("shop.duckdb", "SELECT COUNT(*) AS n FROM orders", "SELECT SUM(total) AS n FROM orders", run),
+        ("shop.duckdb", "SELECT COUNT(*) AS n FROM orders", "SELECT SUM(total) AS n FROM orders", call),
+        pytest.param(
+            "shop.duckdb", "SELECT COUNT(*) AS n FROM orders", "SELECT SUM(total) AS n FROM orders", run, marks=pytest.mark.slow
+        ),
         ("visits.parquet", "SELECT COUNT(*) AS n FROM visits", "SELECT SUM(age) AS n FROM visits", call),
         ("visits.csv", "SELECT COUNT(*) AS n FROM visits", "SELECT SUM(age) AS n FROM visits", call),
     ],

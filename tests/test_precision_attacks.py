@@ -59,6 +59,7 @@ def could_be_naive(seen: float, exact: float, scale: float) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_mironov_2012_low_bits_tell_the_naive_mechanism_apart_and_not_privsql() -> None:
     rng, scale = Random(1), 1.0
     told = [could_be_naive(naive_laplace(rng, 0.0, scale), 1.0, scale) for _ in range(400)]

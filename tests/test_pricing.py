@@ -75,6 +75,7 @@ def test_the_smaller_noise_is_taken(session):
     assert f"±{laplace.measurements[0].half_width(0.95):,}" in str(plan)
 
 
+@pytest.mark.slow
 def test_100_counts_of_the_design():
     """(1, 1e-6): standard deviation 141 with Laplace; about 42 with one Gaussian release (zCDP composition gives 45)."""
     session = privsql.connect(ROWS, POLICY)

@@ -154,6 +154,7 @@ def rows() -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 def test_the_page_says_what_happens() -> None:
     """To write it anew: python -m tests.test_tpch"""
     shown = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if re.match(r"\| \d+ \|", line)]

@@ -97,6 +97,7 @@ def test_an_audit_is_a_frozen_value_for_programs_and_notebooks(held: Audit, brok
     assert "#cf222e" in broken._repr_html_() and "&lt;" in replace(broken, broken=("<b>",))._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_picture(held: Audit, tmp_path: Path) -> None:
     held.plot(str(tmp_path / "audit.png"))
     assert (tmp_path / "audit.png").stat().st_size > 5_000
@@ -149,6 +150,7 @@ def test_no_private_row_is_read_and_nothing_spent() -> None:
     assert connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall() == [("pub",), ("t",)]
 
 
+@pytest.mark.slow
 def test_the_same_audit_for_other_data() -> None:
     """Tables are made up in the same way, whatever the private ones hold."""
     found = []

@@ -38,6 +38,7 @@ def test_there_are_many_kinds_of_mistakes() -> None:
     assert len({each.mistake.name for each in PLANTED}) == len(PLANTED) >= 50
 
 
+@pytest.mark.slow
 def test_a_mistake_is_told_by_the_exit_code(tmp_path: Path) -> None:
     """As a script would see it: exit code 1, the verdict first, the pair and the picture after it."""
     source = tmp_path / "t.csv"

@@ -29,6 +29,7 @@ def seconds(session: privsql.Session, sql: str = QUESTION) -> float:
     return time.monotonic() - start
 
 
+@pytest.mark.slow
 def test_two_databases_one_many_times_as_dear_look_alike(tmp_path):
     cheap, dear = people(tmp_path / "cheap.duckdb", 0), people(tmp_path / "dear.duckdb", 5)
     with privsql.connect(cheap) as one, privsql.connect(dear) as other:

@@ -136,7 +136,10 @@ def _run(slot: Path, tests: Sequence[str]) -> int:
     options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=short", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     first = likely(tests)
     for batch in (first, [each for each in tests if each not in first]):
-        if batch and (code := int(pytest.main([*options, *batch], plugins=[Catch()]))):
+        code = int(pytest.main([*options, *batch], plugins=[Catch()])) if batch else 0
+        if code == pytest.ExitCode.USAGE_ERROR:  # the mutant may be in the names of tests: then all of their parameters
+            code = int(pytest.main([*options, *dict.fromkeys(each.split("[")[0] for each in batch)], plugins=[Catch()]))
+        if code:
             return code
     return 0
 

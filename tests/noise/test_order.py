@@ -341,6 +341,7 @@ def _agreement(noisy, chances):
     return p_value(counts, given / given.sum()) if len(large) > 1 else 1.0
 
 
+@pytest.mark.slow
 def test_on_the_finest_grid_the_sampler_gives_the_law_of_its_limit():
     """Between shift 2 and shift 20 the law hardly changes, and its parts have another order of size."""
     values = (0, 1, 1, 1, 1, 1, 1, 2, 4)

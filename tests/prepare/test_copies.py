@@ -63,6 +63,7 @@ def test_the_copy_lies_beside_the_file_and_holds_all_rows_with_a_unit(path):
     assert stored == sorted(stored), "in the order of ranks, so that DuckDB can skip the rest"
 
 
+@pytest.mark.slow
 def test_another_process_uses_what_one_has_stored(path):
     with privsql.connect(path, POLICY) as session:
         session.prepare("visits")

@@ -89,6 +89,7 @@ def test_no_row_is_read_to_tell(path, monkeypatch):
             assert any('"visits' in text for (text,) in texts), "it is in the log when rows are read"
 
 
+@pytest.mark.slow
 def test_what_is_said_is_the_same_for_all_writes(path):
     """Of two neighbours, each written to: the explanations agree to the letter, before and after."""
     second = make(path.parent / "other.duckdb")
@@ -101,6 +102,7 @@ def test_what_is_said_is_the_same_for_all_writes(path):
     assert str(explained(path)) == str(explained(second))
 
 
+@pytest.mark.slow
 def test_a_write_elsewhere_that_keeps_the_size(path):
     updates = [f"UPDATE visits SET amount = {amount} {ONE}" for amount in range(5)]
     change(path, updates[0])
