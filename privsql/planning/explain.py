@@ -198,7 +198,8 @@ def _levelled(branch: Branch, plan: Plan, measurement: Measurement) -> Branch:
         return branch
     found = gains(plan, measurement, 0.95)
     # of very many kinds of rows only a bound is worked out, which may be wider than what the error is
-    better = ", and each better" if all(after <= before for _, before, after in found) else "; to be sure of them takes wider bounds"
+    all_better = all(after <= before for _, before, after in found)
+    better = ", and each better" if all_better else "; to be sure of them takes wider bounds"
     shown = [f"{kept} ±{after:,.4g} instead of ±{before:,.4g}" for kept, before, after in found]
     text = f"least squares over all sets make them agree{better}: {', '.join(shown)} at 95%, before rounding"
     return replace(branch, details=(*branch.details, text))
