@@ -355,7 +355,7 @@ def test_on_the_finest_grid_the_sampler_gives_the_law_of_its_limit():
 
 def _in_bins(values, found, bins, draws):
     """As many cells of these values, known by bins only; value by value on demand."""
-    exact = cells_of(values)
+    exact = cells_of(values, points=found.points)
     asked = []
 
     def whole():
@@ -365,7 +365,7 @@ def _in_bins(values, found, bins, draws):
     rows = [(start, sum(start <= x < start + width for x in values), width) for start, width in bins]
     starts, counts, widths = (np.array([row[i] for row in rows if row[1]], dtype=np.int64) for i in range(3))
     cells = np.repeat(np.arange(draws), len(starts))
-    rough = histograms(draws, 5, cells, np.tile(starts, draws), np.tile(counts, draws), np.tile(widths, draws), whole)
+    rough = histograms(draws, found.points, cells, np.tile(starts, draws), np.tile(counts, draws), np.tile(widths, draws), whole)
     return Counter(zip(*(each.tolist() for each in quantiles(rough, found, Buffered())), strict=True)), asked
 
 
@@ -380,6 +380,33 @@ def test_bins_leave_the_law_as_it_is(name, bins, draws):
         noisy, asked = _in_bins(values, found, bins, draws)
         assert asked
         assert _agreement(noisy, shown_law(values, found)) > FALSE_ALARM
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extreme", [0, 1])
+def test_one_bin_over_many_zones_leaves_the_law_as_it_is(extreme):
+    """All but the outermost rows in one bin, as MIN and MAX have them, in which weights are halved from zone to zone."""
+    points, draws = 600, 400
+    found = sought(extreme, loss=Fraction(1, 3), points=points)
+    (step,) = found.steps
+    zones = np.array(step.zones(points))
+    assert step.lean and len(zones) > 8
+    values = (3, 40, 41, 200, 333, 420, 580)
+    bins = [(3, 1), (4, 596)] if extreme == 0 else [(0, 580), (580, 1)]
+    noisy, asked = _in_bins(values, found, bins, draws)
+    assert asked
+    chances, counts = np.zeros(len(zones)), np.zeros(len(zones))
+    for (point,), chance in shown_law(values, found).items():
+        chances[np.searchsorted(zones, point, side="right") - 1] += chance
+    for (point,), count in noisy.items():
+        counts[np.searchsorted(zones, point, side="right") - 1] += count
+    some = chances * draws >= 5
+    merged = [np.append(each[some], each[~some].sum()) for each in (counts, chances)]
+    kept = merged[1] > 0
+    assert p_value(merged[0][kept], merged[1][kept]) > FALSE_ALARM
+    flat = np.diff([*zones, points])  # power: weights that do not lean would have been noticed
+    other = np.append(flat[some], flat[~some].sum())[kept] / points
+    assert p_value(merged[0][kept], other) < FALSE_ALARM
 
 
 def test_bins_far_away_are_not_looked_into():
