@@ -271,4 +271,6 @@ def _subquery(node: dict[str, Any]) -> Node:
             return ("exists", inner)
         case "ANY" if node["comparison_type"] == "COMPARE_EQUAL":
             return ("in_query", expression(node["child"]), inner)
+        case "SCALAR":
+            return ("scalar", inner)
     raise UnreadError(f"{node['subquery_type']} {node['comparison_type']}")

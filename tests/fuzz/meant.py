@@ -174,10 +174,13 @@ def _type(node: Call) -> Node:
 
 
 def _fixed_point(node: Call, inner: Node) -> Node:
-    step, low, high = (each.value for each in node.args[1:] if isinstance(each, Literal))
-    scaled = neutral.call("*", [inner, _number(Decimal(repr(float(1 / Fraction(step)))))])
-    least, most = (_number(Decimal(each)) for each in (low, high))
-    return neutral.case([(("<", scaled, least), least), ((">", scaled, most), most)], neutral.call("round", [scaled]))
+    step, low, high = (Fraction(each.value) for each in node.args[1:] if isinstance(each, Literal))
+    scaled = neutral.call("*", [inner, _number(Decimal(repr(float(1 / step))))])
+    power = max(step.numerator, step.denominator).bit_count() == 1  # then the ends are doubles themselves
+    test, factor = (inner, step) if power else (scaled, Fraction(1))
+    first, last = (_number(Decimal(repr(float(each * factor)))) for each in (low, high))
+    least, most = (_number(Decimal(int(each))) for each in (low, high))
+    return neutral.case([(neutral.between(test, first, last), scaled), ((">", test, last), most), (("<", test, first), least)], neutral.NULL)
 
 
 # -- relations: what stands in FROM --------------------------------------------------------------------------

@@ -225,6 +225,8 @@ def expression(node: exp.Expr) -> Node:
             return ("in_query", expression(node.this), query(node.args["query"].unnest()))
         case exp.In():
             return ("in", expression(node.this), tuple(expression(each) for each in node.expressions))
+        case exp.Subquery():
+            return ("scalar", query(node.this))
         case exp.Exists():
             return ("exists", query(node.this))
         case exp.Escape():
