@@ -31,7 +31,7 @@ test: $(DEV)
 	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS)
 
 slow: $(DEV)
-	$(BIN)/python -m pytest -m slow -n $(WORKERS)
+	$(BIN)/python -m pytest -m slow -n $(WORKERS) --dist worksteal
 
 lint: $(DEV)
 	$(BIN)/python -m ruff check .

@@ -48,7 +48,22 @@ def test_no_cell_is_negative_and_levels_are_fitted(levels: Levels, times: tuple[
     matrix, _ = dense(levels, times)
     scaled = levels.scale(times)[:, None] * matrix
     cells = RANDOM.poisson(1.5, size=levels.cells) * (RANDOM.random(levels.cells) < 0.3)
-    measured = scaled @ cells + RANDOM.laplace(size=levels.rows, scale=3.0)
+    _assert_fitted(levels, times, scaled, scaled @ cells + RANDOM.laplace(size=levels.rows, scale=3.0))
+
+
+@pytest.mark.parametrize(("levels", "times"), SHAPES)
+def test_cells_below_0_whose_sums_are_not(levels: Levels, times: tuple[int, ...]) -> None:
+    """Found by the canary fuzzer: no cell was free to move at first, and a division by zero came after the charge."""
+    matrix, _ = dense(levels, times)
+    scaled = levels.scale(times)[:, None] * matrix
+    measured = 50.0 + RANDOM.random(levels.rows)
+    finest = next((s for s, size in enumerate(levels.sizes) if size == levels.cells), None)
+    if finest is not None:
+        measured[levels.starts[finest] : levels.starts[finest] + levels.cells] = -RANDOM.random(levels.cells) - 1.0
+    _assert_fitted(levels, times, scaled, measured)
+
+
+def _assert_fitted(levels: Levels, times: tuple[int, ...], scaled: np.ndarray, measured: np.ndarray) -> None:
     free = fitted(levels, times, measured)
     found = nonnegative_cells(levels, times, measured, free)
     total = max(0.0, float(free.sum()))

@@ -69,7 +69,9 @@ def nonnegative_cells(levels: Levels, times: Sequence[int], measured: Floats, ce
         return float(0.5 * (ease * values) @ values + 0.5 * positive @ positive - values @ goal)
 
     lifts = np.zeros(size)
-    found = np.maximum(own, 0.0)
+    if own.max() <= 0.0:
+        lifts[-1] = total - float(own.max())  # one cell at least is free to move
+    found = np.maximum(own + spread(lifts), 0.0)
     close = _CLOSE * (1.0 + total)
     for _ in range(_MOST_STEPS):
         slope = goal - ease * lifts - sums(found)
@@ -97,7 +99,10 @@ def _preconditioned(matrix: Callable[[Floats], Floats], diagonal: Floats, goal: 
         if size <= 1e-14 * first or size <= 0.0:
             break
         image = matrix(direction)
-        step = size / float(direction @ image)
+        curvature = float(direction @ image)
+        if curvature <= 0.0:  # nothing holds it that way: what was found is as good
+            break
+        step = size / curvature
         found += step * direction
         rest -= step * image
         before, size = size, float(rest @ (rest / diagonal))
