@@ -147,3 +147,11 @@ def test_units_and_several_keys_use_the_better_noise():
     exact = dict(connection.execute("SELECT city, count(DISTINCT u) FROM v GROUP BY city").fetchall())
     off = [abs(n - exact[city]) for city, n in zip(ends["city"], ends["n"], strict=True)]
     assert max(off) < 8 * shows.scale
+
+
+@pytest.mark.parametrize(("mechanism", "wanted"), [("laplace", "KEYS_GEOMETRIC"), ("gaussian", "KEYS_GAUSSIAN")])
+@pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.1])
+def test_mechanism_forces_the_noise_of_keys(mechanism, wanted, delta):
+    session = privsql.connect(pd.DataFrame({"k": ["a", "b"] * 50}), {"neighbours": "add-remove"})
+    plan = session.explain("SELECT k, COUNT(*) FROM df GROUP BY k", epsilon=1, delta=delta, mechanism=mechanism)
+    assert plan.measurements[0].mechanism.name == wanted

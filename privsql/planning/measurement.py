@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -17,7 +18,9 @@ from privsql.privacy.key_selection import (
     KeyRelease,
     OptimalSelection,
     best,
+    gaussian_threshold,
     optimal_selection,
+    truncated_geometric,
 )
 from privsql.privacy.order import Search, Sought
 from privsql.privacy.sensitivity import Sensitivity
@@ -238,11 +241,12 @@ def _too_noisy() -> ArgumentError:
 
 def measure_keys(
     columns: tuple[str, ...], sensitivity: Sensitivity, touched: Contribution, loss: Fraction, delta: Fraction,
-    min_units: int, counted: bool, what: str,
+    min_units: int, counted: bool, what: str, wanted: Mechanism | None = None,
 ) -> Measurement:  # fmt: skip
-    """A release of keys that nobody declared: with their counts, or (`counted` false) by themselves."""
+    """A release of keys that nobody declared: with their counts, by the noise wanted, or (`counted` false) by themselves."""
+    make = _KEYS.get(wanted, _best) if counted else optimal_selection
     try:
-        release: KeyRelease = (_best if counted else optimal_selection)(loss, delta, touched, min_units)
+        release: KeyRelease = make(loss, delta, touched, min_units)
     except ValueError:
         raise ArgumentError(
             "argument-delta",
@@ -261,3 +265,6 @@ def measure_keys(
 
 
 _best = lru_cache(maxsize=64)(best)  # a search that takes some milliseconds
+_KEYS: dict[Mechanism | None, Callable[..., KeyRelease]] = {
+    Mechanism.GAUSSIAN: lru_cache(maxsize=64)(gaussian_threshold), Mechanism.LAPLACE: truncated_geometric,
+}  # fmt: skip

@@ -106,7 +106,9 @@ class Pricing:
         shows = next(part for part in self.parts if part.counts_all)
         counted = not (shows.sensitivity.linf == 1 and shows.what == UNCOUNTED)
         return tuple(
-            measure_keys(part.columns, part.sensitivity, keys.touched, loss, self.delta, keys.min_units, counted, part.what)
+            measure_keys(
+                part.columns, part.sensitivity, keys.touched, loss, self.delta, keys.min_units, counted, part.what, self.mechanism
+            )
             if part is shows
             else measure(part.columns, Mechanism.LAPLACE, part.sensitivity, loss, part.what)
             for part, loss in zip(self.parts, losses, strict=True)
