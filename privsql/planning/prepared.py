@@ -184,8 +184,10 @@ def prepared_rows(release: Release | Choose, ad_hoc: AdHoc, look: Look, copies: 
     # key, and all its rows may be in one
     whole = (ad_hoc.rows if isinstance(release, Choose) else ad_hoc.keys * ad_hoc.rows) // max(1, each.rows or 0)
     most = whole if isinstance(release, Choose) else 1 if units else ad_hoc.most(each, key_columns(release.keys))
-    if not 1 <= most < LARGEST_RANK:
-        return _unused(release, copies, f"it counts to {LARGEST_RANK - 1:,} rows a unit, and one row may become {each.rows:,}")
+    if most < 1:
+        return _unused(release, copies, f"one row may become {each.rows:,}, more than are used of one unit")
+    if most >= LARGEST_RANK:
+        return _unused(release, copies, f"it counts to {LARGEST_RANK - 1:,} rows a unit, and {most:,} may be used")
     kept = _kept(scan, copy, most, _summed(release, scan), units)
     fewer = "" if units or most == whole else f"; not {whole:,}, so that the noise is no more than without the copy"
 
