@@ -163,6 +163,7 @@ MUTANTS = [
     Mutant("padded rows called monotone", _STABILITY, 'right.adds and join.kind == "inner"', "right.adds", _OF_UNITS),
     Mutant("the unit of the right side through a LEFT JOIN", _ROWS_SQL, "privsql_{'l' if left_whose else 'r'}.{UNIT}", "privsql_{'r' if right_whose else 'l'}.{UNIT}", _OF_UNITS),
     Mutant("units not compared in a join", _ROWS_SQL, 'on = f"({on} AND (privsql_l.{UNIT} = privsql_r.{UNIT}))"\n    columns', "pass\n    columns", _OF_UNITS),
+    Mutant("units not compared after a join", _ROWS_SQL, "WHERE ({UNIT} = {_OTHER}))", "WHERE ({UNIT} = {UNIT}))", ("joins of copies",)),
     Mutant("units not compared in a semi-join", _ROWS_SQL, 'on = f"({on} AND (privsql_l.{UNIT} = privsql_r.{UNIT}))"\n    exists', "pass\n    exists", _OF_UNITS),
     Mutant("public rows that match not counted", _STABILITY, "return Stability(inner.rows * most, False, text", "return Stability(inner.rows, False, text", _OF_UNITS),
     Mutant("a cast that rounds keeps values apart", _OWNERS, "_uncast(inner) if inner.type.scale <= type_.scale else expression", "_uncast(inner)", _OF_UNITS),

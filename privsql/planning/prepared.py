@@ -19,7 +19,7 @@ from privsql.analysis.look import Look
 from privsql.analysis.stability import Stability, stability
 from privsql.planning.grid import LARGEST_VALUE, grid_of
 from privsql.planning.parts import key_columns
-from privsql.planning.prepared_joins import only_scan
+from privsql.planning.prepared_joins import look_up, looks_up, only_scan
 from privsql.planning.render import UNIT, identifier
 from privsql.sql.declared import Claim
 from privsql.sql.expressions import Aggregate, Call, Column, Expression, columns_of
@@ -191,8 +191,13 @@ def prepared_rows(release: Release | Choose, ad_hoc: AdHoc, look: Look, copies: 
     kept = _kept(scan, copy, most, _summed(release, scan), units)
     fewer = "" if units or most == whole else f"; not {whole:,}, so that the noise is no more than without the copy"
 
+    apart = looks_up(release.input)
+
+    def exchange(one: Relation) -> Relation:
+        return kept if one == scan else look_up(one) if apart and isinstance(one, Join) else one
+
     def exchanged(old: Relation) -> Relation:
-        return rebuilt(old, lambda one: kept if one == scan else one)
+        return rebuilt(old, exchange)
 
     def steps(old: Relation) -> Stability:
         if old == scan:

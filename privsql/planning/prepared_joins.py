@@ -1,10 +1,13 @@
-"""A relation goes in; the one table in it that a copy can stand for comes out.
+"""A relation goes in; the one table in it that a copy can stand for comes out, and how its join with another is written.
 
 Joins with rows of people compare units, copy or not. What a join is on may say already that they are the same, and a join that
-does not look takes a third of the time; but that would be a claim, and claims choose while the SQL enforces.
+does not look takes a third of the time; but that would be a claim, and claims choose while the SQL enforces. Where each row
+meets at most one, units are compared after the join, which takes hardly longer than not at all.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, fields
 
 from privsql.sql.owners import equated, is_unique
 from privsql.sql.relations import (
@@ -18,6 +21,25 @@ from privsql.sql.relations import (
     is_public,
     walk,
 )
+
+
+@dataclass(frozen=True)
+class LookUp(Join):
+    """An inner join of people's rows, each with at most one, or so it is said: those of different units are left out after it."""
+
+
+def look_up(join: Join) -> LookUp:
+    return LookUp(**{one.name: getattr(join, one.name) for one in fields(join)})
+
+
+def looks_up(relation: Relation) -> bool:
+    """Whether its one join may be a LookUp: conditions on one side are asked there already, others must not have to wait."""
+    while isinstance(relation, Project):
+        relation = relation.input
+    while isinstance(relation, Filter):
+        relation = relation.input
+    joins = [each for each in walk(relation) if isinstance(each, Join)]
+    return joins == [relation] and joins[0].kind == "inner" and joins[0].same_unit
 
 
 def only_scan(relation: Relation) -> Scan | None:
