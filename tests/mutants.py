@@ -57,6 +57,7 @@ COMMANDS: dict[str, list[str]] = {
     "copies": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_own_rows.py"), str(_TESTS / "prepare" / "test_copies.py")],
     "signs": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_signs.py")],
     "totals": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_totals.py")],
+    "units by key": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_by_key.py")],
     "noise of copies": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_noise.py")],
     "joins of copies": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_joins.py")],
 }
@@ -84,6 +85,7 @@ _MEANT = ("meaning",)
 _OF_UNITS = ("pairs", "units")
 _RANKS = "privacy/order.py"
 _BY_RANK, _COPY_JOINS = "planning/by_rank.py", "planning/prepared_joins.py"
+_BY_KEY, _KEY_TESTS = "planning/by_key.py", "planning/key_tests.py"
 _CHARGE = "        (charge,) = self._charged([(asked, plan)])\n"
 _BILLS = "        return self._ledger.charge_all(bills, self._policy.neighbours, self._analyst)\n"
 
@@ -125,7 +127,7 @@ MUTANTS = [
     Mutant("NULL clamped to a bound", _GRID, "THEN {self.low} END\" if self.nullable else", "THEN {self.low} ELSE {self.low} END\" if self.nullable else"),
     Mutant("rounding past the ends of the grid", _GRID, "math.floor(low / step), math.ceil(high / step)", "math.ceil(low / step), math.floor(high / step) - 1", ("tightness", "soundness", "noise")),
     Mutant("key test dropped", _EXACT, "    if not tests:\n", "    if True:\n"),
-    Mutant("NULL key dropped", _EXACT, 'f"({test} OR {name} IS NULL)" if with_null else test', "test", ("noise", "tightness")),
+    Mutant("NULL key dropped", _KEY_TESTS, 'f"({test} OR {name} IS NULL)" if with_null else test', "test", ("noise", "tightness")),
     Mutant("small whole numbers not clamped from above", _GRID, "- {_distance(wide, self.high)})", "- ({self.high} - {wide}))", ("grid",)),
     Mutant("NULL of small whole numbers counted as the low end", _GRID, 'f"CAST({argument} AS BIGINT)" if self.nullable else', 'f"coalesce(CAST({argument} AS BIGINT), {self.low})" if self.nullable else', ("grid",)),
     Mutant("empty sum is NULL", _GRID, 'return f"coalesce({added}, 0)"', "return added", ("soundness",)),
@@ -141,8 +143,8 @@ MUTANTS = [
     Mutant("escape patterns not checked", "sql/build.py", 'if name in ("like_escape", "ilike_escape"):', "if False:", _ROWS),
     # -- units: what is kept of each
     Mutant("max_groups ignored", _EXACT, "QUALIFY {rank} <= {limits.max_groups})", "QUALIFY {rank} <= 1000000)", _OF_UNITS),
-    Mutant("keys ranked across units", _EXACT, "OVER (PARTITION BY {render.UNIT} ORDER BY", "OVER (ORDER BY", _OF_UNITS),
-    Mutant("ties of the rank left to the order of rows", _EXACT, "ORDER BY hash({render.UNIT}, {shown}), {shown})", "ORDER BY hash({render.UNIT}))", _OF_UNITS),
+    Mutant("keys ranked across units", _KEY_TESTS, "OVER (PARTITION BY {render.UNIT} ORDER BY", "OVER (ORDER BY", _OF_UNITS),
+    Mutant("ties of the rank left to the order of rows", _KEY_TESTS, "ORDER BY hash({render.UNIT}, {shown}), {shown})", "ORDER BY hash({render.UNIT}))", _OF_UNITS),
     Mutant("undeclared keys dropped after ranking", _EXACT, 'FROM {last}{where} QUALIFY {rank} <= {limits.max_groups})")\n        last, where = "privsql_kept", ""',
            'FROM {last} QUALIFY {rank} <= {limits.max_groups})")\n        last = "privsql_kept"', _OF_UNITS),
     Mutant("the keys of a unit not multiplied", _STABILITY, "return Stability(groups * limits.max_rows, False, why", "return Stability(limits.max_rows, False, why", _OF_UNITS),
@@ -192,7 +194,7 @@ MUTANTS = [
     Mutant("totals doubled that are not measured twice", "planning/fitting.py", "return tuple(1 if kept else measurement.sensitivity.total_times for kept in sets)", "return tuple(1 for kept in sets)", ("levels",)),
     Mutant("weights of least squares forgotten", "privacy/least_squares.py", "levels.spread(scale * rest))", "levels.spread(rest))", ("levels",)),
     Mutant("whole numbers rounded one by one", "results/consistent.py", "levels.whole_sums(rounded(levels, cells))", "np.rint(levels.sums(cells)).astype(np.int64)", ("levels",)),
-    Mutant("long lists of keys let others into totals", _EXACT, "return len(group) <= LONGEST_LIST or", "return True or", ("levels",)),
+    Mutant("long lists of keys let others into totals", _KEY_TESTS, "return len(group) <= LONGEST_LIST or", "return True or", ("levels",)),
     Mutant("half-width of fitted noise too small", "privacy/weighted_sums.py", "return first_below(outside, missing - 2.0 * left_out, 0.0, length / 4.0) + 0.5 * order", "return 0.9 * first_below(outside, missing, 0.0, length / 4.0)", ("levels",)),
     Mutant("tails of fitted noise without the others", "privacy/weighted_sums.py", "log_moment = _log_moment(rest, rate, rate)", "log_moment = 0.0", ("levels",)),
     Mutant("counts below 0 set to 0", "privacy/projections.py", "nearest: Floats = np.maximum(values - lowered[last], 0.0)", "nearest: Floats = np.maximum(values, 0.0)", ("projections",)),
@@ -315,8 +317,14 @@ MUTANTS = [
     Mutant("totals whatever FILTER says", _BY_RANK, "if feature.condition is not None or feature.times", "if feature.times", ("totals",)),
     Mutant("totals of a column by another's name", _BY_RANK, "if not named or not isinstance", "if not isinstance", ("totals",)),
     Mutant("totals by key", _BY_RANK, "not scan.totals or release.keys or", "not scan.totals or", ("totals",)),
+    Mutant("units by key: one key more", _BY_KEY, "WHERE {kept.max_groups} BETWEEN", "WHERE {kept.max_groups} + 1 BETWEEN", ("units by key",)),
+    Mutant("units by key: not added up", _BY_KEY, "CAST(sum(count(*)) OVER privsql_order", "CAST(any_value(count(*)) OVER privsql_order", ("units by key",)),
+    Mutant("units by key: undeclared keys take places", _BY_KEY, "if key.test else ''}", "if not key.test else ''}", ("units by key",)),
+    Mutant("units by key: by rows", _BY_KEY, "FROM {source} GROUP BY 1, 2", "FROM {source}", ("units by key",)),
+    Mutant("units by key: of any declared values", _BY_KEY, "wanted not in copy.keys", "wanted.column not in [k.column for k in copy.keys]", ("units by key",)),
+    Mutant("units by key: of a copy that is out of date", _BY_KEY, "or not copy.fresh or", "or", ("units by key",)),
     Mutant("units are counted by all their rows", "planning/prepared.py", "else 1 if units else", "else", ("totals",)),
-    Mutant("units of a WHERE are all units", "planning/prepared.py", "return isinstance(below, Scan) and not release.keys", "return not release.keys", ("copies",)),
+    Mutant("units of a WHERE are all units", "planning/prepared.py", "return isinstance(below, Scan) and bool(", "return bool(", ("copies",)),
     Mutant("what units agree in is counted by rows", "planning/prepared.py", "for c in columns_of(each.argument)} <= fixed", "for c in columns_of(each.argument)} < fixed", ("totals",)),
     Mutant("a copy is noisier with few keys", "planning/prepared.py", "min(own, self.cells * self.rows)", "own", ("noise of copies",)),
     Mutant("a copy has Laplace noise for Gaussian", "planning/prepared.py", "        less = self.less()", "        less = Fraction(1)", ("noise of copies",)),

@@ -109,14 +109,14 @@ def _refuse_unreadable(key: Key) -> None:
 def _listed(together: Sequence[Key], facts: Facts, domains: Mapping[str, Domain], evaluate: Evaluate) -> KeyGroup:
     leaves = list(dict.fromkeys(leaf for key in together for leaf in columns_of(key.expression)))
     if len(together) == 1 and (isinstance(together[0].expression, Column) or not leaves):
-        return _from_domain(together[0], domains[together[0].name])
+        return of_domain(together[0], domains[together[0].name])
     sets = [_options(domain_of(leaf, facts)) for leaf in leaves]
     size = 1
     for options in sets:
         size = size * len(options) if options is not None and size <= MAX_KEYS else MAX_KEYS + 1
     if size <= MAX_KEYS:
         return _evaluated(together, leaves, [each for each in sets if each is not None], facts, domains, evaluate)
-    alone = [_from_domain(key, domains[key.name]) for key in together]
+    alone = [of_domain(key, domains[key.name]) for key in together]
     return alone[0] if len(alone) == 1 else _product(alone)
 
 
@@ -127,7 +127,7 @@ def _options(domain: Domain) -> Sequence[Any] | None:
     return NullLast(values) if domain.nullable else values
 
 
-def _from_domain(key: Key, domain: Domain) -> KeyGroup:
+def of_domain(key: Key, domain: Domain) -> KeyGroup:
     values = domain.finite()
     if values is None:
         raise _unknown(key)

@@ -18,8 +18,9 @@ from privsql.engines.prepared_recipe import Place, Recipe, recipe_of, referred
 from privsql.engines.prepared_store import Attached, PreparedStore
 from privsql.engines.signs import is_open, settle, sign_of
 from privsql.errors import ArgumentError, SourceError
+from privsql.planning.by_key import stored_keys
 from privsql.planning.look import PublicLook
-from privsql.planning.prepared import DATABASE, RANK, Copy, StoredValue, stored_values
+from privsql.planning.prepared import DATABASE, RANK, Copy, StoredKey, StoredValue, stored_values
 from privsql.planning.render import identifier
 from privsql.sql.relations import Scan
 
@@ -65,7 +66,7 @@ class PreparedTables:
         self._keeping, self._places = keeping, places
         self._store = PreparedStore(connection, lock, keeping.file, keeping.beside, keeping.alone)
         self._recipes: dict[Scan, Recipe] = {}  # while names mean what they mean
-        self._computed: dict[Scan, tuple[StoredValue, ...]] = {}
+        self._computed: dict[Scan, tuple[tuple[StoredValue, ...], tuple[StoredKey, ...]]] = {}
 
     def prepare(self, scan: Scan) -> None:
         """Store a copy, unless one is there that is up to date."""
@@ -79,7 +80,7 @@ class PreparedTables:
             raise _unsigned("the file was opened by others in this program, and may have been exchanged since",
                             "close their connections to it, and give its path")  # fmt: skip
         found = self.find(scan)
-        if found is not None and found.fresh and found.values == recipe.values and found.totals:
+        if found is not None and found.fresh and found.values == recipe.values and found.totals and found.keys == recipe.keys:
             return
         try:
             sign = self._settled_sign(path)  # before any row is read: who writes from here on changes it
@@ -101,10 +102,15 @@ class PreparedTables:
                 return None
             columns = self._store.definition(recipe.name)
             stored = tuple(each for each in recipe.values if identifier(each.name) in columns)
-            totals = signs.get(recipe.totals) == sign and bool(self._store.definition(recipe.totals))
-            return Copy(recipe.name, self._is_of(sign, self._watched(recipe)), stored, totals)
+            totals = self._beside(recipe.totals, sign)
+            keys = tuple(each for each in recipe.keys if self._beside(recipe.counts(each), sign))
+            return Copy(recipe.name, self._is_of(sign, self._watched(recipe)), stored, totals, keys)
         except (duckdb.Error, ArgumentError, OSError):
             return None
+
+    def _beside(self, name: str, sign: str) -> bool:
+        """Whether such a table lies beside a copy with this sign."""
+        return self._store.signs.get(name) == sign and bool(self._store.definition(name))
 
     def close(self) -> None:
         self._store.close()
@@ -158,14 +164,15 @@ class PreparedTables:
         found = self._recipes.get(scan)
         if found is None:
             places = self._places((scan.table, *referred(scan.unit)))
-            found = recipe_of(scan, places, self._keeping.beside, self._values(scan))
+            found = recipe_of(scan, places, self._keeping.beside, *self._stored(scan))
             if self._keeping.alone:
                 self._recipes[scan] = found
         return found
 
-    def _values(self, scan: Scan) -> tuple[StoredValue, ...]:
+    def _stored(self, scan: Scan) -> tuple[tuple[StoredValue, ...], tuple[StoredKey, ...]]:
         if scan not in self._computed:
-            self._computed[scan] = stored_values(scan, PublicLook(self._store.run))
+            look = PublicLook(self._store.run)
+            self._computed[scan] = stored_values(scan, look), stored_keys(scan, look)
         return self._computed[scan]
 
 

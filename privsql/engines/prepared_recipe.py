@@ -1,4 +1,4 @@
-"""A table of many rows a unit goes in; the text that makes its copy comes out, with a rank for each row, and that of its totals.
+"""A table of many rows a unit goes in; the texts that make its copy come out, with a rank for each row, and what belongs to it.
 
 The rank counts the rows of one unit in the order of a hash of their content, then of the content itself: it depends on
 that unit's rows alone, never on where a row lies or on who else is there. Rows that agree in all columns are
@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from privsql.planning.by_key import counts_sql, counts_table
 from privsql.planning.by_rank import totals_sql, totals_table
-from privsql.planning.prepared import LARGEST_RANK, RANK, StoredValue
+from privsql.planning.prepared import LARGEST_RANK, RANK, StoredKey, StoredValue
 from privsql.planning.render import UNIT, identifier
 from privsql.planning.render_rows import rows, unit_of_copy
 from privsql.sql.relations import Scan, Unit
@@ -43,6 +44,7 @@ class Recipe:
     order: tuple[str, ...]
     unit: bool  # it has a column that says whose each row is, where its other columns do not tell
     values: tuple[StoredValue, ...]
+    keys: tuple[StoredKey, ...]
     places: Sequence[Place]
     where: str
 
@@ -69,11 +71,19 @@ class Recipe:
         """The name of the table of totals by rank."""
         return totals_table(self.name)
 
-    def totals_text(self, copy: str) -> str:
-        return totals_sql(copy, self.names, self.values)
+    def counts(self, key: StoredKey) -> str:
+        """The name of the table of units by key."""
+        return counts_table(self.name, key)
+
+    def tables(self, copy: str) -> dict[str, str]:
+        """The name of each table that belongs to a copy, itself first, and the text that makes it; `copy`: how it is read."""
+        counts = {self.counts(key): counts_sql(key, self.source) for key in self.keys}
+        return {self.name: self.text, self.totals: totals_sql(copy, self.names, self.values), **counts}
 
 
-def recipe_of(scan: Scan, places: Sequence[Place], beside: Path | None, values: tuple[StoredValue, ...]) -> Recipe:
+def recipe_of(
+    scan: Scan, places: Sequence[Place], beside: Path | None, values: tuple[StoredValue, ...], keys: tuple[StoredKey, ...]
+) -> Recipe:
     """`beside`: the file that the copy lies beside, wherever it is attached."""
     where = [("" if beside is not None and same_file(each.path, beside) else each.database, each.schema) for each in places]
     columns = [
@@ -90,6 +100,7 @@ def recipe_of(scan: Scan, places: Sequence[Place], beside: Path | None, values: 
         tuple(f"CAST({identifier(e.name)} AS VARCHAR)" for e in scan.fields if e.type.kind is Kind.INTERVAL),
         unit_of_copy(scan) is None,
         values,
+        keys,
         places,
         str(where),
     )

@@ -47,7 +47,7 @@ class PreparedStore:
             self._store_in_memory(recipe, sign)
         else:
             self._store_in_file(self._file, recipe, sign)
-        self._made |= {recipe.name, recipe.totals}
+        self._made |= recipe.tables("").keys()
 
     def definition(self, name: str) -> str:
         """The columns of a table that is there, and their types."""
@@ -137,9 +137,8 @@ class PreparedStore:
             self.run(f"CREATE TABLE {_in(_BUILDING, name)} AS FROM {_in(DATABASE, name)}")
 
     def _write(self, database: str, recipe: Recipe, sign: str) -> None:
-        """The copy and its totals; a note of each once both are there."""
-        notes, copy = _in(database, _NOTES), _in(database, recipe.name)
-        tables = {recipe.name: recipe.text, recipe.totals: recipe.totals_text(copy)}
+        """The copy and what belongs to it; a note of each once all are there."""
+        notes, tables = _in(database, _NOTES), recipe.tables(_in(database, recipe.name))
         self.run(f"CREATE TABLE IF NOT EXISTS {notes} (name VARCHAR, source VARCHAR, sign VARCHAR)")
         self.run(f"DELETE FROM {notes} WHERE name IN ({', '.join(map(text, tables))})")
         for name, sql in tables.items():

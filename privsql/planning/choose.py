@@ -16,10 +16,12 @@ from privsql.analysis.stability import Stability, bounded, limits_of, stability
 from privsql.errors import ArgumentError, Refused, did_you_mean
 from privsql.planning import render
 from privsql.planning.aggregates import divisions, release_parts
+from privsql.planning.by_key import units_by_key
 from privsql.planning.choice import best_mechanism, choice_notes, choice_part, groups_apart
 from privsql.planning.counts import units_part
 from privsql.planning.estimates import Estimate, Ratio
-from privsql.planning.exact_sql import exact_sql, is_tested
+from privsql.planning.exact_sql import exact_sql
+from privsql.planning.key_tests import is_tested
 from privsql.planning.measurement import Measurement, Mechanism
 from privsql.planning.order import OrderPart, value_bins, value_sql
 from privsql.planning.parts import Part, Surroundings, key_columns
@@ -83,7 +85,9 @@ def plan(
             lambda: _of_laplace(plan(question, neighbours, offer, evaluate, look)) if offer.delta else Fraction(1),
             offer.mechanism == "gaussian",
         )  # fmt: skip
-        stored = None if space.open else prepared_rows(release, ad_hoc, look, copies)
+        by_key = None if space.open else units_by_key(release, space, copies)
+        release = by_key or release
+        stored = None if space.open or by_key else prepared_rows(release, ad_hoc, look, copies)
         if isinstance(stored, PreparedRows):
             release, below, bounds = replace(release, input=stored.relation), stored.stability, None
     taken = frozenset(field.name.lower() for field in release.input.fields)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from privsql.planning.by_key import CountedScan
 from privsql.planning.by_rank import from_totals
 from privsql.planning.fitting import gains, set_texts
 from privsql.planning.measurement import GaussianShare, Measurement, Mechanism, unit_variance
@@ -267,6 +268,8 @@ def _rows(relation: Relation, plan: Plan) -> Branch:
             return _rows(relation.input, plan)
         case PreparedScan():
             return _by_rank(relation, f"{touched} -- {here.why}", plan)
+        case CountedScan():
+            title = f"Scan the number of units of each key in {relation.table}, as prepared"
         case Scan():
             title = f"Scan {relation.table}"
         case Values():

@@ -16,8 +16,8 @@ from privsql.errors import Place, Refused
 from privsql.planning import render
 from privsql.planning.bins import FEWEST, Bins
 from privsql.planning.estimates import Estimate, Placed
-from privsql.planning.exact_sql import keys_and_tests, limits_on_keys
 from privsql.planning.grid import LARGEST_VALUE
+from privsql.planning.key_tests import keys_and_tests, limits_on_keys
 from privsql.planning.parts import Part, Surroundings, filtered
 from privsql.planning.render_rows import rows
 from privsql.planning.value_grid import ValueGrid, value_grid

@@ -56,16 +56,29 @@ class StoredValue:
 
 
 @dataclass(frozen=True)
+class StoredKey:
+    """A column by whose values units are counted, and what tells the declared values from others."""
+
+    column: str
+    test: str
+
+    @property
+    def name(self) -> str:
+        return hashlib.sha256(f"{self.column} {self.test}".encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
 class Copy:
     """A stored copy of a table, by its name in the attached database; not `fresh`: its source was written to since.
 
-    `totals`: beside it lies what it adds up to by rank.
+    `totals`: beside it lies what it adds up to by rank. `keys`: and how many units there are by these.
     """
 
     name: str
     fresh: bool
     values: tuple[StoredValue, ...] = ()
     totals: bool = False
+    keys: tuple[StoredKey, ...] = ()
 
 
 Copies = Callable[[Scan], Copy | None]  # what is stored of a table, for exactly this unit and these columns
@@ -164,7 +177,7 @@ def computed(relation: Relation) -> Mapping[str, str]:
 def prepared_rows(release: Release | Choose, ad_hoc: AdHoc, look: Look, copies: Copies) -> PreparedRows | str | None:
     """The rows of a release from a stored copy, with no more noise than ad hoc; a text says why a copy is not used."""
     units = _counts_units(release)
-    if units and not _only_units(release):
+    if units and not (asks_for_units(release) and not release.keys):
         return _unused(release, copies, "each unit counts once, whichever of its rows there are")
     scan = only_scan(release.input)
     if scan is None:
@@ -173,10 +186,7 @@ def prepared_rows(release: Release | Choose, ad_hoc: AdHoc, look: Look, copies: 
     if copy is None:
         return None
     if not copy.fresh:
-        return (
-            f"the source of {scan.table} was written to since it was prepared, so the copy is not used; "
-            f"session.prepare({scan.table!r}) stores it anew"
-        )
+        return _outdated(scan)
     unit = scan.unit
     assert unit is not None
     each = stability(rebuilt(release.input, _alone), look)
@@ -219,9 +229,16 @@ def _unused(release: Release | Choose, copies: Copies, why: str) -> str | None:
     scans = (each for each in walk(release.input) if isinstance(each, Scan) and each.private and each.unit is not None)
     for scan in scans:
         copy = copies(scan)
-        if copy is not None and copy.fresh:
-            return f"the copy of {scan.table} is not used: {why}"
+        if copy is not None:
+            return f"the copy of {scan.table} is not used: {why}" if copy.fresh else _outdated(scan)
     return None
+
+
+def _outdated(scan: Scan) -> str:
+    return (
+        f"the source of {scan.table} was written to since it was prepared, so the copy is not used; "
+        f"session.prepare({scan.table!r}) stores it anew"
+    )
 
 
 def _kept(scan: Scan, copy: Copy, most: int, summed: frozenset[str], units: bool) -> PreparedScan:
@@ -265,12 +282,12 @@ def _counts_units(release: Release | Choose) -> bool:
     )
 
 
-def _only_units(release: Release | Choose) -> bool:
-    """Whether all that is asked is how many units a table has."""
+def asks_for_units(release: Release | Choose) -> bool:
+    """Whether all that is asked is how many units a table has, or how many it has in each key."""
     below, whose = release.input, owner(release.input)
     while isinstance(below, Project):
         below = below.input
-    return isinstance(below, Scan) and not release.keys and all(
+    return isinstance(below, Scan) and bool(_aggregates(release)) and all(
         each.function == "count_distinct" and each.condition is None and whose.is_unit(_parts(each.argument))
         for each in _aggregates(release)
     )  # fmt: skip

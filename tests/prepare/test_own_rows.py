@@ -82,6 +82,7 @@ QUESTIONS = [
     "SELECT COUNT(*) FROM visits",
     "SELECT COUNT(*), COUNT(state), COUNT(amount), SUM(amount), AVG(price) FROM visits",
     "SELECT COUNT(DISTINCT user_id) FROM visits",
+    "SELECT state, COUNT(DISTINCT user_id) FROM visits GROUP BY state",
     "SELECT state, COUNT(*), SUM(amount), AVG(price) FROM visits GROUP BY state",
     "SELECT state, COUNT(*) FROM visits WHERE amount > 0 GROUP BY state",
     "SELECT COUNT(DISTINCT amount), COUNT(*) FILTER (WHERE state = 'CA'), COUNT(*) FILTER (WHERE state = 'NY') FROM visits",
