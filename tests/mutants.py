@@ -44,6 +44,7 @@ COMMANDS: dict[str, list[str]] = {
     "budget": [*_PYTEST, str(_TESTS / "test_budget.py")],
     "accountants": [*_PYTEST, "-n0", str(_TESTS / "test_accountants.py")],
     "ledger": [*_PYTEST, str(_TESTS / "test_ledger.py"), str(_TESTS / "test_ledger_faults.py")],
+    "names": [*_PYTEST, "-n0", str(_TESTS / "test_own_names.py")],
     "review": [*_PYTEST, str(_TESTS / "test_review.py")],
     "levels": [*_PYTEST, "-n0", str(_TESTS / "test_levels.py"), str(_TESTS / "test_weighted_sums.py")],
     "projections": [*_PYTEST, "-n0", str(_TESTS / "test_projections.py")],
@@ -174,7 +175,8 @@ MUTANTS = [
     Mutant("matches not cut", _ROWS_SQL, "QUALIFY {rank} <= {relation.most}", "QUALIFY {rank} <= 1000000", _OF_UNITS),
     Mutant("matches of the other side not counted", _STABILITY, "left.rows * meets + right.rows * met", "left.rows + right.rows", _OF_UNITS),
     Mutant("UNIQUE nanoseconds", _CATALOGUE, 'return column.type_name.upper() == "TIMESTAMP_NS"', "return False", _OF_UNITS),
-    Mutant("a table may have the column of the unit", _CATALOGUE, "if UNIT_COLUMN in lowered:", "if False:", _OF_UNITS),
+    Mutant("a table may have the column of the unit", _CATALOGUE, "if ours is not None:", "if False:", ("names",)),
+    Mutant("an analyst's column may have a name of ours", "sql/names.py", '(f"as_{each}" if is_ours(each) else each for each in wanted)', "wanted", ("names",)),
     Mutant("references between types", _CATALOGUE, "if kinds != tuple(_kind(other, name) for name in named):", "if False:", _OF_UNITS),
     Mutant("units of different kinds put together", _OWNERS, "alike = all((each.whose, each.kinds) == (first.whose, first.kinds) for _, each in private)", "alike = all(each.whose == first.whose for _, each in private)", _OF_UNITS),
     # -- unit by unit

@@ -36,6 +36,7 @@ from privsql.privacy.accuracy import Laplace
 from privsql.privacy.key_selection import Contribution
 from privsql.sql.describe import describe
 from privsql.sql.expressions import SPREAD, Aggregate, Column, Expression, columns_of, substitute
+from privsql.sql.names import is_ours
 from privsql.sql.owners import one_row_a_key, owner
 from privsql.sql.relations import (
     Choose,
@@ -68,6 +69,8 @@ def plan(
     if question.release is None:
         return _public_plan(question, neighbours)
     release = replace(question.release, input=settled(lowered(question.release.input, offer.limits), look))
+    if any(is_ours(field.name) for each in walk(release.input) for field in each.fields):
+        raise AssertionError("a column that could stand for one of ours")  # the binder gives them other names
     read = [key.expression for key in release.keys] + [part for each in _aggregates(release) for part in each.reads]
     facts = derive(release.input, names_in(read), look)
     space = _space(release, facts, evaluate, look, offer.delta)
@@ -90,9 +93,8 @@ def plan(
         stored = None if space.open or by_key else prepared_rows(release, ad_hoc, look, copies)
         if isinstance(stored, PreparedRows):
             release, below, bounds = replace(release, input=stored.relation), stored.stability, None
-    taken = frozenset(field.name.lower() for field in release.input.fields)
     around = Surroundings(
-        below, neighbours, key_columns(release.keys), facts, evaluate, taken, owner(release.input), bounds, cells,
+        below, neighbours, key_columns(release.keys), facts, evaluate, owner(release.input), bounds, cells,
         tuple(tuple(release.keys[place] for place in kept) for kept in sets),
     )  # fmt: skip
     mechanism = _mechanism(release, offer)

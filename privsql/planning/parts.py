@@ -77,17 +77,10 @@ class Surroundings:
     key_columns: list[str] | None  # None: no GROUP BY
     facts: Facts
     evaluate: Evaluate
-    taken: frozenset[str]  # names of the columns below, which helper columns must not repeat
     owner: Owner
     limits: Limits | None = None  # None: the rows of one unit are few already
     cells: int | None = None
     sets: tuple[tuple[Key, ...], ...] = ()  # several sets of keys to group by, one after the other
-
-    def helper(self, number: int) -> str:
-        name = f"privsql_value_{number}"
-        while name in self.taken:
-            name += "_"
-        return name
 
     @property
     def always_counts(self) -> bool:
@@ -123,6 +116,11 @@ class Surroundings:
         if self.limits is None or set(kept) == every:
             return self.stability
         return replace(self.stability, shares=lambda columns: self.stability.rows or 0)
+
+
+def helper(number: int) -> str:
+    """The column that holds what a measurement adds up, computed once a row."""
+    return f"privsql_value_{number}"
 
 
 def key_columns(keys: Sequence[Key]) -> list[str] | None:

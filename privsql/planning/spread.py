@@ -17,7 +17,7 @@ from privsql.errors import Place
 from privsql.planning import render
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio, Spread, Variable
 from privsql.planning.grid import Grid
-from privsql.planning.parts import Part, Surroundings, clean, grid_for, where_clause
+from privsql.planning.parts import Part, Surroundings, clean, grid_for, helper, where_clause
 from privsql.planning.sums import heights_estimate
 from privsql.sql.describe import describe
 from privsql.sql.expressions import SPREAD, Aggregate, Expression
@@ -70,7 +70,7 @@ def _with_public_rows(
     number: int, argument: Expression, aggregates: list[tuple[str, Aggregate]], variable: Variable, grid: Grid,
     around: Surroundings, what: str,
 ) -> tuple[Part, dict[str, Estimate]]:  # fmt: skip
-    height, one = around.helper(number), grid.steps**2
+    height, one = helper(number), grid.steps**2
     columns = (f"moment_{number}", f"moment_{number + 1}")
     products = (f"{height} * {grid.steps}", _features(height, grid.steps, squared=True)[1])
     size = -(-9 * one // 8)
@@ -116,7 +116,7 @@ def _part(
     around: Surroundings, what: str,
 ) -> Part:  # fmt: skip
     assert lead.argument is not None
-    heights = [around.helper(number), around.helper(number + 1)]
+    heights = [helper(number), helper(number + 1)]
     arguments = [(lead.argument, grid)] + ([(lead.by, other)] if lead.by is not None and other is not None else [])
     values = tuple(
         (name, f"({each.clamped(render.expression(argument))} - ({each.low}))")

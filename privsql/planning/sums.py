@@ -7,7 +7,7 @@ from fractions import Fraction
 from privsql.planning import render
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
 from privsql.planning.grid import Grid
-from privsql.planning.parts import Adds, Feature, Part, Surroundings, clean, titled, where_clause
+from privsql.planning.parts import Adds, Feature, Part, Surroundings, clean, helper, titled, where_clause
 from privsql.sql.expressions import Aggregate, Expression
 
 
@@ -18,7 +18,7 @@ def one_sided(
     bound = around.bound(
         max(grid.magnitude, 1), max(grid.width(always), 1), 1, what, monotone=grid.low >= 0 or grid.high <= 0
     )
-    value, where = around.helper(int(name.rpartition("_")[2])), where_clause(condition)
+    value, where = helper(int(name.rpartition("_")[2])), where_clause(condition)
     total = grid.total(f"sum({value}){where}", f"CAST(count({value}){where} AS HUGEINT)")
     clamped = (value, grid.value(render.expression(argument)))
     title = titled("SUM", argument, condition)
@@ -34,7 +34,7 @@ def two_sided(
     number: int, argument: Expression, condition: Expression | None, grid: Grid, around: Surroundings, what: str
 ) -> Part:
     """A = sum of u and B = sum of (M - u), u the clamped value counted from the low end, M the width of the range."""
-    value, where = around.helper(number), where_clause(condition)
+    value, where = helper(number), where_clause(condition)
     rows = f"CAST(count({value}){where} AS HUGEINT)"
     unit = "" if grid.step == 1 else f", in steps of {float(grid.step):.3g}"
     reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}{unit}, and {grid.steps:,} - u"
@@ -57,7 +57,7 @@ def two_sided(
 
 def heights(number: int, argument: Expression, grid: Grid, around: Surroundings, what: str) -> Part:
     """A = sum of u, the clamped value counted from the low end: with the public number of rows, all that AVG needs."""
-    value = around.helper(number)
+    value = helper(number)
     unit = "" if grid.step == 1 else f", in steps of {float(grid.step):.3g}"
     reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}{unit}"
     above, _ = grid.sides(f"sum({value})", f"CAST(count({value}) AS HUGEINT)")

@@ -15,7 +15,7 @@ from privsql.sql import literals
 from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.declared import Claim, ListColumn
 from privsql.sql.expressions import Expression
-from privsql.sql.names import UNIT_COLUMN, Source
+from privsql.sql.names import Source, is_ours
 from privsql.sql.relations import Field, Limits, Reference, Scan, Unit
 from privsql.types import BIGINT, NUMBERS, Kind, Type
 
@@ -128,8 +128,9 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
     repeated = sorted({name for name in lowered if lowered.count(name) > 1})
     if repeated:
         raise SourceError("source-columns", f"table {table.name} has more than one column {repeated[0]}", "rename one")
-    if UNIT_COLUMN in lowered:
-        raise SourceError("source-columns", f"table {table.name} has a column {UNIT_COLUMN}, a name that privsql needs itself",
+    ours = next((name for name in lowered if is_ours(name)), None)
+    if ours is not None:
+        raise SourceError("source-columns", f"table {table.name} has a column {ours}: privsql needs names that begin so itself",
                           "rename it, or leave it out by a view")  # fmt: skip
     for name in policy.columns:
         if name not in lowered:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from privsql.errors import Place, Refused, UnknownName, did_you_mean
 from privsql.sql.declared import ListColumn
 from privsql.sql.expressions import Expression
-from privsql.sql.relations import SET_COLUMN, Field, Relation
+from privsql.sql.relations import Field, Relation
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,15 @@ class Source:
         raise UnknownName("name-column", f"there is no column {name}", did_you_mean(name, self.names), place)
 
 
-# Columns that planning adds beside the analyst's own: a cell's number and place, whose a row is, and what is measured.
+OURS = "privsql_"  # columns that planning adds beside the analyst's own begin so, and no others
 UNIT_COLUMN = "privsql_unit"
 VALUE_COLUMN, WIDTH_COLUMN, ROWS_COLUMN = "privsql_value", "privsql_width", "privsql_rows"  # grid point, points, rows
-RESERVED = frozenset({"privsql_cell", "privsql_place", UNIT_COLUMN, SET_COLUMN, VALUE_COLUMN, WIDTH_COLUMN, ROWS_COLUMN})
 _MEASURED = re.compile(r"(count|sum|above|below|score|order)_\d+", re.IGNORECASE)
+
+
+def is_ours(name: str) -> bool:
+    """Whether a column of this name could stand for one of ours."""
+    return name.lower().startswith(OURS)
 
 
 def key_names(wanted: list[str]) -> list[str]:
@@ -93,10 +97,10 @@ def output_names(wanted: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def unique_names(wanted: list[str]) -> list[str]:
-    """Names made different from each other (case-insensitively) by a number behind; reserved ones are taken."""
-    taken: set[str] = set(RESERVED)
+    """Names made different from each other (case-insensitively) by a number behind, and from our own by a word before."""
+    taken: set[str] = set()
     result = []
-    for name in wanted:
+    for name in (f"as_{each}" if is_ours(each) else each for each in wanted):
         candidate, number = name, 1
         while candidate.lower() in taken:
             number += 1
