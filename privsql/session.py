@@ -234,8 +234,12 @@ class Session:
     ) -> Audit:  # fmt: skip
         """Try to break the promise of a question, on tables that are made up: reads no private row, spends nothing.
 
-        `data`: tables to start from besides, as connect() takes them. What is found is shown: give none that are secret.
+        `data`: tables to start from besides, as connect() takes them. What is found is shown: give none that are secret; those of
+        this session are refused.
         """
+        if data is not None and self._engine.holds(data):
+            raise ArgumentError("argument-data", "data= is the private source itself, and rows that an audit finds are shown",
+                                "give tables that are made up or published, or leave it out")  # fmt: skip
         plan = self.explain(sql, epsilon, delta, **{**options, "prepared": False})
         if not plan.public:
             for statement in plan.statements:

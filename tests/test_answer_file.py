@@ -18,6 +18,7 @@ import privsql
 from privsql.budget import answer_file
 from privsql.budget.answer_file import AnswerFile
 from privsql.tables import NoisyTable
+from tests.tempo import some_now
 
 COLUMNS = {"age": {"range": [0, 99]}, "state": {"values": ["CA", "NY", "TX"]}, "income": {"range": "auto"}}
 POLICY = {"tables": {"t": {"columns": COLUMNS}}, "budget": {"epsilon": 50, "delta": 1e-3}}
@@ -55,8 +56,9 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("sql", "arguments"), QUESTIONS)
-def test_a_later_session_gets_the_same_answer_for_nothing(data, sql, arguments):
+@pytest.mark.parametrize("question", some_now(QUESTIONS, 3))
+def test_a_later_session_gets_the_same_answer_for_nothing(data, question):
+    sql, arguments = question
     with opened(data) as session:
         first = session.query(sql, **arguments).fetchall()
         spent = session.budget.spent.epsilon
@@ -246,7 +248,7 @@ FORGED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("change", FORGED)
+@pytest.mark.parametrize("change", some_now(FORGED, 3))
 def test_a_forged_answer_is_none(data, change):
     with opened(data) as session:
         session.query(HISTOGRAM, epsilon=1)

@@ -43,7 +43,9 @@ def imports(tree: ast.AST) -> list[str]:
     return found
 
 
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def of_every_file(check: Callable[[Path], None]) -> Callable[[], None]:
@@ -72,14 +74,14 @@ def allowed(own: str) -> set[str]:
 
 @of_every_file
 def test_a_room_imports_only_the_ground_floor_and_earlier_rooms(path):
-    used = {each.split(".")[1] for each in imports(TREES[path]) if each.startswith("privsql.")}
+    used = {each.split(".")[1] for each in imports(tree_of(path)) if each.startswith("privsql.")}
     assert used - {"__version__"} <= allowed(room(path)), f"{name(path)} reaches up"
 
 
 def test_the_ground_floor_has_an_order_too():
     """errors and types stand on nothing; nobody below goes up."""
     order = {"errors": 0, "types": 0, "schema": 1, "policy": 1, "tables": 1, "privacy": 0}
-    for path, tree in TREES.items():
+    for path, tree in ((path, tree_of(path)) for path in FILES):
         if room(path) in order:
             for each in imports(tree):
                 parts = each.split(".")
@@ -108,7 +110,7 @@ def test_the_ground_floor_has_an_order_too():
 def test_only_these_rooms_import(module, rooms):
     users = {
         room(path)
-        for path, tree in TREES.items()
+        for path, tree in ((path, tree_of(path)) for path in FILES)
         for each in imports(tree)
         if each == module or each.startswith(f"{module}.")
     }
@@ -123,7 +125,7 @@ def attributes(tree: ast.AST) -> set[str]:
 
 
 def test_the_systems_randomness_is_read_in_one_file():
-    for path, tree in TREES.items():
+    for path, tree in ((path, tree_of(path)) for path in FILES):
         used = {each.split(".")[0] for each in imports(tree)} & {"secrets"} or {
             each for each in attributes(tree) if each.endswith((".urandom", ".getrandom", ".SystemRandom"))
         }
@@ -135,15 +137,15 @@ def test_the_systems_randomness_is_read_in_one_file():
 @of_every_file
 def test_no_environment_variable_is_read(path):
     """No setting, SQL or environment variable can seed or switch off the noise."""
-    read = {each for each in attributes(TREES[path]) if each.startswith(("os.environ", "os.getenv", "environ."))}
+    read = {each for each in attributes(tree_of(path)) if each.startswith(("os.environ", "os.getenv", "environ."))}
     assert not read, name(path)
-    assert "os.getenv" not in imports(TREES[path])
-    assert "os.environ" not in imports(TREES[path])
+    assert "os.getenv" not in imports(tree_of(path))
+    assert "os.environ" not in imports(tree_of(path))
 
 
 def test_exact_tables_stay_between_engine_and_noise():
     """results/ and everything above it cannot name an ExactTable."""
-    for path, tree in TREES.items():
+    for path, tree in ((path, tree_of(path)) for path in FILES):
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | {
             each.split(".")[-1] for each in imports(tree)
         }
@@ -152,7 +154,7 @@ def test_exact_tables_stay_between_engine_and_noise():
 
 
 def test_only_noise_reads_what_is_exact():
-    for path, tree in TREES.items():
+    for path, tree in ((path, tree_of(path)) for path in FILES):
         read = {each.split(".")[-1] for each in attributes(tree)} & {"exact_keys", "exact_columns"}
         if read:
             assert room(path) in {"tables", "engines", "noise"}, name(path)
@@ -160,7 +162,7 @@ def test_only_noise_reads_what_is_exact():
 
 @of_every_file
 def test_the_first_line_says_what_goes_in_and_out(path):
-    assert ast.get_docstring(TREES[path]), f"{name(path)} has no first line"
+    assert ast.get_docstring(tree_of(path)), f"{name(path)} has no first line"
 
 
 @of_every_file
@@ -171,7 +173,7 @@ def test_files_stay_readable(path):
 
 @of_every_file
 def test_nothing_is_evaluated_or_asserted_away(path):
-    called = {ast.unparse(node.func) for node in ast.walk(TREES[path]) if isinstance(node, ast.Call)}
+    called = {ast.unparse(node.func) for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)}
     assert not called & {"eval", "exec", "compile", "os.system", "print"} or room(path) in {"cli", "demo"}
 
 

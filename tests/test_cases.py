@@ -435,6 +435,7 @@ ELSEWHERE: dict[str, str] = {
     "refused-fine-keys": "test_review.py",
     "argument-limits": "test_units.py",
     "argument-batch": "test_batch.py",
+    "argument-data": "audit/test_given.py",
     "refused-consistent": "test_projections.py",
     "argument-unit": "test_review3.py",
     "argument-delta": "test_unknown_keys.py",

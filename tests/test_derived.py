@@ -14,6 +14,7 @@ import pytest
 import privsql
 from privsql.budget.derive import MOST_CELLS
 from privsql.errors import EngineError
+from tests.tempo import some_now
 
 N = 4_000
 PLACES = np.arange(N)
@@ -130,21 +131,25 @@ def same(answer: privsql.Answer, sql: str) -> bool:
     )
 
 
-@pytest.mark.parametrize(("stored", "wanted"), FOLLOWS)
-def test_it_follows_and_is_right_and_reads_no_data(stored, wanted, monkeypatch):
-    for neighbours in ("replace-one", "add-remove"):
-        opened = session(neighbours)
-        opened.query(stored, epsilon=SURE)
-        spent = opened.budget.spent.epsilon
-        with monkeypatch.context() as patch:
-            without_data(opened, patch)
-            answer = opened.query(wanted, epsilon=LITTLE)
-        assert answer.stored
-        assert answer.receipt["charged"] == 0
-        assert opened.budget.spent.epsilon == spent
-        assert answer.plan.free
-        assert answer.receipt["from_answers"][0]["question"] == stored
-        assert same(answer, wanted)
+RELATIONS = ("replace-one", "add-remove")
+EITHER_WAY = [(*pair, each) for place, pair in enumerate(FOLLOWS) for each in RELATIONS[:: -1 if place % 2 else 1]]
+
+
+@pytest.mark.parametrize("case", some_now(EITHER_WAY, 2), ids=str)  # now under one of the relations, by turns
+def test_it_follows_and_is_right_and_reads_no_data(case, monkeypatch):
+    stored, wanted, neighbours = case
+    opened = session(neighbours)
+    opened.query(stored, epsilon=SURE)
+    spent = opened.budget.spent.epsilon
+    with monkeypatch.context() as patch:
+        without_data(opened, patch)
+        answer = opened.query(wanted, epsilon=LITTLE)
+    assert answer.stored
+    assert answer.receipt["charged"] == 0
+    assert opened.budget.spent.epsilon == spent
+    assert answer.plan.free
+    assert answer.receipt["from_answers"][0]["question"] == stored
+    assert same(answer, wanted)
 
 
 @pytest.mark.parametrize(("stored", "wanted"), DOES_NOT_FOLLOW)

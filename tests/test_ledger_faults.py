@@ -308,6 +308,12 @@ def test_network_file_systems(path, monkeypatch):
     assert not path.exists()
 
 
+def test_no_renewal_over_a_network(path, ledger, monkeypatch):
+    monkeypatch.setattr(mounts, "_mounts", lambda: f"1 1 0:1 / {path.parent.resolve()} rw - nfs4 server:/ rw")
+    assert refusal(renew, path, Loss(1), "a new year").code == "budget-network"
+    assert [row.kind for row in ledger.rows()] == ["open"]
+
+
 # -- tampering, anchors ----------------------------------------------------------------------------------------
 def tampered(path: Path, *statements: str) -> None:
     connection = sqlite3.connect(path, isolation_level=None)

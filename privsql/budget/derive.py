@@ -109,16 +109,14 @@ def _measured(rows: Rows, feature: Feature) -> Measured:
     texts = rows.condition_texts(conditions)
     one: Basis = ("1",)
     if feature.adds is Adds.ONE:
-        return Measured(tuple(conditions), texts, {one: feature.times} if feature.times else {})
+        return Measured(tuple(conditions), texts, {one: feature.times})
     assert feature.grid is not None and feature.argument is not None
-    if feature.grid.low == feature.grid.high:  # a constant, which is as good as a count; of 0, as nothing
-        constant = feature.grid.low * feature.times if feature.adds is Adds.VALUE else 0
-        return Measured(tuple(conditions), texts, {one: constant} if constant else {})
-    value: Basis = (rows.value_text(rows.meant(feature.argument)), *_ends(feature.grid))
     low, high = feature.grid.low, feature.grid.low + feature.grid.steps
-    parts = {Adds.VALUE: {value: 1}, Adds.HEIGHT: {value: 1, one: -low}, Adds.DEPTH: {value: -1, one: high}}[
-        feature.adds
-    ]
+    if low == feature.grid.high:  # a constant, which is as good as a count; of 0, as nothing
+        parts = {one: {Adds.VALUE: low, Adds.HEIGHT: 0, Adds.DEPTH: high - low}[feature.adds]}
+    else:
+        value: Basis = (rows.value_text(rows.meant(feature.argument)), *_ends(feature.grid))
+        parts = {Adds.VALUE: {value: 1}, Adds.HEIGHT: {value: 1, one: -low}, Adds.DEPTH: {value: -1, one: high}}[feature.adds]
     return Measured(tuple(conditions), texts, {each: weight for each, weight in parts.items() if weight})
 
 

@@ -210,7 +210,7 @@ def _audit_arguments(parser: argparse.ArgumentParser) -> None:
     _asked(parser)
     parser.add_argument("--releases", type=int, metavar="N", help="of each table; default: as many as a few seconds allow")
     parser.add_argument("--tries", type=int, default=200, metavar="N", help="tables made for each crowd of others; default: 200")
-    parser.add_argument("--data", metavar="FILE", help="tables to start from besides; rows of them are shown")
+    parser.add_argument("--data", metavar="FILE", help="tables to start from besides, not SOURCE; rows of them are shown")
     parser.add_argument("--plot", metavar="FILE", help="also write a picture (.png; needs matplotlib)")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
     parser.set_defaults(run=commands.audit)

@@ -41,6 +41,10 @@ class Engine(Protocol):
         """What changes whenever the rows may have changed, also for later sessions; None where nobody can say. Reads no data."""
         ...
 
+    def holds(self, data: Any) -> bool:
+        """Whether another source of data is this one, or some of it, as far as can be seen; reads no data."""
+        ...
+
     def read_public(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a text over public tables alone."""
         ...

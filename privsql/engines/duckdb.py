@@ -15,6 +15,7 @@ import numpy as np
 from privsql.engines.catalogue import IN_SIGHT, Known, Rows, SchemaReader
 from privsql.engines.frames import checked_frame, is_frame, required_columns, snapshot
 from privsql.engines.opening import Opening
+from privsql.engines.origin import A_DATABASE, Origin
 from privsql.engines.prepared import Keeping, PreparedTables
 from privsql.engines.prepared_recipe import Place
 from privsql.engines.prepared_store import Attached, building
@@ -36,9 +37,9 @@ class DuckDBEngine:
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, known: Known, fixed_schema: bool, keeping: Keeping,
-        opening: Opening | None = None, owned: bool = True,
+        opening: Opening | None = None, owned: bool = True, origin: Origin = A_DATABASE,
     ) -> None:  # fmt: skip
-        self._connection = connection
+        self._connection, self._origin = connection, origin
         self._owned = owned
         self.fixed_schema = fixed_schema
         self.known, self.opening = known, opening  # by which another process can open and check the same
@@ -87,6 +88,10 @@ class DuckDBEngine:
 
     def version(self) -> str | None:
         return self._keeping.version
+
+    def holds(self, data: Any) -> bool:
+        with self._lock:
+            return self._origin.holds(self._connection, data)
 
     @property
     def copies(self) -> Attached | None:
@@ -146,7 +151,8 @@ def open_engine(source: Any, memory: int | None = None, folder: Path | None = No
         return _open_connection(source)
     frames = {"df": source} if is_frame(source) else source
     if isinstance(frames, Mapping) and frames and all(is_frame(frame) for frame in frames.values()):
-        return _open_frames(_checked(frames), memory) if folder is None else _hand_over(_checked(frames), folder)
+        origin = Origin.of_frames(frames.values())
+        return _open_frames(_checked(frames), memory, origin) if folder is None else _hand_over(_checked(frames), folder, origin)
     raise SourceError(
         "source-kind",
         f"a {type(source).__name__} cannot be a source of data",
@@ -208,17 +214,17 @@ def _unreadable(name: str) -> SourceError:
     return SourceError("source-frame", f"DuckDB cannot read the frame {name}", "check its column types")
 
 
-def _open_frames(frames: Mapping[str, Any], memory: int | None) -> DuckDBEngine:
+def _open_frames(frames: Mapping[str, Any], memory: int | None, origin: Origin) -> DuckDBEngine:
     connection = Opening(":memory:", settings=_settings(memory)).open()
     for name, frame in frames.items():
         try:
             connection.register(name, frame)
         except duckdb.Error:
             raise _unreadable(name) from None
-    return DuckDBEngine(connection, _required(frames), True, Keeping(frozen=True, alone=True))
+    return DuckDBEngine(connection, _required(frames), True, Keeping(frozen=True, alone=True), origin=origin)
 
 
-def _hand_over(frames: Mapping[str, Any], folder: Path) -> DuckDBEngine:
+def _hand_over(frames: Mapping[str, Any], folder: Path, origin: Origin) -> DuckDBEngine:
     """The frames as a DuckDB file, which another process can open."""
     file = folder / "frames.duckdb"
     with Opening(str(file)).open() as connection:
@@ -230,7 +236,7 @@ def _hand_over(frames: Mapping[str, Any], folder: Path) -> DuckDBEngine:
                 connection.unregister("privsql_frame")
             except duckdb.Error:
                 raise _unreadable(name) from None
-    return _open_database(file, None, _required(frames))
+    return _open_database(file, None, _required(frames), origin)
 
 
 def _open_path(path: Path, memory: int | None, folder: Path | None) -> DuckDBEngine:
@@ -254,14 +260,14 @@ def _open_path(path: Path, memory: int | None, folder: Path | None) -> DuckDBEng
         connection = opening.open()
     except duckdb.Error:
         raise SourceError("source-file", "DuckDB cannot read this file", "check that it is valid") from None
-    return DuckDBEngine(connection, Known({name: frozenset()}, trust_labels=False), True, keeping, opening)
+    return DuckDBEngine(connection, Known({name: frozenset()}, trust_labels=False), True, keeping, opening, origin=Origin(file))
 
 
-def _open_database(path: Path, memory: int | None, known: Known) -> DuckDBEngine:
+def _open_database(path: Path, memory: int | None, known: Known, origin: Origin = A_DATABASE) -> DuckDBEngine:
     opening = _read_only(path.resolve(), memory)
     try:
         keeping = Keeping(beside=path.resolve(), opened=sign_of(path), alone=True)  # its sign before it is opened, not after
-        return DuckDBEngine(opening.open(), known, True, keeping, opening)
+        return DuckDBEngine(opening.open(), known, True, keeping, opening, origin=origin)
     except duckdb.ConnectionException:  # open already in this process, with settings of its own
         if memory is not None:
             raise _settings_of_others() from None

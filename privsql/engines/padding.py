@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from privsql.engines.base import Engine
 from privsql.engines.catalogue import Rows
@@ -60,6 +61,10 @@ class PaddedEngine:
     def version(self) -> str | None:
         with self._turn:
             return self._engine.version()
+
+    def holds(self, data: Any) -> bool:
+        with self._turn:
+            return self._engine.holds(data)
 
     def read_public(self, sql: str) -> Rows:
         with self._turn:

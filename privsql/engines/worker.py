@@ -212,6 +212,9 @@ class WorkerEngine:
         handed_over = self._opening.database.startswith(str(self._keeper.folder))  # and so of this session alone
         return None if handed_over else self._engine.version()
 
+    def holds(self, data: Any) -> bool:
+        return self._engine.holds(data)
+
     def close(self) -> None:
         with self._turn:
             self._engine.close()

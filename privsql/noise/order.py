@@ -146,21 +146,17 @@ class _Rows:
 
 
 def _target(step: Step, low: _Mass, high: _Mass, fine: int) -> _Mass:
-    """low + fraction (high - low), exactly, in whole rows and (denominator * fine)-ths of one."""
+    """low + fraction (high - low), exactly, in whole rows and (denominator * fine)-ths of one; a margin away from MIN or MAX."""
+    if step.margin:
+        rows = np.full_like(high.whole, step.margin) if step.fraction == 0 else high.whole - step.margin
+        return _Mass(rows, np.zeros_like(rows))
     above, below = step.fraction.numerator, step.fraction.denominator
     whole, part = high.whole - low.whole, high.part - low.part
     whole, part = np.where(part < 0, whole - 1, whole), np.where(part < 0, part + fine, part)
     quotient, rest = whole // below, whole % below
     parts = (rest * above % below) * fine + part * above + low.part * below  # below 3 * 10^6 * 2^26
     rows = low.whole + quotient * above + rest * above // below + parts // (below * fine)
-    parts %= below * fine
-    if step.margin and step.fraction < Fraction(1, 2):
-        near = rows < step.margin
-        return _Mass(np.where(near, step.margin, rows), np.where(near, 0, parts))
-    if step.margin:
-        last = high.whole - step.margin
-        return _Mass(np.minimum(rows, last), np.where(rows >= last, 0, parts))
-    return _Mass(rows, parts)
+    return _Mass(rows, parts % (below * fine))
 
 
 @dataclass(frozen=True)
@@ -229,7 +225,7 @@ class _Problem:
         origin = self._of(self.rows.exact.values, runs.entry) << shift
         first, stop = runs.start - origin, runs.stop - origin
         turn = np.clip(self._turn(runs, tied), first, stop)  # from here on the target is reached
-        begin = np.where(up, np.minimum(turn, fine - 1), np.maximum(turn - 1, 0))
+        begin = np.where(up, turn, turn - 1)  # of a run without points, past its end
         lengths = np.where(whole, np.where(up, 0, stop - first), np.where(up, stop - turn, turn - first))
         slope = np.where(whole, 0, tied)
         product = slope * begin
@@ -309,15 +305,15 @@ class _Problem:
         return turn
 
     def _turn_within(self, cell: Integers, before: Integers, tied: Integers) -> Integers:
-        """Near the quotient, one to either side at most."""
+        """The quotient rounded up: as a float it is off by less than one, so that is its floor or one of the two behind."""
         shift, fine = self.rows.shift, self.rows.fine
         away = (self.target.whole[cell] - before) + self.target.part[cell] / (self.denominator * fine)
-        near = np.clip(np.floor(away * fine / np.maximum(tied, 1)), 1, fine - 1).astype(np.int64)
+        near = np.floor(away * fine / tied).astype(np.int64)
         missed = np.zeros_like(near)
-        for point in (near - 1, near, near + 1):
+        for point in (near, near + 1):
             product = tied * point
             missed += ~self._reaches(cell, before + (product >> shift), product & fine - 1)
-        return near - 1 + missed
+        return near + missed
 
     def _weighed(self, runs: _Runs, lengths: Integers, sign: Integers, mass: _Mass, tied: Integers) -> Runs:
         """Distances sign * (mass - target), growing by tied / fine from point to point, times the rate."""

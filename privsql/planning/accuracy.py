@@ -123,10 +123,10 @@ def _width(expression: Expression, plan: Plan, level: float, rows: int | None) -
         case Column(name=name):
             return _leaf(plan.estimates[name], plan, level, rows) if name in plan.estimates else 0.0
         case Call(function="+" | "-", args=(left, right)):
-            widths = [_width(left, plan, level, rows), _width(right, plan, level, rows)]
-            return None if None in widths else sum(each for each in widths if each is not None)
+            one, other = (_width(each, plan, level, rows) for each in (left, right))
+            return None if one is None or other is None else one + other
         case Call(function="*", args=(left, right)):
-            inner, factor = (right, left) if isinstance(_core(left), Literal) else (left, right)
+            inner, factor = (right, left) if isinstance(left, Literal) else (left, right)
             return _scaled(inner, factor, plan, level, rows, divide=False)
         case Call(function="/", args=(left, right)):
             return _scaled(left, right, plan, level, rows, divide=True)
@@ -140,17 +140,13 @@ def _width(expression: Expression, plan: Plan, level: float, rows: int | None) -
     return None
 
 
-def _core(expression: Expression) -> Expression:
-    return _core(expression.args[0]) if isinstance(expression, Call) and expression.function == "cast" else expression
-
-
 def _scaled(
     inner: Expression, factor: Expression, plan: Plan, level: float, rows: int | None, divide: bool
 ) -> float | None:
-    constant, width = _core(factor), _width(inner, plan, level, rows)
-    if not isinstance(constant, Literal) or constant.value is None or width is None:
+    width = _width(inner, plan, level, rows)
+    if not isinstance(factor, Literal) or factor.value is None or width is None:
         return None
-    amount = abs(float(constant.value))
+    amount = abs(float(factor.value))
     if divide:
         return width / amount if amount else None
     return width * amount

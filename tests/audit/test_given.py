@@ -46,7 +46,6 @@ def shop() -> privsql.Session:
     return privsql.connect(connection, policy=POLICY)
 
 
-
 def audited(session: privsql.Session, plan: Plan, data: Any = None) -> Audit:
     return audit(plan, "", session._engine.schema(), session._engine.read_public, Fraction(1), 300, 60, data=data)
 
@@ -103,6 +102,109 @@ def test_people_are_counted_and_the_rest_is_as_without() -> None:
 def test_data_that_is_not_like_the_source(data: Any, words: str) -> None:
     with pytest.raises(privsql.PrivsqlError, match=words):
         shop().audit("SELECT SUM(price) FROM items", 1.0, data=data)
+
+
+QUESTION = "SELECT COUNT(*) FROM people WHERE age > 1"
+
+
+def is_own(session: privsql.Session, data: Any) -> bool:
+    """Whether it is refused as the session's own source."""
+    with pytest.raises(privsql.PrivsqlError) as caught:
+        session.audit(QUESTION, 1.0, releases=0, data=data)
+    own = caught.value.code == "argument-data"
+    assert own or caught.value.code == "argument-shape", "releases=0 is refused before data is looked at"
+    return own
+
+
+def test_the_own_database_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, other = tmp_path / "people.duckdb", tmp_path / "other.duckdb"
+    for each in (file, other):
+        with duckdb.connect(str(each)) as connection:
+            connection.execute("CREATE TABLE people AS SELECT 1 AS id, 2 AS age")
+    (tmp_path / "link.duckdb").symlink_to(file)
+    (tmp_path / "hard.duckdb").hardlink_to(file)
+    monkeypatch.chdir(tmp_path)
+    with privsql.connect(file) as session:
+        for name in (file, str(file), "people.duckdb", tmp_path / "link.duckdb", tmp_path / "hard.duckdb"):
+            assert is_own(session, name), name
+        assert not is_own(session, other)
+        assert not is_own(session, "no such file")
+    with duckdb.connect(str(file)) as connection, privsql.connect(connection) as session:
+        assert is_own(session, file)
+        assert is_own(session, connection)
+        assert not is_own(session, other)
+        with duckdb.connect() as beside:
+            assert not is_own(session, beside)
+    with privsql.connect(other) as session, duckdb.connect() as beside:
+        assert not is_own(session, beside)
+        beside.execute(f"ATTACH '{file}' AS file (READ_ONLY)")
+        assert not is_own(session, beside)
+        with privsql.connect(beside) as over:
+            assert is_own(over, file), "attached, and so in its sight"
+
+
+def test_the_own_connection_is_refused() -> None:
+    connection, other = duckdb.connect(), duckdb.connect()
+    for each in (connection, other):
+        each.execute("CREATE TABLE people AS SELECT 1 AS id, 2 AS age")
+    session = privsql.connect(connection)
+    for _ in range(3):
+        assert is_own(session, connection)
+        assert is_own(session, connection.cursor())
+        assert not is_own(session, other)
+        other.cursor().close()  # its connections have other numbers now
+    connection.execute("CREATE TEMP TABLE visits AS SELECT 1 AS id")  # seen by that connection alone, which is used itself
+    assert is_own(privsql.connect(connection), connection)
+    other.close()
+    assert not is_own(session, other)
+
+
+def test_the_own_frame_is_refused() -> None:
+    session = privsql.connect({"people": PEOPLE, "orders": ORDERS})
+    for data in (PEOPLE, {"made_up": PEOPLE}, {"people": PEOPLE.copy(), "orders": ORDERS}, PEOPLE.copy(deep=False)):
+        assert is_own(session, data)
+    for data in (PEOPLE.copy(), {"people": PEOPLE.copy(), "items": ITEMS}, 5, {"people": 5}):
+        assert not is_own(session, data)
+    text = pd.DataFrame({"name": pd.Series(["x"], dtype=object), "age": [3]})
+    named = privsql.connect({"people": text})
+    assert is_own(named, text), "also where a copy of it is read"
+    text["age"] = 4
+    assert is_own(named, text), "also where it was written to since"
+
+
+def test_the_own_frame_of_others_is_refused() -> None:
+    arrow, polars = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    for frame in (arrow.table({"age": [2]}), polars.DataFrame({"age": [2]}), polars.LazyFrame({"age": [2]})):
+        session = privsql.connect({"people": frame})
+        assert is_own(session, frame)
+        assert not is_own(session, PEOPLE)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_the_own_file_of_rows_is_refused(suffix: str, tmp_path: Path) -> None:
+    file, other = tmp_path / f"people.{suffix}", tmp_path / f"other.{suffix}"
+    for each in (file, other):
+        PEOPLE.to_csv(each, index=False) if suffix == "csv" else PEOPLE.to_parquet(each)
+    with privsql.connect(file) as session:
+        assert is_own(session, str(file))
+        assert is_own(session, tmp_path / "." / file.name)
+        assert not is_own(session, other)
+
+
+def test_the_own_source_is_refused_under_limits() -> None:
+    with privsql.connect({"people": PEOPLE}, deadline=30.0, time_quantum=1e-3) as session:
+        assert is_own(session, PEOPLE)
+        assert not is_own(session, PEOPLE.copy())
+
+
+def test_the_command_line_refuses_its_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "people.csv"
+    PEOPLE.to_csv(file, index=False)
+    assert main(["audit", str(file), QUESTION, "--epsilon", "1", "--data", str(file)]) == 2
+    said = capsys.readouterr()
+    assert "private source itself" in said.err
+    assert "hint: give tables that are made up" in said.err
+    assert not said.out
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
@@ -20,13 +21,14 @@ import pytest
 
 import privsql
 from privsql.budget import derive, mounts
+from privsql.budget import store as stores
 from privsql.budget.accountants import Zcdp
 from privsql.budget.amount import Amount, Cap, Loss
 from privsql.budget.answer_file import packed, unpacked
 from privsql.budget.caps import caps_of
 from privsql.budget.dataset import dataset_of
 from privsql.budget.derive import _solved
-from privsql.budget.file_ledger import open_ledger
+from privsql.budget.file_ledger import open_ledger, renew
 from privsql.budget.format import OBJECTS
 from privsql.budget.ledger import MemoryLedger
 from privsql.budget.pld import _pieces, batch_loss, by_addition, by_distributions, by_zcdp
@@ -37,6 +39,7 @@ from privsql.budget.verify import _within, anchor_of, read_anchor, replay, verif
 from privsql.errors import ArgumentError, BudgetError
 from privsql.policy import Neighbours, Share, load_policy
 from privsql.privacy.events import Choice, Gaussian, GaussianKeys, Keys, Laplace, Pure
+from privsql.privacy.gaussian import tail_above
 from privsql.privacy.zcdp import least_epsilon
 from privsql.schema import Schema, SchemaTable
 from privsql.tables import NoisyTable
@@ -113,6 +116,26 @@ def test_a_file_that_is_exchanged_while_it_is_opened(path, ledger, tmp_path):
         pass
     assert caught.value.code == "budget-ledger"
     assert store._connection is None
+
+
+def test_no_connection_is_open_while_a_process_forks(ledger):
+    charge(ledger, 1)
+    store = ledger._store
+    assert store._connection is not None
+    stores._before_fork()
+    assert store._connection is None
+    assert not store._lock.acquire(blocking=False)
+    stores._after_fork()
+    assert not store._lock.locked()
+    charge(ledger, 1)
+    store._patience = 0.01
+    with store._alone():
+        stores._before_fork()  # in the midst of a charge: that one is left as it is
+        assert store._connection is not None
+        assert store not in stores._HELD
+        stores._after_fork()
+        assert store._lock.locked()
+    assert ledger.budget.spent.epsilon == 2
 
 
 def test_forked_off_in_the_midst_of_a_charge(path, ledger):
@@ -256,6 +279,22 @@ def test_a_part_of_a_gaussian_release_is_no_event_by_itself():
         events_of(plan.measurements[0])
 
 
+@pytest.mark.parametrize(("neighbours", "changes"), [("add-remove", 9), ("replace-one", 18)])
+def test_what_keys_with_gaussian_noise_lose(neighbours, changes):
+    """One unit moves so many counts by 4 at most; and who comes shows one of its 9 keys by so small a chance."""
+    table = {"unit": "who", "max_groups": 9, "max_rows": 4}
+    session = privsql.connect({"t": pd.DataFrame({"who": [1], "k": ["x"]})}, {"neighbours": neighbours, "tables": {"t": table}})
+    plan = session.explain("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=1, delta=1e-6, mechanism="gaussian")
+    (keys,) = plan.measurements
+    (event,) = events_of(keys)
+    variance, limit = keys.key_release.variance, keys.key_release.limit
+    assert event.ratio == Fraction(changes * 4**2) / variance
+    tail = NormalDist(0, float(variance) ** 0.5).cdf(4 - limit - 0.5)  # rounded, and above the limit
+    assert float(event.exclusive) == pytest.approx(9 * tail, rel=0.05)
+    assert event.exclusive <= event.delta == Fraction(1, 10**6)
+    assert 0 <= event.exclusive * 10**18 - 9 * tail_above(variance, limit - 4) * 10**18 < 1  # rounded up
+
+
 def test_what_the_first_format_knew():
     old = {"mechanism": "some noise", "what": "COUNT(*)", "epsilon": "1/2", "delta": "0"}
     assert Released.of_json(old).event == Pure(Fraction(1, 2))
@@ -286,6 +325,51 @@ def test_events_in_pieces_for_distributions(event, pieces):
 
 def test_no_answers_yet():
     assert _grouped([], "day", "epsilon") == ["no answers yet"]
+
+
+# -- caps that a policy and a ledger have ------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("opened", "shares", "ana", "bob"),
+    [
+        (None, None, None, None),
+        (None, {"ana": {"epsilon": 1}}, 1, 0),  # who is not listed where others are has nothing
+        ({"ana": {"epsilon": 2}}, None, 2, 0),
+        ({"ana": {"epsilon": 2}}, {"ana": {"epsilon": 1}}, 1, 0),
+    ],
+)
+def test_shares_of_the_ledger_or_of_the_policy_hold(path, opened, shares, ana, bob):
+    """Those of either, and the smaller of both."""
+    open_ledger(path, policy(10, **({"analysts": opened} if opened else {})), VISITS).close()
+    ledger = open_ledger(path, policy(10, **({"analysts": shares} if shares else {})), VISITS)
+    for analyst, most in (("ana", ana), ("bob", bob)):
+        share = ledger.share(analyst)
+        assert (None if share is None else share.limit.epsilon) == most
+        if most is not None:
+            with pytest.raises(BudgetError) as caught:
+                charge(ledger, most + 1, analyst=analyst)
+            assert caught.value.code == "budget-analyst"
+        if most != 0:
+            charge(ledger, most or 1.5, analyst=analyst)
+    ledger.close()
+
+
+@pytest.mark.parametrize("who", ["", "  ", "a\nb"])
+def test_a_renewal_for_somebody_without_a_name(path, who):
+    ledger = open_ledger(path, policy(10, analysts={"ana": {"epsilon": 1}, "*": {"epsilon": 1}}), VISITS)
+    with pytest.raises(ArgumentError) as caught:
+        renew(path, Loss(10**9), "why", "analyst", who)
+    assert caught.value.code == "argument-analyst"
+    renew(path, Loss(10**9), "why", "analyst", "*")
+    assert [(row.kind, row.analyst) for row in ledger.rows()] == [("open", ""), ("renew", "*")]
+    ledger.close()
+
+
+def test_a_renewal_that_is_refused_leaves_nothing_open(path, ledger):
+    with pytest.raises(BudgetError) as caught:  # and its frames with it
+        renew(path, Loss(1), "why", "query")
+    assert caught.value.code == "budget-caps"
+    ledger.close()
+    assert all(each._connection is None for each in stores._STORES if each.path == path.resolve())
 
 
 # -- stored answers ------------------------------------------------------------------------------------------------
@@ -332,6 +416,25 @@ def test_the_best_of_each_group_follows_from_a_histogram():
 
 FRAME = pd.DataFrame({"k": ["a"] * 40 + ["b"] * 50, "x": [3] * 45 + [1] * 45})
 COLUMNS = {"tables": {"t": {"columns": {"k": {"values": ["a", "b"]}, "x": {"range": [0, 9]}}}}}
+
+
+@pytest.mark.parametrize(
+    ("first", "columns"),
+    [("AVG(five)", [{}, {("1",): 1}]), ("SUM(five)", [{("1",): 5}]), ("SUM(none)", [{}]), ("COUNT(five)", [{("1",): 1}]),
+     ("COUNT(*) FILTER (WHERE five > 1) / COUNT(*)", [{("1",): 1}, {("1",): 2**24}])],
+)  # fmt: skip
+def test_what_is_constant_is_as_good_as_a_count(first, columns):
+    """How far an average is above the low end, or below the high one, which is a step further where both are one."""
+    frame = pd.DataFrame({"five": pd.array([5] * 900 + [None], dtype="Int64"), "none": 0})
+    ranges = {"five": {"range": [5, 5]}, "none": {"range": [0, 0]}}
+    session = privsql.connect({"t": frame}, {"tables": {"t": {"columns": ranges}}})
+    plan = session.explain(f"SELECT {first} FROM t", epsilon=1)
+    assert [each.parts for each in derive.additive(plan).columns.values()] == columns
+    if first == "AVG(five)":
+        session.query(f"SELECT {first} FROM t", epsilon=100)
+        found = session.query("SELECT COUNT(*) AS n FROM t WHERE five IS NOT NULL", epsilon=1)
+        assert found.stored
+        assert found.fetchall() == [(pytest.approx(900, abs=3),)]
 
 
 def test_an_answer_just_as_sure_is_as_good():

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from privsql.noise.randomness import SystemRandomness
-from privsql.noise.runs import Runs, _reached, _whole, draw, uniform_below
+from privsql.noise.runs import _ABOVE, _BITS, _LARGE, _SURE, Runs, _reached, _whole, draw, uniform_below
 
 UNSURE = 1e-9
 
@@ -115,6 +115,19 @@ def test_the_run_in_which_a_number_lies():
         for other in range(6):
             found = _reached(ends, before[first], first, last, np.array([one, other], dtype=np.uint64))
             assert found.tolist() == [[0, 0, 0, 2, 2, 3, 3, 3, 3, 3][one], [4, 5, 6, 6, 6, 6][other]]
+
+
+def test_margins_cover_what_floats_may_be_off():
+    """By 2^-21 of the true weight: what is proposed is never lighter, and a word that is sure is below true / proposed."""
+    check([0, 1], [0, 0], [1, 1], cells=500)
+    off = Fraction(1, 2**21)
+    assert (1 - off) * Fraction(_ABOVE) >= 1
+    heaviest = (1 + off) * Fraction(_ABOVE) / (1 - Fraction(1, _LARGE))  # proposed / true, with 1 added to what is proposed
+    assert Fraction(_SURE, 2**32) <= 1 / heaviest
+    assert Fraction(_SURE, 2**32) > 1 - Fraction(1, 2**18)  # more need not be decided by digits
+    assert 2**30 <= _LARGE < 2**32
+    assert 2**_BITS * heaviest < 2**62  # sums of a cell, with room for as many ones
+    assert _BITS > 40
 
 
 @pytest.mark.parametrize("total", [1e-9, 0.3, 1.0, 1.5, 123.456])

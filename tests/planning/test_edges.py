@@ -74,6 +74,30 @@ def test_no_epsilon_can_be_found(session, sql, within, says):
     assert refused.value.code == "argument-within"
 
 
+def test_how_far_off_what_is_computed_from_outputs_is(session):
+    """Of two by the sum of both, each half as often off; with a constant by that; of anything else nobody knows beforehand."""
+    shown = {
+        "n": "COUNT(*)", "s": "SUM(x)", "a": "AVG(x)", "plus": "COUNT(*) + SUM(x)", "minus": "SUM(x) - COUNT(*)",
+        "twice": "COUNT(*) * 2", "two": "-2 * COUNT(*)", "half": "SUM(x) / 2", "no": "COUNT(*) / 0", "one": "COUNT(*) + 1",
+        "product": "COUNT(*) * SUM(x)", "inverse": "2 / COUNT(*)", "factor": "COUNT(*) * CAST(2 AS DOUBLE)",
+        "left": "AVG(x) + COUNT(*)", "right": "COUNT(*) - AVG(x)", "rounded": "round(SUM(x) / 4, 1)",
+        "whole": "round(SUM(x) / 4)", "cast": "CAST(SUM(x) / 4 AS INTEGER)",
+        "rounded_a": "round(AVG(x), 1)", "cast_a": "CAST(AVG(x) AS INTEGER)", "minus_a": "-AVG(x)",
+        "null": "NULL * COUNT(*)", "minus_s": "-(SUM(x) / 4)",
+    }  # fmt: skip
+    text = ", ".join(f"{each} AS {name}" for name, each in shown.items())
+    plan = session.explain(f"SELECT {text} FROM t WHERE x > 1", epsilon=1)
+    found, surer = plan.accuracy(0.9), plan.accuracy(0.95)
+    n, s = found["n"], found["s"]
+    assert 0 < n < s
+    expected = {
+        "n": n, "s": s, "plus": surer["n"] + surer["s"], "minus": surer["n"] + surer["s"], "twice": 2 * n, "two": 2 * n,
+        "half": s / 2, "rounded": s / 4 + 0.05, "whole": s / 4 + 0.5, "one": n, "cast": s / 4 + 0.5,
+        "factor": 2 * n, "minus_s": s / 4,
+    }  # fmt: skip
+    assert {name: each for name, each in found.items() if each is not None} == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, True, "much"])
 def test_levels_that_are_none(session, level):
     plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)

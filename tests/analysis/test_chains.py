@@ -1,0 +1,71 @@
+"""Joins of people with public candidates, by hand: which are chains, and whose the columns are."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from privsql.analysis.chains import _chain
+from privsql.analysis.look import Look
+from privsql.sql.expressions import Call, Column, Expression, Literal, columns_of
+from privsql.sql.relations import Field, Filter, Join, Project, Relation, Scan, UnionAll
+from privsql.types import BIGINT, BOOLEAN
+
+PRICE, BID, ONE = Column("price", BIGINT), Column("bid", BIGINT), Literal(1, BIGINT)
+BOTH = Call("+", (PRICE, BID), BIGINT)
+TERMS = (PRICE, BID, BOTH, Call("+", (PRICE, ONE), BIGINT), Call("+", (ONE, BID), BIGINT))
+PRICES = Scan("prices", (Field("price", BIGINT),), False, {})
+BIDS = Scan("bids", (Field("bid", BIGINT),), True, {})
+OWN, THEIRS = frozenset({"price"}), frozenset({"bid"})
+
+
+class NoLook(Look):
+    """Nothing public need be read for this."""
+
+
+def compared(how: str, left: Expression, right: Expression) -> Call:
+    return Call(how, (left, right), BOOLEAN)
+
+
+def chain(relation: Relation):
+    return _chain(relation, NoLook())
+
+
+MEETS = Join(PRICES, BIDS, "inner", compared("<=", PRICE, BID))
+
+
+@pytest.mark.parametrize(("left", "right"), [(PRICES, BIDS), (BIDS, PRICES)])
+def test_which_joins_are_chains(left, right):
+    """Where one side of the comparison is the candidates' and the other the person's, whichever way round."""
+    for how, one, other in itertools.product(("<", "<=", ">", ">="), TERMS, TERMS):
+        names = {frozenset(column.name for column in columns_of(each)) for each in (one, other)}
+        expected = (OWN, THEIRS) if names == {OWN, THEIRS} else None
+        assert chain(Join(left, right, "inner", compared(how, one, other))) == expected, (how, one, other)
+    assert chain(Join(left, right, "inner", compared("<>", PRICE, BID))) is None
+    assert chain(Join(left, right, "left", compared("<", PRICE, BID))) is None
+    assert chain(Join(left, right, "inner", Call("and", (MEETS.on, MEETS.on), BOOLEAN))) is None
+
+
+def test_one_row_of_a_person_meets_public_ones():
+    meets = compared("<=", PRICE, BID)
+    assert chain(Join(PRICES, UnionAll((BIDS, BIDS)), "inner", meets)) is None, "a person has two rows"
+    assert chain(Join(PRICES, Scan("bids", BIDS.fields, False, {}), "inner", meets)) is None, "nobody's rows"
+    assert chain(Join(Scan("prices", PRICES.fields, True, {}), BIDS, "inner", meets)) is None, "candidates are people's, too"
+
+
+def test_a_condition_is_about_one_side():
+    """That WHERE is moved into the join where it is about both is decided elsewhere; here it would be no chain."""
+    for left, right in itertools.product(TERMS, (ONE, *TERMS)):
+        condition = compared("<", left, right)
+        names = frozenset(column.name for column in columns_of(condition))
+        expected = (OWN, THEIRS) if len(names) == 1 else None
+        assert chain(Filter(MEETS, condition)) == expected, condition
+        assert chain(Filter(PRICES, condition)) is None
+    assert chain(Filter(MEETS, compared("<", ONE, ONE))) == (OWN, THEIRS)
+
+
+def test_whose_columns_come_out():
+    columns = (("p", PRICE), ("b", BID), ("mixed", BOTH), ("one", ONE))
+    assert chain(Project(MEETS, columns)) == ({"p", "one"}, {"b", "one"})
+    assert chain(Project(PRICES, (("p", PRICE),))) is None
