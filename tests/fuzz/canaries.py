@@ -102,7 +102,7 @@ class Report:
 
     asked: int = 0
     answered: int = 0
-    failed: int = 0  # after the charge, in one fixed sentence, on both alike
+    failed: list[str] = field(default_factory=list)  # after the charge, in one fixed sentence, on both alike
     refused: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
@@ -113,7 +113,8 @@ class Report:
         self.problems += other.problems
 
     def __str__(self) -> str:
-        return f"{self.asked} calls, {self.answered} answered, {self.failed} failed after the charge; {len(self.problems)} problems"
+        failed = f"{len(self.failed)} failed after the charge"
+        return f"{self.asked} calls, {self.answered} answered, {failed}; {len(self.problems)} problems"
 
 
 def rows(people: int, first: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
@@ -281,7 +282,8 @@ def _both(
     if one.charge != two.charge or one.outcome != two.outcome:
         problems.append(f"DIFFER {one.charge} {one.outcome[:400]}\n    AND {two.charge} {two.outcome[:400]}")
     report.answered += one.answered
-    report.failed += "engine-failed" in one.outcome
+    if "engine-failed" in one.outcome:
+        report.failed.append(f"FAILED AFTER THE CHARGE {where} {how} {options}: {sql!r}")
     code = re.search(r"\[([a-z-]+)\]", one.outcome)
     if not one.answered and code:
         report.refused[code[1]] += 1
@@ -289,4 +291,4 @@ def _both(
 
 
 if __name__ == "__main__":
-    sys.exit(in_slices(run, Report(), lambda report: report.problems))
+    sys.exit(in_slices(run, Report(), lambda report: report.problems, lambda report: report.failed))
