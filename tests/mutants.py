@@ -177,7 +177,8 @@ MUTANTS = [
     Mutant("UNIQUE nanoseconds", _CATALOGUE, 'return column.type_name.upper() == "TIMESTAMP_NS"', "return False", _OF_UNITS),
     Mutant("a table may have the column of the unit", _CATALOGUE, "if ours is not None:", "if False:", ("names",)),
     Mutant("an analyst's column may have a name of ours", "sql/names.py", '(f"as_{each}" if is_ours(each) else each for each in wanted)', "wanted", ("names",)),
-    Mutant("references between types", _CATALOGUE, "if kinds != tuple(_kind(other, name) for name in named):", "if False:", _OF_UNITS),
+    Mutant("references between types", _CATALOGUE, "if kinds != tuple(_kind(other, name) for name in named) or", "if", _OF_UNITS),
+    Mutant("references between scales", _CATALOGUE, " or _scales(table, columns) != _scales(other, named):", ":", ("review",)),
     Mutant("units of different kinds put together", _OWNERS, "alike = all((each.whose, each.kinds) == (first.whose, first.kinds) for _, each in private)", "alike = all(each.whose == first.whose for _, each in private)", _OF_UNITS),
     # -- unit by unit
     Mutant("the unit not a key of per-unit groups", _ROWS_SQL, "        by.append(UNIT)\n", "        pass\n", _OF_UNITS),

@@ -112,6 +112,23 @@ def test_keys_do_not_take_the_names_of_measured_columns(session):
     rows = session.query(sql, epsilon=EXACT).fetchall()
     assert (True, False, 0, 1) in rows
     assert (False, True, 1, 1) in rows
+    for name in ("count_1", "sum_1", "above_1", "below_2", "score_1", "order_1", "moment_1", "Moment_2"):
+        for aggregate in ("COUNT(*)", "SUM(a)", "AVG(a)", "VAR_POP(a)", "MEDIAN(a)"):
+            assert len(session.query(f"SELECT b AS {name}, {aggregate} FROM t GROUP BY 1", epsilon=1).fetchall()) >= 2
+
+
+def test_a_reference_by_decimals_of_another_scale_is_refused():
+    """Comparing them fails on a number of 38 digits: one person's row would decide about an error after the charge."""
+    with duckdb.connect() as mine:
+        mine.execute("CREATE TABLE a (u DECIMAL(38, 0))")
+        mine.execute("CREATE TABLE b (u DECIMAL(38, 10) UNIQUE, v DECIMAL(20, 0) UNIQUE, y INTEGER)")
+        for column, fits in (("u", False), ("v", True)):
+            session = privsql.connect(mine, {"tables": {"a": {"unit": f"u -> b.{column}"}, "b": {"unit": "y"}}})
+            if fits:
+                assert session.query("SELECT COUNT(*) FROM a", epsilon=1).fetchall()
+                continue
+            with pytest.raises(privsql.PolicyError, match="by columns of other types"):
+                session.query("SELECT COUNT(*) FROM a", epsilon=1)
 
 
 def test_keys_that_doubles_cannot_tell_apart_are_refused_before_the_charge():

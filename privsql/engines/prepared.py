@@ -20,7 +20,7 @@ from privsql.engines.signs import is_open, settle, sign_of
 from privsql.errors import ArgumentError, SourceError
 from privsql.planning.by_key import stored_keys
 from privsql.planning.look import PublicLook
-from privsql.planning.prepared import DATABASE, RANK, Copy, StoredKey, StoredValue, stored_values
+from privsql.planning.prepared import DATABASE, Copy, StoredKey, StoredValue, stored_values
 from privsql.planning.render import identifier
 from privsql.sql.relations import Scan
 
@@ -70,8 +70,6 @@ class PreparedTables:
 
     def prepare(self, scan: Scan) -> None:
         """Store a copy, unless one is there that is up to date."""
-        if RANK in {each.name.lower() for each in scan.fields}:
-            raise _failed(f"{scan.table} has a column {RANK} of its own", "rename it in a view")
         if self._store.taken():
             raise _failed(f"a database of the name {DATABASE} is attached already", "detach it, or give it another name")
         recipe = self._recipe(scan)

@@ -7,6 +7,7 @@ of unit and key, so that its rows for N have the units that have a key among the
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -36,8 +37,8 @@ class CountedScan(Scan):
 
 
 def counts_table(copy: str, key: StoredKey) -> str:
-    """The name of the table of counts that lies beside a copy."""
-    return f"{copy}_by_{key.name}"
+    """The name of the table of counts that lies beside a copy: another text makes another table."""
+    return f"{copy}_by_{hashlib.sha256(counts_sql(key, copy).encode()).hexdigest()[:12]}"
 
 
 def stored_keys(scan: Scan, look: Look) -> tuple[StoredKey, ...]:

@@ -62,10 +62,6 @@ class StoredKey:
     column: str
     test: str
 
-    @property
-    def name(self) -> str:
-        return hashlib.sha256(f"{self.column} {self.test}".encode()).hexdigest()[:12]
-
 
 @dataclass(frozen=True)
 class Copy:

@@ -79,7 +79,7 @@ class Catalogue:
                 f"the unit of {table.name} refers to {other.name}.{', '.join(named)}, which is not UNIQUE",
                 f"a row could have two owners: make it UNIQUE, or promise it ([tables.{other.name}] unique = [{named[0]!r}])",
             )
-        if kinds != tuple(_kind(other, name) for name in named):
+        if kinds != tuple(_kind(other, name) for name in named) or _scales(table, columns) != _scales(other, named):
             raise PolicyError("policy-unit", f"the unit of {table.name} refers to {other.name} by columns of other types",
                               "refer by columns of the same type")  # fmt: skip
         whose = self._unit(other, target.unit, (*path, other.name))
@@ -104,6 +104,12 @@ def _kind(table: SchemaTable, name: str) -> Kind:
     assert column is not None
     assert column.type is not None
     return column.type.kind
+
+
+def _scales(table: SchemaTable, names: tuple[str, ...]) -> list[int]:
+    """How many digits DECIMALs have behind the point: comparing one with another of more could fail on a long one."""
+    types = [column.type for name in names if (column := table.column(name)) is not None]
+    return [type_.scale for type_ in types if type_ is not None and type_.kind is Kind.DECIMAL]
 
 
 def _loses(column: SchemaColumn) -> bool:

@@ -67,7 +67,7 @@ class Source:
 OURS = "privsql_"  # columns that planning adds beside the analyst's own begin so, and no others
 UNIT_COLUMN = "privsql_unit"
 VALUE_COLUMN, WIDTH_COLUMN, ROWS_COLUMN = "privsql_value", "privsql_width", "privsql_rows"  # grid point, points, rows
-_MEASURED = re.compile(r"(count|sum|above|below|score|order)_\d+", re.IGNORECASE)
+_MEASURED = re.compile(r"(count|sum|above|below|score|order|moment)_\d+", re.IGNORECASE)
 
 
 def is_ours(name: str) -> bool:

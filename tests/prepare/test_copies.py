@@ -306,7 +306,7 @@ def test_it_works_within_a_memory_limit(tmp_path):
 # -- mistakes ------------------------------------------------------------------------------------------------
 def test_what_cannot_be_prepared_says_so(path):
     codes = {"vists": "name-table", None: "name-table", "people": "argument-prepare", "notes": "argument-prepare",
-             "codes": "argument-prepare", "ranked": "source-prepare"}  # fmt: skip
+             "codes": "argument-prepare", "ranked": "source-columns"}  # fmt: skip
     change(path, """
         CREATE TABLE people (id INTEGER PRIMARY KEY, age INTEGER); CREATE TABLE notes (x INTEGER);
         CREATE TABLE codes (x INTEGER); CREATE TABLE ranked (u INTEGER, privsql_rank INTEGER);
