@@ -3,6 +3,7 @@
 # ruff: noqa: E501 -- pairs of texts read better in one line each
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
@@ -99,8 +100,18 @@ DOES_NOT_FOLLOW = [
 ]  # fmt: skip
 
 
+@functools.cache
+def database() -> duckdb.DuckDBPyConnection:
+    """One for all tests: opening another takes longer than most of them."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE df AS FROM ROWS")
+    for name in (name for name, dtype in ROWS.dtypes.items() if isinstance(dtype, np.dtype) and dtype.kind in "iub"):
+        connection.execute(f"ALTER TABLE df ALTER {name} SET NOT NULL")
+    return connection
+
+
 def session(neighbours: str = "replace-one") -> privsql.Session:
-    return privsql.connect(ROWS, {**POLICY, "neighbours": neighbours})
+    return privsql.connect(database(), {**POLICY, "neighbours": neighbours})
 
 
 def without_data(opened: privsql.Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +125,7 @@ def without_data(opened: privsql.Session, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def exact(sql: str) -> list[tuple[object, ...]]:
-    return duckdb.connect().execute(sql.replace("FROM df", "FROM ROWS")).fetchall()
+    return database().execute(sql).fetchall()
 
 
 def same(answer: privsql.Answer, sql: str) -> bool:

@@ -17,7 +17,7 @@ POLICY = {"tables": {"df": {"columns": {"x": {"range": [0, 9]}, "y": {"range": [
 ROWS = pd.DataFrame({"x": [1, 2, 3], "y": [0.0, None, -1.0], "k": [0, 1, 2]})
 
 
-@pytest.fixture(params=["replace-one", "add-remove"])
+@pytest.fixture(params=["replace-one", "add-remove"], scope="module")
 def session(request) -> privsql.Session:
     return privsql.connect(ROWS, {"neighbours": request.param, **POLICY})
 

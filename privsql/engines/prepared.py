@@ -162,7 +162,7 @@ class PreparedTables:
         found = self._recipes.get(scan)
         if found is None:
             places = self._places((scan.table, *referred(scan.unit)))
-            found = recipe_of(scan, places, self._keeping.beside, *self._stored(scan))
+            found = recipe_of(scan, places, self._keeping.beside, self._keeping.file is None, *self._stored(scan))
             if self._keeping.alone:
                 self._recipes[scan] = found
         return found

@@ -3,7 +3,8 @@
 The rank counts the rows of one unit in the order of a hash of their content, then of the content itself: it depends on
 that unit's rows alone, never on where a row lies or on who else is there. Rows that agree in all columns are
 interchangeable. The copy is named after its recipe, the text that made it, so that a copy made for another unit, other
-columns or another table of the same name is never taken for it.
+columns or another table of the same name is never taken for it. A file is exchanged whole; in memory a copy for another
+policy must not take the place of one that is being read, so that there the values stored are in its name, too.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Recipe:
     keys: tuple[StoredKey, ...]
     places: Sequence[Place]
     where: str
+    apart: bool  # sessions under other policies store theirs beside it
 
     @property
     def key(self) -> str:
@@ -64,7 +66,8 @@ class Recipe:
 
     @cached_property
     def name(self) -> str:
-        return f"{self.table}_{hashlib.sha256(f'{self.where} {self.key} {self.source}'.encode()).hexdigest()[:12]}"
+        text = f"{self.where} {self.key} {self.source}{f' {self.values} {self.keys}' if self.apart else ''}"
+        return f"{self.table}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     @property
     def totals(self) -> str:
@@ -82,8 +85,9 @@ class Recipe:
 
 
 def recipe_of(
-    scan: Scan, places: Sequence[Place], beside: Path | None, values: tuple[StoredValue, ...], keys: tuple[StoredKey, ...]
-) -> Recipe:
+    scan: Scan, places: Sequence[Place], beside: Path | None, apart: bool,
+    values: tuple[StoredValue, ...], keys: tuple[StoredKey, ...],
+) -> Recipe:  # fmt: skip
     """`beside`: the file that the copy lies beside, wherever it is attached."""
     where = [("" if beside is not None and same_file(each.path, beside) else each.database, each.schema) for each in places]
     columns = [
@@ -103,6 +107,7 @@ def recipe_of(
         keys,
         places,
         str(where),
+        apart,
     )
 
 

@@ -111,7 +111,7 @@ def _near(search: Search) -> Sequence[str]:
         q, within = search.whole(place), math.ceil(search.rank_error(place, 1.0 - _SURE))
         rank = f"privsql_all * {q.numerator}"
         if step.margin:
-            name, end = ("greatest", f"{step.margin}") if 2 * q < 1 else ("least", f"(privsql_all - {step.margin})")
+            name, end = ("greatest", f"{step.margin}") if q == 0 else ("least", f"(privsql_all - {step.margin})")
             rank = f"{name}({rank}, {end} * {q.denominator})"
         slack = within * q.denominator
         last = f"(privsql_before + {ROWS_COLUMN}) * {q.denominator}"

@@ -446,6 +446,16 @@ def test_an_answer_just_as_sure_is_as_good():
     assert not session.explain(part, epsilon=1.001).free
 
 
+def test_what_is_asked_anew_is_shown_as_it_was_drawn():
+    """Nothing is combined with it, though it is combined with what is asked later."""
+    session = privsql.connect({"t": FRAME}, COLUMNS)
+    text = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
+    combined = [len(session.query(text, epsilon=1 + i, fresh=i == 1).receipt["from_answers"]) for i in range(3)]
+    assert combined == [0, 0, 3]
+    label = "SELECT mode(x) AS most FROM t"
+    assert [session.query(label, epsilon=1 + i).receipt["from_answers"] for i in range(2)] == [[], []]
+
+
 def test_the_same_meaning_as_a_combined_answer():
     """It was computed from two answers, one of them its own: so it is shown again, with what was measured for it."""
     session = privsql.connect({"t": FRAME}, COLUMNS)
