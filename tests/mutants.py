@@ -324,7 +324,6 @@ MUTANTS = [
     Mutant("units by key: not added up", _BY_KEY, "CAST(sum(count(*)) OVER privsql_order", "CAST(any_value(count(*)) OVER privsql_order", ("units by key",)),
     Mutant("units by key: undeclared keys take places", _BY_KEY, "if key.test else ''}", "if not key.test else ''}", ("units by key",)),
     Mutant("units by key: by rows", _BY_KEY, "FROM {source} GROUP BY 1, 2", "FROM {source}", ("units by key",)),
-    Mutant("units by key: of any declared values", _BY_KEY, "wanted not in copy.keys", "wanted.column not in [k.column for k in copy.keys]", ("units by key",)),
     Mutant("units by key: of a copy that is out of date", _BY_KEY, "or not copy.fresh or", "or", ("units by key",)),
     Mutant("units are counted by all their rows", "planning/prepared.py", "else 1 if units else", "else", ("totals",)),
     Mutant("units of a WHERE are all units", "planning/prepared.py", "return isinstance(below, Scan) and bool(", "return bool(", ("copies",)),

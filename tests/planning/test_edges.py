@@ -190,6 +190,14 @@ def test_the_least_number_of_units_is_explained():
     assert "min_units" not in str(session.explain(asked, epsilon=1, delta=1e-6))
 
 
+def test_long_titles_are_cut(session):
+    text = " + ".join(["x"] * 40)
+    (line,) = [line for line in str(session.explain(f"SELECT COUNT(*) AS n FROM t WHERE {text} > 9", epsilon=1)).splitlines() if "..." in line]
+    title = line[: line.index("...") + 3].lstrip("│├└─ ")
+    assert len(title) == 100
+    assert title.startswith("Filter x + x + x")
+
+
 def test_a_bound_on_matches_is_explained():
     frames = {"a": pd.DataFrame({"c": ["x"], "x": [1]}), "b": pd.DataFrame({"c": ["x"], "y": [1]})}
     session = privsql.connect(frames, {"tables": {"a": {"matches": {"c": 3}}, "b": {"matches": {"c": 2}}}})
@@ -206,6 +214,7 @@ def test_levels_with_too_many_kinds_of_rows(session):
     policy = {"tables": {"t": {"columns": {"x": {"range": [0, 2000]}}}, "pairs": {"public": True}}}
     asked = "SELECT a, b, COUNT(*) AS n, {} AS s FROM t JOIN pairs ON t.x = pairs.x GROUP BY CUBE (a, b)"
     plan = privsql.connect(frames, policy).explain(asked.format("SUM(t.x)"), epsilon=1)
+    assert "least squares over all sets make them agree; to be sure of them takes wider bounds: " in str(plan)
     kinds = alike_rows(plan)
     assert [each.level for each in kinds] == [0, 1, 2, 3]
     assert sum(len(each.rows) for each in kinds) == plan.cells
