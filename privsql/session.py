@@ -35,7 +35,7 @@ from privsql.planning.pricing import Offer
 from privsql.policy import Policy, analyst_of, delta_of, epsilon_of, load_policy
 from privsql.privacy.events import Pure
 from privsql.results.answer import Answer, FoundRange
-from privsql.results.finish import finish, public_answer
+from privsql.results.finish import computed_types, finish, public_answer
 from privsql.schema import Schema
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.gate import too_deep
@@ -114,6 +114,9 @@ class Session:
         for _, plan in asked:
             for statement in plan.statements:
                 self._engine.check(statement, self._schema)
+            types = computed_types(plan)
+            if types is not None:
+                calculator().check(plan.finishing, types)
         bills = [(released(plan.measurements), each.sql) for each, plan in asked]
         return self._ledger.charge_all(bills, self._policy.neighbours, self._analyst)
 

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 
 from privsql.engines.frames import column_of, list_of
+from privsql.engines.opening import FAILURES
 from privsql.engines.twin import not_accepted, without_data
 from privsql.errors import EngineError
 from privsql.planning import render
@@ -37,9 +37,18 @@ class DuckDBCalculator:
         try:
             with self._lock:
                 found = self._connection.execute(f"SELECT {outputs} FROM (SELECT {rows}) ORDER BY {place}", listed).fetchall()
-        except duckdb.Error:
+        except FAILURES:
             raise not_accepted() from None
         return [list(column) for column in zip(*found, strict=True)] if found else [[] for _ in expressions]
+
+    def check(self, sql: str, types: Mapping[str, Type]) -> None:
+        """Refuse what `finish` could not compute over columns of these types."""
+        columns = ", ".join(f"CAST(NULL AS {type_.sql}) AS {render.identifier(name)}" for name, type_ in types.items())
+        try:
+            with self._lock:
+                self._connection.execute(f"PREPARE question AS WITH noisy AS (SELECT {columns}) SELECT * FROM ({sql})")
+        except FAILURES:
+            raise not_accepted() from None
 
     def finish(self, sql: str, columns: Mapping[str, tuple[Any, Type]]) -> list[Any]:
         """SQL over the table `noisy`; the columns of its result, masked where NULL."""
@@ -54,7 +63,7 @@ class DuckDBCalculator:
             self._connection.register("noisy_values", named if plain else pd.DataFrame(named))
             try:
                 return list(self._connection.execute(text).fetchnumpy().values())
-            except duckdb.Error:
+            except FAILURES:
                 raise EngineError from None
             finally:
                 self._connection.unregister("noisy_values")

@@ -14,7 +14,7 @@ import numpy as np
 
 from privsql.engines.catalogue import IN_SIGHT, Known, Rows, SchemaReader
 from privsql.engines.frames import checked_frame, is_frame, required_columns, snapshot
-from privsql.engines.opening import Opening
+from privsql.engines.opening import FAILURES, Opening
 from privsql.engines.origin import A_DATABASE, Origin
 from privsql.engines.prepared import Keeping, PreparedTables
 from privsql.engines.prepared_recipe import Place
@@ -113,7 +113,7 @@ class DuckDBEngine:
         try:
             with self._lock:
                 return self._connection.execute(sql).fetchall()
-        except duckdb.Error:
+        except FAILURES:
             raise not_accepted() from None
 
     def run(self, sql: str, keys: Sequence[str]) -> ExactTable:

@@ -24,6 +24,9 @@ CLOSED: Config = {
 # Nothing outside the database can be reached, and nothing of this can be changed afterwards, by any connection to it.
 CLOSE = "SET GLOBAL enable_external_access = false; SET GLOBAL lock_configuration = true"
 
+# What DuckDB raises, also where it cuts a message of its own within a letter, so that it is no text any more.
+FAILURES = (duckdb.Error, UnicodeDecodeError)
+
 _LOCK = threading.Lock()  # two sessions that open one file at once must not lock each other out
 
 

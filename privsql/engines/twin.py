@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import duckdb
 
-from privsql.engines.opening import CLOSE, CLOSED
+from privsql.engines.opening import CLOSE, CLOSED, FAILURES
 from privsql.errors import SqlError
 from privsql.planning.prepared import DATABASE
 from privsql.planning.render import identifier
@@ -68,7 +68,7 @@ class Twin:
         try:
             with self._lock:
                 self._connection.execute(f"PREPARE question AS {sql}")
-        except duckdb.Error:
+        except FAILURES:
             raise not_accepted() from None
         self._accepted.add(sql)
 

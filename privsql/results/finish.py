@@ -49,6 +49,13 @@ def finish(plan: Plan, noisy: NoisyTable, run: Finish) -> Answer:
     return Answer(tuple(shown), plan, noisy, np.asarray(cells, dtype=np.int64))
 
 
+def computed_types(plan: Plan) -> Mapping[str, Type] | None:
+    """The columns that `finish` computes over; None where there is nothing to compute."""
+    if plan.release is None or _only_selects(plan.question.relation) is not None:
+        return None
+    return {CELL: BIGINT, **{field.name: field.type for field in plan.release.fields}}
+
+
 def _listed(arrays: Any) -> Any:
     """Lists as Python has them, one in a cell."""
     listed = np.empty(len(arrays), dtype=object)

@@ -112,8 +112,13 @@ def _measure(text: str, dialect: str) -> tuple[list[Token], Place | None]:
 def _refuse_ambiguous(text: str, tokens: list[Token]) -> None:
     """Characters that nobody sees: sqlglot takes some for spaces and DuckDB for letters, and others the other way round.
 
-    So is DATE '2024-01-31'::VARCHAR: to one the text is cast first, to the other the date.
+    So is DATE '2024-01-31'::VARCHAR: to one the text is cast first, to the other the date. What is missing before a comma sqlglot
+    may leave out, and read the next argument for it.
     """
+    for before, comma in zip(tokens, tokens[1:], strict=False):
+        if comma.token_type is TokenType.COMMA and before.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA):
+            raise SqlError("sql-syntax", "an argument is missing here", "check the commas and parentheses",
+                           Place(comma.line, comma.col))  # fmt: skip
     for kind, value, cast in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if (kind.token_type in Parser.TYPE_TOKENS and value.token_type is TokenType.STRING
                 and cast.token_type is TokenType.DCOLON):  # fmt: skip

@@ -25,7 +25,7 @@ from privsql.budget import store as stores
 from privsql.budget.accountants import Zcdp
 from privsql.budget.amount import Amount, Cap, Loss
 from privsql.budget.answer_file import packed, unpacked
-from privsql.budget.caps import caps_of
+from privsql.budget.caps import caps_of, policy_caps
 from privsql.budget.dataset import dataset_of
 from privsql.budget.derive import _solved
 from privsql.budget.file_ledger import open_ledger, renew
@@ -353,6 +353,20 @@ def test_shares_of_the_ledger_or_of_the_policy_hold(path, opened, shares, ana, b
     ledger.close()
 
 
+def test_what_was_spent_earlier_counts_for_its_analyst():
+    first = MemoryLedger(None, Neighbours.REPLACE_ONE)
+    charge(first, 1)
+    charge(first, 2, analyst="bob")
+    caps = policy_caps(policy(10, analysts={"ana": {"epsilon": 1.5}, "bob": {"epsilon": 5}}))
+    ledger = MemoryLedger(None, Neighbours.REPLACE_ONE, first.entries(), caps=caps)
+    assert [ledger.share(who).spent.epsilon for who in ("ana", "bob")] == [1, 2]
+    with pytest.raises(BudgetError) as caught:
+        charge(ledger, 1)
+    assert caught.value.code == "budget-analyst"
+    charge(ledger, 0.5)
+    assert ledger.budget.spent.epsilon == 3.5
+
+
 @pytest.mark.parametrize("who", ["", "  ", "a\nb"])
 def test_a_renewal_for_somebody_without_a_name(path, who):
     ledger = open_ledger(path, policy(10, analysts={"ana": {"epsilon": 1}, "*": {"epsilon": 1}}), VISITS)
@@ -518,6 +532,7 @@ def test_what_is_said_of_earlier_answers():
     assert f"{short} (epsilon 2, {today}): cell by cell" in alike
     assert "fresh=True" not in alike
     assert "inverse variance" not in alike
+    assert alike.count("from earlier answers") == 1  # the count, and not the key
 
 
 def test_answers_with_too_many_cells_are_not_added_up(monkeypatch):

@@ -190,12 +190,28 @@ def test_the_least_number_of_units_is_explained():
     assert "min_units" not in str(session.explain(asked, epsilon=1, delta=1e-6))
 
 
+def test_what_is_left_of_the_budget_is_explained():
+    session = privsql.connect({"t": pd.DataFrame({"x": [1]})}, {"budget": {"epsilon": 3}})
+    for epsilon, left in ((1, 2), (3, 0), (5, 0)):
+        plan = session.explain("SELECT COUNT(*) AS n FROM t WHERE x > 0", epsilon=epsilon)
+        assert f"3 of the budget is left before it, {left} after" in str(plan)
+
+
 def test_long_titles_are_cut(session):
-    text = " + ".join(["x"] * 40)
-    (line,) = [line for line in str(session.explain(f"SELECT COUNT(*) AS n FROM t WHERE {text} > 9", epsilon=1)).splitlines() if "..." in line]
-    title = line[: line.index("...") + 3].lstrip("│├└─ ")
-    assert len(title) == 100
-    assert title.startswith("Filter x + x + x")
+    def title(letters: int) -> str:
+        plan = session.explain(f"SELECT COUNT(*) AS n FROM t WHERE city = '{'y' * letters}'", epsilon=1)
+        (line,) = [line for line in str(plan).splitlines() if "Filter" in line]
+        return line[line.index("Filter") :].partition(": ")[0]
+
+    others = len(title(1)) - 1
+    assert [len(title(many - others)) for many in (99, 100, 101, 150)] == [99, 100, 100, 100]
+    assert [title(many - others).endswith("...") for many in (99, 100, 101, 150)] == [False, False, True, True]
+
+
+def test_one_key_is_one_key(session):
+    for where, many in (("k = 'a'", "1 key"), ("TRUE", "3 keys")):
+        plan = session.explain(f"SELECT k, COUNT(*) AS n FROM t WHERE {where} GROUP BY k", epsilon=1)
+        assert f"Group by k: {many}, all in the answer, absent ones too" in str(plan)
 
 
 def test_a_bound_on_matches_is_explained():
@@ -292,6 +308,16 @@ def wards():
     columns = {"x": {"range": [0, 150]}, "y": {"range": [-50, 300]}, "n": {"range": [-3, 60]}, "d": {"range": [0, 9.5]}}
     yield privsql.connect(connection, {"tables": {"t": {"columns": columns}}}), connection
     connection.close()
+
+
+@pytest.mark.parametrize(("condition", "rows"), [
+    ("n IN (3, NULL)", 60), ("n NOT IN (3, NULL)", 0), ("n IN (3, 4)", 120), ("n NOT IN (3, 4)", 2880), ("n NOT IN (NULL)", 0),
+    ("(n IN (3, NULL)) IS NULL", 2940), ("(n IN (3, 4)) IS NULL", 0),
+])  # fmt: skip
+def test_null_in_a_list(wards, condition, rows):
+    session, connection = wards
+    plan = session.explain(f"SELECT COUNT(*) AS c FROM t WHERE {condition}", epsilon=1)
+    assert connection.execute(plan.sql).fetchall() == [(rows,)]
 
 
 # -- grids -------------------------------------------------------------------------------------------------------
