@@ -6,6 +6,7 @@ there, or an argument that is set and not listed, is refused. There is no list o
 
 from __future__ import annotations
 
+import itertools
 import functools
 import re
 import unicodedata
@@ -115,7 +116,7 @@ def _refuse_ambiguous(text: str, tokens: list[Token]) -> None:
     So is DATE '2024-01-31'::VARCHAR: to one the text is cast first, to the other the date. What is missing before a comma sqlglot
     may leave out, and read the next argument for it.
     """
-    for before, comma in zip(tokens, tokens[1:], strict=False):
+    for before, comma in itertools.pairwise(tokens):
         if comma.token_type is TokenType.COMMA and before.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA):
             raise SqlError("sql-syntax", "an argument is missing here", "check the commas and parentheses",
                            Place(comma.line, comma.col))  # fmt: skip

@@ -22,11 +22,8 @@ class Report(Protocol):
 Some = TypeVar("Some", bound=Report)
 
 
-def in_slices(
-    run: Callable[[int, int], Some], total: Some, findings: Callable[[Some], list[str]],
-    oddities: Callable[[Some], list[str]] = lambda report: [],
-) -> int:  # fmt: skip
-    """Slices of a thousand, each with a seed of its own; the exit code is 1 if there is a finding. Oddities are printed, too."""
+def in_slices(run: Callable[[int, int], Some], total: Some, findings: Callable[[Some], list[str]]) -> int:
+    """Slices of a thousand, each with a seed of its own; the exit code is 1 if there is a finding."""
     numbers = [int(each) for each in sys.argv[1:]]
     count, seed, processes = (*numbers, *(20_000, 1, 1)[len(numbers) :])
     started = time.monotonic()
@@ -34,7 +31,7 @@ def in_slices(
     with ProcessPoolExecutor(processes) as pool:
         for report in pool.map(run, [math.ceil(count / slices)] * slices, range(seed, seed + slices)):
             total.add(report)
-            for each in findings(report) + oddities(report):
+            for each in findings(report):
                 print(each, end="\n\n", flush=True)
             print(total, f"after {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
     print(total, f"in {time.monotonic() - started:.0f} s")
