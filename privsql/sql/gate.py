@@ -6,8 +6,8 @@ there, or an argument that is set and not listed, is refused. There is no list o
 
 from __future__ import annotations
 
-import itertools
 import functools
+import itertools
 import re
 import unicodedata
 
