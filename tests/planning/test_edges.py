@@ -21,6 +21,8 @@ from privsql.planning.grid import MOST_STEPS, grid_of
 from privsql.planning.identity import _listed, places_of, strides
 from privsql.planning.measurement import measure_gaussian, measure_keys, unit_variance
 from privsql.planning.render import constant, text
+from privsql.planning.value_grid import MOST_STEPS as MOST_POINTS
+from privsql.planning.value_grid import value_grid
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.privacy.weighted_sums import half_width
 from privsql.sql.expressions import Call, Column, Literal
@@ -321,6 +323,14 @@ def test_null_in_a_list(wards, condition, rows):
 
 
 # -- grids -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("seconds", [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400])
+def test_steps_of_time_are_parts_of_a_day(seconds):
+    low = dt.datetime(1, 1, 1)
+    found = value_grid(TIMESTAMP, Domain(TIMESTAMP, low=low, high=low + dt.timedelta(seconds=seconds * MOST_POINTS)))
+    assert found.step == seconds * 10**6
+    assert 86_400 % seconds == 0
+
+
 @pytest.mark.parametrize(
     ("type_", "low", "high", "grid"),
     [
