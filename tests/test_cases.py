@@ -387,7 +387,7 @@ COMPARED = [
 ]
 
 
-@pytest.mark.parametrize("case", some_now(COMPARED, 3), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", some_now(COMPARED, 6), ids=lambda case: case.name)
 def test_answers_agree_with_duckdb(case: Case) -> None:
     """At an epsilon so large that no noise is left to speak of, every row of DuckDB's own answer is in ours.
 

@@ -154,7 +154,7 @@ def sessions(states: list[duckdb.DuckDBPyConnection]) -> dict[str, privsql.Sessi
     return {each: privsql.connect(states[0], policy={"neighbours": each, "tables": TABLES}) for each in ("replace-one", "add-remove")}
 
 
-@pytest.mark.parametrize("sql", some_now(QUESTIONS + REFUSED, 3))
+@pytest.mark.parametrize("sql", some_now(QUESTIONS + REFUSED, 5))
 def test_no_state_of_a_person_passes_the_bound(states: list[duckdb.DuckDBPyConnection], sessions: dict[str, privsql.Session], sql: str) -> None:
     for relation, session in sessions.items():
         try:

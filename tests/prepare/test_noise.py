@@ -38,7 +38,7 @@ def both(session, sql, **named):
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("keys", some_now(KEYS, 3))
+@pytest.mark.parametrize("keys", some_now(KEYS, 6))
 def test_no_noisier_than_without_it(session, keys, delta):
     for aggregate in AGGREGATES:
         for groups, rows in ((1, 1), (2, 3), (3, 7), (5, 1), (12, 3), (40, 2)):
