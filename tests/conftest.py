@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,13 @@ from privsql.budget.file_ledger import FileLedger, open_ledger
 from tests.budget.ledgers import VISITS, policy
 
 mpl.use("Agg")
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: Python looks through it for rubbish no more, which took a tenth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 POLICY = {
     "tables": {
