@@ -27,6 +27,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
 
+
+def pytest_unconfigure() -> None:
+    """At the end Python may take it all apart again: DuckDB counts aloud what is left."""
+    gc.unfreeze()
+
+
 POLICY = {
     "tables": {
         "visits": {

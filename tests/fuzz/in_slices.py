@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import sys
 import time
@@ -22,13 +23,19 @@ class Report(Protocol):
 Some = TypeVar("Some", bound=Report)
 
 
+def _leave_alone() -> None:
+    """What is loaded by now stays: looking through it for rubbish took a fifth of the time."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
 def in_slices(run: Callable[[int, int], Some], total: Some, findings: Callable[[Some], list[str]]) -> int:
     """Slices of a thousand, each with a seed of its own; the exit code is 1 if there is a finding."""
     numbers = [int(each) for each in sys.argv[1:]]
     count, seed, processes = (*numbers, *(20_000, 1, 1)[len(numbers) :])
     started = time.monotonic()
     slices = max(processes, math.ceil(count / 1_000))
-    with ProcessPoolExecutor(processes) as pool:
+    with ProcessPoolExecutor(processes, initializer=_leave_alone) as pool:
         for report in pool.map(run, [math.ceil(count / slices)] * slices, range(seed, seed + slices)):
             total.add(report)
             for each in findings(report):
