@@ -17,8 +17,14 @@ import pytest
 import privsql
 from privsql.budget.file_ledger import FileLedger, open_ledger
 from tests.budget.ledgers import VISITS, policy
+from tests.tempo import thin_out
 
 mpl.use("Agg")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m "not slow" is looked at
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    thin_out(items)
 
 
 def pytest_collection_finish() -> None:

@@ -15,7 +15,6 @@ import pytest
 from privsql.cli.arguments import parser
 from privsql.sql import gate
 from privsql.sql.functions import ALIASES, FUNCTIONS, OPERATORS
-from tests.tempo import one_now
 
 ROOT = Path(__file__).resolve().parent.parent
 _TOP = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
@@ -46,7 +45,7 @@ def test_there_are_blocks_to_run() -> None:
     assert len(EXAMPLES) >= 5
 
 
-@pytest.mark.parametrize("example", one_now(EXAMPLES), ids=lambda example: example.stem)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
 def test_examples_run(
     example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,7 +17,6 @@ import pandas as pd
 import pytest
 
 import privsql
-from tests.tempo import some_now
 
 RANGE = 200_000.0
 
@@ -170,7 +169,7 @@ def test_casacuberta_2022_the_order_of_rows_tells_the_naive_sum_apart_and_not_pr
 
 
 # -- numbers that are none ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize("victim", some_now([math.nan, 1e308, math.inf, -math.inf, -0.0, -1e308, 5e-324], 2))
+@pytest.mark.parametrize("victim", [math.nan, 1e308, math.inf, -math.inf, -0.0, -1e308, 5e-324])
 def test_a_value_that_is_no_number_shows_in_the_naive_sum_and_not_in_privsql(victim: float) -> None:
     naive = [sum([1.0, 2.0, *row]) for row in ([], [victim])]
     if abs(victim) > 1 or math.isnan(victim):

@@ -13,7 +13,6 @@ import privsql
 from privsql.planning.estimates import Spread, Variable
 from privsql.results.intervals import Interval
 from privsql.results.moments import _covariance, _covariance_box, _variance, _variance_box, spread
-from tests.tempo import some_now
 
 FUNCTIONS = ["VAR_POP(x)", "VAR_SAMP(x)", "STDDEV_POP(x)", "STDDEV(x)", "COVAR_POP(x, y)", "COVAR_SAMP(x, y)", "CORR(x, y)",
              "REGR_SLOPE(y, x)", "REGR_INTERCEPT(y, x)", "REGR_R2(y, x)", "REGR_SLOPE(x, y)", "REGR_COUNT(y, x)",
@@ -46,7 +45,7 @@ def test_without_noise_it_is_what_duckdb_says(function):
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("function", some_now(FUNCTIONS, 3))
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_intervals_cover(function, neighbours):
     """At 90%, over 60 draws of 3 cells each: that 40 of 180 are missed has a chance below 1e-7."""
     session = session_of(people(600), neighbours, copies=60)

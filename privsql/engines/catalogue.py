@@ -21,9 +21,9 @@ IN_SIGHT = (
 )
 # Everything a schema is read from, as text: as long as it is the same, so is the schema.
 _DEFINITIONS = (
-    "SELECT database_name, schema_name, table_name, sql FROM duckdb_tables() UNION ALL "
-    "SELECT database_name, schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal UNION ALL "
-    "SELECT current_database(), current_schema(), '', current_setting('default_collation') ORDER BY ALL"
+    "SELECT database_name, schema_name, table_name, sql, TRUE FROM duckdb_tables() UNION ALL "
+    "SELECT database_name, schema_name, view_name, sql, FALSE FROM duckdb_views() WHERE NOT internal UNION ALL "
+    "SELECT current_database(), current_schema(), '', current_setting('default_collation'), NULL ORDER BY ALL"
 )
 _FRAME = re.compile(
     r" AS SELECT \* FROM (pandas_scan|python_arrow_scan)\(\) AS \w+;$"
@@ -93,20 +93,26 @@ class SchemaReader:
         return found.labels if found is not None and stored and self._known.trust_labels else None
 
     def _read_schema(self, definitions: Sequence[tuple[Any, ...]]) -> Schema:
+        # all of them, and then those in sight: to join DuckDB's lists of tables takes it longer than to give them
         columns = self._read(
-            "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable, "
-            "(database_oid, table_oid) IN (SELECT (database_oid, table_oid) FROM duckdb_tables()) "
-            f"FROM duckdb_columns() WHERE NOT internal AND {IN_SIGHT} ORDER BY table_name, column_index"
+            "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable "
+            "FROM duckdb_columns() WHERE NOT internal ORDER BY table_name, column_index"
         )
         constraints = self._read(
-            "SELECT table_name, constraint_type, constraint_column_names, expression, referenced_table, referenced_column_names "
-            f"FROM duckdb_constraints() WHERE {IN_SIGHT} ORDER BY constraint_index"
+            "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, expression, referenced_table, "
+            "referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index"
         )
-        collation = next(sql for *_, name, sql in definitions if not name)
-        texts = {(database, schema, name): sql or "" for database, schema, name, sql in definitions if name}
+        here, collation = next((tuple(place), sql) for *place, name, sql, _ in definitions if not name)
+        temporary = {table.lower() for database, _, table, *_ in columns if database == "temp"}
+        columns, constraints = (
+            [row for row in rows if row[0] == "temp" or (row[:2] == here and row[2].lower() not in temporary)]
+            for rows in (columns, constraints)
+        )
+        texts = {(database, schema, name): sql or "" for database, schema, name, sql, _ in definitions if name}
+        stored = {(database, schema, name) for database, schema, name, _, table in definitions if table}
         # under a collation texts that differ are equal; the type of a column does not say whether it has one
         collated = any("collate" in sql.lower() for sql in texts.values())
-        seen = {name: texts.get((*place, name), "") for *place, name, _, _, _, stored in columns if not stored}
+        seen = {row[2]: texts.get(row[:3], "") for row in columns if row[:3] not in stored}
         views = {name for name, sql in seen.items() if not _FRAME.search(sql)}
         if collation not in ("", "binary"):
             raise SourceError(
@@ -115,16 +121,17 @@ class SchemaReader:
                 "RESET default_collation",
             )
         tables: dict[str, list[SchemaColumn]] = {}
-        for _, _, table, name, type_name, nullable, stored in columns:
-            tables.setdefault(table, []).append(self._column(table, name, type_name, nullable, stored, collated))
+        for *place, table, name, type_name, nullable in columns:
+            is_stored = (*place, table) in stored
+            tables.setdefault(table, []).append(self._column(table, name, type_name, nullable, is_stored, collated))
         checks = {
-            name: tuple(text for table, kind, _, text, *_ in constraints if table == name and kind == "CHECK")
+            name: tuple(text for _, _, table, kind, _, text, *_ in constraints if table == name and kind == "CHECK")
             for name in tables
         }
         keys = {
             name: tuple(
                 frozenset(column.lower() for column in columns)
-                for table, kind, columns, *_ in constraints
+                for _, _, table, kind, columns, *_ in constraints
                 if table == name and kind in ("PRIMARY KEY", "UNIQUE")
             )
             for name in tables
@@ -132,7 +139,7 @@ class SchemaReader:
         foreign = {
             name: tuple(
                 ForeignKey(tuple(own), other, tuple(named))
-                for table, kind, own, _, other, named in constraints
+                for _, _, table, kind, own, _, other, named in constraints
                 if table == name and kind == "FOREIGN KEY"
             )
             for name in tables

@@ -172,8 +172,8 @@ def _reader(source: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """A connection of our own to the caller's database, so that the caller's unread results and transactions are left
     alone; the caller's own one only where temporary tables, registered frames or USE can be seen by it alone."""
     sight = (
-        "SELECT current_database(), current_schema(), count(*) FROM duckdb_columns() "
-        "WHERE database_name = 'temp' AND NOT internal"
+        "SELECT current_database(), current_schema(), (SELECT count(*) FROM duckdb_tables() WHERE temporary), "
+        "(SELECT count(*) FROM duckdb_views() WHERE temporary)"
     )
     try:
         cursor = source.cursor()

@@ -17,7 +17,6 @@ from privsql.audit.given import people_of, read_given, with_values
 from privsql.audit.world import world_of
 from privsql.cli import main
 from privsql.planning.plan import Plan
-from tests.tempo import one_now
 
 SHOP = """
     CREATE TABLE people (id INTEGER PRIMARY KEY, age INTEGER);
@@ -66,7 +65,7 @@ def test_rows_are_those_of_their_person_over_references() -> None:
     assert kinds == ["CAST('a' AS VARCHAR)", "CAST('b' AS VARCHAR)", "CAST('zz' AS VARCHAR)", "NULL"]
 
 
-@pytest.mark.parametrize("neighbours", one_now(["add-remove", "replace-one"]))
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_what_only_one_value_shows_is_found_in_data_that_has_it(neighbours: str) -> None:
     """A mistake in the exact SQL about people of 37: nobody thinks of them, but the data has one."""
     connection = duckdb.connect()

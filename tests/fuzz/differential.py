@@ -241,6 +241,8 @@ def run(accepted: int, seed: int, stop: int = 20, kinds: tuple[str, ...] = ("row
         world = made(runner, world_seed)
         session = fixed(privsql.connect(runner.empty, policy=world.policy))
         for place in range(OF_A_WORLD):
+            if report.accepted >= accepted:
+                break
             rng = Random(f"differential {world_seed} {place}")
             if rng.random() >= LONG:
                 comparer.ask(comparer.session("short"), short.question(rng), "short", True)
