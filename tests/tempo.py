@@ -1,6 +1,6 @@
 """Which of a test's many cases run by default: the first of every so many; the slow run has the others.
 
-What is listed here asks one question of many alike, or takes long for what it adds to its neighbours. Everything else runs by default.
+What is listed here asks one question of many alike, or takes long for what it adds to its neighbours. All else runs by default.
 """
 
 from __future__ import annotations
@@ -17,20 +17,25 @@ THINNED: dict[str, int] = {
     "audit/test_given.py::test_what_only_one_value_shows_is_found_in_data_that_has_it": ONE,
     "meaning/test_pairs.py::test_the_same_cells_are_measured": 3,
     "meaning/test_pairs.py::test_these_mean_the_same": 3,
+    "noise/test_edges.py::test_the_strips_of_a_gaussian_have_the_right_width": 7,
     "noise/test_gaussian.py::test_deciding_each_one_by_exact_arithmetic_changes_nothing": 4,
+    "noise/test_key_release.py::test_gaussian_thresholds_are_private_however_the_changed_keys_are_shared": 5,
     "noise/test_key_release.py::test_truncated_noise_is_private_outcome_by_outcome": 3,
     "noise/test_order.py::test_bins_leave_the_law_as_it_is": ONE,
     "noise/test_order.py::test_frequencies_are_the_law": 5,
     "noise/test_samplers.py::test_the_right_rate_passes_and_others_fail": 3,
     "noise/test_selection.py::test_frequencies_are_the_exact_probabilities": ONE,
     "planning/test_edges.py::test_spreads_of_two_columns_either_way_round": 3,
+    "planning/test_explanations.py::test_explanations": 3,
     "prepare/test_by_key.py::test_the_numbers_and_bounds_are_those_without": 5,
     "prepare/test_joins.py::test_no_neighbour_passes_a_bound": ONE,
     "prepare/test_noise.py::test_no_noisier_than_without_it": 13,
     "prepare/test_own_rows.py::test_no_neighbour_passes_a_bound": ONE,
     "prepare/test_totals.py::test_the_numbers_and_bounds_are_those_of_the_copy": ONE,
+    "test_accountants.py::TestDistributions::test_many_are_as_many_compositions": 3,
     "test_answer_file.py::test_a_damaged_file_is_as_if_it_were_not_there": 2,
     "test_answer_file.py::test_a_forged_answer_is_none": 5,
+    "test_answer_file.py::test_a_later_session_gets_the_same_answer_for_nothing": 7,
     "test_answer_file.py::test_numbers_of_any_kind_are_kept": ONE,
     "test_bad_input.py::test_odd_column_names_are_harmless": 9,
     "test_cases.py::test_answers_agree_with_duckdb": 9,
@@ -40,15 +45,19 @@ THINNED: dict[str, int] = {
     "test_derived.py::test_it_follows_and_is_right_and_reads_no_data": 5,
     "test_docs.py::test_examples_run": ONE,
     "test_domains.py::test_domains_hold_every_value_that_occurs": 5,
+    "test_domains.py::test_weighted_half_widths_against_simulation_and_integration": 7,
     "test_intervals.py::test_formulas": 5,
     "test_late_failures.py::test_constants_that_are_accepted_fail_on_no_row": 4,
+    "test_levels.py::test_margins_agree_exactly": 3,
     "test_levels.py::test_never_worse_than_separate_answers": ONE,
+    "test_mechanisms.py::test_above_threshold_is_private": ONE,
     "test_mechanisms.py::test_winners_win_as_often_as_they_should": ONE,
     "test_noise_end_to_end.py::test_a_choice_is_as_uncertain_as_the_plan_says": ONE,
     "test_notes.py::test_winners_win_as_often_as_they_should": 3,
     "test_order.py::test_the_ends_alone_have_the_same_rows": 13,
     "test_own_names.py::test_every_place_where_an_analyst_names_something": ONE,
     "test_precision_attacks.py::test_a_value_that_is_no_number_shows_in_the_naive_sum_and_not_in_privsql": ONE,
+    "test_pricing.py::test_the_parts_make_up_the_whole": 5,
     "test_review.py::test_duckdb_plans_the_same_whatever_the_statistics_are": ONE,
     "test_review3.py::test_answers_mean_what_the_sql_says_or_are_refused": 3,
     "test_review3.py::test_reading_keys_that_nobody_declared_fails_on_no_row": 5,
@@ -60,6 +69,7 @@ THINNED: dict[str, int] = {
     "test_unit_pairs.py::test_no_state_of_a_person_passes_the_bound": 9,
     "test_units.py::test_a_declared_bound_on_matches_is_enforced": ONE,
     "test_unnest.py::test_no_list_of_one_person_passes_the_bound": 7,
+    "test_weighted_sums.py::test_laplace_against_the_exact_distribution": 5,
 }
 
 

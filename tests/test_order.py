@@ -326,6 +326,7 @@ def test_the_ends_alone_have_the_same_rows(column: tuple[str, list[Any], str, li
     assert binned > 5
 
 
+@pytest.mark.slow
 def test_a_chosen_bin_between_the_ends_is_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one row alone is taken for near, what is below is chosen all but always: the answers keep their law."""
     connection = duckdb.connect()

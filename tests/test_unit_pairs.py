@@ -21,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from soundness.check import Report, check_plan
 
-
 SCHEMA = """
     CREATE TABLE customers (id INTEGER PRIMARY KEY, code INTEGER UNIQUE, k VARCHAR, n INTEGER);
     CREATE TABLE orders (oid INTEGER PRIMARY KEY, cid INTEGER, k VARCHAR, n INTEGER);

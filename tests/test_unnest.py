@@ -24,7 +24,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from soundness.check import Report, check_plan
 
-
 DECLARED = ["asthma", "flu", "gout"]
 TAGS = "SELECT id, UNNEST(list_distinct(tags)) AS tag FROM people"
 

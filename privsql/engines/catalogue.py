@@ -99,8 +99,8 @@ class SchemaReader:
             "FROM duckdb_columns() WHERE NOT internal ORDER BY table_name, column_index"
         )
         constraints = self._read(
-            "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, expression, referenced_table, "
-            "referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index"
+            "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, expression, "
+            "referenced_table, referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index"
         )
         here, collation = next((tuple(place), sql) for *place, name, sql, _ in definitions if not name)
         temporary = {table.lower() for database, _, table, *_ in columns if database == "temp"}
