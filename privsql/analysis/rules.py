@@ -30,7 +30,7 @@ def apply(call: Call, args: Sequence[Domain]) -> Domain:
     """The domain of a call from those of its arguments."""
     rule = RULES.get(call.function)
     result = rule(call, args) if rule is not None and not any(arg.empty for arg in args) else Domain(call.type)
-    if rule is None and call.type.kind is Kind.BOOLEAN:
+    if result.values is None and call.type.kind is Kind.BOOLEAN:  # also where an argument is always NULL: x > 1 OR NULL
         result = of_values(BOOLEAN, (False, True), nullable=True)
     nullable = _nullable(call, args)
     shown = any(arg.nullable and arg.null_is_key for arg in args) or _partial(call, args)

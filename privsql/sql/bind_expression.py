@@ -153,8 +153,10 @@ class ExpressionBinder:
                 )
             case exp.Like() | exp.ILike():
                 return self._negated(node, self._like(node, None))
-            case exp.Escape():
+            case exp.Escape(this=exp.Like() | exp.ILike()):
                 return self._negated(node.this, self._like(node.this, node.expression))
+            case exp.Escape():  # SIMILAR TO, ~ and GLOB, of which DuckDB has none with ESCAPE
+                raise Refused("refused-pattern", "ESCAPE is read behind LIKE and ILIKE only", "LIKE '10!%' ESCAPE '!'")
             case exp.Neg():
                 return build.negate(self.bind(node.this))
             case exp.DPipe():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,10 @@ class Literal:
 
     value: Any
     type: Type
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, float) and math.isnan(self.value):  # the one that Python takes for equal to itself, as DuckDB does
+            object.__setattr__(self, "value", math.nan)
 
 
 @dataclass(frozen=True)
