@@ -28,7 +28,7 @@ class Literal:
     type: Type
 
     def __post_init__(self) -> None:
-        if isinstance(self.value, float) and math.isnan(self.value):  # the one that Python takes for equal to itself, as DuckDB does
+        if isinstance(self.value, float) and math.isnan(self.value):  # the one object that Python finds equal to itself
             object.__setattr__(self, "value", math.nan)
 
 
