@@ -51,7 +51,7 @@ mutation: $(DEV)
 
 coverage: $(DEV)
 	rm -rf .cache/coverage && mkdir -p .cache/coverage
-	$(BIN)/python -m coverage run -m pytest -m "not slow" -n $(WORKERS)
+	$(BIN)/python -m coverage run -m pytest -m "not slow or thinned" -n $(WORKERS)
 	-$(BIN)/python -m coverage combine -q 2>/dev/null  # processes that tests kill leave files that cannot be read
 	$(BIN)/python -m coverage report
 

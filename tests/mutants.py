@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROCESSES = 2
-_PYTEST = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
+_PYTEST = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow or thinned", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
 _TESTS = ROOT / "tests"
 COMMANDS: dict[str, list[str]] = {
     "soundness": [str(_TESTS / "soundness"), "1500", "0", "1", "1"],

@@ -81,4 +81,5 @@ def thin_out(items: list[pytest.Item]) -> None:
         if name in THINNED:
             if seen[name] % THINNED[name]:
                 item.add_marker(pytest.mark.slow)
+                item.add_marker(pytest.mark.thinned)
             seen[name] += 1

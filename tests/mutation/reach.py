@@ -140,7 +140,7 @@ def add(kept: Reach, folder: Path, files: Iterable[str]) -> None:
     source = json.dumps([f"privsql/{room}" for room in ROOMS])
     text = f'[tool.coverage.run]\nsource = {source}\ndata_file = {json.dumps(str(folder / "data"))}\n'
     settings.write_text(text, encoding="utf-8")
-    plain = ["-p", "no:cacheprovider", "-q", "-n", "0", "-m", "not slow", "--continue-on-collection-errors"]
+    plain = ["-p", "no:cacheprovider", "-q", "-n", "0", "-m", "not slow or thinned", "--continue-on-collection-errors"]
     pytest = ["pytest", "-p", "tests.mutation.recording", *plain, *files]
     environment = {**os.environ, "PRIVSQL_SECONDS": str(seconds)}
     command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", *pytest]
