@@ -149,14 +149,14 @@ def delta_of(value: object, name: str = "delta") -> Fraction:
 
 
 def _number(value: object, name: str) -> Fraction:
-    code = "argument-delta" if "delta" in name else "argument-epsilon"
+    code, example = ("argument-delta", "1e-6") if "delta" in name else ("argument-epsilon", "1.0")
     if isinstance(value, Real) and not isinstance(value, (int, float, Fraction)):  # numpy's numbers
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
-        raise ArgumentError(code, f"{name} must be a number, not {type(value).__name__}", f"try {name}=1.0")
+        raise ArgumentError(code, f"{name} must be a number, not {type(value).__name__}", f"try {name}={example}")
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise ArgumentError(code, f"{name} must be a finite number", f"try {name}=1.0")
+            raise ArgumentError(code, f"{name} must be a finite number", f"try {name}={example}")
         return Fraction(repr(float(value)))  # 0.1 means one tenth, not the nearest binary fraction
     return Fraction(value)
 

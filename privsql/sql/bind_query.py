@@ -81,6 +81,9 @@ class QueryBinder:
             case exp.Union():
                 return self._tail(node, self._union(node))
             case exp.Subquery():
+                if node.args.get("pivots"):
+                    raise Refused("refused-unpivot", "UNPIVOT behind parentheses is read in FROM only",
+                                  "SELECT ... FROM (...) UNPIVOT (...)", place_of(node))  # fmt: skip
                 inner = (
                     self.query(node.this)
                     if not isinstance(node.this, (exp.Table, exp.Pivot))
@@ -154,7 +157,9 @@ class QueryBinder:
             case exp.Subquery() if isinstance(node.this, (exp.Pivot, exp.Table)):
                 found = self.source(node.this)
             case exp.Subquery():
-                found = self.query(node)
+                bare = node.copy() if node.args.get("pivots") else node
+                bare.set("pivots", None)
+                found = self.query(bare)
             case exp.Values():
                 found = self._values(node)
             case exp.Pivot():

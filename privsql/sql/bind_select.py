@@ -15,7 +15,7 @@ from privsql.sql.bind_release import CHOICES, ReleaseBinder, bare, has_aggregate
 from privsql.sql.bind_unnest import RowBinder
 from privsql.sql.bind_where import Queries, where_rows
 from privsql.sql.clauses import bind_order, limited, order_terms, ordered_rows
-from privsql.sql.expressions import SPREAD, Aggregate, Call, Column, Expression
+from privsql.sql.expressions import SPREAD, Aggregate, Call, Column, Expression, columns_of, substitute
 from privsql.sql.gate import place_of
 from privsql.sql.names import Source, unique_names
 from privsql.sql.owners import Whose, owner
@@ -124,7 +124,7 @@ class SelectBinder:
         relation = Project(relation, tuple(zip(names, shown, strict=True)))
         source = Source(relation, None, tuple(name for name, _ in items))
         if node.args.get("distinct") is not None:
-            source = distinct_rows(source)
+            source = distinct_rows(source, place_of(node))
         return replace(source, relation=limited(source.relation, node.args.get("limit"), node.args.get("offset")))
 
     # -- a SELECT with aggregates --------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class SelectBinder:
         ]
 
 
-def distinct_rows(source: Source) -> Source:
+def distinct_rows(source: Source, place: Place | None = None) -> Source:
     """The different rows: of a noisy answer or public rows as they are, of one unit's as groups of its own."""
     relation = source.relation
     columns = [each.name for each in relation.fields]
@@ -224,7 +224,22 @@ def distinct_rows(source: Source) -> Source:
             grouped = Group(relation, keys, (), per_unit=True)
             _refuse_intervals(grouped, None)
             return replace(source, relation=grouped)
+    if isinstance(relation, Project) and isinstance(relation.input, Sort) and is_public(relation):
+        return replace(source, relation=_sorted_last(relation, relation.input, place))
     return replace(source, relation=Distinct(relation))
+
+
+def _sorted_last(shown: Project, sort: Sort, place: Place | None) -> Sort:
+    """Public rows: DuckDB's DISTINCT keeps no order, so that what is selected is sorted after it, and by nothing else."""
+    selected = {each: Column(name, each.type) for name, each in shown.columns}
+    names = {each.name: column for each, column in selected.items() if isinstance(each, Column)}
+    by = []
+    for each in sort.by:
+        if each.expression not in selected and not {column.name for column in columns_of(each.expression)} <= names.keys():
+            raise SqlError("sql-syntax", "the different rows can be ordered by what is selected, and nothing else",
+                           "select it, too", place)  # fmt: skip
+        by.append(replace(each, expression=selected.get(each.expression, substitute(each.expression, dict(names)))))
+    return Sort(Distinct(Project(sort.input, shown.columns)), tuple(by))
 
 
 def _refuse_spread(group: Group) -> None:

@@ -227,8 +227,9 @@ def _convert(value: Any, type_: Type, where: str) -> Any:
     ):
         return value  # a range like (0, 1.5) on whole numbers
     if converted is None or (isinstance(value, bool) and type_.kind is not Kind.BOOLEAN):
+        frames = "; a pandas column of dtype object is read as text: convert it" if type_.kind is Kind.TEXT else ""
         raise PolicyError(
-            "policy-values", f"a declared value of {where} is not a {type_}", "declare values of its type"
+            "policy-values", f"what was declared of {where} is not a {type_}", f"declare values of its type{frames}"
         )
     return converted.value
 

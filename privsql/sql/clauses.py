@@ -61,8 +61,8 @@ def _orderable(expression: Expression, node: exp.Expr) -> Expression:
 
 
 def whole_number(limit: exp.Expr) -> int | None:
-    """The number behind LIMIT or OFFSET, if it is written out."""
-    inner = limit.expression
+    """The number behind LIMIT, FETCH or OFFSET, if it is written out."""
+    inner = (limit.args.get("count") or exp.Literal.number(1)) if isinstance(limit, exp.Fetch) else limit.expression
     return ordinal(inner.name) if isinstance(inner, exp.Literal) and not inner.is_string else None
 
 

@@ -19,7 +19,7 @@ def _rows(text: str) -> dict[type[exp.Expr], frozenset[str]]:
 # Node class, then the arguments that may be set.
 PERMITTED = _rows("""
 Select expressions from_ joins laterals where group having order limit offset distinct with_
-Subquery this alias with_ order limit offset
+Subquery this alias with_ order limit offset pivots
 Union this expression distinct with_ order limit offset
 With expressions
 CTE this alias
@@ -47,6 +47,8 @@ Having this
 Order expressions
 Ordered this desc nulls_first
 Limit expression
+Fetch direction count limit_options
+LimitOptions rows
 Offset expression
 Distinct expressions
 Alias this alias
@@ -226,9 +228,14 @@ WAYS_OUT = {
         "join it instead: JOIN (SELECT user_id, COUNT(*) AS n FROM t GROUP BY user_id) AS q ON ..., or CROSS JOIN one row of "
         "public values",
     ),
+    "Any": ("ANY has no rule", "x IN (1, 2), or IN (SELECT ...)"),
     "Lateral": ("LATERAL has no rule", "write a join: JOIN (SELECT ... GROUP BY the unit) ON ..."),
     "Distinct": ("DISTINCT ON keeps one of many people's rows", "GROUP BY declared keys, or COUNT(DISTINCT x)"),
-    "ArrayAgg": ("this hands out people's own values", "ask for COUNT(*) ... GROUP BY declared keys"),
+    "ArrayAgg": (
+        "this hands out people's own values",
+        "ask for COUNT(*) ... GROUP BY declared keys; within one person, arg_min(x, day) is the first x by day",
+    ),
+    "ApproxDistinct": ("approximate counts of different values have no rule", "COUNT(DISTINCT x)"),
     "Qualify": ("QUALIFY needs window functions, which mix many people's rows", "use HAVING over noisy aggregates"),
     "Except": ("EXCEPT compares rows of many people", "use WHERE"),
     "Intersect": ("INTERSECT compares rows of many people", "use WHERE"),
@@ -236,7 +243,7 @@ WAYS_OUT = {
     "Recursive": ("how often a recursion repeats a person's rows is not known", "write the steps out"),
     "Schema": (
         "tables are named by themselves, without schema or database",
-        "write FROM patients, not FROM main.patients",
+        "write FROM patients, not FROM main.patients; of another schema, name it in a view, or USE it before you connect",
     ),
     "Unnest": (
         "a list can only be opened: UNNEST of a list column, by itself in SELECT or in FROM",
@@ -244,7 +251,7 @@ WAYS_OUT = {
     ),
 }
 SAME_AS = {
-    "ApproxDistinct": "Distinct", "GroupConcat": "ArrayAgg", "First": "ArrayAgg",
+    "GroupConcat": "ArrayAgg", "First": "ArrayAgg",
     "Last": "ArrayAgg", "AnyValue": "ArrayAgg", "Explode": "Unnest", "ArrayContains": "Unnest", "Parameter": "Placeholder",
-    "Any": "Exists", "All": "Exists",
+    "All": "Exists",
 }  # fmt: skip

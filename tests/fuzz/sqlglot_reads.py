@@ -57,8 +57,14 @@ def _tail(node: exp.Expr, read: Node) -> Node:
     order = [_ordered(each) for each in node.args["order"].expressions] if node.args.get("order") else []
     limit, offset = node.args.get("limit"), node.args.get("offset")
     return neutral.tail(
-        read, order, expression(limit.expression) if limit else None, expression(offset.expression) if offset else None
+        read, order, _most(limit) if limit else None, expression(offset.expression) if offset else None
     )
+
+
+def _most(limit: exp.Expr) -> Node:
+    if isinstance(limit, exp.Fetch):
+        return expression(limit.args["count"]) if limit.args.get("count") else neutral.number("1")
+    return expression(limit.expression)
 
 
 def _select(node: exp.Select) -> Node:
