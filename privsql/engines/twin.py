@@ -1,7 +1,9 @@
 """A schema goes in; the same tables without rows come out, where DuckDB says whether it accepts a text.
 
 DuckDB plans with statistics of the data, and even evaluates functions on them, so that whether the private database
-accepts a text may depend on its rows. What is said before the charge must not: it is asked of the twin.
+accepts a text may depend on its rows. What is said before the charge must not: it is asked of the twin. Some of what a text
+needs is made only when it is run, such as a pattern that is too large; so the twin runs it, without the statistics that
+would tell DuckDB that there is nothing to do.
 """
 
 from __future__ import annotations
@@ -13,17 +15,20 @@ from functools import lru_cache
 
 import duckdb
 
-from privsql.engines.opening import CLOSE, CLOSED, FAILURES
+from privsql.engines.opening import CLOSE, CLOSED, FAILURES, Config
 from privsql.errors import SqlError
 from privsql.planning.prepared import DATABASE
 from privsql.planning.render import identifier
 from privsql.schema import Schema
 
+_PLAIN: Config = {**CLOSED, "threads": "1", "disabled_optimizers": "statistics_propagation"}
+_PATIENCE = 2.0  # seconds that a text may take where there are no rows
+
 
 @lru_cache(maxsize=1)
 def without_data() -> duckdb.DuckDBPyConnection:
     """The one database of this process for what is not private: a database takes 20 ms to open, a connection to it none."""
-    connection = duckdb.connect(":memory:", config={**CLOSED, "threads": "1"})
+    connection = duckdb.connect(":memory:", config=_PLAIN)
     connection.execute(CLOSE)
     return connection
 
@@ -47,7 +52,7 @@ class Twin:
         self._lock = threading.Lock()
         self._accepted: set[str] = set()
         # temporary tables are of one connection, and gone with it; the database of the copies has a name of its own
-        self._connection = duckdb.connect(":memory:", config={**CLOSED, "threads": "1"}) if copies else without_data().cursor()
+        self._connection = duckdb.connect(":memory:", config=_PLAIN) if copies else without_data().cursor()
         for table in schema.tables:
             columns = ", ".join(
                 f"{identifier(each.name)} {each.type_name}"
@@ -62,14 +67,19 @@ class Twin:
             self._connection.execute(f"CREATE TABLE {DATABASE}.main.{identifier(name)} ({columns})")
 
     def check(self, sql: str) -> None:
-        """Refuse a text that DuckDB cannot plan."""
+        """Refuse a text that DuckDB cannot plan, or cannot begin to run."""
         if sql in self._accepted:
             return
+        late = threading.Timer(_PATIENCE, self._connection.interrupt)
+        late.daemon = True
         try:
             with self._lock:
-                self._connection.execute(f"PREPARE question AS {sql}")
+                late.start()
+                self._connection.execute(sql).fetchmany(1)
         except FAILURES:
             raise not_accepted() from None
+        finally:
+            late.cancel()
         self._accepted.add(sql)
 
     def close(self) -> None:

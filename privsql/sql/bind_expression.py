@@ -223,8 +223,8 @@ class ExpressionBinder:
                 "use COUNT, SUM or AVG, or move it out",
             )
         args = self._present(node, known[1])
-        if isinstance(node, exp.RegexpReplace) and not node.args.get("single_replace") and len(args) == 3:
-            args.append(Literal("g", TEXT))  # dialects in which all matches are replaced
+        if isinstance(node, exp.RegexpReplace) and len(args) == 3:  # in some dialects all matches are replaced
+            args.append(Literal("" if node.args.get("single_replace") else "g", TEXT))
         return build.call(known[0], args)
 
     # -- the table of functions ----------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.declared import Claim, ListColumn
 from privsql.sql.expressions import Expression
 from privsql.sql.names import Source, is_ours
-from privsql.sql.relations import Field, Limits, Reference, Scan, Unit
+from privsql.sql.relations import Field, Limits, Reference, Scan, Unit, UnitKind
 from privsql.types import BIGINT, NUMBERS, Kind, Type
 
 
@@ -79,7 +79,7 @@ class Catalogue:
                 f"the unit of {table.name} refers to {other.name}.{', '.join(named)}, which is not UNIQUE",
                 f"a row could have two owners: make it UNIQUE, or promise it ([tables.{other.name}] unique = [{named[0]!r}])",
             )
-        if kinds != tuple(_kind(other, name) for name in named) or _scales(table, columns) != _scales(other, named):
+        if kinds != tuple(_kind(other, name) for name in named):
             raise PolicyError("policy-unit", f"the unit of {table.name} refers to {other.name} by columns of other types",
                               "refer by columns of the same type")  # fmt: skip
         whose = self._unit(other, target.unit, (*path, other.name))
@@ -99,17 +99,11 @@ def _column(table: SchemaTable, name: str) -> str:
     return column.name
 
 
-def _kind(table: SchemaTable, name: str) -> Kind:
+def _kind(table: SchemaTable, name: str) -> UnitKind:
     column = table.column(name)
     assert column is not None
     assert column.type is not None
-    return column.type.kind
-
-
-def _scales(table: SchemaTable, names: tuple[str, ...]) -> list[int]:
-    """How many digits DECIMALs have behind the point: comparing one with another of more could fail on a long one."""
-    types = [column.type for name in names if (column := table.column(name)) is not None]
-    return [type_.scale for type_ in types if type_ is not None and type_.kind is Kind.DECIMAL]
+    return column.type.kind, column.type.scale
 
 
 def _loses(column: SchemaColumn) -> bool:

@@ -105,10 +105,12 @@ _add("like_escape ilike_escape", "text TEXT TEXT", BOOLEAN, "{name}({args})")
 _add("similar_to", "text TEXT", BOOLEAN, "({0} SIMILAR TO {1})")
 _add("regexp_matches regexp_full_match", "text TEXT TEXT?", BOOLEAN, "{name}({args})")
 # DuckDB reads the pattern of regexp_matches when it plans, and those of the others only when rows come, outside TRY: whether a
-# malformed one fails would tell whether there are such rows. So it is read by regexp_matches first, which is then a constant.
-_READ = "(CASE WHEN regexp_matches('', {{1}}) IS NOT NULL THEN {} END)"
-_add("regexp_replace", "text TEXT TEXT TEXT?", TEXT, _READ.format("TRY(left(regexp_replace({args}), 10000))"), partial=True)
-_add("regexp_extract", "text TEXT INT?", TEXT, _READ.format("regexp_extract({args})"))
+# malformed one fails would tell whether there are such rows. So it is read by regexp_matches first, which is then a constant,
+# with the same options: a pattern may be too large only where 'i' has every letter in both cases.
+_READ = "(CASE WHEN regexp_matches('', {{1}}{}) IS NOT NULL THEN {} END)"
+_add("regexp_replace", "text TEXT TEXT TEXT", TEXT,
+     _READ.format(", replace({3}, 'g', '')", "TRY(left(regexp_replace({args}), 10000))"), partial=True)  # fmt: skip
+_add("regexp_extract", "text TEXT INT?", TEXT, _READ.format("", "regexp_extract({args})"))
 # -- numbers -----------------------------------------------------------------------------------------------
 _add("abs", "num", _absolute, "abs({0})")
 _add("floor ceil trunc", "num", _whole, "{name}({0})")

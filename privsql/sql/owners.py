@@ -28,6 +28,7 @@ from privsql.sql.relations import (
     Sort,
     UnionAll,
     Unit,
+    UnitKind,
     Unnest,
     Unpivot,
     Values,
@@ -64,7 +65,7 @@ class Owner:
     whose: Whose
     tags: Mapping[str, frozenset[Tag]]
     fixed: frozenset[str] = frozenset()
-    kinds: tuple[Kind, ...] = ()  # of the unit
+    kinds: tuple[UnitKind, ...] = ()  # of the unit
 
     def tells(self, columns: Iterable[str]) -> bool:
         """Whether rows that agree in these columns belong to one unit."""

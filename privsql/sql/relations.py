@@ -37,13 +37,18 @@ class Field:
         return Column(self.name, self.type)
 
 
+# Of one column. DECIMALs of different scales are different kinds: what they have in common may have too few digits for either, so
+# that in a UNION two people became one, and comparing them may fail on a long number.
+UnitKind = tuple[Kind, int]
+
+
 @dataclass(frozen=True)
 class Unit:
     """Whose row it is: the value of some columns, or the unit of the row that they refer to in another table."""
 
     columns: tuple[str, ...]
     unique: bool  # a unit has at most one row in this table
-    kinds: tuple[Kind, ...]  # of the unit itself: units of different kinds are different people
+    kinds: tuple[UnitKind, ...]  # of the unit itself: units of different kinds are different people
     refers_to: Reference | None = None
 
     @property

@@ -72,9 +72,11 @@ def bare(node: Node) -> Node:
             return bare(inner)
         case ("call", "/" | "//" | "%" as name, (above, ("call", "nullif", (below, zero)))) if bare(zero) == _ZERO:
             return ("call", name, (bare(above), bare(below)))
-        case ("case", ((("not", ("is_null", ("call", "regexp_matches", (("text", ""), read)))), inner),), ("null",)):
+        case ("case", ((("not", ("is_null", ("call", "regexp_matches", (("text", ""), read, *options)))), inner),), ("null",)):
             found = bare(inner)
-            return found if found[:1] == ("call",) and found[2][1] == bare(read) else node
+            alike = found[:1] == ("call",) and found[2][1] == bare(read)
+            without = [("call", "replace", (each, ("text", "g"), ("text", ""))) for each in found[2][3:]] if alike else None
+            return found if without == options else node
         case ("call", "left", (("call", name, _) as inner, ("number", _, "10000"))) if name in _LONG:
             return bare(inner)
     return tuple(bare(each) for each in node)

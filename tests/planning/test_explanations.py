@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import ast
 import os
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
-from tests.test_cases import session_of
+import privsql
+from tests.test_cases import FIXTURES, connection_of
 
 FILE = Path(__file__).with_name("explanations.txt")
 UPDATE = bool(os.environ.get("PRIVSQL_UPDATE_CASES"))
+
+
+@lru_cache
+def session_of(fixture: str, neighbours: str) -> privsql.Session:
+    """One that has answered nothing: what was asked before is free, and EXPLAIN says so."""
+    return privsql.connect(connection_of(fixture), policy={**FIXTURES[fixture].policy, "neighbours": neighbours})
 
 
 def printed(head: str, sql: str) -> str:

@@ -1,0 +1,85 @@
+"""What a hostile reading of November 2026 found, each mended since."""
+
+from __future__ import annotations
+
+import time
+
+import duckdb
+import pytest
+
+import privsql
+from privsql.engines.twin import Twin
+from privsql.sql import functions
+
+TOO_LARGE = r"(?:" + r"\w" * 60 + r"){1000}"  # for RE2, once every letter stands for two
+
+
+def incomes(rows: str) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE patients (id INTEGER, name VARCHAR, income INTEGER)")
+    connection.execute(f"INSERT INTO patients {rows}")
+    return connection
+
+
+@pytest.mark.parametrize("options", ["", ", 'i'", ", 'gi'", ", 'q'"])
+@pytest.mark.parametrize("pattern", [TOO_LARGE, "[", "(a"])
+def test_a_pattern_fails_before_the_charge_or_never(pattern: str, options: str) -> None:
+    """Whether it was compiled told whether statistics of the column left rows to look at: its exact maximum, bit by bit."""
+    sql = f"SELECT COUNT(*) AS n FROM patients WHERE income > 500 AND regexp_replace(name, '{pattern}', ''{options}) <> ''"
+    said = []
+    for rows in ("SELECT i, 'N' || i, i % 400 FROM range(500) r(i)", "SELECT i, 'N' || i, i FROM range(900) r(i)"):
+        session = privsql.connect(incomes(rows), policy={"tables": {"patients": {"unit": "id"}}})
+        try:
+            session.query(sql, epsilon=1.0)
+            said.append("answered")
+        except privsql.PrivsqlError as error:
+            said.append(error.code)
+            assert session.budget.spent.epsilon == 0
+    assert said[0] == said[1]
+    assert said[0] == ("answered" if pattern == TOO_LARGE and options == "" else "sql-engine")
+
+
+@pytest.mark.parametrize(("pattern", "options"), [(TOO_LARGE, ", 'i'"), (TOO_LARGE, ", 'gi'"), ("[", ""), ("[", ", 'g'")])
+def test_duckdb_refuses_the_text_when_it_is_planned(pattern: str, options: str) -> None:
+    connection = incomes("SELECT 1, 'a', 3")
+    sql = f"SELECT COUNT(regexp_replace(name, '{pattern}', ''{options})) FROM patients"
+    plan = privsql.connect(connection).explain(sql, epsilon=1.0)
+    with pytest.raises(duckdb.Error):
+        connection.execute(f"PREPARE question AS {plan.sql}")
+
+
+def test_what_fails_when_it_is_begun_fails_on_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the guard in the text the twin still says no: it runs what it is asked about, and is told nothing by statistics."""
+    bare = functions.FUNCTIONS["regexp_replace"]
+    monkeypatch.setitem(functions.FUNCTIONS, "regexp_replace", functions.Function(
+        bare.name, bare.takes, bare.gives, "TRY(regexp_replace({args}))", partial=True))  # fmt: skip
+    session = privsql.connect(incomes("SELECT 1, 'a', 3"))
+    sql = f"SELECT COUNT(*) AS n FROM patients WHERE income > 500 AND regexp_replace(name, '{TOO_LARGE}', '', 'i') <> ''"
+    assert TOO_LARGE in session.explain(sql, epsilon=1.0).sql
+    with pytest.raises(privsql.PrivsqlError) as error:
+        session.query(sql, epsilon=1.0)
+    assert error.value.code == "sql-engine"
+
+
+def test_a_text_that_takes_long_without_any_row_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("privsql.engines.twin._PATIENCE", 0.2)
+    session = privsql.connect(incomes("SELECT 1, 'a', 3"))
+    started = time.monotonic()
+    with pytest.raises(privsql.PrivsqlError) as error:
+        Twin(session._engine.schema(), {}).check("SELECT count(*) FROM range(100000) a, range(100000) b, range(100000) c")
+    assert error.value.code == "sql-engine"
+    assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(("one", "two"), [("DECIMAL(38, 0)", "DECIMAL(38, 20)"), ("DECIMAL(30, 0)", "DECIMAL(18, 10)")])
+def test_people_of_two_scales_are_not_put_together(one: str, two: str, neighbours: str) -> None:
+    """DuckDB's common type of both rounds: units 1.2 and 1.4 became one person, whose keys hung on another's being there."""
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE a (id {one}, k VARCHAR NOT NULL); CREATE TABLE b (id {two}, k VARCHAR NOT NULL)")
+    table = {"unit": "id", "max_groups": 1, "columns": {"k": {"values": ["A", "B"]}}}
+    session = privsql.connect(connection, policy={"neighbours": neighbours, "tables": {"a": table, "b": table}})
+    with pytest.raises(privsql.PrivsqlError) as error:
+        session.explain("SELECT k, COUNT(*) FROM (SELECT k FROM a UNION ALL SELECT k FROM b) GROUP BY k", epsilon=1.0)
+    assert error.value.code == "refused-owners"
+    session.explain("SELECT k, COUNT(*) FROM (SELECT k FROM a UNION ALL SELECT k FROM a) GROUP BY k", epsilon=1.0)
