@@ -50,7 +50,7 @@ def test_what_means_the_same_has_the_same_cells_where_people_have_many_rows() ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "worlds"), [("rows", WORLDS), ("units", WORLDS // 4)])  # of units, each takes four times as long
+@pytest.mark.parametrize(("kind", "worlds"), [("rows", WORLDS), ("units", WORLDS // 4)])  # those take four times as long
 def test_what_means_the_same_has_the_same_cells_at_length(kind: str, worlds: int) -> None:
     _assert_sound(falsify(1_000, worlds, kind, variants=12))
 

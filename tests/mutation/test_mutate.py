@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+import pytest
+
 from tests.mutation.mutate import Mutant, difference, mutants, mutated
 from tests.mutation.reach import Reach, follow, rooms
 
@@ -55,6 +57,7 @@ def test_every_mutant_of_a_few_lines():
     assert [each.function for each in found if each.at_import] == ["LIMIT", "most"]
 
 
+@pytest.mark.slow
 def test_mutants_of_the_rooms_can_be_read():
     """Of every sixth file its first, its last and one between."""
     for file, text in list(rooms().items())[::6]:
