@@ -19,6 +19,7 @@ from privsql.types import (
     DATE,
     DOUBLE,
     INTEGER_BOUNDS,
+    MOMENTS,
     NULL,
     TEXT,
     TIME,
@@ -194,11 +195,23 @@ class ExpressionBinder:
             case exp.Log():
                 return self._log(node)
             case exp.TimestampTrunc() | exp.DateTrunc():
-                return build.call("date_trunc", [self._unit(node.args.get("unit"), UNITS), self.bind(node.this)])
+                moment = self.bind(node.this)
+                cut = build.call("date_trunc", [self._unit(node.args.get("unit"), UNITS), moment])
+                stays = node.args.get("input_type_preserved") and moment.type.kind is Kind.DATE  # in some dialects
+                return build.convert(cut, DATE) if stays else cut
             case exp.Extract():
                 return self._extract(str(node.this.name), node.expression)
             case exp.TsOrDsToDate():
-                return build.convert(self.bind(node.this), DATE, explicit=True)
+                day = self.bind(node.this)
+                if node.args.get("default_date") and day.type.kind not in (*MOMENTS, Kind.TEXT):
+                    raise Refused("refused-dialect", "a number is another day in other dialects", "give a date")
+                return build.convert(day, DATE, explicit=True)
+            case exp.TsOrDsToTimestamp() | exp.TimeStrToTime():
+                return build.convert(self.bind(node.this), TIMESTAMP, explicit=True)
+            case exp.StrToDate():
+                return build.convert(build.call("try_strptime", self._present(node, ("this", "format"))), DATE, explicit=True)
+            case exp.SafeDivide():
+                return build.arithmetic("/", self.bind(node.this), self.bind(node.expression))
             case exp.DateDiff() | exp.TsOrDsDiff():
                 unit = self._unit(node.args.get("unit"), UNITS)
                 return build.call("date_diff", [unit, self.bind(node.expression), self.bind(node.this)])

@@ -203,7 +203,7 @@ Dayname this
 Monthname this
 LastDay this
 TimeToUnix this
-TimestampTrunc this unit
+TimestampTrunc this unit input_type_preserved
 DateTrunc this unit
 Extract this expression
 DateDiff this expression unit date_part_boundary big_int
@@ -211,7 +211,11 @@ DateAdd this expression unit
 DateSub this expression unit
 DateFromParts year month day
 TimeToStr this format
-TsOrDsToDate this
+TsOrDsToDate this default_date
+TsOrDsToTimestamp this
+TimeStrToTime this
+StrToDate this format
+SafeDivide this expression
 TsOrDsDiff this expression unit
 StrToTime this format
 """)
