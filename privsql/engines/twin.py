@@ -22,7 +22,7 @@ from privsql.planning.render import identifier
 from privsql.schema import Schema
 
 _PLAIN: Config = {**CLOSED, "threads": "1", "disabled_optimizers": "statistics_propagation"}
-_PATIENCE = 2.0  # seconds that a text may take where there are no rows
+_PATIENCE = 20.0  # seconds that a text may take where there are no rows; a million keys take some to plan
 
 
 @lru_cache(maxsize=1)
