@@ -50,7 +50,6 @@ def test_sixteen_writers_and_a_few_kills():
 def test_two_thousand_kills():
     found = run("tests.budget.kills", "--kills", 2000)
     assert found["killed"] >= 2000
-    assert found["busy"] <= found["charged"] // 50
     assert found["full"] >= 1  # some ledgers were spent to their end
     assert found["charged"] >= found["released"] > 1000
 

@@ -109,10 +109,7 @@ def left_behind(folder: Path, cap: float) -> dict[str, int]:
     rows = verify(folder / "shared.ledger") if (folder / "shared.ledger").exists() else []
     charged = [row.question for row in rows if row.kind == "charge"]
     released = (folder / "released").read_text().split() if (folder / "released").exists() else []
-    said = (folder / "errors").read_text().splitlines() if (folder / "errors").exists() else []
-    # that it did not become free in time is an answer, too, on a machine with too much to do; nothing was charged
-    busy = [each for each in said if "[budget-busy]" in each]
-    errors = [each for each in said if each not in busy and not (busy and each.startswith("hint: ask again"))]
+    errors = (folder / "errors").read_text().splitlines() if (folder / "errors").exists() else []
     for each in errors[:5]:
         print(each, file=sys.stderr)
     spent = rows[-1].total.nano if rows else 0
@@ -124,7 +121,6 @@ def left_behind(folder: Path, cap: float) -> dict[str, int]:
         "charged_twice": len(charged) - len(set(charged)),
         "released_twice": len(released) - len(set(released)),
         "errors": len(errors),
-        "busy": len(busy),
         "full": int(spent + PRICE * 10**9 > cap * 10**9),
     }
 
