@@ -8,9 +8,15 @@ from fractions import Fraction
 from typing import Any
 
 from privsql.errors import ArgumentError
+from privsql.planning.accuracy import check_level
 from privsql.policy import Policy, delta_of, epsilon_of, limit_of
 
 _PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one
+
+
+def check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise ArgumentError("argument-projection", f"{name} is True or False", f"{name}=True")
 
 
 @dataclass(frozen=True)
@@ -58,10 +64,10 @@ class Asked:
         if (self.epsilon is None) == (self.within is None):
             raise ArgumentError("argument-epsilon", "give epsilon= or within=, one of them", "epsilon=1.0")
         delta_of(self.delta)
+        check_level(self.confidence)
         self.limits()
-        for name in ("nonnegative", "consistent"):
-            if not isinstance(getattr(self, name), bool):
-                raise ArgumentError("argument-projection", f"{name} is True or False", f"{name}=True")
+        for name in ("nonnegative", "consistent", "prepared"):
+            check_flag(name, getattr(self, name))
         return _PROBE if self.epsilon is None else epsilon_of(self.epsilon)
 
     def limits(self) -> dict[str, int]:

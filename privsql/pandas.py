@@ -163,7 +163,7 @@ class FrameAccessor:
         **options: Any,
     ) -> Plan:
         """What query() would do: reads no data, spends nothing."""
-        no_more_arguments({name: each for name, each in options.items() if name not in _OPTIONS[:-1]}, _OPTIONS[:-1])
+        no_more_arguments({name: each for name, each in options.items() if name not in _OPTIONS}, _OPTIONS)
         limits = self._first_limits(options)
         return self._session(unit, ranges, keys, neighbours, limits).explain(sql, epsilon, delta, **options)
 

@@ -6,6 +6,7 @@ import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from numbers import Real
@@ -111,7 +112,7 @@ class Policy:
         self, table: str, ranges: Mapping[str, Any] | str | None, keys: Mapping[str, Any] | None
     ) -> Policy:
         """This policy with the keywords of a call: ranges={column: (low, high)} or "auto", keys={column: [...]}"""
-        if not ranges and not keys:
+        if ranges is None and keys is None:
             return self
         old = self.table(table)
         if isinstance(ranges, str):
@@ -342,13 +343,13 @@ def _column_policy(raw: Mapping[str, Any], where: str) -> ColumnPolicy:
 
 
 def _range(bounds: Any, where: str) -> dict[str, Any]:
-    if bounds == AUTO:
+    if isinstance(bounds, str) and bounds == AUTO:
         return {"auto": True}
     if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
         raise PolicyError("policy-range", f"{where} must be a pair: lowest and highest value", "range = [0, 120]")
     low, high = bounds
     for bound in (low, high):
-        if isinstance(bound, float) and not math.isfinite(bound):
+        if isinstance(bound, (float, Decimal)) and not math.isfinite(bound):
             raise PolicyError("policy-range", f"{where} must be finite", "range = [0, 120]")
     try:
         ordered = bool(low <= high)

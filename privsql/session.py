@@ -12,7 +12,7 @@ from typing import Any, Never
 
 import pandas as pd
 
-from privsql.asked import Asked
+from privsql.asked import Asked, check_flag
 from privsql.audit.audit import TRIES, Audit, audit
 from privsql.budget.answer_file import AnswerFile
 from privsql.budget.batch import Shares, shared
@@ -43,7 +43,7 @@ from privsql.sql.read import read
 from privsql.sql.relations import Question, Scan
 
 _ARGUMENTS = ("sql", "epsilon", "delta", "within", "confidence", "dialect", "mechanism", "max_groups", "max_rows",
-              "prepared", "weights", "nonnegative", "consistent")  # fmt: skip
+              "prepared", "weights", "nonnegative", "consistent", "fresh")  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -87,7 +87,8 @@ class Session:
         **unknown: Never,
     ) -> Answer:
         """Ask, pay, and get a noisy answer. The same question again gives the stored answer, at no cost."""
-        no_more_arguments(unknown, (*_ARGUMENTS, "fresh"))
+        no_more_arguments(unknown, _ARGUMENTS)
+        check_flag("fresh", fresh)
         asked = Asked(
             sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared, weights, nonnegative,
             consistent,
@@ -215,17 +216,20 @@ class Session:
         weights: Mapping[str, float] | None = None,
         nonnegative: bool = False,
         consistent: bool = False,
+        fresh: bool = False,
         **unknown: Never,
     ) -> Plan:
         """What query() would do: reads no data, spends nothing."""
         no_more_arguments(unknown, _ARGUMENTS)
+        check_flag("fresh", fresh)
         asked = Asked(
             sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared, weights, nonnegative,
             consistent,
         )  # fmt: skip
         question = self._read(asked)
         missing = unknown_ranges(question)
-        plan = self._search_plan(asked, missing) if missing else self._as_stored(self._planned(asked, question)[1])
+        plan = self._search_plan(asked, missing) if missing else self._planned(asked, question)[1]
+        plan = plan if missing or fresh else self._as_stored(plan)
         budget = self.budget
         remaining = min(each.remaining.epsilon for each in (budget, budget.share) if each)
         adds_up = remaining != float("inf") and budget.spent.rho is None  # under zCDP epsilons do not subtract
@@ -243,7 +247,7 @@ class Session:
         if data is not None and self._engine.holds(data):
             raise ArgumentError("argument-data", "data= is the private source itself, and rows that an audit finds are shown",
                                 "give tables that are made up or published, or leave it out")  # fmt: skip
-        plan = self.explain(sql, epsilon, delta, **{**options, "prepared": False})
+        plan = self.explain(sql, epsilon, delta, **{**options, "prepared": False, "fresh": True})
         if not plan.public:
             for statement in plan.statements:
                 self._engine.check(statement, self._schema)
@@ -303,9 +307,8 @@ class Session:
         """The plan, and what was asked with the epsilon that it has."""
         policy, question = asked.under(self._policy), question or self._read(asked)
         look = PublicLook(self._engine.read_public)
-        offer = Offer(
-            asked.price(), delta_of(asked.delta), asked.mechanism, asked.weights or {}, asked.limits(), policy.min_units
-        )
+        weights = {} if asked.weights is None else asked.weights
+        offer = Offer(asked.price(), delta_of(asked.delta), asked.mechanism, weights, asked.limits(), policy.min_units)
         copies = self._engine.prepared if asked.prepared else no_copies
         try:
             plan = make_plan(question, policy.neighbours, offer, calculator().evaluate, look, copies)

@@ -25,6 +25,7 @@ class Kind(Enum):
 
 NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
 MOMENTS = frozenset({Kind.DATE, Kind.TIMESTAMP})
+RANGED = NUMBERS | MOMENTS  # a range can be declared
 
 
 @dataclass(frozen=True)

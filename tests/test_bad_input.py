@@ -216,11 +216,11 @@ def test_unknown_arguments_are_named(session):
     frame = clinic(5)
     for call in (
         lambda: session.query(COUNT, epsilon=1, frehs=True),
-        lambda: session.explain(COUNT, epsilon=1, fresh=True),
+        lambda: session.explain(COUNT, epsilon=1, frehs=True),
         lambda: privsql.connect(frame, policcy={}),
         lambda: frame.dp.protect(bugdet=1),
         lambda: frame.dp.query("SELECT COUNT(*) FROM df", epsilon=1, foo=1),
-        lambda: frame.dp.explain("SELECT COUNT(*) FROM df", epsilon=1, fresh=True),
+        lambda: frame.dp.explain("SELECT COUNT(*) FROM df", epsilon=1, frehs=True),
     ):
         assert refused(session, ArgumentError, call).code == "argument-unknown"
 

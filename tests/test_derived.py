@@ -228,6 +228,17 @@ def test_a_higher_epsilon_is_combined_with_what_was_known():
     assert narrow < 0.8 * wide
 
 
+def test_what_follows_can_be_explained_and_audited_by_itself():
+    """An audit tries the question as it would be asked anew: a question that follows from an answer has nothing to run."""
+    opened, sql = session(), "SELECT COUNT(*) AS n FROM df WHERE age < 3"
+    opened.query("SELECT state, age, COUNT(*) FROM df GROUP BY state, age", epsilon=1)
+    assert opened.explain(sql, epsilon=0.1).free
+    anew = opened.explain(sql, epsilon=0.1, fresh=True)
+    assert not anew.free
+    assert anew.measurements[0].l1 == 1
+    assert opened.audit(sql, epsilon=0.1, releases=300, tries=10).bounds
+
+
 def test_repeating_a_question_gains_nothing():
     opened = session()
     opened.query("SELECT state, COUNT(*) FROM df GROUP BY state", epsilon=1)

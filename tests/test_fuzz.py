@@ -50,7 +50,7 @@ def _assert_alike(report: differential.Report) -> None:
 
 
 def test_duckdb_reads_what_was_meant() -> None:
-    _assert_alike(differential.run(100, 1))
+    _assert_alike(differential.run(60, 1))
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ def _assert_silent(report: canaries.Report) -> None:
 
 
 def test_no_value_comes_out() -> None:
-    _assert_silent(canaries.run(60, 1))
+    _assert_silent(canaries.run(40, 1))
 
 
 @pytest.mark.slow

@@ -343,3 +343,11 @@ def test_threads_on_one_frame(df):
         each.join()
     assert sorted(map(str, problems)) == ["paid"] * 5 + ["refused"] * 5
     assert df.dp.budget.remaining.epsilon == 0
+
+
+def test_whole_numbers_beside_null_stay_whole() -> None:
+    frame = pd.DataFrame({"year": pd.array([2020, 2021, None, 2021] * 100, dtype="Int64")})
+    out = frame.dp.query("SELECT year, COUNT(*) AS n FROM df GROUP BY year", epsilon=10_000, keys={"year": [2020, 2021, None]})
+    assert out.dtypes.astype(str).tolist() == ["Int64", "int64"]
+    assert out["year"].tolist() == [2020, 2021, pd.NA]
+    assert str(out.dp.intervals()["year"].dtype) == "Int64"

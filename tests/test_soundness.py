@@ -45,7 +45,7 @@ def _assert_sound(report: Report) -> None:
 
 @pytest.mark.parametrize("shard", range(2))
 def test_no_pair_passes_a_bound(shard: int) -> None:
-    _assert_sound(run(first=shard, cases=100, stride=2))
+    _assert_sound(run(first=shard, cases=60, stride=2))
 
 
 @pytest.mark.slow
@@ -56,7 +56,7 @@ def test_no_pair_passes_a_bound_at_length(shard: int) -> None:
 
 @pytest.mark.parametrize("shard", range(2))
 def test_no_pair_passes_a_bound_where_people_have_many_rows(shard: int) -> None:
-    _assert_sound(run(first=shard, cases=48, stride=2, kind="units"))
+    _assert_sound(run(first=shard, cases=36, stride=2, kind="units"))
 
 
 @pytest.mark.slow
@@ -160,6 +160,7 @@ def _extreme_table(connection: duckdb.DuckDBPyConnection, integer: str, number: 
         "bool": ("BOOLEAN", ["TRUE", "FALSE"]),
         "date": ("DATE", [f"DATE '{d}'" for d in [*DATES, "2024-01-03"]]),
         "ts": ("TIMESTAMP", [f"TIMESTAMP '{d}'" for d in [*MOMENTS, "2024-01-03"]]),
+        "time": ("TIME", [f"TIME '{t}'" for t in ("00:00:00", "23:59:59.999999", "24:00:00")]),
     }
     columns = [f"{kind}{index} {type_}" for kind, (type_, _) in pools.items() for index in (1, 2)]
     connection.execute(f"CREATE OR REPLACE TABLE t ({', '.join(columns)})")
@@ -217,9 +218,9 @@ _LEAKS: list[tuple[str, str]] = [
     ("b DECIMAL(38,0)", "round(b, -1)"), ("b HUGEINT", "abs(b)"), ("b UINTEGER", "GREATEST(7, b)"),
     ("b UINTEGER", "CASE WHEN b > 3 THEN b ELSE CAST(1 AS INTEGER) END"), ("b BIGINT", "COALESCE(CAST(b AS TINYINT), ceil(b), 1)"),
     ("b DATE", "week(b)"), ("b DATE", "isoyear(b)"), ("b DATE", "yearweek(b)"), ("b DATE", "date_trunc('week', b)"),
-    ("b VARCHAR", "regexp_replace(b, 'a', '\\5')"), ("b DECIMAL(38,30)", "(b > -99999999.999999999999999999999999999999)"),
+    ("b VARCHAR", "regexp_replace(b, 'a', '\\5')"), ("b VARCHAR", "regexp_extract(b, '\\C$')"), ("b DECIMAL(38,30)", "(b > -99999999.999999999999999999999999999999)"),
 ]  # fmt: skip
-_EXTREMES = {"DATE": ["'5877642-06-25 (BC)'", "'infinity'", "'-infinity'"], "VARCHAR": ["'a'", "''", "'(a'"]}
+_EXTREMES = {"DATE": ["'5877642-06-25 (BC)'", "'infinity'", "'-infinity'"], "VARCHAR": ["'a'", "''", "'(a'", "'é'"]}
 
 
 @pytest.mark.parametrize(("column", "expression"), _LEAKS)

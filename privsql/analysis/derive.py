@@ -147,7 +147,7 @@ def _grouped(group: Group, wanted: frozenset[str], look: Look) -> Facts:
                 found = Domain(each.type, absent, absent, of.low, of.high)
             case "quantile_cont" if of.bounded and not of.empty:
                 found = Domain(each.type, absent, absent, of.low, of.high)
-            case "min" | "max" | "quantile_disc" | "arg_min" | "arg_max" | "bool_or" | "bool_and":
+            case "min" | "max" | "quantile_disc" | "arg_min" | "arg_max" | "first" | "last" | "bool_or" | "bool_and":
                 found = replace(of, nullable=absent, null_is_key=absent)
             case _:
                 found = Domain(each.type)
@@ -194,12 +194,28 @@ def _constant(literal: Literal) -> Domain:
 
 
 def _case(call: Call, facts: Facts) -> Domain:
-    """Each branch where its condition holds; the branches before it are only known not to have been taken."""
+    """Each branch where its condition holds, and none of those before it did."""
     parts = []
     for condition, value in zip(call.args[0:-1:2], call.args[1:-1:2], strict=True):
         parts.append(domain_of(value, refine(facts, condition)))
+        facts = _untrue(facts, condition)
     parts.append(domain_of(call.args[-1], facts))
     return union(call.type, parts)
+
+
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+def _untrue(facts: Facts, condition: Expression) -> Facts:
+    """What is known of the rows where the condition is false or unknown: so much that a clamp written as CASE has ends."""
+    match condition:
+        case Call(function="is_null"):  # never unknown
+            return refine(facts, Call("not", (condition,), BOOLEAN))
+        case Call(function=function, args=(left, right)) if function in _OPPOSITE:
+            ends = [each.value for each in (left, right) if isinstance(each, Literal)]
+            if len(ends) == 1 and ends[0] is not None and not (isinstance(ends[0], float) and math.isnan(ends[0])):
+                return refine(facts, Call(_OPPOSITE[function], (left, right), BOOLEAN), true_or_null=True)
+    return facts
 
 
 # -- conditions ----------------------------------------------------------------------------------------------

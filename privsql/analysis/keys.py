@@ -145,7 +145,7 @@ def _evaluated(
     columns = _combinations(leaves, sets)
     results = evaluate([key.expression for key in together], columns)
     hidden = [leaf for leaf in leaves if domain_of(leaf, facts).nullable and not domain_of(leaf, facts).null_is_key]
-    keep: list[Callable[[Any], bool]] = [_member(domains[key.name]) for key in together]
+    keep: list[Callable[[Any], bool]] = [_member(domains[key.name], key.expression in facts) for key in together]
     seen: dict[tuple[Any, ...], None] = {}
     for index, found in enumerate(zip(*results, strict=True)):
         # one and the same NaN, which a dict then takes for equal to itself
@@ -180,13 +180,16 @@ def _combinations(leaves: list[Column], sets: list[Sequence[Any]]) -> dict[Colum
     return columns
 
 
-def _member(domain: Domain) -> Callable[[Any], bool]:
-    """Whether a WHERE on the key expression itself leaves a value in."""
+def _member(domain: Domain, filtered: bool) -> Callable[[Any], bool]:
+    """Whether a WHERE on the key expression itself leaves a value in; `filtered`: there is one."""
     if domain.values is not None and domain.type.kind is not Kind.BOOLEAN:
         allowed = set(domain.values)
         return lambda value: value in allowed
     if domain.empty:
         return lambda value: False
+    if filtered and domain.type.kind is Kind.INTEGER:
+        low, high = domain.low, domain.high
+        return lambda value: (low is None or value >= low) and (high is None or value <= high)
     return lambda value: True
 
 

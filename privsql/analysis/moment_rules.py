@@ -9,7 +9,7 @@ from typing import Any
 
 from privsql.analysis.domain import MAX_KEYS, Domain, Rule, of_values
 from privsql.sql.expressions import Call, Literal
-from privsql.types import Type
+from privsql.types import Kind, Type
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -41,6 +41,11 @@ def _cyclic(low: int, high: int, function: Callable[[Any], int] | None = None) -
         return _range(call.type, Fraction(low), Fraction(high))
 
     return rule
+
+
+def _hour(call: Call, args: Sequence[Domain]) -> Domain:
+    """0 to 23; DuckDB's TIME has 24:00:00, too."""
+    return _range(call.type, Fraction(0), Fraction(24 if args[0].type.kind is Kind.TIME else 23))
 
 
 def _names(values: tuple[str, ...]) -> Rule:
@@ -132,7 +137,7 @@ MOMENT_RULES: dict[str, Rule] = {
     "century": _part(lambda d: (int(d.year) - 1) // 100 + 1), "month": _cyclic(1, 12, lambda d: int(d.month)),
     "quarter": _cyclic(1, 4, lambda d: (int(d.month) + 2) // 3), "day": _cyclic(1, 31), "week": _cyclic(1, 53),
     "dayofyear": _cyclic(1, 366, lambda d: int(d.timetuple().tm_yday)), "dayofweek": _cyclic(0, 6),
-    "isodow": _cyclic(1, 7), "hour": _cyclic(0, 23), "minute": _cyclic(0, 59), "second": _cyclic(0, 59),
+    "isodow": _cyclic(1, 7), "hour": _hour, "minute": _cyclic(0, 59), "second": _cyclic(0, 59),
     "dayname": _names(DAYS), "monthname": _names(MONTHS), "date_trunc": _truncated,
     "date_diff": _between_dates, "date_minus": _between_dates,
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -17,6 +18,24 @@ _FEW = 10_000  # so many steps of a rounded number are listed as possible keys
 
 def _range(type_: Type, low: Any, high: Any) -> Domain:
     return Domain(type_, low=low, high=high)
+
+
+def _listed(rule: Rule, operation: Callable[[float, float], float]) -> Rule:
+    """The rule, and the values themselves where one side is listed and the other a constant: floor(x / 5) * 5 can be a key.
+
+    Both are doubles, and Python computes with them as DuckDB does, digit for digit.
+    """
+
+    def listed(call: Call, args: Sequence[Domain]) -> Domain:
+        found = rule(call, args)
+        constants = [isinstance(arg, Literal) for arg in call.args]
+        a, b = (arg.values for arg in args)
+        if call.type.kind is not Kind.DOUBLE or sum(constants) != 1 or not a or not b or max(len(a), len(b)) > _FEW:
+            return found
+        values = [operation(float(x), float(y)) + 0.0 for x in a for y in b]  # one zero, not two
+        return of_values(call.type, values, nullable=True) if all(map(math.isfinite, values)) else found
+
+    return listed
 
 
 def _plus(call: Call, args: Sequence[Domain]) -> Domain:
@@ -217,7 +236,8 @@ def _neg(a: Any) -> Any:
 
 
 NUMBER_RULES: dict[str, Rule] = {
-    "+": _plus, "-": _minus, "*": _times, "/": _divided, "//": _whole_divided, "%": _modulo, "neg": _negation,
+    "+": _listed(_plus, operator.add), "-": _listed(_minus, operator.sub), "*": _listed(_times, operator.mul),
+    "/": _divided, "//": _whole_divided, "%": _modulo, "neg": _negation,
     "abs": _absolute, "floor": _rounding(math.floor), "ceil": _rounding(math.ceil), "trunc": _rounding(math.trunc),
     "round": _round, "sign": _between(-1, 1), "pow": _power, "least": _least, "greatest": _greatest,
     "exp": _rising(math.exp, 0.0), "ln": _rising(math.log), "log10": _rising(math.log10), "log2": _rising(math.log2),

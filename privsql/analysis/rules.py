@@ -65,7 +65,7 @@ def _partial(call: Call, args: Sequence[Domain]) -> bool:
         case "sqrt":
             return not (args[0].bounded and args[0].low is not None and args[0].low >= 0)
         case name if name in _WHOLE_ON_RANGES:
-            return not args[-1].bounded
+            return not (args[-1].bounded or args[-1].type.kind is Kind.TIME)  # a time of day has no infinity
     function = FUNCTIONS.get(call.function)
     return call.function in _PARTIAL or (function is not None and function.partial)
 

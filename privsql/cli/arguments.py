@@ -137,7 +137,6 @@ def parser() -> argparse.ArgumentParser:
     query.add_argument("--deadline", type=float, metavar="S", help="fail after so many seconds, for certain")
     query.add_argument("--memory-limit", metavar="SIZE", help="what the engine may use, such as 2GB")
     query.add_argument("--time-quantum", type=float, metavar="S", help="answer at whole multiples of so many seconds")
-    query.add_argument("--fresh", action="store_true", help="ask anew and pay, also where earlier answers say it")
     query.add_argument(
         "--format", choices=("table", "csv", "json"), default="table",
         help="table (with intervals), csv (the rows alone) or json (rows, intervals and receipt); default: table",
@@ -147,6 +146,8 @@ def parser() -> argparse.ArgumentParser:
         "explain", help="what a query would do and cost", description=_EXPLAIN, formatter_class=raw
     )
     _question(explain)
+    for verb in (query, explain):
+        verb.add_argument("--fresh", action="store_true", help="ask anew and pay, also where earlier answers say it")
     explain.add_argument(
         "--format", choices=("table", "json"), default="table",
         help="table (the derivation as a tree) or json (the same for programs, with the exact SQL); default: table",

@@ -42,7 +42,7 @@ def query(arguments: argparse.Namespace) -> str:
 
 def explain(arguments: argparse.Namespace) -> str:
     with _session(arguments) as session:
-        plan = session.explain(_sql(arguments), **_options(arguments))
+        plan = session.explain(_sql(arguments), **_options(arguments), fresh=arguments.fresh)
     return json.dumps(plan.to_dict(), indent=2) if arguments.format == "json" else str(plan)
 
 

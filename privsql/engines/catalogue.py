@@ -111,7 +111,8 @@ class SchemaReader:
         texts = {(database, schema, name): sql or "" for database, schema, name, sql, _ in definitions if name}
         stored = {(database, schema, name) for database, schema, name, _, table in definitions if table}
         # under a collation texts that differ are equal; the type of a column does not say whether it has one
-        collated = any("collate" in sql.lower() for sql in texts.values())
+        # (nor do a view and a generated column, where it is in a macro that they use)
+        collated = any("collate" in sql.lower() or "generated always" in sql.lower() for sql in texts.values())
         seen = {row[2]: texts.get(row[:3], "") for row in columns if row[:3] not in stored}
         views = {name for name, sql in seen.items() if not _FRAME.search(sql)}
         if collation not in ("", "binary"):
@@ -123,7 +124,8 @@ class SchemaReader:
         tables: dict[str, list[SchemaColumn]] = {}
         for *place, table, name, type_name, nullable in columns:
             is_stored = (*place, table) in stored
-            tables.setdefault(table, []).append(self._column(table, name, type_name, nullable, is_stored, collated))
+            may_collate = collated or table in views
+            tables.setdefault(table, []).append(self._column(table, name, type_name, nullable, is_stored, may_collate))
         checks = {
             name: tuple(text for _, _, table, kind, _, text, *_ in constraints if table == name and kind == "CHECK")
             for name in tables

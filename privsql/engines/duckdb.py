@@ -260,7 +260,20 @@ def _open_path(path: Path, memory: int | None, folder: Path | None) -> DuckDBEng
         connection = opening.open()
     except duckdb.Error:
         raise SourceError("source-file", "DuckDB cannot read this file", "check that it is valid") from None
+    if _READERS[suffix] == "read_csv":
+        _read_through(connection, name)
     return DuckDBEngine(connection, Known({name: frozenset()}, trust_labels=False), True, keeping, opening, origin=Origin(file))
+
+
+def _read_through(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Every line and every value once, now: DuckDB guesses what a CSV file holds from its first lines, and one that is not so
+    would fail questions after their charge."""
+    try:
+        connection.execute(f"SELECT count(COLUMNS(*)) FROM {render.identifier(name)}").fetchall()
+    except FAILURES:
+        connection.close()
+        raise SourceError("source-file", "DuckDB cannot read this file to its end: a line or a value is not like the first ones",
+                          "write it as Parquet or into a DuckDB file, with types that you choose") from None  # fmt: skip
 
 
 def _open_database(path: Path, memory: int | None, known: Known, origin: Origin = A_DATABASE) -> DuckDBEngine:

@@ -21,9 +21,15 @@ def is_frame(value: Any) -> bool:
 
 
 def checked_frame(frame: Any) -> Any:
-    """The frame, if its columns can be named in SQL."""
+    """The frame, if its columns can be named in SQL, and its values are of their types: others would fail after a charge."""
     if not isinstance(frame, pd.DataFrame):
-        return frame.collect() if hasattr(frame, "collect") else frame
+        frame = frame.collect() if hasattr(frame, "collect") else frame
+        if hasattr(frame, "validate"):  # an Arrow table, in which nobody has looked at the bytes of a text
+            try:
+                frame.validate(full=True)
+            except ValueError:
+                raise _ill_formed() from None
+        return frame
     if isinstance(frame.columns, pd.MultiIndex):
         raise SourceError(
             "source-columns", "the frame has several levels of column names", "flatten them: df.columns = [...]"
@@ -40,7 +46,15 @@ def checked_frame(frame: Any) -> Any:
         raise SourceError("source-columns", "the frame has no columns", "give a frame with columns")
     # of a column of objects DuckDB guesses the type from its values, so that one person could change it: they are text
     objects = [name for name, dtype in frame.dtypes.items() if dtype == "object"]
-    return frame.astype(dict.fromkeys(objects, "str")) if objects else frame
+    try:
+        return frame.astype(dict.fromkeys(objects, "str")) if objects else frame
+    except Exception:  # noqa: BLE001 -- an object may have any text or none, and the reason may show it
+        raise _ill_formed() from None
+
+
+def _ill_formed() -> SourceError:
+    return SourceError("source-frame", "the frame has values that are not of their column's type: bytes that are no text",
+                       "clean them, or leave the column out")  # fmt: skip
 
 
 def snapshot(frame: Any) -> Any:

@@ -25,7 +25,7 @@ def written(expression: Expression) -> str:
     """The expression as text: its functions, constants, columns and the types they are stored in."""
     match expression:
         case Column(name=name):
-            return f"{name!r}:{stored_type(expression)}"
+            return f"column {name!r}:{stored_type(expression)}"  # a constant may have the same text: a = 'a'
         case Literal():
             return _constant(expression)
         case Call():

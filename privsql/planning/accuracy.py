@@ -161,7 +161,7 @@ def epsilon_within(plan: Plan, within: float, confidence: float) -> Fraction:
             "argument-within", "how many keys there will be is not known beforehand, so no epsilon holds for them all",
             "give epsilon= instead, or declare the keys",
         )  # fmt: skip
-    if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 < within < float("inf"):
+    if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 < within <= 1e300:
         raise ArgumentError("argument-within", "within must be a positive number", "within=20")
     cells = plan.cells * max(1, len(plan.outputs))
     level = 1.0 - (1.0 - check_level(confidence)) / cells

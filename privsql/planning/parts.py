@@ -20,6 +20,7 @@ from privsql.sql.describe import describe
 from privsql.sql.expressions import Column, Expression, columns_of
 from privsql.sql.owners import Owner
 from privsql.sql.relations import Key, Limits
+from privsql.types import RANGED
 
 
 class Adds(StrEnum):
@@ -141,12 +142,13 @@ def grid_for(
     if not domain.bounded:
         domain = evaluated_domain(argument, facts, around.evaluate) or domain
     if not domain.bounded:
-        names = sorted({column.name for column in columns_of(argument) if not domain_of(column, facts).bounded})
-        clamp = "write LEAST(GREATEST(..., 0), 100) around it, with the ends that you know"
+        unknown = [column for column in columns_of(argument) if not domain_of(column, facts).bounded]
+        names = sorted({column.name for column in unknown if column.type.kind in RANGED})
+        known = f"ask about values in one that you know (WHERE {describe(argument)} BETWEEN 0 AND 100)"
         raise Refused(
             "refused-unbounded",
             "one person could move this sum by any amount: the range of its argument is not known",
-            f"declare a range (policy: {names[0]} = {{range = [0, 100]}}), or {clamp}" if names else clamp,
+            f"declare a range (policy: {names[0]} = {{range = [0, 100]}}), or {known}" if names else known,
             place,
         )
     if not domain.empty and max(abs(domain.low), abs(domain.high)) > LARGEST_VALUE:

@@ -17,7 +17,7 @@ from privsql.planning.grid import grid_of
 from privsql.planning.render import FIXED_POINT
 from privsql.sql.expressions import Aggregate, Call, Literal, columns_of
 from privsql.sql.relations import Group, Relation, Scan, rebuilt
-from privsql.types import BIGINT, DOUBLE, Kind, Type, integer
+from privsql.types import BIGINT, DOUBLE, RANGED, Kind, Type, integer
 
 _STEPS = integer(-(2**62), 2**62)
 
@@ -60,11 +60,12 @@ def _fixed(aggregate: Aggregate, group: Group, look: Look) -> Aggregate:
     facts = derive(group.input, names_in(parts), look)
     domain = domain_of(argument, facts if aggregate.condition is None else refine(facts, aggregate.condition))
     if not domain.bounded:
-        names = sorted({column.name for column in columns_of(argument)})
+        names = sorted({column.name for column in columns_of(argument) if column.type.kind in RANGED})
         raise Refused(
             "refused-unbounded",
             "the total of one unit needs a range for what is added up: it is not known",
-            f"declare a range (policy: {names[0]} = {{range = [0, 100]}})" if names else "clamp it: LEAST(GREATEST(..., 0), 100)",
+            f"declare a range (policy: {names[0]} = {{range = [0, 100]}})" if names
+            else "ask about values in one that you know (WHERE ... BETWEEN 0 AND 100)",
             aggregate.place,
         )
     grid = grid_of(DOUBLE, domain)

@@ -157,14 +157,14 @@ def importances(
     uses: Mapping[str, Sequence[int]], parts: int, weights: Mapping[str, float]
 ) -> tuple[tuple[Fraction, ...], bool]:
     """How much each part matters: the outputs that it serves, or the largest of the weights given to them."""
-    if not weights:
+    if isinstance(weights, Mapping) and not weights:
         return tuple(Fraction(max(1, sum(part in used for used in uses.values()))) for part in range(parts)), False
     if not isinstance(weights, Mapping):
         raise ArgumentError("argument-weights", "weights give numbers to outputs", f"weights={{{next(iter(uses))!r}: 2}}")
     for name, weight in weights.items():
         if name not in uses:
             raise ArgumentError("argument-weights", f"there is no output {name!r} to weigh", did_you_mean(str(name), list(uses)))
-        if isinstance(weight, bool) or not isinstance(weight, (int, float, Fraction)) or not 0 < weight < math.inf:
+        if isinstance(weight, bool) or not isinstance(weight, (int, float, Fraction)) or not 0 < weight < 1e100:
             raise ArgumentError("argument-weights", "a weight is a positive number", f"weights={{{name!r}: 2}}")
     served = [[Fraction(weights.get(name, 1)) for name, used in uses.items() if part in used] for part in range(parts)]
     return tuple(max(each, default=Fraction(1)) for each in served), True

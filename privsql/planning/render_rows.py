@@ -28,7 +28,7 @@ from privsql.sql.relations import (
     Values,
     is_public,
 )
-from privsql.types import BINARY, DOUBLE, Kind
+from privsql.types import BINARY, DOUBLE, Kind, Type
 
 _TABLE = "privsql_t"
 _OTHER = "privsql_other_unit"  # whose the row is that a row meets
@@ -236,6 +236,10 @@ def aggregate(node: Aggregate) -> str:
         case "sum" | "avg" if node.argument is not None and node.argument.type.kind is Kind.DOUBLE:
             # of public rows, in an order: two readings give the same digits
             return f"{node.function}({argument} ORDER BY {argument}){where}"
+        case "sum" | "avg" if node.argument is not None and may_overflow(node.argument.type):
+            # of public rows, too: a sum of these would fail, after the charge, and be computed or not as the plan has it
+            double = f"CAST({argument} AS DOUBLE)"
+            return f"TRY_CAST({node.function}({double} ORDER BY {double}){where} AS {node.type.sql})"
         case "sum":
             return f"TRY_CAST(sum({argument}){where} AS {node.type.sql})"
         case function if function in SPREAD:  # of public rows only
@@ -249,8 +253,21 @@ def aggregate(node: Aggregate) -> str:
             place = plain_zero(node.by)
             both = f"CASE WHEN ({argument}) IS NULL OR ({place}) IS NULL THEN NULL ELSE row({place}, {argument}) END"
             return f"({node.function[4:]}({both}){where})[2]"  # of several at the same place the least, not the first seen
+        case "first" | "last":
+            assert node.by is not None
+            descending, nulls_first = node.parameters
+            order = f"{plain_zero(node.by)} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
+            # among equals by what is shown, so that the order in which rows come decides nothing
+            return f"{node.function}({argument} ORDER BY {order}, {argument} ASC NULLS LAST){where}"
         case _:
             return f"{node.function}({argument}){where}"
+
+
+def may_overflow(type_: Type) -> bool:
+    """Whether a billion such numbers may add up to more than 127 bits hold."""
+    if type_.kind is Kind.DECIMAL:
+        return type_.precision > 28
+    return max(abs(type_.low), abs(type_.high)) >= 2**96
 
 
 def plain_zero(node: Expression) -> str:

@@ -78,16 +78,12 @@ class Answer:
         return list(zip(*columns, strict=True))
 
     def _dated(self) -> pd.DataFrame:
-        """DATE columns as dates, where pandas knows only timestamps; whole numbers beside NULL stay whole."""
+        """DATE columns as dates, where pandas knows only timestamps."""
         frame = self.frame.copy()
         for index, output in enumerate(self.plan.outputs):
             if output.expression.type.kind is Kind.DATE:
                 dates = [None if pd.isna(each) else each.date() for each in frame.iloc[:, index]]
                 frame.isetitem(index, np.array(dates, dtype=object))
-            array = self.arrays[index]
-            if isinstance(array, np.ma.MaskedArray) and array.dtype.kind in "iu":  # pandas would make them floats
-                whole = np.ma.getdata(array).astype(np.int64)
-                frame.isetitem(index, pd.arrays.IntegerArray(whole, np.ma.getmaskarray(array).copy()))
         return frame
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
@@ -171,10 +167,12 @@ class Answer:
 
 
 def _series(array: Any) -> pd.Series[Any]:
-    """NULL as pandas writes it: NaN among numbers, NaT among moments, None elsewhere."""
+    """NULL as pandas writes it: NA among whole numbers, NaN among others, NaT among moments, None elsewhere."""
     if not isinstance(array, np.ma.MaskedArray):
         return pd.Series(array)
-    if array.dtype.kind in "iuf":
+    if array.dtype.kind in "iu":  # Int64: as floats large ones would be others
+        return pd.Series(pd.arrays.IntegerArray(np.ma.getdata(array).astype(np.int64), np.ma.getmaskarray(array).copy()))
+    if array.dtype.kind == "f":
         return pd.Series(np.where(np.ma.getmaskarray(array), np.nan, array.data.astype(np.float64)))
     if array.dtype.kind == "M":
         return pd.Series(array.filled(np.datetime64("NaT")))

@@ -28,7 +28,7 @@ def _cells(answer: Answer) -> tuple[list[str], list[list[str]], list[bool]]:
         for position, name in enumerate(names):
             value = head.iloc[index, position]
             text = _text(value)
-            if hasattr(value, "__index__") and name not in lows:
+            if hasattr(value, "__index__") and not isinstance(value, bool) and name not in lows:
                 text = str(value)  # a key: 2024 is a year, not 2,024
             if name in lows:
                 low, high = float(ends[lows[name]].iloc[index]), float(ends[f"{name}_high"].iloc[index])

@@ -18,8 +18,8 @@ from privsql.sql.bind_release import ReleaseBinder, bare
 from privsql.sql.build import arithmetic, same_type, shared_type, unify
 from privsql.sql.clauses import bind_order, whole_number
 from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal, columns_of, substitute
-from privsql.sql.gate import place_of
 from privsql.sql.names import Source, key_names, unique_names
+from privsql.sql.places import place_of
 from privsql.sql.relations import Choose, Key, Project, Relation, Release, Sort, is_released
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, Kind, integer
 

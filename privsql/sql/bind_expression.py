@@ -11,8 +11,8 @@ from privsql.errors import PrivsqlError, Refused, SqlError, did_you_mean
 from privsql.sql import build, literals
 from privsql.sql.expressions import Call, Expression, Literal
 from privsql.sql.functions import ALIASES, FUNCTIONS, PARTS, UNITS
-from privsql.sql.gate import place_of
 from privsql.sql.permitted import WAYS_OUT
+from privsql.sql.places import place_of
 from privsql.types import (
     BIGINT,
     BOOLEAN,
@@ -176,7 +176,8 @@ class ExpressionBinder:
                 # DuckDB passes over NULL; in some dialects one NULL makes the result NULL
                 return chosen if node.args.get("ignore_nulls") else build.null_if_any(values, chosen)
             case exp.Nullif():
-                left, right = build.same_type([self.bind(node.this), self.bind(node.expression)])
+                pair = [self.bind(node.this), self.bind(node.expression)]
+                left, right = build.same_type(build.with_truths(pair) if pair[0].type.kind is Kind.BOOLEAN else pair)
                 return Call("nullif", (left, right), left.type)
             case exp.TryCast() | exp.Cast():
                 return self._cast(node)
@@ -200,7 +201,7 @@ class ExpressionBinder:
                 stays = node.args.get("input_type_preserved") and moment.type.kind is Kind.DATE  # in some dialects
                 return build.convert(cut, DATE) if stays else cut
             case exp.Extract():
-                return self._extract(str(node.this.name), node.expression)
+                return self._extract(_word(node.this), node.expression)
             case exp.TsOrDsToDate():
                 day = self.bind(node.this)
                 if node.args.get("default_date") and day.type.kind not in (*MOMENTS, Kind.TEXT):
@@ -246,7 +247,7 @@ class ExpressionBinder:
         name = ALIASES.get(raw, raw)
         args = node.expressions
         if name in ("extract", "isoyear") and len(args) == 2 and isinstance(args[0], exp.Literal):
-            return self._extract(str(args[0].this), args[1])
+            return self._extract(_word(args[0]), args[1])
         if name == "date_trunc" and len(args) == 2:
             return build.call("date_trunc", [self._unit(args[0], UNITS), self.bind(args[1])])
         if name in ("isnull", "notnull") and len(args) == 1:
@@ -254,6 +255,8 @@ class ExpressionBinder:
             return test if name == "isnull" else Call("not", (test,), BOOLEAN)
         if name == "zeroifnull" and len(args) == 1:
             return build.unify("coalesce", [self.bind(args[0]), literals.whole(0)])
+        if name in ("all", "some"):
+            raise Refused("refused-any", *WAYS_OUT["Any"])
         if name in ("now", "today", "current_date", "get_current_timestamp"):
             raise Refused("refused-function", "the time of asking would make the same question another one each time",
                           "write the date out: DATE '2024-01-31'")  # fmt: skip
@@ -302,7 +305,7 @@ class ExpressionBinder:
     def _in(self, node: exp.In) -> Expression:
         if not node.expressions:
             raise Refused("refused-in", "IN needs a list of values", "write IN ('CA', 'NY')")
-        args = build.same_type([self.bind(node.this), *(self.bind(each) for each in node.expressions)])
+        args = build.same_type(build.with_truths([self.bind(node.this), *(self.bind(each) for each in node.expressions)]))
         return Call("in", tuple(args), BOOLEAN)
 
     def _like(self, node: exp.Expr, escape: exp.Expr | None) -> Expression:
@@ -351,7 +354,7 @@ class ExpressionBinder:
         return build.call(name, [self.bind(value)])
 
     def _unit(self, node: exp.Expr | None, known: Sequence[str]) -> Literal:
-        name = str(node.name if node is not None else "day").lower().removesuffix("s")
+        name = "day" if node is None else _word(node).lower().removesuffix("s")
         name = {"mm": "month", "mon": "month", "yyyy": "year", "yy": "year", "dd": "day", "q": "quarter"}.get(
             name, name
         )
@@ -375,7 +378,7 @@ class ExpressionBinder:
         if unit is None and text.count(" ") == 1:
             text, name = text.split(" ")
         else:
-            name = unit.name if unit is not None else ""
+            name = _word(unit) if unit is not None else ""
         found = literals.interval(text, name)
         if found is None:
             raise Refused("refused-interval", "an interval is a whole number of one unit", "write INTERVAL 3 MONTH")
@@ -412,3 +415,12 @@ class ExpressionBinder:
     def _present(self, node: exp.Expr, names: Sequence[str]) -> list[Expression]:
         values: list[Any] = [node.args.get(name) for name in names]
         return [self.bind(each) for each in values if each is not None]
+
+
+def _word(node: exp.Expr) -> str:
+    """A part or unit of time as it is written: day, 'day', ('day'). In NOT 'day' sqlglot finds the same word."""
+    while isinstance(node, exp.Paren) or (isinstance(node, exp.Cast) and node.to.is_type(*exp.DataType.TEXT_TYPES)):
+        node = node.this
+    if not isinstance(node, (exp.Literal, exp.Var, exp.Column, exp.Identifier)):
+        raise SqlError("sql-arguments", "a part or unit of time is a word", "write date_trunc('month', d)")
+    return str(node.name)

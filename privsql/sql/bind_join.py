@@ -15,9 +15,9 @@ from privsql.errors import Place, Refused
 from privsql.sql import build
 from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.expressions import Call, Column, Expression, columns_of, conjuncts, substitute
-from privsql.sql.gate import place_of
 from privsql.sql.names import Source, unique_names
 from privsql.sql.owners import allowed_matches, equated, is_bounded, is_unique, pairs_one_unit
+from privsql.sql.places import place_of
 from privsql.sql.relations import (
     AtMost,
     Field,

@@ -9,10 +9,10 @@ from sqlglot import exp
 from privsql.errors import Refused, SqlError
 from privsql.sql.bind_release import has_any_aggregate, has_choice
 from privsql.sql.expressions import Column, Expression, Literal
-from privsql.sql.gate import place_of
 from privsql.sql.grouping import Sets, grouping_sets
 from privsql.sql.literals import ordinal
 from privsql.sql.names import key_names
+from privsql.sql.places import place_of
 from privsql.sql.relations import Key
 
 Items = list[tuple[str, exp.Expr | Column]]  # output names, with expressions or the columns that * stands for

@@ -13,14 +13,15 @@ from sqlglot import exp
 from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
 from privsql.sql import build
 from privsql.sql.bind_expression import ExpressionBinder
-from privsql.sql.bind_select import SelectBinder, distinct_rows
+from privsql.sql.bind_select import SelectBinder
+from privsql.sql.bind_union import united
 from privsql.sql.bind_unnest import bind_from
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.clauses import bind_order, limited, ordered_rows
 from privsql.sql.expressions import Call, Column, Expression, columns_of, size_of
 from privsql.sql.functions import common
-from privsql.sql.gate import place_of
 from privsql.sql.names import Source, unique_names
+from privsql.sql.places import place_of
 from privsql.sql.relations import (
     Choose,
     Field,
@@ -31,7 +32,6 @@ from privsql.sql.relations import (
     Release,
     Scan,
     Sort,
-    UnionAll,
     Unpivot,
     Values,
     below,
@@ -39,7 +39,7 @@ from privsql.sql.relations import (
     is_released,
     walk,
 )
-from privsql.types import BOOLEAN, TEXT, Kind, Type
+from privsql.types import BOOLEAN, TEXT, Kind
 
 _MAX_RELATIONS = 400
 _MAX_OPERATORS = 600
@@ -116,37 +116,7 @@ class QueryBinder:
         return replace(source, relation=limited(relation, limit, offset))
 
     def _union(self, node: exp.Union) -> Source:
-        sides = [self.query(node.this), self.query(node.expression)]
-        if any(is_released(side.relation) for side in sides):
-            raise Refused("refused-union", "noisy answers cannot be put together in one question",
-                          "ask them one by one", place_of(node))  # fmt: skip
-        widths = {len(side.names) for side in sides}
-        if len(widths) > 1:
-            raise SqlError(
-                "sql-union",
-                "the two sides of UNION ALL have different numbers of columns",
-                "select as many columns on both sides",
-                place_of(node),
-            )
-        names = unique_names(list(sides[0].names))
-        types: list[Type] = []
-        for left, right in zip(sides[0].relation.fields, sides[1].relation.fields, strict=True):
-            shared = common([left.type, right.type])
-            if shared is None:
-                raise SqlError("sql-type", f"UNION ALL of {left.type} and {right.type} does not go together",
-                               "cast one of them", place_of(node))  # fmt: skip
-            types.append(shared)
-        inputs: list[Relation] = []
-        for side in sides:
-            columns = tuple(
-                (name, each.column if each.type == shared else Call("cast", (each.column,), shared))
-                for name, each, shared in zip(names, side.relation.fields, types, strict=True)
-            )
-            inputs.append(Project(side.relation, columns))
-        united = UnionAll(tuple(inputs))
-        if node.args.get("distinct"):
-            return distinct_rows(Source(united, None, sides[0].names))
-        return Source(united, None, sides[0].names)
+        return united(self.query(node.this), self.query(node.expression), node)
 
     # -- FROM ----------------------------------------------------------------------------------------------
     def source(self, node: exp.Expr) -> Source:

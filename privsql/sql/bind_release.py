@@ -12,9 +12,10 @@ from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.bind_order import ORDERS, gives_list, order_aggregates
 from privsql.sql.expressions import OF_TWO, Aggregate, Call, Column, Expression, Literal
 from privsql.sql.functions import ALIASES
-from privsql.sql.gate import place_of
 from privsql.sql.grouping import Sets, grouping
 from privsql.sql.names import Source, unique_names
+from privsql.sql.permitted import WAYS_OUT
+from privsql.sql.places import place_of
 from privsql.sql.relations import Key
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, NUMBERS, TEXT, Kind, integer, list_of
 
@@ -33,6 +34,9 @@ EXACT: dict[type[exp.Expr], str] = {
     exp.ArgMax: "arg_max",
     exp.LogicalOr: "bool_or",
     exp.LogicalAnd: "bool_and",
+    exp.First: "first",
+    exp.Last: "last",
+    exp.AnyValue: "min",  # any of them will do, and this one does not depend on the order of rows
 }
 
 
@@ -135,6 +139,8 @@ class ReleaseBinder(ExpressionBinder):
         if isinstance(node, (exp.ArgMin, exp.ArgMax)) and not self.exact:
             raise Refused("refused-choice", "arg_max and arg_min over rows would name one person's value",
                           "SELECT arg_max(k, n) FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)", place)  # fmt: skip
+        if isinstance(node, (exp.First, exp.Last, exp.AnyValue)) and not self.exact:
+            raise Refused("refused-arrayagg", *WAYS_OUT["ArrayAgg"], place)
         if type(node) in EXACT and not self.exact:
             raise Refused("refused-logicalor", "one person's row can decide a yes or no about all",
                           "ask for COUNT(*) FILTER (WHERE ...)", place)  # fmt: skip
@@ -153,6 +159,13 @@ class ReleaseBinder(ExpressionBinder):
             case exp.ArgMin() | exp.ArgMax():
                 argument = rows.bind(inner)
                 return Aggregate(EXACT[type(node)], argument, condition, argument.type, place, rows.bind(node.expression))
+            case exp.First() | exp.Last():
+                return self._at_the_end(node, condition, place)
+            case exp.AnyValue() if isinstance(inner, exp.Order):
+                raise Refused("refused-arrayagg", "ANY_VALUE in an order has no rule", "first(x ORDER BY day)", place)
+            case exp.AnyValue():
+                argument = rows.bind(inner.expressions[0] if isinstance(inner, exp.Distinct) else inner)
+                return Aggregate(EXACT[type(node)], argument, condition, argument.type, place)
             case exp.CountIf():
                 test = rows.condition(inner)
                 both = test if condition is None else Call("and", (condition, test), BOOLEAN)
@@ -168,6 +181,18 @@ class ReleaseBinder(ExpressionBinder):
             return Aggregate(name, argument, condition, DOUBLE, place, other)
         whole = name == "sum" and argument.type.kind is Kind.INTEGER
         return Aggregate(name, argument, condition, BIGINT if whole else DOUBLE, place)
+
+    def _at_the_end(self, node: exp.Expr, condition: Expression | None, place: Place | None) -> Aggregate:
+        """FIRST(x ORDER BY day), LAST(x ORDER BY day): by something that is in the rows, not by the order in which they come."""
+        inner = node.this
+        terms = inner.expressions if isinstance(inner, exp.Order) else []
+        if len(terms) != 1 or isinstance(inner.this, exp.Distinct):
+            raise Refused("refused-arrayagg", "FIRST and LAST are read in the order of one thing, written inside",
+                          "first(x ORDER BY day), last(x ORDER BY day)", place)  # fmt: skip
+        (term,) = terms
+        argument, by = self.rows.bind(inner.this), self.rows.bind(term.this)
+        order = bool(term.args.get("desc")), bool(term.args.get("nulls_first"))
+        return Aggregate(EXACT[type(node)], argument, condition, argument.type, place, by, order)
 
     def _number(self, node: exp.Expr, name: str, place: Place | None) -> Expression:
         argument = self.rows.bind(node)

@@ -16,9 +16,9 @@ from privsql.sql.bind_unnest import RowBinder
 from privsql.sql.bind_where import Queries, where_rows
 from privsql.sql.clauses import bind_order, limited, order_terms, ordered_rows
 from privsql.sql.expressions import SPREAD, Aggregate, Call, Column, Expression, columns_of, substitute
-from privsql.sql.gate import place_of
 from privsql.sql.names import Source, unique_names
 from privsql.sql.owners import Whose, owner
+from privsql.sql.places import place_of
 from privsql.sql.relations import (
     Distinct,
     Filter,
@@ -43,6 +43,9 @@ class SelectBinder:
         for each in node.expressions:
             if isinstance(each, exp.Alias):
                 self.aliases.setdefault(each.alias.lower(), each.this)
+            star = each.this if isinstance(each, exp.Column) else each
+            for renamed in star.args.get("rename") or [] if isinstance(star, exp.Star) else []:
+                self.aliases.setdefault(renamed.alias.lower(), renamed.this)
         self.resolving: list[str] = []
         self.rows = RowBinder(self._row_column, source)
 
@@ -200,14 +203,18 @@ class SelectBinder:
         called = self.source.called(table or None, place_of(star))
         left_out = {each.name.lower() for each in star.args.get("except_") or []}
         replaced = {each.alias.lower(): each.this for each in star.args.get("replace") or []}
+        renamed = {each.this.name.lower(): each.alias for each in star.args.get("rename") or []}
         known = {shown.lower() for shown in self.source.names}
-        for name in [*left_out, *replaced]:
+        for name in [*left_out, *replaced, *renamed]:
             if name not in known:
                 raise UnknownName(
                     "name-column", f"there is no column {name}", did_you_mean(name, self.source.names), place_of(star)
                 )
+        if len(renamed) < len(star.args.get("rename") or []) or renamed.keys() & (left_out | replaced.keys()):
+            raise SqlError("sql-alias", "a column is renamed once, and not also left out or replaced", "name it once",
+                           place_of(star))  # fmt: skip
         return [
-            (shown, replaced.get(shown.lower(), each.column))
+            (renamed.get(shown.lower(), shown), replaced.get(shown.lower(), each.column))
             for (shown, each), here in zip(self.source.fields(), called, strict=True)
             if here and shown.lower() not in left_out
         ]

@@ -16,9 +16,9 @@ from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.bind_join import bind_join
 from privsql.sql.declared import ListColumn
 from privsql.sql.expressions import Expression
-from privsql.sql.gate import place_of
 from privsql.sql.names import Source, unique_names
 from privsql.sql.permitted import WAYS_OUT
+from privsql.sql.places import place_of
 from privsql.sql.relations import Field, Project, Unnest, is_public
 from privsql.types import Kind
 

@@ -13,8 +13,8 @@ from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.bind_join import apart, semi, with_conditions
 from privsql.sql.bind_release import has_any_aggregate
 from privsql.sql.expressions import Call, Expression, columns_of
-from privsql.sql.gate import place_of
 from privsql.sql.names import Source
+from privsql.sql.places import place_of
 from privsql.sql.relations import Relation, is_public, is_released
 from privsql.types import BOOLEAN
 

@@ -75,7 +75,7 @@ def _argument(function: Function, value: Expression, want: str) -> Expression:
         )
     kind = value.type.kind
     if kind is Kind.NULL:
-        return Literal(None, {"text": TEXT, "bool": BOOLEAN, "moment": TIMESTAMP}.get(want.lower(), DOUBLE))
+        return Literal(None, {"text": TEXT, "bool": BOOLEAN, "moment": TIMESTAMP, "clock": TIMESTAMP}.get(want.lower(), DOUBLE))
     match want.lower():
         case "any":
             return value
@@ -89,15 +89,17 @@ def _argument(function: Function, value: Expression, want: str) -> Expression:
             return value
         case "bool" if kind is Kind.BOOLEAN:
             return value
-        case "moment" if kind in MOMENTS:
+        case "moment" | "clock" if kind in MOMENTS:
             return value
-        case "moment" if isinstance(value, Literal) and kind is Kind.TEXT:
+        case "clock" if kind is Kind.TIME:
+            return value
+        case "moment" | "clock" if isinstance(value, Literal) and kind is Kind.TEXT:
             return convert(value, TIMESTAMP)
     raise type_error(f"{function.name} takes {_signature(function)}, not {value.type}", suggestion="cast the argument")
 
 
 def compare(operator: str, left: Expression, right: Expression) -> Expression:
-    left, right = same_type([left, right])
+    left, right = same_type(with_truths([left, right]))
     if left.type.kind is Kind.INTERVAL:
         raise type_error(
             "intervals cannot be compared here", suggestion="compare dates, or date_diff('day', a, b) with a number"
@@ -176,9 +178,23 @@ def convert(value: Expression, to: Type, explicit: bool = False) -> Expression:
     return value if value.type == to and not explicit else Call("cast", (value,), to)
 
 
+def with_truths(values: Sequence[Expression]) -> list[Expression]:
+    """Values to be compared: beside a BOOLEAN the constants 1 and 0 are true and false, in every comparison."""
+    numbers = [each for each in values if each.type.kind is Kind.INTEGER]
+    kinds = {each.type.kind for each in values} - {Kind.NULL}
+    if kinds != {Kind.BOOLEAN, Kind.INTEGER} or not all(isinstance(each, Literal) and each.value in (0, 1) for each in numbers):
+        return list(values)
+    return [
+        Literal(each.value == 1, BOOLEAN) if isinstance(each, Literal) and each.type.kind is Kind.INTEGER else each
+        for each in values
+    ]
+
+
 def same_type(values: Sequence[Expression]) -> list[Expression]:
     """Values brought to one type, so that DuckDB has nothing left to decide."""
     kinds = {each.type.kind for each in values}
+    if kinds - {Kind.NULL} == {Kind.BOOLEAN, Kind.INTEGER}:  # true is 1 beside whole numbers
+        values = [Call("cast", (each,), integer(0, 1)) if each.type.kind is Kind.BOOLEAN else each for each in values]
     if len(kinds - {Kind.NULL, Kind.TEXT}) and Kind.TEXT in kinds:
         # 'constants' next to other types are read as those types, as SQL does
         goal = common([each.type for each in values if each.type.kind is not Kind.TEXT])
@@ -206,6 +222,8 @@ def _constant(value: Literal, to: Type) -> Expression:
     converted = literals.convert(value, to)
     if converted is None and to.kind is Kind.INTEGER:
         converted = literals.convert(value, DOUBLE)
+        if converted is not None and converted.value % 1 != 0:  # DuckDB would round it: 'x > 50.5' has no one meaning
+            converted = None
     if converted is None and to.kind is Kind.DATE:
         converted = literals.convert(value, TIMESTAMP)
     if converted is None:
@@ -220,7 +238,9 @@ def as_number(value: Expression, operator: str) -> Expression:
     if value.type.kind is Kind.NULL:
         return Literal(None, DOUBLE)
     if value.type.kind not in NUMBERS:
-        raise type_error(f"{operator} needs numbers, this is {value.type}", suggestion="cast it")
+        texts = operator == "+" and value.type.kind is Kind.TEXT
+        hint = "cast it, or join texts: concat(a, b)" if texts else "cast it"
+        raise type_error(f"{operator} needs numbers, this is {value.type}", suggestion=hint)
     return value
 
 
@@ -271,7 +291,8 @@ def shared_type(values: Sequence[Expression]) -> Type:
 
 
 def _signature(function: Function) -> str:
-    words = {"num": "a number", "double": "a number", "int": "a whole number", "moment": "a date or timestamp"}
+    words = {"num": "a number", "double": "a number", "int": "a whole number", "moment": "a date or timestamp",
+             "clock": "a date, timestamp or time"}  # fmt: skip
     shown = [words.get(each.strip("?*").lower(), each.strip("?*").lower()) for each in function.takes]
     return f"({', '.join(shown)})"
 

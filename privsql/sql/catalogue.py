@@ -107,8 +107,8 @@ def _kind(table: SchemaTable, name: str) -> UnitKind:
 
 
 def _loses(column: SchemaColumn) -> bool:
-    """Whether different values of a column are the same for us: nanoseconds."""
-    return column.type_name.upper() == "TIMESTAMP_NS"
+    """Whether different values of a column are the same for us: nanoseconds; seconds that microseconds do not reach, all NULL."""
+    return column.type_name.upper() in ("TIMESTAMP_NS", "TIMESTAMP_S", "TIMESTAMP_MS")
 
 
 def _keys(table: SchemaTable, policy: TablePolicy) -> list[frozenset[str]]:

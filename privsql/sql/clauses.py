@@ -10,8 +10,8 @@ from privsql.errors import Refused, SqlError
 from privsql.sql import build
 from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.expressions import Expression
-from privsql.sql.gate import place_of
 from privsql.sql.literals import ordinal
+from privsql.sql.places import place_of
 from privsql.sql.relations import Limit, Order, Relation
 
 

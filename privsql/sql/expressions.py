@@ -64,7 +64,7 @@ class Aggregate:
     """COUNT(*) (argument None) or an aggregate of an argument, over the rows where `condition` is true.
 
     Released: count, count_distinct, sum, avg; var_pop, ... (spread), quantile, min, max (order). Exact, in a Group, also:
-    arg_min, arg_max, bool_or, bool_and.
+    arg_min, arg_max, bool_or, bool_and, first, last.
     """
 
     function: str
@@ -72,8 +72,8 @@ class Aggregate:
     condition: Expression | None
     type: Type
     place: Place | None = None
-    by: Expression | None = None  # what arg_min and arg_max compare; the second argument of CORR, COVAR and REGR
-    parameters: tuple[Any, ...] = ()  # constants of the function: the fractions of a quantile
+    by: Expression | None = None  # what arg_min, arg_max, first and last compare; the second argument of CORR, COVAR and REGR
+    parameters: tuple[Any, ...] = ()  # constants of the function: the fractions of a quantile; DESC and NULLS FIRST
 
     @property
     def reads(self) -> tuple[Expression, ...]:

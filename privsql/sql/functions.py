@@ -1,7 +1,7 @@
 """The table of functions: a name that is not here is refused. Each row: arguments, result, and DuckDB text that cannot fail.
 
-An argument is one of: num, double, int, text, any, bool, moment (DATE or TIMESTAMP), or a capitalised variant that
-must be a literal (INT, TEXT). A trailing '?' is optional, '*' repeats. `{0}` in the text is the first argument,
+An argument is one of: num, double, int, text, any, bool, moment (DATE or TIMESTAMP), clock (those or TIME), or a capitalised
+variant that must be a literal (INT, TEXT). A trailing '?' is optional, '*' repeats. `{0}` in the text is the first argument,
 `{args}` all of them; every argument arrives in parentheses.
 """
 
@@ -110,7 +110,8 @@ _add("regexp_matches regexp_full_match", "text TEXT TEXT?", BOOLEAN, "{name}({ar
 _READ = "(CASE WHEN regexp_matches('', {{1}}{}) IS NOT NULL THEN {} END)"
 _add("regexp_replace", "text TEXT TEXT TEXT", TEXT,
      _READ.format(", replace({3}, 'g', '')", "TRY(left(regexp_replace({args}), 10000))"), partial=True)  # fmt: skip
-_add("regexp_extract", "text TEXT INT?", TEXT, _READ.format("", "regexp_extract({args})"))
+# \C matches one byte, and a part of a letter is no text: DuckDB fails on the rows where it is all that was found
+_add("regexp_extract", "text TEXT INT?", TEXT, _READ.format("", "TRY(regexp_extract({args}))"), partial=True)
 # -- numbers -----------------------------------------------------------------------------------------------
 _add("abs", "num", _absolute, "abs({0})")
 _add("floor ceil trunc", "num", _whole, "{name}({0})")
@@ -134,7 +135,7 @@ _add("year month day quarter dayofweek isodow dayofyear decade century", "moment
 # it knows nothing of a sum, so it leaves them alone behind + INTERVAL 0 DAY. The sum has a TRY of its own: two functions
 # of one sum share it, and DuckDB would compute it before, outside their TRY.
 _add("week yearweek isoyear", "moment", BIGINT, "TRY({name}(TRY({0} + INTERVAL 0 DAY)))", partial=True)
-_add("hour minute second", "moment", BIGINT, "{name}({0})", partial=True)
+_add("hour minute second", "clock", BIGINT, "{name}({0})", partial=True)
 _add("dayname monthname", "moment", TEXT, "{name}({0})", partial=True)
 _add("last_day", "moment", DATE, "TRY(last_day({0}))", partial=True)
 _add("epoch", "moment", DOUBLE, "epoch({0})", partial=True)

@@ -18,24 +18,14 @@ from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from privsql.errors import Place, Refused, SqlError, did_you_mean
+from privsql.sql.dialects import refuse_other_meanings
 from privsql.sql.permitted import PERMITTED, SAME_AS, WAYS_OUT
+from privsql.sql.places import place_of
+from privsql.sql.spellings import write_plainly
 
 MAX_LENGTH = 20_000
 MAX_NESTING = 40
 MAX_NODES = 6_000
-
-
-def place_of(node: exp.Expr) -> Place | None:
-    """Where a node begins, from the first token below it that sqlglot kept."""
-    best: Place | None = None
-    for each in node.walk():
-        meta = each.meta
-        if "line" in meta and "col" in meta:
-            width = int(meta.get("end", 0)) - int(meta.get("start", 0))
-            here = Place(int(meta["line"]), max(1, int(meta["col"]) - max(0, width)))
-            if best is None or (here.line, here.column) < (best.line, best.column):
-                best = here
-    return best
 
 
 def parse(text: str, dialect: str) -> exp.Expr:
@@ -60,10 +50,10 @@ def parse(text: str, dialect: str) -> exp.Expr:
     statement = statements[0]
     if not isinstance(statement, (exp.Select, exp.Union, exp.Subquery)):
         raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", start)
+    write_plainly(statement)
     try:
         _permit(statement)
-        if dialect not in _SAME_WEEKDAYS:
-            _refuse_weekdays(statement)
+        refuse_other_meanings(statement, dialect)
     except SqlError as error:
         raise error.at(start) from None
     return statement
@@ -86,7 +76,7 @@ def _measure(text: str, dialect: str) -> tuple[list[Token], Place | None]:
     except ValueError:
         raise SqlError("sql-dialect", f"there is no dialect {dialect!r}", did_you_mean(dialect, _dialects())) from None
     depth, run = 0, 0
-    for token in tokens:
+    for place, token in enumerate(tokens):
         if token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE):
             depth += 1
         elif token.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END):
@@ -94,7 +84,8 @@ def _measure(text: str, dialect: str) -> tuple[list[Token], Place | None]:
         run = run + 1 if token.token_type in (TokenType.NOT, TokenType.DASH, TokenType.TILDE) else 0
         if depth > MAX_NESTING or run > MAX_NESTING:
             raise too_deep()
-        if token.text == "!" and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
+        sign = token.text == "!" and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
+        if sign and not _is_no_match(tokens[place : place + 3]):
             # sqlglot reads `x ! in (1)` as NOT IN, DuckDB as a factorial: nobody can have meant it
             raise SqlError("sql-syntax", "'!' is read differently by different engines", "write NOT or <>",
                            Place(token.line, token.col))  # fmt: skip
@@ -110,12 +101,29 @@ def _measure(text: str, dialect: str) -> tuple[list[Token], Place | None]:
     return tokens, start
 
 
+def _is_no_match(tokens: list[Token]) -> bool:
+    """Whether these are !~ 'a' (or !~*, !~~, !~~*), in one piece and before a constant: NOT, to everybody."""
+    match tokens:
+        case [first, sign, pattern]:
+            together = sign.text in ("~", "~*", "~~", "~~*") and sign.start == first.end + 1
+            return together and pattern.token_type is TokenType.STRING
+        case _:
+            return False
+
+
 def _refuse_ambiguous(text: str, tokens: list[Token]) -> None:
     """Characters that nobody sees: sqlglot takes some for spaces and DuckDB for letters, and others the other way round.
 
     So is DATE '2024-01-31'::VARCHAR: to one the text is cast first, to the other the date. What is missing before a comma sqlglot
-    may leave out, and read the next argument for it.
+    may leave out, and read the next argument for it. NULL among the elements of x IN [a, b] DuckDB passes over; in IN (a, b) it
+    makes the test unknown, and sqlglot does not say which brackets there were.
     """
+    for place, (word, bracket) in enumerate(itertools.pairwise(tokens)):
+        if word.token_type is TokenType.IN and bracket.token_type is TokenType.L_BRACKET:
+            listed = itertools.takewhile(lambda each: each.token_type is not TokenType.R_BRACKET, tokens[place + 2 :])
+            if any(each.token_type not in _OF_CONSTANTS for each in listed):
+                raise SqlError("sql-syntax", "in brackets behind IN only constants are read: NULL there is read differently",
+                               "write IN ('CA', 'NY'), in parentheses", Place(bracket.line, bracket.col))  # fmt: skip
     for before, comma in itertools.pairwise(tokens):
         if comma.token_type is TokenType.COMMA and before.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA):
             raise SqlError("sql-syntax", "an argument is missing here", "check the commas and parentheses",
@@ -135,6 +143,10 @@ def _refuse_ambiguous(text: str, tokens: list[Token]) -> None:
 
 
 _SPACES = frozenset(" \t\n\r\v\f")
+_OF_CONSTANTS = frozenset({
+    TokenType.STRING, TokenType.NUMBER, TokenType.COMMA, TokenType.DASH, TokenType.TRUE, TokenType.FALSE, TokenType.DATE,
+    TokenType.TIMESTAMP,
+})  # fmt: skip
 
 
 def _is_unseen(letter: str) -> bool:
@@ -206,22 +218,6 @@ def _permit(statement: exp.Expr) -> None:
                     raise Refused(f"refused-{known.lower()}", *WAYS_OUT[known], place_of(node))
                 what = "" if name == "this" else f" with {name.rstrip('_').replace('_', ' ').upper()}"
                 raise _refuse(blamed, node, f"{_shown(node)}{what} has no rule")
-
-
-# Dialects that number the days of the week as DuckDB does: 0 is Sunday.
-_SAME_WEEKDAYS = frozenset({"duckdb", "postgres", "redshift", "materialize", "snowflake"})
-
-
-def _refuse_weekdays(statement: exp.Expr) -> None:
-    for node in statement.find_all(exp.DayOfWeek, exp.Extract, exp.Anonymous):
-        name = "dayofweek" if isinstance(node, exp.DayOfWeek) else str(node.name or node.this).lower()
-        if name in ("dayofweek", "dow", "weekday", "day_of_week"):
-            raise Refused(
-                "refused-dialect",
-                "days of the week have other numbers in this dialect than in DuckDB",
-                "use dayname(d), or write the question in DuckDB's SQL",
-                place_of(node),
-            )
 
 
 def _shown(node: exp.Expr) -> str:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from privsql.errors import Refused
 from privsql.sql import build, literals
 from privsql.sql.expressions import Column, Expression, Literal
-from privsql.sql.gate import place_of
+from privsql.sql.places import place_of
 from privsql.sql.relations import SET_COLUMN
 from privsql.types import BIGINT, integer
 

@@ -29,6 +29,8 @@ _INTERVAL_UNITS = "microsecond|millisecond|second|minute|hour|day|week|month|qua
 _ROOMY = Context(prec=100, rounding=ROUND_HALF_UP)  # Python's own 28 digits do not hold a DECIMAL(38)
 
 
+# Texts that DuckDB reads as true or false, in any case.
+_TRUTHS = {**dict.fromkeys(("true", "t", "yes", "y", "1"), True), **dict.fromkeys(("false", "f", "no", "n", "0"), False)}
 _LONGEST_NUMBER = 300  # digits; a longer one is beyond DOUBLE, too
 
 
@@ -102,8 +104,8 @@ def _convert(value: Any, target: Type) -> Any:
             return value if isinstance(value, str) else None
         case Kind.BOOLEAN if isinstance(value, bool):
             return value
-        case Kind.BOOLEAN if isinstance(value, str) and value.lower() in ("true", "t", "false", "f"):
-            return value.lower().startswith("t")
+        case Kind.BOOLEAN if isinstance(value, str):
+            return _TRUTHS.get(value.lower())
         case Kind.DATE if isinstance(value, dt.datetime):
             return value.date() if value.time() == dt.time() else None
         case Kind.DATE if isinstance(value, dt.date):

@@ -20,9 +20,9 @@ def _rows(text: str) -> dict[type[exp.Expr], frozenset[str]]:
 PERMITTED = _rows("""
 Select expressions from_ joins laterals where group having order limit offset distinct with_
 Subquery this alias with_ order limit offset pivots
-Union this expression distinct with_ order limit offset
+Union this expression distinct by_name with_ order limit offset
 With expressions
-CTE this alias
+CTE this alias materialized
 From this
 Join this side kind on using
 Table this alias pivots
@@ -44,7 +44,7 @@ GroupingSets expressions
 Grouping expressions
 GroupingId expressions
 Having this
-Order expressions
+Order this expressions
 Ordered this desc nulls_first
 Limit expression
 Fetch direction count limit_options
@@ -54,7 +54,7 @@ Distinct expressions
 Alias this alias
 Column this table
 Identifier this quoted
-Star except_ replace
+Star except_ replace rename
 Var this
 Paren this
 Literal this is_string
@@ -137,6 +137,9 @@ Filter this expression
 ArgMax this expression
 ArgMin this expression
 Mode this
+First this
+Last this
+AnyValue this
 Anonymous this expressions
 Lower this
 Upper this
@@ -225,6 +228,9 @@ WAYS_OUT = {
     "Join": ("this kind of join has no rule", "use JOIN ... ON, LEFT JOIN, SEMI JOIN or ANTI JOIN"),
     "Window": ("window functions mix many people's rows", "aggregate with GROUP BY instead"),
     "TableSample": ("samples make one person's weight unclear", "ask about all rows; the noise already protects them"),
+    "CurrentDate": (
+        "the time of asking would make the same question another one each time", "write the date out: DATE '2024-01-31'",
+    ),
     "Placeholder": ("parameters are not read", "write the value into the text"),
     "Columns": ("COLUMNS() stands for columns nobody named", "name the columns"),
     "Exists": (
@@ -232,12 +238,12 @@ WAYS_OUT = {
         "join it instead: JOIN (SELECT user_id, COUNT(*) AS n FROM t GROUP BY user_id) AS q ON ..., or CROSS JOIN one row of "
         "public values",
     ),
-    "Any": ("ANY has no rule", "x IN (1, 2), or IN (SELECT ...)"),
+    "Any": ("ANY and ALL are read as x = ANY and x <> ALL of a list that is written out", "x IN (1, 2), or x = ANY([1, 2])"),
     "Lateral": ("LATERAL has no rule", "write a join: JOIN (SELECT ... GROUP BY the unit) ON ..."),
     "Distinct": ("DISTINCT ON keeps one of many people's rows", "GROUP BY declared keys, or COUNT(DISTINCT x)"),
     "ArrayAgg": (
         "this hands out people's own values",
-        "ask for COUNT(*) ... GROUP BY declared keys; within one person, arg_min(x, day) is the first x by day",
+        "ask for COUNT(*) ... GROUP BY declared keys; within one person, first(x ORDER BY day) is the first x by day",
     ),
     "ApproxDistinct": ("approximate counts of different values have no rule", "COUNT(DISTINCT x)"),
     "Qualify": ("QUALIFY needs window functions, which mix many people's rows", "use HAVING over noisy aggregates"),
@@ -255,7 +261,7 @@ WAYS_OUT = {
     ),
 }
 SAME_AS = {
-    "GroupConcat": "ArrayAgg", "First": "ArrayAgg",
-    "Last": "ArrayAgg", "AnyValue": "ArrayAgg", "Explode": "Unnest", "ArrayContains": "Unnest", "Parameter": "Placeholder",
+    "GroupConcat": "ArrayAgg", "Explode": "Unnest", "ArrayContains": "Unnest", "Parameter": "Placeholder",
     "All": "Exists",
+    **dict.fromkeys(("CurrentTimestamp", "CurrentTime", "CurrentDatetime", "Localtime", "Localtimestamp"), "CurrentDate"),
 }  # fmt: skip

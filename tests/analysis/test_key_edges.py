@@ -148,3 +148,27 @@ def test_null_is_a_key_only_where_it_is_listed(keys, shown, key):
     frame = pd.DataFrame({"s": ["x", "y", None, "z"]})
     found = frame.dp.query(f"SELECT {key} AS k, COUNT(*) AS n FROM df GROUP BY 1", epsilon=100, keys={"s": keys})
     assert {None if pd.isna(k) else k.upper() for k in found["k"]} == shown
+
+
+# -- joins ---------------------------------------------------------------------------------------------------------
+def test_keys_that_are_joined_on_are_those_of_the_public_side(session):
+    """In an inner join, of the same kind of values: what else could be there meets no row."""
+    asked = "SELECT t.{} AS k, COUNT(*) AS n FROM t {}JOIN lookup ON {} GROUP BY 1"
+    for key, on in [("n", "t.n = w"), ("n", "w = t.n"), ("i", "t.i = w AND a = 'x'")]:
+        (group,) = session.explain(asked.format(key, "", on), epsilon=1).space.groups
+        assert list(group.columns[0]) == [1, 2, 3, 4]
+    for key, kind, on in [("f", "", "t.f = w"), ("n", "LEFT ", "t.n = w"), ("n", "", "t.n < w")]:
+        with pytest.raises(privsql.Refused):
+            session.explain(asked.format(key, kind, on), epsilon=1)
+
+
+# -- conditions ----------------------------------------------------------------------------------------------------
+def test_conditions_on_whole_numbers_that_have_no_range():
+    with privsql.connect({"t": pd.DataFrame({"m": [1]})}, {}) as session:
+        for where, keys in (("m > 5 AND m < 9", [6, 7, 8]), ("m <= 8.5 AND m >= 5.5", [6, 7, 8]), ("m IN (7, 3)", [7, 3])):
+            (group,) = session.explain(f"SELECT m, COUNT(*) AS n FROM t WHERE {where} GROUP BY m", epsilon=1).space.groups
+            assert sorted(group.columns[0]) == sorted(keys)
+        for where in ("m > 5", "m < 9"):
+            assert session.explain(f"SELECT COUNT(*) AS n FROM t WHERE {where}", epsilon=1).measurements[0].l1 == 1
+            with pytest.raises(privsql.Refused):
+                session.explain(f"SELECT m, COUNT(*) AS n FROM t WHERE {where} GROUP BY m", epsilon=1)

@@ -14,6 +14,8 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,10 +24,10 @@ import pytest
 import privsql
 from privsql.budget import derive, mounts
 from privsql.budget import store as stores
-from privsql.budget.accountants import Zcdp
+from privsql.budget.accountants import ADDITION, Zcdp
 from privsql.budget.amount import Amount, Cap, Loss
-from privsql.budget.answer_file import packed, unpacked
-from privsql.budget.caps import caps_of, policy_caps
+from privsql.budget.answer_file import _fits, packed, unpacked
+from privsql.budget.caps import Caps, caps_of, policy_caps
 from privsql.budget.dataset import dataset_of
 from privsql.budget.derive import _solved
 from privsql.budget.file_ledger import open_ledger, renew
@@ -35,7 +37,7 @@ from privsql.budget.pld import _pieces, batch_loss, by_addition, by_distribution
 from privsql.budget.released import Released, events_of
 from privsql.budget.show import _grouped
 from privsql.budget.store import Store
-from privsql.budget.verify import _within, anchor_of, read_anchor, replay, verify
+from privsql.budget.verify import _same_cap, _within, anchor_of, read_anchor, replay, verify
 from privsql.errors import ArgumentError, BudgetError
 from privsql.policy import Neighbours, Share, load_policy
 from privsql.privacy.events import Choice, Gaussian, GaussianKeys, Keys, Laplace, Pure
@@ -65,6 +67,14 @@ def test_a_ledger_that_cannot_be_given_its_name(path, monkeypatch, error, code):
         open_ledger(path, policy(1), VISITS)
     assert caught.value.code == code
     assert list(path.parent.iterdir()) == []  # nothing half made stays behind
+
+
+def test_the_name_of_a_new_ledger_is_on_the_disk(path, monkeypatch):
+    """Else after a crash there might be no ledger, and the next one would begin with all of its budget."""
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+    open_ledger(path, policy(1), VISITS).close()
+    assert synced == [path.parent.stat().st_ino]
 
 
 def test_a_ledger_that_is_held_by_another_thread(path, ledger):
@@ -244,6 +254,49 @@ def test_more_is_spent_than_the_cap_allows(path, ledger):
             _within(caps, wrong, total)
 
 
+def test_a_cap_in_rho_may_be_off_by_a_millionth(ledger):
+    """Another way to round may find a hair more or less; a cap in epsilon is what was declared."""
+    (row,) = ledger.rows()
+    for accountant, part in ((Zcdp(), 10**6), (ADDITION, None)):
+        caps = Caps(Cap(10**9, 10**12), accountant=accountant)
+        limit = caps.limits("").dataset
+        hair = 0 if part is None else 1 + limit.nano // part
+        for off, holds in ((0, True), (hair, True), (hair + 1, False)):
+            for sign in (1, -1):
+                assert _same_cap(caps, replace(row, cap_epsilon=limit.nano + sign * off, cap_delta=limit.atto_delta)) is holds
+        assert not _same_cap(caps, replace(row, cap_epsilon=limit.nano, cap_delta=limit.atto_delta + 1))
+        assert not _same_cap(caps, replace(row, cap_epsilon=None, cap_delta=limit.atto_delta))
+    assert _same_cap(Caps(), replace(row, cap_epsilon=None, cap_delta=None))
+    assert not _same_cap(Caps(), replace(row, cap_epsilon=5, cap_delta=None))
+
+
+def test_which_stored_numbers_fit_a_plan():
+    """Whole ones, one for each cell and column; of a choice, cells that there are."""
+    frame, policy_ = pd.DataFrame({"k": ["a"], "c": ["x"]}), {"tables": {"t": {"columns": {"k": {"values": ["a", "b"]}}}}}
+    session = privsql.connect({"t": frame}, policy_)
+    label = session.explain("SELECT k FROM t GROUP BY k ORDER BY COUNT(*) DESC LIMIT 1", epsilon=1)
+    counts = session.explain("SELECT k, COUNT(*) AS n FROM t GROUP BY k", epsilon=1)
+    unknown = session.explain("SELECT c, COUNT(*) AS n FROM t GROUP BY c", epsilon=1, delta=1e-6)
+    (column,) = counts.measurements[0].columns
+    assert len(label.space) == len(counts.space) == 3
+
+    def fits(plan: privsql.Plan, cells: list[int], numbers: dict[str, list[float]], keys: dict[str, list[str]]) -> bool:
+        arrays = {name: np.array(each) for name, each in numbers.items()}
+        return _fits(plan, NoisyTable(np.array(cells), arrays, {name: np.ma.array(each) for name, each in keys.items()}))
+
+    assert [fits(label, [cell], {}, {}) for cell in (-1, 0, 2, 3)] == [False, True, True, False]
+    assert not fits(label, [[0]], {}, {})
+    assert not fits(label, [0, 3], {}, {})
+    assert fits(counts, [0, 1, 2], {column: [5, -6, 7], "other": [0, 0, 0]}, {})
+    for cells, numbers in [
+        ([0, 1, 2], {}), ([0, 1, 2], {"other": [5, 6, 7]}), ([0, 1, 2], {column: [5.0, 6.0, 7.0]}), ([0, 1], {column: [5, 6]}),
+        ([0, 2, 1], {column: [5, 6, 7]}), ([0, 1, 2], {column: [5, 6]}), ([0, 1, 2], {column: [[5], [6], [7]]}),
+    ]:  # fmt: skip
+        assert not fits(counts, cells, numbers, {})
+    assert fits(unknown, [0, 1], {"count_1": [50, 60]}, {"c": ["x", "y"]})
+    assert not fits(unknown, [0, 1], {"count_1": [50, 60]}, {"c": ["x"]})
+
+
 # -- amounts and events --------------------------------------------------------------------------------------------
 def test_no_limit():
     assert str(Amount(float("inf"))) == "no limit"
@@ -270,6 +323,33 @@ def test_distributions_need_their_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
     with pytest.raises(ArgumentError, match=r"privsql\[pld\]"):
         by_distributions([], Fraction(1, 10**6))
+
+
+def test_distributions_are_no_narrower_than_the_noise(monkeypatch):
+    """All floats that they are made of are on the safe side: less noise, more epsilon and delta than there truly are."""
+    made: list[Any] = []
+
+    class Distribution:
+        def __init__(self, given: object) -> None:
+            made.append(given)
+
+        def self_compose(self, times: int) -> Distribution:
+            return self
+
+        def get_epsilon_for_delta(self, delta: float) -> float:
+            return 1.0
+
+    made_by = SimpleNamespace(from_gaussian_mechanism=Distribution, from_privacy_parameters=Distribution)
+    common = SimpleNamespace(DifferentialPrivacyParameters=lambda epsilon, delta: (epsilon, delta))
+    monkeypatch.setitem(sys.modules, "dp_accounting", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "dp_accounting.pld", SimpleNamespace(common=common, privacy_loss_distribution=made_by))
+    for ratio in (Fraction(1, 30), Fraction(1, 70), Fraction(1, 49), Fraction(2, 101)):
+        by_distributions([Gaussian(Fraction(1), Fraction(1, 10**6), ratio)], Fraction(1, 10**6))
+        assert 1 - Fraction(1, 10**11) < Fraction(made.pop()) ** 2 * ratio < 1
+    by_distributions([Keys(Fraction(1, 3), Fraction(1, 7 * 10**6), 1)], Fraction(1, 10**6))
+    ((epsilon, delta),) = made
+    assert 0 <= Fraction(epsilon) - Fraction(1, 3) < Fraction(1, 10**15)
+    assert 0 <= Fraction(delta) - Fraction(1, 7 * 10**6) < Fraction(1, 10**21)
 
 
 def test_a_part_of_a_gaussian_release_is_no_event_by_itself():

@@ -89,11 +89,11 @@ def query(node: dict[str, Any]) -> Node:
             items, source(node["from_table"]), _maybe(node.get("where_clause")), by, _maybe(node.get("having")), distinct,
             _maybe(node.get("qualify")),
         )  # fmt: skip
-    elif kind == "SET_OPERATION_NODE" and node["setop_type"] == "UNION":
+    elif kind == "SET_OPERATION_NODE" and node["setop_type"] in ("UNION", "UNION_BY_NAME"):
         sides = [query(each) for each in node["children"]]
         read = sides[0]
         for side in sides[1:]:
-            read = neutral.union(bool(node.get("setop_all")), read, side)
+            read = neutral.union(bool(node.get("setop_all")), read, side, node["setop_type"] == "UNION_BY_NAME")
     else:
         raise UnreadError(kind)
     order = [_ordered(each) for each in modifiers.get("ORDER_MODIFIER", {}).get("orders", [])]
@@ -162,11 +162,12 @@ def expression(node: dict[str, Any]) -> Node:
         case "COLUMN_REF":
             return neutral.column(node["column_names"])
         case "STAR":
-            if node.get("columns") or node.get("rename_list") or node.get("expr"):
+            if node.get("columns") or node.get("expr"):
                 raise UnreadError("COLUMNS")
             excluded = [each if isinstance(each, str) else each["column"] for each in node.get("exclude_list") or []]
             replaced = [(each["key"], expression(each["value"])) for each in node.get("replace_list") or []]
-            return neutral.star(node.get("relation_name", ""), excluded, replaced)
+            renamed = [(each["key"]["column"], each["value"]) for each in node.get("rename_list") or []]
+            return neutral.star(node.get("relation_name", ""), excluded, replaced, renamed)
         case "CAST":
             return _cast(node)
         case "COMPARISON":
@@ -239,6 +240,8 @@ def _operator(kind: str, args: list[Node]) -> Node:
             return inside if kind == "COMPARE_IN" else neutral.denied(inside)
         case "OPERATOR_COALESCE":
             return neutral.call("coalesce", args)
+        case "ARRAY_CONSTRUCTOR":
+            return neutral.call("list_value", args)
         case "OPERATOR_TRY":
             return ("try", args[0])
         case "GROUPING_FUNCTION":
@@ -278,6 +281,9 @@ def _subquery(node: dict[str, Any]) -> Node:
         case "EXISTS":
             return ("exists", inner)
         case "ANY" if node["comparison_type"] == "COMPARE_EQUAL":
+            opened = inner[2][0][0] if inner[0] == "select" and len(inner[2]) == 1 and inner[3] == () else ()
+            if opened[:2] == ("call", "unnest") and opened[2][0][:2] == ("call", "list_value"):  # x = ANY([1, 2])
+                return ("in", expression(node["child"]), opened[2][0][2])
             return ("in_query", expression(node["child"]), inner)
         case "SCALAR":
             return ("scalar", inner)

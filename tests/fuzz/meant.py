@@ -18,6 +18,7 @@ from fractions import Fraction
 from fuzz import neutral
 from fuzz.neutral import Node
 from privsql.planning.render import UNIT
+from privsql.planning.render_rows import may_overflow
 from privsql.sql.expressions import SPREAD, Aggregate, Call, Column, Expression, Literal
 from privsql.sql.functions import FUNCTIONS
 from privsql.sql.relations import (
@@ -40,7 +41,7 @@ from privsql.sql.relations import (
     Values,
     is_public,
 )  # fmt: skip
-from privsql.types import BINARY, Kind
+from privsql.types import BINARY, Kind, Type
 
 _COMPARE = {"=", "<>", "<", "<=", ">", ">=", "is_same", "is_distinct"}
 _LONG = {"replace", "concat", "concat_ws", "||", "regexp_replace"}
@@ -79,7 +80,18 @@ def bare(node: Node) -> Node:
             return found if without == options else node
         case ("call", "left", (("call", name, _) as inner, ("number", _, "10000"))) if name in _LONG:
             return bare(inner)
+        case ("try_cast", ("varchar",) as kind, ("case", (((_, (one, two)), inner),), ("null",))) if bare((one, two)) in _calendars(inner):
+            return ("try_cast", kind, bare(inner))
     return tuple(bare(each) for each in node)
+
+
+def _calendars(inner: Node) -> list[Node]:
+    """The two tests that a moment has a text, which stand before it is made one."""
+    shown = bare(inner)
+    return [
+        ((">=", shown, ("typed", "timestamp", "290309-12-22 (BC) 00:00:00")), ("=", shown, ("typed", "timestamp", "-infinity"))),
+        ((">=", shown, ("typed", "time", "00:00:00")), ("<=", shown, ("typed", "time", "24:00:00"))),
+    ]
 
 
 def _number(value: Decimal | str) -> Node:
@@ -396,10 +408,11 @@ def aggregate(node: Aggregate) -> Node:
             return total if node.function == "sum" else neutral.call("/", [total, neutral.call("count", [argument], where=where)])
         case "sum" | "avg" if node.argument is not None and node.argument.type.kind is Kind.DOUBLE:
             return neutral.call(node.function, [argument], where=where, order=[neutral.ordered(argument, False, False)])
+        case "sum" | "avg" if node.argument is not None and may_overflow(node.argument.type):
+            order = [neutral.ordered(argument, False, False)]
+            return _tried(neutral.call(node.function, [argument], where=where, order=order), node.type)
         case "sum":
-            call = neutral.call("sum", [argument], where=where)
-            name, _, rest = node.type.sql.partition("(")
-            return ("try_cast", neutral.type_of(name, [int(each) for each in rest.rstrip(")").split(",") if each]), call)
+            return _tried(neutral.call("sum", [argument], where=where), node.type)
         case name if name in SPREAD:
             other = [] if node.by is None else [expression(node.by)]
             return neutral.call(name, [argument, *other], where=where)
@@ -411,5 +424,14 @@ def aggregate(node: Aggregate) -> Node:
             missing = neutral.junction("or", [("is_null", argument), ("is_null", place)])
             both = neutral.case([(missing, neutral.NULL)], neutral.call("row", [place, argument]))
             return ("element", neutral.call(name[4:], [both], where=where), _number(Decimal(2)))
+        case "first" | "last" as name:
+            assert node.by is not None
+            order = [neutral.ordered(expression(node.by), *node.parameters), neutral.ordered(argument, False, False)]
+            return neutral.call(name, [argument], where=where, order=order)
         case name:
             return neutral.call(name, [argument], where=where)
+
+
+def _tried(call: Node, type_: Type) -> Node:
+    name, _, rest = type_.sql.partition("(")
+    return ("try_cast", neutral.type_of(name, [int(each) for each in rest.rstrip(")").split(",") if each]), call)

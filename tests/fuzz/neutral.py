@@ -27,7 +27,7 @@ from privsql.sql.functions import ALIASES, PARTS
 
 Node = Any  # tuples of tuples, texts, numbers
 NULL: Node = ("null",)
-STAR: Node = ("star", "", (), ())
+STAR: Node = ("star", "", (), (), ())
 
 NAMES = {
     **ALIASES, "stddev": "stddev_samp", "variance": "var_samp", "var": "var_samp", "quantile": "quantile_disc", "**": "pow",
@@ -37,7 +37,7 @@ NAMES = {
     "countif": "count_if", "list_pack": "list_value", "nvl": "coalesce",
     "fdiv": "//", "divide": "//", "add": "+", "subtract": "-", "multiply": "*", "every": "bool_and",
     "grouping_id": "grouping", "logical_or": "bool_or", "logical_and": "bool_and", "signum": "sign", "epoch_s": "epoch", "similar_to": "regexp_full_match",
-    "@": "abs", "^@": "starts_with",
+    "@": "abs", "^@": "starts_with", "varp": "var_pop", "stdevp": "stddev_pop",
 }  # fmt: skip
 TYPES = {
     "int": "integer", "int4": "integer", "signed": "integer", "integral": "integer", "int32": "integer", "int8": "bigint",
@@ -47,6 +47,7 @@ TYPES = {
     "logical": "boolean", "datetime": "timestamp", "timestampntz": "timestamp", "timestamp_us": "timestamp", "uint": "uinteger",
     "int128": "hugeint", "uint64": "ubigint", "uint32": "uinteger", "uint16": "usmallint", "uint8": "utinyint",
 }  # fmt: skip
+_CONTAINS = ("contains", "list_contains", "array_contains", "list_has", "array_has")  # of a list: x IN [1, 2] is one, to DuckDB
 _OPERATORS = {"~~": "like", "~~*": "ilike", "!~~": "like", "!~~*": "ilike", "~": "regexp_full_match", "!~": "regexp_full_match"}
 
 
@@ -154,6 +155,12 @@ def call(name: str, args: Sequence[Node], distinct: bool = False, where: Node | 
         name = "+"
     if name == "regexp_extract" and len(args) == 3 and args[2][0] == "number" and args[2][-1] == "0":
         args = args[:2]
+    if name == "mode" and not args and len(order) == 1:  # mode() WITHIN GROUP (ORDER BY x)
+        return call(name, [order[0][1]], distinct, where)
+    if name in _CONTAINS and len(args) == 2 and args[0][:2] == ("call", "list_value") and NULL not in args[0][2]:
+        return ("in", args[1], args[0][2])
+    if name == "date" and len(args) == 1:
+        return cast(type_of("date"), args[0])
     if name == "zeroifnull":
         name, args = "coalesce", (*args, number("0"))
     found: Node = ("call", name, tuple(args))
@@ -173,8 +180,11 @@ def ordered(inner: Node, descending: bool, nulls_first: bool) -> Node:
     return ("by", inner, descending, nulls_first)
 
 
-def star(table: str, excluded: Iterable[str], replaced: Iterable[tuple[str, Node]]) -> Node:
-    return ("star", table.lower(), tuple(sorted(each.lower() for each in excluded)), tuple((n.lower(), e) for n, e in replaced))
+def star(
+    table: str, excluded: Iterable[str], replaced: Iterable[tuple[str, Node]], renamed: Iterable[tuple[str, str]] = ()
+) -> Node:
+    left_out, names = (tuple(sorted(each)) for each in ((each.lower() for each in excluded), ((a.lower(), b.lower()) for a, b in renamed)))
+    return ("star", table.lower(), left_out, tuple((n.lower(), e) for n, e in replaced), names)
 
 
 def table(name: str, alias: str, columns: Iterable[str]) -> Node:
@@ -222,8 +232,8 @@ def with_names(ctes: Sequence[tuple[str, tuple[str, ...], Node]], query: Node) -
     return ("with", named, query) if named else query
 
 
-def union(every: bool, left: Node, right: Node) -> Node:
-    return ("union", every, left, right)
+def union(every: bool, left: Node, right: Node, by_name: bool = False) -> Node:
+    return ("union by name" if by_name else "union", every, left, right)
 
 
 def parts_of(node: Node) -> Iterable[Node]:

@@ -24,7 +24,7 @@ _AGGREGATES = {
     "Coalesce": "coalesce", "Least": "least", "Greatest": "greatest", "Nullif": "nullif", "ConcatWs": "concat_ws",
     "Concat": "concat", "Tuple": "row", "Transform": "list_transform", "Flatten": "flatten", "ArraySort": "list_sort",
     "BitwiseRightShift": ">>", "BitwiseLeftShift": "<<", "BitwiseAnd": "&", "BitwiseOr": "|", "RowNumber": "row_number",
-    "DenseRank": "dense_rank",
+    "DenseRank": "dense_rank", "First": "first", "Last": "last", "AnyValue": "any_value",
 }  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def query(node: exp.Expr) -> Node:
         case exp.Subquery():
             read = source(node.this) if isinstance(node.this, exp.Table) else query(node.this)
         case exp.Union():
-            read = neutral.union(not node.args.get("distinct"), query(node.this), query(node.expression))
+            read = neutral.union(not node.args.get("distinct"), query(node.this), query(node.expression), bool(node.args.get("by_name")))
         case exp.Pivot():
             read = neutral.select([(neutral.STAR, "")], source(node))
         case exp.Select():
@@ -326,7 +326,8 @@ def _negated(node: exp.Expr, read: Node) -> Node:
 
 def _star(node: exp.Star, table: str) -> Node:
     replaced = [(each.alias, expression(each.this)) for each in node.args.get("replace") or []]
-    return neutral.star(table, [each.name for each in node.args.get("except_") or []], replaced)
+    renamed = [(each.this.name, each.alias) for each in node.args.get("rename") or []]
+    return neutral.star(table, [each.name for each in node.args.get("except_") or []], replaced, renamed)
 
 
 def _is(node: exp.Is) -> Node:

@@ -130,7 +130,7 @@ def follow(kept: Reach, sources: Mapping[str, str], files: set[str]) -> Reach:
         same = difflib.SequenceMatcher(None, kept.sources.get(file, "").splitlines(), text.splitlines(), autojunk=False)
         moved = {to + i + 1: old.get(at + i + 1, []) for at, to, many in same.get_matching_blocks() for i in range(many)}
         last: list[str] = []
-        lines[file] = {line: (last := moved.get(line) or last) for line in range(1, text.count("\n") + 1)}
+        lines[file] = {line: list(last := moved.get(line) or last) for line in range(1, text.count("\n") + 1)}
     return Reach(dict(sources), {}, seconds, lines)
 
 

@@ -75,3 +75,9 @@ def test_tests_follow_their_lines():
     assert moved.of(Mutant("room/file.py", 0, 4, "constant", "", False), 10.0) == ["t.py::two", "t.py::one"]
     assert moved.of(Mutant("room/file.py", 0, 4, "constant", "", False), 1.0) == ["t.py::two"]
     assert moved.of(Mutant("room/file.py", 0, 1, "constant", "b", True), 10.0) == ["t.py::two"]  # by the name that is changed
+
+
+def test_what_is_added_to_one_line_is_added_to_no_other():
+    new = follow(Reach(), {"room/file.py": "a\nb\n"}, set()).lines["room/file.py"]
+    new[1].append("t.py::one")
+    assert new == {1: ["t.py::one"], 2: []}

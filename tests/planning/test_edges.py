@@ -22,9 +22,9 @@ from privsql.planning.identity import _listed, places_of, strides
 from privsql.planning.measurement import measure_gaussian, measure_keys, unit_variance
 from privsql.planning.render import constant, text
 from privsql.planning.value_grid import MOST_STEPS as MOST_POINTS
-from privsql.planning.value_grid import value_grid
+from privsql.planning.value_grid import ValueGrid, value_grid
 from privsql.privacy.sensitivity import Sensitivity
-from privsql.privacy.weighted_sums import half_width
+from privsql.privacy.weighted_sums import half_width, variance
 from privsql.sql.expressions import Call, Column, Literal
 from privsql.types import BIGINT, BOOLEAN, DATE, DOUBLE, TEXT, TIMESTAMP, decimal, integer
 
@@ -114,6 +114,31 @@ def test_rows_that_are_none(session, rows):
         plan.accuracy(0.9, rows=rows)
 
 
+@pytest.mark.parametrize(
+    ("score", "neighbours", "scale"),
+    [
+        ("COUNT(*)", "add-remove", 2),  # who comes adds to scores, and takes from none: the lead moves as far as one score
+        ("SUM(up)", "add-remove", 10),
+        ("SUM(down)", "add-remove", 10),
+        ("SUM(both)", "add-remove", 20),  # one score may rise while another falls
+        ("SUM(nearly)", "add-remove", 20),
+        ("SUM(bit)", "add-remove", 2),
+        ("SUM(zero)", "add-remove", 2),  # as if it could move by the least there is
+        ("SUM(bit)", "replace-one", 4),
+        ("SUM(up)", "replace-one", 20),
+        ("SUM(both)", "replace-one", 40),
+    ],
+)
+def test_how_far_one_unit_moves_the_lead_of_a_winner(score, neighbours, scale):
+    ranges = {"up": [0, 5], "down": [-5, 0], "both": [-5, 5], "nearly": [-5, 1], "bit": [0, 1], "zero": [0, 0]}
+    frame = pd.DataFrame({"who": [1], "k": ["a"], **{name: [0] for name in ranges}})
+    columns = {"k": {"values": list("abcdef")}, **{name: {"range": each} for name, each in ranges.items()}}
+    table = {"unit": "who", "max_groups": 3, "max_rows": 2, "columns": columns}
+    session = privsql.connect({"t": frame}, {"neighbours": neighbours, "tables": {"t": table}})
+    (choice,) = session.explain(f"SELECT k FROM t GROUP BY k ORDER BY {score} DESC LIMIT 1", epsilon=1).measurements
+    assert choice.scale == scale
+
+
 # -- plans and measurements that do not hold together ----------------------------------------------------------------
 def test_a_plan_costs_what_its_measurements_cost(session):
     plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
@@ -164,7 +189,7 @@ def test_one_units_total_of_what_has_no_range(session):
     with pytest.raises(privsql.Refused, match="policy: g =") as refused:
         session.explain("SELECT AVG(s) FROM (SELECT who, SUM(g) AS s FROM u GROUP BY who)", epsilon=1)
     assert refused.value.code == "refused-unbounded"
-    with pytest.raises(privsql.Refused, match="clamp it"):
+    with pytest.raises(privsql.Refused, match="ask about values in one that you know"):
         session.explain("SELECT AVG(s) FROM (SELECT who, SUM(exp(1000::DOUBLE)) AS s FROM u GROUP BY who)", epsilon=1)
 
 
@@ -216,6 +241,15 @@ def test_one_key_is_one_key(session):
         assert f"Group by k: {many}, all in the answer, absent ones too" in str(plan)
 
 
+def test_what_else_would_have_named_the_winner_is_explained_where_there_is_a_choice(session):
+    for where, many in (("k = 'a'", 1), ("k IN ('a', 'b')", 2), ("TRUE", 3)):
+        plan = session.explain(f"SELECT k FROM t WHERE {where} GROUP BY k ORDER BY COUNT(*) DESC LIMIT 1", epsilon=1)
+        assert plan.cells == many
+        assert plan.notes[0] == "only the label is released, not the score"
+        assert len(plan.notes) == (3 if many > 1 else 1)
+        assert f"a noisy histogram of {many} cells" in str(plan) or many == 1
+
+
 def test_a_bound_on_matches_is_explained():
     frames = {"a": pd.DataFrame({"c": ["x"], "x": [1]}), "b": pd.DataFrame({"c": ["x"], "y": [1]})}
     session = privsql.connect(frames, {"tables": {"a": {"matches": {"c": 3}}, "b": {"matches": {"c": 2}}}})
@@ -236,10 +270,12 @@ def test_levels_with_too_many_kinds_of_rows(session):
     kinds = alike_rows(plan)
     assert [each.level for each in kinds] == [0, 1, 2, 3]
     assert sum(len(each.rows) for each in kinds) == plan.cells
-    alone = {name: each.half_width(0.95) for each in plan.measurements for name in each.columns}
+    alone = {name: each for each in plan.measurements for name in each.columns}
     for each in kinds:
         for name, noise in each.noise.items():
-            assert half_width([(1.0, noise)], 0.95) >= alone[name] / (1 if each.level < 3 else 2)
+            times = alone[name].sensitivity.total_times if each.level == 3 else 1
+            assert half_width([(1.0, noise)], 0.95) >= alone[name].half_width(0.95) / times
+            assert variance(noise) == pytest.approx(variance(alone[name].law) / times**2)
 
 
 def test_constants_are_written_out():
@@ -322,6 +358,42 @@ def test_null_in_a_list(wards, condition, rows):
     assert connection.execute(plan.sql).fetchall() == [(rows,)]
 
 
+def test_values_that_nobody_declared_are_in_no_total_even_where_only_null_was():
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT CASE WHEN i < 3 THEN 'a' ELSE 'other' END AS k FROM range(8) r(i)")
+    policy = {"neighbours": "add-remove", "tables": {"t": {"columns": {"k": {"values": ["a", "b"]}}}}}
+    asked = "SELECT CASE WHEN k = 'other' THEN 1 END AS c, COUNT(*) AS n FROM t GROUP BY {}"
+    with privsql.connect(connection, policy) as session:
+        for by, numbers in (("c", [3]), ("ROLLUP (c)", [3, 3])):
+            plan = session.explain(asked.format(by), epsilon=1)
+            assert [row[-1] for row in connection.execute(plan.sql).fetchall()] == numbers
+    connection.close()
+
+
+def test_shares_of_a_whole_are_what_duckdb_says(wards):
+    """Also of a part of the rows, of several at once, of percents, and upside down."""
+    session, connection = wards
+    small, large = "COUNT(*) FILTER (WHERE n < 10)", "COUNT(*) FILTER (WHERE n > 30)"
+    text = (f"SELECT {small} / COUNT(*) AS a, 100.0 * {large} / COUNT(*) AS b, COUNT(*) / {small} AS c, {large} / {small} AS d, "
+            "COUNT(*) AS whole FROM t WHERE x > 20")  # fmt: skip
+    found = session.query(text, epsilon=1e4).fetchall()[0]
+    assert found == pytest.approx(connection.execute(text).fetchall()[0], rel=0.01)
+
+
+def test_how_far_off_a_share_may_be(wards):
+    """By the noise of three counts, of which the whole is made, over the whole; that of the part cancels out in part."""
+    session, _ = wards
+    parts = {"small": "COUNT(*) FILTER (WHERE n < 10)", "large": "COUNT(*) FILTER (WHERE n > 30)"}
+    shown = ", ".join(f"{count} AS {name}, {count} / COUNT(*) AS of_{name}" for name, count in parts.items())
+    answer = session.query(f"SELECT {shown}, COUNT(*) AS whole FROM t WHERE x > 20", epsilon=1, fresh=True)
+    one = answer.intervals().iloc[0]
+    for name in parts:
+        low, value, high = (one[f"of_{name}{end}"] for end in ("_low", "", "_high"))
+        assert low < value < high
+        assert value == pytest.approx(one[name] / one["whole"], rel=0.01)
+        assert 10 < (high - low) * one["whole"] < 31
+
+
 # -- grids -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("seconds", [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400])
 def test_steps_of_time_are_parts_of_a_day(seconds):
@@ -329,6 +401,39 @@ def test_steps_of_time_are_parts_of_a_day(seconds):
     found = value_grid(TIMESTAMP, Domain(TIMESTAMP, low=low, high=low + dt.timedelta(seconds=seconds * MOST_POINTS)))
     assert found.step == seconds * 10**6
     assert 86_400 % seconds == 0
+
+
+@pytest.mark.parametrize(
+    ("type_", "low", "points", "wide"),
+    [
+        (BIGINT, 0, 2**20, "BIGINT"),
+        (BIGINT, 0, 2**20 + 1, "HUGEINT"),  # from here on the distance of two values may not fit
+        (BIGINT, -(2**61), 2**20, "BIGINT"),
+        (integer(0, 2**70), 0, 5, "HUGEINT"),
+    ],
+)
+def test_whole_numbers_are_put_on_a_grid_in_a_type_that_holds_them(type_, low, points, wide):
+    found = ValueGrid(type_, Fraction(low), Fraction(2**42), points)
+    assert found.measure("x").startswith(f"(least(greatest(CAST(x AS {wide}), CAST({low} AS {wide})), ")
+
+
+@pytest.mark.parametrize(
+    ("type_", "low", "high", "text"),
+    [
+        (DATE, dt.date(2024, 1, 1), dt.date(2024, 12, 31), "[2024-01-01, 2024-12-31]"),
+        (DATE, dt.date(1, 1, 1), dt.date(9999, 12, 31), "[0001-01-01, 9999-12-28] on a grid of 5 days"),
+        (TIMESTAMP, dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 2),
+         "[2024-01-01 00:00:00, 2024-01-02 00:00:00] on a grid of 100,000 microseconds"),
+        (TIMESTAMP, dt.datetime(2024, 1, 1), dt.datetime(2024, 12, 31),
+         "[2024-01-01 00:00:00, 2024-12-31 00:00:00] on a grid of 60 seconds"),
+        (BIGINT, Fraction(0), Fraction(9), "[0, 9]"),
+        (BIGINT, Fraction(0), Fraction(2 * MOST_POINTS), f"[0, {2 * MOST_POINTS}] on a grid of 2"),
+        (decimal(5, 1), Fraction(0), Fraction(3), "[0, 3] on a grid of 0.1"),
+        (DOUBLE, Fraction(0), Fraction(1), "[0, 1] on a grid of 1e-06"),
+    ],
+)  # fmt: skip
+def test_a_grid_of_values_in_words(type_, low, high, text):
+    assert value_grid(type_, Domain(type_, low=low, high=high)).text == text
 
 
 @pytest.mark.parametrize(
@@ -363,6 +468,21 @@ def test_the_steps_of_a_grid(type_, low, high, grid):
 )
 def test_narrow_types_stay_narrow(low, high, narrow):
     assert grid_of(integer(low, high), Domain(integer(low, high), low=Fraction(0), high=Fraction(5))).narrow is narrow
+
+
+@pytest.mark.parametrize(
+    ("type_", "high", "between"),
+    [
+        (DOUBLE, 3, "CAST(x AS DOUBLE) BETWEEN CAST(0.0 AS DOUBLE) AND CAST(3.0 AS DOUBLE)"),
+        (BIGINT, 2 * MOST_STEPS, f"CAST(x AS DOUBLE) BETWEEN CAST(0.0 AS DOUBLE) AND CAST({2.0 * MOST_STEPS} AS DOUBLE)"),
+        (decimal(8, 2), 3, "(CAST(x AS DOUBLE) * CAST(100.0 AS DOUBLE)) BETWEEN 0 AND 300"),
+        (decimal(18, 0), 2**31, "(CAST(x AS DOUBLE) * CAST(0.1 AS DOUBLE)) BETWEEN 0 AND 214748365"),
+        (BIGINT, 3, "(x) BETWEEN 0 AND 3"),
+    ],
+)
+def test_values_are_compared_as_they_are_where_the_ends_are_doubles(type_, high, between):
+    """That is faster, and DuckDB can use its statistics; a step of 1/100 is no double."""
+    assert between in grid_of(type_, Domain(type_, low=Fraction(0), high=Fraction(high))).clamped("x")
 
 
 def test_an_empty_range_is_zero():

@@ -61,6 +61,8 @@ def test_the_copy_lies_beside_the_file_and_holds_all_rows_with_a_unit(path):
     assert all(list(range(1, len(each) + 1)) == each for (each,) in ranks)
     stored = plain.execute(f'SELECT privsql_rank FROM privsql_prepared."{name}"').fetchall()
     assert stored == sorted(stored), "in the order of ranks, so that DuckDB can skip the rest"
+    names = [each for each, *_ in plain.execute(f'DESCRIBE privsql_prepared."{name}"').fetchall()]
+    assert "privsql_unit" not in names, "whose a row is one of its columns says already"
 
 
 @pytest.mark.slow

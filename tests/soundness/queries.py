@@ -23,8 +23,9 @@ EXPRESSIONS: dict[str, list[tuple[str, str]]] = {
     "//": [("int", "({int} // {int})"), ("int", "({int} // 2)"), ("int", "({int} // 10)")],
     "%": [("int", "({int} % {int})"), ("int", "({int} % 3)"), ("num", "({num} % {num})")],
     "neg": [("int", "(-{int})"), ("num", "(-{num})")],
-    "=": [("bool", "({num} = {num})"), ("bool", "({text} = {text})"), ("bool", "({date} = {date})"), ("bool", "({bool} = {bool})")],
-    "<>": [("bool", "({num} <> {num})"), ("bool", "({text} <> {text})"), ("bool", "({int} != {int})")],
+    "=": [("bool", "({num} = {num})"), ("bool", "({text} = {text})"), ("bool", "({date} = {date})"), ("bool", "({bool} = {bool})"),
+          ("bool", "({bool} = 1)"), ("bool", "({bool} = 'no')"), ("bool", "({bool} = 2)")],
+    "<>": [("bool", "({num} <> {num})"), ("bool", "({text} <> {text})"), ("bool", "({int} != {int})"), ("bool", "({bool} <> 0)")],
     "<": [("bool", "({num} < {num})"), ("bool", "({text} < {text})"), ("bool", "({moment} < {moment})")],
     "<=": [("bool", "({num} <= {num})"), ("bool", "({int} <= {int})"), ("bool", "({date} <= {date})")],
     ">": [("bool", "({num} > {num})"), ("bool", "({int} > {int})"), ("bool", "({moment} > {moment})")],
@@ -38,7 +39,9 @@ EXPRESSIONS: dict[str, list[tuple[str, str]]] = {
     "is_true": [("bool", "({bool} IS TRUE)"), ("bool", "({bool} IS NOT TRUE)")],
     "is_false": [("bool", "({bool} IS FALSE)")],
     "in": [("bool", "({int} IN (1, 3, 300))"), ("bool", "({text} IN ('a', 'p', NULL))"), ("bool", "({num} NOT IN (1.5, 2))"),
-           ("bool", "({num} IN ({num}, {num}))"), ("bool", "({date} IN (DATE '2024-01-03', '2024-01-01'))")],
+           ("bool", "({num} IN ({num}, {num}))"), ("bool", "({date} IN (DATE '2024-01-03', '2024-01-01'))"),
+           ("bool", "({text} = ANY(['a', 'p', NULL]))"), ("bool", "({int} <> ALL(ARRAY[1, 3]))"), ("bool", "list_contains(['a', 'b'], {text})"),
+           ("bool", "({int} NOT IN [1, -1])"), ("bool", "({bool} IN (1, 0))")],
     "case": [("num", "(CASE WHEN {bool} THEN {num} WHEN {bool} THEN {num} ELSE {num} END)"), ("int", "(CASE WHEN {bool} THEN {int} END)"),
              ("text", "(CASE {text} WHEN 'a' THEN 'x' WHEN 'p' THEN {text} ELSE 'z' END)"), ("int", "if({bool}, {int}, {int})"),
              ("bool", "(CASE WHEN {bool} THEN {bool} ELSE {bool} END)"), ("date", "(CASE WHEN {bool} THEN {date} ELSE {date} END)")],
@@ -51,7 +54,8 @@ EXPRESSIONS: dict[str, list[tuple[str, str]]] = {
              ("num", "CAST({num} AS DECIMAL(10,2))"), ("num", "CAST({int} AS DECIMAL(5,1))"), ("text", "CAST({any} AS VARCHAR)"), ("int", "CAST({bool} AS INTEGER)"),
              ("date", "CAST({text} AS DATE)"), ("date", "CAST({ts} AS DATE)"), ("ts", "CAST({date} AS TIMESTAMP)"), ("ts", "TRY_CAST({text} AS TIMESTAMP)"),
              ("bool", "CAST({text} AS BOOLEAN)"), ("bool", "CAST({int} AS BOOLEAN)"), ("int", "CAST({num} AS UBIGINT)"), ("int", "CAST({num} AS HUGEINT)"),
-             ("num", "CAST({num} AS FLOAT)"), ("num", "CAST({int} AS DOUBLE)"), ("text", "CAST(CAST({text} AS TIME) AS VARCHAR)")],
+             ("num", "CAST({num} AS FLOAT)"), ("num", "CAST({int} AS DOUBLE)"), ("text", "CAST(CAST({text} AS TIME) AS VARCHAR)"),
+             ("time", "CAST({text} AS TIME)"), ("time", "CAST({ts} AS TIME)")],
     "date_add": [("ts", "({date} + INTERVAL 1 DAY)"), ("ts", "({moment} - INTERVAL 3 MONTH)"), ("ts", "({ts} + INTERVAL '999999' YEAR)"),
                  ("ts", "date_add({date}, INTERVAL 5 HOUR)")],
     "date_shift": [("date", "({date} + {int})"), ("date", "({date} - 5)")],
@@ -78,14 +82,17 @@ EXPRESSIONS: dict[str, list[tuple[str, str]]] = {
     "like_escape": [("bool", "({text} LIKE 'x#%y' ESCAPE '#')"), ("bool", "({text} LIKE 'a#' ESCAPE '#')")],
     "ilike_escape": [("bool", "({text} ILIKE 'X#%%' ESCAPE '#')")],
     "similar_to": [("bool", "({text} SIMILAR TO '(a|b).*')")],
-    "regexp_matches": [("bool", "regexp_matches({text}, '^[a-c]+$')"), ("bool", "regexp_matches({text}, 'A', 'i')")],
+    "regexp_matches": [("bool", "regexp_matches({text}, '^[a-c]+$')"), ("bool", "regexp_matches({text}, 'A', 'i')"),
+                       ("bool", "({text} ~* '^A')"), ("bool", "({text} !~ 'b')"), ("bool", "({text} !~* 'B$')")],
     "regexp_full_match": [("bool", "regexp_full_match({text}, '[a-z]*')")],
-    "regexp_replace": [("text", "regexp_replace({text}, '([a-c])', '\\1\\1', 'g')"), ("text", "regexp_replace({text}, 'a', '\\5')")],
-    "regexp_extract": [("text", "regexp_extract({text}, '([0-9]+)')"), ("text", "regexp_extract({text}, '(a)(b)?', 2)")],
+    "regexp_replace": [("text", "regexp_replace({text}, '([a-c])', '\\1\\1', 'g')"), ("text", "regexp_replace({text}, 'a', '\\5')"),
+                       ("text", "regexp_replace({text}, '\\C$', '')")],
+    "regexp_extract": [("text", "regexp_extract({text}, '([0-9]+)')"), ("text", "regexp_extract({text}, '(a)(b)?', 2)"),
+                       ("text", "regexp_extract({text}, '\\C$')")],
     # numbers
     "abs": [("int", "abs({int})"), ("num", "abs({num})")],
     **{name: [("int", f"{name}({{int}})"), ("num", f"{name}({{num}})")] for name in ("floor", "ceil", "trunc")},
-    "round": [("num", "round({num})"), ("num", "round({num}, 1)"), ("int", "round({int}, -1)"), ("num", "round({num}, -2)"), ("num", "round({num}, 20)")],
+    "round": [("num", "(floor({num} / 2) * 2)"), ("num", "round({num})"), ("num", "round({num}, 1)"), ("int", "round({int}, -1)"), ("num", "round({num}, -2)"), ("num", "round({num}, 20)")],
     "sign": [("int", "sign({num})")],
     **{name: [("num", f"{name}({{num}})")] for name in (
         "even", "sqrt", "ln", "log10", "log2", "asin", "acos", "cbrt", "exp", "sin", "cos", "tan", "atan", "sinh", "cosh", "tanh",
@@ -99,7 +106,7 @@ EXPRESSIONS: dict[str, list[tuple[str, str]]] = {
     # dates
     **{name: [("int", f"{name}({{moment}})")] for name in (
         "year", "month", "day", "quarter", "dayofweek", "isodow", "dayofyear", "decade", "century", "week", "yearweek", "isoyear", "minute", "second")},
-    "hour": [("int", "hour({moment})"), ("int", "EXTRACT(hour FROM {moment})")],
+    "hour": [("int", "hour({moment})"), ("int", "EXTRACT(hour FROM {moment})"), ("int", "hour({time})"), ("int", "EXTRACT(hour FROM {time})")],
     **{name: [("text", f"{name}({{moment}})")] for name in ("dayname", "monthname")},
     "last_day": [("date", "last_day({moment})")],
     "epoch": [("num", "epoch({moment})"), ("num", "date_part('epoch', {moment})")],
@@ -117,7 +124,7 @@ CONSTANTS = {
     "bool": ["TRUE", "FALSE", "NULL"],
     "date": ["DATE '2024-01-03'", "DATE '2023-12-31'", "DATE '0001-01-01'"],
     "ts": ["TIMESTAMP '2024-01-01 08:15:30'", "TIMESTAMP '2024-01-03 00:00:00'"],
-    "time": ["TIME '12:30:00'"],
+    "time": ["TIME '12:30:00'", "TIME '00:00:00'"],
 }  # fmt: skip
 _BY_KIND: dict[str, list[tuple[str, str]]] = {}
 for _name, _forms in EXPRESSIONS.items():
@@ -135,6 +142,7 @@ CONSTRUCTS = frozenset({
     "rollup", "cube", "grouping-sets", "grouping-mixed", "grouping",
     "argmax-desc", "argmax-asc", "argmax-inner", "arg_max", "arg_min", "mode", "argmax-sum", "replace-one", "add-remove",
     "spread", "spread-of-two", "share", "argmax-score", "argmax-top", "mode-in-groups",
+    "star-rename", "cte-materialized", "union-by-name", "mode-within-group",
     "median", "quantile", "quantiles", "within-group", "min", "max", "unnest-select", "unnest-from", "unnest-two", "unnest-one",
 })  # fmt: skip
 
@@ -204,7 +212,10 @@ class Generator:
             return self.rng.choice(bounded).name
         if roll < 0.6:
             low, high = self.rng.choice([(0, 5), (-2, 3), (4, 9), (-8, -3), (0.5, 1.5)])
-            return f"LEAST(GREATEST({self.expression('num', scope, 2)}, {low}), {high})"
+            clamped = self.expression("num", scope, 2)
+            if Random(f"clamp {clamped}").random() < 0.3:  # chosen by the text, so that other queries stay the same
+                return f"CASE WHEN {clamped} < {low} THEN {low} WHEN {high} <= {clamped} THEN {high} ELSE {clamped} END"
+            return f"LEAST(GREATEST({clamped}, {low}), {high})"
         if roll < 0.7:
             self.used.add("sum-bool")
             return self.condition(scope)
@@ -272,15 +283,26 @@ class Generator:
             case "renamed":
                 kept = rng.sample(usable, rng.randint(1, len(usable)))
                 names = [self.name("z") for _ in kept]
-                text = f"(SELECT {', '.join(f'{c.name} AS {n}' for c, n in zip(kept, names, strict=True))} FROM {below})"
+                listed = ", ".join(f"{c.name} AS {n}" for c, n in zip(kept, names, strict=True))
+                text = f"(SELECT {listed} FROM {below})"
                 scope = [replace(c, name=n) for c, n in zip(kept, names, strict=True)]
+                if Random(text).random() < 0.3:  # by the text, so that other queries stay the same
+                    used.add("star-rename")
+                    text, scope = f"(SELECT * RENAME ({listed}) FROM {below})", [*scope, *(c for c in usable if c not in kept)]
             case "cte" | "cte-twice":
                 name = self.name("w")
-                self.ctes.append(f"{name} AS (SELECT {shown} FROM {below})")
+                kept_once = "MATERIALIZED " if Random(shown + below).random() < 0.3 else ""
+                used.add("cte-materialized" if kept_once else "cte")
+                self.ctes.append(f"{name} AS {kept_once}(SELECT {shown} FROM {below})")
                 text = name if form == "cte" else f"(SELECT * FROM {name} UNION ALL SELECT * FROM {name} WHERE {self.condition(usable, 1)})"
                 scope = usable
             case "union-self":
                 text, scope = f"(SELECT {shown} FROM {below} UNION ALL SELECT {shown} FROM {below})", usable
+                own = Random(text)
+                if own.random() < 0.4:
+                    used.add("union-by-name")
+                    other = ", ".join(c.name for c in own.sample(usable, own.randint(1, len(usable))))
+                    text = f"(SELECT {shown} FROM {below} UNION ALL BY NAME SELECT {other} FROM {below})"
             case "union-tags":
                 tags = rng.choice([("'l'", "'m'"), ("'l'", "'l'"), ("1", "2"), ("'l'", "NULL"), ("TRUE", "FALSE"), ("DATE '2024-01-01'", "DATE '2024-01-02'")])
                 kind = "text" if "'l'" in tags else "int" if "1" in tags else "bool" if "TRUE" in tags else "date"
@@ -567,6 +589,9 @@ class Generator:
                     used.add("mode-in-groups")
                     group = own.choice(columns)
                     return f"SELECT {group}, mode({key}) {body} GROUP BY {group}"
+                if own.random() < 0.2:
+                    used.add("mode-within-group")
+                    return f"SELECT mode() WITHIN GROUP (ORDER BY {key}) {body}"
                 return f"SELECT mode({key}) {body}"
 
 

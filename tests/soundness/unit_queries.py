@@ -21,7 +21,8 @@ UNIT_CONSTRUCTS = frozenset({
     "zero-sign", "lowered", "where-semi", "join-matches", "per-unit-median", "median", "quantile", "quantiles", "min", "max", "unnest", "unnest-public",
 })  # fmt: skip
 _PER_UNIT = ["COUNT(*)", "COUNT({any})", "SUM({num})", "SUM({num})", "MIN({any})", "MAX({any})", "AVG({num})", "AVG({num})", "arg_max({any}, {any2})", "arg_min({any}, {any2})",
-             "COUNT(DISTINCT {any})", "bool_or({bool})", "bool_and({bool})", "COUNT(*) FILTER (WHERE {bool})", "SUM({num}) FILTER (WHERE {bool})", "COUNT_IF({bool})"]  # fmt: skip
+             "COUNT(DISTINCT {any})", "bool_or({bool})", "bool_and({bool})", "COUNT(*) FILTER (WHERE {bool})", "SUM({num}) FILTER (WHERE {bool})", "COUNT_IF({bool})",
+             "first({any} ORDER BY {any2})", "last({any} ORDER BY {any2} DESC NULLS FIRST)", "any_value({any})", "first({any} ORDER BY {any2} DESC) FILTER (WHERE {bool})"]  # fmt: skip
 _ODD = ["privsql_unit", "privsql_value_1", "count_1", "privsql_units", "sum_1", "above_1", "PRIVSQL_UNIT"]
 _KINDS = {"INTEGER": "int", "BIGINT": "int", "VARCHAR": "text", "UUID": "text", "TIMESTAMP_NS": "ts", "DATE": "date"}
 

@@ -1,0 +1,72 @@
+"""A permitted query of another dialect goes in; what means something else there than in DuckDB is refused.
+
+Lists of dialects in which it means the same: one that is not known to is refused.
+"""
+
+from __future__ import annotations
+
+import sqlglot
+from sqlglot import exp
+
+from privsql.errors import Refused
+from privsql.sql.places import place_of
+
+# Days of the week are numbered as in DuckDB: 0 is Sunday.
+_SAME_WEEKDAYS = frozenset({"duckdb", "postgres", "redshift", "materialize", "snowflake"})
+# Weeks begin on Monday, and are numbered as ISO has it.
+_SAME_WEEKS = _SAME_WEEKDAYS | {"presto", "trino", "athena", "hive", "spark2", "spark", "databricks"}
+# DATEDIFF counts the borders between two moments; in others it counts whole months and years.
+_COUNT_BORDERS = frozenset({"duckdb", "snowflake", "bigquery", "mysql", "doris", "tsql", "fabric", "redshift", "clickhouse"})
+_SETS_IN_LIKE = frozenset({"tsql", "fabric"})
+_TRUNCATED = (exp.TimestampTrunc, exp.DateTrunc)
+_DIFFERENCES = (exp.DateDiff, exp.TsOrDsDiff)
+
+
+def refuse_other_meanings(statement: exp.Expr, dialect: str) -> None:
+    name = type(sqlglot.Dialect.get_or_raise(dialect)).__name__.lower()
+    for node in statement.walk():
+        reason = _other_meaning(node, name)
+        if reason is not None:
+            raise Refused("refused-dialect", *reason, place_of(node))
+
+
+def _other_meaning(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
+    """Why, and what to write instead."""
+    part = _part(node)
+    if part in ("dayofweek", "dow", "weekday", "day_of_week") and dialect not in _SAME_WEEKDAYS:
+        return ("days of the week have other numbers in this dialect than in DuckDB",
+                "use dayname(d), or write the question in DuckDB's SQL")  # fmt: skip
+    if isinstance(node, _DIFFERENCES):
+        if part.startswith("week") and dialect != "duckdb":
+            return ("weeks between two dates are counted otherwise in this dialect than in DuckDB",
+                    "count days, and divide them by 7")  # fmt: skip
+        if dialect not in _COUNT_BORDERS and not (part == "day" and _is_date(node.this) and _is_date(node.expression)):
+            return ("in this dialect whole units are counted, in DuckDB the borders between them",
+                    "count days between dates (both cast to DATE), or write the question in DuckDB's SQL")  # fmt: skip
+    elif part.startswith(("week", "yearweek")) and part not in ("weekday", "weekofyear") and dialect not in _SAME_WEEKS:
+        return "weeks begin on another day in this dialect than in DuckDB", "write the question in DuckDB's SQL"
+    if isinstance(node, (exp.Like, exp.ILike)) and dialect in _SETS_IN_LIKE and "[" in node.expression.name:
+        return "in this dialect [AB] in LIKE is one of several letters", "write name LIKE 'A%' OR name LIKE 'B%'"
+    return None
+
+
+def _part(node: exp.Expr) -> str:
+    """The part or unit of a date that a function is about, in lower case."""
+    match node:
+        case exp.DayOfWeek() | exp.Week():
+            return type(node).__name__.lower()
+        case exp.Extract():
+            return str(node.this.name).lower()
+        case exp.Anonymous():
+            name = str(node.this).lower()
+            of_part = name in ("date_part", "datepart", "date_trunc", "datetrunc", "date_diff", "datediff") and node.expressions
+            return str(node.expressions[0].name).lower() if of_part else name
+        case _ if isinstance(node, (*_TRUNCATED, *_DIFFERENCES)):
+            unit = node.args.get("unit")
+            return "day" if unit is None else str(unit.name).lower().removesuffix("s")
+        case _:
+            return ""
+
+
+def _is_date(node: exp.Expr) -> bool:
+    return isinstance(node, exp.TsOrDsToDate) or (isinstance(node, exp.Cast) and node.to.is_type(exp.DType.DATE))

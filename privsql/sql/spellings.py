@@ -1,0 +1,85 @@
+"""A parsed query goes in; it comes out with other spellings of what has a rule written plainly, before anything is permitted.
+
+Only what has exactly one plain meaning is rewritten; everything else is left as it stands, and refused where it has no rule.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+_SPREADS: dict[str, type[exp.Func]] = {"VAR": exp.Variance, "VARP": exp.VariancePop, "STDEVP": exp.StddevPop}  # T-SQL
+
+
+def write_plainly(statement: exp.Expr) -> None:
+    """Rewrites in place; the parts of a node move as they are, with their places in the text."""
+    for node in list(statement.walk()):
+        plain = _plain(node)
+        if plain is not None:
+            node.replace(plain)
+
+
+def _plain(node: exp.Expr) -> exp.Expr | None:
+    match node:
+        case exp.RegexpILike() if _has_only(node, "this", "expression"):  # x ~* 'a'
+            return exp.RegexpLike(this=node.this, expression=node.expression, flag=exp.Literal.string("i"))
+        case exp.RegexpLike(args={"full_match": True}) if _has_only(node, "this", "expression", "full_match"):
+            return exp.RegexpFullMatch(this=node.this, expression=node.expression)
+        case exp.Date() if _has_only(node, "this"):
+            return exp.Cast(this=node.this, to=exp.DataType(this=exp.DType.DATE))
+        case exp.Convert() if _has_only(node, "this", "expression"):  # CONVERT(date, x)
+            return exp.Cast(this=node.expression, to=node.this)
+        case exp.DatetimeTrunc() if _has_only(node, "this", "unit"):
+            return exp.TimestampTrunc(this=node.this, unit=node.args["unit"])
+        case exp.Anonymous(this=str(name), expressions=[of]) if name.upper() in _SPREADS:
+            return _SPREADS[name.upper()](this=of)
+        case exp.EQ(expression=exp.Any(this=compared)):
+            return _member(node.this, compared)
+        case exp.EQ(expression=exp.Anonymous(this=str(name), expressions=[compared])) if name.upper() == "SOME":
+            return _member(node.this, compared)
+        case exp.NEQ(expression=exp.All(this=compared)):
+            return _negated(_member(node.this, compared))
+        case exp.NEQ(expression=exp.Anonymous(this=str(name), expressions=[compared])) if name.upper() == "ALL":
+            return _negated(_member(node.this, compared))
+        case exp.In(args={"unnest": exp.Unnest(expressions=[listed]) as opened}) if _has_only(node, "this", "unnest"):
+            return _member(node.this, listed) if _has_only(opened, "expressions") else None
+        case exp.ArrayContains(this=exp.Array() as listed) if _has_only(node, "this", "expression"):
+            # NULL among the elements is passed over, and makes no test unknown as it would in IN
+            known = [each for each in listed.expressions if not isinstance(each, exp.Null)]
+            return exp.In(this=node.expression, expressions=known) if known and all(map(_is_constant, known)) else None
+        case exp.WithinGroup(this=exp.Mode() as mode, expression=exp.Order(expressions=[exp.Ordered() as term])):
+            return exp.Mode(this=term.this) if _has_only(mode) else None  # the order decides between equals, as noise does
+        case exp.IgnoreNulls(this=exp.AnyValue() as any_value) if _has_only(node, "this"):  # as it is without saying so
+            return any_value
+        case _:
+            return None
+
+
+def _member(value: exp.Expr, compared: exp.Expr) -> exp.Expr | None:
+    """value IN (a, b) for a list that is written out, value IN (SELECT ...) for a query; None for anything else."""
+    while isinstance(compared, exp.Paren):
+        compared = compared.this
+    match compared:
+        case exp.Array() if compared.expressions and not any(isinstance(each, exp.Query) for each in compared.expressions):
+            return exp.In(this=value, expressions=compared.expressions)
+        case exp.Subquery() if _has_only(compared, "this"):
+            return exp.In(this=value, query=compared)
+        case exp.Select():
+            return exp.In(this=value, query=exp.Subquery(this=compared))
+        case _:
+            return None
+
+
+def _negated(inner: exp.Expr | None) -> exp.Expr | None:
+    return None if inner is None else exp.Not(this=inner)
+
+
+def _is_constant(node: exp.Expr) -> bool:
+    """A constant that is not NULL."""
+    while isinstance(node, (exp.Neg, exp.Paren, exp.Cast)):
+        node = node.this
+    return isinstance(node, (exp.Literal, exp.Boolean))
+
+
+def _has_only(node: exp.Expr, *names: str) -> bool:
+    """Whether nothing else is set, which would be lost."""
+    return not any(value for name, value in node.args.items() if name not in names)
