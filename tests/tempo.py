@@ -33,7 +33,7 @@ THINNED: dict[str, int] = {
     "noise/test_selection.py::test_frequencies_are_the_exact_probabilities": ONE,
     "planning/test_bins.py::test_value_by_value_near_the_ranks_and_in_bins_elsewhere": 4,
     "planning/test_edges.py::test_spreads_of_two_columns_either_way_round": 3,
-    "planning/test_outliers.py::test_the_numbers_are_those_of_clamping": 6,
+    "planning/test_outliers.py::test_the_numbers_are_those_of_clamping": ONE,
     "planning/test_explanations.py::test_explanations": 6,
     "prepare/test_by_key.py::test_the_numbers_and_bounds_are_those_without": 5,
     "prepare/test_joins.py::test_no_neighbour_passes_a_bound": ONE,
