@@ -13,7 +13,6 @@ ONE = 10**9  # only the first case
 
 # file::test -> the first of every so many
 THINNED: dict[str, int] = {
-    "analysis/test_ranges.py::test_ranges": 3,
     "audit/test_given.py::test_what_only_one_value_shows_is_found_in_data_that_has_it": ONE,
     "audit/test_mechanisms.py::test_less_noise_is_found_out": ONE,
     "engines/test_closed.py::test_nothing_is_reached_from_what_we_open": 4,
