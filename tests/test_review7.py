@@ -26,3 +26,18 @@ def test_the_order_of_rows_does_not_decide_the_sign_of_nan(one: str, text: str) 
         session = privsql.connect(connection, {"tables": {"v": {"unit": "user_id"}}})
         found.append(connection.execute(session.explain(sql, epsilon=1).sql).fetchall())
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("written", ["CAST(CAST({} AS VARCHAR) AS TIMESTAMP)", "cbrt({})", "CAST(CAST({} AS VARCHAR) AS TIME)"])
+@pytest.mark.parametrize("below", [False, True])
+def test_what_is_written_several_times_counts_several_times(written: str, below: bool) -> None:
+    """Casts of casts grew threefold at every level: twenty of them were gigabytes of SQL, or a day of DuckDB's time."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (x " + ("DOUBLE" if "cbrt" in written else written.split()[-1].rstrip(")")) + ")")
+    inner = "t" if below else "x"
+    for _ in range(17):
+        inner = f"(SELECT {written.format('x')} AS x FROM {inner})" if below else written.format(inner)
+    sql = f"SELECT COUNT(x) AS n FROM {inner}" if below else f"SELECT COUNT({inner}) AS n FROM t"
+    with pytest.raises(privsql.PrivsqlError) as caught:
+        privsql.connect(connection).explain(sql, epsilon=1)
+    assert caught.value.code == "sql-too-long"
