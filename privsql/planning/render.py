@@ -120,8 +120,9 @@ def _call(call: Call) -> str:
             assert isinstance(high, Literal)
             return Grid(Fraction(step.value), low.value, high.value, whole=False, nullable=True).clamped(args[0])
         case "cast":
-            shown = _in_its_calendar(args[0], call.args[0].type) if call.type.kind is Kind.TEXT else args[0]
-            return f"TRY_CAST({shown} AS {_named(call.type)})"
+            if call.type.kind is Kind.TEXT:
+                return _text(args[0], call.args[0].type)
+            return f"TRY_CAST({args[0]} AS {_named(call.type)})"
         case "date_add" | "date_shift":
             return f"TRY(({args[0]}) + ({args[1]}))"
         case "date_minus":
@@ -150,17 +151,22 @@ def _call(call: Call) -> str:
     )
 
 
-def _in_its_calendar(rendered: str, type_: Type) -> str:
-    """A moment that has a text, or NULL. Files, frames and make_timestamp can bring others, at whose text DuckDB fails for
-    good, past TRY_CAST: all that is asked of that database afterwards fails, too."""
+def _text(rendered: str, type_: Type) -> str:
+    """A value as text. NaN has no sign: which of two equal ones was seen first would be the order of rows.
+
+    A moment has a text, or NULL: files, frames and make_timestamp can bring others, at whose text DuckDB fails for good, past
+    TRY_CAST: all that is asked of that database afterwards fails, too.
+    """
+    shown = rendered
     match type_.kind:
+        case Kind.DOUBLE:
+            return f"replace(TRY_CAST({rendered} AS VARCHAR), '-nan', 'nan')"
         case Kind.TIMESTAMP:
             begun = f"({rendered} >= TIMESTAMP '290309-12-22 (BC) 00:00:00' OR {rendered} = TIMESTAMP '-infinity')"
-            return f"(CASE WHEN {begun} THEN {rendered} END)"
+            shown = f"(CASE WHEN {begun} THEN {rendered} END)"
         case Kind.TIME:
-            return f"(CASE WHEN {rendered} BETWEEN TIME '00:00:00' AND TIME '24:00:00' THEN {rendered} END)"
-        case _:
-            return rendered
+            shown = f"(CASE WHEN {rendered} BETWEEN TIME '00:00:00' AND TIME '24:00:00' THEN {rendered} END)"
+    return f"TRY_CAST({shown} AS VARCHAR)"
 
 
 def _named(type_: Type) -> str:

@@ -18,7 +18,7 @@ from privsql.sql.bind_union import united
 from privsql.sql.bind_unnest import bind_from
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.clauses import bind_order, limited, ordered_rows
-from privsql.sql.expressions import Call, Column, Expression, columns_of, size_of
+from privsql.sql.expressions import Call, Column, Expression, size_of
 from privsql.sql.functions import common
 from privsql.sql.names import Source, unique_names
 from privsql.sql.places import place_of
@@ -251,7 +251,7 @@ def _sizes(relation: Relation) -> dict[str, int]:
     match relation:
         case Project():
             sizes = _sizes(relation.input)
-            return {name: size_of(each) + sum(sizes[c.name] - 1 for c in columns_of(each)) for name, each in relation.columns}
+            return {name: size_of(each, sizes) for name, each in relation.columns}
         case Group() | Release() | Choose() | Scan() | Values():
             return dict.fromkeys((each.name for each in relation.fields), 1)
     found: dict[str, int] = {}

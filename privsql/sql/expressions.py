@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from privsql.errors import Place
-from privsql.types import Type
+from privsql.types import Kind, Type
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Call:
     @cached_property
     def size(self) -> int:
         """How many parts it has once written out; BETWEEN and CASE x WHEN write what they compare more than once."""
-        return 1 + sum(size_of(arg) for arg in self.args)
+        return 1 + _times(self) * sum(size_of(arg) for arg in self.args)
 
 
 Expression = Column | Literal | Call
@@ -97,8 +97,27 @@ def columns_of(expression: Expression) -> Iterator[Column]:
             return
 
 
-def size_of(expression: Expression) -> int:
-    return expression.size if isinstance(expression, Call) else 1
+def _times(call: Call) -> int:
+    """How often its arguments are written where it is rendered: nested, they would be multiplied without end."""
+    match call:
+        case Call(function="cbrt"):
+            return 2
+        case Call(function="cast", args=(inner,)) if inner.type.kind in (Kind.TIMESTAMP, Kind.TIME):
+            return 3 if call.type.kind is Kind.TEXT else 1
+    return 1
+
+
+def size_of(expression: Expression, columns: Mapping[str, int] | None = None) -> int:
+    """How many parts an expression has once written out; `columns`: how many its columns have."""
+    match expression:
+        case Column(name=name):
+            return 1 if columns is None else columns[name]
+        case Call() if columns is None:
+            return expression.size
+        case Call(args=args):
+            return 1 + _times(expression) * sum(size_of(arg, columns) for arg in args)
+        case Literal():
+            return 1
 
 
 def calls_of(expression: Expression) -> Iterator[Call]:

@@ -1,0 +1,43 @@
+"""Doors that a seventh review found, held shut: the order of rows, texts that grow without end, other readings of constants."""
+
+from __future__ import annotations
+
+import struct
+
+import duckdb
+import pytest
+
+import privsql
+
+SIGNS = [struct.unpack("<d", struct.pack("<Q", bits))[0] for bits in (0x7FF8 << 48, 0xFFF8 << 48)]
+
+
+@pytest.mark.parametrize("one", ["max(x)", "min(x)", "any_value(x)", "first(x ORDER BY day)", "last(x ORDER BY day)",
+                                 "quantile_disc(x, 0.5)", "arg_min(x, day)"])  # fmt: skip
+@pytest.mark.parametrize("text", ["CAST(m AS VARCHAR)", "concat(m, '')", "m || ''"])
+def test_the_order_of_rows_does_not_decide_the_sign_of_nan(one: str, text: str) -> None:
+    """NaN equals NaN, and as text they were 'nan' and '-nan': the same rows in another order moved a count by all people."""
+    sql = f"SELECT COUNT(*) AS n FROM (SELECT user_id, {one} AS m FROM v GROUP BY user_id) WHERE {text} LIKE '-%'"
+    found = []
+    for order in (SIGNS, SIGNS[::-1]):
+        connection = duckdb.connect()
+        connection.execute("CREATE TABLE v (user_id INTEGER, x DOUBLE, day INTEGER)")
+        connection.executemany("INSERT INTO v VALUES (?, ?, 1)", [(unit, x) for unit in range(9) for x in order])
+        session = privsql.connect(connection, {"tables": {"v": {"unit": "user_id"}}})
+        found.append(connection.execute(session.explain(sql, epsilon=1).sql).fetchall())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("written", ["CAST(CAST({} AS VARCHAR) AS TIMESTAMP)", "cbrt({})", "CAST(CAST({} AS VARCHAR) AS TIME)"])
+@pytest.mark.parametrize("below", [False, True])
+def test_what_is_written_several_times_counts_several_times(written: str, below: bool) -> None:
+    """Casts of casts grew threefold at every level: twenty of them were gigabytes of SQL, or a day of DuckDB's time."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (x " + ("DOUBLE" if "cbrt" in written else written.split()[-1].rstrip(")")) + ")")
+    inner = "t" if below else "x"
+    for _ in range(17):
+        inner = f"(SELECT {written.format('x')} AS x FROM {inner})" if below else written.format(inner)
+    sql = f"SELECT COUNT(x) AS n FROM {inner}" if below else f"SELECT COUNT({inner}) AS n FROM t"
+    with pytest.raises(privsql.PrivsqlError) as caught:
+        privsql.connect(connection).explain(sql, epsilon=1)
+    assert caught.value.code == "sql-too-long"
