@@ -80,6 +80,8 @@ def bare(node: Node) -> Node:
             return found if without == options else node
         case ("call", "left", (("call", name, _) as inner, ("number", _, "10000"))) if name in _LONG:
             return bare(inner)
+        case ("call", "replace", (("try_cast", ("varchar",) as kind, inner), ("text", "-nan"), ("text", "nan"))):
+            return ("try_cast", kind, bare(inner))
         case ("try_cast", ("varchar",) as kind, ("case", (((_, (one, two)), inner),), ("null",))) if bare((one, two)) in _calendars(inner):
             return ("try_cast", kind, bare(inner))
     return tuple(bare(each) for each in node)
