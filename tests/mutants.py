@@ -192,7 +192,7 @@ MUTANTS = [
     Mutant("references between types", _CATALOGUE, "if kinds != tuple(_kind(other, name) for name in named):", "if False:", _OF_UNITS),
     Mutant("units of different scales put together", _CATALOGUE, "return column.type.kind, column.type.scale", "return column.type.kind, 0", ("review",)),
     Mutant("half a letter fails", "sql/functions.py", '"TRY(regexp_extract({args}))"', '"regexp_extract({args})"', ("review",)),
-    Mutant("text of a moment before the calendar", "planning/render.py", "_in_its_calendar(args[0], call.args[0].type) if call.type.kind is Kind.TEXT else args[0]", "args[0]", ("review",)),
+    Mutant("text of a moment before the calendar", "planning/render.py", 'shown = f"(CASE WHEN {begun} THEN {rendered} END)"', "shown = rendered", ("review",)),
     Mutant("seconds past the calendar are one person", _CATALOGUE, '("TIMESTAMP_NS", "TIMESTAMP_S", "TIMESTAMP_MS")', '("TIMESTAMP_NS",)', ("review",)),
     Mutant("a view hides a collation", "engines/catalogue.py", "may_collate = collated or table in views", "may_collate = collated", ("review",)),
     Mutant("a CSV file is not read to its end", "engines/duckdb.py", '        _read_through(connection, name)', "        pass", ("review",)),

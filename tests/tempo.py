@@ -21,6 +21,8 @@ THINNED: dict[str, int] = {
     "meaning/test_pairs.py::test_the_same_cells_are_measured": 6,
     "meaning/test_pairs.py::test_these_do_not_mean_the_same": 6,
     "meaning/test_pairs.py::test_these_mean_the_same": 6,
+    "meaning/test_same_cells.py::test_normal_forms_keep_values": ONE,
+    "meaning/test_same_cells.py::test_what_means_the_same_has_the_same_cells": ONE,
     "noise/test_calibration.py::test_variances_are_never_below_the_need_and_hardly_above": 4,
     "noise/test_edges.py::test_the_strips_of_a_gaussian_have_the_right_width": 7,
     "noise/test_gaussian.py::test_deciding_each_one_by_exact_arithmetic_changes_nothing": ONE,
