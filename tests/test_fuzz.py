@@ -209,8 +209,9 @@ def test_a_missing_argument_is_an_error_of_ours(session: privsql.Session, call: 
 
 @pytest.mark.parametrize(
     "condition",
-    ["DATE '2024-12-31'::VARCHAR = name", "income::DECIMAL(10, FALSE) > 1", "income::DECIMAL(10, -1) > 1", '"" = 1'],
-)
+    ["DATE '2024-12-31'::VARCHAR = name", "income::DECIMAL(10, FALSE) > 1", "income::DECIMAL(10, -1) > 1", '"" = 1',
+     "smoker IN (state = ANY(['CA']))", "smoker NOT IN ((name = SOME(['a'])))"],
+)  # fmt: skip
 def test_what_is_read_in_two_ways_is_refused(session: privsql.Session, condition: str) -> None:
     with pytest.raises(privsql.SqlError):
         session.explain(f"SELECT COUNT(*) FROM patients WHERE {condition}", epsilon=1.0)
