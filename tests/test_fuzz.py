@@ -219,6 +219,15 @@ def test_what_is_read_in_two_ways_is_refused(session: privsql.Session, condition
         session.explain('SELECT COUNT(*) AS "" FROM patients', epsilon=1.0)
 
 
+def test_no_rows_at_all_is_what_was_meant_by_limit_0() -> None:
+    report = differential.Report()
+    comparer = differential.Comparer(report)
+    for limit in ("LIMIT 0", "LIMIT 0 OFFSET 0", "LIMIT 1 OFFSET 2", "OFFSET 2"):
+        comparer.ask(differential.session_for("patients"), f"SELECT DISTINCT region FROM states ORDER BY region {limit}", "here", True)
+    comparer.compare()
+    assert (report.accepted, report.differences) == (4, [])
+
+
 def test_quantiles_of_dates_up_to_the_end_of_the_calendar() -> None:
     """A grid of some days once had a last point past 9999-12-31, and could not be written."""
     connection = duckdb.connect(":memory:")
