@@ -209,13 +209,23 @@ def test_a_missing_argument_is_an_error_of_ours(session: privsql.Session, call: 
 
 @pytest.mark.parametrize(
     "condition",
-    ["DATE '2024-12-31'::VARCHAR = name", "income::DECIMAL(10, FALSE) > 1", "income::DECIMAL(10, -1) > 1", '"" = 1'],
-)
+    ["DATE '2024-12-31'::VARCHAR = name", "income::DECIMAL(10, FALSE) > 1", "income::DECIMAL(10, -1) > 1", '"" = 1',
+     "smoker IN (state = ANY(['CA']))", "smoker NOT IN ((name = SOME(['a'])))"],
+)  # fmt: skip
 def test_what_is_read_in_two_ways_is_refused(session: privsql.Session, condition: str) -> None:
     with pytest.raises(privsql.SqlError):
         session.explain(f"SELECT COUNT(*) FROM patients WHERE {condition}", epsilon=1.0)
     with pytest.raises(privsql.SqlError):
         session.explain('SELECT COUNT(*) AS "" FROM patients', epsilon=1.0)
+
+
+def test_no_rows_at_all_is_what_was_meant_by_limit_0() -> None:
+    report = differential.Report()
+    comparer = differential.Comparer(report)
+    for limit in ("LIMIT 0", "LIMIT 0 OFFSET 0", "LIMIT 1 OFFSET 2", "OFFSET 2"):
+        comparer.ask(differential.session_for("patients"), f"SELECT DISTINCT region FROM states ORDER BY region {limit}", "here", True)
+    comparer.compare()
+    assert (report.accepted, report.differences) == (4, [])
 
 
 def test_quantiles_of_dates_up_to_the_end_of_the_calendar() -> None:

@@ -245,12 +245,12 @@ def _spent(session: privsql.Session) -> tuple[float, float]:
 def way(rng: Random, sql: Any, options: dict[str, Any], listed: list[tuple[str, str]]) -> tuple[str, Any, dict[str, Any]]:
     """By which method it is asked, and with what; a batch is of some texts, for a price alone."""
     roll = rng.random()
-    if roll < 0.65:  # takes a third of the time: nothing is run
+    if roll < 0.7:  # takes a fifth of the time: nothing is run
         return "explain", sql, options
-    if roll < 0.67:
+    if roll < 0.71:
         some = [sql, *(rng.choice(listed)[1] for _ in range(rng.randrange(3)))]
         return "batch", rng.choice([some, some, some, sql]), {key: options[key] for key in ("epsilon", "delta", "dialect", "epsilom") if key in options}
-    if roll < 0.6701:  # takes seconds
+    if roll < 0.7101:  # takes seconds
         return "audit", sql, options
     return "query", sql, options
 

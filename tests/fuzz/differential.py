@@ -37,8 +37,8 @@ from privsql.sql.relations import Choose, Filter, Project, Release, Sort, below
 from tests.attacks import judge
 from tests.test_cases import session_of
 
-LONG = 0.04  # of all queries; they take five times as long as the short ones, and in a million there are tens of thousands
-GENERATED = 0.35  # of the long ones; the others are texts with tokens changed, most of which are refused
+LONG = 0.12  # of all queries
+GENERATED = 0.15  # of the long ones, which take five times as long as short ones; the others are texts with tokens changed, most of which are refused
 OF_A_WORLD = 1_000
 TOGETHER = 100  # accepted queries whose texts DuckDB reads in one statement
 TEXTS = 8  # of so many generated texts, one is compared itself, too: all are written alike

@@ -244,7 +244,7 @@ def rows(relation: Relation, unit: bool = False) -> Node:
             return _selected(neutral.tail(read, [_by(each) for each in relation.by], None, None))
         case Limit():
             read = neutral.select([(neutral.STAR, "")], rows(relation.input))
-            return _selected(neutral.tail(read, [], _whole(relation.count), _whole(relation.offset)))
+            return _selected(neutral.tail(read, [], _whole(relation.count), _whole(relation.offset or None)))
         case Distinct():
             return _selected(neutral.select([(neutral.STAR, "")], rows(relation.input), distinct=True))
     raise NotMeantError(type(relation).__name__)
@@ -255,7 +255,7 @@ def _selected(query: Node, alias: str = "") -> Node:
 
 
 def _whole(value: int | None) -> Node | None:
-    return None if not value and value != 0 else _number(Decimal(value)) if value else None
+    return None if value is None else _number(Decimal(value))
 
 
 def _by(order: Order) -> Node:
