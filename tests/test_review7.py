@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 
 import duckdb
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import privsql
@@ -41,3 +43,22 @@ def test_what_is_written_several_times_counts_several_times(written: str, below:
     with pytest.raises(privsql.PrivsqlError) as caught:
         privsql.connect(connection).explain(sql, epsilon=1)
     assert caught.value.code == "sql-too-long"
+
+
+def half_letters() -> pa.Array:
+    offsets, letters = pa.array([0, 3, 5], pa.int32()).buffers()[1], pa.py_buffer(b"abc\xff\xfe")
+    return pa.Array.from_buffers(pa.string(), 2, [None, offsets, letters])
+
+
+@pytest.mark.parametrize("column", [pd.Series(pd.arrays.ArrowExtensionArray(half_letters())),
+                                    pd.Series(["a", "\ud800"], dtype="string[python]"),
+                                    pd.Series(["a", "\ud800"], dtype=object)])  # fmt: skip
+@pytest.mark.parametrize("storage", ["python", "pyarrow"])
+def test_pandas_texts_that_are_none_are_said_when_the_frame_is_given(column: pd.Series[str], storage: str) -> None:
+    """upper(s) failed after the charge, on the rows that had them alone; `python`: as where there is no pyarrow."""
+    with pd.option_context("mode.string_storage", storage), pytest.raises(privsql.PrivsqlError) as caught:
+        privsql.connect(pd.DataFrame({"s": column}))
+    assert caught.value.code == "source-frame"
+    assert privsql.connect(pd.DataFrame({"s": pd.Series(["a", None], dtype="string[python]")})).explain(
+        "SELECT COUNT(s) AS n FROM df", epsilon=1
+    )
