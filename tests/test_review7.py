@@ -92,3 +92,14 @@ def test_a_text_is_read_as_a_constant_where_duckdb_reads_it(text: str, type_: st
     sql = f"SELECT COUNT(*) AS n FROM t WHERE TRY_CAST('{text}' AS {type_}) IS NULL"
     plan = privsql.connect(connection).explain(sql, epsilon=1)
     assert connection.execute(plan.sql).fetchall() == connection.execute(sql).fetchall()
+
+
+@pytest.mark.parametrize(("dialect", "condition", "found"), [
+    ("oracle", "GREATEST(x, NULL) IS NULL", 2), ("hive", "LEAST(x, y) IS NULL", 1), ("redshift", "CONCAT(s, NULL) IS NULL", 2),
+    ("postgres", "GREATEST(x, NULL) IS NULL", 0),
+])  # fmt: skip
+def test_null_means_what_it_means_there(dialect: str, condition: str, found: int) -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT i AS x, CASE WHEN i = 1 THEN i END AS y, 'a' AS s FROM range(2) r(i)")
+    plan = privsql.connect(connection).explain(f"SELECT COUNT(*) AS n FROM t WHERE {condition}", epsilon=1, dialect=dialect)
+    assert connection.execute(plan.sql).fetchall() == [(found,)]
