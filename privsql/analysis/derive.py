@@ -147,6 +147,8 @@ def _grouped(group: Group, wanted: frozenset[str], look: Look) -> Facts:
                 found = Domain(each.type, absent, absent, of.low, of.high)
             case "quantile_cont" if of.bounded and not of.empty:
                 found = Domain(each.type, absent, absent, of.low, of.high)
+            case "arg_min" | "arg_max" if each.by is not None and domain_of(each.by, inside).nullable:  # which is passed over
+                found = replace(of, nullable=True, null_is_key=True)
             case "min" | "max" | "quantile_disc" | "arg_min" | "arg_max" | "first" | "last" | "bool_or" | "bool_and":
                 found = replace(of, nullable=absent, null_is_key=absent)
             case _:

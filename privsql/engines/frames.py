@@ -47,7 +47,13 @@ def checked_frame(frame: Any) -> Any:
     # of a column of objects DuckDB guesses the type from its values, so that one person could change it: they are text
     objects = [name for name, dtype in frame.dtypes.items() if dtype == "object"]
     try:
-        return frame.astype(dict.fromkeys(objects, "str")) if objects else frame
+        frame = frame.astype(dict.fromkeys(objects, "str")) if objects else frame
+        for name, dtype in frame.dtypes.items():
+            if isinstance(dtype, pd.ArrowDtype):
+                frame[name].array.__arrow_array__().validate(full=True)
+            elif getattr(dtype, "storage", None) == "python":  # texts without pyarrow, in which nobody has looked at the letters
+                frame[name].str.encode("utf-8")
+        return frame
     except Exception:  # noqa: BLE001 -- an object may have any text or none, and the reason may show it
         raise _ill_formed() from None
 

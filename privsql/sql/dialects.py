@@ -18,6 +18,12 @@ _SAME_WEEKS = _SAME_WEEKDAYS | {"presto", "trino", "athena", "hive", "spark2", "
 # DATEDIFF counts the borders between two moments; in others it counts whole months and years.
 _COUNT_BORDERS = frozenset({"duckdb", "snowflake", "bigquery", "mysql", "doris", "tsql", "fabric", "redshift", "clickhouse"})
 _SETS_IN_LIKE = frozenset({"tsql", "fabric"})
+# A backslash in LIKE stands for itself, unless ESCAPE says otherwise.
+_PLAIN_BACKSLASH = frozenset({"duckdb", "sqlite", "presto", "trino", "athena", "tsql", "fabric", "oracle", "snowflake"})
+# In what REGEXP_REPLACE writes, $1 stands for itself.
+_PLAIN_DOLLAR = frozenset({"duckdb", "postgres", "materialize", "bigquery", "snowflake", "clickhouse", "oracle"})
+# One NULL makes LEAST and GREATEST NULL; sqlglot knows it of the others.
+_NULL_IF_ANY = frozenset({"oracle", "hive"})
 _TRUNCATED = (exp.TimestampTrunc, exp.DateTrunc)
 _DIFFERENCES = (exp.DateDiff, exp.TsOrDsDiff)
 
@@ -27,6 +33,10 @@ def refuse_other_meanings(statement: exp.Expr, dialect: str) -> None:
     if name == "duckdb":  # means what it means there
         return
     for node in statement.walk():
+        if isinstance(node, (exp.Least, exp.Greatest)) and name in _NULL_IF_ANY:
+            node.set("ignore_nulls", False)
+        elif isinstance(node, exp.Concat) and name == "redshift":
+            node.set("coalesce", False)
         reason = _other_meaning(node, name)
         if reason is not None:
             raise Refused("refused-dialect", *reason, place_of(node))
@@ -47,9 +57,33 @@ def _other_meaning(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
                     "count days between dates (both cast to DATE), or write the question in DuckDB's SQL")  # fmt: skip
     elif part.startswith(("week", "yearweek")) and part not in ("weekday", "weekofyear") and dialect not in _SAME_WEEKS:
         return "weeks begin on another day in this dialect than in DuckDB", "write the question in DuckDB's SQL"
-    if isinstance(node, (exp.Like, exp.ILike)) and dialect in _SETS_IN_LIKE and "[" in node.expression.name:
-        return "in this dialect [AB] in LIKE is one of several letters", "write name LIKE 'A%' OR name LIKE 'B%'"
+    if part == "century" and not isinstance(node, (exp.Extract, *_DIFFERENCES)) and dialect != "duckdb":
+        return "centuries begin a year later in this dialect than in DuckDB", "group by extract(century FROM d)"
+    match node:
+        case exp.Like() | exp.ILike() if dialect in _SETS_IN_LIKE and "[" in _constants(node.expression):
+            return "in this dialect [AB] in LIKE is one of several letters", "write name LIKE 'A%' OR name LIKE 'B%'"
+        case exp.Like() | exp.ILike() if dialect not in _PLAIN_BACKSLASH and not isinstance(node.parent, exp.Escape):
+            if "\\" in _constants(node.expression):
+                return "in this dialect a backslash in LIKE takes the next letter as it stands", "write LIKE '10#%' ESCAPE '#'"
+        case exp.SimilarTo() if dialect != "duckdb":
+            return ("in this dialect % and _ stand for any letters in SIMILAR TO, in DuckDB it is a regular expression",
+                    "write LIKE, or the question in DuckDB's SQL")  # fmt: skip
+        case exp.Substring(args={"start": start}) if dialect != "duckdb" and (start.find(exp.Neg) or _constants(start) == "0"):
+            return "letters before the first are counted otherwise in this dialect", "write RIGHT(s, 4) or LEFT(s, 4)"
+        case exp.RegexpReplace() if dialect not in _PLAIN_DOLLAR and "$" in _constants(node.args.get("replacement")):
+            return "in this dialect $1 stands for a part of what was found", "write it in DuckDB's SQL, where that is \\1"
     return None
+
+
+def _constants(node: exp.Expr | None) -> str:
+    """All constants in it, however many parentheses are around them."""
+    return "" if node is None else "".join(each.name for each in node.find_all(exp.Literal))
+
+
+def _word(node: exp.Expr | None) -> str:
+    """The part or unit in it, in lower case."""
+    found = None if node is None else node.find(exp.Literal, exp.Var, exp.Identifier)
+    return "" if found is None else str(found.name).lower().removesuffix("s")
 
 
 def _part(node: exp.Expr) -> str:
@@ -58,14 +92,14 @@ def _part(node: exp.Expr) -> str:
         case exp.DayOfWeek() | exp.Week():
             return type(node).__name__.lower()
         case exp.Extract():
-            return str(node.this.name).lower()
+            return _word(node.this)
         case exp.Anonymous():
             name = str(node.this).lower()
             of_part = name in ("date_part", "datepart", "date_trunc", "datetrunc", "date_diff", "datediff") and node.expressions
-            return str(node.expressions[0].name).lower() if of_part else name
+            return _word(node.expressions[0]) if of_part else name
         case _ if isinstance(node, (*_TRUNCATED, *_DIFFERENCES)):
             unit = node.args.get("unit")
-            return "day" if unit is None else str(unit.name).lower().removesuffix("s")
+            return "day" if unit is None else _word(unit)
         case _:
             return ""
 

@@ -16,6 +16,7 @@ from privsql.types import (
     DOUBLE,
     INTERVAL,
     NULL,
+    NUMBERS,
     TEXT,
     TIME,
     TIMESTAMP,
@@ -31,6 +32,10 @@ _ROOMY = Context(prec=100, rounding=ROUND_HALF_UP)  # Python's own 28 digits do 
 
 # Texts that DuckDB reads as true or false, in any case.
 _TRUTHS = {**dict.fromkeys(("true", "t", "yes", "y", "1"), True), **dict.fromkeys(("false", "f", "no", "n", "0"), False)}
+# Texts that DuckDB reads, too; Python reads further ones: digits of other scripts, 20240131, 2024-W05, ten o'clock as 10.
+_NUMBER = re.compile(r"\s*([+-]?[0-9.e+-]+|[+-]?nan|[+-]?inf(inity)?)\s*", re.ASCII | re.IGNORECASE)
+_TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?"
+_MOMENT = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T]{_TIME})?"
 _LONGEST_NUMBER = 300  # digits; a longer one is beyond DOUBLE, too
 
 
@@ -87,6 +92,8 @@ def convert(literal: Literal, target: Type) -> Literal | None:
 
 
 def _convert(value: Any, target: Type) -> Any:
+    if isinstance(value, str) and target.kind in NUMBERS and not _NUMBER.fullmatch(value):
+        return None
     match target.kind:
         case Kind.INTEGER if isinstance(value, (int, str)) and not isinstance(value, bool):
             whole = int(value)
@@ -110,21 +117,18 @@ def _convert(value: Any, target: Type) -> Any:
             return value.date() if value.time() == dt.time() else None
         case Kind.DATE if isinstance(value, dt.date):
             return value
-        case Kind.DATE if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value.strip()):
+        case Kind.DATE if isinstance(value, str) and re.fullmatch(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}\s*", value, re.ASCII):
             return dt.date.fromisoformat(value.strip())
         case Kind.TIMESTAMP if isinstance(value, dt.datetime):
             return value.replace(tzinfo=None) if value.tzinfo is None else None
         case Kind.TIMESTAMP if isinstance(value, dt.date):
             return dt.datetime.combine(value, dt.time())
-        case Kind.TIMESTAMP if isinstance(value, str):
-            moment = dt.datetime.fromisoformat(value.strip())
-            return moment if moment.tzinfo is None else None
+        case Kind.TIMESTAMP if isinstance(value, str) and re.fullmatch(_MOMENT, value):
+            return dt.datetime.fromisoformat(value)
         case Kind.TIME if isinstance(value, dt.time):
             return value if value.tzinfo is None else None
-        case Kind.TIME if isinstance(value, str):
-            # DuckDB drops an offset: two times that differ here would be one there
-            clock = dt.time.fromisoformat(value.strip())
-            return clock if clock.tzinfo is None else None
+        case Kind.TIME if isinstance(value, str) and re.fullmatch(_TIME, value):
+            return dt.time.fromisoformat(value)
         case _:
             return None
 

@@ -84,8 +84,8 @@ def _negated(inner: exp.Expr | None) -> exp.Expr | None:
 
 
 def _is_constant(node: exp.Expr) -> bool:
-    """A constant that is not NULL."""
-    while isinstance(node, (exp.Neg, exp.Paren, exp.Cast)):
+    """A constant that is not NULL, as what TRY_CAST gives may be."""
+    while isinstance(node, (exp.Neg, exp.Paren, exp.Cast)) and not isinstance(node, exp.TryCast):
         node = node.this
     return isinstance(node, (exp.Literal, exp.Boolean))
 
