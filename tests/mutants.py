@@ -143,7 +143,7 @@ MUTANTS = [
     Mutant("the end itself taken for an outlier below it", _OUTLIERS, "<= {grid.low - 1})", "<= {grid.low - 2})", ("outliers",)),
     Mutant("empty sum is NULL", _GRID, 'return f"coalesce({added}, 0)"', "return added", ("soundness",)),
     Mutant("sum not whole", _PARTS, 'return f"CAST({bounded} AS BIGINT)"', 'return f"CAST({bounded} AS DOUBLE)"'),
-    Mutant("TRY_CAST becomes CAST", _RENDER, 'return f"TRY_CAST({shown} AS', 'return f"CAST({shown} AS', _ROWS),
+    Mutant("TRY_CAST becomes CAST", _RENDER, 'return f"TRY_CAST({args[0]} AS', 'return f"CAST({args[0]} AS', _ROWS),
     Mutant("integers not widened", _RENDER, "integer(min(each.low for each in types), max(each.high for each in types))", "call.args[0].type", _ROWS),
     Mutant("CAST to TINYINT lets an INTEGER through", _RENDER, "return next(exact, type_.sql) if type_.kind is Kind.INTEGER else type_.sql", "return type_.sql", _ROWS),
     Mutant("operands cast to the type of the result", _RENDER, "integer(min(each.low for each in types), max(each.high for each in types))", "call.type", _ROWS),
