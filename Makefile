@@ -31,7 +31,7 @@ demo: $(DEMO)
 	@$(BIN)/python -m privsql demo
 
 test: $(DEV)
-	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS)
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal
 
 slow: $(DEV)
 	$(BIN)/python -m pytest -m slow -n $(WORKERS) --dist worksteal

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: the tests' own processes take all cores already
+os.environ.setdefault("MPLBACKEND", "agg")  # without importing it: most processes need no plots
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,8 +18,6 @@ import privsql
 from privsql.budget.file_ledger import FileLedger, open_ledger
 from tests.budget.ledgers import VISITS, policy
 from tests.tempo import thin_out
-
-mpl.use("Agg")
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m "not slow" is looked at
@@ -31,7 +29,7 @@ def pytest_collection_finish() -> None:
     """What is loaded by now stays: Python looks through it for rubbish no more, which took a tenth of the time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
+    gc.set_threshold(50_000, 20, 50)
 
 
 def pytest_unconfigure() -> None:

@@ -30,6 +30,7 @@ COMMANDS: dict[str, list[str]] = {
     "pairs": [*_PYTEST, "-n0", str(_TESTS / "test_unit_pairs.py"), str(_TESTS / "test_units.py")],
     "tightness": [*_PYTEST, str(_TESTS / "test_tightness.py")],
     "unnest": [*_PYTEST, "-n0", str(_TESTS / "test_unnest.py")],
+    "outliers": [*_PYTEST, "-n0", str(_TESTS / "planning" / "test_outliers.py")],
     "grid": [*_PYTEST, "-n0", str(_TESTS / "test_grid.py")],
     "rows": [*_PYTEST, str(_TESTS / "test_soundness.py"), "-k", "once_failed or expression_fail or pattern"],
     "noise": [*_PYTEST, str(_TESTS / "test_noise_end_to_end.py")],
@@ -79,6 +80,7 @@ class Mutant:
 
 
 _SENSITIVITY, _PARTS, _GRID, _EXACT = "analysis/sensitivity.py", "planning/parts.py", "planning/grid.py", "planning/exact_sql.py"
+_OUTLIERS = "planning/outliers.py"
 _STABILITY, _RENDER, _DISJOINT, _NOISE = "analysis/stability.py", "planning/render.py", "analysis/disjoint.py", "noise/add_noise.py"
 _ROWS, _NOISY, _ACCOUNTANTS = ("rows", "soundness"), ("noise",), ("accountants",)
 _GAUSSIAN = "privacy/gaussian.py"
@@ -134,6 +136,12 @@ MUTANTS = [
     Mutant("NULL key dropped", _KEY_TESTS, 'f"({test} OR {name} IS NULL)" if with_null else test', "test", ("noise", "tightness")),
     Mutant("small whole numbers not clamped from above", _GRID, "- {_distance(wide, self.high)})", "- ({self.high} - {wide}))", ("grid",)),
     Mutant("NULL of small whole numbers counted as the low end", _GRID, 'f"CAST({argument} AS BIGINT)" if self.nullable else', 'f"coalesce(CAST({argument} AS BIGINT), {self.low})" if self.nullable else', ("grid",)),
+    Mutant("stored whole numbers not put right from above", _OUTLIERS, "if grid.high < type_.high:", "if grid.high > type_.high:", _ROWS[1:]),
+    Mutant("stored whole numbers not put right from below", _OUTLIERS, "if grid.low > type_.low:", "if grid.low < type_.low:", _ROWS[1:]),
+    Mutant("outliers of rows that a FILTER leaves out", _OUTLIERS, "- {render.expression(self.column)}){self.condition}", "- {render.expression(self.column)})", ("outliers",)),
+    Mutant("NOT NULL believed of stored whole numbers", _OUTLIERS, "if not grid.nullable and grid.low:", "if grid.nullable and grid.low:", ("outliers",)),
+    Mutant("what stored whole numbers lack in 64 bits", _OUTLIERS, "sum(CAST({end} AS HUGEINT) -", "sum({end} -", ("outliers",)),
+    Mutant("the end itself taken for an outlier below it", _OUTLIERS, "<= {grid.low - 1})", "<= {grid.low - 2})", ("outliers",)),
     Mutant("empty sum is NULL", _GRID, 'return f"coalesce({added}, 0)"', "return added", ("soundness",)),
     Mutant("sum not whole", _PARTS, 'return f"CAST({bounded} AS BIGINT)"', 'return f"CAST({bounded} AS DOUBLE)"'),
     Mutant("TRY_CAST becomes CAST", _RENDER, 'return f"TRY_CAST({shown} AS', 'return f"CAST({shown} AS', _ROWS),

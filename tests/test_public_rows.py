@@ -122,14 +122,14 @@ ANSWERS = 300
 
 @pytest.mark.slow
 def test_noise_is_that_of_the_sum_alone(data: duckdb.DuckDBPyConnection, session: privsql.Session) -> None:
-    """Mean |Laplace| is its scale, of 300 with a deviation of 1 / sqrt(300): six of them are past 1e-8, and what AVG used to
-    have, twice as much, is far beyond."""
+    """Mean |Laplace| is its scale, of 300 with a deviation of 1 / sqrt(300): seven of them are passed with a chance of 2e-10
+    (the Gamma law; six with 3e-8), and what AVG used to have, twice as much, is far beyond."""
     sql = "SELECT AVG(x) AS a, COUNT(*) AS n, SUM(x) AS s, AVG(x) BETWEEN 10 AND 110 AS inside FROM t"
     average, total = data.execute("SELECT AVG(x), SUM(x) FROM t").fetchall()[0]
     found = [session.query(sql, epsilon=0.5, fresh=True).fetchall()[0] for _ in range(ANSWERS)]
     scale = 100 / (0.5 * (1 - float(SLIVER)))
     for errors in ([abs(s - total) for _, _, s, _ in found], [abs(a - average) * ROWS for a, _, _, _ in found]):
-        assert abs(np.mean(errors) / scale - 1) < 6 / math.sqrt(ANSWERS)
+        assert abs(np.mean(errors) / scale - 1) < 7 / math.sqrt(ANSWERS)
     assert all(n == ROWS for _, n, _, _ in found)  # off by one with a chance below exp(-4000)
 
 

@@ -24,9 +24,8 @@ from privsql.audit.check import (
     differences,
     measured_columns,
     movements,
-    run_exactly,
 )
-from privsql.audit.scratch import Crowd, Scratch, plain
+from privsql.audit.scratch import Crowd, Scratch
 from privsql.audit.states import all_states, crowd_like, crowds, crowds_without_one, fits, like, sampled, starts
 from privsql.audit.world import State
 from privsql.planning.plan import Plan
@@ -221,26 +220,15 @@ class Search:
             if pair is not None and moved.passed and not self._confirmed(moved, pair):
                 del self.found.bounds[index, norm]
         for pair in self.found.pairs[:2]:
-            cells = [self._plain_cells(pair.crowd, pair.one, turned) for turned in (False, True)]
+            cells = [self.scratch.plain_cells(self.plan, pair.crowd, pair.one, turned) for turned in (False, True)]
             if None not in cells and cells[0] != cells[1]:
                 self.found.accuse(
                     "the same rows in another order give other cells", Pair(pair.crowd, pair.one, pair.one)
                 )
 
     def _confirmed(self, moved: Moved, pair: Pair) -> bool:
-        one, other = (self._plain_cells(pair.crowd, state) for state in (pair.one, pair.other))
+        one, other = (self.scratch.plain_cells(self.plan, pair.crowd, state) for state in (pair.one, pair.other))
         return one is not None and other is not None and any(each == moved for each in movements(self.plan, one, other))
-
-    def _plain_cells(self, crowd: Crowd, state: State, turned: bool = False) -> Cells | None:
-        connection = plain(self.world, crowd, state, turned)
-        if connection is None:
-            return None
-        try:
-            return run_exactly(self.plan, connection)[1]
-        except (duckdb.Error, NotAsPromised):
-            return None
-        finally:
-            connection.close()
 
 
 def _matrix(results: list[Cells], columns: tuple[str, ...]) -> Floats:

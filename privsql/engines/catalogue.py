@@ -148,7 +148,7 @@ class SchemaReader:
         }
         return Schema(
             tuple(
-                SchemaTable(name, tuple(each), checks[name], keys[name], name in views, foreign[name])
+                SchemaTable(name, tuple(each), checks[name], keys[name], name in views, name not in seen, foreign[name])
                 for name, each in tables.items()
             )
         )

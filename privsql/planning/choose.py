@@ -24,6 +24,7 @@ from privsql.planning.exact_sql import exact_sql
 from privsql.planning.key_tests import is_tested
 from privsql.planning.measurement import Measurement, Mechanism
 from privsql.planning.order import OrderPart, value_bins, value_sql
+from privsql.planning.outliers import are_added_raw
 from privsql.planning.parts import Part, Surroundings, key_columns
 from privsql.planning.per_unit import lowered, settled
 from privsql.planning.plan import Output, Plan, ValueStatement
@@ -95,7 +96,7 @@ def plan(
             release, below, bounds = replace(release, input=stored.relation), stored.stability, None
     around = Surroundings(
         below, neighbours, key_columns(release.keys), facts, evaluate, owner(release.input), bounds, cells,
-        tuple(tuple(release.keys[place] for place in kept) for kept in sets),
+        tuple(tuple(release.keys[place] for place in kept) for kept in sets), bounds is None and are_added_raw(release),
     )  # fmt: skip
     mechanism = _mechanism(release, offer)
     shown = dict(zip(question.names, _inlined(question.relation), strict=True))

@@ -9,6 +9,7 @@ from privsql.planning import render
 from privsql.planning.by_key import from_counts
 from privsql.planning.by_rank import from_totals
 from privsql.planning.key_tests import key_rank, keys_and_tests, limits_on_keys
+from privsql.planning.outliers import added_up
 from privsql.planning.parts import Part, clean
 from privsql.planning.prepared import computed
 from privsql.planning.render_rows import rows
@@ -39,8 +40,20 @@ def _added_up(release: Release, parts: Sequence[Part], cells: str) -> str:
     return f"SELECT {shown} FROM ({cells}) AS privsql_all GROUP BY GROUPING SETS ({sets})"
 
 
+def _put_right(parts: Sequence[Part], source: str) -> str:
+    """One row, from sums over all rows and over what lies outside the ranges."""
+    others = [part for part in parts if not part.outliers]
+    counted = [(render.identifier(name), sql) for part in others for name, sql in zip(part.columns, part.sql, strict=True)]
+    inner = added_up([each for part in parts for each in part.outliers], counted, source)
+    sums = [[f"CAST(coalesce(sum({render.identifier(name)}), 0) AS BIGINT)" for name in part.columns] for part in parts]
+    columns = _named(parts, [part.sql if part.outliers else own for part, own in zip(parts, sums, strict=True)])
+    return f"SELECT {', '.join(columns)} FROM ({inner}) AS privsql_added"
+
+
 def _cells(release: Release | Choose, parts: Sequence[Part], space: KeySpace, limits: Limits | None) -> str:
     source = rows(release.input, unit=limits is not None)
+    if any(part.outliers for part in parts):
+        return _put_right(parts, source)
     known = computed(release.input)
     values = [f"{known.get(sql, sql)} AS {name}" for part in parts for name, sql in part.values]
     if values:

@@ -14,6 +14,7 @@ from privsql.analysis.stability import Stability, bounded
 from privsql.errors import Place, Refused
 from privsql.planning import render
 from privsql.planning.grid import LARGEST_SUM, LARGEST_VALUE, MOST_STEPS, Grid, grid_of
+from privsql.planning.outliers import Outliers
 from privsql.policy import Neighbours
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.sql.describe import describe
@@ -62,6 +63,7 @@ class Part:
     features: tuple[Feature, ...] = ()  # what each column adds up row by row, where it does just that
     counts_all: bool = False  # one plain count of the rows, or units, of a key: what keys can be shown by
     public: bool = False  # no neighbour can move it, so that the least part of epsilon will do
+    outliers: tuple[Outliers, ...] = ()  # instead of `values`: columns added up as they are, which `sql` finds by name
 
     @property
     def noise(self) -> float:
@@ -82,6 +84,7 @@ class Surroundings:
     limits: Limits | None = None  # None: the rows of one unit are few already
     cells: int | None = None
     sets: tuple[tuple[Key, ...], ...] = ()  # several sets of keys to group by, one after the other
+    raw: bool = False  # what is summed up is added up as it is, and put right for outliers
 
     @property
     def always_counts(self) -> bool:

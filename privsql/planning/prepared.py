@@ -242,6 +242,7 @@ def _kept(scan: Scan, copy: Copy, most: int, summed: frozenset[str], units: bool
     same = {one.name: getattr(scan, one.name) for one in fields(scan)}
     same["fields"] = (*scan.fields, *(Field(each.name, BIGINT) for each in values))
     same["claims"] = {**scan.claims, **{each.name: Claim() for each in values}}
+    same["stored"] = False  # a copy has what is added up of a column clamped already, which is faster still
     return PreparedScan(**same, copy=copy.name, most=most, values=values, totals=copy.totals, units=units)
 
 

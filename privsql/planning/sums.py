@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privsql.planning import render
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
 from privsql.planning.grid import Grid
+from privsql.planning.outliers import Outliers
 from privsql.planning.parts import Adds, Feature, Part, Surroundings, clean, helper, titled, where_clause
-from privsql.sql.expressions import Aggregate, Expression
+from privsql.sql.expressions import Aggregate, Column, Expression
+
+
+@dataclass(frozen=True)
+class _Added:
+    """A clamped argument, added up: the SQL of the sum and of the number of its values, and what they are computed from."""
+
+    total: str
+    rows: str
+    grid: Grid  # says what the total is of
+    values: tuple[tuple[str, str], ...] = ()
+    outliers: tuple[Outliers, ...] = ()
+
+
+def _added(number: int, argument: Expression, condition: Expression | None, grid: Grid, around: Surroundings) -> _Added:
+    value, where = helper(number), where_clause(condition)
+    if not around.raw:
+        clamped = (value, grid.value(render.expression(argument)))
+        return _Added(f"sum({value}){where}", f"CAST(count({value}){where} AS HUGEINT)", grid, values=(clamped,))
+    assert isinstance(argument, Column)
+    outliers = Outliers(value, f"privsql_rows_{number}", argument, grid, where)
+    rows = f"CAST(sum({outliers.rows}) AS HUGEINT)"
+    return _Added(f"sum({value})", rows, replace(grid, narrow=False), outliers=(outliers,))
 
 
 def one_sided(
@@ -18,52 +42,49 @@ def one_sided(
     bound = around.bound(
         max(grid.magnitude, 1), max(grid.width(always), 1), 1, what, monotone=grid.low >= 0 or grid.high <= 0
     )
-    value, where = helper(int(name.rpartition("_")[2])), where_clause(condition)
-    total = grid.total(f"sum({value}){where}", f"CAST(count({value}){where} AS HUGEINT)")
-    clamped = (value, grid.value(render.expression(argument)))
+    added = _added(int(name.rpartition("_")[2]), argument, condition, grid, around)
+    total = added.grid.total(added.total, added.rows)
     title = titled("SUM", argument, condition)
     if around.limits is None:
         feature = Feature(Adds.VALUE, argument, condition, grid)
-        return Part((name,), (clean(total),), bound, title, (clamped,), features=(feature,))
+        return Part((name,), (clean(total),), bound, title, added.values, features=(feature,), outliers=added.outliers)
     most = around.limits.max_rows  # a unit's total in a key is held within what so many rows could add up to
     held = f"least(greatest({name}, {most * min(grid.low, 0)}), {most * max(grid.high, 0)})"
-    return Part((name,), (clean(f"coalesce(sum({held}), 0)"),), bound, title, (clamped,), (total,))
+    return Part((name,), (clean(f"coalesce(sum({held}), 0)"),), bound, title, added.values, of_unit=(total,))
 
 
 def two_sided(
     number: int, argument: Expression, condition: Expression | None, grid: Grid, around: Surroundings, what: str
 ) -> Part:
     """A = sum of u and B = sum of (M - u), u the clamped value counted from the low end, M the width of the range."""
-    value, where = helper(number), where_clause(condition)
-    rows = f"CAST(count({value}){where} AS HUGEINT)"
     unit = "" if grid.step == 1 else f", in steps of {float(grid.step):.3g}"
     reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}{unit}, and {grid.steps:,} - u"
     bound = around.bound(grid.steps, grid.steps, 2, reason)
     title = titled("AVG, SUM and COUNT", argument, condition)
-    clamped = (value, grid.value(render.expression(argument)))
+    added = _added(number, argument, condition, grid, around)
     columns = (f"above_{number}", f"below_{number + 1}")
-    above, below = grid.sides(f"sum({value}){where}", rows)
+    above, below = added.grid.sides(added.total, added.rows)
     if around.limits is None:
         features = tuple(Feature(adds, argument, condition, grid) for adds in (Adds.HEIGHT, Adds.DEPTH))
-        return Part(columns, (clean(above), clean(below)), bound, title, (clamped,), features=features)
+        return Part(columns, (clean(above), clean(below)), bound, title, added.values, features=features, outliers=added.outliers)
     # of a unit's c rows at most R count, at their mean height: A' = A min(c, R) / c, B' = M min(c, R) - A'
     height, count = columns
     most = around.limits.max_rows
     part = f"(CASE WHEN {count} > {most} THEN {height} * {most} // {count} ELSE {height} END)"
     rest = f"{grid.steps} * least({count}, {most}) - {part}"
     sql = (clean(f"coalesce(sum({part}), 0)"), clean(f"coalesce(sum({rest}), 0)"))
-    return Part(columns, sql, bound, title, (clamped,), (above, rows))
+    return Part(columns, sql, bound, title, added.values, of_unit=(above, added.rows))
 
 
 def heights(number: int, argument: Expression, grid: Grid, around: Surroundings, what: str) -> Part:
     """A = sum of u, the clamped value counted from the low end: with the public number of rows, all that AVG needs."""
-    value = helper(number)
     unit = "" if grid.step == 1 else f", in steps of {float(grid.step):.3g}"
     reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}{unit}"
-    above, _ = grid.sides(f"sum({value})", f"CAST(count({value}) AS HUGEINT)")
-    clamped = (value, grid.value(render.expression(argument)))
+    added = _added(number, argument, None, grid, around)
+    above, _ = added.grid.sides(added.total, added.rows)
     bound = around.bound(grid.steps, grid.steps, 1, reason)
-    return Part((f"above_{number}",), (clean(above),), bound, titled("AVG and SUM", argument, None), (clamped,))
+    title = titled("AVG and SUM", argument, None)
+    return Part((f"above_{number}",), (clean(above),), bound, title, added.values, outliers=added.outliers)
 
 
 def heights_estimate(aggregate: Aggregate, column: str, one: int, grid: Grid) -> Estimate:

@@ -157,6 +157,7 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
         whole=len(usable) == len(table.columns),
         lists=tuple(_list(table.name, column, policy.column(column.name)) for column in table.columns if column.elements),
         view=table.view,
+        stored=table.stored,
     )
     return Source(
         scan,

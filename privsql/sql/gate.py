@@ -65,7 +65,7 @@ def _measure(text: str, dialect: str) -> tuple[list[Token], Place | None]:
         raise SqlError("sql-syntax", "the SQL must be a string")
     if len(text) > MAX_LENGTH:
         raise SqlError("sql-too-long", f"the text is longer than {MAX_LENGTH:,} characters", "ask a shorter question")
-    if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+    if _NO_TEXT.search(text):
         raise SqlError("sql-syntax", "the text has a character that is no text", "check where it was copied from")
     if not isinstance(dialect, str):
         raise SqlError("sql-dialect", "the dialect must be a string", "leave it out for DuckDB's SQL")
@@ -133,6 +133,8 @@ def _refuse_ambiguous(text: str, tokens: list[Token]) -> None:
                 and cast.token_type is TokenType.DCOLON):  # fmt: skip
             raise SqlError("sql-syntax", "a cast behind a typed constant is read differently by different engines",
                            "write CAST(DATE '...' AS ...)", Place(cast.line, cast.col))  # fmt: skip
+    if text.isprintable():  # as most are: letters, signs and plain spaces
+        return
     unseen = [place for place, letter in enumerate(text) if letter not in _SPACES and _is_unseen(letter)]
     quoted = [(each.start, each.end) for each in tokens if text[each.start : each.end + 1][-1:] in ("'", '"', "`", "$")]
     for place in unseen:
@@ -142,6 +144,7 @@ def _refuse_ambiguous(text: str, tokens: list[Token]) -> None:
                            Place(line + 1, place - text.rfind("\n", 0, place)))  # fmt: skip
 
 
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _SPACES = frozenset(" \t\n\r\v\f")
 _OF_CONSTANTS = frozenset({
     TokenType.STRING, TokenType.NUMBER, TokenType.COMMA, TokenType.DASH, TokenType.TRUE, TokenType.FALSE, TokenType.DATE,
@@ -186,6 +189,10 @@ def _dialects() -> tuple[str, ...]:
     return tuple(sorted(name for name in sqlglot.Dialect.classes if name))
 
 
+# Arguments without which there is no such node.
+_NEEDED = {kind: tuple(name for name, needed in kind.arg_types.items() if needed) for kind in PERMITTED}
+
+
 def too_deep() -> SqlError:
     return SqlError("sql-too-deep", "the text is nested too deeply", "use a CTE, or simplify the expression")
 
@@ -201,7 +208,7 @@ def _permit(statement: exp.Expr) -> None:
             raise SqlError("sql-syntax", "a name must not be empty", "give it a name of at least one letter", place_of(node))
         if isinstance(node, exp.Select) and not node.expressions:
             raise SqlError("sql-syntax", "this SELECT selects nothing", "SELECT COUNT(*) FROM ...", place_of(node))
-        if any(needed and node.args.get(name) is None for name, needed in node.arg_types.items()):
+        if any(node.args.get(name) is None for name in _NEEDED[type(node)]):
             raise SqlError("sql-syntax", "an argument is missing here", "check the commas and parentheses", place_of(node))
         if (
             isinstance(node, exp.Query)

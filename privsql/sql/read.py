@@ -22,17 +22,18 @@ def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:
         source = QueryBinder(catalogue).query(statement)
     except RecursionError:
         raise too_deep() from None
-    source = replace(source, relation=_asked_for_keys(source.relation, place_of(statement)))
+    place = place_of(statement)
+    source = replace(source, relation=_asked_for_keys(source.relation, place))
     release = release_of(source.relation)
     if release is None and not is_public(source.relation):
         raise Refused(
             "refused-rows",
             "this would show rows as they are",
             "ask for an aggregate: SELECT COUNT(*), AVG(x) ... GROUP BY ...",
-            place_of(statement),
+            place,
         )
     if release is not None:
-        _check_owners(release.input, place_of(statement))
+        _check_owners(release.input, place)
     return Question(source.relation, output_names(source.names), release)
 
 

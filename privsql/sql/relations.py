@@ -98,6 +98,7 @@ class Scan:
     whole: bool = True  # the table has no other columns, of types without rules
     lists: tuple[ListColumn, ...] = ()
     view: bool = False  # its own query may leave a person's row out
+    stored: bool = False  # DuckDB has its rows, in pieces whose ends it knows
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,8 @@ def _plain(node: exp.Expr) -> exp.Expr | None:
             return exp.TimestampTrunc(this=node.this, unit=node.args["unit"])
         case exp.Anonymous(this=str(name), expressions=[of]) if name.upper() in _SPREADS:
             return _SPREADS[name.upper()](this=of)
+        case exp.EQ() if _is_alone_in_list(node):
+            return None
         case exp.EQ(expression=exp.Any(this=compared)):
             return _member(node.this, compared)
         case exp.EQ(expression=exp.Anonymous(this=str(name), expressions=[compared])) if name.upper() == "SOME":
@@ -67,6 +69,14 @@ def _member(value: exp.Expr, compared: exp.Expr) -> exp.Expr | None:
             return exp.In(this=value, query=exp.Subquery(this=compared))
         case _:
             return None
+
+
+def _is_alone_in_list(node: exp.Expr) -> bool:
+    """Whether it stands in x IN (y = ANY(z)), which DuckDB takes for x = ANY(z), and everybody else for x = (y = ANY(z))."""
+    above = node.parent
+    while isinstance(above, exp.Paren):
+        above = above.parent
+    return isinstance(above, exp.In) and len(above.expressions) == 1 and above.expressions[0].unnest() is node
 
 
 def _negated(inner: exp.Expr | None) -> exp.Expr | None:

@@ -2,7 +2,7 @@
 
 Two databases of one schema hold other people with other values, and nothing else in common. Whatever is asked, in whatever way: both
 say the same words before the charge and charge the same, nothing but privsql's own errors comes out, and no value of a row is
-in an error, its arguments, causes and traceback, in a log line, a warning, on stdout or stderr, in a plan, a column's name, a text
+in an error, its attributes, causes and notes, in a log line, a warning, on stdout or stderr, in a plan, a column's name, a text
 of an answer, the history, or the bytes of the ledger file. Numbers of an answer have noise; they must not be a row's own.
 """
 
@@ -16,11 +16,15 @@ import re
 import sys
 import tempfile
 import traceback
+import warnings
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 from typing import Any
+from zlib import crc32
 
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1])]
@@ -33,11 +37,17 @@ import privsql
 from fuzz import short, texts
 from fuzz.differential import fixed
 from fuzz.in_slices import in_slices
+from fuzz.parsed_once import parsed_once
+from privsql.session import _ledger
 from tests.attacks.judge import listening
 
 CANARY = re.compile(r"zqc|7310593|7,310,593|7\.310593|7310-0")
-OF_A_SESSION = 200
-SHORT = 0.75  # of all calls: what functions and operators make of a value is seen as well in a short question, in a third of the time
+OF_A_SESSION = (8,) * 19 + (80,)  # calls: every later one looks through what is stored, so that long sessions are few
+WRITTEN = 20  # of so many sessions one keeps its ledger in a file: writing takes longer than all else
+SHORT = 0.95  # of all calls: what functions and operators make of a value is seen as well in a short question, in a third of the time
+MUTATED = 0.3  # of the short ones: what is wrong with a text is said, and in that no value may be, either
+MEMORY = Path("/dev/shm")  # where files are written without a disk
+PRINTED = 4  # of so many plans one is printed: that takes longer than to make it
 PEOPLE = 60
 SCHEMA = """
     CREATE TABLE patients (
@@ -152,58 +162,95 @@ class Heard:
     numbers: tuple[float, ...] = ()
 
 
-def call(session: privsql.Session, sql: Any, options: dict[str, Any], how: str) -> Heard:
-    before, said, numbers = _spent(session), io.StringIO(), ()
-    answered = False
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), listening() as log:
-        try:
-            if how == "explain":
-                plan = session.explain(sql, **options)
-                outcome = text = f"{plan}"
-                text += json.dumps(plan.to_dict(), default=str)
-            elif how == "audit":
-                found = session.audit(sql, releases=300, tries=10, **options)
-                outcome, text = f"audited {found.bounds}", f"{found} {json.dumps(found.to_dict(), default=str)}"
-            else:
-                answers = session.batch(sql, **options) if how == "batch" else [session.query(sql, **options)]
-                answered, outcome, text = True, "", ""
-                for answer in answers:
-                    frame = answer.df()
-                    # who is not declared comes out by chance alone, so that with a delta the number of rows is noisy, too
-                    printed = answer.plan if len(str(sql)) % 3 == 0 else ""  # printing a plan takes longer than making it
-                    told = f"answered {list(frame.columns)} {printed}"
-                    outcome += told if not answer.plan.space.open else "answered"
-                    text += f"{told} {json.dumps(answer.receipt, default=str)}"
-                    for name in frame.columns:
-                        if frame[name].dtype.kind in "iuf":
-                            numbers += tuple(frame[name].tolist())
-                        else:
-                            text += f" {frame[name].tolist()}"
-        except privsql.PrivsqlError as error:
-            outcome = f"{type(error).__name__} {error}"
-            text = f"{error} {error!r} {error.args!r} {error.__cause__!r} {error.__context__!r} {''.join(traceback.format_exception(error))}"
-        except Exception as error:  # noqa: BLE001 -- anything but privsql's own tree is what we look for
-            outcome = f"CRASH {type(error).__name__}"
-            text = "".join(traceback.format_exception(error))
+class Ear:
+    """All that is said in any way but by an answer or an error: `heard` says what, since it was last asked."""
+
+    def __init__(self, said: io.StringIO, log: list[str], warned: list[Any]) -> None:
+        self._said, self._log, self._warned = said, log, warned
+
+    def heard(self) -> str:
+        if not (self._log or self._warned or self._said.tell()):
+            return ""
+        text = "\n".join([self._said.getvalue(), *self._log, *(str(each.message) for each in self._warned)])
+        self._said.seek(0)
+        self._said.truncate()
+        self._log.clear()
+        self._warned.clear()
+        return text
+
+
+@contextlib.contextmanager
+def ears() -> Iterator[Ear]:
+    """Open for many calls: to open them takes longer than a short one."""
+    said = io.StringIO()
+    kept = warnings.catch_warnings(record=True)
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), listening() as log, kept as warned:
+        warnings.simplefilter("always")
+        yield Ear(said, log, warned)
+
+
+def told(error: BaseException) -> str:
+    """All texts of an error and of those behind it: what a traceback shows but for lines of source, and what is in its attributes."""
+    texts_of, pending, seen = [], [error], set()
+    while pending:
+        each = pending.pop()
+        if id(each) not in seen:
+            seen.add(id(each))
+            texts_of.append(f"{each} {each!r} {each.args!r} {vars(each)!r}")
+            pending += [other for other in (each.__cause__, each.__context__) if other is not None]
+    return "\n".join(texts_of)
+
+
+def call(session: privsql.Session, sql: Any, options: dict[str, Any], how: str, ear: Ear) -> Heard:
+    before, numbers, answered = _spent(session), (), False
+    printed = crc32(repr(sql).encode()) % PRINTED == 0
+    try:
+        if how == "explain":
+            plan = session.explain(sql, **options)
+            outcome = f"{plan.statements} {plan.measurements} {plan.notes} {plan.cells}"
+            text = outcome
+            if printed:
+                outcome += f"{plan}"
+                text = f"{outcome} {json.dumps(plan.to_dict(), default=str)}"
+        elif how == "audit":
+            found = session.audit(sql, releases=300, tries=10, **options)
+            outcome, text = f"audited {found.bounds}", f"{found} {json.dumps(found.to_dict(), default=str)}"
+        else:
+            answers = session.batch(sql, **options) if how == "batch" else [session.query(sql, **options)]
+            answered, outcome, text = True, "", ""
+            for answer in answers:
+                frame = answer.df()
+                # who is not declared comes out by chance alone, so that with a delta the number of rows is noisy, too
+                told_of = f"answered {list(frame.columns)} {answer.plan if printed else ''}"
+                outcome += told_of if not answer.plan.space.open else "answered"
+                text += f"{told_of} {json.dumps(answer.receipt, default=str)}"
+                for name in frame.columns:
+                    if frame[name].dtype.kind in "iuf":
+                        numbers += tuple(frame[name].tolist())
+                    else:
+                        text += f" {frame[name].tolist()}"
+    except privsql.PrivsqlError as error:
+        outcome, text = f"{type(error).__name__} {error}", told(error)
+    except Exception as error:  # noqa: BLE001 -- anything but privsql's own tree is what we look for
+        outcome, text = f"CRASH {type(error).__name__}", told(error) + "".join(traceback.format_exception(error))
     after = _spent(session)
-    charge = (after[0] - before[0], after[1] - before[1])
-    return Heard(outcome, charge, answered, "\n".join([text, said.getvalue(), *log]), numbers)
+    return Heard(outcome, (after[0] - before[0], after[1] - before[1]), answered, f"{text}\n{ear.heard()}", numbers)
 
 
 def _spent(session: privsql.Session) -> tuple[float, float]:
-    spent = session.budget.spent
+    spent = session._ledger.budget.spent
     return spent.epsilon, spent.delta
 
 
 def way(rng: Random, sql: Any, options: dict[str, Any], listed: list[tuple[str, str]]) -> tuple[str, Any, dict[str, Any]]:
     """By which method it is asked, and with what; a batch is of some texts, for a price alone."""
     roll = rng.random()
-    if roll < 0.2:
+    if roll < 0.7:  # takes a fifth of the time: nothing is run
         return "explain", sql, options
-    if roll < 0.25:
+    if roll < 0.71:
         some = [sql, *(rng.choice(listed)[1] for _ in range(rng.randrange(3)))]
         return "batch", rng.choice([some, some, some, sql]), {key: options[key] for key in ("epsilon", "delta", "dialect", "epsilom") if key in options}
-    if roll < 0.2505:  # takes a second
+    if roll < 0.7101:  # takes seconds
         return "audit", sql, options
     return "query", sql, options
 
@@ -213,6 +260,8 @@ def question(rng: Random, listed: list[tuple[str, str]]) -> tuple[Any, dict[str,
     roll = rng.random()
     if rng.random() < SHORT:
         sql: Any = re.sub(r"\bt\b", "small", short.question(rng))
+        if rng.random() < MUTATED:
+            sql = texts.mutated(rng, sql)
     elif roll < 0.35:
         sql = Generator(rng, WORLD).query()
     elif roll < 0.55:
@@ -230,45 +279,51 @@ def question(rng: Random, listed: list[tuple[str, str]]) -> tuple[Any, dict[str,
     return sql, options
 
 
+@lru_cache(maxsize=1)
+def connections() -> tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection]:
+    """The two databases, which all slices of a process share."""
+    return database(PEOPLE, 0), database(PEOPLE // 2, 500)
+
+
 def run(calls: int, seed: int, stop: int = 20) -> Report:
     """So many calls, each on both databases."""
     report, number = Report(), 0
     own = {float(n) for first in (0, 500) for row in (r for rs in rows(PEOPLE, first) for r in rs) for n in row if type(n) in (int, float)}
     listed = [each for each in texts.corpus() if each[0] in ("patients", "patients_unit", "bare", "attacked")]
-    connections = [database(PEOPLE, 0), database(PEOPLE // 2, 500)]
-    with tempfile.TemporaryDirectory() as folder:
+    opened = [fixed(privsql.connect(each, policy=POLICY)) for each in connections()]
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.exists() else None) as folder, ears() as ear, parsed_once():
         while report.asked < calls and len(report.problems) < stop:
             number += 1
-            # writing to a disk takes longer than all else: most sessions keep their ledger in memory
-            written = number % 4 == 1
-            ledgers = [Path(folder) / f"{number}-{side}.ledger" for side in "ab"]
-            sessions = [
-                fixed(privsql.connect(each, policy=POLICY, ledger=path if written else None))
-                for each, path in zip(connections, ledgers, strict=True)
-            ]
-            for place in range(min(OF_A_SESSION, calls - report.asked)):
+            written = (seed + number) % WRITTEN == 0
+            ledgers = [Path(folder) / f"{number}-{side}.ledger" if written else None for side in "ab"]
+            sessions = [anew(each, path) for each, path in zip(opened, ledgers, strict=True)]
+            for place in range(min(OF_A_SESSION[number % len(OF_A_SESSION)], calls - report.asked)):
                 rng = Random(f"canary {seed} {number} {place}")
                 sql, options = question(rng, listed)
-                _both(sessions, *way(rng, sql, options, listed), own, report, f"{seed} {number} {place}")
+                _both(sessions, *way(rng, sql, options, listed), own, report, f"{seed} {number} {place}", ear)
             for session, path in zip(sessions, ledgers, strict=True):
-                if CANARY.search(session.history().to_string()):
+                if CANARY.search(str(session.history().to_numpy().tolist())):
                     report.problems.append(f"HISTORY {seed} {number}")
-                session.close()
-                kept = b"".join(each.read_bytes() for each in path.parent.glob(f"{path.name}*"))
-                if CANARY.search(kept.decode("latin-1")) or CANARY.search(kept.decode("utf-16-le", "replace")):
-                    report.problems.append(f"LEDGER {seed} {number}")
-                for each in path.parent.glob(f"{path.name}*"):
+                session._ledger.close()
+                for each in path.parent.glob(f"{path.name}*") if path else ():
+                    kept = each.read_bytes()
+                    if CANARY.search(kept.decode("latin-1")) or CANARY.search(kept.decode("utf-16-le", "replace")):
+                        report.problems.append(f"LEDGER {seed} {number} {each.suffix}")
                     each.unlink()
-    for connection in connections:
-        connection.close()
     return report
 
 
+def anew(session: privsql.Session, ledger: Path | None) -> privsql.Session:
+    """Another session on the same engine, which has read the schema and made its twin: with a budget and a store of its own."""
+    budget = _ledger(ledger, session._policy, session._engine.schema())
+    return privsql.Session(session._engine, session._policy, budget, session._analyst)
+
+
 def _both(
-    sessions: list[privsql.Session], how: str, sql: Any, options: dict[str, Any], own: set[float], report: Report, where: str
+    sessions: list[privsql.Session], how: str, sql: Any, options: dict[str, Any], own: set[float], report: Report, where: str, ear: Ear
 ) -> None:
     report.asked += 1
-    heard = [call(session, sql, options, how) for session in sessions]
+    heard = [call(session, sql, options, how, ear) for session in sessions]
     problems = []
     for each in heard:
         if found := CANARY.search(each.text):

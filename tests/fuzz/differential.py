@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,22 +24,25 @@ if __name__ == "__main__":
 
 import duckdb
 import sqlglot
-from soundness.check import Runner
+from soundness.check import KINDS, Kind
 
 import privsql
 from fuzz import meant, neutral, short, sqlglot_reads, texts
 from fuzz.duckdb_reads import DuckDBReader, UnreadError
 from fuzz.in_slices import in_slices
 from fuzz.neutral import Node
-from privsql.sql.gate import parse
+from fuzz.parsed_once import parsed_once
+from privsql.sql import read as reading
 from privsql.sql.relations import Choose, Filter, Project, Release, Sort, below
 from tests.attacks import judge
 from tests.test_cases import session_of
 
-LONG = 0.1  # of all queries; they take five times as long as the short ones
-GENERATED = 0.35  # of the long ones; the others are texts with tokens changed, most of which are refused
+LONG = 0.12  # of all queries
+GENERATED = 0.15  # of the long ones, which take five times as long as short ones; the others are texts with tokens changed, most of which are refused
 OF_A_WORLD = 1_000
-WHOLE = 8  # of so many statements, and of so many generated texts, one is read whole by sqlglot, too
+TOGETHER = 100  # accepted queries whose texts DuckDB reads in one statement
+TEXTS = 8  # of so many generated texts, one is compared itself, too: all are written alike
+WHOLE = 24  # of so many statements, one is read whole by sqlglot, too
 # What an accepted text may mean to DuckDB otherwise than to us, by what DuckDB has in the other's place. Nothing of it reaches the
 # engine, which sees only what we render; each is what other databases' SQL means, and docs/sql.md says so.
 KNOWN = (
@@ -75,28 +79,36 @@ class Report:
         )
 
 
+@dataclass(frozen=True)
+class Accepted:
+    """A query that was planned: `written` by people, so that its text is looked at for sure."""
+
+    plan: Any
+    sql: str
+    where: str
+    written: bool
+
+    @property
+    def looked_at(self) -> bool:
+        return self.written or crc32(self.sql.encode()) % TEXTS == 0
+
+    @property
+    def texts(self) -> list[str]:
+        """All that DuckDB is to read of it."""
+        plan = self.plan
+        return [*([self.sql] if self.looked_at else []), *plan.statements, *([plan.finishing] if plan.release else [])]
+
+
 class Comparer:
-    """One reader, and the sessions that texts are asked of."""
+    """One reader, and what was accepted and not yet compared."""
 
     def __init__(self, report: Report) -> None:
-        self.reader, self.report = DuckDBReader(), report
-        self._sessions: dict[str, privsql.Session] = {}
-
-    def session(self, schema: str) -> privsql.Session:
-        if schema not in self._sessions:
-            if schema == "short":
-                made = short.session()
-            elif schema == "attacked":
-                connection = duckdb.connect(":memory:")
-                connection.execute(judge.SCHEMA)
-                made = privsql.connect(connection, policy=judge.POLICY)
-            else:
-                made = session_of(schema)
-            self._sessions[schema] = fixed(made)
-        return self._sessions[schema]
+        self.reader, self.report = reader(), report
+        self._accepted: list[Accepted] = []
+        self._finishing = lru_cache(maxsize=1_000)(self._without_guards)  # many are the same text
 
     def ask(self, session: privsql.Session, sql: str, where: str, written: bool, **options: Any) -> None:
-        """One query: planned, and where that succeeds compared; `written` by people, so that its text is looked at for sure."""
+        """One query: planned, and where that succeeds compared, together with others."""
         report = self.report
         report.asked += 1
         try:
@@ -108,14 +120,21 @@ class Comparer:
             report.differences.append(f"CRASH {type(error).__name__}: {error}\n  {where}: {sql}")
             return
         report.accepted += 1
-        looked_at = written or crc32(sql.encode()) % WHOLE == 0
-        self.reader.prefetch([*([sql] if looked_at else []), *plan.statements, *([plan.finishing] if plan.release else [])])
-        found = self.of_text(sql) if looked_at else []
-        for statement in plan.statements:
-            found += self.of_statement(plan, statement)
-        if plan.release is not None:
-            found += self.of_finishing(plan)
-        report.differences += [f"{each}\n  {where}: {sql!r}" for each in found]
+        self._accepted.append(Accepted(plan, sql, where, written))
+        if len(self._accepted) >= TOGETHER:
+            self.compare()
+
+    def compare(self) -> None:
+        """All that was accepted since the last time."""
+        self.reader.prefetch([text for each in self._accepted for text in each.texts])
+        for each in self._accepted:
+            found = self.of_text(each.sql) if each.looked_at else []
+            for statement in each.plan.statements:
+                found += self.of_statement(each.plan, statement)
+            if each.plan.release is not None:
+                found += self.of_finishing(each.plan)
+            self.report.differences += [f"{what}\n  {each.where}: {each.sql!r}" for what in found]
+        self._accepted.clear()
 
     # -- the analyst's text ----------------------------------------------------------------------------------
     def of_text(self, sql: str) -> list[str]:
@@ -124,7 +143,7 @@ class Comparer:
             if theirs is None:
                 self.report.ours += 1
                 return []
-            ours = sqlglot_reads.query(parse(sql, "duckdb"))
+            ours = sqlglot_reads.query(reading.parse(sql, "duckdb"))
         except UnreadError as error:
             return [f"UNREAD {error}"]
         if ours == theirs:
@@ -168,13 +187,17 @@ class Comparer:
         one, two = neutral.first_difference(ours, read)
         return [f"WHOLE sqlglot: {one}\n      DuckDB:  {two}\n  OF {sql}"]
 
+    def _without_guards(self, sql: str) -> tuple[Node | None, Node | None]:
+        read = self.reader.read(sql)
+        return read, None if read is None else meant.bare(read)
+
     def of_finishing(self, plan: Any) -> list[str]:
         """HAVING, ORDER BY and what is computed from noisy values."""
         try:
-            read = self.reader.read(plan.finishing)
+            read, plain = self._finishing(plan.finishing)
             if read is None:
                 return [f"FINISHING is no SQL: {plan.finishing}"]
-            plain, wanted, relation = meant.bare(read), [], plan.question.relation
+            wanted, relation = [], plan.question.relation
             while not isinstance(relation, (Release, Choose)):
                 match relation:
                     case Filter():
@@ -221,43 +244,62 @@ def fixed(session: privsql.Session) -> privsql.Session:
     return session
 
 
-def made(runner: Runner, seed: int) -> Any:
+# Opening a database takes longer than ten queries: all slices of a process share them.
+@lru_cache(maxsize=1)
+def reader() -> DuckDBReader:
+    return DuckDBReader()
+
+
+@lru_cache(maxsize=2)
+def empty(kind: str) -> duckdb.DuckDBPyConnection:
+    """Where the worlds of a kind are made, one after the other."""
+    return duckdb.connect(":memory:", config={"threads": "1", "python_enable_replacements": "false"})
+
+
+@lru_cache(maxsize=64)
+def session_for(schema: str) -> privsql.Session:
+    if schema == "short":
+        return fixed(short.session())
+    if schema != "attacked":
+        return fixed(session_of(schema))
+    connection = duckdb.connect(":memory:")
+    connection.execute(judge.SCHEMA)
+    return fixed(privsql.connect(connection, policy=judge.POLICY))
+
+
+def made(kind: Kind, connection: duckdb.DuckDBPyConnection, seed: int) -> Any:
     """A world of tables without people in them."""
     rng = Random(f"world {seed}")
-    world = runner.kind.make(rng, runner.empty, 1)
+    world = kind.make(rng, connection, 1)
     while not world.tables:
-        world = runner.kind.make(rng, runner.empty, 1)
-    runner.kind.load(runner.empty, world, None)
+        world = kind.make(rng, connection, 1)
+    kind.load(connection, world, None)
     return world
 
 
 def run(accepted: int, seed: int, stop: int = 20, kinds: tuple[str, ...] = ("rows", "units")) -> Report:
     """Queries from the seed on, until so many are accepted or so many differ."""
     report = Report()
-    comparer, number = Comparer(report), 0
-    runners = {kind: Runner(kind) for kind in kinds}
-    listed = texts.corpus()
-    while report.accepted < accepted and len(report.differences) < stop:
-        world_seed = seed * 1_000_003 + number
-        kind = kinds[number % len(kinds)]
-        runner, number = runners[kind], number + 1
-        world = made(runner, world_seed)
-        session = fixed(privsql.connect(runner.empty, policy=world.policy))
-        for place in range(OF_A_WORLD):
-            if report.accepted >= accepted:
-                break
-            rng = Random(f"differential {world_seed} {place}")
-            if rng.random() >= LONG:
-                comparer.ask(comparer.session("short"), short.question(rng), "short", True)
-            elif rng.random() < GENERATED:
-                generator = runner.kind.generator(rng, world)
-                comparer.ask(session, generator.query(), f"{kind} {world_seed} {place}", False, **generator.options)
-            else:
-                schema, sql = rng.choice(listed)
-                comparer.ask(comparer.session(schema), texts.mutated(rng, sql), schema, True)
-    for runner in runners.values():
-        runner.close()
-    comparer.reader.close()
+    comparer, number, listed = Comparer(report), 0, texts.corpus()
+    with parsed_once():
+        while report.accepted < accepted and len(report.differences) < stop:
+            world_seed = seed * 1_000_003 + number
+            kind = KINDS[name := kinds[(seed + number) % len(kinds)]]
+            world, number = made(kind, empty(name), world_seed), number + 1
+            session = fixed(privsql.connect(empty(name), policy=world.policy))
+            for place in range(OF_A_WORLD):
+                if report.accepted >= accepted:
+                    break
+                rng = Random(f"differential {world_seed} {place}")
+                if rng.random() >= LONG:
+                    comparer.ask(session_for("short"), short.question(rng), "short", True)
+                elif rng.random() < GENERATED:
+                    generator = kind.generator(rng, world)
+                    comparer.ask(session, generator.query(), f"{name} {world_seed} {place}", False, **generator.options)
+                else:
+                    schema, sql = rng.choice(listed)
+                    comparer.ask(session_for(schema), texts.mutated(rng, sql), schema, True)
+            comparer.compare()
     return report
 
 

@@ -80,6 +80,8 @@ def bare(node: Node) -> Node:
             return found if without == options else node
         case ("call", "left", (("call", name, _) as inner, ("number", _, "10000"))) if name in _LONG:
             return bare(inner)
+        case ("call", "replace", (("try_cast", ("varchar",) as kind, inner), ("text", "-nan"), ("text", "nan"))):
+            return ("try_cast", kind, bare(inner))
         case ("try_cast", ("varchar",) as kind, ("case", (((_, (one, two)), inner),), ("null",))) if bare((one, two)) in _calendars(inner):
             return ("try_cast", kind, bare(inner))
         case ("call", "replace", (("try_cast", ("varchar",), _) as inner, ("text", "-nan"), ("text", "nan"))):
@@ -244,7 +246,7 @@ def rows(relation: Relation, unit: bool = False) -> Node:
             return _selected(neutral.tail(read, [_by(each) for each in relation.by], None, None))
         case Limit():
             read = neutral.select([(neutral.STAR, "")], rows(relation.input))
-            return _selected(neutral.tail(read, [], _whole(relation.count), _whole(relation.offset)))
+            return _selected(neutral.tail(read, [], _whole(relation.count), _whole(relation.offset or None)))
         case Distinct():
             return _selected(neutral.select([(neutral.STAR, "")], rows(relation.input), distinct=True))
     raise NotMeantError(type(relation).__name__)
@@ -255,7 +257,7 @@ def _selected(query: Node, alias: str = "") -> Node:
 
 
 def _whole(value: int | None) -> Node | None:
-    return None if not value and value != 0 else _number(Decimal(value)) if value else None
+    return None if value is None else _number(Decimal(value))
 
 
 def _by(order: Order) -> Node:

@@ -366,7 +366,7 @@ def test_edges_of_truncated_noise():
     assert truncated_laplace(Fraction(1), counts_of(), SOURCE).size == 0
     with pytest.raises(ValueError):
         truncated_laplace(Fraction(1), counts_of(1, -1), SOURCE)
-    mixed = truncated_laplace(Fraction(1, 50), np.arange(SIZE) % 3, SOURCE)
+    mixed = truncated_laplace(Fraction(1, 50), np.arange(3_000) % 3, SOURCE)
     assert [np.abs(mixed[place::3]).max() for place in range(3)] == [0, 1, 2]
 
 

@@ -54,6 +54,10 @@ class UnitGenerator(Generator):
     odd: set[str] = field(default_factory=set)  # odd names that are taken
 
     # -- tables --------------------------------------------------------------------------------------------
+    def table(self, name: str = "t") -> list[Seen]:
+        """There is no table t: what is asked of that one alone is asked where everybody has one row."""
+        return []
+
     def read(self, table: Table) -> From:
         lead = [
             Known(name, _KINDS.get(type_, "num"), False, False, ("0", "1", "2", "3") if "INT" in type_ else (), "unit" if what == "patient" else what)

@@ -1,0 +1,101 @@
+"""Sums over stored tables are put right for what lies outside their range: number for number what clamping each value gives."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pytest
+
+import privsql
+
+TYPES = {
+    "TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 63, "UTINYINT": 8, "USMALLINT": 16, "UINTEGER": 32, "UBIGINT": 64,
+}  # fmt: skip
+RANGES = [(0, 120), (-7, 5), (3, 9), (-9, -4), (6, 6)]
+FORMS = [
+    "SELECT SUM(x) FROM t", "SELECT AVG(x), SUM(x), COUNT(x) FROM t", "SELECT SUM(x) FROM t WHERE p",
+    "SELECT AVG(x) FROM t WHERE x > 4", "SELECT SUM(x) FILTER (WHERE p), COUNT(*), COUNT(*) FILTER (WHERE x < 7) FROM t",
+    "SELECT AVG(y) FROM (SELECT x AS y, p AS x FROM t) WHERE x", "SELECT SUM(x), SUM(y), AVG(y) FROM t",
+    "SELECT AVG(x) FROM t WHERE x IS NOT NULL", "SELECT SUM(y) FROM t WHERE x BETWEEN 5 AND 8",
+]  # fmt: skip
+
+
+def _values(type_: str) -> list[int | None]:
+    bits = TYPES[type_]
+    low, high = (0 if type_.startswith("U") else -(2**bits)), 2**bits - 1
+    return [None, None, *(each for each in (low, low + 1, *range(-11, 12), 120, 121, high - 1, high) if low <= each <= high)]
+
+
+def _tables(type_: str, required: bool) -> duckdb.DuckDBPyConnection:
+    """A stored table t, and its rows as a view v, whose ends nobody knows."""
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t (x {type_}, y {type_}{' NOT NULL' if required else ''}, p BOOLEAN)")
+    values = _values(type_)
+    pairs = zip(itertools.product(values, (True, False, None)), itertools.cycle(values[::5]), strict=False)
+    rows = [(x, 4 if required and y is None else y, p) for (x, p), y in pairs]
+    shown = ("(" + ", ".join("NULL" if each is None else str(each) for each in row) + ")" for row in rows)
+    connection.execute(f"INSERT INTO t VALUES {', '.join(shown)}; CREATE VIEW v AS FROM t")
+    return connection
+
+
+@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize("required", [False, True])
+def test_the_numbers_are_those_of_clamping(type_: str, required: bool) -> None:
+    connection, seen = _tables(type_, required), 0
+    for (low, high), relation in itertools.product(RANGES, ("replace-one", "add-remove")):
+        if type_.startswith("U") and low < 0:
+            continue
+        columns = {"x": {"range": [low, high]}, "y": {"range": [low, high]}}
+        policy: Any = {"neighbours": relation, "tables": {"t": {"columns": columns}, "v": {"columns": columns}}}
+        with privsql.connect(connection, policy) as session:
+            for sql in FORMS:
+                raw, clamped = (session.explain(text, epsilon=1) for text in (sql, sql.replace("FROM t", "FROM v")))
+                assert "privsql_added" in raw.sql
+                assert "privsql_added" not in clamped.sql
+                if [each.l1 for each in raw.measurements] == [each.l1 for each in clamped.measurements]:
+                    assert connection.sql(raw.sql).fetchall() == connection.sql(clamped.sql).fetchall(), sql
+                    seen += 1
+    assert seen > 20
+
+
+def test_nothing_is_lost_where_sums_are_large() -> None:
+    """A thousand times the ends of 64 bits: differences and sums are of 128."""
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t AS SELECT CAST(-9223372036854775808 AS BIGINT) AS x FROM range(1000)")
+        connection.execute("INSERT INTO t SELECT 9223372036854775807 FROM range(1500)")
+        policy = {"tables": {"t": {"columns": {"x": {"range": [-5, 10]}}}}}
+        plan = privsql.connect(connection, policy).explain("SELECT SUM(x) FROM t", epsilon=1)
+        assert connection.sql(plan.sql).fetchall() == [(1500 * 10 - 1000 * 5,)]
+
+
+def test_not_null_is_not_believed() -> None:
+    """Rows that the schema rules out count as the low end, as they do where each value is clamped."""
+    with duckdb.connect() as promised, duckdb.connect() as other:
+        promised.execute("CREATE TABLE t (x INTEGER NOT NULL)")
+        other.execute("CREATE TABLE t AS SELECT * FROM (VALUES (NULL), (NULL), (5), (99)) AS v(x)")
+        policy = {"neighbours": "add-remove", "tables": {"t": {"columns": {"x": {"range": [3, 9]}}}}}
+        plan = privsql.connect(promised, policy).explain("SELECT SUM(x), AVG(x) FROM t", epsilon=1)
+        assert other.sql(plan.sql).fetchall() == [(0 + 0 + 2 + 6, 6 + 6 + 4 + 0)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT SUM(x + 1) FROM t", "SELECT SUM(d) FROM t", "SELECT p, SUM(x) FROM t GROUP BY p", "SELECT AVG(w) FROM t",
+        "SELECT SUM(x), SUM(x * 2) FROM t", "SELECT SUM(h) FROM t", "SELECT SUM(x), STDDEV(x) FROM t",
+        "SELECT SUM(x) FROM (FROM t UNION ALL FROM t)",
+    ],
+)  # fmt: skip
+def test_what_is_no_bare_column_of_whole_numbers_is_clamped(sql: str) -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t (x INTEGER, d DOUBLE, p BOOLEAN, h HUGEINT, w DECIMAL(9, 2))")
+        policy = {"tables": {"t": {"columns": {name: {"range": [0, 9]} for name in "xdhw"}}}}
+        assert "privsql_added" not in privsql.connect(connection, policy).explain(sql, epsilon=1).sql
+
+
+def test_a_frame_has_no_pieces_to_leave_out() -> None:
+    session = privsql.connect(pd.DataFrame({"x": [1, 2, 3]}), {"tables": {"df": {"columns": {"x": {"range": [0, 2]}}}}})
+    assert "privsql_added" not in session.explain("SELECT SUM(x) FROM df", epsilon=1).sql
