@@ -84,8 +84,6 @@ def bare(node: Node) -> Node:
             return ("try_cast", kind, bare(inner))
         case ("try_cast", ("varchar",) as kind, ("case", (((_, (one, two)), inner),), ("null",))) if bare((one, two)) in _calendars(inner):
             return ("try_cast", kind, bare(inner))
-        case ("call", "replace", (("try_cast", ("varchar",), _) as inner, ("text", "-nan"), ("text", "nan"))):
-            return bare(inner)
     return tuple(bare(each) for each in node)
 
 
