@@ -3,7 +3,7 @@
 The renderer writes more than was meant: types, and guards by which no row can fail. `bare` takes them off DuckDB's reading:
 
 - plain casts (a constant that is a date or a DOUBLE beyond numbers keeps its type) and TRY around anything
-- NULLIF(divisor, 0), + INTERVAL 0 DAY, left(text, 10000), + 0.0 by which -0.0 becomes 0.0
+- NULLIF(divisor, 0), + INTERVAL 0 DAY, left(text, 10000), + 0.0 by which -0.0 becomes 0.0, and what gives NaN one text
 - floor, ceil and trunc of whole numbers are the number; NULL in an IN list stands beside it as OR NULL
 """
 
