@@ -267,7 +267,8 @@ def test_weights_that_are_no_mapping(session: privsql.Session, weights: Any) -> 
     assert caught.value.code == "argument-weights"
 
 
-@pytest.mark.parametrize("begin", ["FETCH", "IF", "KILL", "CACHE TABLE", "DECLARE", "EXECUTE IMMEDIATE", "SHOW", "DESCRIBE", "SELCT", "x"])
+@pytest.mark.parametrize("begin", ["FETCH", "IF", "KILL", "CACHE TABLE", "DECLARE", "EXECUTE IMMEDIATE", "SHOW", "DESCRIBE", "SELCT", "x",
+                                   "WITH u AS (RENAME", "WITH u AS (SELECT age FROM patients) CREATE"])  # fmt: skip
 def test_what_is_no_question_is_not_logged(session: privsql.Session, begin: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG), pytest.raises(privsql.SqlError):
         session.explain(f"{begin} secret_word FROM patients", epsilon=1.0)

@@ -32,7 +32,7 @@ def parse(text: str, dialect: str) -> exp.Expr:
     """Exactly one SELECT, parsed and permitted node by node."""
     tokens, start = _measure(text, dialect)
     try:
-        parser = sqlglot.Dialect.get_or_raise(dialect).parser()
+        parser = sqlglot.Dialect.get_or_raise(dialect).parser(error_message_context=0)  # words of the text it would log
         statements = [each for each in parser.parse(tokens, text) if each is not None]
     except RecursionError:
         raise too_deep() from None
