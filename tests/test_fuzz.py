@@ -275,6 +275,13 @@ def test_what_is_no_question_is_not_logged(session: privsql.Session, begin: str,
     assert "secret_word" not in caplog.text
 
 
+def test_a_name_that_is_made_of_a_text_is_not_logged(session: privsql.Session, caplog: pytest.LogCaptureFixture) -> None:
+    """sqlglot said which flags of a pattern DuckDB does not have, in the middle of writing a column's name."""
+    with caplog.at_level(logging.DEBUG), contextlib.suppress(privsql.SqlError):
+        session.explain("SELECT COUNT(regexp_replace(name, 'a', 'b', 'secret_word')) FROM patients", epsilon=1.0)
+    assert not caplog.text
+
+
 def _nested(step: str, inner: str, times: int) -> str:
     for _ in range(times):
         inner = step.format(inner)
