@@ -17,6 +17,7 @@ from typing import Any
 
 import duckdb
 import pytest
+import sqlglot
 
 import privsql
 from privsql.planning import render
@@ -207,9 +208,22 @@ def test_a_missing_argument_is_an_error_of_ours(session: privsql.Session, call: 
         session.explain(f"SELECT {call} FROM patients", epsilon=1.0)
 
 
+@pytest.mark.parametrize("dialect", ["duckdb", *(pytest.param(each, marks=pytest.mark.slow) for each in ("postgres", "snowflake", "tsql"))])
+def test_no_argument_is_left_out_without_a_word(dialect: str) -> None:
+    """sqlglot once read log2(x, 5) as log2(x), and others likewise; whatever it knows, in any number."""
+    left_out = []
+    for name in sorted(sqlglot.Dialect.get_or_raise(dialect).parser_class.FUNCTIONS):
+        for count in range(1, 6):
+            with contextlib.suppress(privsql.PrivsqlError):
+                read = repr(parse(f"SELECT {name}({', '.join(f'c{n}_' for n in range(count))}) FROM t", dialect)).lower()
+                left_out += [(name, count)] if f"c{count - 1}_" not in read else []
+    assert not left_out
+
+
 @pytest.mark.parametrize(
     "condition",
     ["DATE '2024-12-31'::VARCHAR = name", "income::DECIMAL(10, FALSE) > 1", "income::DECIMAL(10, -1) > 1", '"" = 1',
+     "log2(income, 5) > 1", "mod(age, 2, 3) = 1", "ltrim(name, 'a', 'b') = ''", "log10(income,(1),) > 1",
      "smoker IN (state = ANY(['CA']))", "smoker NOT IN ((name = SOME(['a'])))"],
 )  # fmt: skip
 def test_what_is_read_in_two_ways_is_refused(session: privsql.Session, condition: str) -> None:
@@ -217,6 +231,14 @@ def test_what_is_read_in_two_ways_is_refused(session: privsql.Session, condition
         session.explain(f"SELECT COUNT(*) FROM patients WHERE {condition}", epsilon=1.0)
     with pytest.raises(privsql.SqlError):
         session.explain('SELECT COUNT(*) AS "" FROM patients', epsilon=1.0)
+
+
+def test_a_name_before_a_text_is_no_alias() -> None:
+    """To DuckDB it is a type, and the text a constant of it."""
+    with pytest.raises(privsql.SqlError, match="AS between"):
+        differential.session_for("patients").explain(
+            "SELECT k, COUNT(*) FROM patients UNPIVOT (v FOR k IN (age 'years', change AS 'difference')) GROUP BY k", epsilon=1.0
+        )
 
 
 def test_no_rows_at_all_is_what_was_meant_by_limit_0() -> None:
@@ -245,11 +267,19 @@ def test_weights_that_are_no_mapping(session: privsql.Session, weights: Any) -> 
     assert caught.value.code == "argument-weights"
 
 
-@pytest.mark.parametrize("begin", ["FETCH", "IF", "KILL", "CACHE TABLE", "DECLARE", "EXECUTE IMMEDIATE", "SHOW", "DESCRIBE", "SELCT", "x"])
+@pytest.mark.parametrize("begin", ["FETCH", "IF", "KILL", "CACHE TABLE", "DECLARE", "EXECUTE IMMEDIATE", "SHOW", "DESCRIBE", "SELCT", "x",
+                                   "WITH u AS (RENAME", "WITH u AS (SELECT age FROM patients) CREATE"])  # fmt: skip
 def test_what_is_no_question_is_not_logged(session: privsql.Session, begin: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG), pytest.raises(privsql.SqlError):
         session.explain(f"{begin} secret_word FROM patients", epsilon=1.0)
     assert "secret_word" not in caplog.text
+
+
+def test_a_name_that_is_made_of_a_text_is_not_logged(session: privsql.Session, caplog: pytest.LogCaptureFixture) -> None:
+    """sqlglot said which flags of a pattern DuckDB does not have, in the middle of writing a column's name."""
+    with caplog.at_level(logging.DEBUG), contextlib.suppress(privsql.SqlError):
+        session.explain("SELECT COUNT(regexp_replace(name, 'a', 'b', 'secret_word')) FROM patients", epsilon=1.0)
+    assert not caplog.text
 
 
 def _nested(step: str, inner: str, times: int) -> str:

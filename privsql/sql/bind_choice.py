@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from privsql.errors import Place, Refused
 from privsql.sql.bind_expression import ExpressionBinder
-from privsql.sql.bind_keys import Items
+from privsql.sql.bind_keys import Items, as_written
 from privsql.sql.bind_release import ReleaseBinder, bare
 from privsql.sql.build import arithmetic, same_type, shared_type, unify
 from privsql.sql.clauses import bind_order, whole_number
@@ -90,7 +90,7 @@ def choice_function(
             raise Refused("refused-choice", "mode of a noisy answer has no rule", "ask for mode over rows", place_of(node))
         argument = rows.bind(function.this)
         name = key_names([*(key.name for key in keys), names[places[0]]])[-1]
-        key = Key(name, argument, function.this.sql(dialect="duckdb"), place_of(function))
+        key = Key(name, argument, as_written(function.this), place_of(function))
         score = Aggregate("count", None, None, BIGINT, place_of(function))
         chosen = Choose(relation, (*keys, key), score, True, frozenset({name}), within=len(keys))
         label = Column(name, argument.type)

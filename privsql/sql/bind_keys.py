@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from privsql.errors import Refused, SqlError
 from privsql.sql.bind_release import has_any_aggregate, has_choice
@@ -44,7 +44,7 @@ def bind_keys(
         Key(
             name,
             expression,
-            term.sql(dialect="duckdb") if isinstance(term, exp.Expr) else term.name,
+            as_written(term) if isinstance(term, exp.Expr) else term.name,
             place_of(term) if isinstance(term, exp.Expr) else None,
         )
         for name, (expression, (_, term)) in zip(names, bound.items(), strict=True)
@@ -88,6 +88,11 @@ def _term(node: exp.Expr, items: Items) -> tuple[str, exp.Expr | Column]:
     return items[index - 1]
 
 
+def as_written(node: exp.Expr) -> str:
+    """Its text, for a name: what DuckDB could not run of it is not said to the log."""
+    return node.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE)
+
+
 def output_name(node: exp.Expr) -> str:
     """The name DuckDB would give a column: its alias, its own name, or its text."""
     match node:
@@ -98,4 +103,4 @@ def output_name(node: exp.Expr) -> str:
         case exp.Count() if isinstance(node.this, exp.Star):
             return "count_star()"
         case _:
-            return node.sql(dialect="duckdb").lower()
+            return as_written(node).lower()

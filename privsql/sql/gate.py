@@ -32,7 +32,7 @@ def parse(text: str, dialect: str) -> exp.Expr:
     """Exactly one SELECT, parsed and permitted node by node."""
     tokens, start = _measure(text, dialect)
     try:
-        parser = sqlglot.Dialect.get_or_raise(dialect).parser()
+        parser = sqlglot.Dialect.get_or_raise(dialect).parser(error_message_context=0)  # words of the text it would log
         statements = [each for each in parser.parse(tokens, text) if each is not None]
     except RecursionError:
         raise too_deep() from None
@@ -90,6 +90,7 @@ def _measure(text: str, dialect: str) -> tuple[list[Token], Place | None]:
             raise SqlError("sql-syntax", "'!' is read differently by different engines", "write NOT or <>",
                            Place(token.line, token.col))  # fmt: skip
     _refuse_ambiguous(text, tokens)
+    _refuse_dropped(tokens, dialect)
     start = Place(tokens[0].line, max(1, tokens[0].col - (tokens[0].end - tokens[0].start))) if tokens else None
     # before sqlglot sees it: commands it cannot read it writes to the log, words and all
     if any(token.token_type is TokenType.SEMICOLON for token in _without_end(tokens)):
@@ -128,6 +129,11 @@ def _refuse_ambiguous(text: str, tokens: list[Token]) -> None:
         if comma.token_type is TokenType.COMMA and before.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA):
             raise SqlError("sql-syntax", "an argument is missing here", "check the commas and parentheses",
                            Place(comma.line, comma.col))  # fmt: skip
+    if any(each.token_type is TokenType.UNPIVOT for each in tokens):
+        for word, value in itertools.pairwise(tokens):
+            if value.token_type is TokenType.STRING and word.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
+                raise SqlError("sql-syntax", "a name before a text is a column to some engines, and a type to others",
+                               "write AS between them", Place(value.line, value.col))  # fmt: skip
     for kind, value, cast in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if (kind.token_type in Parser.TYPE_TOKENS and value.token_type is TokenType.STRING
                 and cast.token_type is TokenType.DCOLON):  # fmt: skip
@@ -144,6 +150,44 @@ def _refuse_ambiguous(text: str, tokens: list[Token]) -> None:
                            Place(line + 1, place - text.rfind("\n", 0, place)))  # fmt: skip
 
 
+def _refuse_dropped(tokens: list[Token], dialect: str) -> None:
+    """Arguments that sqlglot leaves out without a word: it reads log2(x, 5) as log2(x)."""
+    known = sqlglot.Dialect.get_or_raise(dialect).parser_class.FUNCTIONS
+    for place, (word, bracket) in enumerate(itertools.pairwise(tokens)):
+        if bracket.token_type is TokenType.L_PAREN and word.text.upper() in known:
+            count = _arguments(tokens, place + 2)
+            if count and _is_dropped(dialect, word.text.upper(), min(count, _MANY)):
+                raise SqlError("sql-syntax", f"{word.text.upper()} does not take {count} arguments",
+                               "check the commas and parentheses", Place(word.line, word.col))  # fmt: skip
+
+
+def _arguments(tokens: list[Token], start: int) -> int:
+    """How many there are from behind a parenthesis to its end, or to ORDER BY."""
+    count, depth, begins = 0, 0, True
+    for place in range(start, len(tokens)):
+        kind = tokens[place].token_type
+        depth += (kind in _OPENING) - (kind in _CLOSING)
+        if depth < 0 or (depth == 0 and kind is TokenType.ORDER_BY):
+            break
+        count += begins
+        begins = depth == 0 and kind is TokenType.COMMA
+    return count
+
+
+@functools.lru_cache(maxsize=4_096)
+def _is_dropped(dialect: str, name: str, count: int) -> bool:
+    """Whether the last of so many is; tried on names. Where sqlglot refuses so many itself, it may say so."""
+    given = [f"privsql_{number}_" for number in range(count)]
+    try:
+        read = repr(sqlglot.parse_one(f"SELECT {name}({', '.join(given)})", read=dialect)).lower()
+    except (SqlglotError, AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return False
+    return given[-1] not in read
+
+
+_MANY = 8  # arguments: what keeps so many keeps any number
+_OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+_CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _SPACES = frozenset(" \t\n\r\v\f")
 _OF_CONSTANTS = frozenset({
