@@ -207,11 +207,12 @@ def test_intervals_of_what_is_added_up_cover_it():
     assert 70 <= inside <= 118
 
 
-def test_a_higher_epsilon_is_combined_with_what_was_known():
-    """0.55 of the squared error on average, over 2,000 cells or so: the shares scatter by 0.03."""
+@pytest.mark.parametrize("rounds", [5, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_higher_epsilon_is_combined_with_what_was_known(rounds):
+    """0.55 of the squared error on average, over 400 cells or so a round: the shares scatter by 0.03, of ten rounds by 0.02."""
     sql, wide, narrow = "SELECT state, age, COUNT(*) AS n FROM df GROUP BY state, age", 0.0, 0.0
     truth = {(state, age): n for state, age, n in exact(sql)}
-    for _ in range(5):
+    for _ in range(rounds):
         opened = session()
         opened.query(sql, epsilon=0.09)
         both = opened.query(sql, epsilon=0.1)

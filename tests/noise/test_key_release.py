@@ -361,12 +361,13 @@ def test_truncated_noise_follows_its_law(rate, bound):
             assert chi_square(sample, truncated_chances(rate, bound), -bound) < FALSE_ALARM
 
 
-def test_edges_of_truncated_noise():
+@pytest.mark.parametrize("size", [3_000, pytest.param(SIZE, marks=pytest.mark.slow)])
+def test_edges_of_truncated_noise(size):
     assert not truncated_laplace(Fraction(1, 3), np.zeros(100, dtype=np.int64), SOURCE).any()
     assert truncated_laplace(Fraction(1), counts_of(), SOURCE).size == 0
     with pytest.raises(ValueError):
         truncated_laplace(Fraction(1), counts_of(1, -1), SOURCE)
-    mixed = truncated_laplace(Fraction(1, 50), np.arange(3_000) % 3, SOURCE)
+    mixed = truncated_laplace(Fraction(1, 50), np.arange(size) % 3, SOURCE)
     assert [np.abs(mixed[place::3]).max() for place in range(3)] == [0, 1, 2]
 
 
