@@ -103,3 +103,10 @@ def test_null_means_what_it_means_there(dialect: str, condition: str, found: int
     connection.execute("CREATE TABLE t AS SELECT i AS x, CASE WHEN i = 1 THEN i END AS y, 'a' AS s FROM range(2) r(i)")
     plan = privsql.connect(connection).explain(f"SELECT COUNT(*) AS n FROM t WHERE {condition}", epsilon=1, dialect=dialect)
     assert connection.execute(plan.sql).fetchall() == [(found,)]
+
+
+@pytest.mark.parametrize("type_", ["TIMESTAMPTZ", "INTEGER[]", "STRUCT(a INTEGER)"])
+def test_rows_without_a_column_that_has_rules_can_be_counted(type_: str) -> None:
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t (x {type_}); INSERT INTO t SELECT NULL FROM range(30)")
+    assert privsql.connect(connection).query("SELECT COUNT(*) FROM t", epsilon=5000).fetchall() == [(30,)]

@@ -59,8 +59,8 @@ class Twin:
                 for each in table.columns
                 if each.type is not None or each.elements is not None
             )
-            if columns:
-                self._connection.execute(f"CREATE TEMP TABLE {identifier(table.name)} ({columns})")
+            made = columns or "privsql_nothing BOOLEAN"  # of types without rules rows can still be counted
+            self._connection.execute(f"CREATE TEMP TABLE {identifier(table.name)} ({made})")
         if copies:
             self._connection.execute(f"ATTACH ':memory:' AS {DATABASE}; {CLOSE}")
         for name, columns in copies.items():

@@ -119,7 +119,7 @@ def _scan(scan: Scan, unit: bool, lists: tuple[str, ...] = ()) -> str:
     ]
     source = f"{identifier(scan.table)} AS {_TABLE}"
     if scan.unit is None:
-        return f"(SELECT {', '.join(columns)} FROM {source})"
+        return f"(SELECT {', '.join(columns or ['NULL AS privsql_nothing'])} FROM {source})"
     whose, joins, tests = _unit(scan.unit, _TABLE, scan.casts, 1)
     required = [not scan.claims[name].nullable for name in scan.unit.columns]
     where = "" if not joins and all(required) else f" WHERE {' AND '.join(tests)}"
