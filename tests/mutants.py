@@ -139,6 +139,7 @@ MUTANTS = [
     Mutant("stored whole numbers not put right from above", _OUTLIERS, "if grid.high < type_.high:", "if grid.high > type_.high:", _ROWS[1:]),
     Mutant("stored whole numbers not put right from below", _OUTLIERS, "if grid.low > type_.low:", "if grid.low < type_.low:", _ROWS[1:]),
     Mutant("outliers of rows that a FILTER leaves out", _OUTLIERS, "- {render.expression(self.column)}){self.condition}", "- {render.expression(self.column)})", ("outliers",)),
+    Mutant("values for steps of a coarse grid", _OUTLIERS, "and _is_small(each, facts) for", "for", ("outliers",)),
     Mutant("NOT NULL believed of stored whole numbers", _OUTLIERS, "if not grid.nullable and grid.low:", "if grid.nullable and grid.low:", ("outliers",)),
     Mutant("what stored whole numbers lack in 64 bits", _OUTLIERS, "sum(CAST({end} AS HUGEINT) -", "sum({end} -", ("outliers",)),
     Mutant("the end itself taken for an outlier below it", _OUTLIERS, "<= {grid.low - 1})", "<= {grid.low - 2})", ("outliers",)),

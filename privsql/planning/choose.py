@@ -96,7 +96,7 @@ def plan(
             release, below, bounds = replace(release, input=stored.relation), stored.stability, None
     around = Surroundings(
         below, neighbours, key_columns(release.keys), facts, evaluate, owner(release.input), bounds, cells,
-        tuple(tuple(release.keys[place] for place in kept) for kept in sets), bounds is None and are_added_raw(release),
+        tuple(tuple(release.keys[place] for place in kept) for kept in sets), bounds is None and are_added_raw(release, facts),
     )  # fmt: skip
     mechanism = _mechanism(release, offer)
     shown = dict(zip(question.names, _inlined(question.relation), strict=True))

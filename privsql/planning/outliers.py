@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from privsql.analysis.derive import Facts, domain_of
 from privsql.planning import render
-from privsql.planning.grid import Grid
+from privsql.planning.grid import MOST_STEPS, Grid
 from privsql.sql.expressions import Column, Expression
 from privsql.sql.relations import Choose, Filter, Project, Relation, Release, Scan
 from privsql.types import Kind
@@ -29,6 +30,10 @@ class Outliers:
     column: Column
     grid: Grid
     condition: str
+
+    def __post_init__(self) -> None:
+        assert self.grid.whole, "added up as they are"
+        assert self.grid.step == 1, "added up as they are"
 
     def sums(self) -> tuple[str, str]:
         """Over all rows. A value that is never NULL by a claim counts as the low end where it is."""
@@ -51,13 +56,19 @@ class Outliers:
         return f"sum(CAST({end} AS HUGEINT) - {render.expression(self.column)}){self.condition}"
 
 
-def are_added_raw(release: Release | Choose) -> bool:
-    """Whether all that is summed up are bare columns of one stored table, over all its rows or those of a condition."""
+def are_added_raw(release: Release | Choose, facts: Facts) -> bool:
+    """Whether all that is summed up are bare columns of one stored table, over all its rows or those of a condition, in ranges so
+    small that a step of the grid is 1."""
     if isinstance(release, Choose) or release.keys:
         return False
     known = {each.function for _, each in release.aggregates} <= {"count", "sum", "avg"}
     summed = [each.argument for _, each in release.aggregates if each.function != "count"]
-    return known and bool(summed) and all(_is_stored(each, release.input) for each in summed)
+    return known and bool(summed) and all(_is_stored(each, release.input) and _is_small(each, facts) for each in summed)
+
+
+def _is_small(expression: Expression | None, facts: Facts) -> bool:
+    domain = None if expression is None else domain_of(expression, facts)
+    return domain is not None and domain.bounded and (domain.empty or max(abs(domain.low), abs(domain.high)) <= MOST_STEPS)
 
 
 def _is_stored(expression: Expression | None, relation: Relation) -> bool:

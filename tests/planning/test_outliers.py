@@ -82,6 +82,22 @@ def test_not_null_is_not_believed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("low", "high", "raw"), [(0, 2**30, True), (-(2**30), 7, True), (0, 2**30 + 1, False), (-(2**62), 7, False)]
+)
+def test_ranges_with_a_coarser_grid_are_clamped(low: int, high: int, raw: bool) -> None:
+    """Steps of more than 1: values are divided first. Added up as they are, they were taken for so many steps."""
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE t AS SELECT i * {max(high, -low) // 4} AS x FROM range(-5, 8) AS r(i)")
+        session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": [low, high]}}}}})
+        plan = session.explain("SELECT SUM(x) AS s FROM t", epsilon=1)
+        assert ("privsql_added" in plan.sql) is raw
+        (exact,) = connection.sql(plan.sql).fetchall()[0]
+        (clamped,) = connection.sql(f"SELECT sum(least(greatest(x, {low}), {high})) FROM t").fetchall()[0]
+        steps = plan.measurements[0].linf / (high - low)  # of the grid, in a range that has 0 in it
+        assert exact / steps == pytest.approx(clamped, rel=1e-6)
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "SELECT SUM(x + 1) FROM t", "SELECT SUM(d) FROM t", "SELECT p, SUM(x) FROM t GROUP BY p", "SELECT AVG(w) FROM t",
