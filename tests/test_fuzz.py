@@ -50,7 +50,7 @@ def _assert_alike(report: differential.Report) -> None:
     assert not report.differences, "\n\n".join(report.differences[:5])
     assert report.rendered >= report.accepted - report.accepted // 50
     assert report.same > report.accepted // 10
-    assert report.whole > report.accepted // 40
+    assert report.whole > report.accepted // 20
 
 
 def test_duckdb_reads_what_was_meant() -> None:

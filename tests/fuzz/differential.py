@@ -42,7 +42,7 @@ GENERATED = 0.15  # of the long ones, which take five times as long as short one
 OF_A_WORLD = 1_000
 TOGETHER = 100  # accepted queries whose texts DuckDB reads in one statement
 TEXTS = 8  # of so many generated texts, one is compared itself, too: all are written alike
-WHOLE = 24  # of so many statements, one is read whole by sqlglot, too
+WHOLE = 8  # of so many statements, one is read whole by sqlglot, too
 # What an accepted text may mean to DuckDB otherwise than to us, by what DuckDB has in the other's place. Nothing of it reaches the
 # engine, which sees only what we render; each is what other databases' SQL means, and docs/sql.md says so.
 KNOWN = (
