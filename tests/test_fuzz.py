@@ -107,6 +107,7 @@ def _differences(condition: str) -> list[str]:
         ("count(*) FILTER (WHERE a)", "count(*) FILTER (WHERE b)"), ("CAST(a AS INTEGER)", "TRY_CAST(a AS INTEGER)"),
         ("CASE WHEN a THEN b ELSE c END", "CASE WHEN a THEN c ELSE b END"), ("CAST(a AS DECIMAL(5,1))", "CAST(a AS DECIMAL(5,2))"),
         ("INTERVAL 3 DAY", "INTERVAL 3 MONTH"), ("substring(a, 1, 2)", "substring(a, 2, 1)"), ("NOT a = b", "(NOT a) = b"),
+        ("list_contains([1, NULL], a)", "a = ANY([1, NULL])"),
     ],
 )  # fmt: skip
 def test_the_neutral_form_tells_apart_what_differs(one: str, other: str) -> None:

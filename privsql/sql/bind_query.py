@@ -209,10 +209,9 @@ class QueryBinder:
                 raise Refused(
                     "refused-unpivot", "UNPIVOT is read with plain columns", "list the columns", place_of(node)
                 )
-            found = source.find(inner.name, None, place_of(inner))
+            found = source.find(inner.name, inner.table or None, place_of(inner))
             assert isinstance(found, Column)
-            label = each.args["alias"].name if isinstance(each, exp.PivotAlias) else _shown_name(source, found)
-            columns.append((found, label))
+            columns.append((found, _unpivoted_as(each) if isinstance(each, exp.PivotAlias) else _shown_name(source, found)))
         if len({column.name for column, _ in columns}) < len(columns) or len({label for _, label in columns}) < len(
             columns
         ):
@@ -236,6 +235,16 @@ class QueryBinder:
             test = Call("is_null", (Column(value_inside, shared),), BOOLEAN)
             relation = Filter(relation, Call("not", (test,), BOOLEAN))
         return Source(relation, source.alias, (*(shown for shown, _ in kept), name, value[0]))
+
+
+def _unpivoted_as(column: exp.PivotAlias) -> str:
+    """What UNPIVOT calls a column: of anything but a name and a text, such as FALSE, sqlglot does not tell what was written."""
+    match column.args["alias"]:
+        case exp.Identifier() | exp.Literal(is_string=True) as alias:
+            return str(alias.name)
+        case _:
+            raise Refused("refused-unpivot", "UNPIVOT calls a column by a name or a text",
+                          "k IN (a AS 'first')", place_of(column))  # fmt: skip
 
 
 def _small(source: Source) -> Source:

@@ -157,8 +157,9 @@ def call(name: str, args: Sequence[Node], distinct: bool = False, where: Node | 
         args = args[:2]
     if name == "mode" and not args and len(order) == 1:  # mode() WITHIN GROUP (ORDER BY x)
         return call(name, [order[0][1]], distinct, where)
-    if name in _CONTAINS and len(args) == 2 and args[0][:2] == ("call", "list_value") and NULL not in args[0][2]:
-        return ("in", args[1], args[0][2])
+    if name in _CONTAINS and len(args) == 2 and args[0][:2] == ("call", "list_value"):
+        known = tuple(each for each in args[0][2] if each != NULL)  # passed over: the test is not unknown for it, as IN's would be
+        return ("in", args[1], known) if known else ("call", name, tuple(args))
     if name == "date" and len(args) == 1:
         return cast(type_of("date"), args[0])
     if name == "zeroifnull":
