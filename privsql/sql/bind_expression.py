@@ -391,18 +391,22 @@ class ExpressionBinder:
             given = [literals.ordinal(each.name) for each in target.expressions]
             params = [each for each in given if each is not None]
             precision, scale = (*params, 0)[:2] if params else (18, 3)
-            if len(params) < len(given) or not 1 <= precision <= 38 or scale > precision:
+            if len(params) < len(given) or len(given) > 2 or not 1 <= precision <= 38 or scale > precision:
                 raise SqlError(
                     "sql-arguments", "DECIMAL(precision, scale) needs 1 <= precision <= 38", "DECIMAL(18, 3)"
                 )
             to = decimal(precision, scale)
         elif name in _CAST_TYPES and not target.args.get("nested"):
             to = _CAST_TYPES[name]
-            length = literals.ordinal(target.expressions[0].name) if target.expressions else None
-            if to is TEXT and length is not None:  # VARCHAR(2) cuts, in the dialects that keep the 2
+            sizes = [each.name for each in target.expressions]
+            length = literals.ordinal(sizes[0]) if to is TEXT and len(sizes) == 1 else None
+            if length is not None:  # VARCHAR(2) cuts, in the dialects that keep the 2
                 return build.call(
                     "left", [build.convert(self.bind(node.this), TEXT, explicit=True), literals.whole(length)]
                 )
+            if sizes and (to, sizes) not in ((TEXT, ["MAX"]), (TIMESTAMP, ["6"])):  # TIMESTAMP(3) cuts what is below 1 ms
+                raise Refused("refused-cast", "casts to a type of a size, like TIMESTAMP(3), have no rule",
+                              "leave the size out, or cut with LEFT or date_trunc")  # fmt: skip
         elif name == "UUID" or name == "INTERVAL":
             raise Refused("refused-cast", f"casts to {name} have no rule", "compare the text instead")
         else:

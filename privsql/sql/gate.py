@@ -47,7 +47,11 @@ def parse(text: str, dialect: str) -> exp.Expr:
         raise SqlError("sql-empty", "there is no SQL here", "write a SELECT")
     if len(statements) > 1:
         raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
-    statement = statements[0]
+    return permitted(statements[0], dialect, start)
+
+
+def permitted(statement: exp.Expr, dialect: str, start: Place | None) -> exp.Expr:
+    """One SELECT, written plainly, every node of which has a rule."""
     if not isinstance(statement, (exp.Select, exp.Union, exp.Subquery)):
         raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", start)
     write_plainly(statement)
@@ -252,6 +256,8 @@ def _permit(statement: exp.Expr) -> None:
             raise SqlError("sql-syntax", "a name must not be empty", "give it a name of at least one letter", place_of(node))
         if isinstance(node, exp.Select) and not node.expressions:
             raise SqlError("sql-syntax", "this SELECT selects nothing", "SELECT COUNT(*) FROM ...", place_of(node))
+        if isinstance(node, exp.Star) and isinstance(node.parent, exp.Count) and any(node.args.values()):
+            raise SqlError("sql-syntax", "COUNT(*) counts rows, whatever their columns", "write COUNT(*)", place_of(node.parent))
         if any(node.args.get(name) is None for name in _NEEDED[type(node)]):
             raise SqlError("sql-syntax", "an argument is missing here", "check the commas and parentheses", place_of(node))
         if (
@@ -261,6 +267,9 @@ def _permit(statement: exp.Expr) -> None:
         ):
             raise Refused("refused-exists", *WAYS_OUT["Exists"], place_of(node))
         for name, value in node.args.items():
+            if permitted.get(name) and isinstance(value, exp.Expr):
+                raise SqlError("sql-syntax", f"{_shown(node)} does not take so many arguments",
+                               "check the commas and parentheses", place_of(value) or place_of(node))  # fmt: skip
             if name not in permitted and value is not None and value is not False and value != []:
                 child = value[0] if isinstance(value, list) else value
                 blamed = child if isinstance(child, exp.Expr) else node

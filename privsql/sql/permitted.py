@@ -5,24 +5,25 @@ from __future__ import annotations
 from sqlglot import exp
 
 
-def _rows(text: str) -> dict[type[exp.Expr], frozenset[str]]:
-    rows: dict[type[exp.Expr], frozenset[str]] = {}
+def _rows(text: str) -> dict[type[exp.Expr], dict[str, bool]]:
+    rows: dict[type[exp.Expr], dict[str, bool]] = {}
     for line in text.split("\n"):
         if line.strip():
             name, *args = line.split()
             node = getattr(exp, name, None)  # a class that this sqlglot does not have cannot occur
             if node is not None:
-                rows[node] = frozenset(args)
+                rows[node] = {each.removesuffix("?"): each.endswith("?") for each in args}
     return rows
 
 
-# Node class, then the arguments that may be set.
+# Node class, then the arguments that may be set. One with a question mark is sqlglot's own yes or no, and never what somebody
+# wrote: sqlglot puts an argument too many there, as that of COUNT_IF(p, x), and nobody would read it.
 PERMITTED = _rows("""
 Select expressions from_ joins laterals where group having order limit offset distinct with_
 Subquery this alias with_ order limit offset pivots
-Union this expression distinct by_name with_ order limit offset
+Union this expression distinct by_name? with_ order limit offset
 With expressions
-CTE this alias materialized
+CTE this alias materialized?
 From this
 Join this side kind on using
 Table this alias pivots
@@ -30,10 +31,10 @@ TableAlias this columns
 Values expressions alias
 Unnest expressions alias
 Explode this
-Lateral this alias view
-ArrayDistinct this check_null
+Lateral this alias view?
+ArrayDistinct this check_null?
 Tuple expressions
-Pivot this expressions unpivot into fields include_nulls alias using default_on_null value_columns_first
+Pivot this expressions unpivot? into fields include_nulls? alias using default_on_null? value_columns_first?
 UnpivotColumns this expressions
 PivotAlias this alias
 Where this
@@ -45,7 +46,7 @@ Grouping expressions
 GroupingId expressions
 Having this
 Order this expressions
-Ordered this desc nulls_first
+Ordered this desc? nulls_first?
 Limit expression
 Fetch direction count limit_options
 LimitOptions rows
@@ -61,10 +62,10 @@ Literal this is_string
 Boolean this
 Null
 RawString this
-DataType this expressions nested
+DataType this expressions nested?
 DataTypeParam this
-Cast this to safe
-TryCast this to safe
+Cast this to safe?
+TryCast this to safe?
 And this expression
 Or this expression
 Not this
@@ -80,32 +81,32 @@ Is this expression
 Between this low high
 In this expressions query
 Exists this
-Like this expression negate
-ILike this expression negate
+Like this expression negate?
+ILike this expression negate?
 SimilarTo this expression
 Escape this expression
 RegexpLike this expression flag
 RegexpFullMatch this expression
-RegexpReplace this expression replacement single_replace modifiers
-RegexpExtract this expression group null_if_pos_overflow
+RegexpReplace this expression replacement single_replace? modifiers
+RegexpExtract this expression group null_if_pos_overflow?
 Add this expression
 Sub this expression
 Mul this expression
-Div this expression typed safe
+Div this expression typed? safe?
 IntDiv this expression
 Mod this expression
 Neg this
 Pow this expression
-DPipe this expression safe
+DPipe this expression safe?
 Case this ifs default
 If this true false
-Coalesce this expressions is_nvl is_null
+Coalesce this expressions is_nvl? is_null?
 Nullif this expression
-Least this expressions ignore_nulls
-Greatest this expressions ignore_nulls
+Least this expressions ignore_nulls?
+Greatest this expressions ignore_nulls?
 Interval this unit
-Count this big_int
-CountIf this zero_on_all_null
+Count this big_int?
+CountIf this zero_on_all_null?
 Sum this
 Avg this
 Min this
@@ -124,7 +125,7 @@ StddevPop this
 StddevSamp this
 CovarPop this expression
 CovarSamp this expression
-Corr this expression null_on_zero_variance
+Corr this expression null_on_zero_variance?
 RegrSlope this expression
 RegrIntercept this expression
 RegrR2 this expression
@@ -150,8 +151,8 @@ Left this expression
 Right this expression
 Replace this expression replacement
 Translate this from_ to
-Concat expressions safe coalesce
-ConcatWs expressions safe coalesce
+Concat expressions safe? coalesce?
+ConcatWs expressions safe? coalesce?
 StartsWith this expression
 EndsWith this expression
 Contains this expression
@@ -206,10 +207,10 @@ Dayname this
 Monthname this
 LastDay this
 TimeToUnix this
-TimestampTrunc this unit input_type_preserved
+TimestampTrunc this unit input_type_preserved?
 DateTrunc this unit
 Extract this expression
-DateDiff this expression unit date_part_boundary big_int
+DateDiff this expression unit date_part_boundary? big_int?
 DateAdd this expression unit
 DateSub this expression unit
 DateFromParts year month day
