@@ -80,3 +80,45 @@ def test_a_timestamp_of_six_digits_is_a_timestamp() -> None:
 def test_a_decimal_has_two_sizes(size: str) -> None:
     with pytest.raises(privsql.SqlError, match="precision"):
         session_of("patients").explain(f"SELECT COUNT(*) FROM patients WHERE CAST(age AS {size}) = 1", epsilon=1.0)
+
+
+@pytest.mark.parametrize("name", ["CHARACTER VARYING(1)", "NVARCHAR(1)"])
+def test_the_size_of_a_text_cuts_where_the_dialect_does(name: str) -> None:
+    """VARCHAR(1) is VARCHAR to DuckDB; of these spellings sqlglot keeps the size, and LEFT(x, 1) would be something else."""
+    sql = f"SELECT COUNT(*) FROM patients WHERE CAST(state AS {name}) = 'C'"
+    with pytest.raises(privsql.Refused, match="cuts nothing"):
+        session_of("patients").explain(sql, epsilon=1.0)
+    assert "left(" in session_of("patients").explain(sql, epsilon=1.0, dialect="postgres").statements[0]
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        ("1 < age < 5", "in a row"), ("age = visits = 3", "in a row"),
+        ("smoker = age < 5", "in a row"), ("(age < 5", "not closed"), ("age < 5)", "was not opened"),
+        ("(age < 5]", "was not opened"),
+    ],
+)  # fmt: skip
+def test_what_sqlglot_reads_and_nobody_can_have_meant_is_refused(condition: str, reason: str) -> None:
+    with pytest.raises(privsql.SqlError, match=reason):
+        session_of("patients").explain(f"SELECT COUNT(*) FROM patients WHERE {condition}", epsilon=1.0)
+
+
+@pytest.mark.parametrize("condition", ["(1 < age) = smoker", "age IN (1, 2) = smoker", "age > 5 IS TRUE", "smoker = (age < 5)"])
+def test_comparisons_in_parentheses_are_read(condition: str) -> None:
+    session_of("patients").explain(f"SELECT COUNT(*) FROM patients WHERE {condition}", epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT MIN( (age) AS least, MAX(age) AS most FROM patients", "not closed"),
+        ("SELECT COUNT(*) FROM (SELECT age AS , state FROM patients)", "no name behind AS"),
+        ("SELECT COUNT(*) AS FROM patients", "no name behind AS"),
+        ("SELECT state, COUNT(*) FROM patients GROUP BY DISTINCT state", "GROUP BY DISTINCT"),
+    ],
+)
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "mysql"])
+def test_unfinished_texts_are_refused(sql: str, reason: str, dialect: str) -> None:
+    with pytest.raises(privsql.SqlError, match=reason):
+        session_of("patients").explain(sql, epsilon=1.0, dialect=dialect)

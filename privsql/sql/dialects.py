@@ -28,8 +28,13 @@ _TRUNCATED = (exp.TimestampTrunc, exp.DateTrunc)
 _DIFFERENCES = (exp.DateDiff, exp.TsOrDsDiff)
 
 
+def dialect_name(dialect: str) -> str:
+    """Without settings, in small letters."""
+    return type(sqlglot.Dialect.get_or_raise(dialect)).__name__.lower()
+
+
 def refuse_other_meanings(statement: exp.Expr, dialect: str) -> None:
-    name = type(sqlglot.Dialect.get_or_raise(dialect)).__name__.lower()
+    name = dialect_name(dialect)
     if name == "duckdb":  # means what it means there
         return
     for node in statement.walk():

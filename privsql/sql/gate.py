@@ -18,7 +18,7 @@ from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from privsql.errors import Place, Refused, SqlError, did_you_mean
-from privsql.sql.dialects import refuse_other_meanings
+from privsql.sql.dialects import dialect_name, refuse_other_meanings
 from privsql.sql.permitted import PERMITTED, SAME_AS, WAYS_OUT
 from privsql.sql.places import place_of
 from privsql.sql.spellings import write_plainly
@@ -56,7 +56,7 @@ def permitted(statement: exp.Expr, dialect: str, start: Place | None) -> exp.Exp
         raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", start)
     write_plainly(statement)
     try:
-        _permit(statement)
+        _permit(statement, cuts_text=dialect_name(dialect) != "duckdb")
         refuse_other_meanings(statement, dialect)
     except SqlError as error:
         raise error.at(start) from None
@@ -93,6 +93,7 @@ def _measure(text: str, dialect: str) -> tuple[list[Token], Place | None]:
             # sqlglot reads `x ! in (1)` as NOT IN, DuckDB as a factorial: nobody can have meant it
             raise SqlError("sql-syntax", "'!' is read differently by different engines", "write NOT or <>",
                            Place(token.line, token.col))  # fmt: skip
+    _refuse_unfinished(tokens)
     _refuse_ambiguous(text, tokens)
     _refuse_dropped(tokens, dialect)
     start = Place(tokens[0].line, max(1, tokens[0].col - (tokens[0].end - tokens[0].start))) if tokens else None
@@ -114,6 +115,23 @@ def _is_no_match(tokens: list[Token]) -> bool:
             return together and pattern.token_type is TokenType.STRING
         case _:
             return False
+
+
+def _refuse_unfinished(tokens: list[Token]) -> None:
+    """What sqlglot passes over: a parenthesis that is not closed, AS without a name, the DISTINCT of GROUP BY DISTINCT."""
+    opened: list[Token] = []
+    for token in tokens:
+        if token.token_type in _BRACKETS:
+            opened.append(token)
+        elif token.token_type in _CLOSING and (not opened or _BRACKETS[opened.pop().token_type] is not token.token_type):
+            raise SqlError("sql-syntax", "this closes what was not opened", "check the parentheses", Place(token.line, token.col))
+    if opened:
+        raise SqlError("sql-syntax", "this is not closed", "check the parentheses", Place(opened[-1].line, opened[-1].col))
+    for word, after in itertools.pairwise(tokens):
+        if word.token_type is TokenType.ALIAS and after.token_type in (TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN):
+            raise SqlError("sql-syntax", "there is no name behind AS", "write one, or leave AS out", Place(word.line, word.col))
+        if word.token_type is TokenType.GROUP_BY and after.token_type is TokenType.DISTINCT:
+            raise SqlError("sql-syntax", "GROUP BY DISTINCT has no rule", "list the keys once", Place(after.line, after.col))
 
 
 def _refuse_ambiguous(text: str, tokens: list[Token]) -> None:
@@ -170,7 +188,7 @@ def _arguments(tokens: list[Token], start: int) -> int:
     count, depth, begins = 0, 0, True
     for place in range(start, len(tokens)):
         kind = tokens[place].token_type
-        depth += (kind in _OPENING) - (kind in _CLOSING)
+        depth += (kind in _BRACKETS) - (kind in _CLOSING)
         if depth < 0 or (depth == 0 and kind is TokenType.ORDER_BY):
             break
         count += begins
@@ -190,8 +208,11 @@ def _is_dropped(dialect: str, name: str, count: int) -> bool:
 
 
 _MANY = 8  # arguments: what keeps so many keeps any number
-_OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
-_CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+_BRACKETS = {
+    TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET, TokenType.L_BRACE: TokenType.R_BRACE,
+}  # fmt: skip
+_CLOSING = frozenset(_BRACKETS.values())
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _SPACES = frozenset(" \t\n\r\v\f")
 _OF_CONSTANTS = frozenset({
@@ -245,7 +266,7 @@ def too_deep() -> SqlError:
     return SqlError("sql-too-deep", "the text is nested too deeply", "use a CTE, or simplify the expression")
 
 
-def _permit(statement: exp.Expr) -> None:
+def _permit(statement: exp.Expr, cuts_text: bool) -> None:
     for count, node in enumerate(statement.walk(bfs=False)):
         if count > MAX_NODES:
             raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
@@ -258,6 +279,12 @@ def _permit(statement: exp.Expr) -> None:
             raise SqlError("sql-syntax", "this SELECT selects nothing", "SELECT COUNT(*) FROM ...", place_of(node))
         if isinstance(node, exp.Star) and isinstance(node.parent, exp.Count) and any(node.args.values()):
             raise SqlError("sql-syntax", "COUNT(*) counts rows, whatever their columns", "write COUNT(*)", place_of(node.parent))
+        if isinstance(node, _COMPARISONS) and (isinstance(node.this, _COMPARISONS) or isinstance(node.expression, _COMPARISONS)):
+            raise SqlError("sql-syntax", "comparisons in a row mean different things to different people",
+                           "write 1 < x AND x < 5, or parentheses around one of them", place_of(node))  # fmt: skip
+        if isinstance(node, exp.DataType) and not cuts_text and node.expressions and node.is_type(*exp.DataType.TEXT_TYPES):
+            raise Refused("refused-cast", "in DuckDB the size of a text cuts nothing",
+                          "leave it out, or write LEFT(x, 3)", place_of(node))  # fmt: skip
         if any(node.args.get(name) is None for name in _NEEDED[type(node)]):
             raise SqlError("sql-syntax", "an argument is missing here", "check the commas and parentheses", place_of(node))
         if (

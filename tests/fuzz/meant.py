@@ -111,6 +111,8 @@ def expression(node: Expression) -> Node:
             return _constant(node)
         case Call(function="+", args=(inner, Literal(value=int() as value))) if not value and node.type.kind is Kind.DOUBLE:
             return expression(inner)  # looks like the guard that makes -0.0 0.0, which bare() leaves out
+        case Call(function="date_add", args=(inner, Literal(value="0 day"))):
+            return expression(inner)  # and so does this
         case Call():
             return _call(node)
 
