@@ -110,6 +110,7 @@ class QueryBinder:
             raise ordered_rows(node)
         relation = source.relation
         if order is not None:
+            source = source.all_read("ORDER BY behind *", place_of(order))
             binder = ExpressionBinder(lambda column: source.find(column.name, column.table or None, place_of(column)))
             shown: list[Expression] = [each.column for each in relation.fields]
             relation = Sort(relation, tuple(bind_order(each, binder, shown) for each in order.expressions))
@@ -162,6 +163,8 @@ class QueryBinder:
             return source
         name = alias.this.name if alias.this is not None else source.alias
         columns = [each.name for each in alias.args.get("columns") or []]
+        if len(columns) > min((source.gaps.get(each, 0) for each in source.unsupported), default=len(columns)):
+            source = source.all_read("a list of aliases", place_of(alias))
         if len(columns) > len(source.names):
             raise SqlError("sql-alias", "more column aliases than columns", "leave some out", place_of(alias))
         names = (*columns, *source.names[len(columns) :])
@@ -234,7 +237,7 @@ class QueryBinder:
         if not node.args.get("include_nulls"):
             test = Call("is_null", (Column(value_inside, shared),), BOOLEAN)
             relation = Filter(relation, Call("not", (test,), BOOLEAN))
-        return Source(relation, source.alias, (*(shown for shown, _ in kept), name, value[0]))
+        return Source(relation, source.alias, (*(shown for shown, _ in kept), name, value[0]), source.unsupported)
 
 
 def _unpivoted_as(column: exp.PivotAlias) -> str:

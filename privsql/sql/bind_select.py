@@ -48,6 +48,9 @@ class SelectBinder:
                 self.aliases.setdefault(renamed.alias.lower(), renamed.this)
         self.resolving: list[str] = []
         self.rows = RowBinder(self._row_column, source)
+        # what * would show, and has no rule, and where: the columns beside them go on
+        self.unread: dict[str, str] = {}
+        self.gaps: dict[str, int] = {}
 
     def _row_column(self, node: exp.Column) -> Expression:
         """A column of FROM; failing that, an alias of the SELECT list."""
@@ -88,6 +91,8 @@ class SelectBinder:
                 raise Refused("refused-choice", "a choice is a label: nothing can be computed from it here",
                               "select it by itself", place_of(node))  # fmt: skip
         grouped = node.args.get("group") is not None or node.args.get("having") is not None
+        if grouped or node.args.get("order") is not None or node.args.get("distinct") is not None:
+            replace(self.source, unsupported=self.unread).all_read("* here", place_of(node))
         if not grouped and not any(isinstance(each, exp.Expr) and has_any_aggregate(each) for _, each in items):
             return self._rows(items)
         return self._grouped(items, keys) if exact else self._released(items, keys)
@@ -125,7 +130,7 @@ class SelectBinder:
                 relation, tuple(bind_order(each, binder, shown, given) for each in order_terms(order, shown))
             )
         relation = Project(relation, tuple(zip(names, shown, strict=True)))
-        source = Source(relation, None, tuple(name for name, _ in items))
+        source = Source(relation, None, tuple(name for name, _ in items), self.unread, gaps=self.gaps)
         if node.args.get("distinct") is not None:
             source = distinct_rows(source, place_of(node))
         return replace(source, relation=limited(source.relation, node.args.get("limit"), node.args.get("offset")))
@@ -205,7 +210,14 @@ class SelectBinder:
         replaced = {each.alias.lower(): each.this for each in star.args.get("replace") or []}
         renamed = {each.this.name.lower(): each.alias for each in star.args.get("rename") or []}
         known = {shown.lower() for shown in self.source.names}
-        for name in [*left_out, *replaced, *renamed]:
+        unread = self.source.unsupported
+        self.unread |= {name: type_name for name, type_name in unread.items() if name not in left_out}
+        if len(self.node.expressions) == 1:
+            for name, place in ((name, self.source.gaps[name]) for name in self.source.gaps if name in self.unread):
+                self.gaps[name] = sum(shown.lower() not in left_out for shown in self.source.names[:place])
+        for name in [*(left_out - unread.keys()), *replaced, *renamed]:
+            if name in unread and name not in known:
+                replace(self.source, unsupported={name: unread[name]}).all_read("this *", place_of(star))
             if name not in known:
                 raise UnknownName(
                     "name-column", f"there is no column {name}", did_you_mean(name, self.source.names), place_of(star)

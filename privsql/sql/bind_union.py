@@ -22,6 +22,9 @@ def united(left: Source, right: Source, node: exp.Union) -> Source:
     if is_released(left.relation) or is_released(right.relation):
         raise Refused("refused-union", "noisy answers cannot be put together in one question",
                       "ask them one by one", place_of(node))  # fmt: skip
+    alike = left.gaps == right.gaps and left.gaps.keys() == left.unsupported.keys() == right.unsupported.keys()
+    if not alike or node.args.get("distinct") or node.args.get("by_name"):
+        left, right = (each.all_read("UNION", place_of(node)) for each in (left, right))
     shown, pairs = _by_name(left, right, node) if node.args.get("by_name") else _by_place(left, right, node)
     types = [_shared(one, other, node) for one, other in pairs]
     names = unique_names(list(shown))
@@ -33,7 +36,7 @@ def united(left: Source, right: Source, node: exp.Union) -> Source:
             for each, shared in zip(columns, types, strict=True)
         ]
         inputs.append(Project(side.relation, tuple(zip(names, brought, strict=True))))
-    rows = Source(UnionAll(tuple(inputs)), None, shown)
+    rows = Source(UnionAll(tuple(inputs)), None, shown, left.unsupported, gaps=left.gaps)
     return distinct_rows(rows) if node.args.get("distinct") else rows
 
 

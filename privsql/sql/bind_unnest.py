@@ -19,7 +19,7 @@ from privsql.sql.expressions import Expression
 from privsql.sql.names import Source, unique_names
 from privsql.sql.permitted import WAYS_OUT
 from privsql.sql.places import place_of
-from privsql.sql.relations import Field, Project, Unnest, is_public
+from privsql.sql.relations import Field, Project, Scan, Unnest, is_public
 from privsql.types import Kind
 
 _SELECTED = "privsql_unnest"  # the reserved name of the table whose column an UNNEST in SELECT is
@@ -184,7 +184,8 @@ def _holder(parts: list[Part], node: exp.Column) -> tuple[Part, ListColumn]:
 
 def _no_list(parts: list[Part], node: exp.Column) -> Exception:
     name, place = node.name, place_of(node)
-    types = {each.lower(): type_ for part in parts for each, type_ in part.source.unsupported.items()}
+    tables = [part.source for part in parts if isinstance(part.source.relation, Scan)]
+    types = {each.lower(): type_ for table in tables for each, type_ in table.unsupported.items()}
     if name.lower() in types:
         return Refused("refused-type", f"column {name} has type {types[name.lower()]}, of whose elements there are no rules",
                        "use lists of ordinary types", place)  # fmt: skip

@@ -80,7 +80,7 @@ def _member(relation: Relation, node: exp.In, anti: bool, rows: ExpressionBinder
     place = place_of(node)
     if is_released(found.relation):
         raise Refused("refused-exists", "IN over a noisy answer has no rule", "ask it first, and write its keys out", place)
-    if len(found.names) != 1:
+    if len(found.all_read("IN (SELECT ...)", place).names) != 1:
         raise SqlError("sql-subquery", "IN (SELECT ...) needs one column", "select one column", place)
     found = apart(found, relation)
     value = rows.bind(node.this)

@@ -165,6 +165,11 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
         tuple(each.name for each in fields),
         {column.name.lower(): column.type_name for column in table.columns if column.type is None},
         lists=scan.lists,
+        gaps={
+            column.name.lower(): sum(each.type is not None for each in table.columns[:place])
+            for place, column in enumerate(table.columns)
+            if column.type is None
+        },
     )
 
 

@@ -21,10 +21,11 @@ class Source:
     relation: Relation
     alias: str | None
     names: tuple[str, ...]
-    unsupported: dict[str, str] = field(default_factory=dict)  # columns whose type has no rule
+    unsupported: dict[str, str] = field(default_factory=dict)  # columns whose type has no rule: not among the names
     tables: tuple[frozenset[str], ...] = ()
     hidden: frozenset[int] = frozenset()  # places of columns that only a table name before them means: the others of USING
     lists: tuple[ListColumn, ...] = ()  # what UNNEST may name, where a table itself stands here
+    gaps: dict[str, int] = field(default_factory=dict)  # how many names stand before each unsupported one, where that is known
 
     def fields(self) -> list[tuple[str, Field]]:
         return list(zip(self.names, self.relation.fields, strict=True))
@@ -62,6 +63,17 @@ class Source:
                 place,
             )
         raise UnknownName("name-column", f"there is no column {name}", did_you_mean(name, self.names), place)
+
+    def all_read(self, needed_by: str, place: Place | None) -> Source:
+        """The source, if all its columns can be read: for what means every column, or counts their places."""
+        for name, type_name in self.unsupported.items():
+            raise Refused(
+                "refused-type",
+                f"{needed_by} is about all columns, and {name} has type {type_name}, for which there are no rules",
+                f"name the columns, or leave it out: SELECT * EXCLUDE ({', '.join(self.unsupported)})",
+                place,
+            )
+        return self
 
 
 OURS = "privsql_"  # columns that planning adds beside the analyst's own begin so, and no others

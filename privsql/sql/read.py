@@ -34,6 +34,8 @@ def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:
         )
     if release is not None:
         _check_owners(release.input, place)
+    if release is None:
+        source = source.all_read("SELECT *", place)
     return Question(source.relation, output_names(source.names), release)
 
 
