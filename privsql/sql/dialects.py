@@ -5,6 +5,9 @@ Lists of dialects in which it means the same: one that is not known to is refuse
 
 from __future__ import annotations
 
+import math
+import re
+
 import sqlglot
 from sqlglot import exp
 
@@ -24,6 +27,33 @@ _PLAIN_BACKSLASH = frozenset({"duckdb", "sqlite", "presto", "trino", "athena", "
 _PLAIN_DOLLAR = frozenset({"duckdb", "postgres", "materialize", "bigquery", "snowflake", "clickhouse", "oracle"})
 # One NULL makes LEAST and GREATEST NULL; sqlglot knows it of the others.
 _NULL_IF_ANY = frozenset({"oracle", "hive"})
+# LEFT(s, -1) is all but the last letter.
+_LEFT_OF_END = frozenset({"duckdb", "postgres", "materialize", "risingwave"})
+# TRIM(LEADING 'ab' FROM s) takes a and b away, in any order; in others it takes away 'ab'.
+_TRIMS_LETTERS = frozenset({"duckdb", "postgres", "redshift", "materialize", "snowflake", "bigquery", "spark", "databricks",
+                            "presto", "trino", "athena", "tsql", "sqlite"})  # fmt: skip
+_LEN_WITHOUT_END = frozenset({"tsql", "fabric"})  # LEN does not count the spaces at the end
+_STDDEV_OF_ALL = frozenset({"hive"})  # sqlglot knows it of the others
+# DECIMAL without digits: how many it has; None: as many as there are.
+_DECIMALS: dict[str, tuple[int, int] | None] = {
+    **dict.fromkeys(("postgres", "materialize", "risingwave", "oracle"), None),
+    **dict.fromkeys(("mysql", "spark", "spark2", "databricks", "hive"), (10, 0)),
+    **dict.fromkeys(("tsql", "fabric", "redshift"), (18, 0)),
+    **dict.fromkeys(("snowflake", "presto", "trino", "athena"), (38, 0)),
+    "bigquery": (38, 9),
+}
+# The parts of a date in a format that sqlglot writes with the letter that means the same to DuckDB; -: also without a 0 before.
+_FORMATS = {
+    **dict.fromkeys(("postgres", "materialize", "risingwave"), "YymdjHIMSfGVABab-"),
+    **dict.fromkeys(("redshift",), "YymdjHIMSfGV-"),
+    **dict.fromkeys(("oracle",), "YymdjHIMSfGV"),
+    **dict.fromkeys(("spark", "spark2", "databricks", "hive"), "YymdjHIMSpfABab-"),
+    **dict.fromkeys(("mysql", "doris", "starrocks"), "YymdjHIMSpfwABab-"),
+    **dict.fromkeys(("presto", "trino", "athena"), "YymdjHIMSpfABab-"),
+    "snowflake": "YymdHIMS", "bigquery": "YymdjHIMSpfGVuwUWABab", "sqlite": "YmdjHMSwW", "clickhouse": "YymdjHSGV",
+}  # fmt: skip
+# Formats in which a part begins with %: other letters stand for themselves.
+_PERCENT = frozenset({"mysql", "doris", "starrocks", "presto", "trino", "athena", "bigquery", "sqlite", "clickhouse"})
 _TRUNCATED = (exp.TimestampTrunc, exp.DateTrunc)
 _DIFFERENCES = (exp.DateDiff, exp.TsOrDsDiff)
 
@@ -42,6 +72,14 @@ def refuse_other_meanings(statement: exp.Expr, dialect: str) -> None:
             node.set("ignore_nulls", False)
         elif isinstance(node, exp.Concat) and name == "redshift":
             node.set("coalesce", False)
+        elif type(node) is exp.Length and name in _LEN_WITHOUT_END:
+            node.set("this", exp.Trim(this=node.this, position="TRAILING"))
+        elif isinstance(node, exp.Cast) and node.to.is_type(exp.DType.DECIMAL) and not node.to.expressions and name in _DECIMALS:
+            digits = _DECIMALS[name]
+            node.set("to", exp.DataType.build("DOUBLE" if digits is None else f"DECIMAL({digits[0]}, {digits[1]})"))
+        elif isinstance(node, (exp.TimeToStr, exp.StrToTime, exp.StrToDate)) and node.args.get("format"):
+            for text in node.args["format"].find_all(exp.Literal):  # how strictly a number is read, in sqlglot's own words
+                text.set("this", re.sub(r"(%[a-zA-Z])strict", r"\1", text.name))
         reason = _other_meaning(node, name)
         if reason is not None:
             raise Refused("refused-dialect", *reason, place_of(node))
@@ -75,9 +113,61 @@ def _other_meaning(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
                     "write LIKE, or the question in DuckDB's SQL")  # fmt: skip
         case exp.Substring(args={"start": start}) if dialect != "duckdb" and (start.find(exp.Neg) or _constants(start) == "0"):
             return "letters before the first are counted otherwise in this dialect", "write RIGHT(s, 4) or LEFT(s, 4)"
+        case exp.Substring(args={"start": start}) if dialect != "duckdb" and _lowest(start) < 1:
+            return ("letters before the first are counted otherwise in this dialect, and this may begin there",
+                    "write SUBSTRING(s, GREATEST(n, 1))")  # fmt: skip
+        case exp.Substring(args={"length": length}) if dialect != "duckdb" and length is not None and _lowest(length) < 0:
+            return ("in DuckDB a length below 0 counts to the left, in this dialect it does not",
+                    "write SUBSTRING(s, 1, GREATEST(n, 0))")  # fmt: skip
+        case exp.Left() | exp.Right() if dialect not in _LEFT_OF_END and _lowest(node.expression) < 0:
+            return ("in DuckDB LEFT(s, -1) is all but the last letter, in this dialect it is not",
+                    "write LEFT(s, GREATEST(n, 0))")  # fmt: skip
+        case exp.Trim() if dialect not in _TRIMS_LETTERS and len(_constants(node.args.get("expression"))) > 1:
+            return ("in DuckDB TRIM takes letters away, in this dialect a whole text",
+                    "write REGEXP_REPLACE(s, '^(ab)+', ''), or the question in DuckDB's SQL")  # fmt: skip
+        case exp.Variance() if dialect in _STDDEV_OF_ALL:
+            return "in this dialect VARIANCE is that of all, and VAR_SAMP that of a sample", "write VAR_POP(x)"
+        case exp.Stddev() if dialect in _STDDEV_OF_ALL:
+            return "in this dialect STDDEV is that of all", "write STDDEV_POP(x), or STDDEV_SAMP(x)"
+        case exp.Cast() if node.to.is_type(exp.DType.DECIMAL) and not node.to.expressions:
+            return "how many digits a DECIMAL has in this dialect is not known", "write DECIMAL(18, 3)"
+        case exp.TimeToStr() | exp.StrToTime() | exp.StrToDate() if not _same_format(node.args.get("format"), dialect):
+            return ("a part of this format has no equal in DuckDB, or is written otherwise there",
+                    "write dates by their numbers, or the question in DuckDB's SQL: strftime(d, '%Y-%m')")  # fmt: skip
         case exp.RegexpReplace() if dialect not in _PLAIN_DOLLAR and "$" in _constants(node.args.get("replacement")):
             return "in this dialect $1 stands for a part of what was found", "write it in DuckDB's SQL, where that is \\1"
     return None
+
+
+def _same_format(node: exp.Expr | None, dialect: str) -> bool:
+    """Whether a format, as sqlglot writes it for all dialects, means the same in this one and in DuckDB."""
+    known = _FORMATS.get(dialect, "")
+    rest = _constants(node).replace("%%", "")
+    for sign, letter in re.findall(r"%(-?)(.?)", rest):
+        if letter not in known or letter == "" or (sign and not ("-" in known and letter in "dmHIMSj")):
+            return False
+    return dialect in _PERCENT or not re.search(r"[^\W\d_]|[\"'\\]", re.sub(r"%-?.", "", rest))
+
+
+def _lowest(node: exp.Expr) -> float:
+    """What a whole number is at least, by its form alone."""
+    match node:
+        case exp.Paren():
+            return _lowest(node.this)
+        case exp.Literal(is_string=False) if node.name.isdigit():
+            return int(node.name)
+        case exp.Neg(this=exp.Literal(is_string=False) as amount) if amount.name.isdigit():
+            return -int(amount.name)
+        case exp.Length() | exp.StrPosition():
+            return 0
+        case exp.Add():
+            return _lowest(node.this) + _lowest(node.expression)
+        case exp.Sub(expression=exp.Literal(is_string=False) as amount) if amount.name.isdigit():
+            return _lowest(node.this) - int(amount.name)
+        case exp.Greatest():
+            return max(_lowest(each) for each in (node.this, *node.expressions))
+        case _:
+            return -math.inf
 
 
 def _constants(node: exp.Expr | None) -> str:
