@@ -411,7 +411,13 @@ class ExpressionBinder:
             raise Refused("refused-cast", f"casts to {name} have no rule", "compare the text instead")
         else:
             raise Refused("refused-cast", f"casts to {name} have no rule", "cast to a plain type")
-        return build.convert(self.bind(node.this), to, explicit=True)
+        value = self.bind(node.this)
+        if isinstance(value, Literal) and not isinstance(node, exp.TryCast) and literals.unreadable(value, to):
+            raise build.type_error(
+                f"this constant cannot be read as {to}",
+                suggestion="write one that can, as in DATE '2024-01-31' or 42; TRY_CAST, where NULL is meant",
+            )
+        return build.convert(value, to, explicit=True)
 
     def _all(self, node: exp.Expr) -> list[Expression]:
         return [self.bind(each) for each in [node.this, *node.expressions]]

@@ -36,6 +36,12 @@ _TRUTHS = {**dict.fromkeys(("true", "t", "yes", "y", "1"), True), **dict.fromkey
 _NUMBER = re.compile(r"\s*([+-]?[0-9.e+-]+|[+-]?nan|[+-]?inf(inity)?)\s*", re.ASCII | re.IGNORECASE)
 _TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?"
 _MOMENT = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T]{_TIME})?"
+# Other spellings that DuckDB may read: whatever is not so fails.
+_SPELT_NUMBER = re.compile(
+    r"\s*([+-]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)(e[+-]?[0-9]+)?|0x[0-9a-f]+|0b[01]+|[+-]?nan|[+-]?inf(inity)?)\s*",
+    re.ASCII | re.IGNORECASE,
+)
+_SPELT_DAY = re.compile(r"\s*[+-]?([0-9]{1,6})([-/\\ ])([0-9]{1,2})\2([0-9]{1,2})(?![0-9])", re.ASCII)
 _LONGEST_NUMBER = 300  # digits; a longer one is beyond DOUBLE, too
 
 
@@ -89,6 +95,46 @@ def convert(literal: Literal, target: Type) -> Literal | None:
     if target.kind is Kind.INTEGER:
         return Literal(converted, integer(converted, converted))
     return Literal(converted, target)
+
+
+def unreadable(literal: Literal, target: Type) -> bool:
+    """Whether a cast of it surely fails, in DuckDB too, which reads more spellings than we do: 1999-1-5, 1e2 as an INTEGER."""
+    value = literal.value
+    if value is None or convert(literal, target) is not None:
+        return False
+    if isinstance(value, int) and not isinstance(value, bool):
+        return target.kind is Kind.INTEGER  # past its ends
+    if not isinstance(value, str):
+        return False
+    match target.kind:
+        case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
+            return not _SPELT_NUMBER.fullmatch(value)
+        case Kind.BOOLEAN:
+            return value.strip().lower() not in _TRUTHS
+        case Kind.DATE | Kind.TIMESTAMP:
+            day = _SPELT_DAY.match(value)
+            if day is None:
+                return not re.fullmatch(r"\s*([+-]?inf(inity)?|epoch)\s*", value, re.IGNORECASE)
+            clock = value[day.end() + 1 :]
+            return not _is_day(int(day[1]), int(day[3]), int(day[4])) or bool(re.fullmatch(_TIME, clock) and not _is_time(clock))
+        case Kind.TIME:
+            spelt = _SPELT_DAY.match(value) or re.search(":|epoch", value)
+            return spelt is None or bool(re.fullmatch(_TIME, value) and not _is_time(value))
+        case _:
+            return False
+
+
+def _is_day(year: int, month: int, day: int) -> bool:
+    try:
+        dt.date(2000 + year % 400, month, day)  # the calendar repeats itself, also where Python's does not reach
+    except ValueError:
+        return False
+    return True
+
+
+def _is_time(text: str) -> bool:
+    hour, minute, second = (*(float(each) for each in text.split(":")), 0.0)[:3]
+    return (hour < 24 and minute < 60 and second < 60) or (hour, minute, second) == (24, 0, 0)
 
 
 def _convert(value: Any, target: Type) -> Any:
