@@ -11,6 +11,8 @@ from privsql.errors import SourceError
 from privsql.tables import as_array
 from privsql.types import Kind, Type
 
+_UNREAD = (pd.PeriodDtype, pd.SparseDtype, pd.IntervalDtype)
+
 
 def is_frame(value: Any) -> bool:
     """A pandas, Arrow or Polars table; the latter two are known by name, without importing them."""
@@ -44,6 +46,10 @@ def checked_frame(frame: Any) -> Any:
         )
     if len(frame.columns) == 0:
         raise SourceError("source-columns", "the frame has no columns", "give a frame with columns")
+    for name, dtype in frame.dtypes.items():
+        if isinstance(dtype, _UNREAD) or (isinstance(dtype, np.dtype) and dtype.kind == "c"):
+            raise SourceError("source-frame", f"DuckDB cannot read column {name}: {type(dtype).__name__} has no type in SQL",
+                              f"convert it with df.astype, or leave it out: df.drop(columns=[{name!r}])")  # fmt: skip
     # of a column of objects DuckDB guesses the type from its values, so that one person could change it: they are text
     objects = [name for name, dtype in frame.dtypes.items() if dtype == "object"]
     try:

@@ -161,7 +161,7 @@ PARTS = {
     "year": "year", "month": "month", "day": "day", "quarter": "quarter", "week": "week", "hour": "hour",
     "minute": "minute", "second": "second", "dow": "dayofweek", "dayofweek": "dayofweek", "isodow": "isodow",
     "doy": "dayofyear", "dayofyear": "dayofyear", "decade": "decade", "century": "century", "epoch": "epoch",
-    "isoyear": "isoyear", "yearweek": "yearweek",
+    "isoyear": "isoyear", "yearweek": "yearweek", "isoweek": "week",
 }  # fmt: skip
 UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade", "century")
 
