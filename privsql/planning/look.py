@@ -9,7 +9,7 @@ from privsql.analysis.domain import MAX_KEYS, Domain, exact, of_values
 from privsql.planning.render import identifier
 from privsql.planning.render_rows import rows
 from privsql.sql.relations import Relation, is_public
-from privsql.types import MOMENTS, NUMBERS, Type
+from privsql.types import MOMENTS, NUMBERS, Kind, Type
 
 Read = Callable[[str], list[tuple[Any, ...]]]  # rows of SQL over public tables
 
@@ -58,5 +58,5 @@ class PublicLook:
 
 
 def _readable(value: Any, type_: Type) -> bool:
-    """Not NaN, and no date beyond Python's calendar, of which DuckDB gives the text."""
-    return value == value and not (type_.kind in MOMENTS and isinstance(value, str))
+    """Not NaN, and no date beyond Python's calendar nor 24:00, of which DuckDB gives the text."""
+    return value == value and not (type_.kind in MOMENTS | {Kind.TIME} and isinstance(value, str))

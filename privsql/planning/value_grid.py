@@ -58,7 +58,9 @@ class ValueGrid:
     def place_of(self, measure: str) -> str:
         if not self._whole:
             low, high, step = (constant(float(each), DOUBLE) for each in (self.low, self.high, self.step))
-            return f"CAST(round((least(greatest({measure}, {low}), {high}) - {low}) / {step}) AS INTEGER)"
+            # where a step is hardly more than doubles tell apart, both ends may be rounded away from each other, to one point more
+            place = f"CAST(round((least(greatest({measure}, {low}), {high}) - {low}) / {step}) AS INTEGER)"
+            return f"least({place}, {self.points - 1})"
         if self.step == 1:
             return f"CAST({measure} AS INTEGER)"
         return f"CAST(({measure} + {int(self.step) // 2}) // {int(self.step)} AS INTEGER)"
