@@ -33,3 +33,28 @@ def test_a_public_time_that_python_does_not_have_is_no_key() -> None:
     for key in ("slots.slot", "slots.slot, k"):
         plan = session.explain(f"SELECT {key}, COUNT(*) AS n FROM t JOIN slots ON t.slot = slots.slot GROUP BY {key}", epsilon=1)
         assert plan.cells == 1
+
+
+def test_keys_alone_have_no_noise_to_choose() -> None:
+    connection = duckdb.connect(":memory:")
+    connection.execute("CREATE TABLE t AS SELECT 'a' AS k FROM range(100)")
+    with pytest.raises(privsql.PrivsqlError, match="keys alone have no noise"):
+        privsql.connect(connection).explain("SELECT DISTINCT k FROM t", epsilon=1.0, delta=1e-6, mechanism="gaussian")
+
+
+BEYOND = (
+    "power(1e300, 3)", "round(power(x * 1e300, 3), 1)", "1e300 * 1e300", "ceil(x * 1e308)",
+    "greatest(power(1e300, 3), x)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("beyond", BEYOND)
+def test_a_range_that_doubles_do_not_reach_is_none(beyond: str) -> None:
+    """Its ends were fractions that no float holds: an OverflowError came out."""
+    connection = duckdb.connect(":memory:")
+    connection.execute("CREATE TABLE t (x DOUBLE)")
+    session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": [0, 5]}}}}})
+    assert session.explain(f"SELECT COUNT(*) FROM t WHERE {beyond} > x", epsilon=1.0).measurements
+    for asked in (f"SUM({beyond})", f"MEDIAN({beyond})", f"MAX({beyond})", f"VARIANCE({beyond})"):
+        with pytest.raises(privsql.PrivsqlError, match="range"):
+            session.explain(f"SELECT {asked} FROM t", epsilon=1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -14,9 +15,12 @@ from privsql.sql.expressions import Call, Literal
 from privsql.types import Kind, Type
 
 _FEW = 10_000  # so many steps of a rounded number are listed as possible keys
+_LARGEST = Fraction(sys.float_info.max)
 
 
 def _range(type_: Type, low: Any, high: Any) -> Domain:
+    """An end that no double reaches is none: nothing that is computed with doubles could be compared with it."""
+    low, high = (None if end is None or abs(end) > _LARGEST else end for end in (low, high))
     return Domain(type_, low=low, high=high)
 
 
@@ -140,8 +144,9 @@ def _rounding(step: Callable[[Any], int]) -> Rule:
 
 def _stepped(type_: Type, low: Fraction | None, high: Fraction | None, unit: Fraction) -> Domain:
     """A range of multiples of a unit; doubles are listed where they are few, so that they can be keys."""
-    if type_.kind is not Kind.DOUBLE or low is None or high is None or (high - low) / unit > _FEW:
-        return _range(type_, low, high)
+    found = _range(type_, low, high)
+    if type_.kind is not Kind.DOUBLE or low is None or high is None or not found.bounded or (high - low) / unit > _FEW:
+        return found
     first, last = int(low / unit), int(high / unit)
     return of_values(type_, [float(unit * step) for step in range(first, last + 1)], nullable=True)
 

@@ -183,8 +183,8 @@ def _mechanism(release: Release | Choose, offer: Offer) -> Mechanism | None:
 
 def _has_such_noise(parts: Sequence[Part], mechanism: str | None) -> None:
     if mechanism is not None and all(isinstance(part, OrderPart) for part in parts):
-        raise ArgumentError("argument-mechanism", f"quantiles are chosen by the exponential mechanism, not by {mechanism!r}",
-                            "leave mechanism out")  # fmt: skip
+        what = f"quantiles are chosen by the exponential mechanism, not by {mechanism!r}" if parts else "keys alone have no noise"
+        raise ArgumentError("argument-mechanism", what, "leave mechanism out")
 
 
 def _space(release: Release | Choose, facts: Facts, evaluate: Evaluate, look: Look, delta: Fraction) -> KeySpace:

@@ -58,7 +58,7 @@ class ValueGrid:
     def place_of(self, measure: str) -> str:
         if not self._whole:
             low, high, step = (constant(float(each), DOUBLE) for each in (self.low, self.high, self.step))
-            # where a step is hardly more than doubles tell apart, both ends may be rounded away from each other, to one point more
+            # where a step is hardly more than doubles tell apart, both ends may be rounded away from each other, by a point
             place = f"CAST(round((least(greatest({measure}, {low}), {high}) - {low}) / {step}) AS INTEGER)"
             return f"least({place}, {self.points - 1})"
         if self.step == 1:
