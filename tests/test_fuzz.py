@@ -91,7 +91,7 @@ def test_the_fuzzer_sees_parentheses_that_are_missing(monkeypatch: pytest.Monkey
 
 
 def test_what_looks_like_a_guard_is_no_difference() -> None:
-    assert not _differences("(admitted + INTERVAL 0 DAY) IS NULL AND income + 0.0 > 1 AND NOT list_contains(['CA', NULL], state)")
+    assert not _differences("(make_date(age, 1, 1) + INTERVAL 0 DAY) IS NULL AND income + 0.0 > 1 AND NOT list_contains(['CA', NULL], state)")
 
 
 def _differences(condition: str) -> list[str]:
