@@ -96,7 +96,9 @@ def test_the_size_of_a_text_cuts_where_the_dialect_does(name: str) -> None:
     [
         ("1 < age < 5", "in a row"), ("age = visits = 3", "in a row"),
         ("smoker = age < 5", "in a row"), ("(age < 5", "not closed"), ("age < 5)", "was not opened"),
-        ("(age < 5]", "was not opened"),
+        ("(age < 5]", "was not opened"), ("age BETWEEN 1 5", "BETWEEN needs AND"),
+        ("age BETWEEN 1 5 AND smoker", "BETWEEN needs AND"),
+        ("1 BETWEEN b'1' AND NULL", "a name before a text"), ("age BETWEEN age '1' AND smoker", "a name before a text"),
     ],
 )  # fmt: skip
 def test_what_sqlglot_reads_and_nobody_can_have_meant_is_refused(condition: str, reason: str) -> None:
@@ -104,7 +106,9 @@ def test_what_sqlglot_reads_and_nobody_can_have_meant_is_refused(condition: str,
         session_of("patients").explain(f"SELECT COUNT(*) FROM patients WHERE {condition}", epsilon=1.0)
 
 
-@pytest.mark.parametrize("condition", ["(1 < age) = smoker", "age IN (1, 2) = smoker", "age > 5 IS TRUE", "smoker = (age < 5)"])
+@pytest.mark.parametrize(
+    "condition", ["(1 < age) = smoker", "age BETWEEN 1 AND 5 AND smoker", "age IN (1, 2) = smoker", "age > 5 IS TRUE"]
+)
 def test_comparisons_in_parentheses_are_read(condition: str) -> None:
     session_of("patients").explain(f"SELECT COUNT(*) FROM patients WHERE {condition}", epsilon=1.0)
 

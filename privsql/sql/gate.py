@@ -47,6 +47,7 @@ def parse(text: str, dialect: str) -> exp.Expr:
         raise SqlError("sql-empty", "there is no SQL here", "write a SELECT")
     if len(statements) > 1:
         raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
+    _refuse_half_between(tokens, statements[0])
     return permitted(statements[0], dialect, start)
 
 
@@ -107,6 +108,16 @@ def _measure(text: str, dialect: str) -> tuple[list[Token], Place | None]:
     return tokens, start
 
 
+def _refuse_half_between(tokens: list[Token], statement: exp.Expr) -> None:
+    """sqlglot reads x BETWEEN 1 5 AND y as (x BETWEEN 1 AND 5) AND y: every AND of the tree must be one of the text."""
+    between = next((each for each in tokens if each.token_type is TokenType.BETWEEN), None)
+    if between is not None:
+        written = sum(each.token_type in (TokenType.AND, TokenType.DAMP) for each in tokens)
+        if written < sum(1 for _ in statement.find_all(exp.And, exp.Between)):
+            raise SqlError("sql-syntax", "BETWEEN needs AND between its ends", "write x BETWEEN 1 AND 5",
+                           Place(between.line, between.col))  # fmt: skip
+
+
 def _is_no_match(tokens: list[Token]) -> bool:
     """Whether these are !~ 'a' (or !~*, !~~, !~~*), in one piece and before a constant: NOT, to everybody."""
     match tokens:
@@ -138,8 +149,9 @@ def _refuse_ambiguous(text: str, tokens: list[Token]) -> None:
     """Characters that nobody sees: sqlglot takes some for spaces and DuckDB for letters, and others the other way round.
 
     So is DATE '2024-01-31'::VARCHAR: to one the text is cast first, to the other the date. What is missing before a comma sqlglot
-    may leave out, and read the next argument for it. NULL among the elements of x IN [a, b] DuckDB passes over; in IN (a, b) it
-    makes the test unknown, and sqlglot does not say which brackets there were.
+    may leave out, and read the next argument for it; so it may the AND of BETWEEN, where b'1' is a column and a text to it. NULL
+    among the elements of x IN [a, b] DuckDB passes over; in IN (a, b) it makes the test unknown, and sqlglot does not say which
+    brackets there were.
     """
     for place, (word, bracket) in enumerate(itertools.pairwise(tokens)):
         if word.token_type is TokenType.IN and bracket.token_type is TokenType.L_BRACKET:
@@ -151,7 +163,7 @@ def _refuse_ambiguous(text: str, tokens: list[Token]) -> None:
         if comma.token_type is TokenType.COMMA and before.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA):
             raise SqlError("sql-syntax", "an argument is missing here", "check the commas and parentheses",
                            Place(comma.line, comma.col))  # fmt: skip
-    if any(each.token_type is TokenType.UNPIVOT for each in tokens):
+    if any(each.token_type in (TokenType.UNPIVOT, TokenType.BETWEEN) for each in tokens):
         for word, value in itertools.pairwise(tokens):
             if value.token_type is TokenType.STRING and word.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
                 raise SqlError("sql-syntax", "a name before a text is a column to some engines, and a type to others",
