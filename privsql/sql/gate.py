@@ -282,8 +282,8 @@ def _permit(statement: exp.Expr, cuts_text: bool) -> None:
     for count, node in enumerate(statement.walk(bfs=False)):
         if count > MAX_NODES:
             raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
-        permitted = PERMITTED.get(type(node))
-        if permitted is None:
+        allowed = PERMITTED.get(type(node))
+        if allowed is None:
             raise _refuse(node, node, f"{_shown(node)} has no rule")
         if isinstance(node, exp.Identifier) and not node.this:
             raise SqlError("sql-syntax", "a name must not be empty", "give it a name of at least one letter", place_of(node))
@@ -306,10 +306,10 @@ def _permit(statement: exp.Expr, cuts_text: bool) -> None:
         ):
             raise Refused("refused-exists", *WAYS_OUT["Exists"], place_of(node))
         for name, value in node.args.items():
-            if permitted.get(name) and isinstance(value, exp.Expr):
+            if allowed.get(name) and isinstance(value, exp.Expr):
                 raise SqlError("sql-syntax", f"{_shown(node)} does not take so many arguments",
                                "check the commas and parentheses", place_of(value) or place_of(node))  # fmt: skip
-            if name not in permitted and value is not None and value is not False and value != []:
+            if name not in allowed and value is not None and value is not False and value != []:
                 child = value[0] if isinstance(value, list) else value
                 blamed = child if isinstance(child, exp.Expr) else node
                 if name in ("db", "catalog", "recursive"):
