@@ -296,6 +296,12 @@ WHERES = [
     "i IS NOT NULL AND s <> 'a'",
     "NOT b",
     "i IS NULL",
+    "i NOT IN (0, 2) AND s NOT IN ('a', NULL)",
+    "NOT (i = 1 OR s = 'a')",
+    "NOT (i > 1 AND s <> 'a')",
+    "NOT (NOT (1 < i)) AND NOT lower(s) LIKE 'b%'",
+    "NOT (f >= 1) OR NOT (i + 1 = 2)",
+    "NOT (lower(s) IS NULL) AND 'a' <> s",
 ]
 
 

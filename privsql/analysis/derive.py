@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -16,6 +16,7 @@ from privsql.analysis.look import Look
 from privsql.analysis.stability import limits_of
 from privsql.sql.declared import Claim
 from privsql.sql.expressions import Call, Column, Expression, Literal, columns_of, conjuncts
+from privsql.sql.functions import is_strict
 from privsql.sql.owners import equated
 from privsql.sql.relations import (
     AtMost,
@@ -235,17 +236,32 @@ def refine(facts: Facts, predicate: Expression, true_or_null: bool = False) -> F
     return facts
 
 
+_NEGATED = {**_OPPOSITE, "=": "<>", "<>": "="}
 _FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "is_same": "is_same"}
 
 
 def _learn(facts: Facts, part: Expression) -> dict[Expression, Domain]:
+    return {**_present(facts, part), **_stated(facts, part)}
+
+
+def _present(facts: Facts, condition: Expression) -> dict[Expression, Domain]:
+    """What is not NULL where a condition is true, or false: that without which it is neither."""
+    found: dict[Expression, Domain] = {}
+    if isinstance(condition, Call) and (condition.function == "in" or is_strict(condition.function)):
+        for each in condition.args[:1] if condition.function == "in" else condition.args:
+            found.update({} if isinstance(each, Literal) else {each: domain_of(each, facts).not_null()})
+            found.update(_present(facts, each))
+    return found
+
+
+def _stated(facts: Facts, part: Expression) -> dict[Expression, Domain]:
     match part:
         case Call(function="or", args=args):
             return _either([refine(facts, arg) for arg in args], facts)
         case Call(function="is_true", args=(inner,)):
             return dict(_learn_all(facts, inner))
         case Call(function="not", args=(Call(function="is_null", args=(inner,)),)):
-            return {inner: domain_of(inner, facts).not_null()}
+            return {inner: domain_of(inner, facts).not_null(), **_present(facts, inner)}
         case Call(function="is_null", args=(inner,)):
             return {inner: Domain(inner.type, nullable=True, empty=True, values=())}
         case Call(function="not", args=(inner,)) if inner.type.kind is Kind.BOOLEAN and isinstance(inner, Column):
@@ -253,25 +269,48 @@ def _learn(facts: Facts, part: Expression) -> dict[Expression, Domain]:
         case Column() if part.type.kind is Kind.BOOLEAN:
             return {part: of_values(BOOLEAN, (True,), nullable=False)}
         case Call(function="in", args=(inner, *options)) if all(isinstance(o, Literal) for o in options):
-            listed = [o.value for o in options if isinstance(o, Literal) and o.value is not None]
-            return {inner: tighten(domain_of(inner, facts), values=[_same_kind(v, inner.type) for v in listed])}
+            return {inner: tighten(domain_of(inner, facts), values=_constants(options, inner.type))}
+        case Call(function="not", args=(Call(function="in", args=(inner, *options)),)):
+            return _other_than(facts, inner, options)
         case Call(function="<>", args=(left, right)):
-            if isinstance(left, Literal):
-                left, right = right, left
-            rest = domain_of(left, facts).not_null()
-            if isinstance(right, Literal) and right.value is not None and rest.values is not None:
-                rest = of_values(
-                    rest.type, (v for v in rest.values if v != _same_kind(right.value, left.type)), nullable=False
-                )
-            return {} if isinstance(left, Literal) else {left: rest}
+            return _other_than(facts, right, [left]) if isinstance(left, Literal) else _other_than(facts, left, [right])
+        case Call(function="not", args=(Call() as inner,)):
+            positive = _negated(inner)
+            return {} if positive is None else dict(_learn_all(facts, positive))
         case Call(function=function, args=(left, right)) if function in _FLIPPED:
             if isinstance(left, Literal) and not isinstance(right, Literal):
                 left, right, function = right, left, _FLIPPED[function]
             if isinstance(right, Literal):
                 return _compared(facts, left, function, right.value)
-            if function != "is_same":
-                return {side: domain_of(side, facts).not_null() for side in (left, right)}
     return {}
+
+
+def _negated(condition: Call) -> Expression | None:
+    """What NOT of a condition is without the NOT, whether true, false or unknown."""
+    match condition:
+        case Call(function="not", args=(inner,)):
+            return inner
+        case Call(function="and" | "or" as function, args=args):
+            other = "or" if function == "and" else "and"
+            return Call(other, tuple(Call("not", (each,), BOOLEAN) for each in args), BOOLEAN)
+        case Call(function=function, args=args) if function in _NEGATED:
+            return Call(_NEGATED[function], args, BOOLEAN)
+    return None
+
+
+def _other_than(facts: Facts, inner: Expression, options: Sequence[Expression]) -> dict[Expression, Domain]:
+    """Of the rows where it is not NULL, and none of these."""
+    if isinstance(inner, Literal):
+        return {}
+    rest = domain_of(inner, facts).not_null()
+    excluded = set(_constants(options, inner.type))
+    if rest.values is not None and excluded:
+        rest = of_values(rest.type, (value for value in rest.values if value not in excluded), nullable=False)
+    return {inner: rest}
+
+
+def _constants(options: Sequence[Expression], type_: Type) -> list[Any]:
+    return [_same_kind(each.value, type_) for each in options if isinstance(each, Literal) and each.value is not None]
 
 
 def _learn_all(facts: Facts, predicate: Expression) -> Facts:
@@ -331,7 +370,15 @@ def _either(branches: list[Facts], facts: Facts) -> dict[Expression, Domain]:
     """What holds in every branch of an OR."""
     touched = {each for branch in branches for each, domain in branch.items() if facts.get(each) != domain}
     return {
-        each: union(each.type, [domain_of(each, branch) for branch in branches])
+        each: _in_order(union(each.type, [domain_of(each, branch) for branch in branches]), domain_of(each, facts))
         for each in touched
         if all(each in branch for branch in branches)
     }
+
+
+def _in_order(found: Domain, before: Domain) -> Domain:
+    """Keys are shown as they were declared, not as a condition happens to name them."""
+    if found.values is None or before.values is None or not set(found.values) <= set(before.values):
+        return found
+    kept = set(found.values)
+    return replace(found, values=tuple(value for value in before.values if value in kept))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from privsql.engines.views import may_fail
 from privsql.errors import SourceError
 from privsql.planning import render
 from privsql.schema import ForeignKey, Schema, SchemaColumn, SchemaTable
@@ -146,9 +147,16 @@ class SchemaReader:
             )
             for name in tables
         }
+        bodies: dict[str, list[str]] = {}
+        for *_, name, sql, table in definitions:
+            if name and not table and not _FRAME.search(sql):
+                bodies.setdefault(name.lower(), []).append(sql)
+        fails = {name: may_fail(name, bodies, self._read) if name in views else "" for name in tables}
         return Schema(
             tuple(
-                SchemaTable(name, tuple(each), checks[name], keys[name], name in views, name not in seen, foreign[name])
+                SchemaTable(
+                    name, tuple(each), checks[name], keys[name], name in views, fails[name], name not in seen, foreign[name]
+                )
                 for name, each in tables.items()
             )
         )

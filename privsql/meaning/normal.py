@@ -15,12 +15,11 @@ from privsql.meaning.comparisons import COMPARISONS, OPPOSITE, compared
 from privsql.meaning.written import ARITHMETIC, named_type, stored_type, written
 from privsql.sql import literals
 from privsql.sql.expressions import Call, Column, Expression, Literal, conjuncts
-from privsql.sql.functions import FUNCTIONS
+from privsql.sql.functions import is_strict
 from privsql.types import BOOLEAN, Kind
 
 _TRUE, _FALSE = Literal(True, BOOLEAN), Literal(False, BOOLEAN)
 _DUAL = {"and": "or", "or": "and"}
-_STRICT = ARITHMETIC | COMPARISONS | {"cast", "not", "date_add", "date_shift", "date_minus"}  # NULL if an argument is
 
 
 def normal(expression: Expression, required: frozenset[str] = frozenset()) -> Expression:
@@ -248,13 +247,9 @@ def there(condition: Expression) -> frozenset[str]:
 def _with_parts(expression: Expression) -> frozenset[str]:
     """The text of what is there, and of all that must be there for it to be."""
     inner: Iterable[frozenset[str]] = ()
-    if isinstance(expression, Call) and _is_strict(expression.function):
+    if isinstance(expression, Call) and is_strict(expression.function):
         inner = map(_with_parts, expression.args)
     return frozenset(one_after_another([written(expression)], *inner))
-
-
-def _is_strict(function: str) -> bool:
-    return function in _STRICT or (function in FUNCTIONS and not FUNCTIONS[function].ignores_null)
 
 
 def _junction(function: str, parts: Iterable[Expression]) -> Expression:

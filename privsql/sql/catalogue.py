@@ -50,6 +50,7 @@ class Catalogue:
             return None
         if table.name not in self._known:
             policy = self.policy.table(table.name)
+            _refuse_failing(table, policy)
             unit = None if policy.unit is None or policy.public else self._unit(table, policy.unit, (table.name,))
             self._known[table.name] = _source(table, policy, unit)
         return self._known[table.name]
@@ -69,6 +70,7 @@ class Catalogue:
         if other.name in path:
             raise PolicyError("policy-unit", f"the unit of {path[0]} refers back to {other.name}", "end at a column")
         target = self.policy.table(other.name)
+        _refuse_failing(other, target)
         named = tuple(_column(other, name) for name in declared.keys)
         if target.unit is None:
             raise PolicyError("policy-unit", f"the unit of {table.name} refers to {other.name}, which has no unit",
@@ -85,6 +87,15 @@ class Catalogue:
         whose = self._unit(other, target.unit, (*path, other.name))
         casts = tuple((each.name, each.cast) for each in other.columns if each.cast)
         return Unit(columns, alone and whose.unique, whose.kinds, Reference(other.name, named, whose, casts))
+
+
+def _refuse_failing(table: SchemaTable, policy: TablePolicy) -> None:
+    if table.fails and not policy.public:
+        raise Refused(
+            "refused-view",
+            f"the view {table.name} computes {table.fails}, which can fail on a row: whether it fails would tell about that row",
+            "ask the owner to write TRY(...) around it in the view, TRY_CAST for CAST, or to store the rows in a table",
+        )
 
 
 def _column(table: SchemaTable, name: str) -> str:

@@ -175,6 +175,12 @@ OPERATORS: dict[str, str] = {
     "least": "LEAST(a, b)", "greatest": "GREATEST(a, b)", "cast": "CAST(a AS type)",
     "date_add": "d + INTERVAL 1 DAY", "date_shift": "d + 1", "date_minus": "d1 - d2",
 }  # fmt: skip
+_STRICT = frozenset("+ - * / // % neg = <> < <= > >= cast not date_add date_shift date_minus".split())
+
+
+def is_strict(function: str) -> bool:
+    """Whether it is NULL as soon as one of its arguments is."""
+    return function in _STRICT or (function in FUNCTIONS and not FUNCTIONS[function].ignores_null)
 
 
 def result_type(operator: str, left: Type, right: Type, divisor: int | None) -> Type:
