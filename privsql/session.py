@@ -38,9 +38,9 @@ from privsql.results.answer import Answer, FoundRange
 from privsql.results.finish import computed_types, finish, public_answer
 from privsql.schema import Schema
 from privsql.sql.catalogue import Catalogue
-from privsql.sql.gate import too_deep
 from privsql.sql.read import read
 from privsql.sql.relations import Question, Scan
+from privsql.sql.tokens import too_deep
 
 _ARGUMENTS = ("sql", "epsilon", "delta", "within", "confidence", "dialect", "mechanism", "max_groups", "max_rows",
               "prepared", "weights", "nonnegative", "consistent", "fresh")  # fmt: skip

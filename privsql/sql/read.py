@@ -8,11 +8,12 @@ from privsql.errors import Place, Refused
 from privsql.sql.bind_query import QueryBinder
 from privsql.sql.bind_select import refused_distinct
 from privsql.sql.catalogue import Catalogue
-from privsql.sql.gate import parse, too_deep
+from privsql.sql.gate import parse
 from privsql.sql.names import output_names
 from privsql.sql.owners import Whose, is_bounded, owner
 from privsql.sql.places import place_of
 from privsql.sql.relations import Distinct, Key, Question, Relation, Release, is_public, is_released, release_of, walk
+from privsql.sql.tokens import too_deep
 
 
 def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:
