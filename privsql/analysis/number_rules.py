@@ -228,8 +228,7 @@ def _greatest(call: Call, args: Sequence[Domain]) -> Domain:
 
 
 def _choice(call: Call, args: Sequence[Domain], low: Any, high: Any) -> Domain:
-    either = union(call.type, args)
-    return replace(either, low=low, high=high) if call.type.kind is not Kind.TEXT else either
+    return replace(union(call.type, args), low=low, high=high)
 
 
 def _sum(a: Any, b: Any) -> Any:
