@@ -40,6 +40,14 @@ def test_three_questions_over_one_histogram_pay_once(session):
     assert counts.plan.measurements[0].scale == pytest.approx(2, abs=1e-6)  # as if it had been asked alone
 
 
+def test_a_question_is_added_up_from_another_where_its_worst_cell_can_bear_it():
+    """Ages 0 to 11: five ages cost less added up than measured again; ten are too many, although the other bin has two."""
+    for width, paid in ((5, [True, False]), (10, [True, True])):
+        session = privsql.connect(ROWS[ROWS.age < 12], {"tables": {"df": {"columns": {"age": {"range": [0, 11]}}}}})
+        fine, coarse = "SELECT age, COUNT(*) FROM df GROUP BY age", f"SELECT age // {width} AS bin, COUNT(*) FROM df GROUP BY bin"
+        assert [answer.receipt["charged"] > 0 for answer in session.batch([fine, coarse], epsilon=1)] == paid
+
+
 def test_a_batch_is_better_than_equal_parts(session):
     together = session.batch(MANY, epsilon=1)
     assert session.budget.spent.epsilon <= 1
