@@ -225,23 +225,21 @@ def _untrue(facts: Facts, condition: Expression) -> Facts:
 def refine(facts: Facts, predicate: Expression, true_or_null: bool = False) -> Facts:
     """What is known of the rows where the predicate is true (a CHECK also lets NULL pass)."""
     for part in conjuncts(predicate):
-        new = _learn(facts, part)
+        new = _stated(facts, part, true_or_null)
         if true_or_null:
             new = {
                 each: replace(domain, nullable=old.nullable, null_is_key=old.null_is_key)
                 for each, domain in new.items()
                 for old in [domain_of(each, facts)]
             }
+        else:
+            new = {**_present(facts, part), **new}
         facts = {**facts, **new}
     return facts
 
 
 _NEGATED = {**_OPPOSITE, "=": "<>", "<>": "="}
 _FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "is_same": "is_same"}
-
-
-def _learn(facts: Facts, part: Expression) -> dict[Expression, Domain]:
-    return {**_present(facts, part), **_stated(facts, part)}
 
 
 def _present(facts: Facts, condition: Expression) -> dict[Expression, Domain]:
@@ -254,12 +252,13 @@ def _present(facts: Facts, condition: Expression) -> dict[Expression, Domain]:
     return found
 
 
-def _stated(facts: Facts, part: Expression) -> dict[Expression, Domain]:
+def _stated(facts: Facts, part: Expression, true_or_null: bool) -> dict[Expression, Domain]:
+    """What a condition says of what it names, NULL apart."""
     match part:
         case Call(function="or", args=args):
-            return _either([refine(facts, arg) for arg in args], facts)
+            return _either([refine(facts, arg, true_or_null) for arg in args], facts)
         case Call(function="is_true", args=(inner,)):
-            return dict(_learn_all(facts, inner))
+            return _learned(facts, refine(facts, inner))
         case Call(function="not", args=(Call(function="is_null", args=(inner,)),)):
             return {inner: domain_of(inner, facts).not_null(), **_present(facts, inner)}
         case Call(function="is_null", args=(inner,)):
@@ -269,6 +268,8 @@ def _stated(facts: Facts, part: Expression) -> dict[Expression, Domain]:
         case Column() if part.type.kind is Kind.BOOLEAN:
             return {part: of_values(BOOLEAN, (True,), nullable=False)}
         case Call(function="in", args=(inner, *options)) if all(isinstance(o, Literal) for o in options):
+            if true_or_null and any(isinstance(o, Literal) and o.value is None for o in options):
+                return {}  # never false
             return {inner: tighten(domain_of(inner, facts), values=_constants(options, inner.type))}
         case Call(function="not", args=(Call(function="in", args=(inner, *options)),)):
             return _other_than(facts, inner, options)
@@ -276,7 +277,7 @@ def _stated(facts: Facts, part: Expression) -> dict[Expression, Domain]:
             return _other_than(facts, right, [left]) if isinstance(left, Literal) else _other_than(facts, left, [right])
         case Call(function="not", args=(Call() as inner,)):
             positive = _negated(inner)
-            return {} if positive is None else dict(_learn_all(facts, positive))
+            return {} if positive is None else _learned(facts, refine(facts, positive, true_or_null))
         case Call(function=function, args=(left, right)) if function in _FLIPPED:
             if isinstance(left, Literal) and not isinstance(right, Literal):
                 left, right, function = right, left, _FLIPPED[function]
@@ -313,9 +314,8 @@ def _constants(options: Sequence[Expression], type_: Type) -> list[Any]:
     return [_same_kind(each.value, type_) for each in options if isinstance(each, Literal) and each.value is not None]
 
 
-def _learn_all(facts: Facts, predicate: Expression) -> Facts:
-    learned = refine(facts, predicate)
-    return {each: domain for each, domain in learned.items() if facts.get(each) != domain}
+def _learned(before: Facts, after: Facts) -> dict[Expression, Domain]:
+    return {each: domain for each, domain in after.items() if before.get(each) != domain}
 
 
 def _compared(facts: Facts, inner: Expression, operator: str, value: Any) -> dict[Expression, Domain]:

@@ -1,7 +1,8 @@
 """The table of functions: a name that is not here is refused. Each row: arguments, result, and DuckDB text that cannot fail.
 
 An argument is one of: num, double, int, text, any, bool, moment (DATE or TIMESTAMP), clock (those or TIME), or a capitalised
-variant that must be a literal (INT, TEXT). A trailing '?' is optional, '*' repeats. `{0}` in the text is the first argument,
+variant that must be a literal (INT, TEXT). TRY stands directly around what can fail, and takes only what cannot: what two of
+them share, DuckDB computes once, outside of both. A trailing '?' is optional, '*' repeats. `{0}` in the text is the first argument,
 `{args}` all of them; every argument arrives in parentheses.
 """
 
@@ -109,7 +110,7 @@ _add("regexp_matches regexp_full_match", "text TEXT TEXT?", BOOLEAN, "{name}({ar
 # with the same options: a pattern may be too large only where 'i' has every letter in both cases.
 _READ = "(CASE WHEN regexp_matches('', {{1}}{}) IS NOT NULL THEN {} END)"
 _add("regexp_replace", "text TEXT TEXT TEXT", TEXT,
-     _READ.format(", replace({3}, 'g', '')", "TRY(left(regexp_replace({args}), 10000))"), partial=True)  # fmt: skip
+     _READ.format(", replace({3}, 'g', '')", "left(TRY(regexp_replace({args})), 10000)"), partial=True)  # fmt: skip
 # \C matches one byte, and a part of a letter is no text: DuckDB fails on the rows where it is all that was found
 _add("regexp_extract", "text TEXT INT?", TEXT, _READ.format("", "TRY(regexp_extract({args}))"), partial=True)
 # -- numbers -----------------------------------------------------------------------------------------------
@@ -122,7 +123,7 @@ _add("sqrt ln log10 log2", "double", DOUBLE, "TRY({name}({0}))", partial=True)
 _add("asin acos", "double", DOUBLE, "TRY({name}({0}))", partial=True)
 _add("exp sin cos tan atan sinh cosh tanh degrees radians", "double", DOUBLE, "TRY({name}({0}))", partial=True)
 # DuckDB 2.0 takes its own cbrt for monotone, and fails where two neighbouring values of the data show that it is not quite
-_add("cbrt", "double", DOUBLE, "TRY(sign({0}) * pow(abs({0}), 1.0 / 3.0))", partial=True)
+_add("cbrt", "double", DOUBLE, "(sign({0}) * TRY(pow(abs({0}), 1.0 / 3.0)))", partial=True)
 _add("atan2", "double double", DOUBLE, "atan2({args})")
 _add("pow", "double double", DOUBLE, "TRY(pow({args}))", partial=True)
 _add("pi", "", DOUBLE, "pi()")
