@@ -98,3 +98,27 @@ def test_a_missing_argument_is_not_left_out_silently(sql):
         privsql.connect({"t": pd.DataFrame({"x": [1]})}).query(sql, epsilon=1)
     assert caught.value.code == "sql-syntax"
     assert str(caught.value).startswith("line 1, column ")
+
+
+def test_nothing_that_can_fail_is_shared_outside_of_try() -> None:
+    """What two TRYs share, DuckDB 2.0 computes once and outside of both: TRY(n * n), TRY(n * n * 2) fails. So all functions stand
+    side by side here, on rows that most of them fail on, by themselves and within one another."""
+    given = {"TEXT": "'g'", "INT": "1", **{kind: columns[0] for kind, columns in COLUMNS.items()}}
+    calls = []
+    for function in (each for each in FUNCTIONS.values() if each.name not in OTHERWISE):
+        takes = [each for each in function.takes if not each.endswith(("?", "*"))]
+        args = ["'month'" if function.name.startswith("date_") and each == "TEXT" else given.get(each, "d") for each in takes]
+        filled = function.text.replace("{args}", ", ".join(f"({each})" for each in args))
+        for place, each in enumerate(args):
+            filled = filled.replace(f"{{{place}}}", f"({each})")
+        calls.append(filled)
+    numbers, days, floats = (0, 2**63 - 1, -(2**63) + 1), ("5881580-07-10", "infinity"), ("1e308", "-1", "0", "'inf'", "'nan'")
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE e (t VARCHAR, n BIGINT, d DATE, s TIMESTAMP, x DOUBLE, b BOOLEAN)")
+        for n, d, x in itertools.product(numbers, days, floats):
+            connection.execute(f"INSERT INTO e VALUES ('(', {n}, '{d}', '290309-12-22 (BC) 00:00:00', {x}, true)")
+        shown = [f"{call} AS a{place}, ({call}) IS NULL AS b{place}" for place, call in enumerate(calls)]
+        connection.execute(f"CREATE TABLE found AS SELECT {', '.join(shown)} FROM e")
+        counted = [f"count({call}), count(DISTINCT {call}), count(*) FILTER (WHERE ({call}) IS NULL)" for call in calls]
+        ((*counts,),) = connection.execute(f"SELECT {', '.join(counted)} FROM e").fetchall()
+        assert sum(counts[2::3]) > 30 * 5  # many did fail

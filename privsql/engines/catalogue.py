@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from privsql.engines.views import may_fail
+from privsql.engines.views import Views
 from privsql.errors import SourceError
 from privsql.planning import render
 from privsql.schema import ForeignKey, Schema, SchemaColumn, SchemaTable
@@ -151,7 +151,8 @@ class SchemaReader:
         for *_, name, sql, table in definitions:
             if name and not table and not _FRAME.search(sql):
                 bodies.setdefault(name.lower(), []).append(sql)
-        fails = {name: may_fail(name, bodies, self._read) if name in views else "" for name in tables}
+        looked = Views(bodies, self._read)
+        fails = {name: looked.may_fail(name) if name in views else "" for name in tables}
         return Schema(
             tuple(
                 SchemaTable(

@@ -94,7 +94,7 @@ def _refuse_failing(table: SchemaTable, policy: TablePolicy) -> None:
         raise Refused(
             "refused-view",
             f"the view {table.name} computes {table.fails}, which can fail on a row: whether it fails would tell about that row",
-            "ask the owner to write TRY(...) around it in the view, TRY_CAST for CAST, or to store the rows in a table",
+            "ask the owner to write TRY(...) directly around it in the view, TRY_CAST for CAST, or to store the rows in a table",
         )
 
 

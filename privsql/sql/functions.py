@@ -1,9 +1,9 @@
 """The table of functions: a name that is not here is refused. Each row: arguments, result, and DuckDB text that cannot fail.
 
 An argument is one of: num, double, int, text, any, bool, moment (DATE or TIMESTAMP), clock (those or TIME), or a capitalised
-variant that must be a literal (INT, TEXT). TRY stands directly around what can fail, and takes only what cannot: what two of
-them share, DuckDB computes once, outside of both. A trailing '?' is optional, '*' repeats. `{0}` in the text is the first argument,
-`{args}` all of them; every argument arrives in parentheses.
+variant that must be a literal (INT, TEXT). A trailing '?' is optional, '*' repeats. `{0}` in the text is the first argument,
+`{args}` all of them; every argument arrives in parentheses. TRY stands directly around what can fail, and takes only what
+cannot: what two of them share, DuckDB computes once, outside of both.
 """
 
 from __future__ import annotations
