@@ -66,6 +66,13 @@ def test_by_column_in_a_policy_through_subqueries_and_units():
     assert session.query("SELECT SUM(y) AS s FROM v", epsilon=1).found == ()
 
 
+def test_a_column_that_is_not_asked_for_has_no_range_found():
+    policy = {"tables": {"df": {"columns": {"x": {"range": "auto"}, "y": {"range": "auto"}}}}}
+    session = privsql.connect(pd.DataFrame({"x": range(500), "y": range(500)}), policy)
+    answer = session.query("SELECT SUM(a) AS s FROM (SELECT x AS a, y AS b FROM df)", epsilon=2)
+    assert [each.column for each in answer.found] == ["df.x"]
+
+
 def test_odd_names_and_no_rows():
     data = pd.DataFrame({'a "b" {c}': pd.Series([], dtype=float)})
     answer = data.dp.query('SELECT SUM("a ""b"" {c}") AS s FROM df', epsilon=1, ranges="auto")

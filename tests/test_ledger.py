@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Iterator
 from fractions import Fraction
@@ -112,6 +113,16 @@ def test_files_are_durable_by_their_settings(ledger):
     with ledger._store.reading():
         assert ledger._store.execute("PRAGMA journal_mode") == [("wal",)]
         assert ledger._store.execute("PRAGMA synchronous") == [(2,)]
+
+
+def test_a_ledger_that_is_written_otherwise_is_only_read(path, ledger):
+    """Without its log of writes a crash could lose a charge; nothing is lost by looking at it."""
+    charge(ledger, 1)
+    ledger.close()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode = DELETE").fetchall() == [("delete",)]
+    assert len(list(open_reader(path).rows())) == 2
+    assert refusal(charge, ledger, 1).code == "budget-corrupt"
 
 
 # -- whose ledger it is ----------------------------------------------------------------------------------------

@@ -171,3 +171,11 @@ def test_an_empty_table(session: privsql.Session) -> None:
 
 def test_parts_of_a_row_fit_in_whole_numbers() -> None:
     assert PARTS_OF_A_ROW * 10**10 < 2**60
+
+
+def test_numbers_are_right_whatever_the_ends_and_the_steps(data: duckdb.DuckDBPyConnection, session: privsql.Session) -> None:
+    for what in ("AVG(f)", "AVG(x)", "AVG(f), SUM(f)", "COUNT(*), SUM(f)", "COUNT(*), SUM(x)", "VAR_POP(f), AVG(f)"):
+        sql = f"SELECT {what} FROM t"
+        assert uses_public_rows(session, sql)
+        (found,), (true,) = session.query(sql, epsilon=9000).fetchall(), data.execute(sql).fetchall()
+        assert found == pytest.approx(true, rel=1e-3)
