@@ -19,6 +19,12 @@ from privsql.errors import SourceError
 from privsql.planning import render
 
 UNKNOWN = "something that DuckDB does not describe"
+_OPERATIONS = frozenset(
+    f"LOGICAL_{name}"
+    for name in "AGGREGATE_AND_GROUP_BY ANY_JOIN ASOF_JOIN COMPARISON_JOIN CROSS_PRODUCT CTE_REF DELIM_GET DELIM_JOIN DISTINCT "
+    "DUMMY_SCAN EMPTY_RESULT EXCEPT EXPRESSION_GET FILTER GET INTERSECT LIMIT MATERIALIZED_CTE ORDER_BY POSITIONAL_JOIN "
+    "PROJECTION SAMPLE TOP_N UNION UNNEST WINDOW".split()
+)
 _SOURCES = ("BASE_TABLE", "TABLE_FUNCTION")
 _READERS = re.compile(r"read_(parquet|(csv|json|ndjson)(_auto)?)|(parquet|pandas|arrow|python_arrow)_scan", re.IGNORECASE)
 # CREATE VIEW name (columns) AS body: the first AS that is not in quotes
@@ -37,7 +43,7 @@ class Views:
         """What in a view can fail on some row, or ""."""
         try:
             return self._of_source(f"SELECT * FROM {render.identifier(view)}", view)
-        except RecursionError:
+        except (SourceError, RecursionError, LookupError, TypeError, AttributeError):  # a plan of another form than is known here
             return UNKNOWN
 
     def _of_source(self, query: str, view: str) -> str:
@@ -120,10 +126,12 @@ class Views:
                 column = node.get("alias") or column
                 if not Rules(self.read).is_safe(node):
                     return f"{described(node)} (for {column})" if column else described(node)
-            case {"type": "LOGICAL_GET", "qname": {"path": [*_, name]}} if name != "seq_scan":
-                return f"the table function {name}"
+            case {"type": "LOGICAL_GET"} if node["qname"]["path"][-1] != "seq_scan":
+                return f"the table function {node['qname']['path'][-1]}"
             case {"join_type": "SINGLE"}:
                 return "a subquery that must have one row"
+            case {"type": str() as operation} if operation.startswith("LOGICAL_") and operation not in _OPERATIONS:
+                return operation.removeprefix("LOGICAL_").replace("_", " ")
             case {"type": "EXPRESSION_VALUE" | "EXPRESSION_PERCENTAGE"}:
                 return "a LIMIT or OFFSET"
         return next(filter(None, (self._found(child, column) for child in children)), "")
