@@ -653,6 +653,7 @@ def test_a_session_under_zcdp(path):
     declared = {"budget": {"epsilon": 1.0, "delta": 1e-6, "accountant": "zcdp"}}
     with privsql.connect({"visits": pd.DataFrame({"age": range(50)})}, declared, ledger=path, analyst="ana") as session:
         assert session.budget.accountant == "zcdp"
+        assert (session.budget.spent.epsilon, session.budget.spent.delta) == (0, 0)  # before anything is asked
         session.query("SELECT COUNT(*) AS n FROM visits", epsilon=0.05, mechanism="laplace")
         assert str(session.budget).splitlines() == [
             "limit: epsilon 1, delta 1e-06 (rho 0.0241296)",

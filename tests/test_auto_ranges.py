@@ -71,6 +71,10 @@ def test_a_column_that_is_not_asked_for_has_no_range_found():
     session = privsql.connect(pd.DataFrame({"x": range(500), "y": range(500)}), policy)
     answer = session.query("SELECT SUM(a) AS s FROM (SELECT x AS a, y AS b FROM df)", epsilon=2)
     assert [each.column for each in answer.found] == ["df.x"]
+    keyed = {"tables": {"v": {"unit": "u", "columns": {"x": {"range": "auto"}, "y": {"range": "auto"}}}}}
+    session = privsql.connect({"v": pd.DataFrame({"u": range(500), "x": range(500), "y": range(500)})}, keyed)
+    answer = session.query("SELECT SUM(a) AS s FROM (SELECT u, MAX(x) AS a, MAX(y) AS b FROM v GROUP BY u)", epsilon=2)
+    assert [each.column for each in answer.found] == ["v.x"]
 
 
 def test_odd_names_and_no_rows():

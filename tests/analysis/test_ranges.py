@@ -24,7 +24,8 @@ from privsql.sql.relations import Project, walk
 
 RANGES = Path(__file__).with_name("ranges.txt")
 TYPES = {
-    **dict.fromkeys("ipnzw", "INTEGER"), **dict.fromkeys("fhg", "DOUBLE"), "k": "DECIMAL(6, 2)", "b": "BOOLEAN", "s": "VARCHAR",
+    **dict.fromkeys("ipnzw", "INTEGER"), **dict.fromkeys("fhg", "DOUBLE"), "k": "DECIMAL(6, 2)", "b": "BOOLEAN",
+    **dict.fromkeys("st", "VARCHAR"),
     "x": "INTEGER", **dict.fromkeys("deo", "DATE"), **dict.fromkeys("ma", "TIMESTAMP"),
 }  # fmt: skip
 DECLARED = {

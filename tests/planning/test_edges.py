@@ -514,3 +514,33 @@ N, TWO, HALF = Column("n", BIGINT), Literal(2, BIGINT), Literal(Decimal("0.5"), 
 )
 def test_a_column_times_a_constant(expression, scaled):
     assert scaled_column(expression) == scaled
+
+
+# -- what mutants of the rules left unseen ------------------------------------------------------------------------
+def test_two_parts_that_are_all_make_up_the_whole():
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t (b BOOLEAN NOT NULL); INSERT INTO t SELECT i % 3 = 0 FROM range(30) r(i)")
+        session = privsql.connect(connection, {"tables": {"t": {}}})
+        sql = "SELECT COUNT(*) FILTER (WHERE b) AS yes, COUNT(*) FILTER (WHERE NOT b) AS no, COUNT(*) AS n FROM t"
+        (found,) = session.explain(sql, epsilon=1).relations
+        assert found.exactly and len(found.parts) == 2
+
+
+@pytest.mark.parametrize(("ends", "scale"), [([-5, 0], 5), ([0, 5], 5), ([-5, 1], 10)])
+def test_a_score_that_everybody_moves_one_way_needs_half_the_noise(ends, scale):
+    frame = pd.DataFrame({"who": [1, 1], "k": ["a", "b"], "x": [0, 0]})
+    declared = {"unit": "who", "max_groups": 2, "max_rows": 1, "columns": {"k": {"values": ["a", "b"]}, "x": {"range": ends}}}
+    session = privsql.connect({"t": frame}, {"neighbours": "add-remove", "tables": {"t": declared}})
+    plan = session.explain("SELECT k FROM t WHERE k IS NOT NULL GROUP BY k ORDER BY SUM(x) DESC LIMIT 1", epsilon=1)
+    assert plan.measurements[0].scale == scale
+
+
+def test_of_several_tables_the_widest_limits_hold():
+    frame = pd.DataFrame({"who": [1, 1], "k": ["a", "b"]})
+    key = {"k": {"values": ["a", "b", "c", "d", "e"]}}
+    limits = ({"max_groups": 4, "max_rows": 2}, {"max_groups": 1, "max_rows": 3})
+    for first, second in (limits, limits[::-1]):
+        policy = {"t": {"unit": "who", "columns": key, **first}, "u": {"unit": "who", **second}}
+        session = privsql.connect({"t": frame, "u": frame[["who"]]}, {"neighbours": "add-remove", "tables": policy})
+        sql = "SELECT t.k, COUNT(*) AS n FROM t JOIN u ON t.who = u.who WHERE t.k IS NOT NULL GROUP BY t.k"
+        assert session.explain(sql, epsilon=1).measurements[0].l1 == 4 * 3

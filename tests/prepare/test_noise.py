@@ -79,3 +79,15 @@ def test_where_the_noise_would_be_gaussian():
         forced, plain = both(session, sql, delta=1e-6, mechanism="gaussian")
         assert forced.measurements[0].gaussian is not None and forced.stability.rows < kept
         assert 0.97 < forced.measurements[0].half_width(0.95) / plain.measurements[0].half_width(0.95) <= 1
+
+
+def test_a_column_under_another_name_is_not_taken_for_what_the_copy_has_of_that_name():
+    rows = np.arange(600)
+    frame = pd.DataFrame({"user_id": rows // 2, "x": rows % 11, "y": rows % 7})
+    columns = {"x": {"range": [0, 10]}, "y": {"range": [0, 6]}}
+    with privsql.connect({"t": frame}, {"tables": {"t": {"unit": "user_id", "max_rows": 7, "columns": columns}}}) as session:
+        session.prepare("t")
+        swapped = "(SELECT y AS x, x AS y FROM t)"
+        for sql, true in (("SELECT SUM(x) FROM t", frame.x.sum()), (f"SELECT SUM(x) FROM {swapped}", frame.y.sum())):
+            assert uses_copy(session.explain(sql, epsilon=1))
+            assert session.query(sql, epsilon=9000).fetchall() == [(true,)]
