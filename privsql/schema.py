@@ -38,7 +38,7 @@ class SchemaTable:
     checks: tuple[str, ...] = ()
     keys: tuple[frozenset[str], ...] = ()  # sets of columns, in lower case, that are UNIQUE together
     view: bool = False  # rows made by a query of the owner's: whose they are, only the owner can say
-    fails: str = ""  # of a view: what in it can fail on some row, in words
+    fails: str = ""  # what in a view, or in a generated column, can fail on some row, in words
     stored: bool = False  # DuckDB has its rows, in pieces whose ends it knows
     foreign_keys: tuple[ForeignKey, ...] = ()  # of use to whoever writes a policy; no bound rests on them
 

@@ -433,6 +433,7 @@ def _alike(theirs: tuple[Any, ...], ours: tuple[Any, ...], slack: float, relativ
 # Codes that a text case cannot reach, and the test file that does.
 ELSEWHERE: dict[str, str] = {
     "refused-fine-keys": "test_review.py",
+    "refused-generated": "engines/test_views.py",
     "argument-limits": "test_units.py",
     "argument-batch": "test_batch.py",
     "argument-data": "audit/test_given.py",

@@ -39,7 +39,7 @@ def check(policy: str | Path | Policy, source: Any) -> str:
                 parts.append(f"{table.name}\n  a view that the policy does not name: queries of it are refused")
                 continue
             if table.fails and not declared.table(table.name).public:
-                parts.append(f"{table.name}\n  a view that computes {table.fails}, which can fail on a row: queries of it are "
+                parts.append(f"{table.name}\n  computes {table.fails}, which can fail on a row: queries of it are "
                              "refused until it is written with TRY(...) or TRY_CAST")  # fmt: skip
                 continue
             found = catalogue.source(table.name)

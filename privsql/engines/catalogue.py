@@ -151,8 +151,9 @@ class SchemaReader:
         for *_, name, sql, table in definitions:
             if name and not table and not _FRAME.search(sql):
                 bodies.setdefault(name.lower(), []).append(sql)
+        computed = {name.lower() for *_, name, sql, table in definitions if table and "generated always" in (sql or "").lower()}
         looked = Views(bodies, self._read)
-        fails = {name: looked.may_fail(name) if name in views else "" for name in tables}
+        fails = {name: looked.may_fail(name) if name in views or name.lower() in computed else "" for name in tables}
         return Schema(
             tuple(
                 SchemaTable(

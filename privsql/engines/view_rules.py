@@ -24,7 +24,7 @@ _MOMENTS = ("DATE", "TIME", "TIMESTAMP")
 _SIMPLE = (*_WHOLE, *_FLOATS, *_MOMENTS, "VARCHAR", "DECIMAL", "ENUM", "UUID", "INTERVAL")
 # what each function takes, of any of these types, it takes without failing
 _OF_TEXT = """lower upper lcase ucase trim ltrim rtrim length strlen bit_length reverse strip_accents contains prefix suffix
-    starts_with ends_with strpos instr position concat concat_ws || ~~ !~~ ~~* !~~* ascii unicode levenshtein md5 sha256"""
+    starts_with strpos instr concat concat_ws || ~~ !~~ ~~* !~~* ascii unicode levenshtein md5 sha256"""
 _OF_MOMENTS = "year month day quarter dayofweek isodow dayofyear hour minute second dayname monthname"
 _OF_FLOATS = "+ - * abs floor ceil round sign isnan isinf isfinite"
 _OF_ANY = "greatest least hash"
@@ -40,6 +40,12 @@ WITH_CONSTANTS: Mapping[str, tuple[str, ...]] = {
     "round": _FLOATS,
     **dict.fromkeys(("//", "%"), tuple(INTEGER_BOUNDS)),
 }
+# What TRY makes NULL where it fails. It does not catch all: an unknown time zone, unit or escape letter fails all the same.
+_TRIED = """+ - * / // % abs floor ceil round sqrt ln log log2 log10 exp pow power gcd factorial make_date last_day split_part
+    array_extract""".split()
+_TRIED_OF_UNIT = ("date_trunc", "datetrunc", "date_diff", "datediff", "date_part", "datepart")
+_TRIED_WITH_CONSTANTS = ("strftime", "strptime", "regexp_extract", "regexp_replace", *WITH_CONSTANTS)
+_UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade", "century")
 _OF_ALL = ("struct_extract", "list_value", "unpivot_list")  # whatever they hold
 _SMALL = 2**31  # a constant that is a number of letters, or of digits
 _CLASSES = ("BOUND_REF", "BOUND_COLUMN_REF", "BOUND_CONSTANT", "BOUND_CONJUNCTION", "BOUND_CASE", "BOUND_BETWEEN", "BOUND_UNNEST")
@@ -71,7 +77,7 @@ class Rules:
             case "BOUND_WINDOW":  # a frame of so much before a row computes where it begins
                 return kind in _RANKS or (_is_safe_aggregate(name, types) and "EXPR" not in node["start"] + node["end"])
             case "BOUND_FUNCTION" if kind == "OPERATOR_CAST":
-                tried = node["function_data"]["try_cast"] and is_simple_cast(node)
+                tried = node["function_data"]["try_cast"] and _is_simple_cast(node)
                 return tried or _is_wider(types[0], node["return_type"]) or self._is_value(node)
             case "BOUND_FUNCTION" if kind.startswith("COMPARE_") or name in _OF_ALL:
                 return True
@@ -89,6 +95,21 @@ class Rules:
                 return name in TAKES and all(each in TAKES[name] for each in ids)
             case other:
                 return other in _CLASSES
+
+    def is_tried(self, node: Node) -> bool:
+        """Whether TRY makes NULL of whatever it fails on, where its parts do not fail."""
+        arguments = node.get("children", [])
+        name = node.get("qname", {}).get("path", [""])[-1]
+        if not all(_id(_type(each)) in (*_SIMPLE, "LIST") for each in arguments):
+            return self.is_safe(node)
+        if node["type"] == "OPERATOR_CAST":
+            return _is_simple_cast(node)
+        if name in _TRIED_OF_UNIT:
+            dated = all(_id(_type(each)) in ("DATE", "TIMESTAMP") for each in arguments[1:])
+            return dated and _uncast(arguments[0]).get("value", {}).get("value") in _UNITS
+        if name in _TRIED_WITH_CONSTANTS and len(arguments) > 1 and name not in ("//", "%"):
+            return all(_is_small(each, False) for each in arguments[1:])
+        return name in _TRIED or self.is_safe(node)
 
     def _is_value(self, node: Node) -> bool:
         """Whether a constant, cast or not, is one: in CASE a malformed one would fail on some rows only."""
@@ -152,7 +173,7 @@ def _constant(node: Node) -> str | None:
         case {"value": int() as value, "type": {"id": "DECIMAL"} as type_}:
             return f"{Decimal(value).scaleb(-_digits(type_)[1]):f}"
         case {"value": bool() | int() | float() as value, "type": {"id": kind}} if kind in (*_WHOLE, "DOUBLE"):
-            return str(value)
+            return f"CAST('{value}' AS {kind})"  # as a bare number it would be a DECIMAL, which is rounded otherwise
     return None
 
 
@@ -174,7 +195,7 @@ def _id(type_: Node) -> str:
     return str(info.get("alias") or type_["id"]) if type_["id"] != "ENUM" else "ENUM"
 
 
-def is_simple_cast(node: Node) -> bool:
+def _is_simple_cast(node: Node) -> bool:
     """Of types between which a cast that fails gives NULL, if it is tried."""
     return _id(_type(node["children"][0])) in _SIMPLE and _id(node["return_type"]) in _SIMPLE
 

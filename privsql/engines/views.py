@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from privsql.engines.view_rules import Node, Read, Rules, described, is_simple_cast
+from privsql.engines.view_rules import Node, Read, Rules, described
 from privsql.errors import SourceError
 from privsql.planning import render
 
@@ -33,7 +33,7 @@ _BODY = re.compile(r'(?:[^"]|"(?:[^"]|"")*")*?\bAS\b(.*)', re.DOTALL | re.IGNORE
 
 @dataclass(frozen=True)
 class Views:
-    """`definitions` are the texts of all views, by their name in lower case."""
+    """`definitions` are the texts of all views, by their name in lower case. Generated columns are looked into, too."""
 
     definitions: Mapping[str, list[str]]
     read: Read
@@ -43,7 +43,7 @@ class Views:
         """What in a view can fail on some row, or ""."""
         try:
             return self._of_source(f"SELECT * FROM {render.identifier(view)}", view)
-        except (SourceError, RecursionError, LookupError, TypeError, AttributeError):  # a plan of another form than is known here
+        except (SourceError, RecursionError, LookupError, TypeError, ValueError, AttributeError):  # a plan of an unknown form
             return UNKNOWN
 
     def _of_source(self, query: str, view: str) -> str:
@@ -89,7 +89,8 @@ class Views:
             query = self._tree("SELECT * FROM privsql_source")
             query["statements"][0]["node"]["from_table"] = node
             text = self._text(query)
-            failing = self._of_source(text, name) if is_table and name.lower() in self.definitions else ""
+            has_more = is_table and (name.lower() in self.definitions or self._plan(text) is not None)  # views, generated columns
+            failing = self._of_source(text, name) if has_more else ""
             if failing:
                 return failing
             try:
@@ -119,9 +120,9 @@ class Views:
             case {"expression_class": _, "type": "OPERATOR_TRY", "children": [tried]}:
                 # only what stands directly in it: what two of them share deeper down, DuckDB computes outside of both
                 found = self._found(tried.get("children", list(tried.values())), node.get("alias") or column)
-                if not found and tried["type"] == "OPERATOR_CAST" and not is_simple_cast(tried):
-                    found = described(tried)
-                return f"{found} deep inside TRY" if found else ""
+                if found:
+                    return f"{found} deep inside TRY"
+                return "" if Rules(self.read).is_tried(tried) else f"{described(tried)}, which TRY does not catch"
             case {"expression_class": _}:
                 column = node.get("alias") or column
                 if not Rules(self.read).is_safe(node):

@@ -90,11 +90,12 @@ class Catalogue:
 
 
 def _refuse_failing(table: SchemaTable, policy: TablePolicy) -> None:
+    """By rules of DuckDB's own, not by ours: whoever picks rows by WHERE would learn on whose row it fails."""
     if table.fails and not policy.public:
         raise Refused(
-            "refused-view",
-            f"the view {table.name} computes {table.fails}, which can fail on a row: whether it fails would tell about that row",
-            "ask the owner to write TRY(...) directly around it in the view, TRY_CAST for CAST, or to store the rows in a table",
+            "refused-view" if table.view else "refused-generated",
+            f"{table.name} computes {table.fails}, which can fail on a row: whether it fails would tell about that row",
+            "ask the owner to write TRY(...) directly around it, TRY_CAST for CAST, or to store what is computed in a table",
         )
 
 
