@@ -217,3 +217,10 @@ def test_many_candidates_are_quick(noise):
     started = time.process_time()
     assert select(exact_scores, RATE, noise, SOURCE) == 77_777
     assert time.process_time() - started < 2  # about 0.02 s; generous, for a busy machine
+
+
+def test_proposals_that_are_all_rejected_are_made_anew():
+    """Of 64 candidates one is accepted: a batch of 128 proposals misses it every seventh time."""
+    exact_scores = np.zeros(64, dtype=np.int64)
+    exact_scores[33] = 10**6
+    assert {select(exact_scores, RATE, "gumbel", SOURCE) for _ in range(150)} == {33}
