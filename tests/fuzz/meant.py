@@ -78,7 +78,7 @@ def bare(node: Node) -> Node:
             alike = found[:1] == ("call",) and found[2][1] == bare(read)
             without = [("call", "replace", (each, ("text", "g"), ("text", ""))) for each in found[2][3:]] if alike else None
             return found if without == options else node
-        case ("call", "left", (("call", name, _) as inner, ("number", _, "10000"))) if name in _LONG:
+        case ("call", "left", (("call", name, _) | ("try", ("call", name, _)) as inner, ("number", _, "10000"))) if name in _LONG:
             return bare(inner)
         case ("call", "replace", (("try_cast", ("varchar",) as kind, inner), ("text", "-nan"), ("text", "nan"))):
             return ("try_cast", kind, bare(inner))
