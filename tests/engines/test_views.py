@@ -270,6 +270,18 @@ def test_a_question_about_a_view_that_can_fail_is_refused_before_the_charge() ->
             privsql.connect(connection, through).query("SELECT COUNT(*) FROM visits", epsilon=1)
 
 
+def test_other_tables_are_answered_about_also_with_a_ledger(tmp_path: Path) -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t (a INTEGER); CREATE VIEW v AS SELECT a + 1 AS b FROM t; CREATE VIEW w AS FROM t")
+        with privsql.connect(connection, {"tables": {"t": {}, "v": {}}}, ledger=tmp_path / "x.ledger") as session:
+            assert session.query("SELECT COUNT(*) AS n FROM t", epsilon=1).fetchall()
+            with pytest.raises(privsql.Refused):
+                session.query("SELECT COUNT(*) AS n FROM v", epsilon=1)
+        with pytest.raises(privsql.PolicyError):  # wrong all the same
+            privsql.connect(connection, {"tables": {"v": {"unit": "nobody"}}}, ledger=tmp_path / "y.ledger")
+        assert not (tmp_path / "y.ledger").exists()
+
+
 def test_a_public_view_may_fail() -> None:
     """Then everybody knows on which row."""
     with duckdb.connect() as connection:
