@@ -31,7 +31,8 @@ QUESTION = "SELECT state, COUNT(*) AS n FROM visits WHERE age >= 65 GROUP BY sta
 
 
 def charge(ledger: FileLedger, analyst: str) -> None:
-    ledger.charge(RELEASED, Neighbours.REPLACE_ONE, analyst, QUESTION)
+    with ledger.running([(RELEASED, QUESTION)], Neighbours.REPLACE_ONE, analyst):
+        pass
 
 
 def percentiles(seconds: list[float]) -> str:

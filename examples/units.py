@@ -41,7 +41,8 @@ per_user = (
 print(session.query(per_user, epsilon=1.0), "\n")
 print(session.query("SELECT COUNT(DISTINCT user_id) AS users FROM visits WHERE page = 'chess'", epsilon=1.0), "\n")
 
-print("What bounding loses: rows past max_rows are not counted. Fewer rows, less noise; an analyst can only lower it")
+print("What bounding loses: rows past max_rows are not counted. Fewer rows, less noise")
+print("(an analyst can lower what is declared, and not raise it)")
 count = "SELECT COUNT(*) AS visits FROM visits"
 everything = owner.execute(count).fetchone()[0]
 print(

@@ -7,6 +7,7 @@ from privsql.budget.amount import Amount
 from privsql.budget.ledger import Budget
 from privsql.errors import (
     ArgumentError,
+    BoundingWarning,
     BudgetError,
     EngineError,
     PolicyError,
@@ -32,6 +33,7 @@ __all__ = [
     "Amount",
     "Answer",
     "ArgumentError",
+    "BoundingWarning",
     "Budget",
     "BudgetError",
     "EngineError",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
 from privsql.errors import ArgumentError
 from privsql.planning.accuracy import check_level
-from privsql.policy import Policy, delta_of, epsilon_of, limit_of
+from privsql.planning.auto_limits import Histogram
+from privsql.policy import AUTO, Policy, delta_of, epsilon_of, limit_of
 
 _PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one
 
@@ -30,8 +31,8 @@ class Asked:
     confidence: float = 0.95
     dialect: str = "duckdb"
     mechanism: str | None = None
-    max_groups: int | None = None
-    max_rows: int | None = None
+    max_groups: int | str | None = None  # "auto": to be found
+    max_rows: int | str | None = None
     prepared: bool = True
     weights: Mapping[str, float] | None = None
     nonnegative: bool = False
@@ -39,6 +40,7 @@ class Asked:
     ranges: tuple[
         tuple[str, str, float, float], ...
     ] = ()  # found before, for a share of epsilon: table, column and the ends
+    histogram: Histogram | None = None  # not the answer is wanted, but what limits are chosen from
 
     def to_json(self) -> dict[str, Any]:
         """All that is not as usual; by it the same call can be planned anew. epsilon= is known by then, and exact."""
@@ -52,7 +54,13 @@ class Asked:
     @staticmethod
     def of_json(raw: Mapping[str, Any]) -> Asked:
         ranges = tuple((str(table), str(column), low, high) for table, column, low, high in raw.get("ranges", ()))
-        return Asked(**{**raw, "epsilon": Fraction(raw["epsilon"]), "ranges": ranges})
+        kind = None if raw.get("histogram") is None else Histogram(raw["histogram"])
+        return Asked(**{**raw, "epsilon": Fraction(raw["epsilon"]), "ranges": ranges, "histogram": kind})
+
+    @property
+    def text(self) -> str:
+        """What the record says was asked."""
+        return self.sql if self.histogram is None else f"{self.histogram}, of {self.sql}"
 
     def under(self, policy: Policy) -> Policy:
         """The policy with the ranges that were found."""
@@ -72,5 +80,20 @@ class Asked:
 
     def limits(self) -> dict[str, int]:
         wanted = {"max_groups": self.max_groups, "max_rows": self.max_rows}
-        checked = {name: limit_of(value, name, "argument-limits") for name, value in wanted.items()}
+        given = {name: value for name, value in wanted.items() if value != AUTO}
+        checked = {name: limit_of(value, name, "argument-limits") for name, value in given.items()}
         return {name: value for name, value in checked.items() if value is not None}
+
+    def with_limits(self, **limits: int) -> Asked:
+        """The same call with limits that were found; what was not found is as the policy has it."""
+        rows, groups = (self._limit(name, limits) for name in ("max_rows", "max_groups"))
+        return replace(self, max_rows=rows, max_groups=groups)
+
+    def _limit(self, name: str, found: Mapping[str, int]) -> int | str | None:
+        given = getattr(self, name)
+        return found.get(name) if given == AUTO else given
+
+    @property
+    def automatic(self) -> tuple[str, ...]:
+        """The limits that are to be found."""
+        return tuple(name for name in ("max_rows", "max_groups") if getattr(self, name) == AUTO)

@@ -89,6 +89,10 @@ class EngineError(PrivsqlError):
         )
 
 
+class BoundingWarning(UserWarning):
+    """Limits that nobody declared apply to a query: what a person has beyond them is dropped."""
+
+
 def no_more_arguments(unknown: Mapping[str, object], known: Iterable[str]) -> None:
     """Refuses keywords that a call does not have."""
     for name in unknown:

@@ -14,15 +14,28 @@ import pandas as pd
 
 from privsql.budget.ledger import Budget, MemoryLedger
 from privsql.errors import ArgumentError, BudgetError, no_more_arguments
-from privsql.policy import Neighbours, Policy, TablePolicy, delta_of, epsilon_of, limit_of, neighbours_of, unit_of
+from privsql.policy import (
+    AUTO,
+    Neighbours,
+    Policy,
+    TablePolicy,
+    delta_of,
+    epsilon_of,
+    limit_of,
+    neighbours_of,
+    unit_of,
+)
 
 if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
     from privsql.engines.duckdb import DuckDBEngine
     from privsql.planning.plan import Plan
     from privsql.results.answer import Answer
+    from privsql.results.limits import SuggestedLimits
+    from privsql.results.notices import BoundingNotice
     from privsql.session import Session
 
 _OPTIONS = ("within", "confidence", "dialect", "mechanism", "max_groups", "max_rows", "nonnegative", "consistent", "fresh")
+_ANALYST = "analyst"  # who asks about a frame: whoever has it
 _TOKEN = "privsql"  # in df.attrs, which pandas passes on to frames made from this one
 
 
@@ -57,6 +70,7 @@ class State:
     engine: DuckDBEngine | None = None
     sessions: dict[str, Session] = field(default_factory=dict)
     answer: Answer | None = None
+    notice: BoundingNotice | None = None  # once a frame, however many sessions it takes
 
     def look_at(self, frame: pd.DataFrame) -> DuckDBEngine:
         """An engine on the frame as it is now; answers stored for another content are forgotten."""
@@ -167,11 +181,30 @@ class FrameAccessor:
         limits = self._first_limits(options)
         return self._session(unit, ranges, keys, neighbours, limits).explain(sql, epsilon, delta, **options)
 
+    def suggest_limits(
+        self,
+        epsilon: float = 0.1,
+        *,
+        by: str | Sequence[str] | None = None,
+        unit: str | Sequence[str] | None = None,
+        keys: Mapping[str, Any] | None = None,
+        neighbours: str | Neighbours | None = None,
+        query_epsilon: float = 1.0,
+    ) -> SuggestedLimits:
+        """What max_rows and max_groups would drop, privately, and which suit a count at `query_epsilon`.
+
+        `by`: a column, or several, whose values are the keys; without it, the declared ones. It is charged.
+        """
+        session = self._session(unit, None, keys, neighbours)
+        return session.suggest_limits("df", epsilon, by=by, query_epsilon=query_epsilon)
+
     @property
     def budget(self) -> Budget:
         """Limit, spent and remaining, of this frame and all frames made from it."""
         protection = self._protection
-        return protection.ledger(protection.policy.neighbours).budget
+        ledger = protection.ledger(protection.policy.neighbours)
+        budget = replace(ledger.budget, failures=ledger.failures(_ANALYST))
+        return budget if protection.policy.by_row else budget.without_counts()
 
     def history(self) -> pd.DataFrame:
         """What was released of this frame."""
@@ -186,6 +219,11 @@ class FrameAccessor:
     def receipt(self) -> dict[str, Any]:
         """What was released, how and at what cost."""
         return self._answered.receipt
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What this answer may lack: what bounding may have dropped, keys that may be missing."""
+        return self._answered.warnings
 
     @property
     def plan(self) -> Plan:
@@ -214,12 +252,13 @@ class FrameAccessor:
         """Limits of a call that protect() did not set: they are the policy, not a change of it."""
         table = self._protection.policy.table("df")
         free = [name for name in ("max_groups", "max_rows") if getattr(table, name) is None]
-        return {name: options.pop(name) for name in free if options.get(name) is not None}
+        return {name: options.pop(name) for name in free if options.get(name) not in (None, AUTO)}
 
     def _session(
         self, unit: str | Sequence[str] | None, ranges: Mapping[str, Any] | str | None, keys: Mapping[str, Any] | None,
         neighbours: str | Neighbours | None, limits: Mapping[str, Any] | None = None,
     ) -> Session:  # fmt: skip
+        from privsql.results.notices import FRAME, BoundingNotice
         from privsql.session import Session
 
         protection = self._protection
@@ -237,7 +276,8 @@ class FrameAccessor:
         engine = self._state.look_at(self._frame)
         signature = repr((id(protection), policy))
         if signature not in self._state.sessions:
-            self._state.sessions[signature] = Session(engine, policy, ledger, "analyst")
+            self._state.notice = notice = self._state.notice or BoundingNotice(FRAME)
+            self._state.sessions[signature] = Session(engine, policy, ledger, _ANALYST, notice=notice)
         return self._state.sessions[signature]
 
 

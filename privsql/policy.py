@@ -7,13 +7,15 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from enum import Enum
 from fractions import Fraction
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 from privsql.errors import ArgumentError, PolicyError, did_you_mean
+from privsql.names import folded
+from privsql.neighbours import Accounting as Accounting
+from privsql.neighbours import Neighbours as Neighbours
 
 DEFAULT_GROUPS = 3
 DEFAULT_ROWS = 10
@@ -23,26 +25,7 @@ EVERYONE = "*"  # among analysts: each one who is not listed
 PART_FOR_KEYS = Fraction(1, 10)  # of delta, under zCDP
 SMALLEST_EPSILON = Fraction(1, 10**6)
 LARGEST_EPSILON = Fraction(10**4)
-
-
-class Neighbours(Enum):
-    """Which two tables must be hard to tell apart."""
-
-    REPLACE_ONE = "replace-one"
-    ADD_REMOVE = "add-remove"
-
-    @property
-    def moves(self) -> int:
-        """How many rows change hands: replacing one takes a row out and puts another in."""
-        return 2 if self is Neighbours.REPLACE_ONE else 1
-
-
-class Accounting(Enum):
-    """How losses add up. Nothing said: pure where delta is 0, approximate otherwise."""
-
-    PURE = "pure"
-    APPROXIMATE = "approximate"
-    ZCDP = "zcdp"
+MAX_FAILURES = 3  # of one analyst, where the policy says nothing
 
 
 @dataclass(frozen=True)
@@ -78,6 +61,10 @@ class TablePolicy:
     auto: bool = False  # ranges that nobody declared are found privately
     columns: Mapping[str, ColumnPolicy] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matches", folded(self.matches, "matches"))
+        object.__setattr__(self, "columns", folded(self.columns, "columns"))
+
     def column(self, name: str) -> ColumnPolicy:
         return self.columns.get(name.lower(), ColumnPolicy())
 
@@ -98,15 +85,26 @@ class Policy:
     epsilon: Fraction | None = None
     delta: Fraction = Fraction(0)
     per_query: Fraction | None = None  # the most epsilon that one question may cost
+    per_query_least: Fraction | None = None  # and the least: what a query that fails must have cost
+    max_failures: int | None = None  # queries of one analyst that may fail after their charge; None: the default
     analysts: Mapping[str, Share] = field(default_factory=dict)  # fairness; the guarantee is epsilon and delta
     dataset: str | None = None  # a name of the owner's, by which ledgers of like tables are told apart
     accountant: Accounting | None = None
     part_for_keys: Fraction = PART_FOR_KEYS  # of delta, set aside for keys that nobody declared; under zCDP only
+    version: str | None = None  # what the owner calls the data as it is now: answers are stored under it
     min_units: int = 1  # no key that nobody declared is shown with fewer units
     tables: Mapping[str, TablePolicy] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", folded(self.tables, "tables"))
+
     def table(self, name: str) -> TablePolicy:
         return self.tables.get(name.lower(), TablePolicy())
+
+    @property
+    def by_row(self) -> bool:
+        """Whether each row of every private table is one person's."""
+        return all(table.public or table.unit is None for table in self.tables.values())
 
     def with_columns(
         self, table: str, ranges: Mapping[str, Any] | str | None, keys: Mapping[str, Any] | None
@@ -120,6 +118,8 @@ class Policy:
                 raise ArgumentError("argument-shape", 'ranges is a dict from column names, or "auto"', 'ranges="auto"')
             old, ranges = replace(old, auto=True), None
         columns = dict(old.columns)
+        for given, what in ((ranges, "ranges"), (keys, "keys")):
+            folded(dict(_items(given, what)), what, ArgumentError)
         for name, bounds in _items(ranges, "ranges"):
             columns[name.lower()] = replace(old.column(name), **_range(bounds, f"ranges[{name!r}]"))
         for name, values in _items(keys, "keys"):
@@ -194,22 +194,43 @@ def load_policy(source: Policy | Mapping[str, Any] | str | Path | None) -> Polic
             raise PolicyError("policy-shape", "policy must be a Policy, a dict or the path of a TOML file")
 
 
+_BUDGET = {"epsilon", "delta", "per_query", "per_query_least", "max_failures"}
+_BUDGET |= {"analysts", "dataset", "accountant", "part_for_keys"}
+
+
 def _policy(raw: Mapping[str, Any]) -> Policy:
-    _only(raw, {"neighbours", "budget", "tables", "min_units"}, "the policy")
+    _only(raw, {"neighbours", "budget", "tables", "min_units", "version"}, "the policy")
     budget = _table(raw.get("budget", {}), "budget")
-    _only(budget, {"epsilon", "delta", "per_query", "analysts", "dataset", "accountant", "part_for_keys"}, "budget")
+    _only(budget, _BUDGET, "budget")
     tables = _table(raw.get("tables", {}), "tables")
+    folded(tables, "tables")
     return Policy(
         neighbours=neighbours_of(raw.get("neighbours", Neighbours.REPLACE_ONE)),
         epsilon=epsilon_of(budget["epsilon"], "budget.epsilon") if "epsilon" in budget else None,
         delta=delta_of(budget.get("delta", 0), "budget.delta"),
-        per_query=epsilon_of(budget["per_query"], "budget.per_query") if "per_query" in budget else None,
+        **_per_query(budget),
+        max_failures=limit_of(budget.get("max_failures"), "budget.max_failures"),
         analysts=_analysts(_table(budget.get("analysts", {}), "budget.analysts")),
         dataset=_dataset(budget.get("dataset")),
         **_accountant(budget),
+        version=version_of(raw.get("version")),
         min_units=limit_of(raw.get("min_units"), "min_units") or 1,
         tables={name.lower(): _table_policy(_table(table, name), name) for name, table in tables.items()},
     )
+
+
+def _per_query(budget: Mapping[str, Any]) -> dict[str, Any]:
+    """The most and the least that one query may cost."""
+    most, least = (
+        epsilon_of(budget[name], f"budget.{name}") if name in budget else None for name in ("per_query", "per_query_least")
+    )
+    if most is not None and least is not None and least > most:
+        raise PolicyError(
+            "policy-shape",
+            "budget.per_query_least is above budget.per_query: no query could be asked",
+            f"per_query_least = {float(most):g}",
+        )
+    return {"per_query": most, "per_query_least": least}
 
 
 def _analysts(raw: Mapping[str, Any]) -> dict[str, Share]:
@@ -266,12 +287,21 @@ def analyst_of(value: object) -> str:
     return str(value)
 
 
+def version_of(value: object) -> str | None:
+    """What the owner calls the data as it is now."""
+    if value is not None and not is_name(value):
+        raise ArgumentError("argument-version", "version must be a name of the data: plain text of up to 200 characters",
+                            'version="2026-11"')  # fmt: skip
+    return None if value is None else str(value)
+
+
 def _table_policy(raw: Mapping[str, Any], name: str) -> TablePolicy:
     where = f"tables.{name}"
     _only(raw, {"public", "unit", "max_groups", "max_rows", "unique", "matches", "columns"}, where)
     if not isinstance(raw.get("public", False), bool):
         raise PolicyError("policy-shape", f"{where}.public must be true or false")
     columns = _table(raw.get("columns", {}), f"{where}.columns")
+    folded(columns, f"{where}.columns")
     return TablePolicy(
         public=raw.get("public", False),
         unit=None if raw.get("unit") is None else unit_of(raw["unit"], f"{where}.unit"),
@@ -292,7 +322,8 @@ def limit_of(value: Any, where: str, code: str = "policy-shape") -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10**6:
         error = PolicyError if code == "policy-shape" else ArgumentError
-        raise error(code, f"{where} must be a whole number from 1 to 1,000,000", f"{where.rpartition('.')[2]} = 3")
+        name, auto = where.rpartition(".")[2], "" if code == "policy-shape" else ' or "auto"'
+        raise error(code, f"{where} must be a whole number from 1 to 1,000,000{auto}", f"{name} = 3")
     return value
 
 
@@ -321,12 +352,15 @@ def _unique(value: Any, where: str) -> tuple[tuple[str, ...], ...]:
     found = [(each,) if isinstance(each, str) else each for each in value]
     if not all(isinstance(each, (list, tuple)) and each and all(isinstance(n, str) for n in each) for each in found):
         raise PolicyError("policy-shape", f"{where} must be a list of columns", 'unique = ["code"]')
+    for each in found:
+        folded(dict.fromkeys(each), where)
     return tuple(tuple(each) for each in found)
 
 
 def _matches(value: Any, where: str) -> dict[str, int]:
     """{doctor_id = 50}: rows that may share one value."""
     found = {}
+    folded(_table(value, where), where)
     for name, most in _table(value, where).items():
         checked = limit_of(most, f"{where}.{name}")
         assert checked is not None or most is None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, Never
+from typing import Any, Literal, Never
 
 import pandas as pd
 
@@ -21,7 +20,7 @@ from privsql.budget.ledger import Budget, Charge, Ledger, MemoryLedger
 from privsql.budget.released import released
 from privsql.budget.stored import Kept, StoredAnswers
 from privsql.engines.base import Engine
-from privsql.engines.calculator import DuckDBCalculator
+from privsql.engines.calculator import calculator
 from privsql.engines.limits import Limits, open_limited
 from privsql.errors import (
     ArgumentError,
@@ -32,20 +31,25 @@ from privsql.errors import (
     did_you_mean,
     no_more_arguments,
 )
+from privsql.limit_search import suggestions
 from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.planning.accuracy import epsilon_within
-from privsql.planning.auto_range import SHARE, Unknown, range_of, unknown_ranges
+from privsql.planning.auto_limits import histogram_question
+from privsql.planning.auto_range import unknown_ranges
 from privsql.planning.choose import plan as make_plan
 from privsql.planning.look import PublicLook
 from privsql.planning.plan import Plan
 from privsql.planning.prepared import no_copies
 from privsql.planning.pricing import Offer
-from privsql.policy import Policy, analyst_of, delta_of, epsilon_of, load_policy
-from privsql.privacy.events import Pure
-from privsql.results.answer import Answer, FoundRange
+from privsql.policy import Policy, analyst_of, delta_of, epsilon_of, load_policy, version_of
+from privsql.progress import elapsed_time
+from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer
+from privsql.results.limits import SuggestedLimits
+from privsql.results.notices import BoundingNotice
 from privsql.schema import Schema
+from privsql.searching import Searching
 from privsql.sql.catalogue import Catalogue
 from privsql.sql.read import read
 from privsql.sql.relations import Question, Scan
@@ -55,23 +59,22 @@ _ARGUMENTS = ("sql", "epsilon", "delta", "within", "confidence", "dialect", "mec
               "prepared", "weights", "nonnegative", "consistent", "fresh")  # fmt: skip
 
 
-@lru_cache(maxsize=1)
-def calculator() -> DuckDBCalculator:
-    """One database for public and noisy values, shared by all sessions."""
-    return DuckDBCalculator()
-
-
-atexit.register(calculator.cache_clear)  # closes it before the interpreter goes
-
-
-class Session:
+class Session(Searching):
     """Private answers about one source of data, under one policy and one budget."""
 
     def __init__(
-        self, engine: Engine, policy: Policy, ledger: Ledger, analyst: str, randomness: Randomness | None = None
+        self,
+        engine: Engine,
+        policy: Policy,
+        ledger: Ledger,
+        analyst: str,
+        randomness: Randomness | None = None,
+        notice: BoundingNotice | None = None,
+        version: str | None = None,
     ) -> None:
-        self._engine, self._policy, self._ledger, self._analyst = engine, policy, ledger, analyst
+        self._engine, self._policy, self._ledger, self._analyst, self._declared = engine, policy, ledger, analyst, version
         self._randomness: Randomness = randomness or SystemRandomness()
+        self._notice = notice or BoundingNotice()
         self._schema: Schema = engine.schema()
         self._stored = StoredAnswers(calculator().evaluate, self._shelf())
         self._known: Catalogue | None = None
@@ -86,8 +89,8 @@ class Session:
         confidence: float = 0.95,
         dialect: str = "duckdb",
         mechanism: str | None = None,
-        max_groups: int | None = None,
-        max_rows: int | None = None,
+        max_groups: int | Literal["auto"] | None = None,
+        max_rows: int | Literal["auto"] | None = None,
         prepared: bool = True,
         weights: Mapping[str, float] | None = None,
         nonnegative: bool = False,
@@ -102,44 +105,64 @@ class Session:
             sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared, weights, nonnegative,
             consistent,
         )  # fmt: skip
+        with self._engine.snapshot():
+            return self._with_limits(asked, fresh) if asked.automatic else self._ask(asked, fresh)
+
+    def _ask(self, asked: Asked, fresh: bool) -> Answer:
         question = self._read(asked)
         missing = unknown_ranges(question)
         if missing:
+            self._notice.give(self._with_any_range(asked, missing))
             return self._with_ranges(asked, missing, fresh)
-        return self._answered(*self._planned(asked, question), fresh)
+        asked, plan = self._planned(asked, question)
+        self._notice.give(plan)
+        return self._answered(asked, plan, fresh)
 
     def _answered(self, asked: Asked, plan: Plan, fresh: bool) -> Answer:
         """Stored, or what follows from stored answers; else charged, run, noised, stored and then shown."""
         if plan.public:
             return public_answer(plan, self._engine.read_public(plan.sql))
-        version = self._engine.version()  # before anything is read: who writes from here on changes it
+        version = self._version()
         stored = None if fresh else self._stored.find(plan, version) or self._stored.derived(plan, version)
         if stored is not None:
             return replace(finish(*stored, calculator().finish), stored=True)
-        (charge,) = self._charged([(asked, plan)])
-        return self._run(asked, plan, charge, version, fresh)
+        with self._charged([(asked, plan)]) as (charge,):
+            return self._run(asked, plan, charge, version, fresh)
 
-    def _charged(self, asked: Sequence[tuple[Asked, Plan]]) -> list[Charge]:
-        """All of them, or none; no text is charged that the engine would not take."""
+    def _charged(self, asked: Sequence[tuple[Asked, Plan]]) -> AbstractContextManager[list[Charge]]:
+        """All of them, or none, around all that is run for them: the ledger notes whether it fails. No text is charged that
+        the engine would not take."""
         for _, plan in asked:
             for statement in plan.statements:
                 self._engine.check(statement, self._schema)
             types = computed_types(plan)
             if types is not None:
                 calculator().check(plan.finishing, types)
-        bills = [(released(plan.measurements), each.sql) for each, plan in asked]
-        return self._ledger.charge_all(bills, self._policy.neighbours, self._analyst)
+        bills = [(released(plan.measurements), each.text) for each, plan in asked]
+        return self._ledger.running(bills, self._policy.neighbours, self._analyst)
 
     def _run(self, asked: Asked, plan: Plan, charge: Charge, version: str | None, fresh: bool) -> Answer:
         """After the charge nothing but an answer or one fixed sentence comes out."""
-        with self._engine.question():
-            try:
-                exact = [self._engine.run(statement, plan.keys) for statement in plan.runs]
-                noisy = add_noise(plan, exact, self._randomness, lambda sql: self._engine.run(sql, plan.keys))
-                kept = Kept(charge.number, asked.sql, charge.when, version, asked.to_json(), lambda: (plan, noisy))
-                return finish(*self._stored.keep(kept, combine=not fresh), calculator().finish)
-            except Exception:  # noqa: BLE001 -- whatever it is, it may depend on data
-                raise EngineError from None
+        try:
+            with elapsed_time(), self._engine.question():
+                outcome = self._outcome(asked, plan, charge, version, fresh)  # nothing exact outlives this call
+                if isinstance(outcome, BaseException):
+                    raise outcome from None
+                return outcome
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("the query was interrupted; its charge stands") from None
+
+    def _outcome(self, asked: Asked, plan: Plan, charge: Charge, version: str | None, fresh: bool) -> Answer | BaseException:
+        """An answer, or what to raise: an error that is raised from here would hold what was read, and freeing it take time."""
+        try:
+            exact = [self._engine.run(statement, plan.keys) for statement in plan.runs]
+            noisy = add_noise(plan, exact, self._randomness, lambda sql: self._engine.run(sql, plan.keys))
+            kept = Kept(charge.number, asked.text, charge.when, version, asked.to_json(), lambda: (plan, noisy))
+            return finish(*self._stored.keep(kept, combine=not fresh), calculator().finish)
+        except Exception:  # noqa: BLE001 -- whatever it is, it may depend on data
+            return EngineError()
+        except KeyboardInterrupt:
+            return KeyboardInterrupt()
 
     def batch(
         self, questions: Sequence[str], epsilon: float | None = None, delta: float = 0.0, *, dialect: str = "duckdb",
@@ -152,14 +175,21 @@ class Session:
             raise ArgumentError("argument-batch", "questions must be a list of SQL texts", '["SELECT ...", "SELECT ..."]')
         whole, part = epsilon_of(epsilon), delta_of(delta) / len(questions)
         asked = [Asked(sql, epsilon_of(whole / len(questions)), float(part), dialect=dialect) for sql in questions]
+        with self._engine.snapshot():
+            return self._batched(asked, whole)
+
+    def _batched(self, asked: Sequence[Asked], whole: Fraction) -> list[Answer]:
+        """All of them about one state of the data."""
         read_before = [self._read(each) for each in asked]
         for question in read_before:
             if unknown_ranges(question):
                 raise ArgumentError("argument-batch", "a range is not known yet, and is not looked for in a batch",
                                     "declare it, or ask this question by itself")  # fmt: skip
         plans = [self._planned(each, question)[1] for each, question in zip(asked, read_before, strict=True)]
+        for plan in plans:
+            self._notice.give(plan)
         private = {place: plan for place, plan in enumerate(plans) if not plan.public}
-        version, places = self._engine.version(), list(private)
+        version, places = self._version(), list(private)
         shares = shared(list(private.values()), whole, calculator().evaluate) if private else Shares({}, {})
         for number, other in shares.follows.items():
             plans[places[number]] = plans[places[number]].repriced(shares.paid[other])
@@ -170,9 +200,9 @@ class Session:
             followers = [plans[places[each]] for each, other in shares.follows.items() if other == number]
             if not self._is_known(plan, followers, version):
                 paid[place] = replace(asked[place], epsilon=share), plan
-        charges = self._charged(list(paid.values())) if paid else []
-        for (each, plan), charge in zip(paid.values(), charges, strict=True):
-            self._run(each, plan, charge, version, fresh=False)
+        with self._charged(list(paid.values())) if paid else contextlib.nullcontext([]) as charges:
+            for (each, plan), charge in zip(paid.values(), charges, strict=True):
+                self._run(each, plan, charge, version, fresh=False)
         return [self._of_batch(plan, version, place in paid) for place, plan in enumerate(plans)]
 
     def _is_known(self, plan: Plan, followers: Sequence[Plan], version: str | None) -> bool:
@@ -189,26 +219,6 @@ class Session:
         assert stored is not None, "it was paid for, or follows from what was"
         return replace(finish(*stored, calculator().finish), stored=not paid)
 
-    def _with_ranges(self, asked: Asked, missing: Sequence[Unknown], fresh: bool) -> Answer:
-        """First the ranges that nobody declared, for a share of epsilon; then the question, for the rest."""
-        whole, share = _shares(asked, missing)
-        rest = replace(asked, epsilon=whole * (1 - SHARE))
-        meant = self._with_any_range(rest, missing)
-        events = [each.event for each in released(meant.measurements)]
-        self._ledger.expect([*events, *(Pure(share) for _ in missing)], self._analyst)
-        found: list[FoundRange] = []
-        for each in missing:
-            search, plan = self._planned(replace(asked, sql=each.sql, epsilon=share, delta=0.0, dialect="duckdb", mechanism=None,
-                                                 nonnegative=False, consistent=False, weights=None))  # fmt: skip
-            counted = self._answered(search, plan, fresh)
-            width = plan.measurements[0].half_width(1 - 1e-3 / plan.cells)
-            frame = counted.df()
-            ends = range_of(frame["bucket"].tolist(), frame["n"].tolist(), width)
-            rest = replace(rest, ranges=(*rest.ranges, (each.table, each.column, *ends)))
-            found.append(FoundRange(each.name, *ends, 0.0 if counted.stored else counted.plan.epsilon))
-        answer = self._answered(*self._planned(rest), fresh)
-        return replace(answer, found=tuple(found))
-
     def explain(
         self,
         sql: str,
@@ -219,8 +229,8 @@ class Session:
         confidence: float = 0.95,
         dialect: str = "duckdb",
         mechanism: str | None = None,
-        max_groups: int | None = None,
-        max_rows: int | None = None,
+        max_groups: int | Literal["auto"] | None = None,
+        max_rows: int | Literal["auto"] | None = None,
         prepared: bool = True,
         weights: Mapping[str, float] | None = None,
         nonnegative: bool = False,
@@ -235,10 +245,11 @@ class Session:
             sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared, weights, nonnegative,
             consistent,
         )  # fmt: skip
-        question = self._read(asked)
-        missing = unknown_ranges(question)
-        plan = self._search_plan(asked, missing) if missing else self._planned(asked, question)[1]
-        plan = plan if missing or fresh else self._as_stored(plan)
+        with self._engine.snapshot():
+            plan = self._first_search(asked)
+            if plan is None:
+                plan = self._planned(asked.with_limits())[1]
+                plan = plan if fresh else self._as_stored(plan)
         budget = self.budget
         remaining = min(each.remaining.epsilon for each in (budget, budget.share) if each)
         adds_up = remaining != float("inf") and budget.spent.rho is None  # under zCDP epsilons do not subtract
@@ -263,32 +274,24 @@ class Session:
         asked = plan.loss if epsilon is None else epsilon_of(epsilon)
         return audit(plan, sql, self._schema, self._engine.read_public, asked, releases, tries, progress, data)
 
-    def _with_any_range(self, asked: Asked, missing: Sequence[Unknown]) -> Plan:
-        """The question as if the ranges were known: refuses what no range could help, before a search is paid."""
-        return self._planned(replace(asked, ranges=tuple((each.table, each.column, 0, 1) for each in missing)))[1]
-
-    def _search_plan(self, asked: Asked, missing: Sequence[Unknown]) -> Plan:
-        """The search for the first range, which comes before the question; what follows depends on what it finds."""
-        whole, share = _shares(asked, missing)
-        self._with_any_range(asked, missing)
-        search = Asked(missing[0].sql, share, max_groups=asked.max_groups, max_rows=asked.max_rows)
-        _, plan = self._planned(search)
-        names = ", ".join(each.name for each in missing)
-        note = (
-            f"first the range of {names} is found so, each at epsilon {float(share):g}; then the question is asked with it, "
-            f"at epsilon {float(whole * (1 - SHARE)):g}: declare a range to save this"
-        )
-        return replace(plan, notes=(*plan.notes, note))
-
     def _as_stored(self, plan: Plan) -> Plan:
         """How query() would answer it: from what was paid before, where that says it."""
         if plan.public:
             return plan
-        version = self._engine.version()
+        version = self._version()
         if self._stored.find(plan, version) is not None:
             return replace(plan, notes=(*plan.notes, "it was asked before: that answer is stored, and free"))
         derived = self._stored.derived(plan, version)
         return plan if derived is None else derived[0]
+
+    def _is_stored(self, plan: Plan) -> bool:
+        version = self._version()
+        return self._stored.find(plan, version) is not None or self._stored.derived(plan, version) is not None
+
+    def _version(self) -> str | None:
+        """Under which answers are stored: as the owner calls the data, or else what every write to the source changes. Nothing
+        that depends on what was written, since EXPLAIN shows for free whether an answer is there."""
+        return self._engine.version() if self._declared is None else f"declared: {self._declared}"
 
     def _shelf(self) -> AnswerFile | None:
         path = self._ledger.path
@@ -304,7 +307,8 @@ class Session:
         asked.price()  # a bad epsilon says so before anything else is looked at
         if not self._engine.fixed_schema:
             self._schema = self._engine.schema()
-        return read(asked.sql, self._catalogue(asked.under(self._policy)), asked.dialect)
+        question = read(asked.sql, self._catalogue(asked.under(self._policy)), asked.dialect)
+        return question if asked.histogram is None else histogram_question(question, asked.histogram)
 
     def _catalogue(self, policy: Policy) -> Catalogue:
         """Kept while schema and policy are the same objects: a wide table takes longer to look through than a question."""
@@ -333,17 +337,44 @@ class Session:
 
     def prepare(self, table: str) -> None:
         """Store, once, a copy of a table of many rows a unit by which questions about it are fast; again after it changed."""
+        scan = self._scan(table)
+        if not scan.private or scan.unit is None or scan.unit.unique:
+            raise ArgumentError("argument-prepare", f"{table} has no unit with many rows: there is nothing to prepare",
+                                "questions about it are fast as it is")  # fmt: skip
+        self._engine.prepare(scan)
+
+    def suggest_limits(
+        self,
+        table: str,
+        epsilon: float = 0.1,
+        *,
+        by: str | Sequence[str] | None = None,
+        query_epsilon: float = 1.0,
+        fresh: bool = False,
+        **unknown: Never,
+    ) -> SuggestedLimits:
+        """What limits on one unit's rows and keys would drop, privately; which suit a count at query_epsilon.
+
+        `by`: a column, or several, whose values are the keys; without it, the declared ones. It is charged.
+
+            found = session.suggest_limits("visits", epsilon=0.1)
+            print(found, found.max_rows, found.max_groups); found.df(); found.plot()
+        """
+        no_more_arguments(unknown, ("table", "epsilon", "by", "query_epsilon", "fresh"))
+        check_flag("fresh", fresh)
+        columns, moves = [by] if isinstance(by, str) else by, self._policy.neighbours.moves
+        whole, later = epsilon_of(epsilon), epsilon_of(query_epsilon, "query_epsilon")
+        with self._engine.snapshot():
+            return suggestions(self._scan(table), columns, moves, whole, later, self._asker(fresh))
+
+    def _scan(self, table: str) -> Scan:
         if not self._engine.fixed_schema:
             self._schema = self._engine.schema()
         catalogue = self._catalogue(self._policy)
         source = catalogue.source(table) if isinstance(table, str) else None
-        if source is None:
+        if source is None or not isinstance(source.relation, Scan):
             raise UnknownName("name-table", f"there is no table {table}", did_you_mean(str(table), catalogue.names))
-        scan = source.relation
-        if not isinstance(scan, Scan) or not scan.private or scan.unit is None or scan.unit.unique:
-            raise ArgumentError("argument-prepare", f"{table} has no unit with many rows: there is nothing to prepare",
-                                "questions about it are fast as it is")  # fmt: skip
-        self._engine.prepare(scan)
+        return source.relation
 
     def close(self) -> None:
         """Let go of the source and the ledger; a DuckDB connection that the caller gave stays open."""
@@ -358,34 +389,20 @@ class Session:
 
     @property
     def budget(self) -> Budget:
-        """Limit, spent and remaining; where analysts have caps, also of this one's share."""
-        return replace(self._ledger.budget, share=self._ledger.share(self._analyst))
+        """Limit, spent and remaining; where analysts have caps, also of this one's share; and how many queries failed."""
+        share, failures = self._ledger.share(self._analyst), self._ledger.failures(self._analyst)
+        budget = replace(self._ledger.budget, share=share, failures=failures)
+        return budget if self._policy.by_row else budget.without_counts()
 
     def history(self) -> pd.DataFrame:
         """What was released so far, and what it cost."""
         rows = [
-            {
-                "when": e.when,
-                "analyst": e.analyst,
-                "question": e.question,
-                "epsilon": e.epsilon,
-                "delta": e.delta,
-                "rho": e.rho,
-                "released": "; ".join(map(str, e.released)),
-            }
+            {"when": e.when, "analyst": e.analyst, "question": e.question, "epsilon": e.epsilon, "delta": e.delta,
+             "rho": e.rho, "released": "; ".join(map(str, e.released)), "failed": e.failed}
             for e in self._ledger.entries()
         ]
         rho = ["rho"] if self.budget.spent.rho is not None else []
-        return pd.DataFrame(rows, columns=["when", "analyst", "question", "epsilon", "delta", *rho, "released"])
-
-
-def _shares(asked: Asked, missing: Sequence[Unknown]) -> tuple[Fraction, Fraction]:
-    """The whole epsilon, and what of it each search for a range may cost."""
-    if asked.epsilon is None:
-        raise ArgumentError("argument-within", "how far this answer is off depends on a range that is not known yet",
-                            "give epsilon= instead, or declare the range")  # fmt: skip
-    whole = asked.price()
-    return whole, epsilon_of(whole * SHARE / len(missing))
+        return pd.DataFrame(rows, columns=["when", "analyst", "question", "epsilon", "delta", *rho, "released", "failed"])
 
 
 def connect(
@@ -397,6 +414,7 @@ def connect(
     deadline: float | None = None,
     memory_limit: int | str | None = None,
     time_quantum: float | None = None,
+    version: str | None = None,
     **unknown: Never,
 ) -> Session:
     """Open a source of data under a policy: a DuckDB file or connection, a frame or a dict of them, a Parquet or CSV path.
@@ -404,12 +422,14 @@ def connect(
     `ledger`: a file that keeps what is spent, shared by all who name it; without it, the budget is of this session alone.
     `deadline`: seconds after which a question fails, for certain: its SQL runs in a process that is killed then.
     `memory_limit`: what the engine may use, such as "2GB". `time_quantum`: answers come at whole multiples of so many seconds.
+    `version`: what the data is called as it is now, such as "2026-11": with a ledger, later sessions under the same name get
+    stored answers for nothing. Name another one whenever the data has changed.
     """
-    no_more_arguments(unknown, ("policy", "ledger", "analyst", "deadline", "memory_limit", "time_quantum"))
-    declared, who = load_policy(policy), analyst_of(analyst)
+    no_more_arguments(unknown, ("policy", "ledger", "analyst", "deadline", "memory_limit", "time_quantum", "version"))
+    declared, who, named = load_policy(policy), analyst_of(analyst), version_of(version)
     engine = open_limited(source, Limits.of(deadline, memory_limit, time_quantum))
     try:
-        return Session(engine, declared, _ledger(ledger, declared, engine.schema()), who)
+        return Session(engine, declared, _ledger(ledger, declared, engine.schema()), who, version=named or declared.version)
     except BaseException:
         engine.close()
         raise

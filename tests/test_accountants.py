@@ -25,7 +25,7 @@ from privsql.budget.accountants import LEVEL, WITHIN, Addition, Zcdp
 from privsql.budget.amount import ATTO, Cap, Loss
 from privsql.budget.caps import policy_caps
 from privsql.budget.file_ledger import open_ledger, renew
-from privsql.budget.format import FORMAT, INSERT, OBJECTS, START, Row
+from privsql.budget.format import FORMAT, INSERT, OBJECTS_BEFORE, START, Row
 from privsql.budget.ledger import Ledger, MemoryLedger
 from privsql.budget.released import Released, events_of, released
 from privsql.budget.verify import replay, verify
@@ -582,8 +582,10 @@ def old(path: Path) -> Path:
                  json.dumps([OLD_EVENT]), rows[0].hash)  # fmt: skip
     rows.append(replace(charge, hash=charge.digest()))
     connection = sqlite3.connect(path, isolation_level=None)
-    for sql in [*OBJECTS.values(), "PRAGMA application_id = 0x70737161", "PRAGMA user_version = 1", "PRAGMA journal_mode = WAL"]:
+    for sql in OBJECTS_BEFORE.values():
         connection.execute(sql)
+    for pragma in ("application_id = 0x70737161", "user_version = 1", "journal_mode = WAL"):
+        connection.execute(f"PRAGMA {pragma}")
     for row in rows:
         connection.execute(INSERT, row.values())
     connection.close()
@@ -610,7 +612,7 @@ def test_a_ledger_of_the_first_format_goes_on_by_addition(old):
     assert version(old) == 1  # nor does who is refused
     release(ledger, Pure(Fraction(1)))
     ledger.close()
-    assert version(old) == FORMAT == 2  # an older privsql could not read this any more, and says so
+    assert version(old) == FORMAT == 3  # an older privsql could not read this any more, and says so
     assert len(verify(old)) == 3
     assert ledger.budget.spent.epsilon == 1.333333334
     ledger.close()
@@ -658,7 +660,7 @@ def test_a_session_under_zcdp(path):
         assert str(session.budget).splitlines() == [
             "limit: epsilon 1, delta 1e-06 (rho 0.0241296)",
             "spent: epsilon 0.207118, delta 9e-07 (rho 0.00125)",
-            "remaining: epsilon 0.971941, delta 1e-07 (rho 0.0228796): 1 more count within +-10 (95%)",
+            "remaining: epsilon 0.971941, delta 1e-07 (rho 0.0228796): 1 more count within +-10 (95%, Gaussian noise)",
         ]
         history = session.history()
         assert history["rho"].tolist() == [pytest.approx(0.00125)]
@@ -684,7 +686,7 @@ def test_looking_at_a_ledger_that_counts_rho(path, capsys):
     assert "rho      [#.............................]  0.001 of 0.0241296 spent, 0.0231296 left" in text
     assert "delta    [..............................]  0 of 1e-07 spent, 1e-07 left (for keys that nobody declared)" in text
     assert "which stands for epsilon 0.183989, delta 9e-07, and may come to epsilon 1, delta 1e-06" in text
-    assert "enough for 1 more count within +-10 (95%)" in text
+    assert "enough for 1 more count within +-10 (95%, Gaussian noise)" in text
     assert "ana            2  0.001" in text
     found = json.loads(shown(capsys, "budget", str(path), "--by", "analyst", "--format", "json"))
     assert found["accountant"] == "zcdp"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 
 import privsql
@@ -35,8 +36,8 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
-def opened(data: Path, analyst: str = "ann", policy: object = POLICY) -> privsql.Session:
-    return privsql.connect(data, policy, ledger=data.with_name("clinic.ledger"), analyst=analyst)
+def opened(data: Path, analyst: str = "ann", policy: object = POLICY, version: str | None = "2026-11") -> privsql.Session:
+    return privsql.connect(data, policy, ledger=data.with_name("clinic.ledger"), analyst=analyst, version=version)
 
 
 QUESTIONS = [
@@ -98,14 +99,38 @@ def test_another_policy_is_another_question(data):
         assert not later.query(HISTOGRAM, epsilon=1).stored
 
 
-def test_other_data_is_another_question(data):
+def test_another_version_is_another_question(data):
     with opened(data) as session:
         session.query(HISTOGRAM, epsilon=1)
-    with duckdb.connect(str(data)) as connection:
-        connection.execute("INSERT INTO t VALUES (1, 'CA', 'city 1', 2.5)")
-    with opened(data) as later:
+    with opened(data, version="2026-12") as later:
         assert not later.query(HISTOGRAM, epsilon=1).stored
         assert later.budget.spent.epsilon == 2
+    with opened(data, policy={**POLICY, "version": "2026-12"}, version=None) as same:
+        assert same.query(HISTOGRAM, epsilon=1).stored
+
+
+@pytest.mark.parametrize("version", [None, "2026-11"])
+@pytest.mark.parametrize("where", ["age >= 0", "age < 0"])
+def test_whether_an_update_found_a_row_does_not_show(data, version, where):
+    """DuckDB writes nothing when an UPDATE finds no row: what the file says of itself would tell, for nothing."""
+    with opened(data, version=version) as session:
+        session.query(HISTOGRAM, epsilon=1)
+    with duckdb.connect(str(data)) as owner:
+        owner.execute(f"UPDATE t SET age = 1 WHERE {where}")
+    with opened(data, version=version) as later:
+        said = str(later.explain(HISTOGRAM, epsilon=1))
+        assert ("asked before" in said) == (version is not None)
+
+
+def test_a_declared_version_keeps_answers_about_frames_too(tmp_path):
+    frame = pd.DataFrame({"age": range(100)})
+    for stored in (False, True):
+        with privsql.connect(frame, {"budget": {"epsilon": 9}}, ledger=tmp_path / "l", version="2026-11") as session:
+            assert session.query("SELECT COUNT(*) FROM df", epsilon=1).stored == stored
+    for wrong in ("", "a\nb", 5, "x" * 300):
+        with pytest.raises(privsql.PrivsqlError) as caught:
+            privsql.connect(frame, version=wrong)
+        assert caught.value.code == "argument-version" and caught.value.suggestion
 
 
 def test_a_parquet_file_has_a_version_too(tmp_path):
@@ -144,7 +169,7 @@ elif moment == "store":
     AnswerFile.keep = die
 elif moment == "release":
     privsql.session.finish = die
-session = privsql.connect(sys.argv[1], {policy!r}, ledger=sys.argv[1].replace(".duckdb", ".ledger"))
+session = privsql.connect(sys.argv[1], {policy!r}, ledger=sys.argv[1].replace(".duckdb", ".ledger"), version="2026-11")
 print(session.query({sql!r}, epsilon=1).fetchall())
 """
 

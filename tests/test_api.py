@@ -266,4 +266,4 @@ def test_the_errors_are_one_family():
     for name in privsql.__all__:
         value = getattr(privsql, name)
         if isinstance(value, type) and issubclass(value, Exception):
-            assert issubclass(value, privsql.PrivsqlError)
+            assert issubclass(value, (privsql.PrivsqlError, Warning))

@@ -58,7 +58,8 @@ def test_counts_and_declared_ranges_need_no_search():
 def test_by_column_in_a_policy_through_subqueries_and_units():
     connection = duckdb.connect()
     connection.execute("CREATE TABLE v AS SELECT i % 2000 AS u, i % 90 AS x, i % 7 AS y FROM range(20000) r(i)")
-    policy = {"tables": {"v": {"unit": "u", "columns": {"x": {"range": "auto"}, "y": {"range": [0, 6]}}}}}
+    columns = {"x": {"range": "auto"}, "y": {"range": [0, 6]}}
+    policy = {"tables": {"v": {"unit": "u", "max_rows": 10, "columns": columns}}}
     session = privsql.connect(connection, policy)
     answer = session.query("SELECT SUM(z) AS s FROM (SELECT x * 2 AS z, y FROM v WHERE y > 1)", epsilon=2)
     assert [each.column for each in answer.found] == ["v.x"]

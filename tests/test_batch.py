@@ -85,12 +85,12 @@ def test_all_or_nothing(session):
 def test_each_paid_question_has_its_entry(session, tmp_path):
     with duckdb.connect(str(tmp_path / "d.duckdb")) as connection:
         connection.execute("CREATE TABLE df AS SELECT * FROM ROWS")
-    with privsql.connect(tmp_path / "d.duckdb", POLICY, ledger=tmp_path / "l") as filed:
+    with privsql.connect(tmp_path / "d.duckdb", POLICY, ledger=tmp_path / "l", version="2026-11") as filed:
         filed.batch(MANY, epsilon=1)
         history = filed.history()
         assert 3 <= len(history) < len(MANY)
         assert history["epsilon"].sum() == pytest.approx(1, abs=1e-6)
-    with privsql.connect(tmp_path / "d.duckdb", POLICY, ledger=tmp_path / "l") as later:
+    with privsql.connect(tmp_path / "d.duckdb", POLICY, ledger=tmp_path / "l", version="2026-11") as later:
         assert later.query("SELECT COUNT(*) FROM df WHERE state = 'CA'", epsilon=0.01).stored
 
 

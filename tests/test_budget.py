@@ -13,7 +13,7 @@ from privsql import BudgetError, EngineError
 from privsql.budget.ledger import MemoryLedger
 from privsql.policy import NANO, Neighbours
 from privsql.session import Session
-from tests.budget.ledgers import releases
+from tests.budget.ledgers import charge
 from tests.conftest import POLICY, clinic
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
@@ -245,7 +245,7 @@ def test_threads_on_the_ledger_itself():
         done = 0
         for _ in range(200):
             try:
-                ledger.charge(releases(Fraction(1, 1000)), Neighbours.REPLACE_ONE, "a", "q")
+                charge(ledger, Fraction(1, 1000), analyst="a", neighbours=Neighbours.REPLACE_ONE)
                 done += 1
             except BudgetError:
                 pass
@@ -269,16 +269,16 @@ def test_threads_on_a_protected_frame_share_one_ledger():
 # -- the ledger ------------------------------------------------------------------------------------------------
 def test_prices_are_rounded_up_and_limits_down():
     ledger = MemoryLedger(Fraction(1, 3), Neighbours.ADD_REMOVE)
-    ledger.charge(releases(Fraction(1, 3 * NANO)), Neighbours.ADD_REMOVE, "a", "q")
+    charge(ledger, Fraction(1, 3 * NANO), analyst="a", neighbours=Neighbours.ADD_REMOVE)
     assert ledger.budget.spent.epsilon == 1 / NANO
     with pytest.raises(BudgetError):
-        ledger.charge(releases(Fraction(1, 3) - Fraction(1, 3 * NANO)), Neighbours.ADD_REMOVE, "a", "q")
+        charge(ledger, Fraction(1, 3) - Fraction(1, 3 * NANO), analyst="a", neighbours=Neighbours.ADD_REMOVE)
 
 
 def test_losses_of_different_kinds_are_not_added():
     ledger = MemoryLedger(Fraction(1), Neighbours.ADD_REMOVE)
     with pytest.raises(BudgetError) as caught:
-        ledger.charge(releases(Fraction(1, 2)), Neighbours.REPLACE_ONE, "a", "q")
+        charge(ledger, Fraction(1, 2), analyst="a", neighbours=Neighbours.REPLACE_ONE)
     assert caught.value.code == "budget-neighbours"
     assert ledger.budget.spent.epsilon == 0
 

@@ -63,6 +63,29 @@ def test_an_error_goes_to_standard_error_with_code_2_and_no_traceback(files: Pat
     assert "Traceback" not in done.stderr
 
 
+LATE = """if True:
+    import sys, threading, time
+    run = threading.Timer.run
+    def late(self):  # as on a busy machine: a thread that was told to end does so a moment later
+        run(self)
+        time.sleep(0.3)
+    threading.Timer.run = late
+    from privsql.cli import main
+    sys.exit(main(sys.argv[1:]))
+    """
+MALFORMED = "SELECT COUNT(*) AS n FROM visits WHERE regexp_matches(state, '(')"
+
+
+def test_after_an_error_nothing_of_duckdb_is_left_over(files: Path) -> None:
+    """A thread that is still there when the interpreter ends makes DuckDB print forty lines of what it leaked."""
+    command = [sys.executable, "-c", LATE, "query", str(files / "visits.csv"), MALFORMED, "--epsilon", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    first, hint = done.stderr.splitlines()
+    assert first.endswith("[sql-engine]")
+    assert hint.startswith("hint: ")
+
+
 @pytest.mark.slow
 def test_the_installed_command_is_the_same_and_survives_a_closed_pipe() -> None:
     command = Path(sys.executable).with_name("privsql")

@@ -269,7 +269,8 @@ def test_explain_says_from_what():
 def test_units_that_are_bounded_are_asked_anew():
     """What is kept of a unit depends on the keys, so that sums over them are something else."""
     visits = pd.DataFrame({"who": PLACES % 500, "state": ROWS["state"], "n": ROWS["n"]})
-    policy = {"tables": {"df": {"unit": "who", "columns": {"state": COLUMNS["state"], "n": COLUMNS["n"]}}}}
+    columns = {"state": COLUMNS["state"], "n": COLUMNS["n"]}
+    policy = {"tables": {"df": {"unit": "who", "max_groups": 3, "max_rows": 10, "columns": columns}}}
     opened = privsql.connect(visits, policy)
     opened.query("SELECT state, COUNT(*) FROM df GROUP BY state", epsilon=SURE)
     assert not opened.query("SELECT COUNT(*) FROM df", epsilon=LITTLE).stored

@@ -15,6 +15,7 @@ import pytest
 from privsql.cli.arguments import parser
 from privsql.sql import gate
 from privsql.sql.functions import ALIASES, FUNCTIONS, OPERATORS
+from privsql.sql.patterns import DIRECTIVES, OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 _TOP = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
@@ -111,7 +112,7 @@ def documented_names() -> set[str]:
 def test_every_function_and_operator_is_documented() -> None:
     names = documented_names()
     assert len(FUNCTIONS) >= 60
-    for table in (FUNCTIONS, OPERATORS, ALIASES):
+    for table in (FUNCTIONS, OPERATORS, ALIASES, DIRECTIVES, OPTIONS):
         assert set(table) <= names, f"add to docs/sql.md: {sorted(set(table) - names)}"
 
 

@@ -85,7 +85,7 @@ def test_a_malformed_pattern_is_refused_whoever_is_there(condition, top):
     ):
         with pytest.raises(privsql.SqlError) as caught:
             session.query(sql, epsilon=1)
-        assert caught.value.code == "sql-engine"
+        assert caught.value.code in ("sql-engine", "refused-pattern")
         assert session.budget.spent.epsilon == 0
 
 

@@ -22,7 +22,7 @@ from privsql.budget.verify import verify
 from privsql.policy import Policy, load_policy
 from privsql.schema import Schema, SchemaTable
 from tests.budget.conformance import LedgerConformance, code_of, refusal
-from tests.budget.ledgers import VISITS, charge, policy, releases
+from tests.budget.ledgers import VISITS, charge, policy
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 
@@ -140,7 +140,7 @@ def attached(path: Path, units: dict[str, Any], neighbours: str = "replace-one",
     plain = declared(units, **budget)
     again = Policy(**{**plain.__dict__, "neighbours": load_policy({"neighbours": neighbours}).neighbours})
     ledger = open_ledger(path, again, tables(**units))
-    ledger.charge(releases(Fraction(1, 10)), again.neighbours, "ana", "q")
+    charge(ledger, Fraction(1, 10), analyst="ana", neighbours=again.neighbours)
     ledger.close()
 
 

@@ -90,12 +90,12 @@ def test_a_null_key_is_a_key() -> None:
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_a_choice_is_as_uncertain_as_the_plan_says(neighbours: str) -> None:
-    """Geometric noise of rate r: b overtakes a, which is 2 ahead and first, with probability q^3 / (1 + q), q = e^-r."""
+    """Exponential noise of rate r: b overtakes a, which is 2 ahead, with probability q^2 / 2, q = e^-r."""
     plan = _session(neighbours=neighbours).explain("SELECT s FROM t WHERE s IS NOT NULL GROUP BY s ORDER BY COUNT(*) DESC LIMIT 1", epsilon=1.0)
     column = plan.measurements[0].columns[0]
     exact = ExactTable({"s": np.array(["a", "b"], dtype=object)}, {column: np.array([2, 0], dtype=np.int64)})
     rate = 1.0 / 2.0 if neighbours == "replace-one" else 1.0  # epsilon / (2 linf); half the noise where scores are monotone
     q, draws = math.exp(-rate), 1500
-    wrong = q**3 / (1 + q)
+    wrong = q**2 / 2
     found = np.mean([add_noise(plan, [exact], SystemRandomness()).cells[0] == 1 for _ in range(draws)])
     assert abs(found - wrong) < 6.5 * math.sqrt(wrong * (1 - wrong) / draws)

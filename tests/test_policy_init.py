@@ -73,8 +73,17 @@ def call(*arguments: object, cwd: Path) -> Done:
 
 
 def switched_on(text: str) -> str:
-    """A draft whose placeholders of columns are taken as they are."""
+    """A draft whose lines to fill in are switched on as they are."""
     return re.sub(r"^# (.+ = \{ (range|values) = )", r"\1", text, flags=re.MULTILINE)
+
+
+def filled_in(text: str) -> str:
+    """A draft whose lines to fill in are filled in and switched on."""
+    holes = {"[LOWEST": "[0", "HIGHEST]": "1000]", "[EARLIEST": '["2020-01-01"', "LATEST]": '"2029-12-31"]',
+             "[KEY, KEY, ...]": "[1, 2]", '["KEY", "KEY", ...]': '["a", "b"]'}  # fmt: skip
+    for hole, value in holes.items():
+        text = text.replace(hole, value)
+    return switched_on(text)
 
 
 # -- from a file to answers ----------------------------------------------------------------------------------
@@ -89,7 +98,7 @@ def switched_on(text: str) -> str:
         ("visits.csv", "SELECT COUNT(*) AS n FROM visits", "SELECT SUM(age) AS n FROM visits", call),
     ],
 )
-def test_a_draft_loads_and_its_placeholders_make_sums_work(
+def test_a_draft_loads_and_its_lines_make_sums_work_once_filled_in(
     shop: Path, tmp_path: Path, source: str, count: str, total: str, how: Callable[..., Done]
 ) -> None:
     path = tmp_path / "draft.toml"
@@ -99,11 +108,17 @@ def test_a_draft_loads_and_its_placeholders_make_sums_work(
     policy = load_policy(path)
     assert policy.epsilon == 3
     answer = how("query", source, count, "--epsilon", "1", "--policy", path, "--format", "csv", cwd=shop)
-    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.returncode == 0
+    # the draft declares limits: of rows alone, as CSV has them, what those drop is said beside, and no hint is needed
+    assert all(line.startswith("warning: At most ") for line in answer.stderr.splitlines())
     assert abs(int(answer.stdout.split()[1]) - (12000 if source == "shop.duckdb" else 3000)) < 300
     with pytest.raises(privsql.Refused):  # a range that nobody looked at is off
         privsql.connect(str(shop / source), policy=path).explain(total, epsilon=1)
-    path.write_text(switched_on(path.read_text(encoding="utf-8")), encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    path.write_text(switched_on(text), encoding="utf-8")
+    with pytest.raises(privsql.PolicyError, match="not valid TOML"):  # a line that is not filled in
+        privsql.connect(str(shop / source), policy=path)
+    path.write_text(filled_in(text), encoding="utf-8")
     privsql.connect(str(shop / source), policy=path).query(total, epsilon=1)
 
 
@@ -216,10 +231,13 @@ def test_units_go_along_foreign_keys_and_what_follows_from_the_schema_needs_no_l
         "# mood: ENUM, its 2 labels are its keys; no line needed",
         "# state: its values follow from a CHECK (CA, NY); no line needed",
         "# level: its range follows from its type (-128 to 127); no line needed",
-        "# total = { range = [0, 1000] }    # the low end follows from a CHECK",
-        '# day = { range = ["2020-01-01", "2029-12-31"] }',
+        "# total = { range = [0, HIGHEST] }    "
+        "# the low end follows from a CHECK; fill in what can honestly occur at the other",
+        "# day = { range = [EARLIEST, LATEST] }    "
+        '# fill in what can honestly occur: values outside are clamped; such as "2020-01-31"',
         "# clock: TIME, of which nothing can be declared",
-        '# tags = { values = ["...", "..."] }    # a list, which queries open by UNNEST(list_distinct(tags))',
+        '# tags = { values = ["KEY", "KEY", ...] }    '
+        "# a list, which queries open by UNNEST(list_distinct(tags))",
         "# busy is a view: which rows of which people it is made of, only you can say. Queries of it are refused until you do:",
     ):
         assert line in text.splitlines(), line
@@ -323,7 +341,7 @@ def test_names_cannot_break_out_of_a_comment_or_a_key(tmp_path: Path) -> None:
         owner.execute(f"CREATE TABLE {quoted} ({quoted} INTEGER, {quoted[:-1]}_x\" INTEGER, \"ö.ä\" VARCHAR)")
         for epsilon in (None, 0.1):
             text = draft(owner, epsilon)
-            loaded = tomllib.loads(switched_on(text))
+            loaded = tomllib.loads(filled_in(text))
             assert loaded["budget"]["epsilon"] == (3.0 if epsilon is None else 2.9)
             assert list(loaded["tables"]) == [nasty]
             assert (loaded["tables"][nasty]["unit"], len(loaded["tables"][nasty]["columns"])) == (nasty, 2)

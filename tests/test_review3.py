@@ -100,7 +100,7 @@ def test_reading_keys_that_nobody_declared_fails_on_no_row(key):
 
 def test_a_call_cannot_change_whose_privacy_a_budget_counts():
     frame = pd.DataFrame({"uid": [1] * 50, "row": range(50)})
-    frame.dp.protect(unit="uid", budget=1.0)
+    frame.dp.protect(unit="uid", budget=1.0, max_rows=10)
     with pytest.raises(privsql.ArgumentError) as caught:
         frame.dp.query("SELECT COUNT(*) FROM df", epsilon=1, unit="row")
     assert caught.value.code == "argument-unit"
@@ -150,7 +150,8 @@ def test_answers_mean_what_the_sql_says_or_are_refused(sql):
         "INSERT INTO pub VALUES (1, 1), (NULL, 2), (2, 3)",
         "INSERT INTO p2 VALUES (7)",
     )
-    tables = {"u": {"unit": "uid"}, "o": {"unit": "uid"}, "pub": {"public": True}, "p2": {"public": True}}
+    o = {"unit": "uid", "max_groups": 3, "max_rows": 10}
+    tables = {"u": {"unit": "uid"}, "o": o, "pub": {"public": True}, "p2": {"public": True}}
     session = privsql.connect(connection, {"tables": tables})
     if MEANT[sql]:
         with pytest.raises(privsql.PrivsqlError) as caught:

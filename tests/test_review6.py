@@ -22,17 +22,6 @@ def asked(source: Any, sql: str, policy: dict[str, Any] | None = None) -> list[t
         return session.query(sql, epsilon=1.0).fetchall()
 
 
-@pytest.mark.parametrize("diagnosis", ["hiv", "flu"])
-@pytest.mark.parametrize("found", [r"'\C$'", r"'(\C)$', 1", r"'(?:\C)$'"])
-def test_half_a_letter_fails_on_nobody(diagnosis: str, found: str) -> None:
-    """It failed after the charge if and only if Bob had it: an exact bit for an epsilon of a millionth."""
-    connection = duckdb.connect()
-    connection.execute("CREATE TABLE patients (user_id INTEGER, diagnosis VARCHAR)")
-    connection.execute("INSERT INTO patients VALUES (1, 'flu'), (2, ?)", [diagnosis])
-    case = "CASE WHEN user_id = 2 AND diagnosis = 'hiv' THEN 'é' ELSE 'e' END"
-    assert asked(connection, f"SELECT COUNT(*) AS n FROM patients WHERE regexp_extract({case}, {found}) = 'x'")
-
-
 @pytest.mark.parametrize("micros", [-9223372036854775806, -9223372022400000001, 0])
 @pytest.mark.parametrize("text", ["CAST(seen AS VARCHAR)", "concat(seen, 'x')", "seen || ''"])
 def test_a_moment_before_the_calendar_has_no_text(micros: int, text: str) -> None:

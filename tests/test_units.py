@@ -34,11 +34,32 @@ POLICY = {
 
 
 @pytest.mark.parametrize("limits", [{"max_rows": 5}, {"max_groups": 4}, {"max_rows": 0}, {"max_groups": 1.5}, {"max_rows": True}])
-def test_limits_can_be_lowered_only(shop, limits):
-    session = privsql.connect(shop, POLICY)
+def test_declared_limits_can_be_lowered_only(shop, limits):
+    orders = {**POLICY["tables"]["orders"], "max_groups": 3}
+    session = privsql.connect(shop, {"tables": {**POLICY["tables"], "orders": orders}})
     with pytest.raises(privsql.ArgumentError) as caught:
         session.explain("SELECT COUNT(*) FROM orders", epsilon=1, **limits)
     assert caught.value.code == "argument-limits"
+
+
+def test_limits_that_nobody_declared_can_be_raised(shop):
+    """The noise grows with them, so that this is no less private: defaults are nobody's wish."""
+    tables = {"customers": {"unit": "id"}, "orders": {"unit": "customer_id -> customers.id"}}
+    session = privsql.connect(shop, {"tables": tables})
+    plan = session.explain("SELECT COUNT(*) FROM orders", epsilon=1, max_rows=500)
+    assert plan.measurements[0].l1 == 500
+    by_total = "SELECT total, COUNT(*) FROM orders GROUP BY total"
+    plan = session.explain(by_total, epsilon=1, delta=1e-6, max_rows=2, max_groups=7)
+    assert plan.measurements[0].l1 == 2 * 2 * 7
+
+
+def test_a_limit_that_one_of_two_tables_declares_is_not_raised(shop):
+    tables = {"customers": {"unit": "id"}, "orders": {"unit": "customer_id -> customers.id", "max_rows": 4}}
+    session = privsql.connect(shop, {"tables": {**tables, "items": {"unit": "oid -> orders.oid"}}})
+    sql = "SELECT COUNT(*) FROM orders JOIN items ON orders.oid = items.oid"
+    assert session.explain(sql, epsilon=1).measurements[0].l1 == 10  # the default of items
+    with pytest.raises(privsql.ArgumentError, match="the policy allows 10"):
+        session.explain(sql, epsilon=1, max_rows=11)
 
 
 def test_a_lower_limit_means_less_noise(shop):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import duckdb
@@ -155,3 +156,108 @@ def test_mechanism_forces_the_noise_of_keys(mechanism, wanted, delta):
     session = privsql.connect(pd.DataFrame({"k": ["a", "b"] * 50}), {"neighbours": "add-remove"})
     plan = session.explain("SELECT k, COUNT(*) FROM df GROUP BY k", epsilon=1, delta=delta, mechanism=mechanism)
     assert plan.measurements[0].mechanism.name == wanted
+
+
+# -- by rows or by units ------------------------------------------------------------------------------------------
+def shown_by(plan):
+    """The release of the keys, and what it counts."""
+    (found,) = (each for each in plan.measurements if each.key_release is not None)
+    return found, "units" if found.key_release.contribution.rows == 1 else "rows"
+
+
+def visits(keys, people, rows, **limits):
+    """As many keys as said, each of so many people who are in no other, with so many rows each."""
+    frame = pd.DataFrame({"u": np.repeat(np.arange(keys * people), rows)})
+    frame["k"] = frame["u"] // people
+    return privsql.connect({"v": frame}, {"tables": {"v": {"unit": "u", "max_groups": 1, "max_rows": 20, **limits}}})
+
+
+BY_KEY = "SELECT k, COUNT(*) AS n FROM v GROUP BY k"
+
+
+@pytest.mark.parametrize("rows", [1, 20])
+@pytest.mark.parametrize("epsilon", [100, 10_000])
+def test_a_key_of_seven_people_is_shown_at_a_large_epsilon(rows, epsilon):
+    """By rows 20 are one person's, so that it took 21 of them, whatever epsilon."""
+    answer = visits(3, 7, rows).query(BY_KEY, epsilon=epsilon, delta=1e-6)
+    assert shown_by(answer.plan)[1] == "units"
+    assert len(answer) == 3
+    ends = answer.intervals(0.99999)
+    assert (ends["n_low"] <= 7 * rows).all() and (ends["n_high"] >= 7 * rows).all()
+    assert "n_near_threshold" not in ends, "the noise of the count had no part in it"
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("sql", [BY_KEY, "SELECT k, COUNT(*) AS n, COUNT(DISTINCT x) AS d FROM v GROUP BY k"])
+def test_no_fewer_keys_than_by_rows_where_people_have_up_to_max_rows(relation, sql):
+    """A key whose people have (1 + max_rows) / 2 rows on average is as likely to be shown as by COUNT(*), at any epsilon."""
+    frame, columns = pd.DataFrame({"u": [1], "k": [1], "x": [1]}), {"x": {"range": [0, 1]}}
+    for groups, rows, epsilon in itertools.product((1, 4), (1, 3, 20), (1, 50)):
+        table = {"unit": "u", "max_groups": groups, "max_rows": rows, "columns": columns}
+        session = privsql.connect({"v": frame}, {"neighbours": relation, "tables": {"v": table}})
+        plan = session.explain(sql, epsilon=epsilon, delta=1e-6)
+        release = shown_by(plan)[0].key_release
+        other = plan.pricing.keys.other
+        if rows == 1:
+            assert other is None and shown_by(plan)[0].what == "COUNT(*)", "one release serves both"
+        elif release.contribution.rows == 1:
+            before = next(each.key_release for each in other.at(Fraction(epsilon)) if each.key_release)
+            assert before.contribution.rows == rows
+            people = release.shows_at(0.5)
+            assert before.chance(people * (1 + rows) // 2 - rows) <= 0.51, (groups, rows, epsilon)
+
+
+def test_units_are_counted_already_where_that_is_asked_for():
+    plan = visits(1, 7, 1).explain("SELECT k, COUNT(*) AS n, COUNT(DISTINCT u) AS m FROM v GROUP BY k", epsilon=1, delta=1e-6)
+    found, what = shown_by(plan)
+    assert (found.what, what, len(plan.measurements)) == ("COUNT DISTINCT(u)", "units", 2)
+
+
+def test_rows_show_the_keys_where_units_would_take_more():
+    for groups, rows in ((1, 2), (9, 20)):
+        plan = visits(1, 7, 1, max_groups=groups, max_rows=rows).explain(BY_KEY, epsilon=1, delta=1e-6)
+        assert shown_by(plan)[1] == "rows" and len(plan.measurements) == 1
+        assert "keys are shown by their rows, so from" in str(plan) and "; by their units, from" in str(plan)
+
+
+def test_gaussian_noise_that_is_asked_for_is_the_noise_of_the_count():
+    plan = visits(1, 7, 1).explain(BY_KEY, epsilon=10, delta=1e-6, mechanism="gaussian")
+    assert [each.mechanism.name for each in plan.measurements] == ["KEYS_GAUSSIAN"]
+
+
+def test_explain_says_by_what_keys_are_shown_and_why():
+    plan = visits(1, 7, 1).explain(BY_KEY, epsilon=1, delta=1e-6)
+    assert "keys are shown by their units; by their rows, from 536 of them, so from 52 units if each has half of its" in str(plan)
+    assert "50% from 51 units" in str(plan)
+    assert sum(each.epsilon for each in plan.measurements) == 1
+    assert sum(each.delta for each in plan.measurements) == pytest.approx(1e-6)
+
+
+def test_min_units_counts_units_not_rows():
+    plan = visits(1, 7, 1, max_rows=50).explain(BY_KEY, epsilon=1000, delta=1e-6)
+    assert shown_by(plan)[1] == "units"
+    frame = pd.DataFrame({"u": range(30), "k": ["a"] * 12 + ["b"] * 18})
+    policy = {"min_units": 15, "tables": {"v": {"unit": "u", "max_groups": 1, "max_rows": 50}}}
+    answer = privsql.connect({"v": frame}, policy).query(BY_KEY, epsilon=1000, delta=1e-6)
+    assert list(answer.df()["k"]) == ["b"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("max_rows", "epsilon"), [(20, 1), (20, 4), (8, 10)])
+def test_more_keys_are_kept_where_most_people_have_few_rows(max_rows, epsilon):
+    """Small keys, of people of whom each has 1 row, or 2, or 3 ... ever more seldom."""
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(5, 60 // epsilon + 20, 300)
+    people_of = np.repeat(np.arange(300), sizes)
+    rows = np.minimum(rng.geometric(0.4, len(people_of)), 40)
+    frame = pd.DataFrame({"u": np.repeat(np.arange(len(people_of)), rows), "k": np.repeat(people_of, rows)})
+    policy = {"tables": {"v": {"unit": "u", "max_groups": 1, "max_rows": max_rows}}}
+    plan = privsql.connect({"v": frame}, policy).explain(BY_KEY, epsilon=epsilon, delta=1e-6)
+    release = shown_by(plan)[0].key_release
+    assert release.contribution.rows == 1
+    before = next(each.key_release for each in plan.pricing.keys.other.at(Fraction(epsilon)) if each.key_release)
+    counts = np.bincount(people_of, np.minimum(rows, max_rows)).astype(int)
+    kept = sum(release.chance(int(size)) for size in sizes)
+    assert kept > 1.5 * sum(before.chance(int(count)) for count in counts)
+    shown = len(privsql.connect({"v": frame}, policy).query(BY_KEY, epsilon=epsilon, delta=1e-6))
+    assert abs(shown - kept) < 6 * max(1, kept) ** 0.5

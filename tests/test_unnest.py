@@ -190,7 +190,8 @@ def test_a_prepared_copy_has_no_lists(tmp_path):
     file = tmp_path / "people.duckdb"
     with duckdb.connect(str(file)) as owner:
         owner.execute("CREATE TABLE people AS SELECT 1 AS id, ['flu'] AS tags")
-    with privsql.connect(file, {"tables": {"people": {"unit": "id", "columns": {"tags": {"values": DECLARED}}}}}) as asked:
+    people = {"unit": "id", "max_groups": 3, "max_rows": 10, "columns": {"tags": {"values": DECLARED}}}
+    with privsql.connect(file, {"tables": {"people": people}}) as asked:
         asked.prepare("people")
         plan = asked.explain(ASKED[0], epsilon=1)
         assert "privsql_prepared" not in plan.sql

@@ -1,8 +1,8 @@
 """The tables -> the same lines by OpenDP, SmartNoise SQL and diffprivlib, whichever of them this interpreter can import.
 
-    python benchmarks/accuracy/rivals.py FOLDER [--seconds 1] [--repeats 300]
+    python benchmarks/accuracy/rivals.py FOLDER [--share 1] [--only AVG]
 
-reads people.csv and visits.csv there and prints JSON: tool -> version, line -> answers. It does without privsql.
+reads people.csv and visits.csv there and prints JSON: tool -> version, line -> errors. It needs no privsql.
 Each tool is used in the way that suits it best: exact counts are made beforehand, rows of a user are bounded beforehand.
 """
 
@@ -12,7 +12,6 @@ import argparse
 import importlib
 import importlib.metadata
 import json
-import time
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -211,9 +210,13 @@ def smartnoise(tables: dict[str, pd.DataFrame]) -> Answers:
                 break
             each = min(1.0, each / cost)
         private = reader(each)
+        parsed = private.parse_query_string(sql)
+        rewritten = private._rewrite_ast(parsed)  # the SQL and its mechanisms: only the noise is drawn again
+        exact = private._get_reader(rewritten[0])._execute_ast(rewritten[0])
+        private._rewrite_ast = lambda _: rewritten
 
         def run() -> list[Any]:
-            rows = private.execute(sql)[1:]
+            rows = private._execute_ast(parsed, pre_aggregated=exact)[1:]
             ordered = sorted(rows, key=lambda row: [str(key) for key in row[:keys]])
             return [row[0] for row in rows] if labels else [cell for row in ordered for cell in row[keys:]]
 
@@ -251,15 +254,6 @@ TOOLS = {
 }
 
 
-def repeated(answer: Callable[[], list[Any]], seconds: float, repeats: int) -> list[list[Any]]:
-    """As many answers as there is time for; at least 8."""
-    found: list[list[Any]] = []
-    start = time.perf_counter()
-    while len(found) < repeats and (len(found) < 8 or time.perf_counter() - start < seconds):
-        found.append(answer())
-    return found
-
-
 def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else float(value)
 
@@ -267,12 +261,12 @@ def plain(value: Any) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--seconds", type=float, default=1.0)
-    parser.add_argument("--repeats", type=int, default=300)
+    parser.add_argument("--share", type=float, default=1.0, help="of the draws of each line")
     parser.add_argument("--only", default="", help="lines whose names have this in them")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     tables = {name: pd.read_csv(args.folder / f"{name}.csv") for name in ("people", "visits")}
+    truths = json.loads((args.folder / "truths.json").read_text())
     found: dict[str, Any] = {}
     for tool, (package, make) in TOOLS.items():
         try:
@@ -280,14 +274,14 @@ def main() -> None:
         except ImportError as error:
             found[tool] = {"absent": str(error)}
             continue
-        answers: dict[str, Any] = {}
+        errors: dict[str, Any] = {}
         for line in LINES:
             if line.name in lines and args.only in line.name:
                 try:
-                    answers[line.name] = repeated(lines[line.name], args.seconds, args.repeats)
+                    errors[line.name] = line.errors(lines[line.name], truths[line.name], args.share)
                 except Exception as error:  # noqa: BLE001 -- what a tool fails at is a finding, and the others go on
-                    answers[line.name] = f"{type(error).__name__}: {error}"
-        found[tool] = {"version": importlib.metadata.version(package), "answers": answers}
+                    errors[line.name] = f"{type(error).__name__}: {error}"
+        found[tool] = {"version": importlib.metadata.version(package), "errors": errors}
     print(json.dumps(found, default=plain))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from privsql.analysis.look import Look
 from privsql.sql.expressions import Call, Column, Expression, Literal, conjuncts
-from privsql.sql.owners import equated, owner
+from privsql.sql.owners import by_unit_alone, equated, owner
 from privsql.sql.relations import (
     AtMost,
     Filter,
@@ -53,9 +53,21 @@ class Stability:
 
 def limits_of(relation: Relation) -> Limits:
     """How much of one unit may be used, as the owner set it: the most that any table with many rows a unit allows."""
+    found = table_limits(relation)
+    groups, rows = max(each.max_groups for each in found), max(each.max_rows for each in found)
+    most = {"max_groups": groups, "max_rows": rows}
+    assumed = {name for name in most if not any(_declares(each, name, most[name]) for each in found)}
+    return Limits(groups, rows, frozenset(assumed))
+
+
+def _declares(limits: Limits, name: str, value: int) -> bool:
+    return name not in limits.assumed and getattr(limits, name) == value
+
+
+def table_limits(relation: Relation) -> list[Limits]:
+    """The limits of tables by which one unit can have many rows here; of all private ones where none does."""
     scans = [each for each in walk(relation) if isinstance(each, Scan) and each.private]
-    found = [each.limits for each in _with_many_rows(relation) or scans if each.limits is not None]
-    return Limits(max(each.max_groups for each in found), max(each.max_rows for each in found))
+    return [each.limits for each in _with_many_rows(relation) or scans if each.limits is not None]
 
 
 def _with_many_rows(relation: Relation) -> list[Scan]:
@@ -72,8 +84,7 @@ def _with_many_rows(relation: Relation) -> list[Scan]:
 
 
 def _one_row_a_unit(group: Group) -> bool:
-    columns = [key.expression.name for key in group.keys if isinstance(key.expression, Column)]
-    return group.per_unit and len(columns) == len(group.keys) and owner(group.input).is_unit(columns)
+    return group.per_unit and by_unit_alone(group, owner(group.input))
 
 
 def bounded(limits: Limits, cells: int | None) -> Stability:

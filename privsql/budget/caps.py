@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 from privsql.budget.accountants import ADDITION, Accountant, Zcdp, accountant_of
 from privsql.budget.amount import ATTO, MOST_DELTA, MOST_LOSS, NOTHING, UNCAPPED, Cap, Loss
 from privsql.errors import BudgetError
-from privsql.policy import EVERYONE, NANO, Accounting, Policy, Share
+from privsql.policy import EVERYONE, MAX_FAILURES, NANO, Accounting, Policy, Share
+from privsql.privacy.events import Event
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,14 @@ class Caps:
     dataset: Cap = UNCAPPED
     query: int | None = None  # nano-epsilon
     analysts: Mapping[str, Cap] = field(default_factory=dict)  # none: no analyst has a cap
+    least: int | None = None  # nano-epsilon that one query must cost
+    failures: int | None = None  # of one analyst; None: as many as usual
     accountant: Accountant = ADDITION
     named: Accounting | None = None
+
+    @property
+    def most_failures(self) -> int:
+        return MAX_FAILURES if self.failures is None else self.failures
 
     def share(self, analyst: str) -> Cap:
         """Who is not listed where others are has what is left to everyone, or nothing."""
@@ -60,14 +67,22 @@ class Caps:
     def to_json(self) -> dict[str, Any]:
         shares = {name: [cap.nano, cap.atto_delta] for name, cap in self.analysts.items()}
         counted = {"accountant": self.accounting.value, **self.accountant.to_json()}
-        return {"dataset": [self.dataset.nano, self.dataset.atto_delta], "query": self.query, "analysts": shares, **counted}
+        fuse = {"least": self.least, "failures": self.failures}
+        return {
+            "dataset": [self.dataset.nano, self.dataset.atto_delta],
+            "query": self.query,
+            "analysts": shares,
+            **fuse,
+            **counted,
+        }
 
     @staticmethod
     def of_json(raw: Mapping[str, Any]) -> Caps:
-        """The first format had no accountant: losses added up."""
+        """The first format had no accountant: losses added up. The first two had no fuse: it is as usual."""
         shares = {name: Cap(*cap) for name, cap in raw["analysts"].items()}
         zcdp = Accounting(raw.get("accountant", Accounting.PURE)) is Accounting.ZCDP
-        return Caps(Cap(*raw["dataset"]), raw["query"], shares, Zcdp(Fraction(raw["for_keys"])) if zcdp else ADDITION)
+        accountant = Zcdp(Fraction(raw["for_keys"])) if zcdp else ADDITION
+        return Caps(Cap(*raw["dataset"]), raw["query"], shares, raw.get("least"), raw.get("failures"), accountant)
 
 
 def caps_of(
@@ -81,13 +96,16 @@ def caps_of(
         name: Cap(_nano(share.epsilon), None if share.delta is None else _atto(share.delta))
         for name, share in (shares or {}).items()
     }
-    return Caps(dataset, None if per_query is None else _nano(per_query), analysts, accountant or ADDITION, named)
+    query = None if per_query is None else _nano(per_query)
+    return Caps(dataset, query, analysts, accountant=accountant or ADDITION, named=named)
 
 
 def policy_caps(policy: Policy) -> Caps:
-    return caps_of(
+    caps = caps_of(
         policy.epsilon, policy.delta, policy.per_query, policy.analysts, accountant_of(policy), policy.accountant
-    )  # fmt: skip
+    )
+    least = None if policy.per_query_least is None else math.ceil(policy.per_query_least * NANO)
+    return replace(caps, least=least, failures=policy.max_failures)
 
 
 def renewal_of(epsilon: Fraction, delta: Fraction) -> Loss:
@@ -138,6 +156,18 @@ def _refuse(code: str, name: str, whose: str, price: int, spent: int, cap: int |
         )
 
 
+def refuse_below(caps: Caps, events: Sequence[Event]) -> None:
+    """Raises BudgetError where one query costs less than it must, in epsilon whatever is counted: so its text states it."""
+    if caps.least is not None and sum((each.epsilon for each in events), Fraction(0)) * NANO < caps.least:
+        least = caps.least / NANO
+        raise BudgetError(
+            "budget-least",
+            f"this costs less than epsilon {least:g}, and the policy has no query answered for less: "
+            "a query that fails must have cost something",
+            f"ask with epsilon={least:g} or more; what a batch or a search for a range is split into must each cost that much",
+        )
+
+
 def _ask_for(name: str, most: float) -> str:
     return f"ask with {name}={most:g} or less" if name != "rho" else f"ask with a smaller epsilon, for rho {most:g} or less"
 
@@ -154,6 +184,8 @@ def held(opening: Caps, current: Caps, policy: Caps, analyst: str) -> Caps:
         _held_cap("the dataset", *dataset),
         _held_number("one question", opening.query, current.query, policy.query, NANO),
         {analyst: _held_cap(analyst, *shares)} if current.analysts or policy.analysts else {},
+        _held_least(current.least, policy.least),
+        _held_failures(current, policy),
         current.accountant,
     )
 
@@ -187,6 +219,27 @@ def _held_number(whose: str, opening: int | None, current: int | None, policy: i
         "budget-caps",
         f"the policy allows {policy / unit:g} for {whose}, and the ledger {current / unit:g}",
         "a cap is raised by the owner, for the record: privsql ledger renew LEDGER --epsilon ... --reason ...",
+    )
+
+
+def _held_least(current: int | None, policy: int | None) -> int | None:
+    if policy is None or current is None or policy >= current:
+        return current if policy is None else policy
+    raise BudgetError(
+        "budget-caps",
+        f"the policy lets a query cost epsilon {policy / NANO:g}, and the ledger no less than {current / NANO:g}",
+        f"per_query_least = {current / NANO:g} under [budget], or leave it out",
+    )
+
+
+def _held_failures(current: Caps, policy: Caps) -> int:
+    if policy.failures is None or policy.failures <= current.most_failures:
+        return current.most_failures if policy.failures is None else policy.failures
+    raise BudgetError(
+        "budget-caps",
+        f"the policy allows {policy.failures} failures, and the ledger {current.most_failures}",
+        f"max_failures = {current.most_failures} under [budget], or leave it out; the owner lets an analyst go on by "
+        "privsql ledger renew LEDGER --failures",
     )
 
 

@@ -14,6 +14,8 @@ from privsql.errors import BudgetError
 from privsql.policy import Neighbours, Policy, UnitPolicy
 from privsql.schema import Schema
 
+EACH_ROW = "each row"  # is one person's
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -59,7 +61,7 @@ def dataset_of(policy: Policy, schema: Schema) -> Dataset:
 
 def whose_rows(unit: UnitPolicy | None) -> str:
     if unit is None:
-        return "each row"
+        return EACH_ROW
     columns = ", ".join(unit.columns).lower()
     if unit.table is None:
         return columns

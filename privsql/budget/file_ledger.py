@@ -1,21 +1,28 @@
 """The durable ledger: charges go into a file that all processes share, before any data is read, and stay there.
 
-A charge is one transaction that is on the disk before charge() returns. A crash may lose an answer, never a charge.
+A charge is one transaction that is on the disk before anything is run. A crash may lose an answer, never a charge; and
+what is charged counts as a failure until it is known to be over (fuse.py).
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import os
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from privsql.budget.amount import Loss
-from privsql.budget.caps import Caps, held, policy_caps, refuse_over, renewed
+from privsql.budget.caps import Caps, held, policy_caps, refuse_below, refuse_over, renewed
 from privsql.budget.create import create
 from privsql.budget.dataset import Dataset, dataset_of
-from privsql.budget.format import INSERT, SELECT, Row, now, row_of, written
+from privsql.budget.format import INSERT, OWNERS, SELECT, Row, now, row_of, written
+from privsql.budget.fuse import CODE, Failures, refuse_full
 from privsql.budget.ledger import Bill, Budget, Charge, Entry, budget_of, same_neighbours, share_of
 from privsql.budget.mounts import refuse_network
 from privsql.budget.released import Released
@@ -25,6 +32,8 @@ from privsql.policy import EVERYONE, Neighbours, Policy, analyst_of
 from privsql.privacy.events import Event
 from privsql.schema import Schema
 
+_PAUSE = 0.005  # seconds between two looks whether a query of the same analyst is over
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -33,6 +42,11 @@ class Rules:
     dataset: Dataset
     opening: Caps
     caps: Caps
+    forgiven: Mapping[str, int] = field(default_factory=dict)  # up to which entry failures are, by analyst; "": of all
+
+    def counts_from(self, analyst: str) -> int:
+        """The entry after which failures of an analyst count."""
+        return max(self.forgiven.get("", 0), self.forgiven.get(analyst, 0))
 
 
 def rules_of(rows: Sequence[Row]) -> Rules:
@@ -58,8 +72,23 @@ def followed(rules: Rules, row: Row) -> Rules:
             return replace(rules, dataset=replace(rules.dataset, tables={**rules.dataset.tables, **row.read["tables"]}))
         case "renew":
             return replace(rules, caps=renewed(rules.caps, row.read["scope"], row.analyst, row.loss))
+        case "forgive":
+            return replace(rules, forgiven={**rules.forgiven, row.analyst: row.number})
         case _:
             return rules
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was charged at one time, and is not known to be over: by the number of its first charge."""
+
+    number: int
+    analyst: str
+    when: str
+
+    def age(self) -> float:
+        """In seconds."""
+        return (dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(self.when)).total_seconds()
 
 
 @dataclass(frozen=True)
@@ -69,6 +98,11 @@ class State:
     rules: Rules
     last: Row
     own: Loss
+    failed: int
+    unfinished: Sequence[Run]
+
+    def failures(self, caps: Caps) -> Failures:
+        return Failures(self.failed, len(self.unfinished), caps.most_failures)
 
 
 class LedgerReader:
@@ -97,11 +131,22 @@ class LedgerReader:
         state = self.state(analyst)
         return share_of(self._caps(state, analyst), analyst, state.own)
 
+    def failures(self, analyst: str) -> Failures:
+        """Of one analyst, since the fuse was renewed."""
+        state = self.state(analyst)
+        return state.failures(self._caps(state, analyst))
+
+    def runs(self) -> list[Run]:
+        """What is charged and not known to be over."""
+        with self._store.reading():
+            return self._runs()
+
     def entries(self) -> list[Entry]:
         """All charges, the oldest first."""
         rows = self.rows()
         unit = rules_of(rows[:1]).caps.accountant.unit
-        return [entry_of(row, unit) for row in rows if row.kind == "charge"]
+        failed = {number for row in rows if row.kind == "failure" for number in row.read["charges"]}
+        return [replace(entry_of(row, unit), failed=row.number in failed) for row in rows if row.kind == "charge"]
 
     def close(self) -> None:
         """Let go of the file; used again, it is opened again."""
@@ -114,11 +159,23 @@ class LedgerReader:
         """Inside a transaction: the few entries that say how things stand, each as it was written."""
         run = self._store.execute
         last = [row_of(each) for each in run(f"{SELECT} ORDER BY number DESC LIMIT 1")]
-        owners = [row_of(each) for each in run(f"{SELECT} WHERE kind <> 'charge' ORDER BY number")]
+        owners = [row_of(each) for each in run(f"{SELECT} WHERE {OWNERS} ORDER BY number")]
         own = run(f"{SELECT} WHERE kind = 'charge' AND analyst = ? ORDER BY number DESC LIMIT 1", (analyst,))
         if not last or not owners or owners[0].number != 1:
             raise BudgetError(*CORRUPT)
-        return State(rules_of(owners), last[0], row_of(own[0]).share if own else Loss())
+        rules = rules_of(owners)
+        since = rules.counts_from(analyst)
+        failed = run(f"{SELECT} WHERE kind = 'failure' AND analyst = ? AND number > ?", (analyst, since))
+        unfinished = [each for each in self._runs() if each.analyst == analyst and each.number > since]
+        spent = row_of(own[0]).share if own else Loss()
+        return State(rules, last[0], spent, len([row_of(each) for each in failed]), unfinished)
+
+    def _runs(self) -> list[Run]:
+        """Inside a transaction."""
+        if not self._store.is_new_format():
+            return []
+        found = self._store.execute("SELECT number, runs.analyst, time FROM runs JOIN entries USING (number) ORDER BY number")
+        return [Run(*each) for each in found]
 
 
 class FileLedger(LedgerReader):
@@ -128,15 +185,58 @@ class FileLedger(LedgerReader):
         super().__init__(store)
         self._policy, self._dataset = caps, dataset
         self._seen: tuple[int, str] | None = None  # the newest entry this process knows of: it must not go away
+        self._running: set[tuple[int, int]] = set()  # what runs under this very object: its process, and its first charge
         state = self.state()
         dataset.same_as(state.rules.dataset)
         self._caps(state, "")
 
-    def charge(self, released: Sequence[Released], neighbours: Neighbours, analyst: str, question: str) -> Charge:
-        """Check and charge in one step; raises BudgetError, with nothing charged, where it does not suffice."""
-        return self.charge_all([(released, question)], neighbours, analyst)[0]
+    @contextmanager
+    def running(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> Iterator[list[Charge]]:
+        """Around all that is run for these bills: charged before it, in one step, and recorded as a failure if it raises.
 
-    def charge_all(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
+        What is charged stands in the file as not finished, and is taken out when it is over. If that cannot be written, or
+        nobody is left to write it, it stays there, and counts as a failure.
+        """
+        charges = self._charge_when_free(bills, neighbours, analyst)
+        run, failed = (os.getpid(), charges[0].number), True
+        self._running.add(run)
+        try:
+            yield charges
+            failed = False
+        finally:
+            self._running.discard(run)
+            self._settle(charges, analyst, failed)
+
+    def _settle(self, charges: Sequence[Charge], analyst: str, failed: bool) -> None:
+        try:
+            with self._store.writing() if failed else self._store.noting():
+                self._store.execute("DELETE FROM runs WHERE number = ?", (charges[0].number,))
+                if failed:
+                    details = {"charges": [each.number for each in charges]}
+                    self._append(self._state(analyst).last, "failure", analyst, Loss(), details)
+        except BudgetError:
+            warnings.warn("the ledger could not note how this query ended: it counts as a failure", stacklevel=2)
+
+    def _charge_when_free(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
+        """More queries of an analyst at once than may fail wait for each other, as long as they can be seen to run."""
+        while True:
+            try:
+                return self._charge(bills, neighbours, analyst)
+            except BudgetError as refusal:
+                if refusal.code != CODE or not self._may_finish(analyst):
+                    raise
+            time.sleep(_PAUSE)
+
+    def _may_finish(self, analyst: str) -> bool:
+        """Whether it is worth waiting: others' queries are given as long as others' locks are."""
+        state = self.state(analyst)
+        failures = state.failures(self._caps(state, analyst))
+        if failures.blown or not failures.full:  # not full: one is over since the refusal
+            return not failures.blown
+        own = {number for process, number in self._running if process == os.getpid()}
+        return any(run.number in own or run.age() < self._store.patience for run in state.unfinished)
+
+    def _charge(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
         """Several questions in one transaction, an entry each: all of them are charged, or none."""
         same_neighbours(self._dataset.neighbours, neighbours)
         analyst_of(analyst)
@@ -147,15 +247,18 @@ class FileLedger(LedgerReader):
             state = self._state(analyst)
             self._dataset.same_as(state.rules.dataset)
             caps, last, own = self._caps(state, analyst), state.last, state.own
+            refuse_full(state.failures(caps), analyst, self.path)
             tables = self._dataset.new_tables(state.rules.dataset)
             if tables:
                 last = self._append(last, "tables", "", Loss(), {"tables": tables})
             for price, released, question in priced:
+                refuse_below(caps, [each.event for each in released])
                 refuse_over(caps, analyst, last.total, own, price)
                 own += price
                 events = json.dumps([each.to_json() for each in released])
                 last = self._append(last, "charge", analyst, price, events, question, own)
                 charges.append(Charge(last.number, last.time, last.hash))
+            self._store.execute("INSERT INTO runs VALUES (?, ?, ?)", (charges[0].number, len(charges), analyst))
         self._seen = (last.number, last.hash)
         return charges
 
@@ -266,5 +369,23 @@ def renew(path: str | Path, by: Loss, reason: str, scope: str = "dataset", analy
             state = LedgerReader(store)._state("")
             caps = renewed(state.rules.caps, scope, analyst, by)
             return append(store, state.last, "renew", analyst, by, {"scope": scope}, reason, caps=caps)
+    finally:
+        store.close()
+
+
+def forgive(path: str | Path, reason: str = "", analyst: str = "") -> Row:
+    """The owner renews the fuse, of one analyst or of all: failures so far no longer count."""
+    if analyst:
+        analyst_of(analyst)
+    store = Store(named(path))
+    refuse_network(store.path)
+    try:
+        with store.writing():
+            reader = LedgerReader(store)
+            last, left = reader._state("").last, [each for each in reader._runs() if analyst in ("", each.analyst)]
+            row = append(store, last, "forgive", analyst, Loss(), {"unfinished": len(left)}, reason)
+            for each in left:
+                store.execute("DELETE FROM runs WHERE number = ?", (each.number,))
+            return row
     finally:
         store.close()

@@ -17,15 +17,21 @@ from privsql.budget.amount import Loss
 from privsql.errors import BudgetError
 
 APPLICATION = 0x70737161  # "psqa": SQLite's mark of whose file this is
-FORMAT = 2  # goes up with every change to what stands below, or to what it means
-KNOWN = (1, FORMAT)  # 1 had no accountant, and other details of events: losses added up, as they still do in such a ledger
+FORMAT = 3  # goes up with every change to what stands below, or to what it means
+KNOWN = (1, 2, FORMAT)  # 1 had no accountant, and other details of events: losses added up, as they still do in such a ledger
 START = "0" * 64  # what the first entry is chained to
 
 _NUMBERS = ("epsilon", "delta", "total_epsilon", "total_delta", "share_epsilon", "share_delta")
 _WHOLE = "\n".join(f"    {name} INTEGER NOT NULL CHECK (typeof({name}) = 'integer' AND {name} >= 0)," for name in _NUMBERS)
-_TABLE = f"""CREATE TABLE entries (
+_FREE_BEFORE = "'open', 'tables'"
+_FREE = f"{_FREE_BEFORE}, 'failure', 'forgive'"
+
+
+def _entries(free: str) -> str:
+    """The table: charges, renewals, and kinds of entries that cost nothing."""
+    return f"""CREATE TABLE entries (
     number INTEGER PRIMARY KEY CHECK (number >= 1),
-    kind TEXT NOT NULL CHECK (kind IN ('open', 'tables', 'charge', 'renew')),
+    kind TEXT NOT NULL CHECK (kind IN ({free}, 'charge', 'renew')),
     time TEXT NOT NULL,
     analyst TEXT NOT NULL,
 {_WHOLE}
@@ -40,9 +46,11 @@ _TABLE = f"""CREATE TABLE entries (
     CHECK (total_delta <= 1000000000000000000),
     CHECK (kind <> 'charge' OR epsilon > 0 AND analyst <> ''),
     CHECK (kind <> 'renew' OR epsilon > 0 OR delta > 0),
-    CHECK (kind NOT IN ('open', 'tables') OR epsilon = 0 AND delta = 0),
+    CHECK (kind NOT IN ({free}) OR epsilon = 0 AND delta = 0),
     CHECK ((kind = 'open') = (number = 1))
 )"""
+
+
 _CHAIN = f"""CREATE TRIGGER entries_follow_each_other BEFORE INSERT ON entries BEGIN
     SELECT RAISE(ABORT, 'number') WHERE NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM entries);
     SELECT RAISE(ABORT, 'chain') WHERE NEW.previous IS NOT
@@ -55,15 +63,33 @@ _CHAIN = f"""CREATE TRIGGER entries_follow_each_other BEFORE INSERT ON entries B
     SELECT RAISE(ABORT, 'cap') FROM entries WHERE number = NEW.number - 1 AND NEW.kind <> 'renew'
         AND (NEW.cap_epsilon IS NOT cap_epsilon OR NEW.cap_delta IS NOT cap_delta);
 END"""
-OBJECTS = {
-    "entries": _TABLE,
+# What is charged and not known to be over, by the number of its first charge. A row comes with the charge and goes, without
+# waiting for the disk, when the query is over; what a crash, a kill or a power cut leaves behind counts as a failure.
+_RUNS = """CREATE TABLE runs (
+    number INTEGER PRIMARY KEY,
+    charges INTEGER NOT NULL,
+    analyst TEXT NOT NULL
+)"""
+OWNERS = "kind NOT IN ('charge', 'failure')"  # entries that say what holds, and not what happened
+_AS_EVER = {
     "charges_by_analyst": "CREATE INDEX charges_by_analyst ON entries (analyst, number) WHERE kind = 'charge'",
-    "not_charges": "CREATE INDEX not_charges ON entries (number) WHERE kind <> 'charge'",
     "entries_follow_each_other": _CHAIN,
     "entries_are_not_changed": "CREATE TRIGGER entries_are_not_changed BEFORE UPDATE ON entries "
     "BEGIN SELECT RAISE(ABORT, 'entries are not changed'); END",
     "entries_are_not_removed": "CREATE TRIGGER entries_are_not_removed BEFORE DELETE ON entries "
     "BEGIN SELECT RAISE(ABORT, 'entries are not removed'); END",
+}
+OBJECTS = {
+    "entries": _entries(_FREE),
+    "owners_entries": f"CREATE INDEX owners_entries ON entries (number) WHERE {OWNERS}",
+    "failures_by_analyst": "CREATE INDEX failures_by_analyst ON entries (analyst, number) WHERE kind = 'failure'",
+    "runs": _RUNS,
+    **_AS_EVER,
+}
+OBJECTS_BEFORE = {  # of formats 1 and 2, which knew no failures
+    "entries": _entries(_FREE_BEFORE),
+    "not_charges": "CREATE INDEX not_charges ON entries (number) WHERE kind <> 'charge'",
+    **_AS_EVER,
 }
 
 
@@ -120,6 +146,13 @@ class Row:
 
 NAMES = tuple(each.name for each in fields(Row))
 SELECT = f"SELECT {', '.join(NAMES)} FROM entries"
+UPGRADE = (  # inside a transaction: the same entries, in a table that takes more kinds of them
+    "ALTER TABLE entries RENAME TO entries_before",
+    OBJECTS["entries"],
+    f"INSERT INTO entries ({', '.join(NAMES)}) SELECT {', '.join(NAMES)} FROM entries_before ORDER BY number",
+    "DROP TABLE entries_before",
+    *(sql for name, sql in OBJECTS.items() if name != "entries"),
+)
 INSERT = f"INSERT INTO entries ({', '.join(NAMES)}) VALUES ({', '.join('?' * len(NAMES))})"
 
 

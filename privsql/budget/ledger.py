@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import Protocol
 
 from privsql.budget.accountants import LEVEL, WITHIN, Addition
 from privsql.budget.amount import NOTHING, Amount, Cap, Loss, amount_of
-from privsql.budget.caps import Caps, caps_of, policy_caps, refuse_over
+from privsql.budget.caps import Caps, caps_of, policy_caps, refuse_below, refuse_over
+from privsql.budget.fuse import Failures, refuse_full
 from privsql.budget.released import Released
 from privsql.errors import BudgetError
 from privsql.policy import NANO, Neighbours, Policy
@@ -32,20 +34,28 @@ class Budget:
     remaining: Amount
     share: Budget | None = None  # the same of one analyst, who has a cap
     accountant: str = "approximate"
-    counts: int | None = None  # how many more counts within +-10 (95%) this allows
+    counts: int | None = None  # how many more counts within +-10 (95%) this allows, where each row is one person's
+    failures: Failures | None = None  # of one analyst's queries, after their charge
 
     def __str__(self) -> str:
         counts = [each.counts for each in (self, self.share) if each is not None and each.counts is not None]
-        left = f": {counts_text(min(counts))}" if counts else ""
+        left = f": {counts_text(min(counts), self.spent.rho is not None)}" if counts else ""
         own = f"\nyour share: {self.share.remaining} of {self.share.limit} remaining" if self.share else ""
-        return f"limit: {self.limit}\nspent: {self.spent}\nremaining: {self.remaining}{left}{own}"
+        some = self.failures is not None and self.failures.failed + self.failures.unfinished
+        failed = f"\nfailed queries: {self.failures}" if some else ""
+        return f"limit: {self.limit}\nspent: {self.spent}\nremaining: {self.remaining}{left}{own}{failed}"
 
     __repr__ = __str__
 
+    def without_counts(self) -> Budget:
+        """Where people have several rows each, a count costs as much as the limits of its table say: none is promised."""
+        return replace(self, counts=None, share=self.share and self.share.without_counts())
 
-def counts_text(counts: int) -> str:
-    """What is left, as people count it."""
-    return f"{counts:,} more count{'s' if counts != 1 else ''} within +-{WITHIN} ({LEVEL:.0%})"
+
+def counts_text(counts: int, gaussian: bool) -> str:
+    """What is left, as people count it. Where rho is counted, that is a count with Gaussian noise."""
+    noise = ", Gaussian noise" if gaussian else ""
+    return f"{counts:,} more count{'s' if counts != 1 else ''} within +-{WITHIN} ({LEVEL:.0%}{noise})"
 
 
 def budget_of(caps: Caps, spent: Loss) -> Budget:
@@ -68,14 +78,19 @@ def _budget(caps: Caps, cap: Cap, limit: Cap, spent: Loss) -> Budget:
         accountant.stands_for(spent, caps.dataset),
         accountant.left(cap, limit, spent, caps.dataset),
         accountant=caps.accounting.value,
-        counts=_counts(limit.rest(spent), caps.limits("").query, accountant.count),
+        counts=_counts(caps, limit.rest(spent)),
     )
 
 
-def _counts(rest: Cap, query: int | None, price: Loss) -> int | None:
-    if rest == NOTHING or (query is not None and query < price.nano):
+def _counts(caps: Caps, rest: Cap) -> int | None:
+    query, price = caps.limits("").query, caps.accountant.count.nano
+    if caps.least is not None:
+        if not isinstance(caps.accountant, Addition):
+            return None  # the least is in epsilon, and the price in rho
+        price = max(price, caps.least)
+    if rest == NOTHING or (query is not None and query < price):
         return 0
-    return None if rest.nano is None else rest.nano // price.nano
+    return None if rest.nano is None else rest.nano // price
 
 
 @dataclass(frozen=True)
@@ -88,6 +103,7 @@ class Entry:
     loss: Loss
     released: Sequence[Released]
     unit: str = Addition.unit
+    failed: bool = False  # the engine failed after the charge, or the query was stopped
 
     @property
     def epsilon(self) -> float:
@@ -120,12 +136,12 @@ class Charge:
 class Ledger(Protocol):
     """Losses of one dataset under one neighbour relation, counted by one accountant, and the caps on them."""
 
-    def charge(self, released: Sequence[Released], neighbours: Neighbours, analyst: str, question: str) -> Charge:
-        """Check and charge in one step; raises BudgetError, with nothing charged, where it does not suffice."""
-        ...
-
-    def charge_all(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
-        """Several questions at once, an entry each: all of them are charged, or none."""
+    def running(
+        self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str
+    ) -> AbstractContextManager[list[Charge]]:
+        """Around all that is run for one bill or several: check and charge all of them in one step, an entry each; raises
+        BudgetError, with nothing charged, where the budget does not suffice or the fuse has blown. What is raised inside is
+        recorded as a failure, and so is what never comes to its end, as far as the ledger can know."""
         ...
 
     def expect(self, events: Sequence[Event], analyst: str) -> None:
@@ -143,6 +159,10 @@ class Ledger(Protocol):
 
     def share(self, analyst: str) -> Budget | None:
         """Of one analyst; None where analysts have no caps."""
+        ...
+
+    def failures(self, analyst: str) -> Failures:
+        """Of one analyst, since the fuse was renewed."""
         ...
 
     def entries(self) -> list[Entry]:
@@ -191,30 +211,62 @@ class MemoryLedger:
         self._own: dict[str, Loss] = defaultdict(Loss)
         for entry in self._entries:
             self._own[entry.analyst] += entry.loss
+        runs = {(entry.analyst, entry.when) for entry in self._entries if entry.failed}  # a batch fails as one
+        self._failed = Counter(analyst for analyst, _ in runs)
+        self._unfinished: Counter[str] = Counter()
         self._lock = threading.Lock()
+        self._finished = threading.Condition(self._lock)
 
     @staticmethod
     def under(policy: Policy) -> MemoryLedger:
         """An empty ledger with the caps of a policy."""
         return MemoryLedger(policy.epsilon, policy.neighbours, caps=policy_caps(policy))
 
-    def charge(self, released: Sequence[Released], neighbours: Neighbours, analyst: str, question: str) -> Charge:
-        return self.charge_all([(released, question)], neighbours, analyst)[0]
+    @contextmanager
+    def running(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> Iterator[list[Charge]]:
+        charges, failed = self._charge(bills, neighbours, analyst), True
+        try:
+            yield charges
+            failed = False
+        finally:
+            self._settle(charges, analyst, failed)
 
-    def charge_all(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
+    def _charge(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
         same_neighbours(self._neighbours, neighbours)
         accountant, now = self._caps.accountant, dt.datetime.now(dt.UTC)
-        with self._lock:
+        with self._finished:
+            # more at once than may fail wait for each other: all of them run in this process, and come to an end
+            self._finished.wait_for(lambda: self._failures(analyst).blown or not self._failures(analyst).full)
+            refuse_full(self._failures(analyst), analyst, None)
             spent, own, new = self._spent, self._own[analyst], []
             for released, question in bills:
-                price = accountant.price([each.event for each in released])
+                events = [each.event for each in released]
+                price = accountant.price(events)
+                refuse_below(self._caps, events)
                 refuse_over(self._caps, analyst, spent, own, price)
                 spent, own = spent + price, own + price
                 new.append(Entry(now, analyst, question, price, released, accountant.unit))
             self._spent, self._own[analyst] = spent, own
             self._entries += new
+            self._unfinished[analyst] += 1
             last = len(self._entries)
             return [Charge(last - len(new) + place + 1, now.isoformat()) for place in range(len(new))]
+
+    def _settle(self, charges: Sequence[Charge], analyst: str, failed: bool) -> None:
+        with self._finished:
+            self._unfinished[analyst] -= 1
+            if failed:
+                self._failed[analyst] += 1
+                for each in charges:
+                    self._entries[each.number - 1] = replace(self._entries[each.number - 1], failed=True)
+            self._finished.notify_all()
+
+    def failures(self, analyst: str) -> Failures:
+        with self._lock:
+            return self._failures(analyst)
+
+    def _failures(self, analyst: str) -> Failures:
+        return Failures(self._failed[analyst], self._unfinished[analyst], self._caps.most_failures)
 
     def expect(self, events: Sequence[Event], analyst: str) -> None:
         price = self._caps.accountant.price(events)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from privsql.budget.accountants import LEVEL, WITHIN
 from privsql.budget.amount import ATTO, Amount, Cap, Loss
-from privsql.budget.file_ledger import Rules, rules_of
+from privsql.budget.caps import Caps
+from privsql.budget.dataset import EACH_ROW
+from privsql.budget.file_ledger import Rules, Run, rules_of
 from privsql.budget.format import Row
+from privsql.budget.fuse import Failures
 from privsql.budget.ledger import Budget, budget_of, counts_text
 from privsql.policy import EVERYONE, NANO
 
@@ -28,10 +31,10 @@ class Group:
     limit: Cap
 
 
-def report(rows: Sequence[Row], by: str | None) -> dict[str, Any]:
+def report(rows: Sequence[Row], by: str | None, runs: Sequence[Run] = ()) -> dict[str, Any]:
     """Everything about a ledger but its questions, as JSON has it; no limit is null."""
     rules, last = _rules(rows), rows[-1]
-    budget = budget_of(rules.caps, last.total)
+    budget = _budget(rules, last)
     document: dict[str, Any] = {
         "dataset": rules.dataset.name,
         "neighbours": rules.dataset.neighbours.value,
@@ -43,6 +46,15 @@ def report(rows: Sequence[Row], by: str | None) -> dict[str, Any]:
         **{name: _finite(getattr(budget, name)) for name in ("limit", "spent", "remaining")},
         "more_counts": {"within": WITHIN, "level": LEVEL, "counts": budget.counts},
         "per_query": None if rules.caps.query is None else rules.caps.query / NANO,
+        "per_query_least": None if rules.caps.least is None else rules.caps.least / NANO,
+        "max_failures": rules.caps.most_failures,
+        "failures": {
+            name: {"failed": each.failed, "unfinished": each.unfinished} for name, each in failures(rows, runs).items()
+        },
+        "failures_forgiven": [
+            {"when": row.time, "analyst": row.analyst or None, "unfinished": row.read["unfinished"], "reason": row.question}
+            for row in rows if row.kind == "forgive"
+        ],
         "renewals": [
             {"when": row.time, "scope": row.read["scope"], "analyst": row.analyst or None, "epsilon": row.loss.size,
              "delta": row.loss.delta, "reason": row.question}
@@ -77,17 +89,26 @@ def groups(rows: Sequence[Row], by: str) -> list[Group]:
     return [Group(name, answers[name], spent[name], *caps[name]) for name in names]
 
 
-def show(name: str, rows: Sequence[Row], by: str | None) -> str:
+def failures(rows: Sequence[Row], runs: Sequence[Run] = ()) -> dict[str, Failures]:
+    """Those that count, by analyst; who has none is not among them."""
+    rules = _rules(rows)
+    failed = Counter(row.analyst for row in rows if row.kind == "failure" and row.number > rules.counts_from(row.analyst))
+    unfinished = Counter(run.analyst for run in runs if run.number > rules.counts_from(run.analyst))
+    most = rules.caps.most_failures
+    return {name: Failures(failed[name], unfinished[name], most) for name in sorted({*failed, *unfinished})}
+
+
+def show(name: str, rows: Sequence[Row], by: str | None, runs: Sequence[Run] = ()) -> str:
     """A table with bars."""
     rules, last = _rules(rows), rows[-1]
     answers = sum(row.kind == "charge" for row in rows)
     of = f" of {rules.dataset.name}" if rules.dataset.name else ""
     tables = ", ".join(f"{table} ({whose})" for table, whose in rules.dataset.tables.items()) or "none"
-    budget, limit, unit = budget_of(rules.caps, last.total), rules.caps.limits("").dataset, rules.caps.accountant.unit
+    budget, limit, unit = _budget(rules, last), rules.caps.limits("").dataset, rules.caps.accountant.unit
     lines = [
         f"{name}: the ledger{of}, {rules.dataset.neighbours.value} neighbours, since {rows[0].time[:10]}",
         f"private tables: {tables}",
-        f"answers: {answers}" + (f", each for epsilon {rules.caps.query / NANO:g} at most" if rules.caps.query else ""),
+        f"answers: {answers}{_each(rules.caps)}",
         "",
         _line(unit, last.total.nano, limit.nano, NANO),
     ]
@@ -97,10 +118,18 @@ def show(name: str, rows: Sequence[Row], by: str | None) -> str:
     lines += _meaning(budget)
     if by is not None:
         lines += ["", *_grouped(groups(rows, by), by, unit)]
-    renewals = [row for row in rows if row.kind == "renew"]
+    failed = failures(rows, runs)
+    if failed:
+        lines += ["", "queries that failed after their charge", *(f"  {who}: {each}" for who, each in failed.items())]
+    renewals = [row for row in rows if row.kind in ("renew", "forgive")]
     if renewals:
         lines += ["", "renewals by the owner", *(f"  {_renewal(row)}" for row in renewals)]
     return "\n".join(lines)
+
+
+def _each(caps: Caps) -> str:
+    most = f", each for epsilon {caps.query / NANO:g} at most" if caps.query else ""
+    return most + (f", each for epsilon {caps.least / NANO:g} at least" if caps.least else "")
 
 
 def _line(name: str, spent: int, limit: int | None, unit: int) -> str:
@@ -117,7 +146,7 @@ def _meaning(budget: Budget) -> list[str]:
     if budget.spent.rho is not None:
         lines.append(f"which stands for {_plain(budget.spent)}, and may come to {_plain(budget.limit)}")
     if budget.counts is not None:
-        lines.append(f"enough for {counts_text(budget.counts)}")
+        lines.append(f"enough for {counts_text(budget.counts, budget.spent.rho is not None)}")
     return lines
 
 
@@ -150,6 +179,9 @@ def _bar(part: float) -> str:
 
 
 def _renewal(row: Row) -> str:
+    if row.kind == "forgive":
+        whose = f" of {row.analyst}" if row.analyst else ""
+        return f"{row.time[:10]}  failures{whose} forgiven" + (f": {row.question}" if row.question else "")
     whose = {"dataset": "", "query": " for one question", "analyst": f" for {row.analyst}"}[row.read["scope"]]
     delta = f", delta +{row.loss.delta:g}" if row.delta else ""
     return f"{row.time[:10]}  epsilon +{row.loss.size:g}{delta}{whose}: {row.question}"
@@ -157,6 +189,12 @@ def _renewal(row: Row) -> str:
 
 def _rules(rows: Sequence[Row]) -> Rules:
     return rules_of([row for row in rows if row.kind != "charge"])
+
+
+def _budget(rules: Rules, last: Row) -> Budget:
+    """A ledger does not know how many rows of one person a policy lets in."""
+    budget = budget_of(rules.caps, last.total)
+    return budget if all(whose == EACH_ROW for whose in rules.dataset.tables.values()) else budget.without_counts()
 
 
 def _finite(amount: Amount) -> dict[str, float | None]:

@@ -17,13 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from privsql.budget.format import APPLICATION, FORMAT, KNOWN, OBJECTS
+from privsql.budget.format import APPLICATION, FORMAT, KNOWN, OBJECTS, OBJECTS_BEFORE, UPGRADE
 from privsql.errors import BudgetError
 
 PATIENCE = 10.0  # seconds that a charge waits for others; each holds the file for about a millisecond
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.0003, 0.001
 _PREPARE = (
-    "PRAGMA synchronous = FULL",  # a charge is on the disk before its question is run
     "PRAGMA fullfsync = ON",  # and on macOS not only in the disk's cache
     "PRAGMA checkpoint_fullfsync = ON",
     "PRAGMA cell_size_check = ON",
@@ -62,7 +61,7 @@ class Store:
 
     def __init__(self, path: Path, patience: float = PATIENCE, read_only: bool = False) -> None:
         self.path, self.read_only = Path(os.path.realpath(path)), read_only
-        self._patience = patience
+        self.patience = patience
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._process = 0
@@ -77,6 +76,12 @@ class Store:
             yield
 
     @contextmanager
+    def noting(self) -> Iterator[None]:
+        """The same without waiting for the disk: a crash of this process leaves it as it is, a power cut may undo it."""
+        with self._transaction("BEGIN IMMEDIATE", "COMMIT", "NORMAL"):
+            yield
+
+    @contextmanager
     def reading(self) -> Iterator[None]:
         """One transaction: what is read belongs together."""
         with self._transaction("BEGIN", "ROLLBACK"):
@@ -86,7 +91,7 @@ class Store:
         """One statement. Waits for other processes, but never inside a transaction, where waiting could not help."""
         connection = self._connection
         assert connection is not None
-        deadline, wait = time.monotonic() + self._patience, _SHORTEST_WAIT
+        deadline, wait = time.monotonic() + self.patience, _SHORTEST_WAIT
         while True:
             try:
                 return connection.execute(sql, parameters).fetchall()
@@ -98,8 +103,14 @@ class Store:
 
     def keep_format(self) -> None:
         """Inside a transaction that writes: what an older privsql might misread is no longer of its format."""
-        if self.execute("PRAGMA user_version") != [(FORMAT,)]:
+        if not self.is_new_format():
+            for each in UPGRADE:
+                self.execute(each)
             self.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def is_new_format(self) -> bool:
+        """Inside a transaction: whether this ledger knows failures."""
+        return self.execute("PRAGMA user_version") == [(FORMAT,)]
 
     def close(self) -> None:
         """Let go of the file; used again, it is opened again."""
@@ -107,16 +118,20 @@ class Store:
             self._drop()
 
     @contextmanager
-    def _transaction(self, begin: str, end: str) -> Iterator[None]:
+    def _transaction(self, begin: str, end: str, synchronous: str = "FULL") -> Iterator[None]:
         with self._alone():
             try:
                 self._ready()
+                self.execute(f"PRAGMA synchronous = {synchronous}")  # each says it: no transaction inherits it from another
                 self.execute(begin)
                 yield
                 self.execute(end)
             except sqlite3.Error as error:
                 self._drop()  # which rolls back; what state the connection is in need not be known
                 raise reason_for(error) from error
+            except UnicodeDecodeError:  # of a text in the file, or of SQLite's words about one
+                self._drop()
+                raise BudgetError(*CORRUPT) from None
             except BaseException:
                 self._roll_back()
                 raise
@@ -130,7 +145,7 @@ class Store:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        if not self._lock.acquire(timeout=self._patience):
+        if not self._lock.acquire(timeout=self.patience):
             raise BudgetError(*BUSY)
         try:
             yield
@@ -188,7 +203,8 @@ class Store:
                               "use a newer privsql")  # fmt: skip
         found = dict(self.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
         ((mode,),) = self.execute("PRAGMA journal_mode")
-        if (application, found) != (APPLICATION, OBJECTS) or version not in KNOWN or (mode != "wal" and not self.read_only):
+        objects = OBJECTS if version == FORMAT else OBJECTS_BEFORE
+        if (application, found) != (APPLICATION, objects) or version not in KNOWN or (mode != "wal" and not self.read_only):
             raise BudgetError(*CORRUPT)
         if self.execute("PRAGMA quick_check(1)") != [("ok",)]:
             raise BudgetError(*CORRUPT)
@@ -205,7 +221,7 @@ class Store:
     # -- forks ---------------------------------------------------------------------------------------------------
     def _before_fork(self) -> bool:
         """No connection may be open in a fork. Who forks in the midst of a charge cannot use the ledger in the child."""
-        if not self._lock.acquire(timeout=self._patience):
+        if not self._lock.acquire(timeout=self.patience):
             return False
         self._drop()
         return True

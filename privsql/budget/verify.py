@@ -79,8 +79,11 @@ def replay(rows: Sequence[Row]) -> None:
             if row.kind == "charge":
                 total += row.loss
                 own[row.analyst] += row.loss
+            known = row.kind != "failure" or _known(rows[: number - 1], row)
         except (KeyError, ValueError, TypeError, AttributeError, BudgetError):
             raise _broken(f"entry {number} cannot be read") from None
+        if not known:
+            raise _broken(f"entry {number} is the failure of something that was not charged")
         if not paid:
             raise _broken(f"entry {number} is charged for less than was released")
         if row.kind == "charge" and row.share != own[row.analyst]:
@@ -89,6 +92,14 @@ def replay(rows: Sequence[Row]) -> None:
             raise _broken(f"the sum or the cap in entry {number} is wrong")
         _within(rules.caps, row, total)
         previous = row.hash
+
+
+def _known(earlier: Sequence[Row], failure: Row) -> bool:
+    """Whether what failed was charged before, for this analyst."""
+    return all(
+        0 < number <= len(earlier) and (earlier[number - 1].kind, earlier[number - 1].analyst) == ("charge", failure.analyst)
+        for number in failure.read["charges"]
+    )
 
 
 def _same_cap(caps: Caps, row: Row) -> bool:

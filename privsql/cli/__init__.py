@@ -24,6 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:  # the reader has seen enough (| head); keep the interpreter from flushing again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        print(interrupt if interrupt.args else "interrupted", file=sys.stderr)
         return 130
     return 0

@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 
 from privsql.cli import commands
+from privsql.policy import AUTO
 
 _MECHANISMS = ("permute-and-flip", "exponential", "gumbel", "laplace", "gaussian")
+
+_LIMIT_HELP = "the most {}; auto: found privately, for a share of epsilon; default: as the policy says"
 
 _TOP = """\
 Ordinary SQL, private answers: every number comes with enough noise that it says next to
@@ -91,11 +94,13 @@ examples:
   privsql policy init clinic.duckdb -o clinic.toml
   privsql policy init clinic.duckdb --unit patients.id
   privsql policy init visits.parquet --unit patient_id --epsilon 0.1
+  privsql policy init visits.parquet --find-ranges --epsilon 0.5 --ledger visits.ledger
 """
 
 _CHECK = f"""\
 Say what a policy means, table by table: whose rows, bounded how, which columns have ranges and
-keys; or what is wrong with it. Reads no private row, spends nothing.
+keys, which caps hold and which protect little; or what is wrong with it. Reads no private
+row, spends nothing.
 
 {_SOURCES}
 example:
@@ -113,11 +118,13 @@ examples:
 """
 
 _LEDGER = """\
-For the owner of the data: raise a cap, or make sure that a ledger is what it was.
+For the owner of the data: raise a cap, let an analyst go on whose queries failed, or make sure that a ledger is
+what it was.
 
 examples:
   privsql ledger renew  clinic.ledger --epsilon 5 --reason "the ethics board, 12 March"
   privsql ledger renew  clinic.ledger --epsilon 1 --analyst ana --reason "half a year more"
+  privsql ledger renew  clinic.ledger --failures --analyst ana     # her queries may be asked, and fail, again
   privsql ledger anchor clinic.ledger >> anchors.txt        # keep it elsewhere
   privsql ledger verify clinic.ledger --anchor "$(tail -1 anchors.txt)"
 """
@@ -147,6 +154,8 @@ def parser() -> argparse.ArgumentParser:
     )
     _question(explain)
     for verb in (query, explain):
+        verb.add_argument("--data-version", metavar="NAME",
+                          help="what the data is called as it is now, such as 2026-11: answers are stored under it")  # fmt: skip
         verb.add_argument("--fresh", action="store_true", help="ask anew and pay, also where earlier answers say it")
     explain.add_argument(
         "--format", choices=("table", "json"), default="table",
@@ -172,13 +181,14 @@ def _file(parser: argparse.ArgumentParser) -> None:
 
 def _ledger(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(required=True, metavar="renew | anchor | verify")
-    renew = verbs.add_parser("renew", help="raise a cap, for the record")
+    renew = verbs.add_parser("renew", help="raise a cap, or count failed queries from 0 again, for the record")
     _file(renew)
     renew.add_argument("--epsilon", type=float, metavar="E", help="how much epsilon is added to the cap")
     renew.add_argument("--delta", type=float, metavar="D", help="how much delta is added to the cap")
-    renew.add_argument("--reason", required=True, help="why; it stays in the ledger")
+    renew.add_argument("--reason", default="", help="why; it stays in the ledger (a cap is not raised without one)")
+    renew.add_argument("--failures", action="store_true", help="count failed queries from 0 again; raises no cap")
     whose = renew.add_mutually_exclusive_group()
-    whose.add_argument("--analyst", metavar="NAME", help="the cap of one analyst; default: the cap of the dataset")
+    whose.add_argument("--analyst", metavar="NAME", help="of one analyst; default: the cap of the dataset, all failures")
     whose.add_argument("--per-query", action="store_true", help="the cap of one question")
     renew.set_defaults(run=commands.renew)
     anchor = verbs.add_parser("anchor", help="one line that says how far the ledger has come, to be kept elsewhere")
@@ -197,6 +207,15 @@ def _policy(parser: argparse.ArgumentParser) -> None:
     init.add_argument("source", metavar="SOURCE", help="a DuckDB, Parquet or CSV file")
     init.add_argument(
         "--epsilon", type=float, metavar="E", help="spend this much on choosing max_rows from noisy counts; default: nothing"
+    )
+    init.add_argument(
+        "--find-ranges",
+        action="store_true",
+        help="also find the ranges of numbers from noisy counts; needs --epsilon",
+    )
+    init.add_argument("--ledger", metavar="FILE", help="charge it to this ledger; made where it is missing")
+    init.add_argument(
+        "--analyst", default="policy init", metavar="NAME", help="who is charged; default: policy init"
     )
     init.add_argument("--unit", metavar="COLUMN", help="whose privacy: a column, or table.column; default: guess by names")
     init.add_argument("-o", "--output", metavar="FILE", help="write to a new file; default: standard output")
@@ -251,7 +270,15 @@ def _asked(parser: argparse.ArgumentParser) -> None:
     )
 
 
+    limits = {"--max-rows": "rows one person may have in one key", "--max-groups": "keys of one person"}
+    for name, what in limits.items():
+        parser.add_argument(name, type=_limit, metavar="N", help=_LIMIT_HELP.format(what))
     parser.add_argument(
         "--nonnegative", action="store_true", help="move counts below 0 to the nearest that could be true; totals are kept"
     )
     parser.add_argument("--consistent", action="store_true", help="make counts that are parts of others fit into them")
+
+
+def _limit(text: str) -> int | str:
+    """A whole number, or auto."""
+    return text if text == AUTO else int(text)

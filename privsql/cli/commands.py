@@ -8,12 +8,13 @@ import io
 import json
 import math
 import sys
+import warnings
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privsql.errors import ArgumentError, PolicyError
+from privsql.errors import ArgumentError, BoundingWarning, PolicyError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,8 +30,10 @@ def demo(arguments: argparse.Namespace) -> str:
 
 
 def query(arguments: argparse.Namespace) -> str:
-    with _session(arguments) as session:
+    with _session(arguments) as session, warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoundingWarning)  # said below, in the terms of the command line
         answer = session.query(_sql(arguments), **_options(arguments), fresh=arguments.fresh)
+    _warn(answer, arguments.format)
     match arguments.format:
         case "csv":
             return _csv(answer)
@@ -64,10 +67,8 @@ def audit(arguments: argparse.Namespace) -> str:
 
 
 def policy_init(arguments: argparse.Namespace) -> str:
-    from privsql.drafting.write import draft
-
     if arguments.output is None:
-        return draft(arguments.source, arguments.epsilon, arguments.unit).removesuffix("\n")
+        return _draft(arguments).removesuffix("\n")
     path = Path(arguments.output)
     try:
         path.touch(exist_ok=False)  # before anything is spent, and never over a policy that somebody has edited
@@ -76,11 +77,24 @@ def policy_init(arguments: argparse.Namespace) -> str:
     except OSError:
         raise PolicyError("policy-file", "the policy file cannot be written", "check its path") from None
     try:
-        path.write_text(draft(arguments.source, arguments.epsilon, arguments.unit), encoding="utf-8")
+        path.write_text(_draft(arguments), encoding="utf-8")
     except BaseException:
         path.unlink()
         raise
     return f"wrote {path}; read it, then: privsql policy check {path} {arguments.source}"
+
+
+def _draft(arguments: argparse.Namespace) -> str:
+    from privsql.drafting.write import draft
+
+    return draft(
+        arguments.source,
+        arguments.epsilon,
+        arguments.unit,
+        ranges=arguments.find_ranges,
+        ledger=arguments.ledger,
+        analyst=arguments.analyst,
+    )
 
 
 def policy_check(arguments: argparse.Namespace) -> str:
@@ -94,22 +108,36 @@ def budget(arguments: argparse.Namespace) -> str:
     from privsql.budget.show import report, show
 
     with closing(open_reader(arguments.ledger)) as ledger:
-        rows = ledger.rows()
+        rows, runs = ledger.rows(), ledger.runs()
     if arguments.format == "json":
-        return json.dumps(report(rows, arguments.by), indent=2, ensure_ascii=False, allow_nan=False)
-    return show(Path(arguments.ledger).name, rows, arguments.by)
+        return json.dumps(report(rows, arguments.by, runs), indent=2, ensure_ascii=False, allow_nan=False)
+    return show(Path(arguments.ledger).name, rows, arguments.by, runs)
 
 
 def renew(arguments: argparse.Namespace) -> str:
     from privsql.budget.caps import renewal_of
-    from privsql.budget.file_ledger import renew
+    from privsql.budget.file_ledger import forgive, renew
     from privsql.policy import delta_of, epsilon_of
 
+    if arguments.failures:
+        _alone(arguments)
+        row = forgive(arguments.ledger, arguments.reason, arguments.analyst or "")
+        whose = f"of {arguments.analyst} " if arguments.analyst else ""
+        return f"failed queries {whose}are counted from 0 again, as entry {row.number} says"
     epsilon = Fraction(0) if arguments.epsilon is None else epsilon_of(arguments.epsilon)
     by = renewal_of(epsilon, delta_of(arguments.delta or 0))
     scope = "query" if arguments.per_query else "dataset" if arguments.analyst is None else "analyst"
     row = renew(arguments.ledger, by, arguments.reason, scope, arguments.analyst or "")
     return f"renewed, as entry {row.number}"
+
+
+def _alone(arguments: argparse.Namespace) -> None:
+    if arguments.per_query or arguments.epsilon is not None or arguments.delta is not None:
+        raise ArgumentError(
+            "argument-shape",
+            "--failures raises no cap, so it goes with no --epsilon, --delta or --per-query",
+            "renew the failures by themselves, and the cap by itself",
+        )
 
 
 def anchor(arguments: argparse.Namespace) -> str:
@@ -134,7 +162,7 @@ def _session(arguments: argparse.Namespace) -> Session:
     return connect(
         arguments.source, arguments.policy, ledger=arguments.ledger, analyst=arguments.analyst,
         deadline=getattr(arguments, "deadline", None), memory_limit=getattr(arguments, "memory_limit", None),
-        time_quantum=getattr(arguments, "time_quantum", None),
+        time_quantum=getattr(arguments, "time_quantum", None), version=getattr(arguments, "data_version", None),
     )  # fmt: skip
 
 
@@ -148,8 +176,19 @@ def _sql(arguments: argparse.Namespace) -> str:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    names = ("epsilon", "delta", "within", "confidence", "dialect", "mechanism", "nonnegative", "consistent")
+    names = ["epsilon", "delta", "within", "confidence", "dialect", "mechanism", "nonnegative", "consistent"]
+    names += ["max_rows", "max_groups"]
     return {name: getattr(arguments, name) for name in names}
+
+
+def _warn(answer: Answer, shown_as: str) -> None:
+    """On standard error: what the rows alone do not say, and what to do about limits that nobody declared."""
+    lines = [f"warning: {sentence}" for sentence in answer.warnings] if shown_as == "csv" else []
+    if any(each.undeclared for each in answer.plan.bounding):
+        ways = "set --max-rows and --max-groups (auto: found privately), or declare them in the policy"
+        lines.append(f"hint: default limits apply: {ways}")
+    for line in lines:
+        print(line, file=sys.stderr)
 
 
 def _csv(answer: Answer) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from privsql.analysis.derive import derive
 from privsql.analysis.domain import Domain
 from privsql.budget.ledger import MemoryLedger
+from privsql.drafting.caps import budget_lines
 from privsql.engines.duckdb import open_engine
 from privsql.errors import PolicyError, SqlError
 from privsql.planning.look import PublicLook
@@ -68,13 +69,12 @@ def check(policy: str | Path | Policy, source: Any) -> str:
 def _all(policy: Policy) -> str:
     replaced = policy.neighbours is Neighbours.REPLACE_ONE
     hidden = "whether one unit's data are these or any others" if replaced else "whether one unit is there at all"
-    limit = "no limit: the answers can add up to anything" if policy.epsilon is None else f"epsilon {float(policy.epsilon):g}"
-    if policy.epsilon is not None and policy.delta:
-        limit += f", delta {float(policy.delta):g}"
-    lines = [f"neighbours  {policy.neighbours.value}: no answer gives away {hidden}", f"budget      {limit}"]
+    promise = f"{policy.neighbours.value}: no answer gives away {hidden}"
+    lines = [("neighbours", promise), *budget_lines(policy)]
     if policy.min_units > 1:
-        lines.append(f"min_units   keys that nobody declared are shown with at least {policy.min_units} units")
-    return "\n".join(lines)
+        shown = f"keys that nobody declared are shown with at least {policy.min_units} units"
+        lines.append(("min_units", shown))
+    return "\n".join(f"{name:10}  {text}" for name, text in lines)
 
 
 def _whose(table: SchemaTable, scan: Scan, policy: Policy) -> list[tuple[str, str]]:

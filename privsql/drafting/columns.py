@@ -11,20 +11,11 @@ from typing import Any
 
 from privsql.analysis.domain import Domain
 from privsql.drafting.people import is_id, words
+from privsql.drafting.ranges import Search
 from privsql.schema import SchemaColumn
 from privsql.types import MOMENTS, NUMBERS, Kind
 
-# What a word in the name of a number usually measures. Only placeholders: the owner knows better.
-_RANGES: dict[str, tuple[Any, Any]] = {
-    "age": (0, 120), "year": (1900, 2100), "month": (1, 12), "day": (1, 31), "weekday": (0, 7), "hour": (0, 23),
-    "minutes": (0, 1440), "seconds": (0, 86400), "percent": (0, 100), "pct": (0, 100), "rate": (0, 1), "ratio": (0, 1),
-    "share": (0, 1), "probability": (0, 1), "discount": (0, 1), "rating": (1, 5), "stars": (1, 5), "score": (0, 100),
-    "height": (0, 250), "weight": (0, 300), "latitude": (-90, 90), "lat": (-90, 90), "longitude": (-180, 180),
-    "lon": (-180, 180), "salary": (0, 200000), "income": (0, 200000), "wage": (0, 200000), "balance": (-10000, 10000),
-    "amount": (0, 1000), "price": (0, 1000), "total": (0, 1000), "cost": (0, 1000), "fee": (0, 1000), "quantity": (0, 100),
-    "qty": (0, 100), "count": (0, 100), "temperature": (-50, 50),
-}  # fmt: skip
-_ANY_NUMBER = (0, 1000)
+_FILL_IN = "fill in what can honestly occur: values outside are clamped"
 _FREE_TEXT = frozenset("name comment comments note notes description address street email phone title text message url".split())
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -49,8 +40,18 @@ def comment(text: str) -> str:
     return "".join(f"# {line}\n" for line in textwrap.wrap(shown(text), 116, break_on_hyphens=False, break_long_words=False))
 
 
-def column_line(column: SchemaColumn, domain: Domain | None, is_unit: bool, is_key: bool) -> str:
-    """What a draft says of one column: always a comment, because only the owner knows ranges and keys."""
+def wants_range(column: SchemaColumn, domain: Domain | None, is_unit: bool, is_key: bool) -> bool:
+    """Whether it is a number to be summed whose range the schema does not give."""
+    if column.type is None or domain is None or is_unit or is_key or is_id(column.name):
+        return False
+    known = domain.values is not None or (domain.low is not None and domain.high is not None)
+    return column.type.kind in NUMBERS and not known
+
+
+def column_line(
+    column: SchemaColumn, domain: Domain | None, is_unit: bool, is_key: bool, search: Search | None = None
+) -> str:
+    """What a draft says of one column: what a search found, or a comment, because only the owner knows."""
     name = shown(column.name)
     if column.elements is not None:
         return _list_line(column, column.elements)
@@ -69,7 +70,19 @@ def column_line(column: SchemaColumn, domain: Domain | None, is_unit: bool, is_k
         return f"# {name}: its range follows from {source} ({_value(domain.low)} to {_value(domain.high)}); no line needed"
     if column.type.kind not in (*NUMBERS, *MOMENTS, Kind.TEXT):
         return f"# {name}: {column.type_name}, of which nothing can be declared"
-    return f"# {key(column.name)} = {_placeholder(column, domain, is_key or is_id(column.name))}"
+    if search is not None:
+        return _searched_line(column, domain, search)
+    return f"# {key(column.name)} = {_to_fill_in(column, domain, is_key or is_id(column.name))}"
+
+
+def _searched_line(column: SchemaColumn, domain: Domain, search: Search) -> str:
+    """A range that was found is switched on, with what it cost; one that was not is a line to fill in."""
+    reason = comment(f"{column.name}: {search.reason}")
+    if search.ends is None:
+        return reason + f"# {key(column.name)} = {_to_fill_in(column, domain, identifies=False)}"
+    low = search.ends[0] if domain.low is None else max(search.ends[0], float(domain.low))
+    high = search.ends[1] if domain.high is None else min(search.ends[1], float(domain.high))
+    return reason + f"{key(column.name)} = {{ range = [{_value(Fraction(low))}, {_value(Fraction(high))}] }}"
 
 
 def _list_line(column: SchemaColumn, held: SchemaColumn) -> str:
@@ -80,8 +93,7 @@ def _list_line(column: SchemaColumn, held: SchemaColumn) -> str:
         return f"# {name}: {opened}; no line needed"
     if held.type.kind in (Kind.DOUBLE, Kind.INTERVAL, Kind.TIME):
         return f"# {name}: no rules for lists of {held.type}; queries cannot use it"
-    values = "1, 2" if held.type.kind in NUMBERS else '"...", "..."'
-    return f"# {key(column.name)} = {{ values = [{values}] }}    # {opened}"
+    return f"# {key(column.name)} = {{ values = [{_keys(held.type.kind)}] }}    # {opened}"
 
 
 def _by_type(column: SchemaColumn, domain: Domain) -> bool:
@@ -89,37 +101,39 @@ def _by_type(column: SchemaColumn, domain: Domain) -> bool:
     return column.type.kind is Kind.INTEGER and (domain.low, domain.high) == (column.type.low, column.type.high)
 
 
-def _placeholder(column: SchemaColumn, domain: Domain, identifies: bool) -> str:
+def _to_fill_in(column: SchemaColumn, domain: Domain, identifies: bool) -> str:
+    """A declaration with holes that are no TOML: switched on as it is, it fails instead of clamping."""
     assert column.type is not None
-    kind, called = column.type.kind, words(column.name)
+    kind = column.type.kind
+    if kind in NUMBERS and identifies:
+        why = "an identifier? then list the keys that a GROUP BY may show, or leave it out"
+        return f"{{ values = [{_keys(kind)}] }}    # {why}"
     if kind in NUMBERS:
-        if identifies:
-            return "{ values = [1, 2] }    # an identifier? then list the keys that a GROUP BY may show, or leave it out"
-        low, high, why = _range(column.name, domain)
-        return f"{{ range = [{low}, {high}] }}{why}"
+        return _range(domain, "LOWEST", "HIGHEST", _FILL_IN)
     if kind in MOMENTS:
-        ends = ("1900-01-01", "2029-12-31") if {"birth", "born", "dob", "birthday"} & set(called) else None
-        low, high = ends or ("2020-01-01", "2029-12-31")
-        ends_known = _moment(domain.low) or low, _moment(domain.high) or high
-        return f'{{ range = ["{ends_known[0]}", "{ends_known[1]}"] }}'
+        return _range(domain, "EARLIEST", "LATEST", f'{_FILL_IN}; such as "2020-01-31"')
     if kind is Kind.TEXT:
-        free = "    # a name or free text? then leave it out" if _FREE_TEXT & set(called) or identifies else ""
-        return f'{{ values = ["...", "..."] }}{free}'
+        free = identifies or _FREE_TEXT & set(words(column.name))
+        hint = "    # a name or free text? then leave it out" if free else ""
+        return f"{{ values = [{_keys(kind)}] }}{hint}"
     raise AssertionError("every other kind has nothing to declare")
 
 
-def _range(name: str, domain: Domain) -> tuple[str, str, str]:
-    """A placeholder for a number, with the end that a CHECK gives where it gives one."""
-    guess = next((_RANGES[word] for word in reversed(words(name)) if word in _RANGES), _ANY_NUMBER)
-    if domain.low is not None:
-        return _value(domain.low), _value(max(Fraction(guess[1]), domain.low)), "    # the low end follows from a CHECK"
-    if domain.high is not None:
-        return _value(min(Fraction(guess[0]), domain.high)), _value(domain.high), "    # the high end follows from a CHECK"
-    return str(guess[0]), str(guess[1]), ""
+def _keys(kind: Kind) -> str:
+    return "KEY, KEY, ..." if kind in NUMBERS else '"KEY", "KEY", ...'
 
 
-def _moment(value: Any) -> str | None:
-    return value.isoformat() if isinstance(value, dt.date) else None
+def _range(domain: Domain, lowest: str, highest: str, how: str) -> str:
+    """A range to fill in, with the end that a CHECK gives where it gives one."""
+    low, high = (None if each is None else _end(each) for each in (domain.low, domain.high))
+    if low or high:
+        known = "low" if low else "high"
+        how = f"the {known} end follows from a CHECK; fill in what can honestly occur at the other"
+    return f"{{ range = [{low or lowest}, {high or highest}] }}    # {how}"
+
+
+def _end(value: Any) -> str:
+    return quoted(value.isoformat()) if isinstance(value, dt.date) else _value(value)
 
 
 def _value(value: Any) -> str:

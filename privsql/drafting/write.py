@@ -1,31 +1,29 @@
 """A source goes in; a draft of its policy comes out, as TOML with a reason for every line.
 
-Written from the schema alone. With an epsilon, max_rows is chosen from noisy counts, which is a query like any other.
+Written from the schema alone. With an epsilon, max_rows is chosen, and on request ranges are found, from
+noisy counts: queries like any other, charged and shown.
 """
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from privsql.analysis.derive import derive
-from privsql.budget.ledger import MemoryLedger
 from privsql.drafting.columns import column_line, comment, key, quoted, shown
+from privsql.drafting.findings import BUDGET, Findings, declared, domains_of, learn, roles_of, scan_of
 from privsql.drafting.guess import Guess, guess_units, links_of, others_in
-from privsql.drafting.limits import Chosen, choose_rows
+from privsql.drafting.limits import Chosen
 from privsql.engines.duckdb import open_engine
 from privsql.errors import ArgumentError
-from privsql.planning.look import PublicLook
-from privsql.policy import DEFAULT_GROUPS, DEFAULT_ROWS, Policy, epsilon_of, load_policy
+from privsql.planning.auto_range import Unknown
+from privsql.policy import DEFAULT_GROUPS, DEFAULT_ROWS, Policy, analyst_of, epsilon_of, load_policy
 from privsql.schema import Schema, SchemaTable
-from privsql.session import Session
 from privsql.sql.catalogue import Catalogue
-from privsql.sql.relations import Scan
 
-BUDGET = Fraction(3)
 _DETECTED = (".csv", ".tsv", ".gz")
 
 _HEAD = """\
@@ -50,6 +48,10 @@ _BUDGET = """
 {spent}epsilon = {epsilon}
 # The chance that keys that nobody declared give somebody away; far below 1 in the number of people. Off: none are shown.
 # delta = 1e-6
+# Whether a query fails after its charge can tell about somebody, and epsilon does not bound that. So no query is answered
+# for less than this, and after so many failures an analyst has to ask you (privsql ledger renew LEDGER --failures).
+per_query_least = 0.01
+max_failures = 3
 """
 _TABLES = """
 # For each table: whose rows these are, how much of one person is used, and what its columns may hold.
@@ -57,8 +59,10 @@ _TABLES = """
 # max_groups  the keys of one GROUP BY in which a unit counts; max_rows: its rows in each of them. The noise grows
 #             with both, what they cut off is lost: set them to what most units have, not to the most there is.
 # range       values are clamped into it before they are summed. values: the keys that a GROUP BY shows, each of them.
-#             Both are enforced: a wrong one costs accuracy, never privacy. Do not copy them from private data. If you
-#             cannot tell a range, range = "auto" finds one privately, for a part of the epsilon of a question.
+#             Both are enforced: a wrong one costs accuracy, never privacy. Do not copy them from private
+#             data: take them from what the column means and from how it is recorded. No range is guessed from
+#             a name. Where you cannot tell one, range = "auto" finds it privately for a part of the epsilon
+#             of each query, and `privsql policy init --find-ranges --epsilon 0.5` once for all queries.
 # unique      columns that no two rows agree in, where the schema does not say so. It is believed: if it is wrong, the
 #             promise is broken.
 """
@@ -78,31 +82,36 @@ _VIEW = """
 """
 
 
-def draft(source: Any, epsilon: float | None = None, unit: str | None = None) -> str:
-    """The text of a policy for a source: a path, or whatever connect() takes."""
-    price = None if epsilon is None else epsilon_of(epsilon)
-    if price is not None and price >= BUDGET:
-        raise ArgumentError(
-            "argument-epsilon", f"choosing the bounds must cost less than the budget of {BUDGET}", "try --epsilon 0.1"
-        )
+def draft(
+    source: Any,
+    epsilon: float | None = None,
+    unit: str | None = None,
+    *,
+    ranges: bool = False,
+    ledger: str | Path | None = None,
+    analyst: str = "policy init",
+) -> str:
+    """The text of a policy for a source: a path, or whatever connect() takes.
+
+    `epsilon`: what may be spent on choosing max_rows and, with `ranges`, on finding the ranges of numbers; by
+    default nothing is spent and no row is read. `ledger`: the file it is charged to.
+    """
+    price = _price(epsilon, ranges, ledger)
     engine = open_engine(source)
     try:
         schema = engine.schema()
         units = guess_units(schema, unit)
-        policy = load_policy(_declared(units))
-        many = [table.name for table in schema.tables if table.name in units and not _alone(schema, policy, table)]
-        chosen: dict[str, Chosen] = {}
-        spent = Fraction(0)
-        if price is not None and many:
-            session = Session(engine, policy, MemoryLedger(price, policy.neighbours), "policy init")
-            chosen = choose_rows(session, units, many, float(epsilon_of(price / len(many))))
-            spent = price
-        look = PublicLook(engine.read_public)  # nothing is public yet, so it is never asked
-        text = _head(source, price, spent) + "".join(
-            _view(table) if table.view else _table(schema, table, policy, units, chosen, look) for table in schema.tables
-        )
+        policy = load_policy(declared(units))
+        found = Findings()
+        if price is not None:
+            found = learn(engine, schema, units, price, ranges, ledger, analyst_of(analyst))
+        tables = [
+            _view(table) if table.view else _table(schema, table, policy, units, found)
+            for table in schema.tables
+        ]
     finally:
         engine.close()
+    text = _head(source, price, found) + "".join(tables)
     catalogue = Catalogue(schema, load_policy(tomllib.loads(text)))  # what is written must also be read
     for table in schema.tables:
         if not table.view:
@@ -110,36 +119,42 @@ def draft(source: Any, epsilon: float | None = None, unit: str | None = None) ->
     return text
 
 
-def _declared(units: Mapping[str, Guess]) -> dict[str, Any]:
-    return {"tables": {name: {"unit": guess.declaration} for name, guess in units.items()}}
+def _price(epsilon: float | None, ranges: bool, ledger: str | Path | None) -> Fraction | None:
+    if epsilon is None:
+        if ranges or ledger is not None:
+            raise ArgumentError("argument-epsilon", "a search needs an epsilon to spend", "add --epsilon 0.5")
+        return None
+    price = epsilon_of(epsilon)
+    if price >= BUDGET:
+        problem = f"choosing the bounds must cost less than the budget of {BUDGET}"
+        raise ArgumentError("argument-epsilon", problem, "try --epsilon 0.1")
+    return price
 
 
-def _scan(schema: Schema, policy: Policy, table: SchemaTable) -> Scan:
-    found = Catalogue(schema, policy).source(table.name)
-    assert found is not None
-    assert isinstance(found.relation, Scan)
-    return found.relation
-
-
-def _alone(schema: Schema, policy: Policy, table: SchemaTable) -> bool:
-    """Whether a unit has one row at most, by the schema."""
-    unit = _scan(schema, policy, table).unit
-    return unit is not None and unit.unique
-
-
-def _head(source: Any, price: Fraction | None, spent: Fraction) -> str:
+def _head(source: Any, price: Fraction | None, found: Findings) -> str:
     path = Path(source) if isinstance(source, (str, Path)) else None
     how = "From names, types and constraints alone: no row was read, nothing was spent."
     if path is not None and path.suffix.lower() in _DETECTED:
         how = "From names and types alone, which DuckDB detects from the first rows of the file. Nothing was spent."
-    if spent:
-        how = f"From names, types and constraints, and from noisy counts that cost epsilon {float(spent):g}."
+    if found.rows or found.ranges:
+        cost = f"{float(found.spent):g}"
+        how = f"From names, types and constraints, and from noisy counts that cost epsilon {cost}."
     elif price is not None:
-        how += "\n# (There was nothing to choose: no table has a unit with several rows.)"
-    paid = f"# {BUDGET}, less the {float(spent):g} that this draft has cost: it counts, whether the draft is used or not.\n"
+        how += "\n# (There was nothing to choose: no unit has several rows, and no range is to be found.)"
     head = _HEAD.format(source=shown(path.name if path else "this source"), how=how)
-    budget = _BUDGET.format(spent=paid if spent else "", epsilon=float(BUDGET - spent))
-    return head + _NEIGHBOURS + budget + _TABLES
+    return head + _NEIGHBOURS + _budget(found) + _TABLES
+
+
+def _budget(found: Findings) -> str:
+    """What is left of the budget, or the whole of it where a ledger has recorded what the draft has cost."""
+    cost = f"{float(found.spent):g}"
+    if found.ledger is not None:
+        whole = float(BUDGET) if found.cap in (None, math.inf) else found.cap
+        paid = comment(f"Of this, the draft has spent {cost}, which the ledger {found.ledger} has recorded.")
+        return _BUDGET.format(spent=paid, epsilon=whole)
+    whether = "it counts, whether the draft is used or not"
+    paid = comment(f"{BUDGET}, less the {cost} that this draft has cost: {whether}.")
+    return _BUDGET.format(spent=paid if found.spent else "", epsilon=float(BUDGET - found.spent))
 
 
 def _view(table: SchemaTable) -> str:
@@ -147,24 +162,23 @@ def _view(table: SchemaTable) -> str:
 
 
 def _table(
-    schema: Schema, table: SchemaTable, policy: Policy, units: Mapping[str, Guess], chosen: Mapping[str, Chosen], look: PublicLook
-) -> str:  # fmt: skip
-    unit, scan = units.get(table.name), _scan(schema, policy, table)
+    schema: Schema, table: SchemaTable, policy: Policy, units: Mapping[str, Guess], found: Findings
+) -> str:
+    unit, scan = units.get(table.name), scan_of(schema, policy, table)
     alone = scan.unit is not None and scan.unit.unique
     lines = [_no_unit(schema, table)] if unit is None else [_unit(table, unit, alone)]
     if unit is not None and not alone:
-        lines.append(_limits(chosen.get(table.name)))
+        lines.append(_limits(found.rows.get(table.name)))
     if not table.keys:
         lines.append('# unique = ["..."]\n')
-    facts = derive(scan, frozenset(each.name for each in scan.fields), look)
-    domains = {each.name: facts.get(each.column) for each in scan.fields}
-    whose = {name.lower() for name in unit.columns} if unit is not None else set()
-    described = [
-        column_line(each, domains.get(each.name), each.name.lower() in whose, frozenset({each.name.lower()}) in table.keys)
-        for each in table.columns
-    ]
+    domains = domains_of(scan)
     name = key(table.name)
-    return f"\n[tables.{name}]\n{''.join(lines)}[tables.{name}.columns]\n" + "".join(f"{line}\n" for line in described)
+    lines.append(f"[tables.{name}.columns]\n")
+    for each in table.columns:
+        search = found.ranges.get(Unknown(table.name, each.name))
+        roles = roles_of(table, each.name, unit)
+        lines.append(column_line(each, domains.get(each.name), *roles, search) + "\n")
+    return f"\n[tables.{name}]\n{''.join(lines)}"
 
 
 def _unit(table: SchemaTable, unit: Guess, alone: bool) -> str:

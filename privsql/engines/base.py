@@ -26,7 +26,8 @@ class Engine(Protocol):
         ...
 
     def check(self, sql: str, schema: Schema) -> None:
-        """Refuse a text that the engine cannot plan for these tables, whatever their rows; reads no data."""
+        """Refuse a text that the engine cannot plan for these tables, whatever their rows, and any text where the tables are
+        others by now; reads no data."""
         ...
 
     def prepare(self, scan: Scan) -> None:
@@ -38,7 +39,8 @@ class Engine(Protocol):
         ...
 
     def version(self) -> str | None:
-        """What changes whenever the rows may have changed, also for later sessions; None where nobody can say. Reads no data."""
+        """What every write to the source changes, whatever it wrote, also for later sessions; None where there is no such
+        thing. (A DuckDB file does not change when an UPDATE finds no row: whether it has changed depends on the rows.)"""
         ...
 
     def holds(self, data: Any) -> bool:
@@ -47,6 +49,10 @@ class Engine(Protocol):
 
     def read_public(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a text over public tables alone."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Around a query from its planning to its answer: the schema, public tables and all statements are of one state."""
         ...
 
     def question(self) -> AbstractContextManager[None]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -67,6 +69,15 @@ class DuckDBCalculator:
                 raise EngineError from None
             finally:
                 self._connection.unregister("noisy_values")
+
+
+@lru_cache(maxsize=1)
+def calculator() -> DuckDBCalculator:
+    """One database for public and noisy values, shared by all sessions."""
+    return DuckDBCalculator()
+
+
+atexit.register(calculator.cache_clear)  # closes it before the interpreter goes
 
 
 def _unlike(name: str, taken: Sequence[str]) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 from privsql.engines.views import Views
 from privsql.errors import SourceError
+from privsql.names import repeated_name
 from privsql.planning import render
 from privsql.schema import ForeignKey, Schema, SchemaColumn, SchemaTable
 from privsql.types import BINARY, ColumnType, Kind, column_type, element_type
@@ -20,12 +21,14 @@ IN_SIGHT = (
     "(database_name = 'temp' OR (database_name = current_database() AND schema_name = current_schema() AND lower(table_name) "
     "NOT IN (SELECT lower(table_name) FROM duckdb_columns() WHERE database_name = 'temp' AND NOT internal)))"
 )
-# Everything a schema is read from, as text: as long as it is the same, so is the schema.
-_DEFINITIONS = (
+# Everything a schema is read from, as text: as long as it is the same, so is the schema. Texts of views are read apart, where
+# there are any: DuckDB writes those of its own 47 each time, which takes it longer than all the rest.
+_TABLES = (
     "SELECT database_name, schema_name, table_name, sql, TRUE FROM duckdb_tables() UNION ALL "
-    "SELECT database_name, schema_name, view_name, sql, FALSE FROM duckdb_views() WHERE NOT internal UNION ALL "
-    "SELECT current_database(), current_schema(), '', current_setting('default_collation'), NULL ORDER BY ALL"
+    "SELECT database_name, schema_name, view_name, NULL, FALSE FROM duckdb_views() WHERE NOT internal UNION ALL "
+    "SELECT current_database(), current_schema(), '', current_setting('default_collation'), NULL"
 )
+_VIEWS = "SELECT database_name, schema_name, view_name, sql, FALSE FROM duckdb_views() WHERE NOT internal"
 _FRAME = re.compile(
     r" AS SELECT \* FROM (pandas_scan|python_arrow_scan)\(\) AS \w+;$"
 )  # a registered frame is no query
@@ -51,11 +54,17 @@ class SchemaReader:
         if self._known.required:
             self._seen = self._seen or ([], self._described())
         elif self._seen is None or not fixed:
-            definitions = self._read(_DEFINITIONS)
+            definitions = self._definitions()
             if self._seen is None or self._seen[0] != definitions:
                 schema = self._read_schema(definitions)
                 self._seen = (definitions, self._in_reach(schema) if fixed else schema)
         return self._seen[1]
+
+    def _definitions(self) -> Rows:
+        found = self._read(_TABLES)
+        tables = [row for row in found if row[-1] is not False]
+        views = self._read(_VIEWS) if len(tables) < len(found) else []
+        return sorted(tables + views, key=lambda row: (row[:3], row[-1] is not None))
 
     def _in_reach(self, schema: Schema) -> Schema:
         """Without views of what a closed database cannot reach, such as other files: they would fail after the charge."""
@@ -104,11 +113,12 @@ class SchemaReader:
             "referenced_table, referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index"
         )
         here, collation = next((tuple(place), sql) for *place, name, sql, _ in definitions if not name)
-        temporary = {table.lower() for database, _, table, *_ in columns if database == "temp"}
+        temporary = {_plain(table) for database, _, table, *_ in columns if database == "temp"}
         columns, constraints = (
-            [row for row in rows if row[0] == "temp" or (row[:2] == here and row[2].lower() not in temporary)]
+            [row for row in rows if row[0] == "temp" or (row[:2] == here and _plain(row[2]) not in temporary)]
             for rows in (columns, constraints)
         )
+        _refuse_repeated({row[2] for row in columns})
         texts = {(database, schema, name): sql or "" for database, schema, name, sql, _ in definitions if name}
         stored = {(database, schema, name) for database, schema, name, _, table in definitions if table}
         # under a collation texts that differ are equal; the type of a column does not say whether it has one
@@ -161,4 +171,20 @@ class SchemaReader:
                 )
                 for name, each in tables.items()
             )
+        )
+
+
+def _plain(name: str) -> str:
+    """As DuckDB compares names: without regard to the case of ASCII letters, and of no others."""
+    return "".join(letter.lower() if letter.isascii() else letter for letter in name)
+
+
+def _refuse_repeated(tables: Set[str]) -> None:
+    """To DuckDB É and é are two tables; to a policy and a query they are one name, of which the first would be taken."""
+    repeated = repeated_name(sorted(tables))
+    if repeated is not None:
+        raise SourceError(
+            "source-tables",
+            f"more than one table is called {repeated} where case does not count: a policy and a query could mean either",
+            "rename one of them",
         )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ import duckdb
 import numpy as np
 
 from privsql.engines.catalogue import IN_SIGHT, Known, Rows, SchemaReader
+from privsql.engines.connection import Sharing, SourceConnection
+from privsql.engines.file_columns import refuse_repeated_columns
 from privsql.engines.frames import checked_frame, is_frame, required_columns, snapshot
 from privsql.engines.opening import FAILURES, Opening
 from privsql.engines.origin import A_DATABASE, Origin
@@ -20,8 +21,9 @@ from privsql.engines.prepared import Keeping, PreparedTables
 from privsql.engines.prepared_recipe import Place
 from privsql.engines.prepared_store import Attached, building
 from privsql.engines.signs import sign_of
+from privsql.engines.source_errors import changed, invalid, settings_of_others, unopened, unreadable, unusable
 from privsql.engines.twin import Twin, not_accepted
-from privsql.errors import ArgumentError, EngineError, SourceError, did_you_mean
+from privsql.errors import EngineError, SourceError, did_you_mean
 from privsql.planning import render
 from privsql.planning.prepared import Copy
 from privsql.schema import Schema
@@ -29,6 +31,7 @@ from privsql.sql.relations import Scan
 from privsql.tables import ExactTable
 
 _DATABASES = (".duckdb", ".db", ".ddb")
+_TRIES = 20  # to read a schema while others alter it
 _READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv", ".gz": "read_csv"}
 
 
@@ -36,22 +39,76 @@ class DuckDBEngine:
     """Runs rendered SQL on one DuckDB connection, one query at a time."""
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, known: Known, fixed_schema: bool, keeping: Keeping,
+        self, connection: SourceConnection, known: Known, fixed_schema: bool, keeping: Keeping,
         opening: Opening | None = None, owned: bool = True, origin: Origin = A_DATABASE,
     ) -> None:  # fmt: skip
-        self._connection, self._origin = connection, origin
+        self._source, self._origin = connection, origin
         self._owned = owned
         self.fixed_schema = fixed_schema
         self.known, self.opening = known, opening  # by which another process can open and check the same
         self._reader = SchemaReader(self._read, known)
-        self._lock = threading.Lock()
         self._keeping = keeping
-        self._prepared = PreparedTables(connection, self._lock, keeping, self._places)
+        self._watched = None if keeping.watched is None else sign_of(keeping.watched)
+        self._prepared = PreparedTables(connection, keeping, self._places)
+        self._followed = 0
+        self._verified: tuple[int, Schema] | None = None  # the transaction in which the schema was read, and the schema
         self._twin: Twin | None = None
         self._closed = False
 
+    @property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        return self._source.connection
+
+    @property
+    def generation(self) -> int:
+        """How often the source was opened again, or its file found to be another one."""
+        return self._source.generation + self._followed
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        with self._source.turn():
+            if self._closed:
+                raise unusable()
+            if not self._source.in_snapshot:
+                self._prepared.attach()
+                self._follow()
+            with contextlib.ExitStack() as stack:
+                try:
+                    stack.enter_context(self._source.snapshot())
+                except duckdb.Error as error:
+                    raise unusable(error) from None
+                yield
+
+    def _follow(self) -> None:
+        """Of a file that was written to since the columns may be others."""
+        if self._keeping.watched is None or self.opening is None:
+            return
+        try:
+            sign = sign_of(self._keeping.watched)
+            if sign != self._watched:
+                for view in self.opening.views:
+                    self._source.rows(view)
+                self._watched, self._reader = sign, SchemaReader(self._read, self.known)
+                self._followed += 1
+        except (duckdb.Error, OSError):
+            raise SourceError("source-file", "the file was exchanged, and DuckDB cannot read the new one", "check it") from None
+
     def schema(self) -> Schema:
-        return self._reader.schema(self.fixed_schema)
+        if self._verified is not None and self._source.is_stable and self._verified[0] == self._source.transaction:
+            return self._verified[1]
+        for _ in range(_TRIES):  # until it was read in one transaction, which ends when DuckDB cannot read a view
+            transaction = self._source.transaction
+            schema = self._reader.schema(self.fixed_schema)
+            if self._is_settled(transaction):
+                self._verified = (self._source.transaction, schema)
+                return schema
+        raise changed()
+
+    def _is_settled(self, transaction: int) -> bool:
+        """Whether what was read since then is of one state."""
+        if not self._source.in_snapshot or self._source.sharing is not Sharing.DATABASE:
+            return True
+        return self._source.is_stable and self._source.transaction == transaction
 
     def question(self) -> AbstractContextManager[None]:
         return contextlib.nullcontext()
@@ -59,38 +116,45 @@ class DuckDBEngine:
     def _read(self, sql: str) -> Rows:
         """Rows of DuckDB's own catalogue; no data."""
         try:
-            with self._lock:
-                return self._connection.execute(sql).fetchall()
-        except duckdb.Error:
-            raise _unusable() from None
+            return self._source.rows(sql)
+        except duckdb.Error as error:
+            raise unusable(error) from None
 
     def close(self) -> None:
         self._closed = True
         self._prepared.close()
         if self._owned:
-            with self._lock:
-                self._connection.close()
+            self._source.close()
 
     def check(self, sql: str, schema: Schema) -> None:
         if self._closed:
-            raise _unusable()
+            raise unusable()
+        if self._source.in_snapshot and not self.sees(schema):
+            raise changed()
         if self._twin is None or self._twin.schema != schema or self._twin.copies != self._prepared.definitions:
             self._twin = Twin(schema, dict(self._prepared.definitions))
         self._twin.check(sql)
 
+    def sees(self, schema: Schema) -> bool:
+        """Whether the tables are those of this schema, in the state that statements see."""
+        if self._keeping.watched is not None:
+            return sign_of(self._keeping.watched) == self._watched and self.schema() == schema
+        return self.fixed_schema or self.schema() == schema
+
     def prepare(self, scan: Scan) -> None:
-        if self._closed:
-            raise _unusable()
-        self._prepared.prepare(scan)
+        with self._source.turn():
+            if self._closed:
+                raise unusable()
+            self._prepared.prepare(scan)
 
     def prepared(self, scan: Scan) -> Copy | None:
         return self._prepared.find(scan)
 
     def version(self) -> str | None:
-        return self._keeping.version
+        return self._keeping.version if self._keeping.watched is None else self._watched
 
     def holds(self, data: Any) -> bool:
-        with self._lock:
+        with self._source.turn():
             return self._origin.holds(self._connection, data)
 
     @property
@@ -111,16 +175,16 @@ class DuckDBEngine:
 
     def read_public(self, sql: str) -> Rows:
         try:
-            with self._lock:
-                return self._connection.execute(sql).fetchall()
+            return self._source.rows(sql)
         except FAILURES:
             raise not_accepted() from None
 
     def run(self, sql: str, keys: Sequence[str]) -> ExactTable:
         try:
-            with self._lock:
-                exact_rows = self._connection.execute(sql).fetchnumpy()
-            return exact_table(exact_rows, keys)
+            exact = exact_table(self._source.columns(sql), keys)
+            if self._verified is not None and not self.sees(self._verified[1]):  # of a state for which nothing was proved
+                raise EngineError
+            return exact
         except Exception:  # noqa: BLE001 -- whatever failed, its words could tell about the data
             raise EngineError from None
 
@@ -133,10 +197,6 @@ def exact_table(exact_rows: Mapping[str, Any], keys: Sequence[str]) -> ExactTabl
     return ExactTable({name: exact_rows[name] for name in keys}, exact_columns)
 
 
-def _unusable() -> SourceError:
-    return SourceError("source-connection", "the source cannot be used", "is its connection closed?")
-
-
 def open_engine(source: Any, memory: int | None = None, folder: Path | None = None) -> DuckDBEngine:
     """A DuckDB file or connection, a frame, a dict of frames, a Parquet or CSV path -> an engine.
 
@@ -147,7 +207,7 @@ def open_engine(source: Any, memory: int | None = None, folder: Path | None = No
         return _open_path(Path(source), memory, folder)
     if isinstance(source, duckdb.DuckDBPyConnection):
         if memory is not None:
-            raise _settings_of_others()
+            raise settings_of_others()
         return _open_connection(source)
     frames = {"df": source} if is_frame(source) else source
     if isinstance(frames, Mapping) and frames and all(is_frame(frame) for frame in frames.values()):
@@ -165,7 +225,8 @@ def _open_connection(source: duckdb.DuckDBPyConnection) -> DuckDBEngine:
     own = reader is not source
     file = _read_only_file(reader)
     opening = _read_only(file) if own and file is not None else None
-    return DuckDBEngine(reader, Known({}, trust_labels=True), False, Keeping(beside=file, own=own), opening, owned=own)
+    shared = SourceConnection(reader, Sharing.DATABASE if own else Sharing.CONNECTION)
+    return DuckDBEngine(shared, Known({}, trust_labels=True), False, Keeping(beside=file, own=own), opening, owned=own)
 
 
 def _reader(source: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
@@ -210,18 +271,18 @@ def _required(frames: Mapping[str, Any]) -> Known:
     return Known({name: required_columns(frame) for name, frame in frames.items()}, trust_labels=False)
 
 
-def _unreadable(name: str) -> SourceError:
-    return SourceError("source-frame", f"DuckDB cannot read the frame {name}", "check its column types")
-
-
 def _open_frames(frames: Mapping[str, Any], memory: int | None, origin: Origin) -> DuckDBEngine:
-    connection = Opening(":memory:", settings=_settings(memory)).open()
-    for name, frame in frames.items():
-        try:
-            connection.register(name, frame)
-        except duckdb.Error:
-            raise _unreadable(name) from None
-    return DuckDBEngine(connection, _required(frames), True, Keeping(frozen=True, alone=True), origin=origin)
+    def opened() -> duckdb.DuckDBPyConnection:
+        connection = Opening(":memory:", settings=_settings(memory)).open()
+        for name, frame in frames.items():
+            try:
+                connection.register(name, frame)
+            except duckdb.Error:
+                raise unreadable(name) from None
+        return connection
+
+    source = SourceConnection(opened(), Sharing.NOBODY, opened)
+    return DuckDBEngine(source, _required(frames), True, Keeping(frozen=True, alone=True), origin=origin)
 
 
 def _hand_over(frames: Mapping[str, Any], folder: Path, origin: Origin) -> DuckDBEngine:
@@ -235,7 +296,7 @@ def _hand_over(frames: Mapping[str, Any], folder: Path, origin: Origin) -> DuckD
                 connection.execute(f"CREATE TABLE frames.main.{render.identifier(name)} AS FROM temp.main.privsql_frame")
                 connection.unregister("privsql_frame")
             except duckdb.Error:
-                raise _unreadable(name) from None
+                raise unreadable(name) from None
     return _open_database(file, None, _required(frames), origin)
 
 
@@ -252,44 +313,88 @@ def _open_path(path: Path, memory: int | None, folder: Path | None) -> DuckDBEng
     if suffix in _DATABASES:
         return _open_database(path, memory, Known({}, trust_labels=True))
     name, file = path.name.split(".")[0], path.resolve()
-    view = f"CREATE VIEW {render.identifier(name)} AS SELECT * FROM {_READERS[suffix]}({render.text(str(file))})"
+    rows = f"SELECT * FROM {_READERS[suffix]}({render.text(str(file))})"
+    if _READERS[suffix] == "read_csv":
+        return _open_text(name, file, rows, memory, folder)
     keeping = Keeping(watched=file, alone=True, kept=None if folder is None else folder / "copies.prepared")
     paths, folders = _reached(keeping)
+    view = f"CREATE OR REPLACE VIEW {render.identifier(name)} AS {rows}"
     opening = Opening(":memory:", False, (file, *paths), folders, (view,), _settings(memory))
     try:
-        connection = opening.open()
+        source = SourceConnection(opening.open(), Sharing.NOBODY, opening.open)
     except duckdb.Error:
-        raise SourceError("source-file", "DuckDB cannot read this file", "check that it is valid") from None
-    if _READERS[suffix] == "read_csv":
-        _read_through(connection, name)
-    return DuckDBEngine(connection, Known({name: frozenset()}, trust_labels=False), True, keeping, opening, origin=Origin(file))
+        raise invalid() from None
+    refuse_repeated_columns(source.connection, _READERS[suffix], file, name)
+    return DuckDBEngine(source, Known({name: frozenset()}, trust_labels=False), False, keeping, opening, origin=Origin(file))
 
 
-def _read_through(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Every line and every value once, now: DuckDB guesses what a CSV file holds from its first lines, and one that is not so
-    would fail questions after their charge."""
+def _open_text(name: str, file: Path, rows: str, memory: int | None, folder: Path | None) -> DuckDBEngine:
+    """A CSV file as a table of a database of our own. DuckDB guesses what such a file holds from its first lines: one line that
+    is not so would fail queries after their charge, and somebody may append it later."""
+    known = Known({name: frozenset()}, trust_labels=False)
+    database = ":memory:" if folder is None else str(folder / "rows.duckdb")
+    table = f"CREATE TABLE {render.identifier(name)} AS {rows}"
+    opening = Opening(database, False, (file,), (), (table,), _settings(memory))
+    sign = sign_of(file)
+
+    def opened() -> duckdb.DuckDBPyConnection:
+        connection = _read_through(opening)
+        refuse_repeated_columns(connection, "read_csv", file, name)
+        if sign_of(file) != sign:
+            connection.close()
+            raise SourceError("source-file", "the file was written to since it was opened", "connect again")
+        return connection
+
+    if folder is None:
+        source = SourceConnection(opened(), Sharing.NOBODY, opened)
+        return DuckDBEngine(source, known, True, Keeping(frozen=True, alone=True, version=sign), opening, origin=Origin(file))
+    with opened():
+        Path(database).chmod(0o600)
+    return _open_database(Path(database), None, known, Origin(file), version=sign)
+
+
+def _read_through(opening: Opening) -> duckdb.DuckDBPyConnection:
     try:
-        connection.execute(f"SELECT count(COLUMNS(*)) FROM {render.identifier(name)}").fetchall()
-    except FAILURES:
-        connection.close()
+        return opening.open()
+    except (duckdb.ConversionException, duckdb.InvalidInputException, UnicodeDecodeError):
         raise SourceError("source-file", "DuckDB cannot read this file to its end: a line or a value is not like the first ones",
                           "write it as Parquet or into a DuckDB file, with types that you choose") from None  # fmt: skip
+    except duckdb.Error:
+        raise invalid() from None
 
 
-def _open_database(path: Path, memory: int | None, known: Known, origin: Origin = A_DATABASE) -> DuckDBEngine:
+def _open_database(
+    path: Path, memory: int | None, known: Known, origin: Origin = A_DATABASE, version: str | None = None
+) -> DuckDBEngine:
     opening = _read_only(path.resolve(), memory)
     try:
-        keeping = Keeping(beside=path.resolve(), opened=sign_of(path), alone=True)  # its sign before it is opened, not after
-        return DuckDBEngine(opening.open(), known, True, keeping, opening, origin=origin)
+        sign = sign_of(path)  # before it is opened, not after
+        keeping = Keeping(beside=path.resolve(), opened=sign, alone=True, version=version)
+        source = SourceConnection(opening.open(), Sharing.NOBODY, _again(opening, path, sign), str(path.resolve()))
+        return DuckDBEngine(source, known, True, keeping, opening, origin=origin)
     except duckdb.ConnectionException:  # open already in this process, with settings of its own
         if memory is not None:
-            raise _settings_of_others() from None
+            raise settings_of_others() from None
         for keeping, read_only in ((Keeping(beside=path.resolve()), True), (Keeping(), False)):
             with contextlib.suppress(duckdb.Error):
-                return DuckDBEngine(duckdb.connect(str(path), read_only=read_only), known, False, keeping, opening)
-        raise _unopened() from None
+                source = SourceConnection(duckdb.connect(str(path), read_only=read_only), Sharing.DATABASE)
+                return DuckDBEngine(source, known, False, keeping, opening)
+        raise unopened() from None
     except (duckdb.Error, OSError):
-        raise _unopened() from None
+        raise unopened() from None
+
+
+def _again(opening: Opening, path: Path, sign: str) -> Callable[[], duckdb.DuckDBPyConnection]:
+    """Opens the same database once more, if it still is the same."""
+
+    def opened() -> duckdb.DuckDBPyConnection:
+        connection = opening.open()
+        if sign_of(path) != sign:
+            connection.close()
+            raise SourceError("source-file", "the file was written to or exchanged since it was opened", "connect again")
+        return connection
+
+    return opened
 
 
 def _read_only(path: Path, memory: int | None = None) -> Opening:
@@ -305,19 +410,3 @@ def _reached(keeping: Keeping) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
 
 def _settings(memory: int | None) -> dict[str, str]:
     return {} if memory is None else {"memory_limit": f"{memory}B"}
-
-
-def _settings_of_others() -> ArgumentError:
-    return ArgumentError(
-        "argument-memory",
-        "this database is open already, and its settings are its owner's: memory_limit= is for what privsql opens itself",
-        "SET memory_limit on that connection, or give a path that is not open in this program",
-    )
-
-
-def _unopened() -> SourceError:
-    return SourceError(
-        "source-file",
-        "DuckDB cannot open this file",
-        "is it a DuckDB file? if it is open in this program already, give that connection",
-    )

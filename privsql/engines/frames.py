@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from privsql.errors import SourceError
+from privsql.names import repeated_name
 from privsql.tables import as_array
 from privsql.types import Kind, Type
 
@@ -29,8 +31,10 @@ def checked_frame(frame: Any) -> Any:
         if hasattr(frame, "validate"):  # an Arrow table, in which nobody has looked at the bytes of a text
             try:
                 frame.validate(full=True)
+                _check_decimals(frame)
             except ValueError:
                 raise _ill_formed() from None
+        _refuse_repeated([str(name) for name in getattr(frame, "column_names", None) or frame.columns])
         return frame
     if isinstance(frame.columns, pd.MultiIndex):
         raise SourceError(
@@ -38,12 +42,7 @@ def checked_frame(frame: Any) -> Any:
         )
     if not all(isinstance(name, str) for name in frame.columns):
         raise SourceError("source-columns", "some column names are not strings", "df.columns = df.columns.astype(str)")
-    lowered = [name.lower() for name in frame.columns]
-    repeated = next((name for name in lowered if lowered.count(name) > 1), None)
-    if repeated is not None:
-        raise SourceError(
-            "source-columns", f"the frame has more than one column {repeated}", "rename one; case does not count"
-        )
+    _refuse_repeated(list(frame.columns))
     if len(frame.columns) == 0:
         raise SourceError("source-columns", "the frame has no columns", "give a frame with columns")
     for name, dtype in frame.dtypes.items():
@@ -62,6 +61,28 @@ def checked_frame(frame: Any) -> Any:
         return frame
     except Exception:  # noqa: BLE001 -- an object may have any text or none, and the reason may show it
         raise _ill_formed() from None
+
+
+def _check_decimals(table: Any) -> None:
+    """Arrow does not look whether a DECIMAL has more digits than it may; DuckDB's own HUGEINT becomes such a one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for field in table.schema if isinstance(table, pa.Table) else ():
+        if pa.types.is_decimal(field.type):
+            ends = pc.min_max(table[field.name]).as_py().values()
+            most = Decimal(10) ** (field.type.precision - field.type.scale)
+            if any(end is not None and end.copy_abs() >= most for end in ends):  # abs() would round
+                raise ValueError("a DECIMAL has too many digits")
+
+
+def _refuse_repeated(names: list[str]) -> None:
+    """DuckDB would give the second one another name, without a word: a policy that names it would mean the first."""
+    repeated = repeated_name(names)
+    if repeated is not None:
+        raise SourceError(
+            "source-columns", f"the frame has more than one column {repeated}", "rename one; case does not count"
+        )
 
 
 def _ill_formed() -> SourceError:

@@ -16,6 +16,18 @@ from privsql.sql.relations import Scan
 from privsql.tables import ExactTable
 
 
+def _sleep_until(end: float) -> None:
+    """Ctrl-C ends the wait no sooner: it would show when the query was really done."""
+    interrupted: type[BaseException] | None = None
+    while (rest := end - time.monotonic()) > 0:
+        try:
+            time.sleep(rest)
+        except KeyboardInterrupt:
+            interrupted = KeyboardInterrupt
+    if interrupted is not None:
+        raise interrupted
+
+
 class PaddedEngine:
     """One question at a time, each for a whole number of quanta.
 
@@ -29,6 +41,11 @@ class PaddedEngine:
         self.fixed_schema = engine.fixed_schema
 
     @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        with self._turn, self._engine.snapshot():
+            yield
+
+    @contextlib.contextmanager
     def question(self) -> Iterator[None]:
         with self._turn:
             start = time.monotonic()
@@ -36,7 +53,8 @@ class PaddedEngine:
                 with self._engine.question():
                     yield
             finally:  # errors, too
-                time.sleep((start - time.monotonic()) % self._quantum)
+                now = time.monotonic()
+                _sleep_until(now + (start - now) % self._quantum)
 
     def run(self, sql: str, keys: Sequence[str]) -> ExactTable:
         with self._turn:

@@ -7,13 +7,13 @@ the copy is not charged. A source without a sign cannot be prepared.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
+from privsql.engines.connection import SourceConnection
 from privsql.engines.prepared_recipe import Place, Recipe, recipe_of, referred
 from privsql.engines.prepared_store import Attached, PreparedStore
 from privsql.engines.signs import is_open, settle, sign_of
@@ -35,7 +35,8 @@ class Keeping:
     that the file beside them had when it was opened, by us; None: others opened it, and nobody can say in which state.
     `watched`: a file that is the whole source. `frozen`: the source is what it was when it was given. `own`: the connection
     sees only what is committed. `alone`: nobody else can make or attach anything there, so that names go on meaning what
-    they mean.
+    they mean. `version`: the sign of a file that is no database, from which the rows were read; whoever writes to it changes
+    it, whatever is written.
     """
 
     beside: Path | None = None
@@ -45,11 +46,7 @@ class Keeping:
     own: bool = True
     alone: bool = False
     kept: Path | None = None
-
-    @property
-    def version(self) -> str | None:
-        """What changes with the source, whoever opens it; None where that cannot be told."""
-        return sign_of(self.watched) if self.watched is not None else self.opened
+    version: str | None = None
 
     @property
     def file(self) -> Path | None:
@@ -60,11 +57,10 @@ class PreparedTables:
     """The copies of one engine's tables, and whether they are up to date."""
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, lock: threading.Lock, keeping: Keeping,
-        places: Callable[[Sequence[str]], list[Place]],
-    ) -> None:  # fmt: skip
+        self, source: SourceConnection, keeping: Keeping, places: Callable[[Sequence[str]], list[Place]]
+    ) -> None:
         self._keeping, self._places = keeping, places
-        self._store = PreparedStore(connection, lock, keeping.file, keeping.beside, keeping.alone)
+        self._store = PreparedStore(source, keeping.file, keeping.beside, keeping.alone)
         self._recipes: dict[Scan, Recipe] = {}  # while names mean what they mean
         self._computed: dict[Scan, tuple[tuple[StoredValue, ...], tuple[StoredKey, ...]]] = {}
 
@@ -110,6 +106,11 @@ class PreparedTables:
         """Whether such a table lies beside a copy with this sign."""
         return self._store.signs.get(name) == sign and bool(self._store.definition(name))
 
+    def attach(self) -> None:
+        """Before a transaction begins, in which DuckDB attaches nothing: the copies as they are now."""
+        if self._keeping.beside is not None and not self._keeping.alone:
+            self._store.attach()
+
     def close(self) -> None:
         self._store.close()
 
@@ -143,7 +144,11 @@ class PreparedTables:
 
     def _is_of(self, sign: str, path: Path | None) -> bool:
         """Whether a copy with this sign is of what we read, as it is now."""
-        return sign == _UNCHANGING if path is None else sign == sign_of(path) and self._keeping.opened in (None, sign)
+        if path is None:
+            return sign == _UNCHANGING
+        if sign != sign_of(path) or self._keeping.opened not in (None, sign):
+            return False
+        return self._keeping.watched is not None or is_open(path)  # or the file in its place is another than the one we read
 
     def _settled_sign(self, path: Path | None) -> str:
         """The sign of what we read, once no later write can have the same."""

@@ -1,10 +1,11 @@
 """A table of many rows a unit goes in; the texts that make its copy come out, with a rank for each row, and what belongs to it.
 
-The rank counts the rows of one unit in the order of a hash of their content, then of the content itself: it depends on
+The rank counts the rows of one unit in the order of a hash of unit and content, then of the content itself: it depends on
 that unit's rows alone, never on where a row lies or on who else is there. Rows that agree in all columns are
-interchangeable. The copy is named after its recipe, the text that made it, so that a copy made for another unit, other
-columns or another table of the same name is never taken for it. A file is exchanged whole; in memory a copy for another
-policy must not take the place of one that is being read, so that there the values stored are in its name, too.
+interchangeable; each has a number that is hashed with it, so that any row is as likely to come first as any other. The
+copy is named after its recipe, the text that made it, so that a copy made for another unit, other columns, another table of
+the same name or by another hash is never taken for it. A file is exchanged whole; in memory a copy for another policy must
+not take the place of one that is being read, so that there the values stored are in its name, too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from privsql.planning.by_key import counts_sql, counts_table
 from privsql.planning.by_rank import totals_sql, totals_table
 from privsql.planning.prepared import LARGEST_RANK, RANK, StoredKey, StoredValue
 from privsql.planning.render import UNIT, identifier
+from privsql.planning.render_choice import ROW_NUMBER, Choice, choice_hash, numbered
 from privsql.planning.render_rows import rows, unit_of_copy
 from privsql.sql.relations import Scan, Unit
 from privsql.types import Kind
@@ -54,15 +56,16 @@ class Recipe:
     def key(self) -> str:
         """What every copy has that can be used for this table; values beyond it may be missing."""
         columns = [identifier(each) for each in self.names]
-        names = ", ".join(columns)
-        order = ", ".join([f"hash({names})", *columns, *self.order])
+        names, content = ", ".join(columns), [*columns, *self.order]
+        order = ", ".join([choice_hash(Choice.ROWS, UNIT, *content, ROW_NUMBER), *content])
         rank = f"least(row_number() OVER (PARTITION BY {UNIT} ORDER BY {order}), {LARGEST_RANK})"
         return f"{names}, {f'{UNIT}, ' if self.unit else ''}CAST({rank} AS USMALLINT) AS {RANK}"
 
     @property
     def text(self) -> str:
         values = "".join(f", {each.sql} AS {each.name}" for each in self.values)
-        return f"SELECT {self.key}{values} FROM {self.source} ORDER BY {RANK}"
+        columns = [UNIT, *(identifier(each) for each in self.names), *self.order]
+        return f"SELECT {self.key}{values} FROM {numbered(self.source, columns)} ORDER BY {RANK}"
 
     @cached_property
     def name(self) -> str:

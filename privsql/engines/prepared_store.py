@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from uuid import uuid4
 
 import duckdb
 
+from privsql.engines.connection import SourceConnection
 from privsql.engines.prepared_recipe import Recipe, same_file
 from privsql.planning.prepared import DATABASE
 from privsql.planning.render import identifier, text
@@ -34,9 +34,10 @@ class PreparedStore:
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, lock: threading.Lock, file: Path | None, beside: Path | None, alone: bool
+        self, source: SourceConnection, file: Path | None, beside: Path | None, alone: bool
     ) -> None:
-        self._connection, self._lock, self._file, self._beside, self._alone = connection, lock, file, beside, alone
+        self._source, self._file, self._beside, self._alone = source, file, beside, alone
+        self._generation = source.generation
         self._made: set[str] = set()
         self._attached: tuple[int, int] | None = None  # the file that is attached, as it was
         self.signs: dict[str, str] = {}  # of each table in it
@@ -77,6 +78,10 @@ class PreparedStore:
     def attach(self) -> bool:
         """Whether the copies can be read; a file that was put there by others meanwhile is looked at anew."""
         file = self._file
+        if self._generation != self._source.generation:  # nothing is attached to a database that was opened again
+            self._generation, self._attached, self.signs = self._source.generation, None, {}
+        if self._source.in_snapshot and file is not None and not self._alone:
+            return self._attached is not None  # DuckDB attaches and detaches nothing in the middle of a transaction
         if file is None:
             if not self._alone:  # other sessions may have stored something else there meanwhile
                 self.signs = {}
@@ -103,8 +108,7 @@ class PreparedStore:
         return path is not None and not (path == "" if self._file is None else same_file(path, self._file))
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._connection.execute(sql).fetchall()
+        return self._source.rows(sql)
 
     def _store_in_memory(self, recipe: Recipe, sign: str) -> None:
         self.run(f"ATTACH IF NOT EXISTS ':memory:' AS {DATABASE}")

@@ -26,6 +26,15 @@ def sign_of(path: Path) -> str:
     ])  # fmt: skip
 
 
+Identity = tuple[int, int, int, int]  # of a file: its device, number, size and time of the last write
+
+
+def identity_of(path: Path) -> Identity:
+    """Which file lies there now, and in which state."""
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def settle(path: Path, shared: bool) -> bool:
     """Wait until a further write would have another time than the last one; False: the times do not go with our clock.
 

@@ -3,7 +3,8 @@
 DuckDB plans with statistics of the data, and even evaluates functions on them, so that whether the private database
 accepts a text may depend on its rows. What is said before the charge must not: it is asked of the twin. Some of what a text
 needs is made only when it is run, such as a pattern that is too large; so the twin runs it, without the statistics that
-would tell DuckDB that there is nothing to do.
+would tell DuckDB that there is nothing to do. And DuckDB's own plan is looked at: nothing runs in which a function or a cast
+could fail on some row, whatever we believed when we rendered it.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import atexit
 import threading
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import duckdb
 
 from privsql.engines.opening import CLOSE, CLOSED, FAILURES, Config
-from privsql.errors import SqlError
+from privsql.engines.plan_rules import Rules
+from privsql.engines.plans import may_fail, plan_of
+from privsql.errors import Refused, SourceError, SqlError
 from privsql.planning.prepared import DATABASE
 from privsql.planning.render import identifier
 from privsql.schema import Schema
@@ -41,6 +45,14 @@ def not_accepted() -> SqlError:
         "sql-engine",
         "DuckDB does not accept this query: a constant, a pattern or a format in it may be malformed",
         "check the regular expressions, date formats and constants",
+    )
+
+
+def _can_fail(what: str) -> SqlError:
+    return Refused(
+        "refused-can-fail",
+        f"DuckDB could fail on some row while it computes {what}, and whether it did would tell about that row.",
+        "Write this part of the query differently. privsql should have guarded it: please report the query.",
     )
 
 
@@ -76,11 +88,23 @@ class Twin:
             with self._lock:
                 late.start()
                 self._connection.execute(sql).fetchmany(1)
+                plan = plan_of(self._read, sql)
+                failing = "it" if plan is None else may_fail(plan, Rules(self._read, own=True))
         except FAILURES:
             raise not_accepted() from None
         finally:
             late.cancel()
+            if late.is_alive():
+                late.join()  # a thread that outlives the interpreter keeps objects of DuckDB, which then lists them
+        if failing:
+            raise _can_fail(failing)
         self._accepted.add(sql)
+
+    def _read(self, sql: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(sql).fetchall()
+        except FAILURES as error:
+            raise SourceError("source-connection", str(error)) from None
 
     def close(self) -> None:
         self._connection.close()

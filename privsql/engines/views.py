@@ -14,17 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from privsql.engines.view_rules import Node, Read, Rules, described
+from privsql.engines.plan_rules import Node, Read, Rules
+from privsql.engines.plans import may_fail, plan_of
 from privsql.errors import SourceError
 from privsql.planning import render
 
 UNKNOWN = "something that DuckDB does not describe"
-_OPERATIONS = frozenset(
-    f"LOGICAL_{name}"
-    for name in "AGGREGATE_AND_GROUP_BY ANY_JOIN ASOF_JOIN COMPARISON_JOIN CROSS_PRODUCT CTE_REF DELIM_GET DELIM_JOIN DISTINCT "
-    "DUMMY_SCAN EMPTY_RESULT EXCEPT EXPRESSION_GET FILTER GET INTERSECT LIMIT MATERIALIZED_CTE ORDER_BY POSITIONAL_JOIN "
-    "PROJECTION SAMPLE TOP_N UNION UNNEST WINDOW".split()
-)
 _SOURCES = ("BASE_TABLE", "TABLE_FUNCTION")
 _READERS = re.compile(r"read_(parquet|(csv|json|ndjson)(_auto)?)|(parquet|pandas|arrow|python_arrow)_scan", re.IGNORECASE)
 # CREATE VIEW name (columns) AS body: the first AS that is not in quotes
@@ -52,7 +47,7 @@ class Views:
         return self._known[query]
 
     def _looked_into(self, query: str, view: str) -> str:
-        plan = self._plan(query)
+        plan = plan_of(self.read, query)
         if plan is None:  # DuckDB does not write down how it reads files, frames and other databases
             definitions = self.definitions.get(view.lower(), [])
             body = _BODY.match(definitions[0]) if len(definitions) == 1 else None
@@ -62,12 +57,8 @@ class Views:
             failing = self._without_sources(tree)
             if failing:
                 return failing
-            plan = self._plan(self._text(tree))
-        return UNKNOWN if plan is None else self._found(plan, "")
-
-    def _plan(self, query: str) -> Any:
-        found = json.loads(self.read(f"SELECT json_serialize_plan({render.text(query)}, optimize := false)")[0][0])
-        return None if found["error"] else found["plans"]
+            plan = plan_of(self.read, self._text(tree))
+        return UNKNOWN if plan is None else may_fail(plan, Rules(self.read))
 
     def _tree(self, query: str) -> Any:
         found = json.loads(self.read(f"SELECT json_serialize_sql({render.text(query)})")[0][0])
@@ -89,7 +80,8 @@ class Views:
             query = self._tree("SELECT * FROM privsql_source")
             query["statements"][0]["node"]["from_table"] = node
             text = self._text(query)
-            has_more = is_table and (name.lower() in self.definitions or self._plan(text) is not None)  # views, generated columns
+            # views, and tables with generated columns
+            has_more = is_table and (name.lower() in self.definitions or plan_of(self.read, text) is not None)
             failing = self._of_source(text, name) if has_more else ""
             if failing:
                 return failing
@@ -111,31 +103,6 @@ class Views:
         nulls = ", ".join(f"CAST(NULL AS {type_}) AS {render.identifier(name)}" for name, type_, *_ in columns)
         tree = self._tree(f"SELECT * FROM (SELECT {nulls}) AS {render.identifier(alias)}")
         return tree["statements"][0]["node"]["from_table"]
-
-    # -- what a plan computes ---------------------------------------------------------------------------------
-    def _found(self, node: Any, column: str) -> str:
-        """The first thing in a plan that can fail, or ""."""
-        children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-        match node:
-            case {"expression_class": _, "type": "OPERATOR_TRY", "children": [tried]}:
-                # only what stands directly in it: what two of them share deeper down, DuckDB computes outside of both
-                found = self._found(tried.get("children", list(tried.values())), node.get("alias") or column)
-                if found:
-                    return f"{found} deep inside TRY"
-                return "" if Rules(self.read).is_tried(tried) else f"{described(tried)}, which TRY does not catch"
-            case {"expression_class": _}:
-                column = node.get("alias") or column
-                if not Rules(self.read).is_safe(node):
-                    return f"{described(node)} (for {column})" if column else described(node)
-            case {"type": "LOGICAL_GET"} if node["qname"]["path"][-1] != "seq_scan":
-                return f"the table function {node['qname']['path'][-1]}"
-            case {"join_type": "SINGLE"}:
-                return "a subquery that must have one row"
-            case {"type": str() as operation} if operation.startswith("LOGICAL_") and operation not in _OPERATIONS:
-                return operation.removeprefix("LOGICAL_").replace("_", " ")
-            case {"type": "EXPRESSION_VALUE" | "EXPRESSION_PERCENTAGE"}:
-                return "a LIMIT or OFFSET"
-        return next(filter(None, (self._found(child, column) for child in children)), "")
 
 
 def _nodes(node: Any) -> Iterator[tuple[Any, Any, Any]]:

@@ -29,6 +29,7 @@ from privsql.engines import worker_process
 from privsql.engines.catalogue import Known, Rows, SchemaReader
 from privsql.engines.duckdb import DuckDBEngine, exact_table, open_engine
 from privsql.engines.opening import Opening
+from privsql.engines.signs import Identity, identity_of, is_open
 from privsql.engines.twin import not_accepted
 from privsql.engines.worker_process import LENGTHS, from_json, to_json, unpack
 from privsql.errors import ArgumentError, EngineError, SourceError
@@ -177,6 +178,7 @@ class WorkerEngine:
         self._deadline, self._memory = deadline, memory
         self._turn = threading.RLock()
         self._until: float | None = None  # when the question that is being answered must be done
+        self._generation = 0  # of the source that the worker has opened
         self._keeper = _Keeper()
         self._end = weakref.finalize(self, self._keeper.end)
         try:
@@ -187,6 +189,7 @@ class WorkerEngine:
         self.fixed_schema = self._engine.fixed_schema
         try:
             self._opening = _for_worker(self._engine)
+            self._file = self._opened_file()
             self._schema = self._engine.schema()
             self._worker(self._schema, time.monotonic() + _START)
         except BaseException:
@@ -209,8 +212,7 @@ class WorkerEngine:
         return self._engine.prepared(scan)
 
     def version(self) -> str | None:
-        handed_over = self._opening.database.startswith(str(self._keeper.folder))  # and so of this session alone
-        return None if handed_over else self._engine.version()
+        return self._engine.version()
 
     def holds(self, data: Any) -> bool:
         return self._engine.holds(data)
@@ -222,13 +224,30 @@ class WorkerEngine:
 
     # -- what the worker does --------------------------------------------------------------------------------
     @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """The worker opens to be read only what nobody writes to, so that its statements are of one state by themselves."""
+        with self._turn, self._engine.snapshot():
+            if self._generation != self._engine.generation:  # a file that was exchanged: the worker opens the new one
+                self._generation = self._engine.generation
+                self._keeper.drop()
+            yield
+
+    @contextlib.contextmanager
     def question(self) -> Iterator[None]:
         with self._turn:
             self._until = time.monotonic() + self._deadline
             try:
                 yield
             finally:
+                self._settle()
                 self._until = None
+
+    def _settle(self) -> None:
+        """Until the worker has freed what it read, which takes the longer the more that was."""
+        process = self._keeper.process
+        if process is not None and process.serves is not None:
+            with contextlib.suppress(_Lost):
+                self._asked(process, {"done": True}, self._until or time.monotonic() + self._deadline)
 
     def run(self, sql: str, keys: Sequence[str]) -> ExactTable:
         try:
@@ -236,6 +255,10 @@ class WorkerEngine:
                 until = self._until or time.monotonic() + self._deadline
                 worker = self._worker(self._schema, until)
                 message, buffers = self._asked(worker, {"columns": sql, "copies": self._copies()}, until)
+                if "failed" in message:  # DuckDB may take no more statements after it
+                    self._exchange()
+                if not self._engine.sees(self._schema):
+                    raise EngineError
             return exact_table(unpack(message["columns"], buffers), keys)
         except Exception:  # noqa: BLE001 -- whatever failed, its words could tell about the data
             raise EngineError from None
@@ -259,10 +282,24 @@ class WorkerEngine:
         try:
             return worker.ask(request, until)
         except BaseException:  # an answer may be under way that nobody waits for: this worker is of no use any more
-            self._keeper.drop()
-            with contextlib.suppress(OSError, _Lost):
-                self._begin()  # ready by the next question, which is not kept waiting
+            self._exchange()
             raise
+
+    def _exchange(self) -> None:
+        """Another worker for this one; ready by the next question, which is not kept waiting."""
+        self._keeper.drop()
+        with contextlib.suppress(OSError, _Lost):
+            self._begin()
+
+    def _opened_file(self) -> Identity | None:
+        """The database file that the engine of this process reads, and no other that was put in its place."""
+        path = Path(self._opening.database)
+        if self._opening.database == ":memory:":
+            return None
+        found = identity_of(path)
+        if not is_open(path):
+            raise SourceError("source-file", "the file was exchanged since it was opened", "connect again")
+        return found
 
     def _copies(self) -> dict[str, Any] | None:
         """How the worker attaches the prepared copies; anew when their file is another one."""
@@ -280,7 +317,7 @@ class WorkerEngine:
         self._keeper.process = _Process({
             "database": opening.database, "read_only": opening.read_only, "config": opening.config,
             "statements": opening.statements, "memory": self._memory, "path": _PACKAGES,
-            "parent": os.getpid(), "folder": str(self._keeper.folder),
+            "parent": os.getpid(), "folder": str(self._keeper.folder), "file": self._file,
         })  # fmt: skip
         return self._keeper.process
 
@@ -304,7 +341,7 @@ class WorkerEngine:
             raise SourceError(
                 "source-worker",
                 "no process could be started that sees the same tables",
-                "is the file open for writing somewhere, was it exchanged, or is there no memory for another process?",
+                "is the file open for writing somewhere, was it exchanged (then connect again), or is there no memory left?",
             ) from None
         self._schema = schema
         return process

@@ -146,6 +146,8 @@ class _Database:
         self._connection = duckdb.connect(request["database"], read_only=request["read_only"], config=request["config"])
         for statement in request["statements"]:
             self._connection.execute(statement)
+        if request["file"] is not None and not _has_open(request["file"]):
+            raise FileNotFoundError  # another file was put in its place
         self._copies: Any = None
         _limit_memory(request["memory"])
 
@@ -158,6 +160,16 @@ class _Database:
                 self._connection.execute(statement)
             self._copies = copies
         return self._connection.execute(sql).fetchnumpy()
+
+
+def _has_open(file: list[int]) -> bool:
+    """Whether this very file, in this state, is open here: by device, number, size and time of the last write."""
+    for number in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError, ValueError):
+            status = os.fstat(int(number))
+            if [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns] == file:
+                return True
+    return False
 
 
 def _no_core() -> None:
@@ -180,6 +192,8 @@ def _limit_memory(memory: int | None) -> None:
 
 
 def _answer(database: _Database, request: Mapping[str, Any]) -> tuple[bytes, list[bytes]]:
+    if "done" in request:
+        return to_json({}), []
     if "rows" in request:
         return to_json({"rows": database.rows(request["rows"])}), []
     described, buffers = pack(database.columns(request["columns"], request["copies"]))
@@ -231,6 +245,7 @@ def serve() -> None:
         outgoing.write(LENGTHS.pack(len(message), sum(map(len, buffers))) + message)
         outgoing.writelines(buffers)
         outgoing.flush()
+        message, buffers = b"", []  # freed before the next request is answered, which would else take longer
         request = _receive(incoming)
     _end(first["folder"])
 

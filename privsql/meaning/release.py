@@ -88,8 +88,8 @@ def _meaning(release: Release | Choose, open_keys: bool) -> Meaning:
     rows = frame.text if bounded or open_keys or not aggregates else frame.rows
     if bounded:
         rows += f" bounded, whose {frame.unit}"
-        # which keys of a unit are kept is decided by a hash of them in their order, and each of several counts takes
-        # what those before it have left of a unit's rows
+        # which keys of a unit are kept is decided by a hash of them in their order, and in what order several counts share
+        # a unit's rows decides how their shares are rounded
         counts = [name for each, name in zip(aggregates, names, strict=True) if each.function in ("count", "sum")]
         form += f", in this order {key_names} {counts if len(counts) > 1 else ''}"
     return Meaning(form, digest(rows), key_names, names)

@@ -116,7 +116,7 @@ class _Written(str):
     """Text that is there already."""
 
 
-_LEFT_OUT = ("place", "claims", "checks", "text")
+_LEFT_OUT = ("place", "claims", "checks", "text", "assumed")
 
 
 def digest(text: str) -> str:

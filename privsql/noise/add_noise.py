@@ -17,7 +17,7 @@ from privsql.noise.key_release import release_keys, select_keys
 from privsql.noise.order import quantiles
 from privsql.noise.randomness import Randomness
 from privsql.noise.samplers import discrete_laplace
-from privsql.noise.selection import GREATEST_SCORE, SelectionNoise, select, select_each
+from privsql.noise.selection import SelectionNoise, in_fine_steps, select, select_each
 from privsql.planning.measurement import Measurement, Mechanism
 from privsql.planning.plan import Plan, ValueStatement
 from privsql.privacy.key_selection import GaussianThreshold, OptimalSelection, TruncatedGeometric
@@ -94,17 +94,17 @@ def _groups(release: Choose, space: KeySpace) -> int:
 
 def _chosen(exact_scores: Integers, measurement: Measurement, groups: int, source: Randomness) -> Integers:
     """The places of the winners: the best first, or one of every group."""
+    exact_scores, rate = in_fine_steps(exact_scores, measurement.rate)
     if measurement.mechanism is Mechanism.CHOICE_HISTOGRAM:
-        exact_scores = np.clip(exact_scores, -GREATEST_SCORE, GREATEST_SCORE)
-        noisy_scores = exact_scores + discrete_laplace(measurement.rate, exact_scores.size, source)
+        noisy_scores = exact_scores + discrete_laplace(rate, exact_scores.size, source)
         return np.argsort(-noisy_scores, kind="stable")[: measurement.picks].astype(np.int64)
     noise, candidates = _SELECTION[measurement.mechanism], exact_scores.size // groups
     if groups > 1:
         starts = np.arange(groups, dtype=np.int64) * candidates
-        return starts + select_each(exact_scores.reshape(groups, candidates), measurement.rate, noise, source)
+        return starts + select_each(exact_scores.reshape(groups, candidates), rate, noise, source)
     left, chosen = np.arange(exact_scores.size, dtype=np.int64), []
     for _ in range(measurement.picks):
-        place = select(exact_scores[left], measurement.rate, noise, source)
+        place = select(exact_scores[left], rate, noise, source)
         chosen.append(left[place])
         left = np.delete(left, place)
     return np.array(chosen, dtype=np.int64)

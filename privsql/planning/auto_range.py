@@ -17,6 +17,7 @@ from privsql.sql.relations import Choose, Group, Join, Project, Question, Relati
 
 SHARE = Fraction(1, 5)  # of epsilon, for all searches of a question together
 _LEAST, _MOST = -20, 60  # buckets from 2^-20 to 2^60
+LARGEST = 2.0**_MOST  # larger values share the last bucket, so that its end says nothing of them
 _OFFSET = 100  # of the exponent in a bucket's key, so that 0 and the signs have keys of their own
 
 
@@ -81,7 +82,7 @@ def _behind(relation: Relation, wanted: frozenset[str]) -> set[Unknown]:
             return set().union(*(_behind(each, wanted) for each in below(relation)))
 
 
-def range_of(buckets: Sequence[int], noisy_counts: Sequence[int], half_width: float) -> tuple[float, float]:
+def range_of(buckets: Sequence[int], noisy_counts: Sequence[float], half_width: float) -> tuple[float, float]:
     """The range that holds every bucket whose noisy count stands out of the noise; 0 is always within."""
     kept = [bucket for bucket, count in zip(buckets, noisy_counts, strict=True) if count > half_width]
     if not kept:  # too few rows to tell: the most frequent bucket will do

@@ -87,7 +87,7 @@ class Bins:
             f"WITH privsql_edges AS MATERIALIZED (SELECT {low} AS privsql_low, {high} AS privsql_high), "
             f"privsql_near AS MATERIALIZED (SELECT {VALUE_COLUMN}, {ROWS_COLUMN} FROM ({counted}), privsql_edges "
             f"WHERE {VALUE_COLUMN} <= privsql_low OR {VALUE_COLUMN} >= privsql_high), "
-            f"privsql_rest AS MATERIALIZED (SELECT CAST({rest} AS BIGINT) AS {ROWS_COLUMN}) "
+            f"privsql_rest AS MATERIALIZED (SELECT TRY_CAST({rest} AS BIGINT) AS {ROWS_COLUMN}) "
             f"SELECT {VALUE_COLUMN}, 1 AS {WIDTH_COLUMN}, {ROWS_COLUMN} FROM privsql_near UNION ALL "
             f"SELECT privsql_low + 1, privsql_high - privsql_low - 1, {ROWS_COLUMN} FROM privsql_rest, privsql_edges "
             f"WHERE {ROWS_COLUMN} > 0"

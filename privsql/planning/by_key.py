@@ -14,10 +14,11 @@ from dataclasses import dataclass, fields, replace
 from privsql.analysis.derive import derive, domain_of
 from privsql.analysis.keys import KeySpace, of_domain
 from privsql.analysis.look import Look
-from privsql.planning.key_tests import key_rank, key_test, limits_on_keys
+from privsql.planning.key_tests import key_test, limits_on_keys
 from privsql.planning.parts import Part
 from privsql.planning.prepared import DATABASE, Copies, StoredKey, asks_for_units
 from privsql.planning.render import UNIT, identifier
+from privsql.planning.render_choice import key_rank
 from privsql.sql.expressions import Column
 from privsql.sql.relations import Choose, Key, Limits, Project, Relation, Release, Scan, rebuilt
 from privsql.types import Kind
@@ -58,8 +59,8 @@ def counts_sql(key: StoredKey, source: str) -> str:
     name = identifier(key.column)
     own = f"SELECT {UNIT}, {name} FROM {source} GROUP BY 1, 2"
     ranked = f"SELECT {name}, {key_rank([name])} AS {_PLACE} FROM ({own}){f' WHERE {key.test}' if key.test else ''}"
-    last = f"CAST(coalesce(lead({_PLACE}) OVER privsql_order - 1, {MOST_KEYS + 1}) AS BIGINT) AS {_LAST}"
-    units = f"CAST(sum(count(*)) OVER privsql_order AS BIGINT) AS {_UNITS}"
+    last = f"TRY_CAST(coalesce(lead({_PLACE}) OVER privsql_order - 1, {MOST_KEYS + 1}) AS BIGINT) AS {_LAST}"
+    units = f"TRY_CAST(sum(count(*)) OVER privsql_order AS BIGINT) AS {_UNITS}"
     return (
         f"SELECT {name}, {_PLACE}, {last}, {units} FROM ({ranked}) GROUP BY {name}, {_PLACE} "
         f"WINDOW privsql_order AS (PARTITION BY {name} ORDER BY {_PLACE}) ORDER BY {name}, {_PLACE}"

@@ -31,11 +31,11 @@ def totals_sql(copy: str, columns: Sequence[str], values: Sequence[StoredValue])
     of_ranks = [f"{RANK}", *(f"count({of}) AS {name}" for name, of in counts.items())]
     of_ranks += [f"sum({each.name}) AS {each.name}" for each in values]
     before = ["0", *("0" for _ in counts), *("NULL" for _ in values)]
-    running = [f"CAST(sum({name}) OVER privsql_order AS BIGINT) AS {name}" for name in counts]
+    running = [f"TRY_CAST(sum({name}) OVER privsql_order AS BIGINT) AS {name}" for name in counts]
     running += [f"CAST(coalesce(sum({each.name}) OVER privsql_order, 0) AS HUGEINT) AS {each.name}" for each in values]
-    last = f"CAST(coalesce(lead({RANK}) OVER privsql_order - 1, {LARGEST_RANK}) AS USMALLINT) AS {_LAST}"
+    last = f"TRY_CAST(coalesce(lead({RANK}) OVER privsql_order - 1, {LARGEST_RANK}) AS USMALLINT) AS {_LAST}"
     return (
-        f"SELECT CAST({RANK} AS USMALLINT) AS {RANK}, {last}, {', '.join(running)} "
+        f"SELECT TRY_CAST({RANK} AS USMALLINT) AS {RANK}, {last}, {', '.join(running)} "
         f"FROM (SELECT {', '.join(of_ranks)} FROM {copy} GROUP BY {RANK} UNION ALL SELECT {', '.join(before)}) "
         f"WINDOW privsql_order AS (ORDER BY {RANK}) ORDER BY {RANK}"
     )

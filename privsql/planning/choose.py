@@ -16,9 +16,9 @@ from privsql.analysis.stability import Stability, bounded, limits_of, stability
 from privsql.errors import ArgumentError, Refused, did_you_mean
 from privsql.planning import render
 from privsql.planning.aggregates import divisions, release_parts
+from privsql.planning.bounding import Bounding, bounding_by_rank, bounding_of, bounding_within
 from privsql.planning.by_key import units_by_key
 from privsql.planning.choice import best_mechanism, choice_notes, choice_part, groups_apart
-from privsql.planning.counts import units_part
 from privsql.planning.estimates import Estimate, Ratio
 from privsql.planning.exact_sql import exact_sql
 from privsql.planning.key_tests import is_tested
@@ -26,15 +26,15 @@ from privsql.planning.measurement import Measurement, Mechanism
 from privsql.planning.order import OrderPart, value_bins, value_sql
 from privsql.planning.outliers import are_added_raw
 from privsql.planning.parts import Part, Surroundings, key_columns
-from privsql.planning.per_unit import lowered, settled
+from privsql.planning.per_unit import settled, with_limits
 from privsql.planning.plan import Output, Plan, ValueStatement
 from privsql.planning.prepared import AdHoc, Copies, PreparedRows, no_copies, prepared_rows
 from privsql.planning.pricing import LEVEL, KeysShown, Offer, Pricing, importances
 from privsql.planning.render_rows import rows
+from privsql.planning.undeclared_keys import pricing_of_keys
 from privsql.planning.within import relations_of
 from privsql.policy import Neighbours
 from privsql.privacy.accuracy import Laplace
-from privsql.privacy.key_selection import Contribution
 from privsql.sql.describe import describe
 from privsql.sql.expressions import SPREAD, Aggregate, Column, Expression, columns_of, substitute
 from privsql.sql.names import is_ours
@@ -69,7 +69,8 @@ def plan(
     """Choose the measurements, split epsilon over them, and write the exact SQL."""
     if question.release is None:
         return _public_plan(question, neighbours)
-    release = replace(question.release, input=settled(lowered(question.release.input, offer.limits), look))
+    limited = with_limits(question.release.input, offer.limits)
+    release = replace(question.release, input=settled(limited, look))
     if any(is_ours(field.name) for each in walk(release.input) for field in each.fields):
         raise AssertionError("a column that could stand for one of ours")  # the binder gives them other names
     read = [key.expression for key in release.keys] + [part for each in _aggregates(release) for part in each.reads]
@@ -80,8 +81,11 @@ def plan(
     below = stability(release.input, look)
     cells = (MAX_KEYS if space.open else len(space)) if release.keys else None
     bounds, stored = None, None
+    within = bounding_within(release)
+    bounding: list[Bounding] = [] if within is None else [within]
     if below.rows is None:
         bounds = _limits(release)
+        bounding.insert(0, bounding_of(release, bounds, space))
         below = bounded(bounds, cells)
         assert below.rows is not None
         ad_hoc = AdHoc(
@@ -93,6 +97,7 @@ def plan(
         release = by_key or release
         stored = None if space.open or by_key else prepared_rows(release, ad_hoc, look, copies)
         if isinstance(stored, PreparedRows):
+            bounding[0] = bounding_by_rank(release, stored.scan, bounds)
             release, below, bounds = replace(release, input=stored.relation), stored.stability, None
     around = Surroundings(
         below, neighbours, key_columns(release.keys), facts, evaluate, owner(release.input), bounds, cells,
@@ -109,17 +114,20 @@ def plan(
     else:
         parts, estimates, quotients = release_parts(release, around, divisions(shown.values()))
         _has_such_noise(parts, offer.mechanism)
-    if space.open and not any(part.counts_all for part in parts):
-        parts.append(units_part(sum(len(part.columns) for part in parts) + 1, around))
-    importance, given = importances(_uses(shown, parts, estimates), len(parts), offer.weights)
-    keys = _keys_shown(parts, around, offer.min_units) if space.open else None
-    pricing = Pricing(tuple(parts), importance, given, offer.delta, mechanism, keys)
-    measurements = pricing.at(offer.epsilon)
+
+    def pricing_of(some: Sequence[Part], keys: KeysShown | None = None) -> Pricing:
+        importance, given = importances(_uses(shown, some, estimates), len(some), offer.weights)
+        return Pricing(tuple(some), importance, given, offer.delta, mechanism, keys)
+
+    shown_by = pricing_of_keys(parts, around, offer.min_units, offer.epsilon, pricing_of) if space.open else None
+    pricing = shown_by or pricing_of(parts)
+    parts, measurements = [*pricing.parts], pricing.at(offer.epsilon)
     if isinstance(release, Choose):
         notes = choice_notes(measurements[0], len(space))
     else:
         split = [each for part, each in zip(parts, measurements, strict=True) if not part.public]
-        notes = (*_sorted_histogram_note(question), *_public_count_note(release, around, parts), *_split_note(split, given))
+        shares = _split_note(split, pricing.given)
+        notes = (*_sorted_histogram_note(question), *_public_count_note(release, around, parts), *shares)
     if isinstance(stored, str):
         notes = (*notes, stored)
     counted = [part for part in parts if not isinstance(part, OrderPart)]
@@ -146,6 +154,7 @@ def plan(
         notes=notes,
         steps=stored.steps if isinstance(stored, PreparedRows) else _steps(release.input, look),
         limits=bounds,
+        bounding=tuple(each for each in bounding if each),
         levels=levels,
         relations=() if isinstance(release, Choose) else relations_of(release, estimates, parts, facts, bounds is not None),
     )
@@ -283,13 +292,6 @@ def _columns(expression: Expression, estimates: Mapping[str, Estimate]) -> set[s
     """The noisy columns that an output is made of."""
     leaves = {column.name for column in columns_of(expression)} & estimates.keys()
     return {column for leaf in leaves for column in estimates[leaf].columns}
-
-
-def _keys_shown(parts: Sequence[Part], around: Surroundings, min_units: int) -> KeysShown:
-    shows = next(part for part in parts if part.counts_all)
-    assert around.stability.rows is not None
-    groups = around.stability.rows // around.limits.max_rows if around.limits is not None else around.stability.rows
-    return KeysShown(Contribution(groups, shows.sensitivity.linf, groups * around.neighbours.moves), min_units)
 
 
 def _sorted_histogram_note(question: Question) -> tuple[str, ...]:

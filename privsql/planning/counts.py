@@ -11,6 +11,7 @@ from privsql.analysis.disjoint import are_disjoint, both
 from privsql.planning import render
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW
 from privsql.planning.parts import Adds, Feature, Part, Surroundings, clean, filtered, titled, where_clause
+from privsql.planning.render_choice import Choice, choice_hash, kept_up_to
 from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal, columns_of, conjuncts
 from privsql.types import BOOLEAN, Kind
 
@@ -47,9 +48,11 @@ def counts_part(index: int, counts: Sequence[Aggregate], around: Surroundings) -
     if around.limits is None:
         features = tuple(Feature(Adds.ONE, each.argument, each.condition) for each in counts)
         return Part(names, sql, bound, title, features=features, counts_all=every)
-    # all the counts of a unit in a key together stay within its rows: each takes what those before it have left
-    most = around.limits.max_rows
-    sums = ["0", *(f"least({' + '.join(names[: place + 1])}, {most})" for place in range(len(names)))]
+    # all the counts of a unit in a key together stay within its rows, of which each has its share
+    most, whole = around.limits.max_rows, " + ".join(names)
+    upto = [" + ".join(names[: place + 1]) for place in range(len(names) - 1)]
+    kept = [kept_up_to(f"({each})", f"({whole})", most, [render.UNIT]) for each in upto]
+    sums = ["0", *kept, f"least({whole}, {most})"]
     held = (f"coalesce(sum({after} - {before}), 0)" for before, after in itertools.pairwise(sums))
     return Part(names, tuple(clean(each) for each in held), bound, title, of_unit=sql, counts_all=every)
 
@@ -88,7 +91,8 @@ def distinct_part(index: int, count: Aggregate, around: Surroundings) -> Part:
     if around.limits is None:
         return Part((name,), (f"count(DISTINCT {argument}){where}",), bound, title)
     # which of its values a unit brings depends on the unit and the values alone
-    ranked = f"list_sort(list_distinct(list(row(hash({render.UNIT}, {argument}), {argument})){_present(argument, count)}))"
+    place = choice_hash(Choice.DISTINCT, render.UNIT, argument)
+    ranked = f"list_sort(list_distinct(list(row({place}, {argument})){_present(argument, count)}))"
     some = f"list_transform(list_slice({ranked}, 1, {around.limits.max_rows}), lambda value: value[2])"
     total = clean(f"coalesce(list_unique(flatten(list({name}))), 0)")
     return Part((name,), (total,), bound, title, of_unit=(some,))

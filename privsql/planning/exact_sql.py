@@ -8,10 +8,11 @@ from privsql.analysis.keys import KeySpace
 from privsql.planning import render
 from privsql.planning.by_key import from_counts
 from privsql.planning.by_rank import from_totals
-from privsql.planning.key_tests import key_rank, keys_and_tests, limits_on_keys
+from privsql.planning.key_tests import keys_and_tests, limits_on_keys
 from privsql.planning.outliers import added_up
 from privsql.planning.parts import Part, clean
 from privsql.planning.prepared import computed
+from privsql.planning.render_choice import key_rank
 from privsql.planning.render_rows import rows
 from privsql.sql.grouping import set_number
 from privsql.sql.relations import SET_COLUMN, Choose, Limits, Release
@@ -45,7 +46,7 @@ def _put_right(parts: Sequence[Part], source: str) -> str:
     others = [part for part in parts if not part.outliers]
     counted = [(render.identifier(name), sql) for part in others for name, sql in zip(part.columns, part.sql, strict=True)]
     inner = added_up([each for part in parts for each in part.outliers], counted, source)
-    sums = [[f"CAST(coalesce(sum({render.identifier(name)}), 0) AS BIGINT)" for name in part.columns] for part in parts]
+    sums = [[f"TRY_CAST(coalesce(sum({render.identifier(name)}), 0) AS BIGINT)" for name in part.columns] for part in parts]
     columns = _named(parts, [part.sql if part.outliers else own for part, own in zip(parts, sums, strict=True)])
     return f"SELECT {', '.join(columns)} FROM ({inner}) AS privsql_added"
 

@@ -11,6 +11,7 @@ from privsql.planning.fitting import gains, set_texts
 from privsql.planning.measurement import GaussianShare, Measurement, Mechanism, unit_variance
 from privsql.planning.plan import Derived, Plan
 from privsql.planning.prepared import PreparedScan
+from privsql.planning.undeclared_keys import key_release, people_needed
 from privsql.privacy.key_selection import GaussianThreshold, KeyRelease, TruncatedGeometric
 from privsql.privacy.order import Search
 from privsql.sql.describe import describe
@@ -70,7 +71,7 @@ def explain(plan: Plan) -> str:
         details.append(f"after the noise, free of cost: {'; '.join(steps)}")
     details += [f"then, as asked, {text}" for text in _projections(plan)]
     stored = [] if plan.derived is None else [_stored(plan.derived)]
-    below = [_levelled(_measurement(index + 1, each), plan, each) for index, each in enumerate(plan.measurements)]
+    below = [_levelled(_measurement(index + 1, each, plan), plan, each) for index, each in enumerate(plan.measurements)]
     root = Branch(
         f"Answer: {', '.join(output.name for output in plan.outputs)}", tuple(details), (*stored, *below, _grouping(plan))
     )
@@ -100,10 +101,10 @@ def _stored(derived: Derived) -> Branch:
     return Branch("From earlier answers, at no cost: no data is read", tuple(lines))
 
 
-def _measurement(number: int, measurement: Measurement) -> Branch:
+def _measurement(number: int, measurement: Measurement, plan: Plan) -> Branch:
     title = f"M{number}: {', '.join(measurement.columns)} -- {measurement.what}"
     if measurement.key_release is not None:
-        return _keys_shown(title, measurement, measurement.key_release)
+        return _keys_shown(title, measurement, measurement.key_release, plan)
     if measurement.gaussian is not None:
         return _gaussian(title, measurement, measurement.gaussian)
     if measurement.search is not None:
@@ -156,7 +157,7 @@ def _search(title: str, measurement: Measurement, search: Search) -> Branch:
     return Branch(title, tuple(lines))
 
 
-def _keys_shown(title: str, measurement: Measurement, release: KeyRelease) -> Branch:
+def _keys_shown(title: str, measurement: Measurement, release: KeyRelease, plan: Plan) -> Branch:
     """How keys that nobody declared are let out, and how large one must be."""
     what = "units" if release.contribution.rows == 1 else "rows"
     half, sure = release.shows_at(0.5), release.shows_at(0.95)
@@ -173,11 +174,33 @@ def _keys_shown(title: str, measurement: Measurement, release: KeyRelease) -> Br
         f"{measurement.mechanism.value}: {how}",
         f"a key is shown with probability 50% from {half:,} {what}, with 95% from {sure:,}; which keys are missing is not said",
     ]
+    lines += _instead(release, plan)
     if release.min_units > 1:
         lines.append(f"no key with fewer than {release.min_units:,} units is ever shown (policy: min_units)")
     if measurement.mechanism is not Mechanism.KEYS_CHOSEN:
         lines.append(f"each count is within ±{measurement.half_width(0.95):,} at 95%")
     return Branch(title, tuple(lines))
+
+
+def _instead(release: KeyRelease, plan: Plan) -> list[str]:
+    """By what else keys could have been shown, and why they are not."""
+    assert plan.pricing is not None
+    keys = plan.pricing.keys
+    if keys is None or keys.other is None:
+        return []
+    other = key_release(keys.other, plan.loss)
+    if other is None:
+        return ["by another count no key could be shown at this epsilon"]
+    if release.contribution.rows > 1:
+        needed = f"{other.shows_at(0.5):,} units, for a share of epsilon"
+        return [f"keys are shown by their rows, so from {_people(release)}; by their units, from {needed}"]
+    return [f"keys are shown by their units; by their rows, from {other.shows_at(0.5):,} of them, so from {_people(other)}"]
+
+
+def _people(release: KeyRelease) -> str:
+    """How many people a key needs to be shown by its rows."""
+    rows = release.contribution.rows
+    return f"{people_needed(release):,} units if each has half of its {rows:,} rows there, and more if they have fewer"
 
 
 def _projections(plan: Plan) -> list[str]:
@@ -293,7 +316,7 @@ def _rows(relation: Relation, plan: Plan) -> Branch:
             title = f"Keep rows {kind} a match on {describe(relation.on)}"
             below = (_rows(relation.input, plan), _rows(relation.other, plan))
         case Group():
-            listed = ", ".join(describe(key.expression) for key in relation.keys)
+            listed = ", ".join(describe(key.expression) for key in relation.keys) or "the unit"
             title, below = f"Group by {listed}", (_rows(relation.input, plan),)
         case AtMost():
             title, below = f"At most {relation.most} rows for each {relation.column}", (_rows(relation.input, plan),)

@@ -76,11 +76,11 @@ class Grid:
         above all numbers to DuckDB.
         """
         test, low, high = f"({argument})", str(self.low), str(self.high)
-        value = f"CAST({argument} AS BIGINT)"
+        value = f"TRY_CAST({argument} AS BIGINT)"
         if not (self.whole and self.step == 1):
             double = f"CAST({argument} AS DOUBLE)"
             scaled = f"({double} * {_double(1 / self.step)})"
-            value = f"CAST({scaled} AS BIGINT)"
+            value = f"TRY_CAST({scaled} AS BIGINT)"
             if _is_power_of_two(self.step):  # then the ends are doubles, and can be compared as they are
                 test, low, high = double, _double(self.low * self.step), _double(self.high * self.step)
             else:

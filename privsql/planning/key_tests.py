@@ -34,15 +34,6 @@ def limits_on_keys(release: Release | Choose, space: KeySpace, limits: Limits) -
     return limits, space.open or len(space) > limits.max_groups or any(len(g) > LONGEST_LIST for g in space.groups)
 
 
-def key_rank(names: Sequence[str]) -> str:
-    """The place of a key among those of its unit: by a hash of unit and key, so by that unit's own rows alone.
-
-    Ordered by two terms, since DuckDB makes a slower arg_min of one.
-    """
-    shown = ", ".join(names)
-    return f"row_number() OVER (PARTITION BY {render.UNIT} ORDER BY hash({render.UNIT}, {shown}), {shown})"
-
-
 def is_tested(group: KeyGroup) -> bool:
     """Whether the SQL leaves out every key that is not declared; of long lists it leaves that to where cells are laid out."""
     values = group.columns[0]

@@ -19,6 +19,7 @@ from privsql.planning.estimates import Estimate, Placed
 from privsql.planning.grid import LARGEST_VALUE
 from privsql.planning.key_tests import keys_and_tests, limits_on_keys
 from privsql.planning.parts import Part, Surroundings, filtered
+from privsql.planning.render_choice import kept_up_to, key_rank
 from privsql.planning.render_rows import rows
 from privsql.planning.value_grid import ValueGrid, value_grid
 from privsql.policy import Neighbours
@@ -153,24 +154,24 @@ def value_sql(release: Release | Choose, part: OrderPart, space: KeySpace, limit
 
 
 def _bounded(names: Sequence[str], cells: str, limits: Limits, ranked: bool) -> str:
-    """At most so many keys of a unit, those with the smallest hash of unit and key; in each at most so many rows, of the
-    values with the smallest hash of unit and value: chosen by that unit's own rows alone."""
+    """At most so many keys of a unit, those with the smallest hash of unit and key; in each at most so many rows, evenly
+    spaced in the order of their values: chosen by that unit's own rows alone."""
     steps, last = [f"privsql_units AS ({cells})"], "privsql_units"
-    shown = ", ".join(names)
     if ranked:
-        rank = f"dense_rank() OVER (PARTITION BY {render.UNIT} ORDER BY hash({render.UNIT}, {shown}), {shown})"
+        rank = key_rank(names, "dense_rank")
         steps.append(f"privsql_kept AS (SELECT * FROM {last} QUALIFY {rank} <= {limits.max_groups})")
         last = "privsql_kept"
-    own = ", ".join([render.UNIT, *names])
-    before = (
-        f"coalesce(sum({ROWS_COLUMN}) OVER (PARTITION BY {own} ORDER BY hash({render.UNIT}, {VALUE_COLUMN}), {VALUE_COLUMN} "
-        "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)"
-    )
-    steps.append(f"privsql_ranked AS (SELECT *, {before} AS privsql_before FROM {last})")
-    total = f"CAST(sum(least({ROWS_COLUMN}, {limits.max_rows} - privsql_before)) AS BIGINT) AS {ROWS_COLUMN}"
+    own = [render.UNIT, *names]
+    over = f"sum({ROWS_COLUMN}) OVER (PARTITION BY {', '.join(own)}"
+    sums = {"privsql_all": f"{over})", "privsql_upto": f"{over} ORDER BY {VALUE_COLUMN} ROWS UNBOUNDED PRECEDING)"}
+    placed = ", ".join(f"TRY_CAST({total} AS BIGINT) AS {name}" for name, total in sums.items())
+    steps.append(f"privsql_placed AS (SELECT *, {placed} FROM {last})")
+    ends = ("privsql_upto", f"(privsql_upto - {ROWS_COLUMN})")
+    after, before = (kept_up_to(end, "privsql_all", limits.max_rows, own) for end in ends)
+    steps.append(f"privsql_chosen AS (SELECT * REPLACE ({after} - {before} AS {ROWS_COLUMN}) FROM privsql_placed)")
+    total = f"TRY_CAST(sum({ROWS_COLUMN}) AS BIGINT) AS {ROWS_COLUMN}"
     columns = ", ".join([*names, VALUE_COLUMN])
     by = ", ".join(str(index + 1) for index in range(len(names) + 1))
     return (
-        f"WITH {', '.join(steps)} SELECT {columns}, {total} FROM privsql_ranked "
-        f"WHERE privsql_before < {limits.max_rows} GROUP BY {by}"
+        f"WITH {', '.join(steps)} SELECT {columns}, {total} FROM privsql_chosen WHERE {ROWS_COLUMN} > 0 GROUP BY {by}"
     )

@@ -176,4 +176,4 @@ def where_clause(condition: Expression | None) -> str:
 def clean(aggregate: str) -> str:
     """A cell is clamped to what 64 bits and its noise can hold."""
     bounded = f"least(greatest({aggregate}, {-LARGEST_SUM}), {LARGEST_SUM})"
-    return f"CAST({bounded} AS BIGINT)"
+    return f"TRY_CAST({bounded} AS BIGINT)"

@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from privsql.analysis.derive import derive, domain_of, names_in, refine
 from privsql.analysis.look import Look
-from privsql.analysis.stability import limits_of
+from privsql.analysis.stability import limits_of, table_limits
 from privsql.errors import ArgumentError, Refused
 from privsql.planning.grid import grid_of
 from privsql.planning.render import FIXED_POINT
+from privsql.planning.render_rows import may_overflow
 from privsql.sql.expressions import Aggregate, Call, Literal, columns_of
-from privsql.sql.relations import Group, Relation, Scan, rebuilt
+from privsql.sql.relations import Group, Limits, Relation, Scan, rebuilt
 from privsql.types import BIGINT, DOUBLE, RANGED, Kind, Type, integer
 
 _STEPS = integer(-(2**62), 2**62)
@@ -33,23 +34,37 @@ def settled(relation: Relation, look: Look) -> Relation:
     return rebuilt(relation, settle)
 
 
-def lowered(relation: Relation, wanted: Mapping[str, int]) -> Relation:
-    """The relation with the owner's limits made smaller by what a call asks for; larger ones are the owner's to give."""
+def with_limits(relation: Relation, wanted: Mapping[str, int]) -> Relation:
+    """The relation with the limits of a call: what is declared may be lowered, a default also raised.
+
+    A larger limit is no less private, since the noise grows with it: whether it may be is the owner's to say.
+    """
     if not wanted:
         return relation
-    most = limits_of(relation)
     for name, value in wanted.items():
-        if value > getattr(most, name):
-            raise ArgumentError("argument-limits", f"{name} may be lowered, not raised: the policy allows {getattr(most, name)}",
-                                f"{name}={getattr(most, name)} or less")  # fmt: skip
+        most = most_allowed(relation, name)
+        if most is not None and value > most:
+            what = f"{name} may be lowered, not raised: the policy allows {most}"
+            raise ArgumentError("argument-limits", what, f"{name}={most} or less")
 
-    def lower(each: Relation) -> Relation:
+    def limit(each: Relation) -> Relation:
         if not isinstance(each, Scan) or each.limits is None:
             return each
-        smaller = {name: min(value, getattr(each.limits, name)) for name, value in wanted.items()}
-        return replace(each, limits=replace(each.limits, **smaller))
+        return replace(each, limits=_limited(each.limits, wanted))
 
-    return rebuilt(relation, lower)
+    return rebuilt(relation, limit)
+
+
+def most_allowed(relation: Relation, name: str) -> int | None:
+    """The largest that a call may ask for; None: no table that matters declares this limit."""
+    undeclared = all(name in each.assumed for each in table_limits(relation))
+    return None if undeclared else int(getattr(limits_of(relation), name))
+
+
+def _limited(own: Limits, wanted: Mapping[str, int]) -> Limits:
+    declared = wanted.keys() - own.assumed
+    lowered = {name: min(wanted[name], getattr(own, name)) for name in declared}
+    return replace(own, **{**wanted, **lowered}, assumed=own.assumed - wanted.keys())
 
 
 def _fixed(aggregate: Aggregate, group: Group, look: Look) -> Aggregate:
@@ -76,5 +91,5 @@ def _fixed(aggregate: Aggregate, group: Group, look: Look) -> Aggregate:
 def _adds_up_exactly(type_: Type) -> bool:
     """Whether DuckDB sums this type in whole numbers that cannot overflow."""
     if type_.kind is Kind.INTEGER:
-        return type_.sql != "HUGEINT"
+        return not may_overflow(type_)
     return type_.kind is Kind.DECIMAL and type_.precision <= 18

@@ -10,6 +10,7 @@ from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
 from privsql.errors import Refused
 from privsql.planning.bins import Bins
+from privsql.planning.bounding import Bounding, dropped_matches
 from privsql.planning.estimates import Estimate, Linear, Ratio
 from privsql.planning.measurement import Measurement
 from privsql.planning.pricing import Pricing
@@ -87,6 +88,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     steps: Mapping[Relation, Stability] = field(default_factory=dict, compare=False, repr=False)
     limits: Limits | None = None  # what is used of one unit at most, where units are bounded
+    bounding: tuple[Bounding, ...] = field(default=(), compare=False)  # what limits may drop, where they may
     levels: Levels | None = field(default=None, compare=False, repr=False)  # how cells add up, over several sets of keys
     relations: tuple[Within, ...] = ()  # what must hold between counts
     nonnegative: bool = False  # asked for: no count below 0, totals kept
@@ -158,6 +160,15 @@ class Plan:
         """Whether no person's row is asked about."""
         return self.release is None
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What an answer may lack, and why: by the query, the schema and the policy alone."""
+        if self.release is None:
+            return ()
+        dropped = [sentence for each in self.bounding for sentence in each.sentences]
+        missing = ["Keys that few units have are not shown."] if self.space.open else []
+        return (*dropped, *dropped_matches(self.release.input), *missing)
+
     def accuracy(self, level: float = 0.95, rows: int | None = None) -> Accuracy:
         """The +- of each output at that confidence, before anything is spent; `rows`: rows per cell, for AVG."""
         from privsql.planning.accuracy import accuracy_of
@@ -207,6 +218,7 @@ class Plan:
             "measurements": [each.to_dict() for each in self.measurements],
             "outputs": [each.to_dict() for each in self.outputs],
             "neighbours": self.neighbours, "epsilon": self.epsilon, "delta": self.delta, "notes": list(self.notes),
+            "warnings": list(self.warnings),
         }  # fmt: skip
 
     def __str__(self) -> str:

@@ -136,9 +136,10 @@ class AdHoc:
 
 @dataclass(frozen=True)
 class PreparedRows:
-    """Rows with a known bound: the relation over the copy, its stability, and that of each step."""
+    """Rows with a known bound: the relation over the copy, its scan, its stability, and that of each step."""
 
     relation: Relation
+    scan: PreparedScan
     stability: Stability
     steps: Mapping[Relation, Stability]
 
@@ -217,7 +218,7 @@ def prepared_rows(release: Release | Choose, ad_hoc: AdHoc, look: Look, copies: 
 
     known = {exchanged(old): steps(old) for old in walk(release.input)}
     relation = exchanged(release.input)
-    return PreparedRows(relation, known[relation], known)
+    return PreparedRows(relation, kept, known[relation], known)
 
 
 def _unused(release: Release | Choose, copies: Copies, why: str) -> str | None:

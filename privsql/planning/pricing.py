@@ -39,10 +39,12 @@ class Offer:
 
 @dataclass(frozen=True)
 class KeysShown:
-    """How keys that nobody declared are let out: by the one part that counts a key's rows or units."""
+    """How keys that nobody declared are let out: by the one part, of these columns, that counts a key's rows or units."""
 
+    columns: tuple[str, ...]
     touched: Contribution
     min_units: int
+    other: Pricing | None = None  # by what else they could have been shown
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class Pricing:
 
     def _shown(self, losses: Sequence[Fraction], keys: KeysShown) -> tuple[Measurement, ...]:
         """One count by which keys are shown, with the whole of delta; the others as ever, for the keys that are shown."""
-        shows = next(part for part in self.parts if part.counts_all)
+        shows = next(part for part in self.parts if part.columns == keys.columns)
         counted = not (shows.sensitivity.linf == 1 and shows.what == UNCOUNTED)
         return tuple(
             measure_keys(

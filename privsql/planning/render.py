@@ -88,6 +88,7 @@ def expression(node: Expression) -> str:
 
 
 def _call(call: Call) -> str:
+    """A call whose engine type is the believed one: by its syntax, by a cast of its operands, or by a cast of its result."""
     args = [expression(arg) for arg in call.args]
     match call.function:
         case "and" | "or":
@@ -102,17 +103,18 @@ def _call(call: Call) -> str:
             return _in(call, args)
         case "case":
             whens = " ".join(
-                f"WHEN {c} THEN {_typed(v, call.type)}" for c, v in zip(args[0:-1:2], args[1:-1:2], strict=True)
+                f"WHEN {test} THEN {cast(value, branch.type, call.type)}"
+                for test, value, branch in zip(args[0:-1:2], args[1:-1:2], call.args[1:-1:2], strict=True)
             )
-            return f"(CASE {whens} ELSE {_typed(args[-1], call.type)} END)"
+            return f"(CASE {whens} ELSE {cast(args[-1], call.args[-1].type, call.type)} END)"
         case "coalesce" | "least" | "greatest":
-            return f"{call.function}({', '.join(_typed(arg, call.type) for arg in args)})"
+            return f"{call.function}({', '.join(_operands(call, args, call.type))})"
         case "nullif":
-            return f"nullif({args[0]}, {args[1]})"
+            return _to(call.type, f"nullif({', '.join(_operands(call, args, _roomy(call)))})")
         case "row":
             return f"row({', '.join(args)})"
         case "list":
-            return f"list_value({', '.join(_typed(arg, each.type) for arg, each in zip(args, call.args, strict=True))})"
+            return f"list_value({', '.join(cast(arg, each.type, each.type) for arg, each in zip(args, call.args, strict=True))})"
         case "fixed_point":
             _, step, low, high = call.args
             assert isinstance(step, Literal)
@@ -124,31 +126,63 @@ def _call(call: Call) -> str:
                 return _text(args[0], call.args[0].type)
             return f"TRY_CAST({args[0]} AS {_named(call.type)})"
         case "date_add" | "date_shift":
-            return f"TRY(({args[0]}) + ({args[1]}))"
+            return _to(call.type, f"TRY(({args[0]}) + ({args[1]}))")
         case "date_minus":
-            return f"TRY(({args[0]}) - ({args[1]}))"
+            return _to(call.type, f"TRY(({args[0]}) - ({args[1]}))")
         case "neg":
-            return f"(-{_typed(args[0], _roomy(call))})"
+            (inner,) = _operands(call, args, _roomy(call))
+            return _to(call.type, f"(-{inner})", _roomy(call))
         case "+" | "-" | "*":
-            return f"({_typed(args[0], _roomy(call))} {call.function} {_typed(args[1], _roomy(call))})"
+            left, right = _operands(call, args, _roomy(call))
+            return _to(call.type, f"({left} {call.function} {right})", _roomy(call))
         case "/" | "//" | "%":
             # dividing by zero gives NULL, in every engine and under every setting
-            above, below, zero = (_typed(each, _roomy(call)) for each in (args[0], args[1], "0"))
-            return f"({above} {call.function} nullif({below}, {zero}))"
+            above, below = _operands(call, args, _roomy(call))
+            divided = f"({above} {call.function} nullif({below}, CAST(0 AS {_roomy(call).sql})))"
+            return _to(call.type, divided, _roomy(call))
         case operator if operator in _INFIX:
             left, right = _comparable(call, args)
             return f"({left} {_INFIX[operator]} {right})"
         case "floor" | "ceil" | "trunc" if call.type.kind is Kind.INTEGER:
-            return args[0]  # DuckDB would make a DOUBLE of it
+            return cast(args[0], call.args[0].type, call.type)  # DuckDB would make a DOUBLE of it
         case "abs":
-            return f"abs({_typed(args[0], call.type)})"
+            return _to(call.type, f"abs({cast(args[0], call.args[0].type, call.type)})")
         case "round" if call.args[0].type.kind is Kind.INTEGER or _places(call) < 0:
             # 127 rounds to 130, which a TINYINT cannot hold; nor can a DECIMAL(38) hold its next power of ten
-            return f"round({', '.join([_typed(args[0], call.type), *args[1:]])})"
+            return _to(call.type, f"round({', '.join([cast(args[0], call.args[0].type, call.type), *args[1:]])})")
     # in one pass: what an argument says (a text such as '{1}') is never looked into again
-    return _HOLE.sub(
+    filled = _HOLE.sub(
         lambda hole: ", ".join(args) if hole[1] == "args" else f"({args[int(hole[1])]})", FUNCTIONS[call.function].text
     )
+    return filled if call.type.kind is Kind.BOOLEAN else _to(call.type, filled)
+
+
+def cast(rendered: str, of: Type, to: Type) -> str:
+    """A value in another type: NULL where that type does not hold it, and never a failure."""
+    return f"{'CAST' if _holds(to, of) else 'TRY_CAST'}({rendered} AS {to.sql})"
+
+
+def _holds(wide: Type, type_: Type) -> bool:
+    """Whether the engine has a value of the wide type for each of the other, so that a plain CAST cannot fail."""
+    match type_.kind, wide.kind:
+        case Kind.INTEGER, Kind.INTEGER:
+            (least, most), (low, high) = INTEGER_BOUNDS[wide.sql], INTEGER_BOUNDS[type_.sql]
+            return least <= low and high <= most
+        case (Kind.INTEGER | Kind.DECIMAL, Kind.DOUBLE) | (Kind.NULL, _):
+            return True
+    return type_ == wide
+
+
+def _to(type_: Type, rendered: str, made: Type | None = None) -> str:
+    """What a function gives, in the type it is believed to give: DuckDB's own choice of a type is not relied on.
+
+    Where DuckDB has that type already it drops the cast. `made`: arithmetic in a type that both operands were cast to.
+    """
+    return rendered if made is not None and made.sql == type_.sql else f"TRY_CAST({rendered} AS {type_.sql})"
+
+
+def _operands(call: Call, args: Sequence[str], to: Type) -> list[str]:
+    return [cast(arg, each.type, to) for arg, each in zip(args, call.args, strict=True)]
 
 
 def _text(rendered: str, type_: Type) -> str:
@@ -180,7 +214,7 @@ def _roomy(call: Call) -> Type:
     types = [call.type, *(arg.type for arg in call.args)]
     if any(each.kind is not Kind.INTEGER for each in types):
         return call.type
-    return integer(min(each.low for each in types), max(each.high for each in types))
+    return widest(types)
 
 
 def _places(call: Call) -> int:
@@ -190,30 +224,42 @@ def _places(call: Call) -> int:
 
 def _in(call: Call, args: Sequence[str]) -> str:
     """NULL apart from the list: DuckDB takes x IN (1, NULL) below EXISTS for true where it is not."""
-    known = [arg for arg, each in zip(args[1:], call.args[1:], strict=True) if not _is_null(each)]
-    if len(known) == len(args) - 1:
-        return f"(({args[0]}) IN ({', '.join(known)}))"
-    return f"((({args[0]}) IN ({', '.join(known)})) OR CAST(NULL AS BOOLEAN))" if known else "CAST(NULL AS BOOLEAN)"
+    value, *listed = call.args
+    known = [(arg, each) for arg, each in zip(args[1:], listed, strict=True) if not _is_null(each)]
+    shown = args[0]
+    if any(not _fits(each, value.type) for _, each in known):
+        wide = widest([value.type, *(each.type for _, each in known)])
+        shown = cast(shown, value.type, wide)
+        known = [(cast(arg, each.type, wide), each) for arg, each in known]
+    test = f"(({shown}) IN ({', '.join(arg for arg, _ in known)}))"
+    if len(known) == len(listed):
+        return test
+    return f"({test} OR CAST(NULL AS BOOLEAN))" if known else "CAST(NULL AS BOOLEAN)"
 
 
 def _is_null(node: Expression) -> bool:
     return isinstance(node, Literal) and node.value is None
 
 
-def _typed(rendered: str, type_: Type) -> str:
-    return f"CAST({rendered} AS {type_.sql})"
+def _fits(node: Expression, type_: Type) -> bool:
+    """Whether it can be compared with a value of that type as it is: a constant that fits is left bare, so that DuckDB can
+    use its statistics."""
+    if type_.kind is not Kind.INTEGER or node.type.kind is not Kind.INTEGER:
+        return True  # the binder brought both to one type
+    return isinstance(node, Literal) and isinstance(node.value, int) and type_.low <= node.value <= type_.high
 
 
-def _comparable(call: Call, args: Sequence[str]) -> tuple[str, str]:
-    """Both sides of a comparison in one type; a constant that fits is left bare, so that DuckDB can use its statistics."""
+def widest(types: Sequence[Type]) -> Type:
+    """Whole numbers of all these types, in one type."""
+    return integer(min(each.low for each in types), max(each.high for each in types))
+
+
+def _comparable(call: Call, args: Sequence[str]) -> list[str]:
+    """Both sides of a comparison in one type."""
     left, right = call.args
-    if left.type.kind is not Kind.INTEGER or right.type.kind is not Kind.INTEGER:
-        return args[0], args[1]
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, Literal) and isinstance(one.value, int) and other.type.low <= one.value <= other.type.high:
-            return args[0], args[1]
-    wide = "HUGEINT" if "HUGEINT" in (left.type.sql, right.type.sql) else "BIGINT"
-    return f"CAST({args[0]} AS {wide})", f"CAST({args[1]} AS {wide})"
+    if _fits(left, right.type) or _fits(right, left.type):
+        return list(args)
+    return _operands(call, args, widest([left.type, right.type]))
 
 
 def terms(by: Sequence[Order]) -> list[str]:

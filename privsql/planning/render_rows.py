@@ -8,6 +8,7 @@ from fractions import Fraction
 from privsql.planning.prepared import PreparedScan, prepared_scan
 from privsql.planning.prepared_joins import LookUp
 from privsql.planning.render import FIXED_POINT, UNIT, columns_sql, constant, expression, identifier, terms, text
+from privsql.planning.render_choice import ROW_NUMBER, Choice, choice_hash, numbered
 from privsql.sql.expressions import SPREAD, Aggregate, Call, Expression, Literal
 from privsql.sql.relations import (
     AtMost,
@@ -27,6 +28,7 @@ from privsql.sql.relations import (
     Unpivot,
     Values,
     is_public,
+    walk,
 )
 from privsql.types import BINARY, DOUBLE, Kind, Type
 
@@ -203,10 +205,12 @@ def _semi(semi: Semi, unit: bool) -> str:
 
 def _at_most(relation: AtMost) -> str:
     plain = ", ".join(f"{plain_zero(each.column)} AS {identifier(each.name)}" for each in relation.fields)
-    column, order = identifier(relation.column), ", ".join(identifier(each.name) for each in relation.fields)
-    rank = f"row_number() OVER (PARTITION BY {column} ORDER BY hash({order}), {order})"
-    source = f"(SELECT {plain} FROM {rows(relation.input)})"
-    return f"(SELECT * FROM {source} WHERE {column} IS NOT NULL QUALIFY {rank} <= {relation.most})"
+    column, names = identifier(relation.column), [identifier(each.name) for each in relation.fields]
+    below = str(sum(isinstance(each, AtMost) for each in walk(relation.input)))  # a choice among chosen rows is another one
+    order = ", ".join([choice_hash(Choice.MATCHES, below, *names, ROW_NUMBER), *names])
+    rank = f"row_number() OVER (PARTITION BY {column} ORDER BY {order})"
+    source = numbered(f"(SELECT {plain} FROM {rows(relation.input)} WHERE {column} IS NOT NULL)", names)
+    return f"(SELECT {', '.join(names)} FROM {source} QUALIFY {rank} <= {relation.most})"
 
 
 def _group(group: Group, unit: bool) -> str:
@@ -222,7 +226,12 @@ def _group(group: Group, unit: bool) -> str:
 
 
 def aggregate(node: Aggregate) -> str:
-    """An exact aggregate, in an order of its own where ties or floats could make a difference."""
+    """An exact aggregate in the type it is believed to have, NULL where that does not hold it."""
+    return f"TRY_CAST({_aggregate(node)} AS {node.type.sql})"
+
+
+def _aggregate(node: Aggregate) -> str:
+    """In an order of its own where ties or floats could make a difference."""
     where = "" if node.condition is None else f" FILTER (WHERE {expression(node.condition)})"
     argument = "*" if node.argument is None else plain_zero(node.argument)
     match node.function:
@@ -239,9 +248,7 @@ def aggregate(node: Aggregate) -> str:
         case "sum" | "avg" if node.argument is not None and may_overflow(node.argument.type):
             # of public rows, too: a sum of these would fail, after the charge, and be computed or not as the plan has it
             double = f"CAST({argument} AS DOUBLE)"
-            return f"TRY_CAST({node.function}({double} ORDER BY {double}){where} AS {node.type.sql})"
-        case "sum":
-            return f"TRY_CAST(sum({argument}){where} AS {node.type.sql})"
+            return f"{node.function}({double} ORDER BY {double}){where}"
         case function if function in SPREAD:  # of public rows only
             other = "" if node.by is None else f", CAST({expression(node.by)} AS DOUBLE)"
             return f"{function}(CAST({argument} AS DOUBLE){other}){where}"

@@ -144,7 +144,7 @@ def _part(
     most = around.limits.max_rows
     total = " + ".join(columns)
     rows = f"(({total}) // {whole})"
-    held = [f"(CASE WHEN {rows} > {most} THEN {column} * {most} // {rows} ELSE {column} END)" for column in columns]
+    held = [f"(CASE WHEN {rows} > {most} THEN {column} * {most} // nullif({rows}, 0) ELSE {column} END)" for column in columns]
     return Part(
         columns, tuple(clean(f"(coalesce(sum({each}), 0){divided})") for each in held), bound, title, values, tuple(sums)
     )

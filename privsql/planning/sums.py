@@ -70,7 +70,7 @@ def two_sided(
     # of a unit's c rows at most R count, at their mean height: A' = A min(c, R) / c, B' = M min(c, R) - A'
     height, count = columns
     most = around.limits.max_rows
-    part = f"(CASE WHEN {count} > {most} THEN {height} * {most} // {count} ELSE {height} END)"
+    part = f"(CASE WHEN {count} > {most} THEN {height} * {most} // nullif({count}, 0) ELSE {height} END)"
     rest = f"{grid.steps} * least({count}, {most}) - {part}"
     sql = (clean(f"coalesce(sum({part}), 0)"), clean(f"coalesce(sum({rest}), 0)"))
     return Part(columns, sql, bound, title, added.values, of_unit=(above, added.rows))

@@ -18,6 +18,7 @@ from privsql.types import DATE, DOUBLE, MOMENTS, TIMESTAMP, Kind, Type
 
 MOST_STEPS = 2**20
 _FINEST = Fraction(1, 2**52)  # of the largest value: doubles tell no more apart
+_LEAST = Fraction(1, 10**290)  # a step that doubles can still divide by
 _EPOCH, _SECOND = dt.datetime(1970, 1, 1), 10**6  # microseconds
 _TIMES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400]  # seconds
 
@@ -59,11 +60,11 @@ class ValueGrid:
         if not self._whole:
             low, high, step = (constant(float(each), DOUBLE) for each in (self.low, self.high, self.step))
             # where a step is hardly more than doubles tell apart, both ends may be rounded away from each other, by a point
-            place = f"CAST(round((least(greatest({measure}, {low}), {high}) - {low}) / {step}) AS INTEGER)"
+            place = f"TRY_CAST(round((least(greatest({measure}, {low}), {high}) - {low}) / {step}) AS INTEGER)"
             return f"least({place}, {self.points - 1})"
         if self.step == 1:
-            return f"CAST({measure} AS INTEGER)"
-        return f"CAST(({measure} + {int(self.step) // 2}) // {int(self.step)} AS INTEGER)"
+            return f"TRY_CAST({measure} AS INTEGER)"
+        return f"TRY_CAST(({measure} + {int(self.step) // 2}) // {int(self.step)} AS INTEGER)"
 
     def from_place(self, place: str) -> str:
         """No value of this place or a higher one measures less than this.
@@ -124,7 +125,7 @@ class ValueGrid:
 def value_grid(type_: Type, domain: Domain) -> ValueGrid:
     """A grid for an argument whose range is known."""
     low, high = (Fraction(0), Fraction(0)) if domain.empty else (_number(each, type_) for each in (domain.low, domain.high))
-    least = (high - low) / MOST_STEPS
+    least = max((high - low) / MOST_STEPS, _LEAST if high > low else Fraction(0))
     if type_.kind in (Kind.DECIMAL, Kind.DOUBLE):
         least = max(least, max(abs(low), abs(high)) * _FINEST)
     match type_.kind:

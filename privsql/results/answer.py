@@ -18,6 +18,7 @@ from privsql.planning.plan import Plan
 from privsql.privacy.key_selection import GaussianThreshold, TruncatedGeometric
 from privsql.results.consistent import Settled
 from privsql.results.intervals import interval
+from privsql.results.limits import FoundLimit
 from privsql.sql.expressions import columns_of
 from privsql.tables import Integers, NoisyTable
 from privsql.types import NUMBERS, Kind
@@ -43,6 +44,7 @@ class Answer:
     cells: Integers
     stored: bool = False  # asked before, or computed from earlier answers, so it cost nothing this time
     found: tuple[FoundRange, ...] = ()
+    limits_found: tuple[FoundLimit, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -128,9 +130,21 @@ class Answer:
         return None
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the answer may lack, in plain sentences: what bounding may have dropped, missing keys ..."""
+        left_out = self.plan.derived.left_out if self.plan.derived else ()
+        others = (f"Rows in which {name} is not a declared key are not in this answer." for name in left_out)
+        return (*self.plan.warnings, *(each.sentence for each in self.limits_found), *others)
+
+    @property
+    def searches(self) -> float:
+        """The epsilon that was spent on finding ranges and limits, besides the answer's own."""
+        return sum(each.epsilon for each in self.found) + sum(each.epsilon for each in self.limits_found)
+
+    @property
     def receipt(self) -> dict[str, Any]:
         """What was released, how and at what cost; JSON-able."""
-        searches = sum(each.epsilon for each in self.found)
+        searches = self.searches
         return {
             "outputs": self.columns, "rows": len(self), "neighbours": self.plan.neighbours,
             "epsilon": self.plan.epsilon + searches, "delta": self.plan.delta, "rho": self.plan.rho, "stored": self.stored,
@@ -138,6 +152,8 @@ class Answer:
             "from_answers": [asdict(each) for each in self.plan.derived.sources] if self.plan.derived else [],
             "only_declared": list(self.plan.derived.left_out) if self.plan.derived else [],  # keys: other rows are not in it
             "ranges_found": [asdict(each) for each in self.found],
+            "limits_found": [asdict(each) for each in self.limits_found],
+            "warnings": list(self.warnings),
             "keys_may_be_missing": self.plan.space.open,
             "keys": self.plan.keys, "cells": self.plan.cells,
             "measurements": [each.to_dict() for each in self.plan.measurements],

@@ -62,13 +62,11 @@ def _footer(answer: Answer) -> str:
     more = f"{len(answer.frame):,} rows, {MOST_ROWS} shown. " if len(answer.frame) > MOST_ROWS else ""
     if answer.plan.public:
         return f"{more}[public tables only: exact]  no cost"
-    cost = f"cost epsilon {answer.plan.epsilon:g}"
+    cost = f"cost epsilon {answer.plan.epsilon + answer.searches:g}"
     if answer.stored:
         cost = "from earlier answers: no cost" if answer.plan.free else "asked before: no cost"
     shown = "label only" if answer.plan.chooses else "95% intervals, noise only"
-    if answer.plan.space.open:
-        shown += "; keys with few people are missing"
-    return f"{more}[{shown}]  {cost}, {answer.plan.neighbours}"
+    return "\n".join([f"{more}[{shown}]  {cost}, {answer.plan.neighbours}", *answer.warnings])
 
 
 def shown(answer: Answer) -> str:
@@ -95,6 +93,5 @@ def html(answer: Answer) -> str:
         + "</tr>"
         for row in rows
     )
-    return (
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escaping.escape(_footer(answer))}</p>"
-    )
+    footer = "<br>".join(escaping.escape(_footer(answer)).splitlines())
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{footer}</p>"

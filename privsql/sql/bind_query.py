@@ -6,6 +6,7 @@ would let rows themselves out is refused in read.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -59,7 +60,9 @@ class QueryBinder:
         outer = self.ctes
         try:
             self.ctes = dict(outer)  # the names of a WITH end with its query
-            for each in node.args["with_"].expressions if node.args.get("with_") else []:
+            named = node.args["with_"].expressions if node.args.get("with_") else []
+            _refuse_repeated(named)
+            for each in named:
                 self._cte(each)
             return _small(self._query(node))
         finally:
@@ -238,6 +241,18 @@ class QueryBinder:
             test = Call("is_null", (Column(value_inside, shared),), BOOLEAN)
             relation = Filter(relation, Call("not", (test,), BOOLEAN))
         return Source(relation, source.alias, (*(shown for shown, _ in kept), name, value[0]), source.unsupported)
+
+
+def _refuse_repeated(named: Sequence[exp.CTE]) -> None:
+    """Of two queries of one name the first would be lost."""
+    seen: set[str] = set()
+    for each in named:
+        name = each.args["alias"].name.lower()
+        if name in seen:
+            raise SqlError(
+                "sql-alias", f"WITH names two queries {name}: case does not count", "rename one of them", place_of(each)
+            )
+        seen.add(name)
 
 
 def _unpivoted_as(column: exp.PivotAlias) -> str:

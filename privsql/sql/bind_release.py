@@ -17,7 +17,7 @@ from privsql.sql.names import Source, unique_names
 from privsql.sql.permitted import WAYS_OUT
 from privsql.sql.places import place_of
 from privsql.sql.relations import Key
-from privsql.types import BIGINT, BOOLEAN, DOUBLE, NUMBERS, TEXT, Kind, integer, list_of
+from privsql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER_BOUNDS, NUMBERS, TEXT, Kind, Type, integer, list_of
 
 # Of one argument, or of two: the class and the function's name in our tree.
 SPREADS: dict[type[exp.Expr], str] = {
@@ -179,8 +179,13 @@ class ReleaseBinder(ExpressionBinder):
             if isinstance(node, PAIRED):
                 return _paired(node, argument, other, condition, place)
             return Aggregate(name, argument, condition, DOUBLE, place, other)
-        whole = name == "sum" and argument.type.kind is Kind.INTEGER
-        return Aggregate(name, argument, condition, BIGINT if whole else DOUBLE, place)
+        return Aggregate(name, argument, condition, self._total_type(argument.type) if name == "sum" else DOUBLE, place)
+
+    def _total_type(self, summed: Type) -> Type:
+        """Exact totals of numbers past 64 bits are past them, too; what is released fits, since it is clamped."""
+        if summed.kind is not Kind.INTEGER:
+            return DOUBLE
+        return integer(*INTEGER_BOUNDS["HUGEINT"]) if self.exact and summed.sql == "HUGEINT" else BIGINT
 
     def _at_the_end(self, node: exp.Expr, condition: Expression | None, place: Place | None) -> Aggregate:
         """FIRST(x ORDER BY day), LAST(x ORDER BY day): by something that is in the rows, not by the order in which they come."""

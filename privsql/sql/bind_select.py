@@ -39,13 +39,15 @@ class SelectBinder:
 
     def __init__(self, node: exp.Select, source: Source, queries: Queries) -> None:
         self.node, self.source, self.queries = node, source, queries
-        self.aliases: dict[str, exp.Expr] = {}
+        named: dict[str, list[exp.Expr]] = {}
         for each in node.expressions:
             if isinstance(each, exp.Alias):
-                self.aliases.setdefault(each.alias.lower(), each.this)
+                named.setdefault(each.alias.lower(), []).append(each.this)
             star = each.this if isinstance(each, exp.Column) else each
             for renamed in star.args.get("rename") or [] if isinstance(star, exp.Star) else []:
-                self.aliases.setdefault(renamed.alias.lower(), renamed.this)
+                named.setdefault(renamed.alias.lower(), []).append(renamed.this)
+        self.aliases = {name: first for name, (first, *others) in named.items() if all(each == first for each in others)}
+        self.ambiguous = named.keys() - self.aliases.keys()
         self.resolving: list[str] = []
         self.rows = RowBinder(self._row_column, source)
         # what * would show, and has no rule, and where: the columns beside them go on
@@ -65,6 +67,10 @@ class SelectBinder:
                     return self.rows.bind(self.aliases[name.lower()])
                 finally:
                     self.resolving.pop()
+            if table is None and name.lower() in self.ambiguous:
+                raise UnknownName(
+                    "name-ambiguous", f"{name} names more than one column", "give them other aliases", place_of(node)
+                ) from None
             raise
 
     def bind(self) -> Source:
@@ -208,6 +214,8 @@ class SelectBinder:
         called = self.source.called(table or None, place_of(star))
         left_out = {each.name.lower() for each in star.args.get("except_") or []}
         replaced = {each.alias.lower(): each.this for each in star.args.get("replace") or []}
+        if len(replaced) < len(star.args.get("replace") or []):
+            raise SqlError("sql-alias", "a column is replaced twice: case does not count", "name it once", place_of(star))
         renamed = {each.this.name.lower(): each.alias for each in star.args.get("rename") or []}
         known = {shown.lower() for shown in self.source.names}
         unread = self.source.unsupported

@@ -9,6 +9,7 @@ from typing import Any
 import sqlglot
 
 from privsql.errors import PolicyError, PrivsqlError, Refused, SourceError, did_you_mean
+from privsql.names import repeated_name
 from privsql.policy import DEFAULT_GROUPS, DEFAULT_ROWS, ColumnPolicy, Policy, TablePolicy, UnitPolicy
 from privsql.schema import Schema, SchemaColumn, SchemaTable
 from privsql.sql import literals
@@ -58,6 +59,7 @@ class Catalogue:
 
     def _unit(self, table: SchemaTable, declared: UnitPolicy, path: tuple[str, ...]) -> Unit:
         """Whose rows these are, through as many tables as it takes."""
+        _refuse_repeated(table)
         columns = tuple(_column(table, name) for name in declared.columns)
         keys = _keys(table, self.policy.table(table.name))
         alone = any(key <= {column.lower() for column in columns} for key in keys)
@@ -88,6 +90,13 @@ class Catalogue:
         whose = self._unit(other, target.unit, (*path, other.name))
         casts = tuple((each.name, each.cast) for each in other.columns if each.cast)
         return Unit(columns, alone and whose.unique, whose.kinds, Reference(other.name, named, whose, casts))
+
+
+def _refuse_repeated(table: SchemaTable) -> None:
+    """To DuckDB É and é are two columns; to a policy and a query they are one name."""
+    repeated = repeated_name(column.name for column in table.columns)
+    if repeated is not None:
+        raise SourceError("source-columns", f"table {table.name} has more than one column {repeated}", "rename one")
 
 
 def _refuse_failing(table: SchemaTable, policy: TablePolicy) -> None:
@@ -137,10 +146,8 @@ def _keys(table: SchemaTable, policy: TablePolicy) -> list[frozenset[str]]:
 
 
 def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Source:
+    _refuse_repeated(table)
     lowered = [column.name.lower() for column in table.columns]
-    repeated = sorted({name for name in lowered if lowered.count(name) > 1})
-    if repeated:
-        raise SourceError("source-columns", f"table {table.name} has more than one column {repeated[0]}", "rename one")
     ours = next((name for name in lowered if is_ours(name)), None)
     if ours is not None:
         raise SourceError("source-columns", f"table {table.name} has a column {ours}: privsql needs names that begin so itself",
@@ -160,7 +167,7 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
         checks=tuple(_checks(table, fields)),
         casts={column.name: column.cast for column in usable if column.cast},
         unit=unit,
-        limits=Limits(policy.max_groups or DEFAULT_GROUPS, policy.max_rows or DEFAULT_ROWS),
+        limits=_limits(policy),
         keys=tuple(
             frozenset(each.name for each in usable if each.name.lower() in key)
             for key in _keys(table, policy)
@@ -184,6 +191,12 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
             if column.type is None
         },
     )
+
+
+def _limits(policy: TablePolicy) -> Limits:
+    """As declared; what nobody declared has a default, and is known to be one."""
+    assumed = frozenset(name for name in ("max_groups", "max_rows") if getattr(policy, name) is None)
+    return Limits(policy.max_groups or DEFAULT_GROUPS, policy.max_rows or DEFAULT_ROWS, assumed)
 
 
 def _list(table: str, column: SchemaColumn, policy: ColumnPolicy) -> ListColumn:

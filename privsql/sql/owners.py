@@ -3,12 +3,15 @@
 A column that holds the unit, or a key of a table on the way to it, is tagged: two rows that agree in all parts of a
 tag belong to one unit. Tags only decide what is read as "of the same unit"; the rendered SQL pairs and groups rows by
 the unit itself besides, so that a tag that were wrong could change an answer but never a bound.
+
+The right side of a LEFT JOIN is NULL where nothing matched. There a column tells nobody apart, and GROUP BY
+must not take it for the unit; but an equality never holds for NULL, so what it pairs is still of one unit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from privsql.sql.expressions import Call, Column, Expression, columns_of, conjuncts
@@ -56,16 +59,21 @@ class Tag:
 
 
 UNIT = "unit"
+Tags = Mapping[str, frozenset[Tag]]  # by the name of the column
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose rows, and the tags of the columns. `fixed`: columns in which all rows of one unit agree."""
+    """Whose rows, and the tags of the columns. `fixed`: columns in which all rows of one unit agree.
+
+    `padded`: tags of columns that hold where the column is not NULL, that is, in an equality.
+    """
 
     whose: Whose
-    tags: Mapping[str, frozenset[Tag]]
+    tags: Tags
     fixed: frozenset[str] = frozenset()
     kinds: tuple[UnitKind, ...] = ()  # of the unit
+    padded: Tags = field(default_factory=dict)
 
     def tells(self, columns: Iterable[str]) -> bool:
         """Whether rows that agree in these columns belong to one unit."""
@@ -76,6 +84,17 @@ class Owner:
         listed = list(columns)
         found = {tag for tag in self._tags(listed) if tag.name == UNIT}
         return bool(listed) and _whole(found) and all(any(t.name == UNIT for t in self.tags.get(c, ())) for c in listed)
+
+    def in_equality(self, column: str) -> frozenset[Tag]:
+        """What a column tells where it equals something, and so is not NULL."""
+        return self.tags.get(column, frozenset()) | self.padded.get(column, frozenset())
+
+    def renamed(self, names: Mapping[str, str], fixed: Iterable[str]) -> Owner:
+        """With the tags of the columns that are kept: new name -> old name."""
+        tags, padded = (
+            {new: held[old] for new, old in names.items() if old in held} for held in (self.tags, self.padded)
+        )
+        return replace(self, tags=tags, fixed=frozenset(fixed), padded=padded)
 
     def _tags(self, columns: Iterable[str]) -> set[Tag]:
         return {tag for column in columns for tag in self.tags.get(column, ())}
@@ -105,38 +124,35 @@ def owner(relation: Relation) -> Owner:
             return Owner(Whose.UNITS, _scanned(relation), frozenset(fixed), relation.unit.kinds)
         case Project():
             inner = owner(relation.input)
-            kept = {
-                name: inner.tags[each.name]
-                for name, each in relation.columns
-                if isinstance(each, Column) and each.name in inner.tags
-            }
+            kept = {name: each.name for name, each in relation.columns if isinstance(each, Column)}
             fixed = {name for name, each in relation.columns if all(c.name in inner.fixed for c in columns_of(each))}
-            return replace(inner, tags=kept, fixed=frozenset(fixed))
+            return inner.renamed(kept, fixed)
         case Unpivot():
             inner = owner(relation.input)
             names = {each.name for each in relation.fields} - {relation.name, relation.value.name}
-            kept = {name: tags for name, tags in inner.tags.items() if name in names}
-            return replace(inner, tags=kept, fixed=inner.fixed & names)
+            return inner.renamed({name: name for name in names}, inner.fixed & names)
         case UnionAll():
             return _union([(each, owner(each)) for each in relation.inputs])
         case Join():
             return _join(relation)
         case Group():
             inner = owner(relation.input)
-            kept = {
-                key.name: inner.tags[key.expression.name]
-                for key in relation.keys
-                if isinstance(key.expression, Column) and key.expression.name in inner.tags
-            }
+            named = [(key.name, key.expression) for key in relation.keys]
+            kept = {name: each.name for name, each in named if isinstance(each, Column)}
             fixed = {key.name for key in relation.keys if all(c.name in inner.fixed for c in columns_of(key.expression))}
-            columns = [key.expression.name for key in relation.keys if isinstance(key.expression, Column)]
-            if len(columns) == len(relation.keys) and inner.is_unit(columns):  # one row a unit
+            if by_unit_alone(relation, inner):
                 fixed = {each.name for each in relation.fields}
-            return replace(inner, tags=kept, fixed=frozenset(fixed))
+            return inner.renamed(kept, fixed)
         case Unnest() | Filter() | Semi() | AtMost() | Sort() | Limit() | Distinct():
             return owner(relation.input)
         case Release() | Choose():
             return Owner(Whose.NOBODY, {})  # noisy: nobody's any more
+
+
+def by_unit_alone(group: Group, inner: Owner) -> bool:
+    """Whether rows are grouped by the unit and nothing else: one group a unit. `inner`: whose rows."""
+    columns = [key.expression.name for key in group.keys if isinstance(key.expression, Column)]
+    return (group.per_unit and not group.keys) or (len(columns) == len(group.keys) and inner.is_unit(columns))
 
 
 def _scanned(scan: Scan) -> dict[str, frozenset[Tag]]:
@@ -184,20 +200,19 @@ def _union(sides: list[tuple[Relation, Owner]]) -> Owner:
     whose = first.whose if alike else Whose.SEVERAL
     if len(private) < len(sides) and whose is Whose.UNITS:
         whose = Whose.SEVERAL  # rows of nobody's among them have no unit to be bounded by
-    names = [each.name for each in sides[0][0].fields]
     tags: dict[str, frozenset[Tag]] = {}
-    for place, name in enumerate(names):
-        shared = [each.tags.get(relation.fields[place].name, frozenset()) for relation, each in sides]
-        common = frozenset.intersection(*shared)
-        if common:
-            tags[name] = common
-    return Owner(whose, tags, kinds=first.kinds if whose is Whose.UNITS else ())
+    padded: dict[str, frozenset[Tag]] = {}
+    for place, each in enumerate(sides[0][0].fields):
+        columns = [(relation.fields[place].name, known) for relation, known in sides]
+        told = [known.tags.get(name, frozenset()) for name, known in columns]
+        tags[each.name] = frozenset.intersection(*told)
+        padded[each.name] = frozenset.intersection(*(known.in_equality(name) for name, known in columns))
+    return Owner(whose, tags, kinds=first.kinds if whose is Whose.UNITS else (), padded=padded)
 
 
 def _join(join: Join) -> Owner:
     left, right = owner(join.left), owner(join.right)
-    # the right side of a LEFT JOIN is NULL where nothing matched: that tells nobody apart
-    tags = {**left.tags, **(right.tags if join.kind == "inner" else {})}
+    tags, padded = _joined_tags(join, left, right)
     if Whose.NOBODY in (left.whose, right.whose):
         public, private = (join.left, right) if left.whose is Whose.NOBODY else (join.right, left)
         names = {each.name for each in public.fields}
@@ -205,9 +220,23 @@ def _join(join: Join) -> Owner:
         pairs = equated(join.on, public, other)
         looked_up = [a for a, b in pairs if b in private.fixed]  # one public row for all rows of a unit
         found = names if join.kind == "inner" and is_unique(public, looked_up) else set()
-        return replace(private, tags=tags, fixed=private.fixed | found)
+        return replace(private, tags=tags, fixed=private.fixed | found, padded=padded)
     fixed = left.fixed | (right.fixed if join.kind == "inner" else frozenset())
-    return Owner(Whose.UNITS, tags, fixed, left.kinds) if join.same_unit else Owner(Whose.SEVERAL, tags)
+    if not join.same_unit:
+        return Owner(Whose.SEVERAL, tags)
+    return Owner(Whose.UNITS, tags, fixed, left.kinds, padded)
+
+
+def _joined_tags(join: Join, left: Owner, right: Owner) -> tuple[Tags, Tags]:
+    """The tags of both sides, and those that hold where a column is not NULL."""
+    padded = {**left.padded, **right.padded}
+    if join.kind == "left":
+        return left.tags, {**padded, **{name: right.in_equality(name) for name in right.tags}}
+    tags = {**left.tags, **right.tags}
+    for pair in equated(join.on, join.left, join.right):
+        for name in pair:  # equal, so not NULL in any row that an inner join keeps
+            tags[name] = tags.get(name, frozenset()) | padded.get(name, frozenset())
+    return tags, padded
 
 
 def pairs_one_unit(left: Relation, right: Relation, on: Expression) -> bool:
@@ -217,7 +246,7 @@ def pairs_one_unit(left: Relation, right: Relation, on: Expression) -> bool:
         return False
     equal: set[Tag] = set()
     for one, other in equated(on, left, right):
-        equal |= first.tags.get(one, frozenset()) & second.tags.get(other, frozenset())
+        equal |= first.in_equality(one) & second.in_equality(other)
     return any(_whole(tags) for tags in _by_name(equal))
 
 
@@ -319,9 +348,7 @@ def is_bounded(relation: Relation) -> bool:
         case Scan():
             return relation.unit is None or relation.unit.unique
         case Group() if relation.per_unit:
-            keys = [key.expression.name for key in relation.keys if isinstance(key.expression, Column)]
-            alone = len(keys) == len(relation.keys) and owner(relation.input).is_unit(keys)
-            return alone or is_bounded(relation.input)
+            return by_unit_alone(relation, owner(relation.input)) or is_bounded(relation.input)
         case Semi():
             return is_bounded(relation.input)
         case _:

@@ -72,10 +72,14 @@ class Reference:
 
 @dataclass(frozen=True)
 class Limits:
-    """Contribution bounding: the keys one unit may touch, and the rows it may have in one key."""
+    """Contribution bounding: the keys one unit may touch, and the rows it may have in one key.
+
+    `assumed`: those of the two that nobody declared, which are defaults.
+    """
 
     max_groups: int
     max_rows: int
+    assumed: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -242,7 +246,10 @@ class AtMost:
 
 @dataclass(frozen=True)
 class Group:
-    """Exact aggregates: of public rows, or (`per_unit`) of rows that all belong to one unit."""
+    """Exact aggregates: of public rows, or (`per_unit`) of rows that all belong to one unit.
+
+    `per_unit` without keys: one row for each unit, whichever columns hold it.
+    """
 
     input: Relation
     keys: tuple[Key, ...]

@@ -31,6 +31,7 @@ SCHEMA = """CREATE TABLE patients (
     user_id BIGINT PRIMARY KEY, name VARCHAR, age INTEGER, income DOUBLE, state VARCHAR, diagnosis VARCHAR, smoker BOOLEAN)"""
 POLICY = {
     "neighbours": "add-remove",
+    "budget": {"max_failures": 10**6},  # a fuse that blows would hide all failures after the third
     "tables": {
         "patients": {
             "unit": "user_id",

@@ -98,7 +98,7 @@ PLANTED = [
     Planted("matches not cut", "SELECT COUNT(*) FROM calls c JOIN shifts s ON c.k = s.k", ADD),
     # -- order
     Planted("values are not clamped from above", "SELECT median(w) FROM t"),
-    Planted("a unit's rows are not counted in the order of hashes", "SELECT median(n) FROM visits", ADD),
+    Planted("a unit's rows in a key are not cut", "SELECT median(n) FROM visits", ADD),
     Planted("quantiles without the factor 2", "SELECT quantile_disc(w, 0.9) FROM t", ADD),
     Planted("a replaced row moves all ranks one way", "SELECT median(w) FROM t"),
     # -- price
@@ -120,7 +120,7 @@ PLANTED = [
     Planted(Mutant("keys shown below the threshold", _KEYS, "shown = (noisy_counts > thresholds)", "shown = (noisy_counts > thresholds - 4)"), "SELECT word, COUNT(*) FROM t GROUP BY word", options=OPEN, releases=MANY),
     Planted(Mutant("keys shown as they are", _KEYS, "places = np.minimum(np.maximum(exact_counts - release.shift, 0), digits.shape[1])", "places = np.where(exact_counts > 0, digits.shape[1], 0)"), "SELECT word FROM t GROUP BY word", options=OPEN, releases=MANY),
     Planted(Mutant("values chosen at twice the rate", "noise/order.py", "problem = _Problem(laid, low, high, target, search.rate, step)", "problem = _Problem(laid, low, high, target, search.rate * 2, step)"), "SELECT median(w) FROM t", releases=MANY),
-    Planted(Mutant("the first of equals always wins", _NOISE, "        place = select(exact_scores[left], measurement.rate, noise, source)", "        place = int(np.argmax(exact_scores[left]))"), "SELECT mode(s) FROM t", releases=CHOICES),
+    Planted(Mutant("the first of equals always wins", _NOISE, "        place = select(exact_scores[left], rate, noise, source)", "        place = int(np.argmax(exact_scores[left]))"), "SELECT mode(s) FROM t", releases=CHOICES),
 ]  # fmt: skip
 
 

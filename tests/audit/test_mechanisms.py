@@ -52,7 +52,7 @@ LONG = [
     Case(Mechanism.KEYS_GAUSSIAN, BY_WORD.format("visits"), 100_000, neighbours=ADD, options={"delta": 0.03}),
     Case(Mechanism.KEYS_CHOSEN, "SELECT word FROM t GROUP BY word", 50_000, options={"delta": 0.01}),
     Case(Mechanism.CHOICE_FLIP, "SELECT k, mode(s) FROM t GROUP BY k", 60_000),
-    Case(Mechanism.CHOICE_FLIP, "SELECT mode(s) FROM t", 8_000),
+    Case(Mechanism.CHOICE_FLIP, "SELECT mode(s) FROM t", 26_000),
     Case(Mechanism.CHOICE_LAPLACE, "SELECT k, mode(s) FROM t GROUP BY k", 200_000, 2.0, options={"mechanism": "laplace"}),
     Case(Mechanism.CHOICE_GUMBEL, "SELECT mode(s) FROM t", 26_000, 2.0, options={"mechanism": "gumbel"}),
     Case(Mechanism.CHOICE_EXPONENTIAL, "SELECT mode(s) FROM t", 26_000, 2.0, options={"mechanism": "exponential"}),

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import threading
+import time
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from privsql import BudgetError, PrivsqlError
+from privsql import BudgetError, EngineError, PrivsqlError
 from privsql.budget.amount import Loss
+from privsql.budget.fuse import Failures
 from privsql.budget.ledger import Ledger
 from privsql.policy import Neighbours, Policy
 from privsql.privacy.events import Keys, Pure
-from tests.budget.ledgers import charge, policy, release, releases
+from tests.budget.ledgers import charge, fail, policy, release, releases, running
 
 
 def code_of(ledger: Ledger, *arguments: Any, **keywords: Any) -> str:
@@ -130,7 +133,7 @@ class LedgerConformance:
     def test_losses_of_another_kind_are_not_added(self) -> None:
         ledger = self.make(policy(10))
         with pytest.raises(BudgetError) as caught:
-            ledger.charge(releases(1), Neighbours.ADD_REMOVE, "ana", "q")
+            charge(ledger, 1, analyst="ana", neighbours=Neighbours.ADD_REMOVE)
         assert caught.value.code == "budget-neighbours"
         assert ledger.entries() == []
 
@@ -174,6 +177,101 @@ class LedgerConformance:
         assert len(done) == len(ledger.entries()) == 50
         assert done.count(0) <= 10
         assert ledger.budget.remaining.epsilon == 0
+
+    # -- the fuse ------------------------------------------------------------------------------------------------
+    def test_after_three_failures_an_analyst_is_refused(self) -> None:
+        ledger = self.make(policy(5))
+        for number in range(3):
+            assert ledger.failures("ana") == Failures(number, 0, 3)
+            fail(ledger)
+        assert code_of(ledger, 1) == "budget-failures"
+        assert ledger.failures("ana").blown
+        assert ledger.budget.spent.epsilon == 0.03  # what failed was charged, what was refused was not
+        charge(ledger, 1, analyst="ben")
+        assert ledger.failures("ben") == Failures(0, 0, 3)
+
+    def test_the_policy_says_how_many_may_fail(self) -> None:
+        ledger = self.make(policy(5, max_failures=1))
+        charge(ledger, 1)
+        fail(ledger)
+        caught = refusal(charge, ledger, 1)
+        assert caught.code == "budget-failures"
+        assert "1 query of ana failed after the charge, and the policy allows 1" in str(caught)
+        assert "ask the data owner" in caught.suggestion
+
+    @pytest.mark.parametrize("error", [EngineError, KeyboardInterrupt, SystemExit, ValueError])
+    def test_whatever_ends_a_query_is_a_failure(self, error: type[BaseException]) -> None:
+        ledger = self.make(policy(5))
+        fail(ledger, error=error)
+        assert ledger.failures("ana") == Failures(1, 0, 3)
+        assert [each.failed for each in ledger.entries()] == [True]
+
+    def test_a_query_that_went_well_is_none(self) -> None:
+        ledger = self.make(policy(5))
+        for _ in range(10):
+            charge(ledger, 0.1)
+        assert ledger.failures("ana") == Failures(0, 0, 3)
+        assert not any(each.failed for each in ledger.entries())
+
+    def test_a_batch_fails_as_one(self) -> None:
+        ledger = self.make(policy(5))
+        bills = [(releases(0.1), f"q{number}") for number in range(5)]
+        with suppress(EngineError), ledger.running(bills, Neighbours.REPLACE_ONE, "ana"):
+            raise EngineError
+        assert ledger.failures("ana") == Failures(1, 0, 3)
+        assert [each.failed for each in ledger.entries()] == [True] * 5
+
+    def test_what_is_running_could_fail_too(self) -> None:
+        """However many are asked at once, no more can fail than may: the others wait."""
+        ledger, failed, gate = self.make(policy(5, max_failures=2)), [], threading.Barrier(6)
+
+        def ask() -> None:
+            gate.wait()
+            with suppress(BudgetError, EngineError), running(ledger, 0.1):
+                failed.append(ledger.failures("ana"))
+                time.sleep(0.02)
+                raise EngineError
+
+        threads = [threading.Thread(target=ask) for _ in range(6)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert len(failed) == 2
+        assert all(each.failed + each.unfinished <= 2 for each in failed)
+        assert ledger.failures("ana") == Failures(2, 0, 2)
+        assert len(ledger.entries()) == 2
+
+    def test_more_at_once_than_may_fail_wait_for_each_other(self) -> None:
+        ledger, gate = self.make(policy(5, max_failures=1)), threading.Barrier(4)
+
+        def ask() -> None:
+            gate.wait()
+            with running(ledger, 0.1):
+                assert ledger.failures("ana") == Failures(0, 1, 1)
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert len(ledger.entries()) == 4
+        assert ledger.failures("ana") == Failures(0, 0, 1)
+
+    def test_one_query_has_a_least_price(self) -> None:
+        ledger = self.make(policy(5, per_query_least=0.1))
+        assert code_of(ledger, 0.09) == "budget-least"
+        charge(ledger, 0.1)
+        bills = [(releases(0.2), "dear"), (releases(0.05), "cheap")]
+        with pytest.raises(BudgetError) as caught, ledger.running(bills, Neighbours.REPLACE_ONE, "ana"):
+            pass
+        assert (caught.value.code, len(ledger.entries())) == ("budget-least", 1)  # all of them, or none
+        release(ledger, Pure(Fraction(1, 20)), Pure(Fraction(1, 20)))  # two numbers of one query
+
+    def test_the_least_price_is_in_epsilon_under_zcdp_too(self) -> None:
+        ledger = self.make(policy(5, delta=1e-6, accountant="zcdp", per_query_least=0.1))
+        assert code_of(ledger, 0.099) == "budget-least"
+        charge(ledger, 0.1)
 
     def test_closing_may_be_done_twice(self) -> None:
         ledger = self.make(policy(1))

@@ -3,7 +3,8 @@
     python -m tests.budget.kills [--kills 2000] [--writers 16] [--seed 1]
 
 A writer charges, runs, and releases (writes a line to a file, as a caller prints an answer), again and again. Afterwards:
-nothing was overspent, nothing was released that was not charged, no question was charged twice, and the ledger holds. Prints
+nothing was overspent, nothing was released that was not charged, no question was charged twice, what was charged and did not
+come to its end counts as a failure, what was released does not, and the ledger holds. Prints
 JSON; exits with 1 on any violation. A kill is the end of a process, not of the machine: what a power cut does rests on SQLite
 and fsync.
 """
@@ -19,18 +20,20 @@ import signal
 import sys
 import tempfile
 import time
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
-from privsql.budget.file_ledger import FileLedger
+from privsql.budget.file_ledger import FileLedger, Run, open_reader
 from privsql.budget.store import Store
 from privsql.budget.verify import verify
 from privsql.errors import BudgetError
-from tests.budget.ledgers import DyingStore, charge, opened, policy
+from tests.budget.ledgers import DyingStore, opened, policy, running
 
 ROUND = 250  # kills on one ledger; every round starts with writers that make the ledger
 STEPS = 200  # from opening a ledger through about ten charges
 CHARGES = 2000  # more than any writer lives to make
+MANY = 10**6  # failures: nobody is to be refused for them here
 PRICE, DELTA = Fraction(1, 100), Fraction(1, 10**9)
 
 
@@ -63,19 +66,22 @@ def write(folder: Path, name: str, cap: float, dies_at: int) -> int:
     store: Store = DyingStore(path, dies_at) if dies_at else Store(path)
     step = store.step if isinstance(store, DyingStore) else lambda _: None
     answers = os.open(folder / "released", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    ended = os.open(folder / "ended", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
-        ledger: FileLedger = opened(store, policy(cap, delta=1e-3))
+        ledger: FileLedger = opened(store, policy(cap, delta=1e-3, max_failures=MANY))
         for number in range(CHARGES):
             question = f"{name}-{number}"
             try:
-                charge(ledger, PRICE, DELTA, f"analyst {int(name[1:]) % 5}", question)
+                with running(ledger, PRICE, DELTA, f"analyst {int(name[1:]) % 5}", question):
+                    step("charged")
+                    time.sleep(0)  # the question is run
+                    step("run")
+                    os.write(ended, f"{question}\n".encode())
             except BudgetError as error:
                 if error.code != "budget-exhausted":
                     raise
                 continue  # and try again: a budget at its end is where a mistake would show
-            step("charged")
-            time.sleep(0)  # the question is run
-            step("run")
+            step("over")
             os.write(answers, f"{question}\n".encode())
             step("released")
         ledger.close()
@@ -105,6 +111,11 @@ def one_round(folder: Path, kills: int, writers: int, chance: random.Random) -> 
     return {"killed": killed, "finished": finished, "started": started, **left_behind(folder, cap)}
 
 
+def unfinished_runs(path: Path) -> list[Run]:
+    with closing(open_reader(path)) as reader:
+        return reader.runs()
+
+
 def left_behind(folder: Path, cap: float) -> dict[str, int]:
     rows = verify(folder / "shared.ledger") if (folder / "shared.ledger").exists() else []
     charged = [row.question for row in rows if row.kind == "charge"]
@@ -113,7 +124,13 @@ def left_behind(folder: Path, cap: float) -> dict[str, int]:
     for each in errors[:5]:
         print(each, file=sys.stderr)
     spent = rows[-1].total.nano if rows else 0
+    ended = (folder / "ended").read_text().split() if (folder / "ended").exists() else []
+    numbers = {row.number: row.question for row in rows}
+    unfinished = [numbers[each.number] for each in unfinished_runs(folder / "shared.ledger")] if rows else []
     return {
+        "unfinished": len(unfinished),
+        "killed_and_not_counted": len(set(charged) - set(ended) - set(unfinished)),
+        "released_and_counted": len(set(released) & set(unfinished)),
         "charged": len(charged),
         "released": len(released),
         "overspent": int(spent > cap * 10**9 or spent != len(charged) * PRICE * 10**9),
@@ -142,7 +159,8 @@ def main() -> int:
                 total[name] = total.get(name, 0) + count
         total["rounds"] = total.get("rounds", 0) + 1
     print(json.dumps({**total, "writers": args.writers, "seconds": round(time.monotonic() - begin, 1)}))
-    wrong = ("overspent", "released_without_charge", "charged_twice", "released_twice", "errors")
+    not_counted = ("killed_and_not_counted", "released_and_counted")
+    wrong = (*not_counted, "overspent", "released_without_charge", "charged_twice", "released_twice", "errors")
     return int(any(total[name] for name in wrong))
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from privsql.budget.caps import policy_caps
 from privsql.budget.create import create
 from privsql.budget.dataset import dataset_of
 from privsql.budget.file_ledger import FileLedger
-from privsql.budget.ledger import Ledger
+from privsql.budget.ledger import Charge, Ledger
 from privsql.budget.released import Released
 from privsql.budget.store import Store
+from privsql.errors import EngineError
 from privsql.policy import Neighbours, Policy, load_policy
 from privsql.privacy.events import Event, Keys, Pure
 from privsql.schema import Schema, SchemaTable
@@ -36,12 +38,36 @@ def releases(epsilon: Any, delta: Any = 0) -> list[Released]:
     return [Released("some noise", "COUNT(*)", event)]
 
 
-def charge(ledger: Ledger, epsilon: Any, delta: Any = Fraction(0), analyst: str = "ana", question: str = "q") -> None:
-    ledger.charge(releases(epsilon, delta), Neighbours.REPLACE_ONE, analyst, question)
+def running(
+    ledger: Ledger, epsilon: Any, delta: Any = Fraction(0), analyst: str = "ana", question: str = "q"
+) -> AbstractContextManager[list[Charge]]:
+    """Around what is run for one charge."""
+    return ledger.running([(releases(epsilon, delta), question)], Neighbours.REPLACE_ONE, analyst)
+
+
+def charge(
+    ledger: Ledger,
+    epsilon: Any,
+    delta: Any = Fraction(0),
+    analyst: str = "ana",
+    question: str = "q",
+    neighbours: Neighbours = Neighbours.REPLACE_ONE,
+) -> None:
+    """Of a query that is over at once, and went well."""
+    with ledger.running([(releases(epsilon, delta), question)], neighbours, analyst):
+        pass
+
+
+def fail(ledger: Ledger, epsilon: Any = 0.01, analyst: str = "ana", error: type[BaseException] = EngineError) -> None:
+    """A query that is charged and fails."""
+    with suppress(error), running(ledger, epsilon, analyst=analyst):
+        raise error
 
 
 def release(ledger: Ledger, *events: Event, analyst: str = "ana", question: str = "q") -> None:
-    ledger.charge([Released("some noise", "COUNT(*)", each) for each in events], Neighbours.REPLACE_ONE, analyst, question)
+    released = [Released("some noise", "COUNT(*)", each) for each in events]
+    with ledger.running([(released, question)], Neighbours.REPLACE_ONE, analyst):
+        pass
 
 
 def opened(store: Store, declared: Policy, schema: Schema = VISITS) -> FileLedger:

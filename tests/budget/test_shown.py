@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+import pandas as pd
 import pytest
 
+import privsql
 from privsql.budget.amount import Loss
-from privsql.budget.file_ledger import open_ledger, renew
+from privsql.budget.file_ledger import open_ledger, open_reader, renew
 from privsql.budget.show import report, show
 from privsql.privacy.events import Gaussian, Keys
+from tests.budget.conformance import refusal
 from tests.budget.ledgers import VISITS, charge, policy, release
 
 
@@ -76,7 +79,7 @@ answers: 2
 rho      [###...........................]  0.0075 of 0.0874039 spent, 0.0799039 left
 delta    [#.............................]  1e-09 of 1e-07 spent, 9.9e-08 left (for keys that nobody declared)
 which stands for epsilon 0.536258, delta 9.01e-07, and may come to epsilon 2, delta 1e-06
-enough for 4 more counts within +-10 (95%)
+enough for 4 more counts within +-10 (95%, Gaussian noise)
 
 analyst  answers     rho  delta   cap
 ana            2  0.0075  1e-09  none  [##############################]"""
@@ -161,3 +164,40 @@ def test_no_limit_is_null(path):
     assert (found["limit"]["epsilon"], found["remaining"]["epsilon"], found["more_counts"]["counts"]) == (None, None, None)
     assert found["per_query"] is None
     assert found["by_analyst"] == [{"analyst": "ana", "answers": 1, "epsilon": 1.0, "delta": 0.0, "cap": None}]
+
+
+# -- how many more counts --------------------------------------------------------------------------------------
+BY_UNIT = {"tables": {"visits": {"unit": "u", "max_rows": 100}}, "budget": {"epsilon": 10.0}}
+VISITED = pd.DataFrame({"u": [1, 1, 2], "age": [1, 2, 3]})
+
+
+def test_no_counts_are_promised_where_people_have_several_rows(path):
+    """One costs epsilon 28 under this policy, and a ledger does not know its limits."""
+    with privsql.connect({"visits": VISITED}, BY_UNIT, ledger=path) as session:
+        assert session.explain("SELECT COUNT(*) FROM visits", within=10).epsilon == pytest.approx(28.43, abs=0.01)
+        assert "count" not in str(session.budget)
+        session.query("SELECT COUNT(*) FROM visits", epsilon=1)
+    rows = open_reader(path).rows()
+    assert "more count" not in show("x", rows, None)
+    assert report(rows, None)["more_counts"]["counts"] is None
+    frame = VISITED.copy()
+    frame.dp.protect(unit="u", budget=10)
+    assert frame.dp.budget.counts is None
+
+
+@pytest.mark.parametrize(
+    ("budget", "asked"),
+    [
+        ({"epsilon": 1.0}, {}),
+        ({"epsilon": 1.0, "per_query_least": 0.4}, {"within": None, "epsilon": 0.4}),
+        ({"epsilon": 1.5, "delta": 1e-6, "accountant": "zcdp"}, {"mechanism": "gaussian", "delta": 1e-6}),
+    ],
+)
+def test_so_many_counts_can_be_asked(budget, asked):
+    with privsql.connect({"visits": VISITED}, {"budget": budget}) as session:
+        counts = session.budget.counts
+        assert counts in (2, 3)
+        for _ in range(counts):
+            session.query("SELECT COUNT(*) FROM visits", **{"within": 10, "fresh": True, **asked})
+        assert session.budget.counts == 0
+        assert refusal(session.query, "SELECT COUNT(*) FROM visits", **{"within": 10, "fresh": True, **asked}).code

@@ -69,6 +69,7 @@ _PATIENTS = {
 }  # fmt: skip
 POLICY = {
     "neighbours": "add-remove",
+    "budget": {"max_failures": 10**6},  # a fuse that blows would hide all failures after the third
     "tables": {
         "patients": {"unit": "user_id", "columns": _PATIENTS}, "t": {"columns": _T}, "t2": {"columns": _T},
         "small": short.POLICY["tables"]["t"],

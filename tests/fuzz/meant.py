@@ -17,6 +17,7 @@ from fractions import Fraction
 
 from fuzz import neutral
 from fuzz.neutral import Node
+from privsql.planning import render
 from privsql.planning.render import UNIT
 from privsql.planning.render_rows import may_overflow
 from privsql.sql.expressions import SPREAD, Aggregate, Call, Column, Expression, Literal
@@ -41,11 +42,14 @@ from privsql.sql.relations import (
     Values,
     is_public,
 )  # fmt: skip
-from privsql.types import BINARY, Kind, Type
+from privsql.types import BINARY, BOOLEAN, DOUBLE, Kind, Type
 
 _COMPARE = {"=", "<>", "<", "<=", ">", ">=", "is_same", "is_distinct"}
 _LONG = {"replace", "concat", "concat_ws", "||", "regexp_replace"}
 _ZERO = ("number", "0")
+_ANY = [DOUBLE, DOUBLE, DOUBLE]
+_RESULTS = {*FUNCTIONS} - {"||"} | {"left", "round"}
+_AGGREGATES = {"count", "sum", "avg", "min", "max", "bool_or", "bool_and", "any_value", "first", "last", *SPREAD}
 _FULL: Node = ("bare",)  # a relation that is more than its table
 _GROUP_KEYS: Node = ()
 
@@ -64,6 +68,8 @@ def bare(node: Node) -> Node:
         case ("cast", (kind, *_), ("text", value)) if kind in ("date", "timestamp", "time", "double"):
             return ("typed", kind, value)
         case ("cast", _, inner):
+            return bare(inner)
+        case ("try_cast", _, inner) if _is_guarded(inner):
             return bare(inner)
         case ("try", inner):
             return bare(inner)
@@ -85,6 +91,18 @@ def bare(node: Node) -> Node:
         case ("try_cast", ("varchar",) as kind, ("case", (((_, (one, two)), inner),), ("null",))) if bare((one, two)) in _calendars(inner):
             return ("try_cast", kind, bare(inner))
     return tuple(bare(each) for each in node)
+
+
+def _is_guarded(inner: Node) -> bool:
+    """Whether its result is cast to the type that it is believed to have; an analyst's own cast stands around that one."""
+    match inner:
+        case ("try", _) | ("element", *_):
+            return True
+        case ("call", name, *_):
+            return name == "nullif" or name in _AGGREGATES or (name in _RESULTS and FUNCTIONS[name].gives(_ANY) != BOOLEAN)
+        case ("case", ((("not", ("is_null", ("call", "regexp_matches", (("text", ""), *_)))), _),), ("null",)):
+            return True
+    return False
 
 
 def _calendars(inner: Node) -> list[Node]:
@@ -159,7 +177,7 @@ def _call(node: Call) -> Node:
         case "cast":
             return ("try_cast", _type(node), args[0])
         case "neg":
-            return neutral.call("-", args) if args[0][0] != "number" else ("call", "-", tuple(args))
+            return _in_its_type(node, neutral.call("-", args) if args[0][0] != "number" else ("call", "-", tuple(args)))
         case "date_add" | "date_shift":
             return neutral.call("+", args)
         case "date_minus":
@@ -168,12 +186,15 @@ def _call(node: Call) -> Node:
             return args[0]
         case "cbrt":
             third = ("call", "/", (_number(Decimal("1.0")), _number(Decimal("3.0"))))
-            return neutral.call("*", [neutral.call("sign", args), neutral.call("pow", [neutral.call("abs", args), third])])
+            root = neutral.call("*", [neutral.call("sign", args), neutral.call("pow", [neutral.call("abs", args), third])])
+            return _tried(root, node.type)
         case "list":
             return neutral.call("list_value", args)
         case "fixed_point":
             return _fixed_point(node, args[0])
-        case "nullif" | "row" | "coalesce" | "least" | "greatest" | "+" | "-" | "*" | "/" | "//" | "%" as name:
+        case "+" | "-" | "*" | "/" | "//" | "%" as name:
+            return _in_its_type(node, neutral.call(name, args))
+        case "nullif" | "row" | "coalesce" | "least" | "greatest" as name:
             return neutral.call(name, args)
         case name if name in _COMPARE:
             left = neutral.cast(("boolean",), args[0]) if args[0] == neutral.NULL else args[0]  # written as CAST(NULL AS BOOLEAN)
@@ -182,6 +203,11 @@ def _call(node: Call) -> Node:
         case name if name in FUNCTIONS:
             return bare(neutral.call(name, args)) if name in ("log2", "log10") else neutral.call(name, args)
     raise NotMeantError(node.function)
+
+
+def _in_its_type(node: Call, found: Node) -> Node:
+    """Arithmetic is in a type with room for its operands, and what comes out in its own."""
+    return found if render._roomy(node).sql == node.type.sql else _tried(found, node.type)
 
 
 def _type(node: Call) -> Node:
@@ -414,9 +440,7 @@ def aggregate(node: Aggregate) -> Node:
             return neutral.call(node.function, [argument], where=where, order=[neutral.ordered(argument, False, False)])
         case "sum" | "avg" if node.argument is not None and may_overflow(node.argument.type):
             order = [neutral.ordered(argument, False, False)]
-            return _tried(neutral.call(node.function, [argument], where=where, order=order), node.type)
-        case "sum":
-            return _tried(neutral.call("sum", [argument], where=where), node.type)
+            return neutral.call(node.function, [argument], where=where, order=order)
         case name if name in SPREAD:
             other = [] if node.by is None else [expression(node.by)]
             return neutral.call(name, [argument, *other], where=where)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privsql.noise.selection import GREATEST_SCORE, _accepted, _uniform_indices, select, winner
+from privsql.mechanisms import permute_and_flip_probabilities
+from privsql.noise.selection import GREATEST_SCORE, _accepted, _uniform_indices, in_fine_steps, select, winner
 from tests.noise.statistics import FALSE_ALARM, SOURCE, Buffered, Script, p_value
 
 NOISES = ["exponential", "laplace", "gumbel"]
@@ -224,3 +225,31 @@ def test_proposals_that_are_all_rejected_are_made_anew():
     exact_scores = np.zeros(64, dtype=np.int64)
     exact_scores[33] = 10**6
     assert {select(exact_scores, RATE, "gumbel", SOURCE) for _ in range(150)} == {33}
+
+
+# --- smaller steps ---
+
+
+@pytest.mark.parametrize("rate", list(map(Fraction, ("1/1048576", "1/1024", "1/3", "2", "10000"))))
+def test_smaller_steps_keep_the_noise_of_a_whole_score(rate):
+    exact_scores = scores_of(-7, 0, 12)
+    fine_scores, fine_rate = in_fine_steps(exact_scores, rate)
+    steps = rate / fine_rate
+    assert fine_rate <= Fraction(1, 2**10)
+    assert steps == 1 or fine_rate > Fraction(1, 2**11)
+    assert fine_scores.tolist() == [int(steps * each) for each in exact_scores.tolist()]
+
+
+def test_smaller_steps_do_not_overflow():
+    fine_scores, _ = in_fine_steps(scores_of(-(2**63), 2**63 - 1), Fraction(10**4))
+    assert fine_scores[0] == -fine_scores[1]
+    assert 2**61 <= fine_scores[1] <= 2**62
+
+
+@pytest.mark.parametrize("scores", [(0, 0, 0), (0, 0, 1)])
+def test_in_smaller_steps_the_law_is_that_of_permute_and_flip_in_any_order(scores):
+    fine_scores, fine_rate = in_fine_steps(scores_of(*scores), Fraction(2))
+    chances = winning("exponential", tuple(fine_scores.tolist()), float(fine_rate))
+    flips = [float(each) for each in permute_and_flip_probabilities(scores, epsilon=4)]
+    assert chances == pytest.approx(flips, abs=0.002)
+    assert winning("exponential", scores, 2.0)[0] > 1.5 * flips[0]  # whole scores favour the first

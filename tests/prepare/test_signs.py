@@ -239,6 +239,7 @@ def test_a_callers_database_in_a_file(tmp_path):
             caller.execute(sql)
             assert WRITTEN in str(session.explain(BY_STATE, epsilon=1))
         session.query(BY_STATE, epsilon=1)
+        caller.execute("UPDATE visits SET amount = 7")
         session.prepare("visits")
         plan = session.explain(BY_STATE, epsilon=1)
         assert sorted(caller.execute(plan.sql).fetchall(), key=str) != exact

@@ -19,6 +19,7 @@ UNIT_CONSTRUCTS = frozenset({
     "in-public", "not-in-public", "per-unit", "per-unit-key", "per-unit-having", "per-row", "distinct", "union-all", "union", "unpivot",
     "where-below", "computed", "cte", "odd-alias", "count-distinct", "count-units", "units-filter", "public-only", "threads", "union-tags", "union-several",
     "zero-sign", "lowered", "where-semi", "join-matches", "per-unit-median", "median", "quantile", "quantiles", "min", "max", "unnest", "unnest-public",
+    "join-padded",
 })  # fmt: skip
 _PER_UNIT = ["COUNT(*)", "COUNT({any})", "SUM({num})", "SUM({num})", "MIN({any})", "MAX({any})", "AVG({num})", "AVG({num})", "arg_max({any}, {any2})", "arg_min({any}, {any2})",
              "COUNT(DISTINCT {any})", "bool_or({bool})", "bool_and({bool})", "COUNT(*) FILTER (WHERE {bool})", "SUM({num}) FILTER (WHERE {bool})", "COUNT_IF({bool})",
@@ -157,6 +158,10 @@ class UnitGenerator(Generator):
         def first(scope: list[Known], of: str) -> str | None:
             return next((c.name for c in scope if c.of == of), None)
 
+        padded = self._padded_pairs(left, right)
+        if padded is not None:
+            self.used.add("join-padded")
+            return padded
         oids, units, clinics = ((first(left, of), first(right, of)) for of in ("oid", "unit", "clinic"))
         if all(oids) and (not all(units) or self.rng.random() < 0.5):
             self.used.add("join-reference")
@@ -164,6 +169,19 @@ class UnitGenerator(Generator):
         if not all(units) or bool(clinics[0]) != bool(clinics[1]):
             return None
         return [f"{units[0]} = {units[1]}"] + ([f"{clinics[0]} = {clinics[1]}"] if all(clinics) else [])
+
+    def _padded_pairs(self, left: list[Known], right: list[Known]) -> list[str] | None:
+        """Equalities through what an outer join has padded; by itself, so that others stay the same."""
+        state = self.rng.getstate()[1]
+        if Random(f"padded {state[0]} {state[-1]}").random() < 0.4:
+            return None
+        for parts in (["oid"], ["unit", "clinic"], ["unit"]):
+            both = [(a, b) for part in parts for a in left for b in right if b.of == part]
+            pairs = [f"{a.name} = {b.name}" for a, b in both if a.of == f"padded {b.of}"]
+            whole = len(parts) == 2 or not any(c.of.endswith("clinic") for c in (*left, *right))
+            if len(pairs) == len(parts) and whole:
+                return pairs
+        return None
 
     def join_unit(self, below: From, depth: int, other: From | None = None) -> From | None:
         rng = self.rng
@@ -191,7 +209,8 @@ class UnitGenerator(Generator):
             return From(text, scope, below.form, raw=True)
         kept, padded = (scope, more) if kind != "RIGHT JOIN" else (more, scope)
         if kind in ("LEFT JOIN", "RIGHT JOIN"):
-            padded = [replace(c, of="" if c.of in ("unit", "oid", "clinic", "code") else c.of) for c in padded]
+            told = ("unit", "oid", "clinic", "code")
+            padded = [replace(c, of=f"padded {c.of}") if c.of in told else c for c in padded]
         self.used.add("join-raw")
         form = "once" if below.form == other.form == "once" else "rooms" if "rooms" in (below.form, other.form) else "unit"
         return From(text, [*kept, *padded], form, raw=True)

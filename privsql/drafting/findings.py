@@ -1,0 +1,131 @@
+"""A schema and a price go in; what noisy counts say comes out: max_rows of tables, ranges of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Never
+
+from privsql.analysis.derive import derive
+from privsql.analysis.domain import Domain
+from privsql.budget.file_ledger import named, open_ledger
+from privsql.budget.ledger import Ledger, MemoryLedger
+from privsql.drafting.columns import wants_range
+from privsql.drafting.guess import Guess
+from privsql.drafting.limits import Chosen, choose_rows
+from privsql.drafting.ranges import Search, find_ranges, searchable
+from privsql.engines.base import Engine
+from privsql.planning.auto_range import Unknown
+from privsql.planning.look import PublicLook
+from privsql.policy import NANO, Policy, epsilon_of, load_policy
+from privsql.privacy.events import Pure
+from privsql.schema import Schema, SchemaTable
+from privsql.session import Session
+from privsql.sql.catalogue import Catalogue
+from privsql.sql.relations import Scan
+
+BUDGET = Fraction(3)  # of a draft
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a draft learnt from noisy counts, and what that cost. `cap`: of the ledger charged, if any."""
+
+    rows: Mapping[str, Chosen] = field(default_factory=dict)
+    ranges: Mapping[Unknown, Search] = field(default_factory=dict)
+    spent: Fraction = Fraction(0)
+    ledger: str | None = None
+    cap: float | None = None
+
+
+def learn(
+    engine: Engine,
+    schema: Schema,
+    units: Mapping[str, Guess],
+    price: Fraction,
+    ranges: bool,
+    path: str | Path | None,
+    analyst: str,
+) -> Findings:
+    """Every query at the same epsilon, and all of them together at the price."""
+    policy = load_policy({**declared(units), **_budget_of(path)})
+    trial = Session(engine, policy, MemoryLedger(None, policy.neighbours), analyst)
+    tables = [table for table in schema.tables if not table.view]
+    many = [table.name for table in tables if table.name in units and not _alone(schema, policy, table)]
+    columns = searchable(trial, list(_columns_without_range(schema, policy, units))) if ranges else []
+    queries = len(many) + len(columns)
+    if not queries:
+        return Findings()
+    each = epsilon_of(price / queries)
+    ledger: Ledger = (
+        MemoryLedger(price, policy.neighbours) if path is None else open_ledger(path, policy, schema)
+    )
+    try:
+        session = Session(engine, policy, ledger, analyst)
+        before = _spent_by(session, analyst)
+        ledger.expect([Pure(each)] * queries, analyst)
+        rows = choose_rows(session, units, many, float(each))
+        found = find_ranges(session, columns, float(each))
+        spent, limit = _spent_by(session, analyst) - before, session.budget.limit.epsilon
+    finally:
+        ledger.close()
+    if path is None:
+        return Findings(rows, found, price)
+    return Findings(rows, found, spent, Path(path).name, limit)
+
+
+def _budget_of(path: str | Path | None) -> dict[str, Any]:
+    """A new ledger is opened with the budget of the draft; one that is there keeps its own."""
+    return {} if path is None or named(path).exists() else {"budget": {"epsilon": float(BUDGET)}}
+
+
+def _spent_by(session: Session, analyst: str) -> Fraction:
+    history = session.history()
+    return Fraction(round(history.loc[history["analyst"] == analyst, "epsilon"].sum() * NANO), NANO)
+
+
+def _columns_without_range(schema: Schema, policy: Policy, units: Mapping[str, Guess]) -> Iterator[Unknown]:
+    for table in schema.tables:
+        if table.view:
+            continue
+        domains = domains_of(scan_of(schema, policy, table))
+        for column in table.columns:
+            if wants_range(
+                column, domains.get(column.name), *roles_of(table, column.name, units.get(table.name))
+            ):
+                yield Unknown(table.name, column.name)
+
+
+def roles_of(table: SchemaTable, column: str, unit: Guess | None) -> tuple[bool, bool]:
+    """Whether a column names the unit, and whether it is a key of its table."""
+    whose = {name.lower() for name in unit.columns} if unit is not None else set()
+    return column.lower() in whose, frozenset({column.lower()}) in table.keys
+
+
+def domains_of(scan: Scan) -> dict[str, Domain | None]:
+    """What the schema says of each column."""
+    facts = derive(scan, frozenset(each.name for each in scan.fields), PublicLook(_nothing_is_public))
+    return {each.name: facts.get(each.column) for each in scan.fields}
+
+
+def _nothing_is_public(sql: str) -> Never:
+    raise AssertionError("no table of a draft is public")
+
+
+def declared(units: Mapping[str, Guess]) -> dict[str, Any]:
+    return {"tables": {name: {"unit": guess.declaration} for name, guess in units.items()}}
+
+
+def scan_of(schema: Schema, policy: Policy, table: SchemaTable) -> Scan:
+    found = Catalogue(schema, policy).source(table.name)
+    assert found is not None
+    assert isinstance(found.relation, Scan)
+    return found.relation
+
+
+def _alone(schema: Schema, policy: Policy, table: SchemaTable) -> bool:
+    """Whether a unit has one row at most, by the schema."""
+    unit = scan_of(schema, policy, table).unit
+    return unit is not None and unit.unique

@@ -1,0 +1,302 @@
+"""A call that leaves limits to be found goes in; the call with limits comes out, and what finding them cost.
+
+First units are counted by their rows and keys, each histogram charged like any query; the limits are chosen
+from the noisy numbers and public ones alone, and the query is asked with them for the rest of epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from privsql.asked import Asked
+from privsql.errors import ArgumentError
+from privsql.planning.auto_limits import (
+    OF_LIMIT,
+    SHARE,
+    Histogram,
+    Spread,
+    best_limits,
+    limits_wanted,
+    noise_of_a_row,
+)
+from privsql.planning.bounding import unit_name
+from privsql.planning.per_unit import most_allowed
+from privsql.planning.plan import Plan
+from privsql.planning.render import identifier
+from privsql.policy import epsilon_of
+from privsql.results.answer import Answer
+from privsql.results.limits import FoundLimit, LimitTable, SuggestedLimits
+from privsql.sql.relations import Scan
+from privsql.types import Kind
+
+_MOST_KEYS = 1_000  # a longer range of whole numbers is not meant as keys
+
+
+@dataclass(frozen=True)
+class Asker:
+    """What a search needs of a session: plans, answers, whether one was paid for before, and whether several
+    calls can be afforded together."""
+
+    plan: Callable[[Asked], Plan]
+    answer: Callable[[Asked], Answer]
+    is_stored: Callable[[Asked], bool]
+    expect: Callable[[Sequence[Asked]], None]
+
+    def answers(self, searches: Mapping[str, Asked], rest: Sequence[Asked]) -> dict[str, Answer]:
+        """The answers of all searches, if they and the rest can be afforded; what is stored costs nothing."""
+        unpaid = [each for each in searches.values() if not self.is_stored(each)]
+        if unpaid:
+            self.expect([*rest, *unpaid])
+        return {name: self.answer(each) for name, each in searches.items()}
+
+
+@dataclass(frozen=True)
+class Searches:
+    """A query whose limits are to be found. `meant`: its plan with the limits there are. `rest`: later."""
+
+    meant: Plan
+    rest: Asked
+    histograms: Mapping[str, Asked]  # by the limit that is read off
+    share: Fraction  # of each
+
+    def explained(self, planned: Callable[[Asked], tuple[Asked, Plan]]) -> Plan:
+        """The first search, which comes before the query; what follows depends on what it finds."""
+        plan = planned(next(iter(self.histograms.values())))[1]
+        names, rest = " and ".join(self.histograms), self.rest.price()
+        note = (
+            f"first {names} are found from such histograms, each at epsilon {float(self.share):g}; then the "
+            f"query is asked with them, at epsilon {float(rest):g}: give limits as numbers to save this"
+        )
+        return replace(plan, notes=(*plan.notes, note))
+
+
+def searches_for(asked: Asked, asker: Asker) -> Searches:
+    """What is to be asked first; no histograms where no limit of those can drop anything."""
+    plain = asked.with_limits()
+    meant = asker.plan(
+        replace(plain, prepared=False)
+    )  # refuses what no limit could help, before anything is paid
+    wanted = limits_wanted(meant, asked.automatic)
+    if not wanted:
+        return Searches(meant, plain, {}, Fraction(0))
+    if asked.epsilon is None:
+        raise ArgumentError(
+            "argument-within",
+            "how far this answer is off depends on limits that are not known yet",
+            "give epsilon= instead, or give the limits as numbers",
+        )
+    whole = asked.price()
+    share = epsilon_of(whole * SHARE / len(wanted))
+    found = {
+        name: Asked(asked.sql, share, dialect=asked.dialect, histogram=OF_LIMIT[name]) for name in wanted
+    }
+    return Searches(meant, replace(plain, epsilon=whole * (1 - SHARE)), found, share)
+
+
+def found_limits(asked: Asked, asker: Asker) -> tuple[Asked, tuple[FoundLimit, ...]]:
+    """The call with the limits that were found, for what is left of epsilon."""
+    searches = searches_for(asked, asker)
+    if not searches.histograms:
+        return searches.rest, ()
+    answers = asker.answers(searches.histograms, [searches.rest])
+    spreads = {name: _spread(each, searches.histograms[name], asker) for name, each in answers.items()}
+    chosen = _chosen(searches, {name: each for name, each in spreads.items() if each.last is not None}, asker)
+    known = {**{name: _limits_there_are(searches.meant)[name] for name in spreads}, **chosen}
+    found = tuple(
+        _found(name, known[name], each, _paid(answers[name]), name in chosen)
+        for name, each in spreads.items()
+    )
+    return replace(asked, epsilon=searches.rest.epsilon).with_limits(**known), found
+
+
+def _found(name: str, limit: int, spread: Spread, epsilon: float, found: bool) -> FoundLimit:
+    return FoundLimit(
+        name, limit, epsilon, spread.cut(limit), spread.give_or_take(limit), round(spread.units), found
+    )
+
+
+def _spread(answer: Answer, asked: Asked, asker: Asker) -> Spread:
+    """The histogram; its noise is at most that of its own plan, also where it follows from others."""
+    frame = answer.df()
+    return Spread.of(asker.plan(asked), frame["bucket"].tolist(), frame["n"].tolist())
+
+
+def _paid(answer: Answer) -> float:
+    return 0.0 if answer.stored else answer.plan.epsilon
+
+
+def _chosen(searches: Searches, spreads: Mapping[str, Spread], asker: Asker) -> dict[str, int]:
+    """The best limits, by what the query's own plans say of the noise at each; none if no unit stands out."""
+    if not spreads:
+        return {}
+    meant, rest = searches.meant, replace(searches.rest, prepared=False)
+    release = meant.release
+    assert release is not None
+    left_out = any(
+        each.within == "left out" for each in meant.bounding
+    )  # a limit on keys, which costs no noise
+
+    def noise(groups: int) -> float:
+        planned = asker.plan(replace(rest, max_groups=groups) if "max_groups" in spreads else rest)
+        return 0.0 if left_out else noise_of_a_row(planned)
+
+    most = {name: most_allowed(release.input, name) for name in spreads}
+    if "max_groups" in most and not meant.space.open:
+        most["max_groups"] = min(most["max_groups"] or meant.cells, meant.cells)
+    fixed = {"max_rows": 1, "max_groups": _groups(meant), **_limits_there_are(meant)}
+    return dict(best_limits(spreads, most, fixed, _cells(meant, spreads), noise).limits)
+
+
+def _limits_there_are(plan: Plan) -> dict[str, int]:
+    return {name: limit for each in plan.bounding for name, limit in each.binding.items()}
+
+
+def _groups(plan: Plan) -> int:
+    """The keys that one unit may touch."""
+    return (
+        1
+        if plan.limits is None or plan.stability.rows is None
+        else plan.stability.rows // plan.limits.max_rows
+    )
+
+
+def _cells(plan: Plan, spreads: Mapping[str, Spread]) -> float:
+    """Over how many cells a loss is spread.
+
+    Of undeclared keys, between as many as one unit has and as many as could be shown: their geometric mean.
+    """
+    if not plan.space.open:
+        return plan.cells
+    needed = next(
+        each.key_release.shows_at(0.5) for each in plan.measurements if each.key_release is not None
+    )
+    keys = spreads.get("max_groups")
+    fewest = keys.last if keys is not None and keys.last is not None else _groups(plan)
+    pairs = keys.total if keys is not None else fewest * next(iter(spreads.values())).units
+    return math.sqrt(fewest * max(fewest, pairs / max(1, needed)))
+
+
+# -- suggestions ---------------------------------------------------------------------------------------------
+def suggestions(
+    scan: Scan, by: Sequence[str] | None, moves: int, epsilon: Fraction, query_epsilon: Fraction, asker: Asker
+) -> SuggestedLimits:
+    """Units of a table by their rows and keys: of `by` together, or of the declared column with the most."""
+    _refuse_unbounded(scan)
+    columns = declared_keys(scan) if by is None else _columns(scan, by)
+    table, listed = identifier(scan.table), ", ".join(identifier(each) for each in columns)
+    keyed = f"SELECT {listed}, COUNT(*) AS n FROM {table} GROUP BY {listed}"
+    share = epsilon_of(epsilon / (2 if columns else 1))
+    rows_of = f"SELECT COUNT(*) AS n FROM {table}" if by is None else keyed
+    asked = {"max_rows": Asked(rows_of, share, histogram=Histogram.ROWS)}
+    if columns:
+        asked["max_groups"] = Asked(
+            keyed, share, histogram=Histogram.WIDEST if by is None else Histogram.KEYS
+        )
+    answers = asker.answers(asked, [])
+    spreads = {name: _spread(each, asked[name], asker) for name, each in answers.items()}
+    receipt = {
+        "epsilon": float(share) * len(answers),
+        "charged": sum(map(_paid, answers.values())),
+        "neighbours": next(iter(answers.values())).plan.neighbours,
+        "histograms": {name: each.receipt for name, each in answers.items()},
+    }
+    tables = _tables(spreads, scan, columns, by is not None, moves, float(query_epsilon))
+    return SuggestedLimits(scan.table, unit_name(scan), tables, float(query_epsilon), receipt)
+
+
+def _refuse_unbounded(scan: Scan) -> None:
+    if scan.private and scan.unit is not None and not scan.unit.unique:
+        return
+    if not scan.private:
+        why = "it is public"
+    elif scan.unit is None:
+        why = "no unit is declared, so that each of its rows is one person's"
+    else:
+        why = f"{scan.unit.text} is unique, so that one unit has one row"
+    raise ArgumentError(
+        "argument-unit",
+        f"{scan.table} has no limits to suggest: {why}",
+        f'where one person may have many rows, say whose they are: [tables.{scan.table}] unit = "user_id"',
+    )
+
+
+def _columns(scan: Scan, by: Sequence[str]) -> list[str]:
+    assert scan.unit is not None
+    whose = {name.lower() for name in scan.unit.columns}
+    if not by or not all(isinstance(name, str) for name in by) or any(name.lower() in whose for name in by):
+        raise ArgumentError(
+            "argument-by",
+            "by must be a column whose values are keys, or several, and not the unit",
+            "leave it out for the keys that are declared",
+        )
+    return list(by)
+
+
+def declared_keys(scan: Scan) -> list[str]:
+    """The columns whose values were declared, one by one or as a short range, but for those of the unit."""
+    assert scan.unit is not None
+    return [
+        each.name for each in scan.fields if _size(scan, each.name) and each.name not in scan.unit.columns
+    ]
+
+
+def _size(scan: Scan, column: str) -> int | None:
+    """How many keys a column has by what was declared; None: not known, or too many to be meant as keys."""
+    claim, type_ = scan.claims[column], next(each.type for each in scan.fields if each.name == column)
+    if claim.values is not None:
+        return len(claim.values)
+    if type_.kind is not Kind.INTEGER or claim.low is None or claim.high - claim.low >= _MOST_KEYS:
+        return None
+    return int(claim.high - claim.low) + 1
+
+
+def _tables(
+    spreads: Mapping[str, Spread],
+    scan: Scan,
+    columns: Sequence[str],
+    chosen: bool,
+    moves: int,
+    epsilon: float,
+) -> tuple[LimitTable, ...]:
+    """Of counts with Laplace noise: of all rows, of units by key, or of rows by key (`chosen`)."""
+    rows, keys = spreads["max_rows"], spreads.get("max_groups")
+    if keys is None:
+        return (LimitTable("max_rows", "rows", rows, 1 / epsilon, 1),)
+    names, cells = ", ".join(columns), _declared_cells(scan, columns, chosen) or float(keys.last or 1)
+    if not chosen:
+        by_key = LimitTable(
+            "max_groups", f"keys ({names}: the column with the most)", keys, moves / epsilon, cells
+        )
+        return LimitTable("max_rows", "rows", rows, 1 / epsilon, 1), by_key
+    told = {name: each for name, each in spreads.items() if each.last is not None}
+    best = {"max_rows": 1, "max_groups": 1}
+    if told:
+        best |= best_limits(told, {}, best, cells, lambda groups: moves * groups / epsilon).limits
+    return (
+        LimitTable(
+            "max_rows",
+            f"rows in one key ({names})",
+            rows,
+            moves * best["max_groups"] / epsilon,
+            cells / keys.kept(best["max_groups"]),
+        ),
+        LimitTable(
+            "max_groups",
+            f"keys ({names})",
+            keys,
+            moves * best["max_rows"] / epsilon,
+            cells * rows.units / rows.total,
+        ),
+    )
+
+
+def _declared_cells(scan: Scan, columns: Sequence[str], together: bool) -> float | None:
+    """How many keys were declared: of all columns together, or of the one with the most; None: not all."""
+    own = {each.name.lower(): each.name for each in scan.fields}
+    sizes = [size for name in columns if (size := _size(scan, own[name.lower()])) is not None]
+    if len(sizes) < len(columns):
+        return None
+    return float(math.prod(sizes) if together else max(sizes))

@@ -1,0 +1,78 @@
+"""The parts of a release whose keys nobody declared go in; the same come out with the count by which keys are shown.
+
+COUNT(*) can show keys by itself. But where one unit may add many rows to it, a key must have more rows than one unit could
+have, and more than its noise, which goes with them: many people with few rows each stay hidden at any epsilon. How many
+units a key has tells it with less, for a share of epsilon. Whichever needs fewer people is taken; the text of the query, the
+policy, epsilon and delta decide, never the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from privsql.errors import ArgumentError
+from privsql.planning.counts import units_part
+from privsql.planning.measurement import Mechanism
+from privsql.planning.parts import Part, Surroundings
+from privsql.planning.pricing import KeysShown, Pricing
+from privsql.privacy.key_selection import Contribution, KeyRelease
+
+PricingOf = Callable[[Sequence[Part], KeysShown], Pricing]
+
+
+def pricing_of_keys(
+    parts: Sequence[Part], around: Surroundings, min_units: int, epsilon: Fraction, pricing_of: PricingOf
+) -> Pricing:
+    """The parts, priced with the count by which a key is shown from the fewest people; of equals one of units, which holds
+    however few rows they have."""
+
+    def shown_by(part: Part, of: Sequence[Part]) -> Pricing:
+        return pricing_of(of, KeysShown(part.columns, _contribution(part, around), min_units))
+
+    counts = [part for part in parts if part.counts_all]
+    ways = [shown_by(part, parts) for part in counts]
+    if not counts or _may_count_units(counts, around, ways[0]):
+        units = units_part(sum(len(part.columns) for part in parts) + 1, around)
+        ways.append(shown_by(units, [*parts, units]))
+    if len(ways) == 1:
+        return ways[0]
+    best, other, *_ = sorted(ways, key=lambda way: _people_and_rows(way, epsilon))
+    assert best.keys is not None
+    return replace(best, keys=replace(best.keys, other=other))
+
+
+def people_needed(release: KeyRelease) -> int:
+    """How many people a key needs to be shown with probability 1/2, if each has (1 + max_rows) / 2 rows there.
+
+    Nobody knows how many rows people have there, but that they are between 1 and max_rows: so the mean of the two.
+    """
+    return -(-2 * release.shows_at(0.5) // (1 + release.contribution.rows))
+
+
+def key_release(pricing: Pricing, epsilon: Fraction) -> KeyRelease | None:
+    """How keys are shown at this epsilon; None where it is too small for it."""
+    try:
+        return next(each.key_release for each in pricing.at(epsilon) if each.key_release is not None)
+    except ArgumentError:
+        return None
+
+
+def _people_and_rows(way: Pricing, epsilon: Fraction) -> tuple[float, int]:
+    """How many people a key needs, and how many rows each of them may add to the count by which it is shown."""
+    release = key_release(way, epsilon)
+    return (math.inf, 0) if release is None else (people_needed(release), release.contribution.rows)
+
+
+def _may_count_units(counts: Sequence[Part], around: Surroundings, way: Pricing) -> bool:
+    """Whether units may tell more than what is counted; beside them, counts have Laplace noise, whatever was asked for."""
+    several = around.limits is not None and all(part.sensitivity.linf > 1 for part in counts)
+    return several and way.mechanism is not Mechanism.GAUSSIAN
+
+
+def _contribution(part: Part, around: Surroundings) -> Contribution:
+    assert around.stability.rows is not None
+    groups = around.stability.rows // around.limits.max_rows if around.limits is not None else around.stability.rows
+    return Contribution(groups, part.sensitivity.linf, groups * around.neighbours.moves)

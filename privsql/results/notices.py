@@ -1,0 +1,55 @@
+"""A plan goes in; a Python warning comes out, once, where limits that nobody declared may drop rows."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from privsql.errors import BoundingWarning
+from privsql.planning.plan import Plan
+
+_PACKAGE = str(Path(__file__).parent.parent)
+SESSION = (
+    "Declare max_rows and max_groups in the policy or in the call, let them be found for a share of epsilon "
+    '(max_rows="auto", max_groups="auto"), or look first: session.suggest_limits(table, epsilon=0.1).'
+)
+FRAME = (
+    "Declare max_rows and max_groups in df.dp.protect or in the call, let them be found for a share of "
+    'epsilon (max_rows="auto", max_groups="auto"), or look first: '
+    "df.dp.suggest_limits(epsilon=0.1, unit=...)."
+)
+
+
+@dataclass
+class BoundingNotice:
+    """Warns of default limits on the first query that they apply to. `remedy`: what to do about it."""
+
+    remedy: str = SESSION
+    given: bool = False
+
+    def give(self, plan: Plan) -> None:
+        """Before anything is charged: where warnings are errors, nothing is spent."""
+        undeclared = sorted(name for each in plan.bounding for name in each.undeclared)
+        if self.given or not undeclared:
+            return
+        dropped = " ".join(
+            sentence for each in plan.bounding if each.undeclared for sentence in each.sentences
+        )
+        names = " and ".join(dict.fromkeys(undeclared))
+        defaults = (
+            "is a default that nobody declared"
+            if len(set(undeclared)) == 1
+            else "are defaults that nobody declared"
+        )
+        warnings.warn(f"{dropped} {names} {defaults}. {self.remedy}", BoundingWarning, stacklevel=_outside())
+        self.given = True
+
+
+def _outside() -> int:
+    """How far up the first caller stands that is not of this package, as warnings.warn counts it."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
