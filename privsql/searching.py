@@ -59,6 +59,14 @@ class Searching(ABC):
         missing = unknown_ranges(self._read(asked))
         return self._search_plan(asked, missing) if missing else None
 
+    def _calls(self, asked: Asked, fresh: bool) -> list[Asked]:
+        """All that would be asked for this call, and is not stored."""
+        if not asked.automatic:
+            return [asked]
+        asker = self._asker(fresh)
+        searches = searches_for(asked, asker)
+        return [searches.rest, *(each for each in searches.histograms.values() if not asker.is_stored(each))]
+
     def _with_ranges(self, asked: Asked, missing: Sequence[Unknown], fresh: bool) -> Answer:
         """First the ranges that nobody declared, for a share of epsilon; then the question, for the rest."""
         whole, share = _shares(asked, missing)
@@ -105,15 +113,19 @@ class Searching(ABC):
 
     def _expect(self, calls: Sequence[Asked]) -> None:
         """Refuses what cannot be afforded together, before the first of them is charged."""
-        events: list[Event] = []
+        self._ledger.expect(self._events(calls), self._analyst)
+
+    def _events(self, calls: Sequence[Asked]) -> list[Sequence[Event]]:
+        """What is charged for these calls, query by query."""
+        queries: list[Sequence[Event]] = []
         for asked in calls:
             missing = unknown_ranges(self._read(asked))
             if missing:
                 whole, share = _shares(asked, missing)
                 asked = replace(asked, epsilon=whole * (1 - SHARE))
-                events += [Pure(share) for _ in missing]
-            events += [each.event for each in released(self._likely_plan(asked).measurements)]
-        self._ledger.expect(events, self._analyst)
+                queries += [[Pure(share)] for _ in missing]
+            queries.append([each.event for each in released(self._likely_plan(asked).measurements)])
+        return queries
 
     def _with_any_range(self, asked: Asked, missing: Sequence[Unknown]) -> Plan:
         """The question as if the ranges were known: refuses what no range could help, before a search is paid."""

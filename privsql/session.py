@@ -24,6 +24,7 @@ from privsql.engines.calculator import calculator
 from privsql.engines.limits import Limits, open_limited
 from privsql.errors import (
     ArgumentError,
+    BudgetError,
     EngineError,
     PrivsqlError,
     Refused,
@@ -43,6 +44,7 @@ from privsql.planning.plan import Plan
 from privsql.planning.prepared import no_copies
 from privsql.planning.pricing import Offer
 from privsql.policy import Policy, analyst_of, delta_of, epsilon_of, load_policy, version_of
+from privsql.privacy.events import Event
 from privsql.progress import elapsed_time
 from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer
@@ -246,14 +248,25 @@ class Session(Searching):
             consistent,
         )  # fmt: skip
         with self._engine.snapshot():
-            plan = self._first_search(asked)
-            if plan is None:
-                plan = self._planned(asked.with_limits())[1]
-                plan = plan if fresh else self._as_stored(plan)
+            search = self._first_search(asked)
+            if search is not None:
+                return self._with_budget(search, self._events(self._calls(asked, fresh)))
+            plan = self._planned(asked.with_limits())[1]
+            if plan.public or (not fresh and self._is_stored(plan)):
+                return self._with_rho(self._as_stored(plan))
+            return self._with_budget(plan, [[each.event for each in released(plan.measurements)]])
+
+    def _with_budget(self, plan: Plan, queries: Sequence[Sequence[Event]]) -> Plan:
+        """With what is left of the budget, and whether it allows a call that takes these queries."""
         budget = self.budget
         remaining = min(each.remaining.epsilon for each in (budget, budget.share) if each)
         adds_up = remaining != float("inf") and budget.spent.rho is None  # under zCDP epsilons do not subtract
-        return replace(self._with_rho(plan), remaining=remaining if adds_up else None)
+        try:
+            self._ledger.expect(queries, self._analyst)
+            why = ""
+        except BudgetError as refusal:
+            why = refusal.message
+        return replace(self._with_rho(plan), remaining=remaining if adds_up else None, refusal=why)
 
     def audit(
         self, sql: str, epsilon: float | None = None, delta: float = 0.0, *, releases: int | None = None, tries: int = TRIES,

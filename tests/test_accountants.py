@@ -405,7 +405,7 @@ def refused(ledger: Ledger, *events: Event, analyst: str = "ana") -> str:
     """The code, after which everything is as it was."""
     before = (ledger.budget, ledger.share(analyst), ledger.entries())
     codes = set()
-    for call in (lambda: release(ledger, *events, analyst=analyst), lambda: ledger.expect(list(events), analyst)):
+    for call in (lambda: release(ledger, *events, analyst=analyst), lambda: ledger.expect([list(events)], analyst)):
         codes.add(refusal(call).code)
     assert (ledger.budget, ledger.share(analyst), ledger.entries()) == before
     return codes.pop() if len(codes) == 1 else str(codes)
@@ -416,7 +416,7 @@ def test_rho_adds_up_to_its_cap_and_not_past_it(make):
     limit = Zcdp().limit(ONE)
     fits = limit.nano // 500_000
     for _ in range(fits):
-        ledger.expect([COUNT], "ana")
+        ledger.expect([[COUNT]], "ana")
         release(ledger, COUNT)
     assert refused(ledger, COUNT) == "budget-exhausted"
     assert ledger.budget.spent.rho == pytest.approx(fits * 5e-4)

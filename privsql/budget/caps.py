@@ -121,6 +121,30 @@ def _atto(delta: Fraction) -> int:
     return math.floor(delta * ATTO)
 
 
+def prices_of(
+    caps: Caps, accountant: Accountant, analyst: str, spent: Loss, own: Loss, queries: Sequence[Sequence[Event]]
+) -> list[Loss]:
+    """What each query costs, by its events; raises BudgetError where one of them may not be asked after those before it."""
+    prices: list[Loss] = []
+    for events in queries:
+        price = accountant.price(events)
+        refuse_below(caps, events)
+        refuse_over(caps, analyst, spent, own, price)
+        spent, own = spent + price, own + price
+        prices.append(price)
+    return prices
+
+
+def refuse_together(
+    caps: Caps, accountant: Accountant, analyst: str, spent: Loss, own: Loss, queries: Sequence[Sequence[Event]]
+) -> None:
+    """Raises BudgetError where one call that takes these queries may not be made: it costs what all of them cost."""
+    price = accountant.price([event for events in queries for event in events])
+    for events in queries:
+        refuse_below(caps, events)
+    refuse_over(caps, analyst, spent, own, price)
+
+
 def refuse_over(caps: Caps, analyst: str, spent: Loss, own: Loss, price: Loss) -> None:
     """Raises BudgetError where the price passes a cap. `spent`: by all; `own`: by this analyst."""
     limits, unit = caps.limits(analyst), caps.accountant.unit

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from privsql.budget.amount import Loss
-from privsql.budget.caps import Caps, held, policy_caps, refuse_below, refuse_over, renewed
+from privsql.budget.caps import Caps, held, policy_caps, prices_of, refuse_together, renewed
 from privsql.budget.create import create
 from privsql.budget.dataset import Dataset, dataset_of
 from privsql.budget.format import INSERT, OWNERS, SELECT, Row, now, row_of, written
 from privsql.budget.fuse import CODE, Failures, refuse_full
-from privsql.budget.ledger import Bill, Budget, Charge, Entry, budget_of, same_neighbours, share_of
+from privsql.budget.ledger import Bill, Budget, Charge, Entry, budget_of, events_of, same_neighbours, share_of
 from privsql.budget.mounts import refuse_network
 from privsql.budget.released import Released
 from privsql.budget.store import CORRUPT, Store
@@ -240,20 +240,18 @@ class FileLedger(LedgerReader):
         """Several questions in one transaction, an entry each: all of them are charged, or none."""
         same_neighbours(self._dataset.neighbours, neighbours)
         analyst_of(analyst)
-        accountant, charges = self._policy.accountant, []
-        priced = [(accountant.price([each.event for each in released]), released, question) for released, question in bills]
+        charges = []
         with self._store.writing():
             self._still_there()
             state = self._state(analyst)
             self._dataset.same_as(state.rules.dataset)
             caps, last, own = self._caps(state, analyst), state.last, state.own
             refuse_full(state.failures(caps), analyst, self.path)
+            prices = prices_of(caps, self._policy.accountant, analyst, last.total, own, events_of(bills))
             tables = self._dataset.new_tables(state.rules.dataset)
             if tables:
                 last = self._append(last, "tables", "", Loss(), {"tables": tables})
-            for price, released, question in priced:
-                refuse_below(caps, [each.event for each in released])
-                refuse_over(caps, analyst, last.total, own, price)
+            for (released, question), price in zip(bills, prices, strict=True):
                 own += price
                 events = json.dumps([each.to_json() for each in released])
                 last = self._append(last, "charge", analyst, price, events, question, own)
@@ -272,21 +270,20 @@ class FileLedger(LedgerReader):
             found = self._store.execute("SELECT hash FROM entries WHERE number = ? AND kind = 'charge'", (number,))
         return str(found[0][0]) if found else None
 
-    def expect(self, events: Sequence[Event], analyst: str) -> None:
-        """Raises BudgetError where this much is not left, before the first of several charges; charges nothing."""
-        price = self._policy.accountant.price(events)
+    def expect(self, queries: Sequence[Sequence[Event]], analyst: str) -> None:
+        """Raises BudgetError where a call that takes these queries would be refused now; charges nothing."""
         with self._store.reading():
-            self._checked(price, analyst)
+            state = self._state(analyst)
+            self._dataset.same_as(state.rules.dataset)
+            caps = self._caps(state, analyst)
+            failures = state.failures(caps)
+            if failures.blown:
+                refuse_full(failures, analyst, self.path)
+            refuse_together(caps, self._policy.accountant, analyst, state.last.total, state.own, queries)
 
     def rho(self, events: Sequence[Event]) -> float | None:
         """What they are charged as, where rho is counted; None where epsilon is."""
         return self._policy.accountant.rho(events)
-
-    def _checked(self, price: Loss, analyst: str) -> State:
-        state = self._state(analyst)
-        self._dataset.same_as(state.rules.dataset)
-        refuse_over(self._caps(state, analyst), analyst, state.last.total, state.own, price)
-        return state
 
     def _caps(self, state: State, analyst: str) -> Caps:
         return held(state.rules.opening, state.rules.caps, self._policy, analyst)

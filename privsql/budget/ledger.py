@@ -14,7 +14,7 @@ from typing import Protocol
 
 from privsql.budget.accountants import LEVEL, WITHIN, Addition
 from privsql.budget.amount import NOTHING, Amount, Cap, Loss, amount_of
-from privsql.budget.caps import Caps, caps_of, policy_caps, refuse_below, refuse_over
+from privsql.budget.caps import Caps, caps_of, policy_caps, prices_of, refuse_together
 from privsql.budget.fuse import Failures, refuse_full
 from privsql.budget.released import Released
 from privsql.errors import BudgetError
@@ -124,6 +124,12 @@ class Entry:
 Bill = tuple[Sequence[Released], str]  # what is released for one question, and its text
 
 
+
+def events_of(bills: Sequence[Bill]) -> list[list[Event]]:
+    """The events of each bill."""
+    return [[each.event for each in released] for released, _ in bills]
+
+
 @dataclass(frozen=True)
 class Charge:
     """One entry, by its number; `hash`: where entries are chained, by what."""
@@ -144,8 +150,9 @@ class Ledger(Protocol):
         recorded as a failure, and so is what never comes to its end, as far as the ledger can know."""
         ...
 
-    def expect(self, events: Sequence[Event], analyst: str) -> None:
-        """Raises BudgetError where this much is not left, before the first of several charges; charges nothing."""
+    def expect(self, queries: Sequence[Sequence[Event]], analyst: str) -> None:
+        """Raises BudgetError where a call that takes these queries, each given by its events, would be refused now;
+        charges nothing."""
         ...
 
     def rho(self, events: Sequence[Event]) -> float | None:
@@ -233,20 +240,19 @@ class MemoryLedger:
 
     def _charge(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
         same_neighbours(self._neighbours, neighbours)
-        accountant, now = self._caps.accountant, dt.datetime.now(dt.UTC)
+        unit, now = self._caps.accountant.unit, dt.datetime.now(dt.UTC)
         with self._finished:
             # more at once than may fail wait for each other: all of them run in this process, and come to an end
             self._finished.wait_for(lambda: self._failures(analyst).blown or not self._failures(analyst).full)
             refuse_full(self._failures(analyst), analyst, None)
-            spent, own, new = self._spent, self._own[analyst], []
-            for released, question in bills:
-                events = [each.event for each in released]
-                price = accountant.price(events)
-                refuse_below(self._caps, events)
-                refuse_over(self._caps, analyst, spent, own, price)
-                spent, own = spent + price, own + price
-                new.append(Entry(now, analyst, question, price, released, accountant.unit))
-            self._spent, self._own[analyst] = spent, own
+            caps, spent, own = self._caps, self._spent, self._own[analyst]
+            prices = prices_of(caps, caps.accountant, analyst, spent, own, events_of(bills))
+            new = [
+                Entry(now, analyst, question, price, released, unit)
+                for (released, question), price in zip(bills, prices, strict=True)
+            ]
+            whole = sum(prices, Loss())
+            self._spent, self._own[analyst] = spent + whole, own + whole
             self._entries += new
             self._unfinished[analyst] += 1
             last = len(self._entries)
@@ -268,10 +274,13 @@ class MemoryLedger:
     def _failures(self, analyst: str) -> Failures:
         return Failures(self._failed[analyst], self._unfinished[analyst], self._caps.most_failures)
 
-    def expect(self, events: Sequence[Event], analyst: str) -> None:
-        price = self._caps.accountant.price(events)
+    def expect(self, queries: Sequence[Sequence[Event]], analyst: str) -> None:
         with self._lock:
-            refuse_over(self._caps, analyst, self._spent, self._own[analyst], price)
+            failures = self._failures(analyst)
+            if failures.blown:
+                refuse_full(failures, analyst, None)
+            caps, spent, own = self._caps, self._spent, self._own[analyst]
+            refuse_together(caps, caps.accountant, analyst, spent, own, queries)
 
     def rho(self, events: Sequence[Event]) -> float | None:
         return self._caps.accountant.rho(events)

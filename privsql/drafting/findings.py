@@ -65,7 +65,7 @@ def learn(
     try:
         session = Session(engine, policy, ledger, analyst)
         before = _spent_by(session, analyst)
-        ledger.expect([Pure(each)] * queries, analyst)
+        ledger.expect([[Pure(each)]] * queries, analyst)
         rows = choose_rows(session, units, many, float(each))
         found = find_ranges(session, columns, float(each))
         spent, limit = _spent_by(session, analyst) - before, session.budget.limit.epsilon

@@ -78,12 +78,17 @@ def explain(plan: Plan) -> str:
     lines = root.lines()
     charged = "" if plan.rho is None else f", charged as rho {plan.rho:g}"
     price = f"Cost: epsilon {plan.epsilon:g}, delta {plan.delta:g}{charged}, under {plan.neighbours} neighbours"
-    if plan.remaining is not None:
-        price += (
-            f"; {plan.remaining:g} of the budget is left before it, {max(0.0, plan.remaining - plan.epsilon):g} after"
-        )
-    lines.append(price)
+    lines.append(price + _budget_line(plan))
     return "\n".join([*lines, *(f"Note: {note}" for note in plan.notes)])
+
+
+def _budget_line(plan: Plan) -> str:
+    """What is left of the budget, or why it does not allow this query."""
+    if plan.refusal:
+        return f"\nRefused if asked now: {plan.refusal}"
+    if plan.remaining is None:
+        return ""
+    return f"; {plan.remaining:g} of the budget is left before it, {max(0.0, plan.remaining - plan.epsilon):g} after"
 
 
 def _stored(derived: Derived) -> Branch:

@@ -79,8 +79,14 @@ class LedgerConformance:
         assert code_of(ledger, 1.6) == "budget-query"
         charge(ledger, 1.5)
         with pytest.raises(BudgetError) as caught:
-            ledger.expect([Pure(Fraction(2))], "ana")
+            ledger.expect([[Pure(Fraction(2))]], "ana")
         assert caught.value.code == "budget-query"
+        assert refusal(ledger.expect, [[Pure(Fraction(1))]] * 2, "ana").code == "budget-query"  # it is one call
+
+    def test_what_costs_less_than_a_query_must_is_expected_to_be_refused(self) -> None:
+        ledger = self.make(policy(5, per_query_least=0.5))
+        ledger.expect([[Pure(Fraction(1, 4)), Pure(Fraction(1, 4))]], "ana")
+        assert refusal(ledger.expect, [[Pure(Fraction(1, 4))]] * 2, "ana").code == "budget-least"
 
     def test_analysts_have_shares(self) -> None:
         ledger = self.make(policy(5, delta=1e-5, analysts={"ana": 2.0, "ben": {"epsilon": 4.0, "delta": 1e-6}}))
@@ -119,7 +125,7 @@ class LedgerConformance:
     )
     def test_what_is_no_price_is_refused(self, events: Any) -> None:
         ledger = self.make(policy())
-        for call in (lambda: release(ledger, *events), lambda: ledger.expect(events, "ana")):
+        for call in (lambda: release(ledger, *events), lambda: ledger.expect([events], "ana")):
             assert refusal(call).code == "budget-amount"
         assert ledger.entries() == []
         assert ledger.budget.spent.epsilon == 0
@@ -139,10 +145,10 @@ class LedgerConformance:
 
     def test_expecting_charges_nothing(self) -> None:
         ledger = self.make(policy(1))
-        ledger.expect([Pure(Fraction(1))], "ana")
-        with pytest.raises(BudgetError) as caught:
-            ledger.expect([Pure(Fraction(11, 10))], "ana")
-        assert caught.value.code == "budget-exhausted"
+        half = [Pure(Fraction(1, 2))]
+        ledger.expect([half, half], "ana")
+        for queries in ([[Pure(Fraction(11, 10))]], [half, half, half], [[*half, *half, *half]]):
+            assert refusal(ledger.expect, queries, "ana").code == "budget-exhausted"
         assert ledger.entries() == []
 
     def test_entries_say_who_asked_what_and_what_was_released(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -219,9 +220,45 @@ def test_the_least_number_of_units_is_explained():
 
 def test_what_is_left_of_the_budget_is_explained():
     session = privsql.connect({"t": pd.DataFrame({"x": [1]})}, {"budget": {"epsilon": 3}})
-    for epsilon, left in ((1, 2), (3, 0), (5, 0)):
+    for epsilon, left in ((1, 2), (3, 0)):
         plan = session.explain("SELECT COUNT(*) AS n FROM t WHERE x > 0", epsilon=epsilon)
         assert f"3 of the budget is left before it, {left} after" in str(plan)
+
+
+@pytest.mark.parametrize(
+    ("budget", "arguments", "why"),
+    [
+        ({"epsilon": 3}, {"epsilon": 5}, "this costs epsilon 5, and 3 of 3 is left"),
+        ({"per_query": 0.5}, {"epsilon": 1}, "this costs epsilon 1, and one question may cost 0.5"),
+        ({"per_query_least": 0.5}, {"epsilon": 0.1}, "this costs less than epsilon 0.5"),
+        ({"epsilon": 3}, {"epsilon": 5, "ranges": "auto"}, "this costs epsilon 5, and 3 of 3 is left"),
+        ({"epsilon": 3}, {"epsilon": 5, "max_rows": "auto"}, "this costs epsilon 5, and 3 of 3 is left"),
+    ],
+)
+def test_explain_says_that_the_budget_does_not_allow_a_query(budget, arguments, why):
+    """What EXPLAIN says of the budget is what query() does."""
+    arguments = dict(arguments)
+    columns = {"v": {"range": arguments.pop("ranges")}} if "ranges" in arguments else {"v": {"range": [0, 9]}}
+    unit = {"unit": "x"} if "max_rows" in arguments else {}
+    frame = pd.DataFrame({"x": range(50), "v": range(50)})
+    session = privsql.connect({"t": frame}, {"budget": budget, "tables": {"t": {"columns": columns, **unit}}})
+    asked = "SELECT SUM(v) AS s FROM t WHERE x > 0"
+    explained = str(session.explain(asked, **arguments))
+    assert f"Refused if asked now: {why}" in explained
+    assert "is left before it" not in explained
+    with pytest.raises(privsql.BudgetError, match=re.escape(why)):
+        session.query(asked, **arguments)
+    assert session.history().empty
+
+
+def test_explain_of_a_stored_answer_takes_nothing_off_the_budget():
+    session = privsql.connect({"t": pd.DataFrame({"x": [1]})}, {"budget": {"epsilon": 1}})
+    asked = "SELECT COUNT(*) AS n FROM t WHERE x > 0"
+    session.query(asked, epsilon=1)
+    explained = str(session.explain(asked, epsilon=1))
+    assert "it was asked before" in explained
+    assert "is left before it" not in explained and "Refused" not in explained
+    assert "Refused if asked now" in str(session.explain(asked, epsilon=1, fresh=True))
 
 
 def test_long_titles_are_cut(session):
