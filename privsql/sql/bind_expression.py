@@ -177,7 +177,7 @@ class ExpressionBinder:
                 return chosen if node.args.get("ignore_nulls") else build.null_if_any(values, chosen)
             case exp.Nullif():
                 pair = [self.bind(node.this), self.bind(node.expression)]
-                left, right = build.same_type(build.with_truths(pair) if pair[0].type.kind is Kind.BOOLEAN else pair)
+                left, right = build.comparable(build.with_truths(pair) if pair[0].type.kind is Kind.BOOLEAN else pair)
                 return Call("nullif", (left, right), left.type)
             case exp.TryCast() | exp.Cast():
                 return self._cast(node)
@@ -305,7 +305,7 @@ class ExpressionBinder:
     def _in(self, node: exp.In) -> Expression:
         if not node.expressions:
             raise Refused("refused-in", "IN needs a list of values", "write IN ('CA', 'NY')")
-        args = build.same_type(build.with_truths([self.bind(node.this), *(self.bind(each) for each in node.expressions)]))
+        args = build.comparable(build.with_truths([self.bind(node.this), *(self.bind(each) for each in node.expressions)]))
         return Call("in", tuple(args), BOOLEAN)
 
     def _like(self, node: exp.Expr, escape: exp.Expr | None) -> Expression:

@@ -94,12 +94,18 @@ def _argument(function: Function, value: Expression, want: str) -> Expression:
 
 
 def compare(operator: str, left: Expression, right: Expression) -> Expression:
-    left, right = same_type(with_truths([left, right]))
-    if left.type.kind is Kind.INTERVAL:
+    return Call(operator, tuple(comparable(with_truths([left, right]))), BOOLEAN)
+
+
+def comparable(values: Sequence[Expression]) -> list[Expression]:
+    """Values brought to one type in which two constants are equal only where they are written alike: not so 30 days and
+    1 month."""
+    found = same_type(values)
+    if any(each.type.kind is Kind.INTERVAL for each in found):
         raise type_error(
             "intervals cannot be compared here", suggestion="compare dates, or date_diff('day', a, b) with a number"
         )
-    return Call(operator, (left, right), BOOLEAN)
+    return found
 
 
 def arithmetic(operator: str, left: Expression, right: Expression) -> Expression:
@@ -158,7 +164,7 @@ def not_a_list(value: Expression) -> Expression:
 
 
 def unify(name: str, args: list[Expression]) -> Expression:
-    unified = same_type(args)
+    unified = same_type(args) if name == "coalesce" else comparable(args)
     return Call(name, tuple(unified), shared_type(unified))
 
 

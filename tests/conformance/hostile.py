@@ -96,7 +96,7 @@ for _place, _name in enumerate(VALUES):
     _type = column_type(_name)
     assert _type is not None
     COLUMNS[_name] = Column(f"c{_place}", _type.type)
-SOURCES = ("table", "without statistics", "parquet", "arrow", "join", "constant")
+SOURCES = ("table", "without statistics", "stored", "parquet", "arrow", "join", "constant")
 
 
 def source(table: str = "hostile") -> str:
@@ -153,6 +153,21 @@ class World:
         self.connection.register("given_arrow", shown.to_arrow_table())
         self.connection.execute(f"CREATE TEMP VIEW from_arrow AS SELECT {whole} FROM given_arrow")
         self.connection.execute("CREATE TABLE ids AS SELECT id, id % 3 AS k FROM hostile")
+        self._store()
+
+    def _store(self) -> None:
+        """On disk, where texts are kept in a dictionary."""
+        stored = self.folder / "hostile.duckdb"
+        stored.unlink(missing_ok=True)
+        self.connection.execute(f"ATTACH '{stored}' AS stored; CREATE TABLE stored.hostile AS FROM hostile")
+        self.connection.execute("DETACH stored")
+        self.connection.execute(f"ATTACH '{stored}' AS stored (READ_ONLY)")
+        name = COLUMNS["VARCHAR"].name
+        found = self.connection.execute(
+            f"SELECT DISTINCT compression FROM pragma_storage_info('stored.hostile') "
+            f"WHERE column_name = '{name}' AND segment_type = 'VARCHAR'"
+        ).fetchall()
+        assert found == [("DICT_FSST",)], found
 
     def run(self, select: str, kind: str) -> None:
         """Run `select` (with {source} for FROM) on one kind of source."""
@@ -164,6 +179,8 @@ class World:
         match kind:
             case "parquet":
                 return source("from_parquet")
+            case "stored":
+                return source("stored.hostile")
             case "arrow":
                 return source("from_arrow")
             case "join":
