@@ -30,6 +30,15 @@ class ForeignKey:
 
 
 @dataclass(frozen=True)
+class Unsafe:
+    """What a view or a generated column computes by which a row would tell about itself, why, and what its owner can do."""
+
+    what: str
+    why: str
+    cure: str
+
+
+@dataclass(frozen=True)
 class SchemaTable:
     """One table; `checks` are the texts of its CHECK constraints, written by the owner and enforced by DuckDB."""
 
@@ -38,7 +47,7 @@ class SchemaTable:
     checks: tuple[str, ...] = ()
     keys: tuple[frozenset[str], ...] = ()  # sets of columns, in lower case, that are UNIQUE together
     view: bool = False  # rows made by a query of the owner's: whose they are, only the owner can say
-    fails: str = ""  # what in a view, or in a generated column, can fail on some row, in words
+    unsafe: Unsafe | None = None  # what a view, or a generated column, must not compute
     stored: bool = False  # DuckDB has its rows, in pieces whose ends it knows
     foreign_keys: tuple[ForeignKey, ...] = ()  # of use to whoever writes a policy; no bound rests on them
 

@@ -39,9 +39,11 @@ def check(policy: str | Path | Policy, source: Any) -> str:
             if table.view and table.name.lower() not in declared.tables:
                 parts.append(f"{table.name}\n  a view that the policy does not name: queries of it are refused")
                 continue
-            if table.fails and not declared.table(table.name).public:
-                parts.append(f"{table.name}\n  computes {table.fails}, which can fail on a row: queries of it are "
-                             "refused until it is written with TRY(...) or TRY_CAST")  # fmt: skip
+            if table.unsafe is not None and not declared.table(table.name).public:
+                unsafe = table.unsafe
+                parts.append(
+                    f"{table.name}\n  computes {unsafe.what}, {unsafe.why}\n  queries of it are refused: {unsafe.cure}"
+                )
                 continue
             found = catalogue.source(table.name)
             assert found is not None

@@ -163,11 +163,11 @@ class SchemaReader:
                 bodies.setdefault(name.lower(), []).append(sql)
         computed = {name.lower() for *_, name, sql, table in definitions if table and "generated always" in (sql or "").lower()}
         looked = Views(bodies, self._read)
-        fails = {name: looked.may_fail(name) if name in views or name.lower() in computed else "" for name in tables}
+        unsafe = {name: looked.unsafe(name) for name in tables if name in views or name.lower() in computed}
         return Schema(
             tuple(
                 SchemaTable(
-                    name, tuple(each), checks[name], keys[name], name in views, fails[name], name not in seen, foreign[name]
+                    name, tuple(each), checks[name], keys[name], name in views, unsafe.get(name), name not in seen, foreign[name]
                 )
                 for name, each in tables.items()
             )

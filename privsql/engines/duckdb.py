@@ -313,7 +313,9 @@ def _open_path(path: Path, memory: int | None, folder: Path | None) -> DuckDBEng
     if suffix in _DATABASES:
         return _open_database(path, memory, Known({}, trust_labels=True))
     name, file = path.name.split(".")[0], path.resolve()
-    rows = f"SELECT * FROM {_READERS[suffix]}({render.text(str(file))})"
+    # of a Parquet file's statistics NaN is left out, and DuckDB would skip rows by them (engines/views.py)
+    option = ", can_have_nan = true" if suffix == ".parquet" else ""
+    rows = f"SELECT * FROM {_READERS[suffix]}({render.text(str(file))}{option})"
     if _READERS[suffix] == "read_csv":
         return _open_text(name, file, rows, memory, folder)
     keeping = Keeping(watched=file, alone=True, kept=None if folder is None else folder / "copies.prepared")

@@ -1,8 +1,13 @@
-"""A view goes in; what in it can fail on some row comes out, in words, or nothing. No row of any table is read.
+"""A view goes in; what in it is unsafe comes out, or nothing: it can fail on some row, or a row's value in it depends on other
+rows. No row of any table is read.
 
 A question about a view computes what the view computes, by DuckDB's own rules. If that fails on one person's row, the question
 fails, and whoever picks rows by WHERE learns whose row it is. So DuckDB is asked what it would compute (its plan before it is
 optimised, with every cast that it adds), and whatever is not listed here can fail.
+
+What a view reads from a Parquet file must be what is in the file. Who writes such files leaves NaN out of their statistics, and
+DuckDB skips rows by those, and takes a column whose least and greatest value are equal for a constant: so one row decides
+whether the NaN beside it count. The option can_have_nan makes it leave them alone.
 """
 
 from __future__ import annotations
@@ -18,8 +23,15 @@ from privsql.engines.plan_rules import Node, Read, Rules
 from privsql.engines.plans import may_fail, plan_of
 from privsql.errors import SourceError
 from privsql.planning import render
+from privsql.schema import Unsafe
 
 UNKNOWN = "something that DuckDB does not describe"
+SKIPPED = "FLOAT or DOUBLE columns of a Parquet file"
+_WHY_FAILING = "which can fail on a row: whether it fails would tell about that row"
+_HOW_TRIED = "write TRY(...) directly around it, TRY_CAST for CAST, or to store what is computed in a table"
+_WHY_SKIPPED = "in which DuckDB skips NaN by statistics that leave it out: whether one row counts would depend on others"
+_HOW_READ = "write read_parquet('...', can_have_nan = true)"
+_FLOATS = re.compile(r"\b(FLOAT|DOUBLE)\b")  # also within lists and structs
 _SOURCES = ("BASE_TABLE", "TABLE_FUNCTION")
 _READERS = re.compile(r"read_(parquet|(csv|json|ndjson)(_auto)?)|(parquet|pandas|arrow|python_arrow)_scan", re.IGNORECASE)
 # CREATE VIEW name (columns) AS body: the first AS that is not in quotes
@@ -34,8 +46,14 @@ class Views:
     read: Read
     _known: dict[str, str] = field(default_factory=dict)
 
-    def may_fail(self, view: str) -> str:
-        """What in a view can fail on some row, or ""."""
+    def unsafe(self, view: str) -> Unsafe | None:
+        """What a view must not compute."""
+        what = self._what(view)
+        if what == SKIPPED:
+            return Unsafe(what, _WHY_SKIPPED, _HOW_READ)
+        return Unsafe(what, _WHY_FAILING, _HOW_TRIED) if what else None
+
+    def _what(self, view: str) -> str:
         try:
             return self._of_source(f"SELECT * FROM {render.identifier(view)}", view)
         except (SourceError, RecursionError, LookupError, TypeError, ValueError, AttributeError):  # a plan of an unknown form
@@ -89,6 +107,8 @@ class Views:
                 columns = self.read(f"DESCRIBE {text}")
             except SourceError:
                 continue  # it refers to something local; what remains is DuckDB's to describe, or not
+            if _skips(name, node) and any(_FLOATS.search(type_) for _, type_, *_ in columns):
+                return SKIPPED
             parent[place] = self._empty(columns, node["alias"] or PurePath(name).stem)
         return ""
 
@@ -103,6 +123,23 @@ class Views:
         nulls = ", ".join(f"CAST(NULL AS {type_}) AS {render.identifier(name)}" for name, type_, *_ in columns)
         tree = self._tree(f"SELECT * FROM (SELECT {nulls}) AS {render.identifier(alias)}")
         return tree["statements"][0]["node"]["from_table"]
+
+
+def _skips(name: str, node: Node) -> bool:
+    """Whether a source is a Parquet file that is read with its statistics."""
+    if node["type"] == "BASE_TABLE":
+        return ".parquet" in name.lower()  # a file by its path, where no option can stand
+    return "parquet" in name.lower() and not any(map(_is_option, node["function"]["arguments"]))
+
+
+def _is_option(argument: Node) -> bool:
+    """Whether it says can_have_nan = true, or := or =>."""
+    match argument:
+        case {"name": "can_have_nan", "expression": {"literal": {"kind": "BOOLEAN", "text": "true"}}}:
+            return True
+        case {"expression": {"type": "COMPARE_EQUAL", "left": {"column_names": ["can_have_nan"]}, "right": right}}:
+            return bool(right.get("literal") == {"kind": "BOOLEAN", "text": "true"})
+    return False
 
 
 def _nodes(node: Any) -> Iterator[tuple[Any, Any, Any]]:

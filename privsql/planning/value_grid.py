@@ -125,9 +125,10 @@ class ValueGrid:
 def value_grid(type_: Type, domain: Domain) -> ValueGrid:
     """A grid for an argument whose range is known."""
     low, high = (Fraction(0), Fraction(0)) if domain.empty else (_number(each, type_) for each in (domain.low, domain.high))
-    least = max((high - low) / MOST_STEPS, _LEAST if high > low else Fraction(0))
+    least = (high - low) / MOST_STEPS
     if type_.kind in (Kind.DECIMAL, Kind.DOUBLE):
         least = max(least, max(abs(low), abs(high)) * _FINEST)
+    least = max(least, _LEAST) if least else least
     match type_.kind:
         case Kind.INTEGER | Kind.DATE:
             step = next(each for each in _nice() if each >= least)

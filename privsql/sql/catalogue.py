@@ -53,7 +53,7 @@ class Catalogue:
             policy = self.policy.table(table.name)
             unit = None if policy.unit is None or policy.public else self._unit(table, policy.unit, (table.name,))
             found = _source(table, policy, unit)
-            _refuse_failing(table, policy)  # what is wrong with the policy is said first
+            _refuse_unsafe(table, policy)  # what is wrong with the policy is said first
             self._known[table.name] = found
         return self._known[table.name]
 
@@ -73,7 +73,7 @@ class Catalogue:
         if other.name in path:
             raise PolicyError("policy-unit", f"the unit of {path[0]} refers back to {other.name}", "end at a column")
         target = self.policy.table(other.name)
-        _refuse_failing(other, target)
+        _refuse_unsafe(other, target)
         named = tuple(_column(other, name) for name in declared.keys)
         if target.unit is None:
             raise PolicyError("policy-unit", f"the unit of {table.name} refers to {other.name}, which has no unit",
@@ -99,13 +99,13 @@ def _refuse_repeated(table: SchemaTable) -> None:
         raise SourceError("source-columns", f"table {table.name} has more than one column {repeated}", "rename one")
 
 
-def _refuse_failing(table: SchemaTable, policy: TablePolicy) -> None:
+def _refuse_unsafe(table: SchemaTable, policy: TablePolicy) -> None:
     """By rules of DuckDB's own, not by ours: whoever picks rows by WHERE would learn on whose row it fails."""
-    if table.fails and not policy.public:
+    if table.unsafe is not None and not policy.public:
         raise Refused(
             "refused-view" if table.view else "refused-generated",
-            f"{table.name} computes {table.fails}, which can fail on a row: whether it fails would tell about that row",
-            "ask the owner to write TRY(...) directly around it, TRY_CAST for CAST, or to store what is computed in a table",
+            f"{table.name} computes {table.unsafe.what}, {table.unsafe.why}",
+            f"ask the owner to {table.unsafe.cure}",
         )
 
 

@@ -581,3 +581,16 @@ def test_of_several_tables_the_widest_limits_hold():
         session = privsql.connect({"t": frame, "u": frame[["who"]]}, {"neighbours": "add-remove", "tables": policy})
         sql = "SELECT t.k, COUNT(*) AS n FROM t JOIN u ON t.who = u.who WHERE t.k IS NOT NULL GROUP BY t.k"
         assert session.explain(sql, epsilon=1).measurements[0].l1 == 4 * 3
+
+
+@pytest.mark.parametrize("end", [5e-324, 1e-320, 1e-300, 1e300])
+@pytest.mark.parametrize("argument", ["least(greatest({e}, -1000), 1000)", "least(greatest(x, {e}), {e})", "x"])
+@pytest.mark.parametrize("function", ["MAX", "MEDIAN", "AVG", "VAR_POP", "SUM"])
+def test_ranges_next_to_nothing_are_planned(function, argument, end):
+    """The logarithm of a step that a double cannot hold was a bare ValueError."""
+    frame = pd.DataFrame({"x": [0.5, 1.5]})
+    session = privsql.connect({"t": frame}, {"tables": {"t": {"columns": {"x": {"range": [0, end]}}}}})
+    try:
+        session.explain(f"SELECT {function}({argument.format(e=end)}) FROM t", epsilon=1)
+    except privsql.Refused as refused:
+        assert refused.code == "refused-too-large"
