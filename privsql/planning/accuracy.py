@@ -15,10 +15,12 @@ from privsql.privacy.weighted_sums import Noise, half_width
 from privsql.sql.expressions import Call, Column, Expression, Literal, columns_of
 from privsql.types import NUMBERS, Kind
 
+SUREST = 0.999999  # divided among a million cells, what is left to 1 is still told from 0
+
 
 def check_level(level: float) -> float:
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise ArgumentError("argument-level", "a confidence level lies between 0 and 1", "try 0.95")
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level <= SUREST:
+        raise ArgumentError("argument-level", f"a confidence level lies between 0 and {SUREST}", "try 0.95")
     return float(level)
 
 

@@ -1,4 +1,4 @@
-"""Who writes a file also writes what is in it at least and at most. What DuckDB makes of that must not decide which rows count."""
+"""Who writes a Parquet file also writes the least and the greatest value in it; they must not decide which rows count."""
 
 from __future__ import annotations
 
