@@ -11,9 +11,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privsql.asked import Asked
-from privsql.budget.ledger import Ledger
+from privsql.budget.ledger import Budget, Ledger
 from privsql.budget.released import released
-from privsql.errors import ArgumentError
+from privsql.errors import ArgumentError, BudgetError
 from privsql.limit_search import Asker, found_limits, searches_for
 from privsql.planning.auto_range import SHARE, Unknown, range_of, unknown_ranges
 from privsql.planning.plan import Plan
@@ -43,6 +43,25 @@ class Searching(ABC):
 
     @abstractmethod
     def _ask(self, asked: Asked, fresh: bool) -> Answer: ...
+
+    @property
+    @abstractmethod
+    def budget(self) -> Budget: ...
+
+    @abstractmethod
+    def _with_rho(self, plan: Plan) -> Plan: ...
+
+    def _with_budget(self, plan: Plan, queries: Sequence[Sequence[Event]]) -> Plan:
+        """With what is left of the budget, and why it does not allow a call that takes these queries."""
+        budget, why = self.budget, ""
+        remaining = min(each.remaining.epsilon for each in (budget, budget.share) if each)
+        adds_up = remaining != float("inf") and budget.spent.rho is None  # under zCDP epsilons do not subtract
+        try:
+            if queries:
+                self._ledger.expect(queries, self._analyst)
+        except BudgetError as refusal:
+            why = refusal.message
+        return replace(self._with_rho(plan), remaining=remaining if adds_up else None, refusal=why)
 
     def _with_limits(self, asked: Asked, fresh: bool) -> Answer:
         """First the limits that nobody knows, for a share of epsilon; then the query, for the rest."""

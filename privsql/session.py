@@ -24,7 +24,6 @@ from privsql.engines.calculator import calculator
 from privsql.engines.limits import Limits, open_limited
 from privsql.errors import (
     ArgumentError,
-    BudgetError,
     EngineError,
     PrivsqlError,
     Refused,
@@ -44,7 +43,6 @@ from privsql.planning.plan import Plan
 from privsql.planning.prepared import no_copies
 from privsql.planning.pricing import Offer
 from privsql.policy import Policy, analyst_of, delta_of, epsilon_of, load_policy, version_of
-from privsql.privacy.events import Event
 from privsql.progress import elapsed_time
 from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer
@@ -253,20 +251,8 @@ class Session(Searching):
                 return self._with_budget(search, self._events(self._calls(asked, fresh)))
             plan = self._planned(asked.with_limits())[1]
             if plan.public or (not fresh and self._is_stored(plan)):
-                return self._with_rho(self._as_stored(plan))
+                return self._with_budget(self._as_stored(plan), [])
             return self._with_budget(plan, [[each.event for each in released(plan.measurements)]])
-
-    def _with_budget(self, plan: Plan, queries: Sequence[Sequence[Event]]) -> Plan:
-        """With what is left of the budget, and whether it allows a call that takes these queries."""
-        budget = self.budget
-        remaining = min(each.remaining.epsilon for each in (budget, budget.share) if each)
-        adds_up = remaining != float("inf") and budget.spent.rho is None  # under zCDP epsilons do not subtract
-        try:
-            self._ledger.expect(queries, self._analyst)
-            why = ""
-        except BudgetError as refusal:
-            why = refusal.message
-        return replace(self._with_rho(plan), remaining=remaining if adds_up else None, refusal=why)
 
     def audit(
         self, sql: str, epsilon: float | None = None, delta: float = 0.0, *, releases: int | None = None, tries: int = TRIES,
@@ -293,7 +279,7 @@ class Session(Searching):
             return plan
         version = self._version()
         if self._stored.find(plan, version) is not None:
-            return replace(plan, notes=(*plan.notes, "it was asked before: that answer is stored, and free"))
+            return replace(plan, stored=True, notes=(*plan.notes, "it was asked before: that answer is stored, and free"))
         derived = self._stored.derived(plan, version)
         return plan if derived is None else derived[0]
 

@@ -108,7 +108,7 @@ class Rules:
             case "BOUND_OPERATOR":
                 return kind in _OPERATORS
             case "BOUND_AGGREGATE":
-                fits = self.own and name == "sum" and all(each in _WHOLE for each in ids)
+                fits = self.own and name in _SUMS and all(each in _WHOLE for each in ids)
                 return fits or _is_safe_aggregate(name, types)
             case "BOUND_WINDOW":  # a frame of so much before a row computes where it begins; so many rows before it is a place
                 computed = "EXPR" in node["start"] + node["end"] and not (self.own and node["end"] == "EXPR_PRECEDING_ROWS")

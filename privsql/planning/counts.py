@@ -10,7 +10,7 @@ from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.disjoint import are_disjoint, both
 from privsql.planning import render
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW
-from privsql.planning.parts import Adds, Feature, Part, Surroundings, clean, filtered, titled, where_clause
+from privsql.planning.parts import Adds, Feature, Part, Surroundings, clean, filtered, helper, titled, where_clause
 from privsql.planning.render_choice import Choice, choice_hash, kept_up_to
 from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal, columns_of, conjuncts
 from privsql.types import BOOLEAN, Kind
@@ -43,18 +43,28 @@ def counts_part(index: int, counts: Sequence[Aggregate], around: Surroundings) -
     )
     title = ", ".join(titled("COUNT", each.argument, each.condition) for each in counts)
     bound = around.bound(1, 1, len(counts), once, monotone=True)
-    sql = tuple(_count(each) for each in counts)
     every = len(counts) == 1 and counts[0].argument is None and counts[0].condition is None
     if around.limits is None:
         features = tuple(Feature(Adds.ONE, each.argument, each.condition) for each in counts)
-        return Part(names, sql, bound, title, features=features, counts_all=every)
+        values, sql = ((), (_count(counts[0]),)) if len(counts) == 1 else _counted_once(helper(index), counts)
+        return Part(names, sql, bound, title, values, features=features, counts_all=every)
     # all the counts of a unit in a key together stay within its rows, of which each has its share
     most, whole = around.limits.max_rows, " + ".join(names)
     upto = [" + ".join(names[: place + 1]) for place in range(len(names) - 1)]
     kept = [kept_up_to(f"({each})", f"({whole})", most, [render.UNIT]) for each in upto]
     sums = ["0", *kept, f"least({whole}, {most})"]
     held = (f"coalesce(sum({after} - {before}), 0)" for before, after in itertools.pairwise(sums))
+    sql = tuple(map(_count, counts))
     return Part(names, tuple(clean(each) for each in held), bound, title, of_unit=sql, counts_all=every)
+
+
+def _counted_once(name: str, counts: Sequence[Aggregate]) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Each row counts in the first of them whose condition it meets, whatever the engine makes of the conditions: that they
+    exclude each other is how they are meant, and not believed."""
+    tests = [f"WHEN {render.expression(test)} THEN {place}" for place, test in enumerate(map(counted, counts)) if test]
+    assert len(tests) == len(counts), "what every row meets excludes nothing"
+    which = f"(CASE {' '.join(tests)} END)"
+    return ((name, which),), tuple(f"count(*) FILTER (WHERE {name} = {place})" for place in range(len(counts)))
 
 
 def all_rows_part(around: Surroundings) -> Part:

@@ -53,8 +53,6 @@ def _put_right(parts: Sequence[Part], source: str) -> str:
 
 def _cells(release: Release | Choose, parts: Sequence[Part], space: KeySpace, limits: Limits | None) -> str:
     source = rows(release.input, unit=limits is not None)
-    if any(part.outliers for part in parts):
-        return _put_right(parts, source)
     known = computed(release.input)
     values = [f"{known.get(sql, sql)} AS {name}" for part in parts for name, sql in part.values]
     if values:
@@ -63,6 +61,8 @@ def _cells(release: Release | Choose, parts: Sequence[Part], space: KeySpace, li
         if limits is not None:
             kept.append(render.UNIT)
         source = f"(SELECT {', '.join([*kept, *values])} FROM {source})"
+    if any(part.outliers for part in parts):
+        return _put_right(parts, source)
     keys, tests = keys_and_tests(release, space)
     if limits is not None:
         limits, ranked = limits_on_keys(release, space, limits)

@@ -88,7 +88,8 @@ def _budget_line(plan: Plan) -> str:
         return f"\nRefused if asked now: {plan.refusal}"
     if plan.remaining is None:
         return ""
-    return f"; {plan.remaining:g} of the budget is left before it, {max(0.0, plan.remaining - plan.epsilon):g} after"
+    after = plan.remaining if plan.stored else max(0.0, plan.remaining - plan.epsilon)
+    return f"; {plan.remaining:g} of the budget is left before it, {after:g} after"
 
 
 def _stored(derived: Derived) -> Branch:

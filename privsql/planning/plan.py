@@ -93,7 +93,8 @@ class Plan:
     relations: tuple[Within, ...] = ()  # what must hold between counts
     nonnegative: bool = False  # asked for: no count below 0, totals kept
     consistent: bool = False  # asked for: the relations hold
-    remaining: float | None = field(default=None, compare=False)  # of epsilon; None: no limit, rho is counted, or it is free
+    remaining: float | None = field(default=None, compare=False)  # of epsilon; None: no limit, or rho is counted
+    stored: bool = field(default=False, compare=False)  # it was asked before, and costs nothing now
     refusal: str = field(default="", compare=False)  # why the budget does not allow it now
     rho: float | None = field(default=None, compare=False)  # what is charged, where the accountant counts rho
     of_values: tuple[ValueStatement, ...] = ()  # what quantiles are chosen from

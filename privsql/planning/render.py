@@ -20,7 +20,7 @@ from privsql.sql.expressions import Call, Column, Expression, Literal
 from privsql.sql.functions import FUNCTIONS
 from privsql.sql.names import UNIT_COLUMN
 from privsql.sql.relations import Choose, Distinct, Filter, Limit, Order, Project, Relation, Release, Sort
-from privsql.types import INTEGER_BOUNDS, Kind, Type, integer
+from privsql.types import INTEGER_BOUNDS, TIMESTAMP, Kind, Type, integer
 
 CELL = "privsql_cell"  # the reserved name of the column that carries a cell's number through post-processing
 UNIT = UNIT_COLUMN  # says whose a row is
@@ -124,7 +124,7 @@ def _call(call: Call) -> str:
         case "cast":
             if call.type.kind is Kind.TEXT:
                 return _text(args[0], call.args[0].type)
-            return f"TRY_CAST({args[0]} AS {_named(call.type)})"
+            return _tried(args[0], call.args[0].type, _named(call.type))
         case "date_add" | "date_shift":
             return _to(call.type, f"TRY(({args[0]}) + ({args[1]}))")
         case "date_minus":
@@ -159,7 +159,17 @@ def _call(call: Call) -> str:
 
 def cast(rendered: str, of: Type, to: Type) -> str:
     """A value in another type: NULL where that type does not hold it, and never a failure."""
-    return f"{'CAST' if _holds(to, of) else 'TRY_CAST'}({rendered} AS {to.sql})"
+    return f"CAST({rendered} AS {to.sql})" if _holds(to, of) else _tried(rendered, of, to.sql)
+
+
+def _tried(rendered: str, of: Type, name: str) -> str:
+    """A cast to the type of this name that gives NULL where it fails.
+
+    A DATE as a TIMESTAMP stands in least(): DuckDB would compare the DATE instead of the TIMESTAMP, and find 5000000 BC, which
+    has no TIMESTAMP, to be before 2024.
+    """
+    tried = f"TRY_CAST({rendered} AS {name})"
+    return f"least({tried}, CAST(NULL AS {name}))" if (of.kind, name) == (Kind.DATE, TIMESTAMP.sql) else tried
 
 
 def _holds(wide: Type, type_: Type) -> bool:

@@ -115,6 +115,23 @@ class Generator:
             Literal(self.draw.random() < 0.5, BOOLEAN), Literal(Decimal("12.25"), decimal(4, 2)),
         ]  # fmt: skip
 
+    def constants_of(self, wanted: Type) -> list[Literal]:
+        """Constants of a kind, among them its ends."""
+        match wanted.kind:
+            case Kind.DATE:
+                days = (dt.date(1, 1, 1), dt.date(2024, 2, 29), dt.date(9999, 12, 31))
+                return [Literal(each, DATE) for each in days]
+            case Kind.TIMESTAMP:
+                moments = (dt.datetime(1, 1, 1), dt.datetime(2024, 2, 29), dt.datetime(9999, 12, 31, 23, 59, 59))
+                return [Literal(each, TIMESTAMP) for each in moments]
+            case Kind.INTEGER:
+                return [Literal(each, integer(each, each)) for each in (0, -1, 7, wanted.low, wanted.high)]
+            case Kind.TEXT:
+                return [Literal(each, TEXT) for each in ("", "a", "2024-02-29", "nan")]
+            case Kind.DECIMAL | Kind.DOUBLE:
+                return [Literal(each, DOUBLE) for each in (0.0, 0.5, 1e300, float("inf"), float("nan"))]
+        return [each for each in self._constants() if each.type.kind is wanted.kind]
+
     # -- one function, with arguments ----------------------------------------------------------------------------
     def _made(self, name: str, depth: int) -> Expression:
         if name in FUNCTIONS:

@@ -127,3 +127,14 @@ def test_a_decimal_of_too_many_digits_is_refused_when_the_frame_is_given() -> No
     fits = duckdb.sql("SELECT CAST(99999999999999999999999999999999999999 AS HUGEINT) AS x").to_arrow_table()
     with privsql.connect(fits) as session:
         session.query("SELECT COUNT(*) AS n FROM df WHERE CAST(x AS VARCHAR) = 'a'", epsilon=1.0)
+
+
+@pytest.mark.parametrize("kind", ["TINYINT", "BIGINT", "UBIGINT", "HUGEINT", "DECIMAL(18,2)", "DECIMAL(38,0)", "FLOAT"])
+@pytest.mark.parametrize("function", ["AVG", "SUM"])
+def test_an_average_of_one_person_is_answered_for_every_number(kind: str, function: str) -> None:
+    """AVG of UBIGINT was refused as something that could fail."""
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t AS SELECT i AS u, CAST(1 AS {kind}) AS x FROM range(50) r(i)")
+    policy = {"tables": {"t": {"unit": "u", "columns": {"x": {"range": [0, 100]}}}}}
+    asked = f"SELECT COUNT(*) AS n FROM (SELECT u, {function}(x) AS v FROM t GROUP BY u) WHERE v > 0"
+    assert privsql.connect(connection, policy).query(asked, epsilon=10_000).fetchall() == [(50,)]
