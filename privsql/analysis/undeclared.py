@@ -93,9 +93,9 @@ class Undeclared:
         if not found or not self._helps(read, known, settles):
             return []
         declared: Way = ("declare a range that you know without looking at the data: ", *_declare(known))
-        if Fact.MOMENTS in known.values():
-            return [declared]
         auto = dict.fromkeys(found, Fact.AUTO)
+        if Fact.MOMENTS in known.values() or not self._helps(read, auto, settles):
+            return [declared]
         return [declared, ("have it found for a share of epsilon: ", *_declare(auto))]
 
     def keys(self, keys: Sequence[Key], facts: Facts, evaluate: Evaluate) -> Way:
@@ -104,18 +104,19 @@ class Undeclared:
         written: list[str] = []
         for key in keys:
             if not _are_known(key, facts, evaluate):
-                lines, instead = self._key(key, evaluate)
+                lines, instead = self._key(key, facts, evaluate)
                 declared |= lines
                 written += [instead] if instead else []
         named: Way = ("declare the keys: ", *_declare(declared)) if declared else ()
         return (*named, " and " if declared and written else "", " and ".join(written))
 
-    def _key(self, key: Key, evaluate: Evaluate) -> tuple[dict[Origin, Fact], str]:
+    def _key(self, key: Key, known: Facts, evaluate: Evaluate) -> tuple[dict[Origin, Fact], str]:
         """What to declare for a key, and what to write in the query."""
         expression = key.expression
         found = self._columns([expression], lambda _: True)
         facts = {each: _range(type_) or Fact.VALUES for each, type_ in found.items()}
-        if isinstance(expression, Column) and expression.type.kind in _COARSER and found:
+        ranged = bool(found) or domain_of(expression, known).bounded
+        if isinstance(expression, Column) and expression.type.kind in _COARSER and ranged:
             return facts, f"group by {_COARSER[expression.type.kind].format(key.text)}"
         for some in (facts, dict.fromkeys(found, Fact.VALUES)):
             if found and self._helps([expression], some, lambda facts: _are_known(key, facts, evaluate)):
@@ -190,7 +191,7 @@ def _supposed(claim: Claim, type_: Type, fact: Fact) -> Claim:
     if fact is Fact.VALUES:
         return replace(claim, values=(_value(type_),))
     if type_.kind not in MOMENTS:
-        return replace(claim, low=1, high=2)
+        return replace(claim, low=0, high=1) if fact is Fact.AUTO else replace(claim, low=1, high=2)  # found ones hold 0
     day = _value(type_)
     return replace(claim, low=day, high=day)
 

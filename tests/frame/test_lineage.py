@@ -53,9 +53,9 @@ def test_most_operations_on_rows_keep_the_budget(fates):
 
 def test_what_is_lost_is_mended_by_naming_the_frame_that_it_was_made_from(fates):
     for operation in (each for each, what in fates.items() if what == LOST):
-        df = table()
+        df = as_python_objects(table())
         df.dp.protect(budget=5)
-        frame = made(operation, df, table(), WARDS)
+        frame = made(operation, df, as_python_objects(table()), WARDS)
         frame.columns = [str(each) for each in frame.columns]
         assert frame.dp.protect(budget_of=df) is frame
         frame.dp.query(COUNT, epsilon=1)
