@@ -11,13 +11,14 @@ from privsql.errors import ArgumentError
 from privsql.planning.accuracy import check_level
 from privsql.planning.auto_limits import Histogram
 from privsql.policy import AUTO, Policy, delta_of, epsilon_of, limit_of
+from privsql.suggestions import Argument
 
 _PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one
 
 
 def check_flag(name: str, value: object) -> None:
     if not isinstance(value, bool):
-        raise ArgumentError("argument-projection", f"{name} is True or False", f"{name}=True")
+        raise ArgumentError("argument-projection", f"{name} is True or False", [(Argument(name, "True"),)])
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Asked:
 
     def price(self) -> Fraction:
         if (self.epsilon is None) == (self.within is None):
-            raise ArgumentError("argument-epsilon", "give epsilon= or within=, one of them", "epsilon=1.0")
+            raise ArgumentError("argument-epsilon", "give epsilon= or within=, one of them", [(Argument("epsilon", "1.0"),)])
         delta_of(self.delta)
         check_level(self.confidence)
         self.limits()

@@ -14,8 +14,11 @@ PrivsqlError
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
+
+from privsql.suggestions import POLICY, Argument, Door, Way, said, ways_of
 
 
 @dataclass(frozen=True)
@@ -29,13 +32,38 @@ class Place:
 class PrivsqlError(Exception):
     """The base of all errors; never carries a value of the data."""
 
-    def __init__(self, code: str, message: str, suggestion: str = "", place: Place | None = None) -> None:
+    def __init__(
+        self, code: str, message: str, suggestion: str | Sequence[Way] = "", place: Place | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
-        self.suggestion = suggestion
+        self._ways: tuple[Way, ...] = ways_of(suggestion)
+        self._door: Door = POLICY
         self.line = place.line if place else None
         self.column = place.column if place else None
+
+    @property
+    def suggestion(self) -> str:
+        """What to write instead, in the terms of the door that the person came through."""
+        return said(self._ways, self._door)
+
+    def said_at(self, door: Door) -> Self:
+        """The same error in the terms of another door."""
+        self._door = door
+        return self
+
+    def with_way(self, way: Way) -> Self:
+        """The same error with one more way out."""
+        self._ways = (*self._ways, way)
+        return self
+
+    def without(self, argument: str) -> Self:
+        """The same error without the ways out that take an argument."""
+        self._ways = tuple(
+            way for way in self._ways if not any(isinstance(each, Argument) and each.name == argument for each in way)
+        )
+        return self
 
     def __str__(self) -> str:
         where = f"line {self.line}, column {self.column}: " if self.line else ""
@@ -93,18 +121,28 @@ class BoundingWarning(UserWarning):
     """Limits that nobody declared apply to a query: what a person has beyond them is dropped."""
 
 
-def no_more_arguments(unknown: Mapping[str, object], known: Iterable[str]) -> None:
-    """Refuses keywords that a call does not have."""
+def no_more_arguments(unknown: Mapping[str, object], known: Sequence[str]) -> None:
+    """Refuses keywords that a call does not have; all that it has are listed."""
     for name in unknown:
-        raise ArgumentError("argument-unknown", f"there is no argument {name!r}", did_you_mean(name, known))
+        close = closest(name, known)
+        meant = f"did you mean {close}? " if close else ""
+        raise ArgumentError(
+            "argument-unknown", f"there is no argument {name!r}", f"{meant}the arguments are: {', '.join(known)}"
+        )
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """' did you mean ...?' for a misspelt name, or the names there are."""
     names = list(known)
-    lowered = {known_name.lower(): known_name for known_name in names}
-    close = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.6)
+    close = closest(name, names)
     if close:
-        return f"did you mean {lowered[close[0]]}?"
+        return f"did you mean {close}?"
     shown = ", ".join(names[:12]) + (" ..." if len(names) > 12 else "")
     return f"there is: {shown}" if names else "there are none"
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The name that a misspelt one probably means."""
+    lowered = {each.lower(): each for each in known}
+    found = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.6)
+    return lowered[found[0]] if found else None

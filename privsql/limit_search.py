@@ -30,6 +30,7 @@ from privsql.policy import epsilon_of
 from privsql.results.answer import Answer
 from privsql.results.limits import FoundLimit, LimitTable, SuggestedLimits
 from privsql.sql.relations import Scan
+from privsql.suggestions import Argument, DeclareUnit
 from privsql.types import Kind
 
 _MOST_KEYS = 1_000  # a longer range of whole numbers is not meant as keys
@@ -86,7 +87,7 @@ def searches_for(asked: Asked, asker: Asker) -> Searches:
         raise ArgumentError(
             "argument-within",
             "how far this answer is off depends on limits that are not known yet",
-            "give epsilon= instead, or give the limits as numbers",
+            [("give ", Argument("epsilon"), " instead"), ("give the limits as numbers",)],
         )
     whole = asked.price()
     share = epsilon_of(whole * SHARE / len(wanted))
@@ -219,7 +220,7 @@ def _refuse_unbounded(scan: Scan) -> None:
     raise ArgumentError(
         "argument-unit",
         f"{scan.table} has no limits to suggest: {why}",
-        f'where one person may have many rows, say whose they are: [tables.{scan.table}] unit = "user_id"',
+        [("where one person may have many rows, say whose they are: ", DeclareUnit(scan.table))],
     )
 
 

@@ -6,14 +6,16 @@ import atexit
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Never
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Never
 from uuid import uuid4
 
 import pandas as pd
 
-from privsql.budget.ledger import Budget, MemoryLedger
-from privsql.errors import ArgumentError, BudgetError, no_more_arguments
+from privsql.budget.ledger import Budget
+from privsql.errors import ArgumentError, BudgetError, PolicyError, did_you_mean, no_more_arguments
+from privsql.frame.budget import LINEAGE, PROTECTIONS, TOKEN, Protection, Relation, asked_before, token_of
+from privsql.frame.suggestions import said_at_frame
 from privsql.policy import (
     AUTO,
     Neighbours,
@@ -34,31 +36,14 @@ if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
     from privsql.results.notices import BoundingNotice
     from privsql.session import Session
 
-_OPTIONS = ("within", "confidence", "dialect", "mechanism", "max_groups", "max_rows", "nonnegative", "consistent", "fresh")
+_DECLARED = ("unit", "ranges", "keys", "neighbours")  # what a call has in common with protect()
+_PROTECT = (*_DECLARED, "budget", "delta", "max_groups", "max_rows", "ledger", "budget_of")
+_QUERY = (
+    *_DECLARED, "epsilon", "delta", "within", "confidence", "max_groups", "max_rows", "mechanism", "dialect", "nonnegative",
+    "consistent", "weights", "fresh", "sql",
+)  # fmt: skip
 _ANALYST = "analyst"  # who asks about a frame: whoever has it
-_TOKEN = "privsql"  # in df.attrs, which pandas passes on to frames made from this one
-
-
-@dataclass
-class Protection:
-    """What protect() said of a frame and of all frames made from it, with the one budget they share."""
-
-    policy: Policy = field(default_factory=Policy)
-    limit: Fraction | None = None
-    ledgers: dict[Neighbours, MemoryLedger] = field(default_factory=dict)
-
-    def ledger(self, neighbours: Neighbours) -> MemoryLedger:
-        if self.limit is not None and neighbours is not self.policy.neighbours:
-            raise BudgetError(
-                "budget-neighbours",
-                f"the budget of this frame counts losses under {self.policy.neighbours.value} neighbours",
-                "losses of different kinds cannot be added; leave neighbours out",
-            )
-        # one step: two threads that ask first must not get a ledger each
-        return self.ledgers.setdefault(neighbours, MemoryLedger(self.limit, neighbours))
-
-
-_PROTECTIONS: dict[str, Protection] = {}
+_Limit = int | Literal["auto"] | None
 
 
 @dataclass
@@ -104,6 +89,7 @@ class FrameAccessor:
         self._state = _state(frame)
 
     # -- asking --------------------------------------------------------------------------------------------
+    @said_at_frame()
     def protect(
         self,
         *,
@@ -115,35 +101,41 @@ class FrameAccessor:
         delta: float = 0.0,
         max_groups: int | None = None,
         max_rows: int | None = None,
+        ledger: str | Path | None = None,
+        budget_of: pd.DataFrame | None = None,
         **unknown: Never,
     ) -> pd.DataFrame:
-        """Declare once what holds for this frame and for frames made from it; returns the frame."""
-        no_more_arguments(unknown, ("unit", "ranges", "keys", "neighbours", "budget", "delta", "max_groups", "max_rows"))
-        if self._protection.limit is not None:
+        """Declare once what holds for this frame and for frames made from it; returns the frame.
+
+        `ledger`: a file that keeps the budget, for this and other processes; made where it is missing, with the cap
+        `budget`. `budget_of`: the protected frame that this one was made from, where pandas does not tell.
+
+            df.dp.protect(unit="user_id", ranges={"age": (0, 120)}, budget=3.0, ledger="clinic.ledger")
+            merged = df.merge(wards, on="ward"); merged.dp.protect(budget_of=df)
+        """
+        no_more_arguments(unknown, _PROTECT)
+        if self._protection.promised:
             raise BudgetError(
                 "budget-protected", "this frame has a budget already, and it cannot be set anew",
                 "ask the owner of the data, who can read it afresh",
             )  # fmt: skip
-        limit = None if budget is None else epsilon_of(budget, "budget")
+        if budget_of is not None:
+            given = (unit, ranges, keys, budget, max_groups, max_rows, ledger)
+            return self._made_from(budget_of, any(each is not None for each in given) or bool(delta))
         limits = {"max_groups": max_groups, "max_rows": max_rows}
         policy = _policy(Policy(neighbours=neighbours_of(neighbours)), unit, ranges, keys, limits)
-        before = self._protection.ledgers
-        if limit is not None and any(
-            ledger.entries() for kind, ledger in before.items() if kind is not policy.neighbours
-        ):
-            raise BudgetError(
-                "budget-neighbours",
-                f"this frame has been asked under other neighbours than {policy.neighbours.value}",
-                "losses of different kinds cannot be added; protect a frame before it is asked",
-            )
-        spent = before[policy.neighbours].entries() if policy.neighbours in before else []
-        allowed = delta_of(delta)
-        ledger = MemoryLedger(limit, policy.neighbours, spent, allowed)  # what was spent before counts
+        policy = replace(policy, epsilon=None if budget is None else epsilon_of(budget, "budget"), delta=delta_of(delta))
+        self._refuse_missing(policy)
+        schema = None if ledger is None else self._state.look_at(self._frame).schema()
+        kept = self._protection.next_ledger(policy, ledger, schema)
+        promised = policy.epsilon is not None or policy.delta > 0 or ledger is not None
+        protection = Protection(policy, promised, {Relation.of(policy): kept})
         token = uuid4().hex
-        _PROTECTIONS[token] = Protection(policy, limit, {policy.neighbours: ledger})
-        self._frame.attrs[_TOKEN] = token
+        PROTECTIONS[token] = protection
+        self._mark(token)
         return self._frame
 
+    @said_at_frame()
     def query(
         self,
         sql: str,
@@ -154,16 +146,33 @@ class FrameAccessor:
         ranges: Mapping[str, Any] | str | None = None,
         keys: Mapping[str, Any] | None = None,
         neighbours: str | Neighbours | None = None,
-        **options: Any,
+        within: float | None = None,
+        confidence: float = 0.95,
+        max_groups: _Limit = None,
+        max_rows: _Limit = None,
+        mechanism: str | None = None,
+        dialect: str = "duckdb",
+        nonnegative: bool = False,
+        consistent: bool = False,
+        weights: Mapping[str, float] | None = None,
+        fresh: bool = False,
+        **unknown: Never,
     ) -> pd.DataFrame:
-        """A noisy frame. The table in the SQL is `df`. Options: within, confidence, dialect, mechanism, fresh."""
-        no_more_arguments({name: each for name, each in options.items() if name not in _OPTIONS}, _OPTIONS)
-        limits = self._first_limits(options)
-        answer = self._session(unit, ranges, keys, neighbours, limits).query(sql, epsilon, delta, **options)
+        """A noisy frame. The table in the SQL is `df`; the arguments are those of `Session.query`.
+
+            df.dp.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=1.0, keys={"state": ["CA", "NY"]})
+        """
+        no_more_arguments(unknown, _QUERY)
+        session, rest = self._asked(unit, ranges, keys, neighbours, max_groups, max_rows)
+        answer = session.query(
+            sql, epsilon, delta, within=within, confidence=confidence, mechanism=mechanism, dialect=dialect,
+            nonnegative=nonnegative, consistent=consistent, weights=weights, fresh=fresh, **rest,
+        )  # fmt: skip
         frame = answer.df()
         _state(frame).answer = answer
         return frame
 
+    @said_at_frame()
     def explain(
         self,
         sql: str,
@@ -174,13 +183,30 @@ class FrameAccessor:
         ranges: Mapping[str, Any] | str | None = None,
         keys: Mapping[str, Any] | None = None,
         neighbours: str | Neighbours | None = None,
-        **options: Any,
+        within: float | None = None,
+        confidence: float = 0.95,
+        max_groups: _Limit = None,
+        max_rows: _Limit = None,
+        mechanism: str | None = None,
+        dialect: str = "duckdb",
+        nonnegative: bool = False,
+        consistent: bool = False,
+        weights: Mapping[str, float] | None = None,
+        fresh: bool = False,
+        **unknown: Never,
     ) -> Plan:
-        """What query() would do: reads no data, spends nothing."""
-        no_more_arguments({name: each for name, each in options.items() if name not in _OPTIONS}, _OPTIONS)
-        limits = self._first_limits(options)
-        return self._session(unit, ranges, keys, neighbours, limits).explain(sql, epsilon, delta, **options)
+        """What query() would do: reads no data, spends nothing.
 
+            print(df.dp.explain("SELECT COUNT(*) AS n FROM df", epsilon=1.0))
+        """
+        no_more_arguments(unknown, _QUERY)
+        session, rest = self._asked(unit, ranges, keys, neighbours, max_groups, max_rows)
+        return session.explain(
+            sql, epsilon, delta, within=within, confidence=confidence, mechanism=mechanism, dialect=dialect,
+            nonnegative=nonnegative, consistent=consistent, weights=weights, fresh=fresh, **rest,
+        )  # fmt: skip
+
+    @said_at_frame()
     def suggest_limits(
         self,
         epsilon: float = 0.1,
@@ -190,11 +216,13 @@ class FrameAccessor:
         keys: Mapping[str, Any] | None = None,
         neighbours: str | Neighbours | None = None,
         query_epsilon: float = 1.0,
+        **unknown: Never,
     ) -> SuggestedLimits:
         """What max_rows and max_groups would drop, privately, and which suit a count at `query_epsilon`.
 
         `by`: a column, or several, whose values are the keys; without it, the declared ones. It is charged.
         """
+        no_more_arguments(unknown, ("unit", "keys", "neighbours", "epsilon", "by", "query_epsilon"))
         session = self._session(unit, None, keys, neighbours)
         return session.suggest_limits("df", epsilon, by=by, query_epsilon=query_epsilon)
 
@@ -202,13 +230,17 @@ class FrameAccessor:
     def budget(self) -> Budget:
         """Limit, spent and remaining, of this frame and all frames made from it."""
         protection = self._protection
-        ledger = protection.ledger(protection.policy.neighbours)
+        ledger = protection.shown
         budget = replace(ledger.budget, failures=ledger.failures(_ANALYST))
         return budget if protection.policy.by_row else budget.without_counts()
 
+    @said_at_frame()
     def history(self) -> pd.DataFrame:
-        """What was released of this frame."""
-        return self._session(None, None, None, None).history()
+        """What was released of this frame, and what it cost."""
+        from privsql.session import Session
+
+        protection, engine = self._protection, self._state.look_at(self._frame)
+        return Session(engine, protection.policy, protection.shown, _ANALYST).history()
 
     # -- reading an answer -----------------------------------------------------------------------------------
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
@@ -246,13 +278,49 @@ class FrameAccessor:
 
     @property
     def _protection(self) -> Protection:
-        return _PROTECTIONS.get(str(self._frame.attrs.get(_TOKEN)), self._state.own)
+        """Of this frame, or of the one that it was made from as far as pandas tells: by attrs, or by shared memory."""
+        token = token_of(self._frame)
+        if token is None:
+            return PROTECTIONS.get(str(self._frame.attrs.get(TOKEN)), self._state.own)
+        self._mark(token)
+        return PROTECTIONS[token]
 
-    def _first_limits(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Limits of a call that protect() did not set: they are the policy, not a change of it."""
+    def _mark(self, token: str) -> None:
+        """Whose budget counts, for this frame and those that are made from it."""
+        self._frame.attrs[TOKEN] = token
+        if PROTECTIONS[token].promised:
+            LINEAGE.note(self._frame, token)
+
+    def _made_from(self, source: object, others: bool) -> pd.DataFrame:
+        if others or not isinstance(source, pd.DataFrame) or not source.dp._protection.promised:
+            raise ArgumentError(
+                "argument-budget", "budget_of is a frame that has a budget, and is given by itself",
+                "frame.dp.protect(budget_of=df)",
+            )  # fmt: skip
+        if any(ledger.entries() for ledger in self._protection.ledgers.values()):
+            raise asked_before()
+        self._mark(source.attrs[TOKEN])
+        return self._frame
+
+    def _refuse_missing(self, policy: Policy) -> None:
+        """Names that are wrong are refused where they are written: frames made from this one may lack some columns."""
+        names = [str(name) for name in self._frame.columns]
+        for name in policy.table("df").columns:
+            if name not in {each.lower() for each in names}:
+                raise PolicyError("policy-column", f"there is no column {name} in this frame", did_you_mean(name, names))
+
+    def _asked(
+        self, unit: str | Sequence[str] | None, ranges: Mapping[str, Any] | str | None, keys: Mapping[str, Any] | None,
+        neighbours: str | Neighbours | None, max_groups: _Limit, max_rows: _Limit,
+    ) -> tuple[Session, dict[str, Any]]:  # fmt: skip
+        """The session of a call, and its limits: those that protect() did not set are the policy, not a change of it."""
+        limits = {"max_groups": max_groups, "max_rows": max_rows}
         table = self._protection.policy.table("df")
-        free = [name for name in ("max_groups", "max_rows") if getattr(table, name) is None]
-        return {name: options.pop(name) for name in free if options.get(name) not in (None, AUTO)}
+        first = {
+            name: value for name, value in limits.items() if getattr(table, name) is None and value not in (None, AUTO)
+        }
+        rest = {name: value for name, value in limits.items() if name not in first}
+        return self._session(unit, ranges, keys, neighbours, first), rest
 
     def _session(
         self, unit: str | Sequence[str] | None, ranges: Mapping[str, Any] | str | None, keys: Mapping[str, Any] | None,
@@ -262,7 +330,7 @@ class FrameAccessor:
         from privsql.session import Session
 
         protection = self._protection
-        policy = protection.policy
+        policy = _of_columns(protection.policy, self._frame)
         if neighbours is not None:
             policy = replace(policy, neighbours=neighbours_of(neighbours))
         declared = policy.table("df").unit
@@ -272,13 +340,23 @@ class FrameAccessor:
                 "leave unit out",
             )  # fmt: skip
         policy = _policy(policy, unit, ranges, keys, limits or {})
-        ledger = protection.ledger(policy.neighbours)
+        ledger = protection.ledger(Relation.of(policy))
         engine = self._state.look_at(self._frame)
         signature = repr((id(protection), policy))
         if signature not in self._state.sessions:
             self._state.notice = notice = self._state.notice or BoundingNotice(FRAME)
             self._state.sessions[signature] = Session(engine, policy, ledger, _ANALYST, notice=notice)
         return self._state.sessions[signature]
+
+
+def _of_columns(policy: Policy, frame: pd.DataFrame) -> Policy:
+    """What was declared of the columns that a frame has: it may lack some of those it was made from."""
+    table = policy.table("df")
+    names = {str(name).lower() for name in frame.columns}
+    columns = {name: column for name, column in table.columns.items() if name in names}
+    if len(columns) == len(table.columns):
+        return policy
+    return replace(policy, tables={**policy.tables, "df": replace(table, columns=columns)})
 
 
 def _policy(

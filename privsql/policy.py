@@ -16,6 +16,7 @@ from privsql.errors import ArgumentError, PolicyError, did_you_mean
 from privsql.names import folded
 from privsql.neighbours import Accounting as Accounting
 from privsql.neighbours import Neighbours as Neighbours
+from privsql.suggestions import Argument, InPolicy, Way
 
 DEFAULT_GROUPS = 3
 DEFAULT_ROWS = 10
@@ -121,9 +122,10 @@ class Policy:
         for given, what in ((ranges, "ranges"), (keys, "keys")):
             folded(dict(_items(given, what)), what, ArgumentError)
         for name, bounds in _items(ranges, "ranges"):
-            columns[name.lower()] = replace(old.column(name), **_range(bounds, f"ranges[{name!r}]"))
+            written = f"ranges={{{name!r}: (LOWEST, HIGHEST)}}"
+            columns[name.lower()] = replace(old.column(name), **_range(bounds, f"ranges[{name!r}]", written))
         for name, values in _items(keys, "keys"):
-            listed = _values(values, f"keys[{name!r}]")
+            listed = _values(values, f"keys[{name!r}]", f"keys={{{name!r}: [VALUES]}}")
             columns[name.lower()] = replace(
                 columns.get(name.lower(), ColumnPolicy()), values=listed, null_is_key=_has_null(values)
             )
@@ -135,9 +137,9 @@ def epsilon_of(value: object, name: str = "epsilon") -> Fraction:
     """A budget parameter as an exact multiple of one nano-epsilon; anything that is none is refused."""
     number = _number(value, name)
     if number <= 0:
-        raise ArgumentError("argument-epsilon", f"{name} must be greater than 0", "try epsilon=1.0")
+        raise ArgumentError("argument-epsilon", f"{name} must be greater than 0", _try(name, "1.0"))
     if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON:
-        raise ArgumentError("argument-epsilon", f"{name} must lie between 0.000001 and 10000", "try epsilon=1.0")
+        raise ArgumentError("argument-epsilon", f"{name} must lie between 0.000001 and 10000", _try(name, "1.0"))
     return Fraction(math.floor(number * NANO), NANO)
 
 
@@ -145,7 +147,7 @@ def delta_of(value: object, name: str = "delta") -> Fraction:
     """A delta in [0, 1) as an exact fraction."""
     number = _number(value, name)
     if not 0 <= number < 1:
-        raise ArgumentError("argument-delta", f"{name} must be at least 0 and below 1", "try delta=1e-6")
+        raise ArgumentError("argument-delta", f"{name} must be at least 0 and below 1", _try(name, "1e-6"))
     return number
 
 
@@ -154,12 +156,18 @@ def _number(value: object, name: str) -> Fraction:
     if isinstance(value, Real) and not isinstance(value, (int, float, Fraction)):  # numpy's numbers
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
-        raise ArgumentError(code, f"{name} must be a number, not {type(value).__name__}", f"try {name}={example}")
+        raise ArgumentError(code, f"{name} must be a number, not {type(value).__name__}", _try(name, example))
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise ArgumentError(code, f"{name} must be a finite number", f"try {name}={example}")
+            raise ArgumentError(code, f"{name} must be a finite number", _try(name, example))
         return Fraction(repr(float(value)))  # 0.1 means one tenth, not the nearest binary fraction
     return Fraction(value)
+
+
+def _try(name: str, example: str) -> list[Way]:
+    """An argument of a call, or a setting of [budget]."""
+    setting = name.removeprefix("budget.")
+    return [("try ", Argument(name, example) if setting == name else f"{setting} = {example}")]
 
 
 def neighbours_of(value: object) -> Neighbours:
@@ -323,14 +331,16 @@ def limit_of(value: Any, where: str, code: str = "policy-shape") -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10**6:
         error = PolicyError if code == "policy-shape" else ArgumentError
         name, auto = where.rpartition(".")[2], "" if code == "policy-shape" else ' or "auto"'
-        raise error(code, f"{where} must be a whole number from 1 to 1,000,000{auto}", f"{name} = 3")
+        way = f"{name} = 3" if code == "policy-shape" else [(Argument(name, "3"),)]
+        raise error(code, f"{where} must be a whole number from 1 to 1,000,000{auto}", way)
     return value
 
 
 def unit_of(value: Any, where: str = "unit") -> UnitPolicy:
     """'user_id', ['clinic', 'patient'], or 'customer_id -> customers.id': the unit of the row that it names."""
     listed = [value] if isinstance(value, str) else value
-    example = 'unit = "user_id", or unit = "customer_id -> customers.id"'
+    example: list[Way] = [(Argument("unit", '"COLUMN"') if where == "unit" else 'unit = "COLUMN"',)]
+    example.append((InPolicy('unit = "customer_id -> customers.id"'),))
     if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(each, str) for each in listed):
         raise PolicyError("policy-unit", f"{where} must be the name of a column, or a list of names", example)
     parts = [[side.strip() for side in each.split("->")] for each in listed]
@@ -376,33 +386,33 @@ def _column_policy(raw: Mapping[str, Any], where: str) -> ColumnPolicy:
     return ColumnPolicy(values=values, **bounds)
 
 
-def _range(bounds: Any, where: str) -> dict[str, Any]:
+def _range(bounds: Any, where: str, written: str = "range = [LOWEST, HIGHEST]") -> dict[str, Any]:
     if isinstance(bounds, str) and bounds == AUTO:
         return {"auto": True}
     if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
-        raise PolicyError("policy-range", f"{where} must be a pair: lowest and highest value", "range = [0, 120]")
+        raise PolicyError("policy-range", f"{where} must be a pair: lowest and highest value", written)
     low, high = bounds
     for bound in (low, high):
         if isinstance(bound, (float, Decimal)) and not math.isfinite(bound):
-            raise PolicyError("policy-range", f"{where} must be finite", "range = [0, 120]")
+            raise PolicyError("policy-range", f"{where} must be finite", written)
     try:
         ordered = bool(low <= high)
     except TypeError:
-        raise PolicyError("policy-range", f"the two ends of {where} are of different types") from None
+        raise PolicyError("policy-range", f"the two ends of {where} are of different types", written) from None
     if not ordered:
-        raise PolicyError("policy-range", f"{where} has its lowest value above its highest", "range = [0, 120]")
+        raise PolicyError("policy-range", f"{where} has its lowest value above its highest", written)
     return {"low": low, "high": high}
 
 
-def _values(values: Any, where: str) -> tuple[Any, ...]:
+def _values(values: Any, where: str, written: str = "values = [VALUES]") -> tuple[Any, ...]:
     if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
-        raise PolicyError("policy-values", f"{where} must be a list of values", 'values = ["CA", "NY"]')
+        raise PolicyError("policy-values", f"{where} must be a list of values", written)
     try:
         listed = tuple(dict.fromkeys(value for value in values if not _is_null(value)))
     except TypeError:  # a list or dict among them
-        raise PolicyError("policy-values", f"{where} must be a list of plain values", 'values = ["CA", "NY"]') from None
+        raise PolicyError("policy-values", f"{where} must be a list of plain values", written) from None
     if not listed:
-        raise PolicyError("policy-values", f"{where} is empty", 'values = ["CA", "NY"]')
+        raise PolicyError("policy-values", f"{where} is empty", written)
     return listed
 
 

@@ -21,6 +21,7 @@ from privsql.policy import epsilon_of
 from privsql.privacy.events import Event, Pure
 from privsql.results.answer import Answer, FoundRange
 from privsql.sql.relations import Question
+from privsql.suggestions import Argument
 
 
 class Searching(ABC):
@@ -172,7 +173,7 @@ def _shares(asked: Asked, missing: Sequence[Unknown]) -> tuple[Fraction, Fractio
         raise ArgumentError(
             "argument-within",
             "how far this answer is off depends on a range that is not known yet",
-            "give epsilon= instead, or declare the range",
+            [("give ", Argument("epsilon"), " instead"), ("declare the range",)],
         )
     whole = asked.price()
     return whole, epsilon_of(whole * SHARE / len(missing))

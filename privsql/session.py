@@ -16,7 +16,7 @@ from privsql.asked import Asked, check_flag
 from privsql.audit.audit import TRIES, Audit, audit
 from privsql.budget.answer_file import AnswerFile
 from privsql.budget.batch import Shares, shared
-from privsql.budget.ledger import Budget, Charge, Ledger, MemoryLedger
+from privsql.budget.ledger import Budget, Charge, Ledger, MemoryLedger, with_affordable_ways
 from privsql.budget.released import released
 from privsql.budget.stored import Kept, StoredAnswers
 from privsql.engines.base import Engine
@@ -326,6 +326,8 @@ class Session(Searching):
             plan = make_plan(question, policy.neighbours, offer, calculator().evaluate, look, copies)
         except RecursionError:  # before anything is charged or read
             raise too_deep() from None
+        except Refused as error:
+            raise with_affordable_ways(error, self._ledger.budget) from None
         if asked.within is not None:
             asked = replace(asked, epsilon=epsilon_within(plan, asked.within, asked.confidence), within=None)
             plan = plan.repriced(asked.price())

@@ -13,10 +13,10 @@ import privsql
 
 ROOT = Path(privsql.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-GROUND = ["errors", "names", "neighbours", "types", "schema", "policy", "tables", "progress", "privacy"]
+GROUND = ["suggestions", "errors", "names", "neighbours", "types", "schema", "policy", "tables", "progress", "privacy"]
 ROOMS = ["sql", "meaning", "analysis", "planning", "budget", "engines", "noise", "results", "audit", "asked"]
 ROOMS += ["limit_search", "searching", "session"]
-TOP = ["mechanisms", "pandas", "drafting", "cli", "demo", "__main__", "__init__"]
+TOP = ["mechanisms", "frame", "pandas", "drafting", "cli", "demo", "__main__", "__init__"]
 MOST_LINES = 450
 LONG: dict[str, int] = {}  # files that may be longer, with their caps; better none
 
@@ -87,8 +87,9 @@ def test_a_room_imports_only_the_ground_floor_and_earlier_rooms(path):
 
 
 def test_the_ground_floor_has_an_order_too():
-    """errors and types stand on nothing; nobody below goes up."""
-    order = {"errors": 0, "types": 0, "privacy": 0, "neighbours": 0, "names": 1, "schema": 1, "tables": 1, "policy": 2}
+    """suggestions and types stand on nothing; nobody below goes up."""
+    order = {"suggestions": 0, "types": 0, "privacy": 0, "neighbours": 0, "errors": 1, "names": 2, "schema": 2, "tables": 2}
+    order["policy"] = 3
     for path, tree in ((path, tree_of(path)) for path in FILES):
         if room(path) in order:
             for each in imports(tree):

@@ -243,24 +243,8 @@ def _connected(keys: Sequence[Key]) -> list[list[Key]]:
 
 
 def _unknown(key: Key) -> Refused:
-    names = sorted({column.name for column in columns_of(key.expression)})
-    column = names[0] if names else key.name
-    kind = next((c.type.kind for c in columns_of(key.expression)), Kind.TEXT)
-    if kind in (Kind.INTEGER, Kind.DATE):
-        example = "[0, 120]" if kind is Kind.INTEGER else '["2024-01-01", "2024-12-31"]'
-        line = f"{column} = {{range = {example}}}"
-    elif kind is Kind.TIMESTAMP:
-        line = f'{column} = {{range = ["2024-01-01", "2024-12-31"]}}, and group by date_trunc(\'month\', {column})'
-    elif kind in (Kind.DOUBLE, Kind.DECIMAL):
-        line = f"{column} = {{range = [0, 1000]}}, and group by CAST(floor({column} / 100) AS INTEGER)"
-    else:
-        line = f'{column} = {{values = ["...", "..."]}}'
-    return Refused(
-        "refused-unknown-keys",
-        f"GROUP BY {key.text}: which values occur is itself private",
-        f"declare the keys (policy: {line}), or allow keys that many people have to be shown: delta=1e-6",
-        key.place,
-    )
+    """What can be done about it is added where the tables behind the key are known."""
+    return Refused("refused-unknown-keys", f"GROUP BY {key.text}: which values occur is itself private", place=key.place)
 
 
 def _refuse_too_fine(key: Key, group: KeyGroup) -> None:

@@ -13,6 +13,7 @@ from privsql.budget.amount import ATTO, MOST_DELTA, MOST_LOSS, NOTHING, UNCAPPED
 from privsql.errors import BudgetError
 from privsql.policy import EVERYONE, MAX_FAILURES, NANO, Accounting, Policy, Share
 from privsql.privacy.events import Event
+from privsql.suggestions import Argument, Way
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def refuse_over(caps: Caps, analyst: str, spent: Loss, own: Loss, price: Loss) -
         raise BudgetError(
             "budget-analyst",
             f"the budget is shared out among analysts, and {analyst} is not one of them",
-            "say who you are (analyst=, --analyst), or ask the owner of the data for a share",
+            [("say who you are: ", Argument("analyst")), ("ask the owner of the data for a share",)],
         )
     if limits.query is not None and price.nano > limits.query:
         most = limits.query / NANO
@@ -188,12 +189,19 @@ def refuse_below(caps: Caps, events: Sequence[Event]) -> None:
             "budget-least",
             f"this costs less than epsilon {least:g}, and the policy has no query answered for less: "
             "a query that fails must have cost something",
-            f"ask with epsilon={least:g} or more; what a batch or a search for a range is split into must each cost that much",
+            [
+                (
+                    "ask with ", Argument("epsilon", f"{least:g}"),
+                    " or more; what a batch or a search for a range is split into must each cost that much",
+                )
+            ],
         )
 
 
-def _ask_for(name: str, most: float) -> str:
-    return f"ask with {name}={most:g} or less" if name != "rho" else f"ask with a smaller epsilon, for rho {most:g} or less"
+def _ask_for(name: str, most: float) -> str | list[Way]:
+    if name == "rho":
+        return f"ask with a smaller epsilon, for rho {most:g} or less"
+    return [("ask with ", Argument(name, f"{most:g}"), " or less")]
 
 
 def held(opening: Caps, current: Caps, policy: Caps, analyst: str) -> Caps:

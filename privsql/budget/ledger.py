@@ -17,7 +17,7 @@ from privsql.budget.amount import NOTHING, Amount, Cap, Loss, amount_of
 from privsql.budget.caps import Caps, caps_of, policy_caps, prices_of, refuse_together
 from privsql.budget.fuse import Failures, refuse_full
 from privsql.budget.released import Released
-from privsql.errors import BudgetError
+from privsql.errors import BudgetError, PrivsqlError
 from privsql.policy import NANO, Neighbours, Policy
 from privsql.privacy.events import Event
 
@@ -50,6 +50,11 @@ class Budget:
     def without_counts(self) -> Budget:
         """Where people have several rows each, a count costs as much as the limits of its table say: none is promised."""
         return replace(self, counts=None, share=self.share and self.share.without_counts())
+
+
+def with_affordable_ways(error: PrivsqlError, budget: Budget) -> PrivsqlError:
+    """A refusal without the ways out that this budget cannot pay: a delta, where none is left."""
+    return error if budget.remaining.delta else error.without("delta")
 
 
 def counts_text(counts: int, gaussian: bool) -> str:

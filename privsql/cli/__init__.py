@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from privsql.cli.arguments import parser
+from privsql.cli.suggestions import CommandLine
 from privsql.errors import PrivsqlError
 
 
@@ -20,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return int(getattr(arguments, "code", 0))
     except PrivsqlError as error:
-        print(error, file=sys.stderr)
+        print(error.said_at(CommandLine.of(getattr(arguments, "policy", None))), file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader has seen enough (| head); keep the interpreter from flushing again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

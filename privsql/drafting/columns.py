@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
-import re
 import textwrap
 from fractions import Fraction
 from typing import Any
@@ -13,21 +11,11 @@ from privsql.analysis.domain import Domain
 from privsql.drafting.people import is_id, words
 from privsql.drafting.ranges import Search
 from privsql.schema import SchemaColumn
+from privsql.suggestions import toml_key, toml_text
 from privsql.types import MOMENTS, NUMBERS, Kind
 
 _FILL_IN = "fill in what can honestly occur: values outside are clamped"
 _FREE_TEXT = frozenset("name comment comments note notes description address street email phone title text message url".split())
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-
-
-def quoted(text: str) -> str:
-    """A TOML string."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def key(name: str) -> str:
-    """A name as a TOML key."""
-    return name if _BARE.fullmatch(name) else quoted(name)
 
 
 def shown(text: str) -> str:
@@ -72,17 +60,17 @@ def column_line(
         return f"# {name}: {column.type_name}, of which nothing can be declared"
     if search is not None:
         return _searched_line(column, domain, search)
-    return f"# {key(column.name)} = {_to_fill_in(column, domain, is_key or is_id(column.name))}"
+    return f"# {toml_key(column.name)} = {_to_fill_in(column, domain, is_key or is_id(column.name))}"
 
 
 def _searched_line(column: SchemaColumn, domain: Domain, search: Search) -> str:
     """A range that was found is switched on, with what it cost; one that was not is a line to fill in."""
     reason = comment(f"{column.name}: {search.reason}")
     if search.ends is None:
-        return reason + f"# {key(column.name)} = {_to_fill_in(column, domain, identifies=False)}"
+        return reason + f"# {toml_key(column.name)} = {_to_fill_in(column, domain, identifies=False)}"
     low = search.ends[0] if domain.low is None else max(search.ends[0], float(domain.low))
     high = search.ends[1] if domain.high is None else min(search.ends[1], float(domain.high))
-    return reason + f"{key(column.name)} = {{ range = [{_value(Fraction(low))}, {_value(Fraction(high))}] }}"
+    return reason + f"{toml_key(column.name)} = {{ range = [{_value(Fraction(low))}, {_value(Fraction(high))}] }}"
 
 
 def _list_line(column: SchemaColumn, held: SchemaColumn) -> str:
@@ -93,7 +81,7 @@ def _list_line(column: SchemaColumn, held: SchemaColumn) -> str:
         return f"# {name}: {opened}; no line needed"
     if held.type.kind in (Kind.DOUBLE, Kind.INTERVAL, Kind.TIME):
         return f"# {name}: no rules for lists of {held.type}; queries cannot use it"
-    return f"# {key(column.name)} = {{ values = [{_keys(held.type.kind)}] }}    # {opened}"
+    return f"# {toml_key(column.name)} = {{ values = [{_keys(held.type.kind)}] }}    # {opened}"
 
 
 def _by_type(column: SchemaColumn, domain: Domain) -> bool:
@@ -133,7 +121,7 @@ def _range(domain: Domain, lowest: str, highest: str, how: str) -> str:
 
 
 def _end(value: Any) -> str:
-    return quoted(value.isoformat()) if isinstance(value, dt.date) else _value(value)
+    return toml_text(value.isoformat()) if isinstance(value, dt.date) else _value(value)
 
 
 def _value(value: Any) -> str:

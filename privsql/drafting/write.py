@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from privsql.drafting.columns import column_line, comment, key, quoted, shown
+from privsql.drafting.columns import column_line, comment, shown
 from privsql.drafting.findings import BUDGET, Findings, declared, domains_of, learn, roles_of, scan_of
 from privsql.drafting.guess import Guess, guess_units, links_of, others_in
 from privsql.drafting.limits import Chosen
@@ -23,6 +23,7 @@ from privsql.planning.auto_range import Unknown
 from privsql.policy import DEFAULT_GROUPS, DEFAULT_ROWS, Policy, analyst_of, epsilon_of, load_policy
 from privsql.schema import Schema, SchemaTable
 from privsql.sql.catalogue import Catalogue
+from privsql.suggestions import toml_key, toml_text
 
 _DETECTED = (".csv", ".tsv", ".gz")
 
@@ -158,7 +159,7 @@ def _budget(found: Findings) -> str:
 
 
 def _view(table: SchemaTable) -> str:
-    return _VIEW.format(name=shown(table.name), key=key(table.name))
+    return _VIEW.format(name=shown(table.name), key=toml_key(table.name))
 
 
 def _table(
@@ -172,7 +173,7 @@ def _table(
     if not table.keys:
         lines.append('# unique = ["..."]\n')
     domains = domains_of(scan)
-    name = key(table.name)
+    name = toml_key(table.name)
     lines.append(f"[tables.{name}.columns]\n")
     for each in table.columns:
         search = found.ranges.get(Unknown(table.name, each.name))
@@ -223,5 +224,5 @@ def _no_unit(schema: Schema, table: SchemaTable) -> str:
 
 def _toml(declaration: str | list[str]) -> str:
     if isinstance(declaration, str):
-        return quoted(declaration)
-    return f"[{', '.join(quoted(each) for each in declaration)}]"
+        return toml_text(declaration)
+    return f"[{', '.join(toml_text(each) for each in declaration)}]"

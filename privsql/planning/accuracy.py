@@ -13,6 +13,7 @@ from privsql.planning.plan import Accuracy, Plan
 from privsql.policy import LARGEST_EPSILON, NANO, SMALLEST_EPSILON
 from privsql.privacy.weighted_sums import Noise, half_width
 from privsql.sql.expressions import Call, Column, Expression, Literal, columns_of
+from privsql.suggestions import Argument
 from privsql.types import NUMBERS, Kind
 
 SUREST = 0.999999  # divided among a million cells, what is left to 1 is still told from 0
@@ -161,10 +162,10 @@ def epsilon_within(plan: Plan, within: float, confidence: float) -> Fraction:
     if plan.space.open:
         raise ArgumentError(
             "argument-within", "how many keys there will be is not known beforehand, so no epsilon holds for them all",
-            "give epsilon= instead, or declare the keys",
+            [("give ", Argument("epsilon"), " instead"), ("declare the keys",)],
         )  # fmt: skip
     if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 < within <= 1e300:
-        raise ArgumentError("argument-within", "within must be a positive number", "within=20")
+        raise ArgumentError("argument-within", "within must be a positive number", [(Argument("within", "20"),)])
     cells = plan.cells * max(1, len(plan.outputs))
     level = 1.0 - (1.0 - check_level(confidence)) / cells
 
@@ -179,7 +180,7 @@ def epsilon_within(plan: Plan, within: float, confidence: float) -> Fraction:
             raise ArgumentError(
                 "argument-within",
                 "how far this answer is off depends on the data, so no epsilon can be found beforehand",
-                "give epsilon= instead, and look at intervals()",
+                [("give ", Argument("epsilon"), " instead, and look at the intervals of the answer")],
             )
         return max(known)
 

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from privsql.analysis.derive import names_in
+from privsql.analysis.undeclared import origins, scans
 from privsql.planning.render import identifier
-from privsql.sql.expressions import Expression, columns_of
-from privsql.sql.relations import Choose, Group, Join, Project, Question, Relation, Scan, Semi, UnionAll, Unpivot, below
+from privsql.sql.relations import Choose, Question
 
 SHARE = Fraction(1, 5)  # of epsilon, for all searches of a question together
 _LEAST, _MOST = -20, 60  # buckets from 2^-20 to 2^60
@@ -49,37 +50,9 @@ def unknown_ranges(question: Question) -> list[Unknown]:
         return []
     aggregates = [release.score] if isinstance(release, Choose) else [each for _, each in release.aggregates]
     added = [part for each in aggregates if not each.function.startswith("count") for part in (each.argument, each.by) if part]
-    return sorted(_behind(release.input, _names(added)), key=lambda each: each.name)
-
-
-def _names(expressions: Sequence[Expression]) -> frozenset[str]:
-    return frozenset(column.name for each in expressions for column in columns_of(each))
-
-
-def _behind(relation: Relation, wanted: frozenset[str]) -> set[Unknown]:
-    """The columns of tables from which some columns of a relation are computed."""
-    match relation:
-        case Scan():
-            return {Unknown(relation.table, name) for name in wanted if name in relation.claims and relation.claims[name].auto}
-        case Project():
-            return _behind(relation.input, _names([each for name, each in relation.columns if name in wanted]))
-        case Group():
-            keys = [key.expression for key in relation.keys if key.name in wanted]
-            inside = [each.argument for name, each in relation.aggregates if name in wanted and each.argument is not None]
-            return _behind(relation.input, _names([*keys, *inside]))
-        case Unpivot():
-            return _behind(relation.input, wanted | {name for name, _ in relation.on})
-        case UnionAll():
-            places = [index for index, each in enumerate(relation.fields) if each.name in wanted]
-            return set().union(
-                *(_behind(side, frozenset(side.fields[place].name for place in places)) for side in relation.inputs)
-            )
-        case Join():
-            return _behind(relation.left, wanted) | _behind(relation.right, wanted)
-        case Semi():
-            return _behind(relation.input, wanted)
-        case _:
-            return set().union(*(_behind(each, wanted) for each in below(relation)))
+    open_to_us = {(scan.table, name) for scan in scans(release.input) for name, claim in scan.claims.items() if claim.auto}
+    found = origins(release.input, names_in(added)) & open_to_us
+    return sorted((Unknown(*each) for each in found), key=lambda each: each.name)
 
 
 def range_of(buckets: Sequence[int], noisy_counts: Sequence[float], half_width: float) -> tuple[float, float]:

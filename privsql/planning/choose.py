@@ -13,6 +13,7 @@ from privsql.analysis.levels import levelled
 from privsql.analysis.look import Look
 from privsql.analysis.public_keys import public_groups
 from privsql.analysis.stability import Stability, bounded, limits_of, stability
+from privsql.analysis.undeclared import Undeclared
 from privsql.errors import ArgumentError, Refused, did_you_mean
 from privsql.planning import render
 from privsql.planning.aggregates import divisions, release_parts
@@ -43,6 +44,7 @@ from privsql.sql.relations import (
     Choose,
     Distinct,
     Filter,
+    Key,
     Limit,
     Limits,
     Project,
@@ -52,6 +54,7 @@ from privsql.sql.relations import (
     Sort,
     walk,
 )
+from privsql.suggestions import Argument, Way
 
 CHOICES = {
     "permute-and-flip": Mechanism.CHOICE_FLIP,
@@ -60,6 +63,8 @@ CHOICES = {
     "laplace": Mechanism.CHOICE_LAPLACE,
 }
 ADDITIVE = frozenset({"count", "sum", "avg"}) | SPREAD  # computed from sums over rows
+_SHOWN_BY_DELTA: Way = ("allow keys that many people have to be shown: ", Argument("delta", "1e-6"))
+_ALL_OF_SETS = "; over several sets of keys all must be declared"
 NUMBERS = {"laplace": Mechanism.LAPLACE, "gaussian": Mechanism.GAUSSIAN}
 
 
@@ -76,7 +81,7 @@ def plan(
     read = [key.expression for key in release.keys] + [part for each in _aggregates(release) for part in each.reads]
     facts = derive(release.input, names_in(read), look)
     space = _space(release, facts, evaluate, look, offer.delta)
-    sets = release.sets if isinstance(release, Release) else ()
+    sets, undeclared = release.sets if isinstance(release, Release) else (), Undeclared(release.input, look)
     rows_of, levels = levelled(space, sets) if sets else (space, None)
     below = stability(release.input, look)
     cells = (MAX_KEYS if space.open else len(space)) if release.keys else None
@@ -100,6 +105,7 @@ def plan(
             bounding[0] = bounding_by_rank(release, stored.scan, bounds)
             release, below, bounds = replace(release, input=stored.relation), stored.stability, None
     around = Surroundings(
+        undeclared,
         below, neighbours, key_columns(release.keys), facts, evaluate, owner(release.input), bounds, cells,
         tuple(tuple(release.keys[place] for place in kept) for kept in sets), bounds is None and are_added_raw(release, facts),
     )  # fmt: skip
@@ -186,7 +192,7 @@ def _mechanism(release: Release | Choose, offer: Offer) -> Mechanism | None:
         raise ArgumentError("argument-mechanism", f"there is no mechanism {wanted!r} for questions that ask for {kind}",
                             did_you_mean(str(wanted), known))  # fmt: skip
     if wanted == "gaussian" and not offer.delta:
-        raise ArgumentError("argument-delta", "Gaussian noise needs a delta above 0", "delta=1e-6")
+        raise ArgumentError("argument-delta", "Gaussian noise needs a delta above 0", [(Argument("delta", "1e-6"),)])
     return known[wanted]
 
 
@@ -202,28 +208,48 @@ def _space(release: Release | Choose, facts: Facts, evaluate: Evaluate, look: Lo
         return KeySpace((), ())
     known = public_groups(release.input, release.keys, facts, look)
     if isinstance(release, Release) and release.sets:
-        return _space_of_sets(release, facts, evaluate, known)
-    if isinstance(release, Choose):
-        return key_space(release.keys, facts, evaluate, release.not_null, known)
-    if not release.aggregates:
+        return _space_of_sets(release, facts, evaluate, known, look)
+    if isinstance(release, Release) and not release.aggregates:
         if not delta:
-            raise Refused(
-                "refused-no-aggregate",
-                "which keys occur is itself private",
-                "add COUNT(*), ask for the most frequent key (ORDER BY COUNT(*) DESC LIMIT 1), or allow keys that "
-                "many people have to be shown: delta=1e-6",
-                release.keys[0].place,
-            )
+            ways: list[Way] = [("add COUNT(*)",), ("ask for the most frequent key (ORDER BY COUNT(*) DESC LIMIT 1)",)]
+            place = release.keys[0].place
+            raise Refused("refused-no-aggregate", "which keys occur is itself private", [*ways, _SHOWN_BY_DELTA], place)
         return open_space(release.keys, facts, evaluate)
     try:
-        return key_space(release.keys, facts, evaluate, known=known)
+        not_null = release.not_null if isinstance(release, Choose) else frozenset()
+        return key_space(release.keys, facts, evaluate, not_null, known)
     except Refused as error:
-        if not delta or error.code not in ("refused-unknown-keys", "refused-many-keys"):
+        if error.code not in ("refused-unknown-keys", "refused-many-keys"):
             raise
-        return open_space(release.keys, facts, evaluate)
+        if delta and isinstance(release, Release):
+            return open_space(release.keys, facts, evaluate)
+        if error.code == "refused-unknown-keys":
+            error.with_way(_declared_keys(release, facts, evaluate, known, look))
+            if isinstance(release, Release) and _can_be_shown(release.keys, facts, evaluate):
+                error.with_way(_SHOWN_BY_DELTA)
+        raise
 
 
-def _space_of_sets(release: Release, facts: Facts, evaluate: Evaluate, known: Sequence[KeyGroup]) -> KeySpace:
+def _declared_keys(
+    release: Release | Choose, facts: Facts, evaluate: Evaluate, known: Sequence[KeyGroup], look: Look
+) -> Way:
+    """What to declare of the keys that nobody knows."""
+    listed = {name for group in known for name in group.names}
+    unknown = [key for key in release.keys if key.name not in listed]
+    return Undeclared(release.input, look).keys(unknown, facts, evaluate)
+
+
+def _can_be_shown(keys: Sequence[Key], facts: Facts, evaluate: Evaluate) -> bool:
+    try:
+        open_space(keys, facts, evaluate)
+    except Refused:
+        return False
+    return True
+
+
+def _space_of_sets(
+    release: Release, facts: Facts, evaluate: Evaluate, known: Sequence[KeyGroup], look: Look
+) -> KeySpace:
     """All keys together, declared beforehand, and nothing that could not be added up from them."""
     place = release.keys[0].place
     if not release.aggregates:
@@ -236,7 +262,7 @@ def _space_of_sets(release: Release, facts: Facts, evaluate: Evaluate, known: Se
         space = key_space(release.keys, facts, evaluate, known=known)
     except Refused as error:
         if error.code == "refused-unknown-keys":
-            error.suggestion = "declare the keys (policy: values or range): over several sets of keys all must be declared"
+            error.with_way((*_declared_keys(release, facts, evaluate, known, look), _ALL_OF_SETS))
         raise
     if not all(is_tested(group) for group in space.groups):
         raise Refused("refused-many-keys", "so many keys are not told from others one by one: others would be in the totals",

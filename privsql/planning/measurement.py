@@ -24,6 +24,7 @@ from privsql.privacy.key_selection import (
 )
 from privsql.privacy.order import Search, Sought
 from privsql.privacy.sensitivity import Sensitivity
+from privsql.suggestions import Argument
 
 LARGEST_SCALE = 2**52  # noise of a larger scale would not fit 64 bits
 
@@ -228,7 +229,7 @@ def unit_variance(epsilon: Fraction, delta: Fraction) -> Fraction:
         return least_variance(1, epsilon, delta)
     except ValueError:
         raise ArgumentError("argument-delta", "no Gaussian noise is known for this epsilon and delta",
-                            "use a delta such as 1e-6, or mechanism='laplace'") from None  # fmt: skip
+                            [("use a larger epsilon or delta",), (Argument("mechanism", '"laplace"'),)]) from None  # fmt: skip
 
 
 def _too_noisy() -> ArgumentError:
@@ -251,7 +252,7 @@ def measure_keys(
         raise ArgumentError(
             "argument-delta",
             "at this epsilon and delta keys that nobody declared cannot be shown",
-            "use a delta below epsilon / 2, such as 1e-6, and a larger epsilon",
+            "use a larger epsilon, and a delta below half of it",
         ) from None
     scale = Fraction(touched.changes * touched.rows) / loss
     match release:

@@ -25,10 +25,10 @@ from privsql.planning.value_grid import ValueGrid, value_grid
 from privsql.policy import Neighbours
 from privsql.privacy.order import Change, Sought
 from privsql.sql.describe import describe
-from privsql.sql.expressions import Aggregate, Expression, columns_of
+from privsql.sql.expressions import Aggregate, Expression
 from privsql.sql.names import ROWS_COLUMN, VALUE_COLUMN
 from privsql.sql.relations import Choose, Limits, Release
-from privsql.types import DOUBLE, MOMENTS, RANGED, Kind
+from privsql.types import DOUBLE, MOMENTS, Kind
 
 ORDER = frozenset({"quantile_cont", "quantile_disc", "min", "max"})
 
@@ -109,16 +109,10 @@ def _grid(argument: Expression, condition: Expression | None, around: Surroundin
     if not domain.bounded:
         domain = evaluated_domain(argument, facts, around.evaluate) or domain
     if not domain.bounded:
-        unknown = [column for column in columns_of(argument) if not domain_of(column, facts).bounded]
-        names = sorted({column.name for column in unknown if column.type.kind in RANGED})
-        moments = argument.type.kind in MOMENTS
-        ends = '["2024-01-01", "2024-12-31"]' if moments else "[0, 100]"
-        between = "'2024-01-01' AND '2024-12-31'" if moments else "0 AND 100"
-        known = f"ask about values in one that you know (WHERE {describe(argument)} BETWEEN {between})"
         raise Refused(
             "refused-unbounded",
             "a quantile is chosen from a known range: that of its argument is not known",
-            f"declare a range (policy: {names[0]} = {{range = {ends}}}), or {known}" if names else known,
+            around.ways_to_bound(argument, condition),
             place,
         )
     whole = argument.type.kind is Kind.INTEGER

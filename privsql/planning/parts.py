@@ -11,6 +11,7 @@ from privsql.analysis.domain import MAX_KEYS
 from privsql.analysis.keys import Evaluate, evaluated_domain
 from privsql.analysis.sensitivity import at_most, over_sets, sensitivity_of
 from privsql.analysis.stability import Stability, bounded
+from privsql.analysis.undeclared import Undeclared, within
 from privsql.errors import Place, Refused
 from privsql.planning import render
 from privsql.planning.grid import LARGEST_SUM, LARGEST_VALUE, MOST_STEPS, Grid, grid_of
@@ -18,10 +19,10 @@ from privsql.planning.outliers import Outliers
 from privsql.policy import Neighbours
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.sql.describe import describe
-from privsql.sql.expressions import Column, Expression, columns_of
+from privsql.sql.expressions import Column, Expression
 from privsql.sql.owners import Owner
 from privsql.sql.relations import Key, Limits
-from privsql.types import RANGED
+from privsql.suggestions import Way
 
 
 class Adds(StrEnum):
@@ -75,6 +76,7 @@ class Part:
 class Surroundings:
     """What every aggregate of a release shares."""
 
+    undeclared: Undeclared  # what could be declared of the rows
     stability: Stability  # after bounding, where units are bounded
     neighbours: Neighbours
     key_columns: list[str] | None  # None: no GROUP BY
@@ -102,6 +104,10 @@ class Surroundings:
             return self
         once = replace(self.limits, max_rows=1)
         return replace(self, limits=once, stability=bounded(once, self.cells))
+
+    def ways_to_bound(self, argument: Expression, condition: Expression | None) -> list[Way]:
+        """What gives an argument a range: a declaration, where that is enough, or a condition on it."""
+        return [*self.undeclared.ranges(argument, condition, self.evaluate), within(argument)]
 
     def bound(self, size: int, width: int, cells: int, what: str, monotone: bool = False) -> Sensitivity:
         same_way = monotone and self.stability.adds
@@ -145,13 +151,10 @@ def grid_for(
     if not domain.bounded:
         domain = evaluated_domain(argument, facts, around.evaluate) or domain
     if not domain.bounded:
-        unknown = [column for column in columns_of(argument) if not domain_of(column, facts).bounded]
-        names = sorted({column.name for column in unknown if column.type.kind in RANGED})
-        known = f"ask about values in one that you know (WHERE {describe(argument)} BETWEEN 0 AND 100)"
         raise Refused(
             "refused-unbounded",
             "one person could move this sum by any amount: the range of its argument is not known",
-            f"declare a range (policy: {names[0]} = {{range = [0, 100]}}), or {known}" if names else known,
+            around.ways_to_bound(argument, condition),
             place,
         )
     if not domain.empty and max(abs(domain.low), abs(domain.high)) > LARGEST_VALUE:

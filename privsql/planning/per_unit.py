@@ -12,13 +12,15 @@ from dataclasses import replace
 from privsql.analysis.derive import derive, domain_of, names_in, refine
 from privsql.analysis.look import Look
 from privsql.analysis.stability import limits_of, table_limits
+from privsql.analysis.undeclared import Undeclared, within
 from privsql.errors import ArgumentError, Refused
 from privsql.planning.grid import grid_of
 from privsql.planning.render import FIXED_POINT
 from privsql.planning.render_rows import may_overflow
-from privsql.sql.expressions import Aggregate, Call, Literal, columns_of
+from privsql.sql.expressions import Aggregate, Call, Literal
 from privsql.sql.relations import Group, Limits, Relation, Scan, rebuilt
-from privsql.types import BIGINT, DOUBLE, RANGED, Kind, Type, integer
+from privsql.suggestions import Argument
+from privsql.types import BIGINT, DOUBLE, Kind, Type, integer
 
 _STEPS = integer(-(2**62), 2**62)
 
@@ -45,7 +47,7 @@ def with_limits(relation: Relation, wanted: Mapping[str, int]) -> Relation:
         most = most_allowed(relation, name)
         if most is not None and value > most:
             what = f"{name} may be lowered, not raised: the policy allows {most}"
-            raise ArgumentError("argument-limits", what, f"{name}={most} or less")
+            raise ArgumentError("argument-limits", what, [(Argument(name, str(most)), " or less")])
 
     def limit(each: Relation) -> Relation:
         if not isinstance(each, Scan) or each.limits is None:
@@ -75,12 +77,10 @@ def _fixed(aggregate: Aggregate, group: Group, look: Look) -> Aggregate:
     facts = derive(group.input, names_in(parts), look)
     domain = domain_of(argument, facts if aggregate.condition is None else refine(facts, aggregate.condition))
     if not domain.bounded:
-        names = sorted({column.name for column in columns_of(argument) if column.type.kind in RANGED})
         raise Refused(
             "refused-unbounded",
             "the total of one unit needs a range for what is added up: it is not known",
-            f"declare a range (policy: {names[0]} = {{range = [0, 100]}})" if names
-            else "ask about values in one that you know (WHERE ... BETWEEN 0 AND 100)",
+            [*Undeclared(group.input, look).ranges(argument, aggregate.condition), within(argument)],
             aggregate.place,
         )
     grid = grid_of(DOUBLE, domain)

@@ -31,6 +31,7 @@ from privsql.sql.relations import (
     is_released,
     walk,
 )
+from privsql.suggestions import DeclareUnit, InPolicy
 from privsql.types import BOOLEAN, Kind
 
 
@@ -176,9 +177,12 @@ def not_one_unit(place: Place | None) -> Refused:
     return Refused(
         "refused-join",
         "one person's row could meet any number of other people's rows here, so no bound on one person's part is known",
-        'join on the unit (policy: unit = "user_id" in both tables), along a declared reference (unit = "customer_id -> '
-        'customers.id"), on columns that are UNIQUE in both or have a bound (matches = {doctor_id = 50}), or declare one table '
-        "public",
+        [
+            ("join on the unit (", DeclareUnit(), ")"),
+            (InPolicy('join along a declared reference (unit = "customer_id -> customers.id")'),),
+            (InPolicy("join on columns that are UNIQUE in both or have a bound (matches = {doctor_id = 50})"),),
+            (InPolicy("declare one table public"),),
+        ],
         place,
     )
 

@@ -6,7 +6,7 @@ any join. SELECT UNNEST(x) FROM t is read as SELECT u.e FROM t, UNNEST(x) AS u(e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -19,7 +19,8 @@ from privsql.sql.expressions import Expression
 from privsql.sql.names import Source, unique_names
 from privsql.sql.permitted import WAYS_OUT
 from privsql.sql.places import place_of
-from privsql.sql.relations import Field, Project, Scan, Unnest, is_public
+from privsql.sql.relations import Field, Project, Relation, Scan, Unnest, is_public, walk
+from privsql.suggestions import Declare, Fact, Way
 from privsql.types import Kind
 
 _SELECTED = "privsql_unnest"  # the reserved name of the table whose column an UNNEST in SELECT is
@@ -27,11 +28,7 @@ _SELECTED = "privsql_unnest"  # the reserved name of the table whose column an U
 _PLAIN = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP})
 
 _TWO = "FROM t, UNNEST(list_distinct(t.a)) AS u(a), UNNEST(list_distinct(t.b)) AS v(b)"
-_EXAMPLES = {
-    Kind.INTEGER: "range = [0, 9]",
-    Kind.DATE: 'range = ["2024-01-01", "2024-01-31"]',
-    Kind.TEXT: 'values = ["a", "b"]',
-}
+_RANGES = {Kind.INTEGER: Fact.RANGE, Kind.DATE: Fact.MOMENTS}
 
 
 @dataclass(frozen=True)
@@ -152,7 +149,7 @@ def _open(parts: list[Part], asked: Asked, place: int) -> None:
     part, column = _holder(parts, inner)
     source = part.source
     if not is_public(source.relation):
-        _refuse_unbounded(column, distinct, asked.node)
+        _refuse_unbounded(source.relation, column, distinct, asked.node)
     taken = [*(each.name for each in source.relation.fields), *(each.name for each in source.lists)]
     element = Field(unique_names([*taken, asked.name])[-1], column.type)
     part.places.append(place)
@@ -197,7 +194,7 @@ def _no_list(parts: list[Part], node: exp.Column) -> Exception:
     return UnknownName("name-column", f"there is no list {name} in a table of this FROM", way_out, place)
 
 
-def _refuse_unbounded(column: ListColumn, distinct: bool, node: exp.Expr) -> None:
+def _refuse_unbounded(relation: Relation, column: ListColumn, distinct: bool, node: exp.Expr) -> None:
     """One person's list may be of any length: only different values of a known set have a bound."""
     name = column.name
     if not distinct:
@@ -206,9 +203,10 @@ def _refuse_unbounded(column: ListColumn, distinct: bool, node: exp.Expr) -> Non
         raise _refused(node, f"of {column.type} values that look alike may differ, so that no set of them can be declared",
                        "use lists of whole numbers, decimals, texts or dates")  # fmt: skip
     if column.most is None:
-        values = _EXAMPLES.get(column.type.kind, "values = [...]")
+        fact = _RANGES.get(column.type.kind, Fact.VALUES)
+        table = next(each.table for each in walk(relation) if isinstance(each, Scan))
         raise _refused(node, f"one person could name any number of values in {name}: which can occur is not known",
-                       f"declare them (policy: {name} = {{{values}}}): a row becomes that many at most")  # fmt: skip
+                       [("declare them, and a row becomes that many at most: ", Declare(table, ((name, fact),)))])  # fmt: skip
 
 
 def _in_order(source: Source, places: list[int]) -> Source:
@@ -236,5 +234,5 @@ def _misplaced(node: exp.Expr) -> Refused:
     return _refused(node, *WAYS_OUT["Unnest"])
 
 
-def _refused(node: exp.Expr, message: str, suggestion: str) -> Refused:
+def _refused(node: exp.Expr, message: str, suggestion: str | Sequence[Way]) -> Refused:
     return Refused("refused-unnest", message, suggestion, place_of(node))
