@@ -29,6 +29,13 @@ _TABLES = (
     "SELECT current_database(), current_schema(), '', current_setting('default_collation'), NULL"
 )
 _VIEWS = "SELECT database_name, schema_name, view_name, sql, FALSE FROM duckdb_views() WHERE NOT internal"
+# Functions of others that have the name of one of DuckDB's, which finds theirs first, operators among them. To list all takes
+# DuckDB longer than most queries, so it is done when something has changed.
+_MACROS = (
+    "WITH named AS MATERIALIZED (SELECT lower(function_name) AS name, internal FROM duckdb_functions() "
+    "WHERE internal OR database_name IN ('temp', current_database())) "
+    "SELECT name FROM named GROUP BY name HAVING bool_or(internal) AND NOT bool_and(internal) ORDER BY name ASC"
+)
 _FRAME = re.compile(
     r" AS SELECT \* FROM (pandas_scan|python_arrow_scan)\(\) AS \w+;$"
 )  # a registered frame is no query
@@ -48,9 +55,14 @@ class SchemaReader:
     def __init__(self, read: Callable[[str], Rows], known: Known) -> None:
         self._read, self._known = read, known
         self._seen: tuple[Rows, Schema] | None = None
+        self._looked_up = False  # whether functions of others have names of their own
 
-    def schema(self, fixed: bool) -> Schema:
-        """`fixed`: nobody can alter the tables, so that they are read once."""
+    def schema(self, fixed: bool, changed: bool = True) -> Schema:
+        """`fixed`: nobody can alter the tables, so that they are read once. `changed`: somebody may have, since the last time."""
+        if not self._looked_up or (changed and not fixed):
+            self._looked_up = False  # until it is known that nothing is refused
+            self._refuse_macros()
+            self._looked_up = True
         if self._known.required:
             self._seen = self._seen or ([], self._described())
         elif self._seen is None or not fixed:
@@ -59,6 +71,16 @@ class SchemaReader:
                 schema = self._read_schema(definitions)
                 self._seen = (definitions, self._in_reach(schema) if fixed else schema)
         return self._seen[1]
+
+    def _refuse_macros(self) -> None:
+        """What DuckDB would take for a function or an operator of its own, on which a bound rests, such as least or +."""
+        for (name,) in self._read(_MACROS):
+            raise SourceError(
+                "source-macro",
+                f"the macro or function {name} takes the place of DuckDB's own: what privsql computes with it, its bounds among "
+                "that, would be something else",
+                f"DROP MACRO {render.identifier(name)}, or give it another name",
+            )
 
     def _definitions(self) -> Rows:
         found = self._read(_TABLES)
@@ -106,11 +128,11 @@ class SchemaReader:
         # all of them, and then those in sight: to join DuckDB's lists of tables takes it longer than to give them
         columns = self._read(
             "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable "
-            "FROM duckdb_columns() WHERE NOT internal ORDER BY table_name, column_index"
+            "FROM duckdb_columns() WHERE NOT internal ORDER BY table_name ASC, column_index ASC"
         )
         constraints = self._read(
             "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, expression, "
-            "referenced_table, referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index"
+            "referenced_table, referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index ASC"
         )
         here, collation = next((tuple(place), sql) for *place, name, sql, _ in definitions if not name)
         temporary = {_plain(table) for database, _, table, *_ in columns if database == "temp"}

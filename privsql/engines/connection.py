@@ -59,6 +59,9 @@ class SourceConnection:
         self._turn, self._lock = threading.RLock(), threading.Lock()
         self._depth = 0
         self._begun = self._broken = self._dead = False
+        self._left: int | None = None  # DuckDB's count of changes when the last transaction ended; None: others made some since
+        self._entered = 0
+        self.changed = True  # whether others may have changed what names mean since the last transaction
         _OPEN.add(self)
 
     @property
@@ -158,13 +161,27 @@ class SourceConnection:
             # the caller may write on a connection of its own, from another thread
             read_only = " READ ONLY" if self.sharing is Sharing.DATABASE else ""
             with self._lock:
+                before = self._changes()
                 self.connection.execute(f"BEGIN TRANSACTION{read_only}")
+                self._entered = self._changes() or 0
+            self.changed = before is None or before != self._left or self._entered != before + 1
+        else:
+            self.changed = True
+
+    def _changes(self) -> int | None:
+        """How many statements that can change what a name means have run on this database, transactions among them; None
+        where DuckDB does not say."""
+        count = getattr(self.connection, "_catalog_version", None)
+        return None if count is None else int(count())
 
     def _end(self) -> None:
         begun, self._begun = self._begun, False
         if begun:
+            self._left = None
             with self._lock, contextlib.suppress(*FAILURES):
                 self.connection.execute("ROLLBACK" if self._broken else "COMMIT")
+                ended = self._changes()
+                self._left = ended if ended == self._entered + 1 else None
         self._broken = False
 
     def _begin_again(self) -> None:

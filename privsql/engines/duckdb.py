@@ -98,7 +98,7 @@ class DuckDBEngine:
             return self._verified[1]
         for _ in range(_TRIES):  # until it was read in one transaction, which ends when DuckDB cannot read a view
             transaction = self._source.transaction
-            schema = self._reader.schema(self.fixed_schema)
+            schema = self._reader.schema(self.fixed_schema, self._source.changed)
             if self._is_settled(transaction):
                 self._verified = (self._source.transaction, schema)
                 return schema

@@ -21,7 +21,7 @@ from privsql.planning.by_key import counts_sql, counts_table
 from privsql.planning.by_rank import totals_sql, totals_table
 from privsql.planning.prepared import LARGEST_RANK, RANK, StoredKey, StoredValue
 from privsql.planning.render import UNIT, identifier
-from privsql.planning.render_choice import ROW_NUMBER, Choice, choice_hash, numbered
+from privsql.planning.render_choice import ROW_NUMBER, Choice, ascending, choice_hash, numbered
 from privsql.planning.render_rows import rows, unit_of_copy
 from privsql.sql.relations import Scan, Unit
 from privsql.types import Kind
@@ -57,7 +57,7 @@ class Recipe:
         """What every copy has that can be used for this table; values beyond it may be missing."""
         columns = [identifier(each) for each in self.names]
         names, content = ", ".join(columns), [*columns, *self.order]
-        order = ", ".join([choice_hash(Choice.ROWS, UNIT, *content, ROW_NUMBER), *content])
+        order = ascending([choice_hash(Choice.ROWS, UNIT, *content, ROW_NUMBER), *content])
         rank = f"least(row_number() OVER (PARTITION BY {UNIT} ORDER BY {order}), {LARGEST_RANK})"
         return f"{names}, {f'{UNIT}, ' if self.unit else ''}CAST({rank} AS USMALLINT) AS {RANK}"
 
@@ -65,7 +65,7 @@ class Recipe:
     def text(self) -> str:
         values = "".join(f", {each.sql} AS {each.name}" for each in self.values)
         columns = [UNIT, *(identifier(each) for each in self.names), *self.order]
-        return f"SELECT {self.key}{values} FROM {numbered(self.source, columns)} ORDER BY {RANK}"
+        return f"SELECT {self.key}{values} FROM {numbered(self.source, columns)} ORDER BY {RANK} ASC NULLS LAST"
 
     @cached_property
     def name(self) -> str:

@@ -55,7 +55,7 @@ class PreparedStore:
         if name not in self.definitions:
             columns = self.run(
                 "SELECT column_name, data_type FROM duckdb_columns() "
-                f"WHERE database_name = '{DATABASE}' AND table_name = {text(name)} ORDER BY column_index"
+                f"WHERE database_name = '{DATABASE}' AND table_name = {text(name)} ORDER BY column_index ASC"
             )
             self.definitions[name] = ", ".join(f"{identifier(column)} {type_}" for column, type_ in columns)
         return self.definitions[name]

@@ -46,7 +46,7 @@ class Bins:
         ordinals = ", ".join(str(index + 1) for index in range(len(self.names) + 1))
         binned = f"{keys}{VALUE_COLUMN} >> {SHIFT} AS privsql_bin"
         coarse = f"SELECT {binned}, count(*) AS {ROWS_COLUMN} FROM privsql_values GROUP BY {ordinals}"
-        before = f"sum({ROWS_COLUMN}) OVER ({by}ORDER BY privsql_bin) - {ROWS_COLUMN}"
+        before = f"sum({ROWS_COLUMN}) OVER ({by}ORDER BY privsql_bin ASC NULLS LAST) - {ROWS_COLUMN}"
         ranked = f"SELECT *, {before} AS privsql_before, sum({ROWS_COLUMN}) OVER ({by}) AS privsql_all FROM privsql_coarse"
         near = f"SELECT *, ({' OR '.join(_near(search))}) AS privsql_near FROM privsql_ranked"
         same = " AND ".join(f"(a.{name} IS NOT DISTINCT FROM b.{name})" for name in (*self.names, "privsql_bin"))
@@ -70,8 +70,8 @@ class Bins:
         measured = f"SELECT {grid.measure(self.value)} AS privsql_measure FROM {self.source}"
 
         def edge(end: int) -> str:
-            order, last = (("", "max"), ("DESC", "min"))[end]
-            some = f"SELECT privsql_measure FROM ({measured}) ORDER BY privsql_measure {order} LIMIT {ends[end]}"
+            order, last = (("ASC", "max"), ("DESC", "min"))[end]
+            some = f"SELECT privsql_measure FROM ({measured}) ORDER BY privsql_measure {order} NULLS LAST LIMIT {ends[end]}"
             return grid.place_of(f"(SELECT {last}(privsql_measure) FROM ({some}))")
 
         low, high = (edge(0) if 0 in ends else "-1"), (edge(1) if 1 in ends else str(grid.points))

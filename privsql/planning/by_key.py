@@ -18,7 +18,7 @@ from privsql.planning.key_tests import key_test, limits_on_keys
 from privsql.planning.parts import Part
 from privsql.planning.prepared import DATABASE, Copies, StoredKey, asks_for_units
 from privsql.planning.render import UNIT, identifier
-from privsql.planning.render_choice import key_rank
+from privsql.planning.render_choice import ascending, key_rank
 from privsql.sql.expressions import Column
 from privsql.sql.relations import Choose, Key, Limits, Project, Relation, Release, Scan, rebuilt
 from privsql.types import Kind
@@ -63,7 +63,7 @@ def counts_sql(key: StoredKey, source: str) -> str:
     units = f"TRY_CAST(sum(count(*)) OVER privsql_order AS BIGINT) AS {_UNITS}"
     return (
         f"SELECT {name}, {_PLACE}, {last}, {units} FROM ({ranked}) GROUP BY {name}, {_PLACE} "
-        f"WINDOW privsql_order AS (PARTITION BY {name} ORDER BY {_PLACE}) ORDER BY {name}, {_PLACE}"
+        f"WINDOW privsql_order AS (PARTITION BY {name} ORDER BY {ascending([_PLACE])}) ORDER BY {ascending([name, _PLACE])}"
     )
 
 

@@ -37,7 +37,7 @@ def totals_sql(copy: str, columns: Sequence[str], values: Sequence[StoredValue])
     return (
         f"SELECT TRY_CAST({RANK} AS USMALLINT) AS {RANK}, {last}, {', '.join(running)} "
         f"FROM (SELECT {', '.join(of_ranks)} FROM {copy} GROUP BY {RANK} UNION ALL SELECT {', '.join(before)}) "
-        f"WINDOW privsql_order AS (ORDER BY {RANK}) ORDER BY {RANK}"
+        f"WINDOW privsql_order AS (ORDER BY {RANK} ASC NULLS LAST) ORDER BY {RANK} ASC NULLS LAST"
     )
 
 

@@ -102,7 +102,7 @@ def distinct_part(index: int, count: Aggregate, around: Surroundings) -> Part:
         return Part((name,), (f"count(DISTINCT {argument}){where}",), bound, title)
     # which of its values a unit brings depends on the unit and the values alone
     place = choice_hash(Choice.DISTINCT, render.UNIT, argument)
-    ranked = f"list_sort(list_distinct(list(row({place}, {argument})){_present(argument, count)}))"
+    ranked = f"list_sort(list_distinct(list(row({place}, {argument})){_present(argument, count)}), 'ASC', 'NULLS LAST')"
     some = f"list_transform(list_slice({ranked}, 1, {around.limits.max_rows}), lambda value: value[2])"
     total = clean(f"coalesce(list_unique(flatten(list({name}))), 0)")
     return Part((name,), (total,), bound, title, of_unit=(some,))

@@ -12,7 +12,7 @@ from privsql.planning.key_tests import keys_and_tests, limits_on_keys
 from privsql.planning.outliers import added_up
 from privsql.planning.parts import Part, clean
 from privsql.planning.prepared import computed
-from privsql.planning.render_choice import key_rank
+from privsql.planning.render_choice import ascending, key_rank
 from privsql.planning.render_rows import rows
 from privsql.sql.grouping import set_number
 from privsql.sql.relations import SET_COLUMN, Choose, Limits, Release
@@ -80,7 +80,7 @@ def _cells(release: Release | Choose, parts: Sequence[Part], space: KeySpace, li
 
 def _in_order(release: Release | Choose, space: KeySpace) -> str:
     """Keys that nobody declared come in the order of their values: the order of rows could tell about them."""
-    return f" ORDER BY {', '.join(render.identifier(key.name) for key in release.keys)}" if space.open else ""
+    return f" ORDER BY {ascending([render.identifier(key.name) for key in release.keys])}" if space.open else ""
 
 
 def _bounded(

@@ -24,7 +24,7 @@ class PublicLook:
     def domain(self, relation: Relation, column: str) -> Domain:
         type_ = next(each.type for each in relation.fields if each.name == column)
         name = identifier(column)
-        different = self._rows(relation, f"SELECT DISTINCT {name} FROM", f"ORDER BY 1 NULLS LAST LIMIT {MAX_KEYS + 2}")
+        different = self._rows(relation, f"SELECT DISTINCT {name} FROM", f"ORDER BY 1 ASC NULLS LAST LIMIT {MAX_KEYS + 2}")
         values = [value for (value,) in different if value is not None and _readable(value, type_)]
         nullable = any(value is None for (value,) in different)
         if len(values) <= MAX_KEYS:
@@ -38,7 +38,7 @@ class PublicLook:
     def combinations(self, relation: Relation, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         names = ", ".join(identifier(each) for each in columns)
         types = {each.name: each.type for each in relation.fields}
-        found = self._rows(relation, f"SELECT DISTINCT {names} FROM", f"ORDER BY ALL NULLS LAST LIMIT {MAX_KEYS + 1}")
+        found = self._rows(relation, f"SELECT DISTINCT {names} FROM", f"ORDER BY ALL ASC NULLS LAST LIMIT {MAX_KEYS + 1}")
         return [row for row in found if all(v is None or _readable(v, types[c]) for v, c in zip(row, columns, strict=True))]
 
     def most_alike(self, relation: Relation, columns: Sequence[str]) -> int:

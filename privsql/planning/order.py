@@ -157,7 +157,7 @@ def _bounded(names: Sequence[str], cells: str, limits: Limits, ranked: bool) -> 
         last = "privsql_kept"
     own = [render.UNIT, *names]
     over = f"sum({ROWS_COLUMN}) OVER (PARTITION BY {', '.join(own)}"
-    sums = {"privsql_all": f"{over})", "privsql_upto": f"{over} ORDER BY {VALUE_COLUMN} ROWS UNBOUNDED PRECEDING)"}
+    sums = {"privsql_all": f"{over})", "privsql_upto": f"{over} ORDER BY {VALUE_COLUMN} ASC NULLS LAST ROWS UNBOUNDED PRECEDING)"}
     placed = ", ".join(f"TRY_CAST({total} AS BIGINT) AS {name}" for name, total in sums.items())
     steps.append(f"privsql_placed AS (SELECT *, {placed} FROM {last})")
     ends = ("privsql_upto", f"(privsql_upto - {ROWS_COLUMN})")

@@ -35,12 +35,17 @@ def choice_hash(choice: Choice, *values: str) -> str:
     return f"hash(hash({hashed}))"
 
 
+def ascending(terms: Sequence[str]) -> str:
+    """The order of these terms, whatever the owner has set default_order and default_null_order to."""
+    return ", ".join(f"{each} ASC NULLS LAST" for each in terms)
+
+
 def key_rank(names: Sequence[str], ranking: str = "row_number") -> str:
     """The place of a key among those of its unit; `ranking`: dense_rank where a key has several rows.
 
     Ordered by two terms, since DuckDB makes a slower arg_min of one.
     """
-    order = ", ".join([choice_hash(Choice.KEYS, UNIT, *names), *names])
+    order = ascending([choice_hash(Choice.KEYS, UNIT, *names), *names])
     return f"{ranking}() OVER (PARTITION BY {UNIT} ORDER BY {order})"
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from privsql.planning.prepared import PreparedScan, prepared_scan
 from privsql.planning.prepared_joins import LookUp
 from privsql.planning.render import FIXED_POINT, UNIT, columns_sql, constant, expression, identifier, terms, text
-from privsql.planning.render_choice import ROW_NUMBER, Choice, choice_hash, numbered
+from privsql.planning.render_choice import ROW_NUMBER, Choice, ascending, choice_hash, numbered
 from privsql.sql.expressions import SPREAD, Aggregate, Call, Expression, Literal
 from privsql.sql.relations import (
     AtMost,
@@ -207,7 +207,7 @@ def _at_most(relation: AtMost) -> str:
     plain = ", ".join(f"{plain_zero(each.column)} AS {identifier(each.name)}" for each in relation.fields)
     column, names = identifier(relation.column), [identifier(each.name) for each in relation.fields]
     below = str(sum(isinstance(each, AtMost) for each in walk(relation.input)))  # a choice among chosen rows is another one
-    order = ", ".join([choice_hash(Choice.MATCHES, below, *names, ROW_NUMBER), *names])
+    order = ascending([choice_hash(Choice.MATCHES, below, *names, ROW_NUMBER), *names])
     rank = f"row_number() OVER (PARTITION BY {column} ORDER BY {order})"
     source = numbered(f"(SELECT {plain} FROM {rows(relation.input)} WHERE {column} IS NOT NULL)", names)
     return f"(SELECT {', '.join(names)} FROM {source} QUALIFY {rank} <= {relation.most})"
@@ -244,11 +244,11 @@ def _aggregate(node: Aggregate) -> str:
             return f"({total})" if node.function == "sum" else f"({total} / nullif(count({argument}){where}, 0))"
         case "sum" | "avg" if node.argument is not None and node.argument.type.kind is Kind.DOUBLE:
             # of public rows, in an order: two readings give the same digits
-            return f"{node.function}({argument} ORDER BY {argument}){where}"
+            return f"{node.function}({argument} ORDER BY {argument} ASC NULLS LAST){where}"
         case "sum" | "avg" if node.argument is not None and may_overflow(node.argument.type):
             # of public rows, too: a sum of these would fail, after the charge, and be computed or not as the plan has it
             double = f"CAST({argument} AS DOUBLE)"
-            return f"{node.function}({double} ORDER BY {double}){where}"
+            return f"{node.function}({double} ORDER BY {double} ASC NULLS LAST){where}"
         case function if function in SPREAD:  # of public rows only
             other = "" if node.by is None else f", CAST({expression(node.by)} AS DOUBLE)"
             return f"{function}(CAST({argument} AS DOUBLE){other}){where}"

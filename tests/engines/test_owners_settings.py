@@ -1,0 +1,154 @@
+"""What an owner has defined or set in a database of their own changes no bound: it is refused, or makes no difference."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import privsql
+from privsql.engines.duckdb import exact_table
+from privsql.noise.add_noise import laid_out
+from tests.prepare.visits import make
+
+UNITS = {"tables": {"t": {"unit": "u", "max_rows": 1, "max_groups": 1, "columns": {"k": {"values": ["a", "b", "c"]}}}}}
+MACROS = [
+    "CREATE MACRO least(a, b) AS a",
+    "CREATE TEMP TABLE mine (x INTEGER); CREATE TEMP MACRO Greatest(a, b) AS a",
+    'CREATE MACRO "+"(a, b) AS a',
+    "CREATE MACRO hash(a) AS 1",
+    "CREATE MACRO year(d) AS CAST(left(CAST(d AS VARCHAR), 4) AS INTEGER)",
+    "CREATE MACRO sum(a) AS max(a)",
+    "CREATE MACRO read_csv(a) AS TABLE SELECT 1",
+]
+
+
+def opened(*statements: str) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (u INTEGER NOT NULL, k VARCHAR NOT NULL)")
+    for each in statements:
+        connection.execute(each)
+    return connection
+
+
+@pytest.mark.parametrize("macro", MACROS)
+def test_a_macro_named_like_a_function_of_duckdb_is_refused(macro: str) -> None:
+    """The attack: a macro `least` took the place of the function that holds a person to ten rows; 499 counted."""
+    with pytest.raises(privsql.SourceError, match="takes the place") as refused:
+        privsql.connect(opened(macro), UNITS)
+    assert refused.value.code == "source-macro"
+
+
+def test_other_macros_are_not() -> None:
+    session = privsql.connect(opened("CREATE MACRO my_least(a, b) AS a", "CREATE MACRO of(a) AS TABLE SELECT a"), UNITS)
+    assert session.query("SELECT COUNT(*) AS n FROM t", epsilon=1).fetchall()
+
+
+def test_a_macro_in_another_database_is_not_found_by_duckdb() -> None:
+    session = privsql.connect(opened("ATTACH ':memory:' AS other", "CREATE MACRO other.least(a, b) AS a"), UNITS)
+    assert session.query("SELECT COUNT(*) AS n FROM t", epsilon=1).fetchall()
+
+
+def test_a_macro_in_a_file_is_refused(tmp_path: Path) -> None:
+    path = make(tmp_path / "x.duckdb", rows=10)
+    with duckdb.connect(str(path)) as owner:
+        owner.execute("CREATE MACRO abs(x) AS x")
+    with pytest.raises(privsql.SourceError, match="abs takes the place"):
+        privsql.connect(path)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_macro_that_is_made_later_is_refused_before_the_charge(own: bool) -> None:
+    connection = opened(
+        *([] if own else ["CREATE TEMP TABLE mine (x INTEGER)"])
+    )  # then it is the owner's connection itself
+    session = privsql.connect(connection, {**UNITS, "budget": {"epsilon": 3}})
+    for epsilon in (0.5, 0.25):
+        session.query("SELECT COUNT(*) AS n FROM t", epsilon=epsilon, fresh=True)
+    connection.execute("CREATE MACRO least(a, b) AS a")
+    for _ in range(2):
+        with pytest.raises(privsql.SourceError, match="takes the place"):
+            session.query("SELECT COUNT(*) AS n FROM t", epsilon=1, fresh=True)
+    connection.execute("DROP MACRO least")
+    session.query("SELECT COUNT(*) AS n FROM t", epsilon=1, fresh=True)
+    assert session.budget.spent.epsilon == 1.75
+
+
+def test_functions_are_listed_again_only_when_something_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes DuckDB longer than most queries."""
+    connection = opened()
+    session = privsql.connect(connection, UNITS)
+    listed = []
+    rows = session._engine._source.rows
+    monkeypatch.setattr(
+        session._engine._source, "rows", lambda sql: (listed.append("duckdb_functions" in sql), rows(sql))[1]
+    )
+    for _ in range(3):
+        session.query("SELECT COUNT(*) AS n FROM t", epsilon=1, fresh=True)
+    assert sum(listed) <= 1
+    connection.execute("INSERT INTO t VALUES (1, 'a')")
+    session.query("SELECT COUNT(*) AS n FROM t", epsilon=1, fresh=True)
+    assert sum(listed) == 2 if sum(listed[:-1]) else sum(listed) >= 1
+
+
+SETTINGS = ["default_order = 'DESC'", "default_null_order = 'NULLS FIRST'",
+            "default_null_order = 'NULLS_FIRST_ON_ASC_LAST_ON_DESC'", "integer_division = true", "ieee_floating_point_ops = false", "preserve_insertion_order = false", "threads = 1",
+            "old_implicit_casting = true"]  # fmt: skip
+ASKED = [
+    "SELECT COUNT(*) AS n FROM t",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k",
+    "SELECT k, COUNT(DISTINCT u) AS n FROM t GROUP BY k",
+    "SELECT COUNT(DISTINCT x) AS n FROM t",
+    "SELECT SUM(x) AS s, AVG(x) AS a FROM t",
+    "SELECT k, MEDIAN(x) AS m FROM t GROUP BY k",
+    "SELECT COUNT(*) AS n FROM (SELECT u, first(x ORDER BY x) AS f FROM t GROUP BY u) WHERE f > 3",
+    "SELECT COUNT(*) AS n FROM t WHERE x / 2 > 1.2",
+]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("prepared", [False, True])
+def test_the_numbers_are_the_same_under_every_setting(tmp_path: Path, setting: str, prepared: bool) -> None:
+    """The attack: under default_order = 'DESC' a running total beside a prepared copy ran backwards, and all 500 rows of one
+    person counted where one may."""
+    found = []
+    columns = {"k": {"values": ["a", "b", "c"]}, "x": {"range": [0, 9]}}
+    policy = {"tables": {"t": {"unit": "u", "max_rows": 2, "max_groups": 2, "columns": columns}}}
+    for number, chosen in enumerate((None, setting)):
+        connection = duckdb.connect(str(tmp_path / f"{number}.duckdb"))
+        if chosen is not None:
+            connection.execute(f"SET {chosen}")
+        connection.execute(
+            "CREATE TABLE t AS SELECT 1 + i // 7 AS u, ['a', 'b', 'c', NULL][1 + i % 4] AS k, (i * 7) % 11 AS x "
+            "FROM range(200) r(i)"
+        )
+        session = privsql.connect(connection, policy)
+        if prepared:
+            session.prepare("t")
+        plans = [session.explain(asked, epsilon=1) for asked in ASKED]
+        cells = [sorted(session._engine._source.rows(sql), key=repr) for plan in plans for sql in plan.statements]
+        found.append(cells)
+        session.close()
+        connection.close()
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "asked", ["SELECT d, COUNT(*) AS n FROM t GROUP BY d", "SELECT d FROM t GROUP BY d ORDER BY COUNT(*) DESC LIMIT 1"]
+)
+def test_decimal_keys_next_to_a_declared_one_are_not_added_to_it(asked: str) -> None:
+    """The attack: 100 undeclared keys of one person became one double, and were added up in one cell at linf 1."""
+    declared = {"values": [Decimal(i) for i in range(10_001)]}
+    policy = {"tables": {"t": {"unit": "u", "max_groups": 100, "max_rows": 1, "columns": {"d": declared}}}}
+    cells = []
+    for person in ([], [(2, Decimal(1) + Decimal(i).scaleb(-20)) for i in range(100)]):
+        connection = duckdb.connect()
+        connection.execute("CREATE TABLE t (u INTEGER NOT NULL, d DECIMAL(38,20) NOT NULL)")
+        connection.executemany("INSERT INTO t VALUES (?, ?)", [(1, Decimal(5)), *person])
+        plan = privsql.connect(connection, policy).explain(asked, epsilon=1)
+        assert plan.release is not None
+        exact = exact_table(connection.execute(plan.sql).fetchnumpy(), [key.name for key in plan.release.keys])
+        cells.append(laid_out(plan.space, exact)[plan.measurements[0].columns[0]])
+    assert abs(cells[0] - cells[1]).max() <= plan.measurements[0].linf
