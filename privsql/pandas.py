@@ -34,7 +34,8 @@ if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
     from privsql.results.notices import BoundingNotice
     from privsql.session import Session
 
-_OPTIONS = ("within", "confidence", "dialect", "mechanism", "max_groups", "max_rows", "nonnegative", "consistent", "fresh")
+_OPTIONS = ("within", "confidence", "dialect", "mechanism", "max_groups", "max_rows", "nonnegative", "consistent", "show_all",
+            "fresh")  # fmt: skip
 _ANALYST = "analyst"  # who asks about a frame: whoever has it
 _TOKEN = "privsql"  # in df.attrs, which pandas passes on to frames made from this one
 
