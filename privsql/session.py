@@ -99,10 +99,7 @@ class Session(Searching):
         fresh: bool = False,
         **unknown: Never,
     ) -> Answer:
-        """Ask, pay, and get a noisy answer. The same question again gives the stored answer, at no cost.
-
-        `show_all`: also the numbers of cells with too few rows to say anything, which are NULL otherwise; free, also afterwards.
-        """
+        """Ask, pay, and get a noisy answer; the stored one, free, if asked before. `show_all`: NULL nowhere for want of rows."""
         no_more_arguments(unknown, _ARGUMENTS)
         check_flag("fresh", fresh)
         asked = Asked(
@@ -178,8 +175,8 @@ class Session(Searching):
         if isinstance(questions, str) or not isinstance(questions, Sequence) or not questions:
             raise ArgumentError("argument-batch", "questions must be a list of SQL texts", '["SELECT ...", "SELECT ..."]')
         whole, part = epsilon_of(epsilon), delta_of(delta) / len(questions)
-        each = epsilon_of(whole / len(questions))
-        asked = [Asked(sql, each, float(part), dialect=dialect, show_all=show_all) for sql in questions]
+        each = epsilon_of(whole / len(questions)), float(part)
+        asked = [Asked(sql, *each, dialect=dialect, show_all=show_all) for sql in questions]
         with self._engine.snapshot():
             return self._batched(asked, whole)
 

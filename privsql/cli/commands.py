@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import math
-import os
 import sys
 import warnings
 from contextlib import closing
@@ -45,7 +44,7 @@ def query(arguments: argparse.Namespace) -> str:
         case _:
             from privsql.results.display import shown
 
-            return shown(answer, terminal=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+            return shown(answer, terminal=sys.stdout.isatty())
 
 
 def explain(arguments: argparse.Namespace) -> str:
