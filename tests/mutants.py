@@ -30,6 +30,8 @@ COMMANDS: dict[str, list[str]] = {
     "pairs": [*_PYTEST, "-n0", str(_TESTS / "test_unit_pairs.py"), str(_TESTS / "test_units.py")],
     "tightness": [*_PYTEST, str(_TESTS / "test_tightness.py")],
     "unnest": [*_PYTEST, "-n0", str(_TESTS / "test_unnest.py")],
+    "null keys": [*_PYTEST, "-n0", str(_TESTS / "analysis" / "test_null_keys.py")],
+    "undetermined": [*_PYTEST, "-n0", str(_TESTS / "results" / "test_undetermined.py")],
     "outliers": [*_PYTEST, "-n0", str(_TESTS / "planning" / "test_outliers.py")],
     "grid": [*_PYTEST, "-n0", str(_TESTS / "test_grid.py")],
     "rows": [*_PYTEST, str(_TESTS / "test_soundness.py"), "-k", "once_failed or expression_fail or pattern"],

@@ -94,7 +94,7 @@ def undetermined(how: Estimate, noisy: Mapping[str, Integers], noise: Mapping[st
         case Linear():
             return np.zeros(len(noisy[how.columns[0]]), dtype=np.bool_)
         case Ratio():
-            empty = weighted(how.total, noisy) <= terms_half_width(how.total, noise, ONE_SIDED) + TINY
+            empty = weighted(how.total, noisy) <= _upwards(how.total, noise) + TINY
             found = leaf_interval(how, noisy, noise, LEVEL)
             whole = (found.low <= float(how.low)) & (found.high >= float(how.high)) & (how.low < how.high)
             return np.asarray(empty | whole)
@@ -102,6 +102,13 @@ def undetermined(how: Estimate, noisy: Mapping[str, Integers], noise: Mapping[st
             return spread_undetermined(how, noisy, noise)
         case Placed():
             return np.asarray(noisy[how.column] < 0)
+
+
+def _upwards(terms: Terms, noise: Mapping[str, Noise]) -> float:
+    """What the noise of a sum passes with probability 1 - LEVEL at most. Bounds on its parts are closer where it is all but 0."""
+    each_level = 1.0 - (1.0 - ONE_SIDED) / len(terms)
+    apart = sum(terms_half_width((term,), noise, each_level) for term in terms)
+    return min(terms_half_width(terms, noise, ONE_SIDED), apart)
 
 
 def _ratio_interval(how: Ratio, noisy: Mapping[str, Integers], noise: Mapping[str, Noise], level: float) -> Interval:
