@@ -303,6 +303,16 @@ MUTANTS = [
     Mutant("floats of a unit added in any order", _PER_UNIT, "return type_.kind is Kind.DECIMAL and type_.precision <= 18", "return True", _OF_UNITS),
     Mutant("the sign of zero left to the order of rows", _ROWS_SQL, "if node.type.kind is Kind.DOUBLE else expression(node)", "if False else expression(node)", _OF_UNITS),
     Mutant("arg_max takes the first seen", _ROWS_SQL, 'return f"({node.function[4:]}({both}){where})[2]"', 'return f"{node.function}({argument}, {place}){where}"', _OF_UNITS),
+    # -- NULL keys, and cells that say nothing
+    Mutant("the owner's word on NULL believed for bounds", _CATALOGUE, "nullable=not column.required,", "nullable=not column.required and policy.null_is_key,", ("null keys",)),
+    Mutant("NULL a key whatever the owner says", _CATALOGUE, "null_is_key=policy.null_is_key and not column.required", "null_is_key=not column.required", ("null keys",)),
+    Mutant("a unit's MAX may be NULL as a key", "analysis/derive.py", "shown = each.condition is not None or (of.nullable and of.null_is_key)", "shown = absent", ("null keys",)),
+    Mutant("empty cells told half of the time", "results/intervals.py", "LEVEL = 0.95", "LEVEL = 0.5", ("undetermined",)),
+    Mutant("one row enough for a sample variance", "results/moments.py", 'needed = 0.0 if how.function.endswith("_pop") else 1.0', "needed = 0.0", ("undetermined",)),
+    Mutant("shares below a count of 0 shown", "results/undetermined.py", "if isinstance(how, Linear) and how.nonnegative:", "if False:", ("undetermined",)),
+    Mutant("guards forgotten in HAVING", "planning/guarded.py", "return Filter(below, self.expression(relation.predicate, meant)), meant", "return Filter(below, relation.predicate), meant", ("undetermined",)),
+    Mutant("the point of the prior shown as drawn", "results/estimate.py", "return np.asarray(noisy[how.column] < 0)", "return np.zeros(len(noisy[how.column]), dtype=np.bool_)", ("undetermined",)),
+    Mutant("show_all a part of what is stored", "asked.py", '        given.pop("show_all", None)\n', "", ("undetermined",)),
     # -- several sets of keys, and projections
     Mutant("sets of keys not added up", _SENSITIVITY, "l1=sum(l1 for l1, _ in bounds)", "l1=max(l1 for l1, _ in bounds)", ("soundness",)),
     Mutant("a total measured twice and bounded once", _SENSITIVITY, "[(many * each.l1, many * each.linf) for", "[(each.l1, each.linf) for", ("soundness",)),

@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 import privsql
+from privsql.asked import Asked
 from privsql.cli import main
 from privsql.engines.calculator import calculator
 from privsql.planning.estimates import Placed
@@ -83,6 +84,13 @@ def test_an_empty_cell_is_null_and_a_full_one_is_not(asked: str, relation: str) 
 def test_what_takes_two_rows_is_null_of_one(asked: str) -> None:
     found = by_key(opened().query(f"SELECT g, {asked} AS v, COUNT(*) AS n FROM df GROUP BY g", epsilon=SURE))
     assert found["lone"] == (None, 1)
+
+
+def test_a_table_that_is_known_to_have_one_row() -> None:
+    """Its number of rows is public, and its variance is 0; its sample variance is not defined."""
+    asked = "SELECT VAR_POP(i) AS p, VAR_SAMP(i) AS s FROM df"
+    ((whole, sample),) = opened(frame(0, 1)).query(asked, epsilon=SURE).fetchall()
+    assert whole == pytest.approx(0, abs=0.5) and sample is None
 
 
 @pytest.mark.parametrize("asked", ["AVG(x)", "SUM(x) / COUNT(*)", "COUNT(*) FILTER (WHERE p) / COUNT(*)"])
@@ -285,6 +293,10 @@ def test_it_is_free_also_afterwards_and_from_a_file(tmp_path: Any) -> None:
     assert [row[1] for row in by_key(first).values()] == [row[1] for row in by_key(all_).values()]
     assert by_key(first)["empty"][0] is None
     assert by_key(all_)["full"] == by_key(first)["full"]
+
+
+def test_what_is_stored_is_the_same_call() -> None:
+    assert Asked("SELECT 1", 1.0, show_all=True).to_json() == Asked("SELECT 1", 1.0).to_json()
 
 
 def test_first_shown_whole_is_the_same_answer() -> None:
