@@ -38,6 +38,7 @@ class Asked:
     weights: Mapping[str, float] | None = None
     nonnegative: bool = False
     consistent: bool = False
+    show_all: bool = False  # only how the answer is shown: no part of what is stored
     ranges: tuple[
         tuple[str, str, float, float], ...
     ] = ()  # found before, for a share of epsilon: table, column and the ends
@@ -48,6 +49,7 @@ class Asked:
         given = {
             each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default
         }
+        given.pop("show_all", None)
         assert self.epsilon is not None
         listed = {"weights": dict(self.weights)} if self.weights else {}
         return {**given, **listed, "epsilon": str(self.price())}
@@ -75,7 +77,7 @@ class Asked:
         delta_of(self.delta)
         check_level(self.confidence)
         self.limits()
-        for name in ("nonnegative", "consistent", "prepared"):
+        for name in ("nonnegative", "consistent", "show_all", "prepared"):
             check_flag(name, getattr(self, name))
         return _PROBE if self.epsilon is None else epsilon_of(self.epsilon)
 

@@ -40,7 +40,7 @@ _DECLARED = ("unit", "ranges", "keys", "neighbours")  # what a call has in commo
 _PROTECT = (*_DECLARED, "budget", "delta", "max_groups", "max_rows", "ledger", "budget_of")
 _QUERY = (
     *_DECLARED, "epsilon", "delta", "within", "confidence", "max_groups", "max_rows", "mechanism", "dialect", "nonnegative",
-    "consistent", "weights", "fresh", "sql",
+    "consistent", "show_all", "weights", "fresh", "sql",
 )  # fmt: skip
 _ANALYST = "analyst"  # who asks about a frame: whoever has it
 _Limit = int | Literal["auto"] | None
@@ -154,6 +154,7 @@ class FrameAccessor:
         dialect: str = "duckdb",
         nonnegative: bool = False,
         consistent: bool = False,
+        show_all: bool = False,
         weights: Mapping[str, float] | None = None,
         fresh: bool = False,
         **unknown: Never,
@@ -166,7 +167,7 @@ class FrameAccessor:
         session, rest = self._asked(unit, ranges, keys, neighbours, max_groups, max_rows)
         answer = session.query(
             sql, epsilon, delta, within=within, confidence=confidence, mechanism=mechanism, dialect=dialect,
-            nonnegative=nonnegative, consistent=consistent, weights=weights, fresh=fresh, **rest,
+            nonnegative=nonnegative, consistent=consistent, show_all=show_all, weights=weights, fresh=fresh, **rest,
         )  # fmt: skip
         frame = answer.df()
         _state(frame).answer = answer
@@ -191,6 +192,7 @@ class FrameAccessor:
         dialect: str = "duckdb",
         nonnegative: bool = False,
         consistent: bool = False,
+        show_all: bool = False,
         weights: Mapping[str, float] | None = None,
         fresh: bool = False,
         **unknown: Never,
@@ -203,7 +205,7 @@ class FrameAccessor:
         session, rest = self._asked(unit, ranges, keys, neighbours, max_groups, max_rows)
         return session.explain(
             sql, epsilon, delta, within=within, confidence=confidence, mechanism=mechanism, dialect=dialect,
-            nonnegative=nonnegative, consistent=consistent, weights=weights, fresh=fresh, **rest,
+            nonnegative=nonnegative, consistent=consistent, show_all=show_all, weights=weights, fresh=fresh, **rest,
         )  # fmt: skip
 
     @said_at_frame()

@@ -45,7 +45,7 @@ class ColumnPolicy:
     low: Any = None
     high: Any = None
     values: tuple[Any, ...] | None = None
-    null_is_key: bool = True  # False: a key set that was given whole, without NULL
+    null_is_key: bool = True  # False: a key set that was given whole, without NULL, or the owner's word that there is none
     auto: bool = False  # the range is to be found privately, at a price, when it is first needed
 
 
@@ -380,10 +380,13 @@ def _matches(value: Any, where: str) -> dict[str, int]:
 
 
 def _column_policy(raw: Mapping[str, Any], where: str) -> ColumnPolicy:
-    _only(raw, {"range", "values"}, where)
+    _only(raw, {"range", "values", "nullable"}, where)
+    nullable = raw.get("nullable", True)
+    if not isinstance(nullable, bool):
+        raise PolicyError("policy-shape", f"{where}.nullable must be true or false", "nullable = false")
     bounds = _range(raw["range"], f"{where}.range") if "range" in raw else {}
     values = _values(raw["values"], f"{where}.values") if "values" in raw else None
-    return ColumnPolicy(values=values, **bounds)
+    return ColumnPolicy(values=values, null_is_key=nullable, **bounds)
 
 
 def _range(bounds: Any, where: str, written: str = "range = [LOWEST, HIGHEST]") -> dict[str, Any]:

@@ -56,7 +56,7 @@ from privsql.sql.relations import Question, Scan
 from privsql.sql.tokens import too_deep
 
 _ARGUMENTS = ("sql", "epsilon", "delta", "within", "confidence", "dialect", "mechanism", "max_groups", "max_rows",
-              "prepared", "weights", "nonnegative", "consistent", "fresh")  # fmt: skip
+              "prepared", "weights", "nonnegative", "consistent", "show_all", "fresh")  # fmt: skip
 
 
 class Session(Searching):
@@ -95,15 +95,16 @@ class Session(Searching):
         weights: Mapping[str, float] | None = None,
         nonnegative: bool = False,
         consistent: bool = False,
+        show_all: bool = False,
         fresh: bool = False,
         **unknown: Never,
     ) -> Answer:
-        """Ask, pay, and get a noisy answer. The same question again gives the stored answer, at no cost."""
+        """Ask, pay, and get a noisy answer; the stored one, free, if asked before. `show_all`: NULL nowhere for want of rows."""
         no_more_arguments(unknown, _ARGUMENTS)
         check_flag("fresh", fresh)
         asked = Asked(
             sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared, weights, nonnegative,
-            consistent,
+            consistent, show_all,
         )  # fmt: skip
         with self._engine.snapshot():
             return self._with_limits(asked, fresh) if asked.automatic else self._ask(asked, fresh)
@@ -166,15 +167,16 @@ class Session(Searching):
 
     def batch(
         self, questions: Sequence[str], epsilon: float | None = None, delta: float = 0.0, *, dialect: str = "duckdb",
-        **unknown: Never,
+        show_all: bool = False, **unknown: Never,
     ) -> list[Answer]:  # fmt: skip
         """Ask several questions for one epsilon, split so that their errors are small: what is the same, or follows from another
         one, is paid for once. All are priced and charged before the first is run."""
-        no_more_arguments(unknown, ("questions", "epsilon", "delta", "dialect"))
+        no_more_arguments(unknown, ("questions", "epsilon", "delta", "dialect", "show_all"))
         if isinstance(questions, str) or not isinstance(questions, Sequence) or not questions:
             raise ArgumentError("argument-batch", "questions must be a list of SQL texts", '["SELECT ...", "SELECT ..."]')
         whole, part = epsilon_of(epsilon), delta_of(delta) / len(questions)
-        asked = [Asked(sql, epsilon_of(whole / len(questions)), float(part), dialect=dialect) for sql in questions]
+        each = epsilon_of(whole / len(questions)), float(part)
+        asked = [Asked(sql, *each, dialect=dialect, show_all=show_all) for sql in questions]
         with self._engine.snapshot():
             return self._batched(asked, whole)
 
@@ -235,6 +237,7 @@ class Session(Searching):
         weights: Mapping[str, float] | None = None,
         nonnegative: bool = False,
         consistent: bool = False,
+        show_all: bool = False,
         fresh: bool = False,
         **unknown: Never,
     ) -> Plan:
@@ -243,7 +246,7 @@ class Session(Searching):
         check_flag("fresh", fresh)
         asked = Asked(
             sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared, weights, nonnegative,
-            consistent,
+            consistent, show_all,
         )  # fmt: skip
         with self._engine.snapshot():
             search = self._first_search(asked)
@@ -331,7 +334,7 @@ class Session(Searching):
         if asked.within is not None:
             asked = replace(asked, epsilon=epsilon_within(plan, asked.within, asked.confidence), within=None)
             plan = plan.repriced(asked.price())
-        return asked, self._with_rho(plan.projected(asked.nonnegative, asked.consistent))
+        return asked, self._with_rho(plan.projected(asked.nonnegative, asked.consistent, asked.show_all))
 
     def _with_rho(self, plan: Plan) -> Plan:
         return replace(plan, rho=self._ledger.rho([each.event for each in released(plan.measurements)]))

@@ -163,10 +163,12 @@ def test_an_empty_table(session: privsql.Session) -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE t (x INTEGER NOT NULL)")
         empty = privsql.connect(connection, policy={"tables": {"t": {"columns": {"x": {"range": [0, 10]}}}}})
-        answer = empty.query("SELECT AVG(x) AS a, COUNT(*) AS n, VAR_SAMP(x) AS v FROM t", epsilon=1.0)
+        sql = "SELECT AVG(x) AS a, COUNT(*) AS n, VAR_SAMP(x) AS v FROM t"
+        answer = empty.query(sql, epsilon=1.0, show_all=True)
         ((average, rows, variance),) = answer.fetchall()
         assert 0 <= average <= 10 and rows == 0 and 0 <= variance <= 50
         assert answer.intervals()["v_high"].iloc[0] >= 25
+        assert empty.query(sql, epsilon=1.0).fetchall() == [(None, 0, None)]
 
 
 def test_parts_of_a_row_fit_in_whole_numbers() -> None:

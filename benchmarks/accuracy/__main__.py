@@ -109,7 +109,7 @@ def text(cells: list[str]) -> str:
 
 def drawn(session: Session, line: Line) -> Callable[[], list[Any]]:
     """Answers whose exact part is computed once, with noise by the system's randomness each time."""
-    plan = session.explain(line.sql, epsilon=line.epsilon, delta=line.delta)
+    plan = session.explain(line.sql, epsilon=line.epsilon, delta=line.delta, show_all=True)
 
     def run(sql: str) -> Any:
         return session._engine.run(sql, plan.keys)

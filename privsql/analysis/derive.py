@@ -139,19 +139,18 @@ def _grouped(group: Group, wanted: frozenset[str], look: Look) -> Facts:
         inside = below if each.condition is None else refine(below, each.condition)
         of = Domain(each.type) if each.argument is None else domain_of(each.argument, inside)
         absent = each.condition is not None or of.nullable
+        shown = each.condition is not None or (of.nullable and of.null_is_key)
         match each.function:
             case "count" | "count_distinct":
                 found = Domain(each.type, False, False, Fraction(0), Fraction(most))
             case "sum" if of.bounded and not of.empty:
-                found = Domain(each.type, absent, absent, min(of.low, most * of.low), max(of.high, most * of.high))
-            case "avg" if of.bounded and not of.empty:
-                found = Domain(each.type, absent, absent, of.low, of.high)
-            case "quantile_cont" if of.bounded and not of.empty:
-                found = Domain(each.type, absent, absent, of.low, of.high)
+                found = Domain(each.type, absent, shown, min(of.low, most * of.low), max(of.high, most * of.high))
+            case "avg" | "quantile_cont" if of.bounded and not of.empty:
+                found = Domain(each.type, absent, shown, of.low, of.high)
             case "arg_min" | "arg_max" if each.by is not None and domain_of(each.by, inside).nullable:  # which is passed over
                 found = replace(of, nullable=True, null_is_key=True)
             case "min" | "max" | "quantile_disc" | "arg_min" | "arg_max" | "first" | "last" | "bool_or" | "bool_and":
-                found = replace(of, nullable=absent, null_is_key=absent)
+                found = replace(of, nullable=absent, null_is_key=shown)
             case _:
                 found = Domain(each.type)
         facts[Column(name, each.type)] = found

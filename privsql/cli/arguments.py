@@ -148,6 +148,10 @@ def parser() -> argparse.ArgumentParser:
         "--format", choices=("table", "csv", "json"), default="table",
         help="table (with intervals), csv (the rows alone) or json (rows, intervals and receipt); default: table",
     )  # fmt: skip
+    query.add_argument(
+        "--show-all", action="store_true",
+        help="also numbers of cells with too few rows to say anything, which are NULL otherwise; free, also afterwards",
+    )  # fmt: skip
     query.set_defaults(run=commands.query)
     explain = verbs.add_parser(
         "explain", help="what a query would do and cost", description=_EXPLAIN, formatter_class=raw

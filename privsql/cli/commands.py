@@ -32,7 +32,9 @@ def demo(arguments: argparse.Namespace) -> str:
 def query(arguments: argparse.Namespace) -> str:
     with _session(arguments) as session, warnings.catch_warnings():
         warnings.simplefilter("ignore", BoundingWarning)  # said below, in the terms of the command line
-        answer = session.query(_sql(arguments), **_options(arguments), fresh=arguments.fresh)
+        answer = session.query(
+            _sql(arguments), **_options(arguments), fresh=arguments.fresh, show_all=arguments.show_all
+        )
     _warn(answer, arguments.format)
     match arguments.format:
         case "csv":
@@ -40,7 +42,9 @@ def query(arguments: argparse.Namespace) -> str:
         case "json":
             return _json(answer)
         case _:
-            return str(answer)
+            from privsql.results.display import shown
+
+            return shown(answer, terminal=sys.stdout.isatty())
 
 
 def explain(arguments: argparse.Namespace) -> str:

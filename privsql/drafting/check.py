@@ -113,7 +113,7 @@ def _column(domain: Domain | None, scan: Scan, name: str) -> str:
         return "no range, no keys"
     if scan.claims[name].auto and not domain.bounded:
         return "range found privately when a question needs it, for a part of its epsilon"
-    null = ", NULL" if domain.nullable and domain.null_is_key else ""
+    null = "" if not domain.nullable else ", NULL" if domain.null_is_key else "; rows with NULL are in none of them"
     if domain.values is not None:
         listed = ", ".join(_text(value) for value in domain.values[:50])
         return f"keys {listed if len(listed) <= _WIDTH else listed[: _WIDTH - 4] + ' ...'}{null}"

@@ -64,6 +64,8 @@ _TABLES = """
 #             data: take them from what the column means and from how it is recorded. No range is guessed from
 #             a name. Where you cannot tell one, range = "auto" finds it privately for a part of the epsilon
 #             of each query, and `privsql policy init --find-ranges --epsilon 0.5` once for all queries.
+# nullable    false where a column is never NULL, whatever its type says: then NULL is no key of a GROUP BY, and rows with
+#             NULL are left out of it. It is not believed for anything else.
 # unique      columns that no two rows agree in, where the schema does not say so. It is believed: if it is wrong, the
 #             promise is broken.
 """

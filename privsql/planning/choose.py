@@ -22,6 +22,7 @@ from privsql.planning.by_key import units_by_key
 from privsql.planning.choice import best_mechanism, choice_notes, choice_part, groups_apart
 from privsql.planning.estimates import Estimate, Ratio
 from privsql.planning.exact_sql import exact_sql
+from privsql.planning.guarded import guarded
 from privsql.planning.key_tests import is_tested
 from privsql.planning.measurement import Measurement, Mechanism
 from privsql.planning.order import OrderPart, value_bins, value_sql
@@ -111,6 +112,7 @@ def plan(
     )  # fmt: skip
     mechanism = _mechanism(release, offer)
     shown = dict(zip(question.names, _inlined(question.relation), strict=True))
+    above = guarded(question.relation, frozenset(name for name, _ in getattr(release, "aggregates", ())))
     estimates: dict[str, Estimate] = {}
     quotients: dict[tuple[str, str], Ratio] = {}
     if isinstance(release, Choose):
@@ -155,7 +157,8 @@ def plan(
         stability=below,
         estimates=estimates,
         quotients=quotients,
-        finishing=render.finished(question.relation, "noisy"),
+        finishing=render.finished(above.relation, "noisy", above.guards),
+        guards=above.guards,
         pricing=pricing,
         notes=notes,
         steps=stored.steps if isinstance(stored, PreparedRows) else _steps(release.input, look),

@@ -18,7 +18,7 @@ from privsql.planning.within import Within
 from privsql.policy import Neighbours
 from privsql.privacy.least_squares import Levels
 from privsql.privacy.weighted_sums import Noise
-from privsql.sql.expressions import Column, Expression
+from privsql.sql.expressions import Call, Column, Expression
 from privsql.sql.relations import Choose, Limits, Question, Relation, Release
 from privsql.tables import Integers
 
@@ -93,6 +93,8 @@ class Plan:
     relations: tuple[Within, ...] = ()  # what must hold between counts
     nonnegative: bool = False  # asked for: no count below 0, totals kept
     consistent: bool = False  # asked for: the relations hold
+    guards: Mapping[str, Call] = field(default_factory=dict)  # further columns of the noisy table: where these calls are NULL
+    show_all: bool = False  # asked for: also numbers that say nothing
     remaining: float | None = field(default=None, compare=False)  # of epsilon; None: no limit, or rho is counted
     stored: bool = field(default=False, compare=False)  # it was asked before, and costs nothing now
     refusal: str = field(default="", compare=False)  # why the budget does not allow it now
@@ -177,14 +179,14 @@ class Plan:
 
         return accuracy_of(self, level, rows)
 
-    def projected(self, nonnegative: bool, consistent: bool) -> Plan:
-        """The same plan, its answer made to be what could be true, afterwards and at no cost."""
+    def projected(self, nonnegative: bool, consistent: bool, show_all: bool = False) -> Plan:
+        """The same plan, its answer made to be what could be true, or shown whole, afterwards and at no cost."""
         if consistent and self.levels is not None and self.relations:
             raise Refused(
                 "refused-consistent", "over several sets of keys, counts are not made to fit into others: totals would move",
                 "leave consistent out: the sets agree with each other as it is",
             )  # fmt: skip
-        return replace(self, nonnegative=nonnegative, consistent=consistent)
+        return replace(self, nonnegative=nonnegative, consistent=consistent, show_all=show_all)
 
     @property
     def projections(self) -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -283,39 +283,40 @@ def columns_sql(columns: Sequence[tuple[str, Expression]]) -> str:
     return ", ".join(f"{expression(each)} AS {identifier(name)}" for name, each in columns)
 
 
-def finished(relation: Relation, table: str) -> str:
-    """The whole of what is above the release; whole numbers go out as BIGINT, which numpy has, not as HUGEINT."""
+def finished(relation: Relation, table: str, guards: Collection[str] = ()) -> str:
+    """The whole of what is above the release; whole numbers go out as BIGINT, which numpy has, not as HUGEINT.
+
+    `guards`: further columns of the noisy table, which every row keeps as it keeps the number of its cell.
+    """
     names = [
         f"TRY_CAST({identifier(each.name)} AS BIGINT) AS {identifier(each.name)}"
         if each.type.kind is Kind.INTEGER and each.type.sql == "HUGEINT"
         else identifier(each.name)
         for each in relation.fields
     ]
-    return f"SELECT {CELL}, privsql_place, {', '.join(names)} FROM ({finishing(relation, table)})"
+    return f"SELECT {CELL}, privsql_place, {', '.join(names)} FROM ({_finishing(relation, table, list(guards))})"
 
 
-def finishing(relation: Relation, table: str) -> str:
+def _finishing(relation: Relation, table: str, guards: Sequence[str]) -> str:
     """What is above the release, as SQL over the noisy table `table`; every row keeps the number of its cell."""
+    if isinstance(relation, Release | Choose):
+        names = ", ".join([*guards, *(identifier(each.name) for each in relation.fields)])
+        return f"SELECT {CELL}, {CELL} AS privsql_place, {names} FROM {identifier(table)}"
+    assert isinstance(relation, Filter | Project | Sort | Distinct | Limit), "not above a release"
+    inner = _finishing(relation.input, table, guards)
     match relation:
-        case Release() | Choose():
-            names = ", ".join(identifier(each.name) for each in relation.fields)
-            return f"SELECT {CELL}, {CELL} AS privsql_place, {names} FROM {identifier(table)}"
         case Filter():
-            return f"SELECT * FROM ({finishing(relation.input, table)}) WHERE {expression(relation.predicate)}"
+            return f"SELECT * FROM ({inner}) WHERE {expression(relation.predicate)}"
         case Project():
-            return (
-                f"SELECT {CELL}, privsql_place, {columns_sql(relation.columns)} FROM ({finishing(relation.input, table)})"
-            )
+            return f"SELECT {', '.join([CELL, 'privsql_place', *guards])}, {columns_sql(relation.columns)} FROM ({inner})"
         case Sort():
             # ties keep the public order of the cells; the place survives later steps
             place = f"row_number() OVER (ORDER BY {', '.join([*terms(relation.by), 'privsql_place'])})"
-            return f"SELECT * REPLACE ({place} AS privsql_place) FROM ({finishing(relation.input, table)})"
+            return f"SELECT * REPLACE ({place} AS privsql_place) FROM ({inner})"
         case Distinct():
             names = ", ".join(identifier(each.name) for each in relation.fields)
-            inner = finishing(relation.input, table)
-            return f"SELECT min({CELL}) AS {CELL}, min(privsql_place) AS privsql_place, {names} FROM ({inner}) GROUP BY {names}"
+            kept = ", ".join(f"min({each}) AS {each}" for each in (CELL, "privsql_place", *guards))
+            return f"SELECT {kept}, {names} FROM ({inner}) GROUP BY {names}"
         case Limit():
             count = "" if relation.count is None else f" LIMIT {relation.count}"
-            return f"SELECT * FROM ({finishing(relation.input, table)}) ORDER BY privsql_place{count} OFFSET {relation.offset}"
-        case _:
-            raise AssertionError("not above a release")
+            return f"SELECT * FROM ({inner}) ORDER BY privsql_place{count} OFFSET {relation.offset}"

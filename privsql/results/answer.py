@@ -45,6 +45,7 @@ class Answer:
     stored: bool = False  # asked before, or computed from earlier answers, so it cost nothing this time
     found: tuple[FoundRange, ...] = ()
     limits_found: tuple[FoundLimit, ...] = ()
+    undetermined: tuple[Any, ...] = ()  # one mask per output: rows with too few rows behind them to say anything
 
     @property
     def columns(self) -> list[str]:
@@ -97,7 +98,7 @@ class Answer:
         if plan.chooses or plan.public:
             return result
         settled = Settled(plan, self.noisy)
-        keys = {name: _listed(values) for name, values in keys_of(plan, self.noisy).items()}
+        keys = {name: listed(values) for name, values in keys_of(plan, self.noisy).items()}
         for output in plan.outputs:
             leaves = {column.name for column in columns_of(output.expression) if column.name in plan.estimates}
             if not leaves or output.expression.type.kind not in NUMBERS:
@@ -134,7 +135,16 @@ class Answer:
         """What the answer may lack, in plain sentences: what bounding may have dropped, missing keys ..."""
         left_out = self.plan.derived.left_out if self.plan.derived else ()
         others = (f"Rows in which {name} is not a declared key are not in this answer." for name in left_out)
-        return (*self.plan.warnings, *(each.sentence for each in self.limits_found), *others)
+        return (*self.plan.warnings, *(each.sentence for each in self.limits_found), *others, *self._too_few())
+
+    def _too_few(self) -> list[str]:
+        """How many cells say nothing, and what is to be done about it."""
+        cells = sum(int(mask.sum()) for mask in self.undetermined)
+        if not cells:
+            return []
+        few = "1 cell has" if cells == 1 else f"{cells:,} cells have"
+        shown = "what is shown there is noise" if self.plan.show_all else "NULL; show_all=True shows them"
+        return [f"{few} too few rows to say anything: {shown if cells > 1 else shown.replace('them', 'it')}."]
 
     @property
     def searches(self) -> float:
@@ -154,11 +164,18 @@ class Answer:
             "ranges_found": [asdict(each) for each in self.found],
             "limits_found": [asdict(each) for each in self.limits_found],
             "warnings": list(self.warnings),
+            "undetermined": self._undetermined_by_output(),
             "keys_may_be_missing": self.plan.space.open,
             "keys": self.plan.keys, "cells": self.plan.cells,
             "measurements": [each.to_dict() for each in self.plan.measurements],
             "least_squares_over": set_texts(self.plan), "projected": self.plan.projections,
         }  # fmt: skip
+
+    def _undetermined_by_output(self) -> dict[str, int]:
+        counted: dict[str, int] = {}
+        for name, mask in zip(self.columns, self.undetermined, strict=False):  # of public tables there are none
+            counted[name] = counted.get(name, 0) + int(mask.sum())
+        return {name: cells for name, cells in counted.items() if cells}
 
     def plot(self, level: float = 0.95, ax: Any = None) -> Any:
         """Bars with error bars (extra: privsql[plot])."""
@@ -197,7 +214,7 @@ def _series(array: Any) -> pd.Series[Any]:
     )
 
 
-def _listed(values: Any) -> Any:
+def listed(values: Any) -> Any:
     """Keys as they are counted through: NULL as None where an array masks it."""
     if not isinstance(values, np.ma.MaskedArray):
         return values

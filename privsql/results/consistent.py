@@ -7,7 +7,7 @@ nearest that could, only where that is asked for. All of it from noisy numbers a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -27,10 +27,10 @@ from privsql.privacy.projections import (
     whole_nonnegative,
     whole_within,
 )
-from privsql.privacy.weighted_sums import variance
-from privsql.results.estimate import estimate, leaf_interval, weighted
-from privsql.results.intervals import Floats, Interval
-from privsql.tables import NoisyTable
+from privsql.privacy.weighted_sums import Noise, variance
+from privsql.results.estimate import estimate, leaf_interval, undetermined, weighted
+from privsql.results.intervals import Floats, Interval, Mask
+from privsql.tables import Integers, NoisyTable
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -125,13 +125,25 @@ class Settled:
         """Each covers the exact value with at least this probability, row by row."""
         size = len(self.noisy.cells)
         found = {name: Interval(np.empty(size), np.empty(size)) for name in hows}
-        for kind in alike_rows(self.plan):
-            rows = np.arange(size) if kind.rows is None else kind.rows
-            columns = {name: values[rows] for name, values in self._columns.items()}
+        for rows, columns, noise in self._alike():
             for name, how in hows.items():
-                part = leaf_interval(how, columns, kind.noise, level)
+                part = leaf_interval(how, columns, noise, level)
                 found[name].low[rows], found[name].high[rows] = part.low, part.high
         return {name: self._with_shown(name, each) for name, each in found.items()}
+
+    def undetermined(self, hows: Mapping[Key, Estimate]) -> dict[Key, Mask]:
+        """Where each says next to nothing, row by row."""
+        found = {name: np.zeros(len(self.noisy.cells), dtype=np.bool_) for name in hows}
+        for rows, columns, noise in self._alike():
+            for name, how in hows.items():
+                found[name][rows] = undetermined(how, columns, noise)
+        return found
+
+    def _alike(self) -> Iterator[tuple[Integers, Mapping[str, npt.NDArray[Any]], Mapping[str, Noise]]]:
+        """Rows whose noise is alike, with their noisy columns and that noise."""
+        for kind in alike_rows(self.plan):
+            rows = np.arange(len(self.noisy.cells)) if kind.rows is None else kind.rows
+            yield rows, {name: values[rows] for name, values in self._columns.items()}, kind.noise
 
     def _with_shown(self, name: Hashable, found: Interval) -> Interval:
         """What is shown is within, wherever it was moved to; and what cannot be below 0 is not."""

@@ -13,6 +13,10 @@ from privsql.results.answer import Answer
 MOST_ROWS = 20
 
 
+_GREY = "#888888"
+_DIMMED = "\x1b[2m{}\x1b[0m"  # as terminals write it
+
+
 def _cells(answer: Answer) -> tuple[list[str], list[list[str]], list[bool]]:
     head = answer.frame.head(MOST_ROWS)
     ends = answer.intervals(0.95).head(MOST_ROWS)
@@ -69,29 +73,39 @@ def _footer(answer: Answer) -> str:
     return "\n".join([f"{more}[{shown}]  {cost}, {answer.plan.neighbours}", *answer.warnings])
 
 
-def shown(answer: Answer) -> str:
-    """A box of text."""
+def _is_greyed(answer: Answer, row: int, place: int) -> bool:
+    return bool(answer.undetermined) and bool(answer.undetermined[place][row])
+
+
+def shown(answer: Answer, terminal: bool = False) -> str:
+    """A box of text; in a terminal cells that say nothing are dimmed."""
     names, rows, right = _cells(answer)
     widths = [max(len(name), *(len(row[i]) for row in rows)) if rows else len(name) for i, name in enumerate(names)]
 
-    def line(cells: list[str]) -> str:
+    def line(cells: list[str], row: int | None = None) -> str:
         padded = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True)]
+        if terminal and row is not None:
+            padded = [_DIMMED.format(c) if _is_greyed(answer, row, place) else c for place, c in enumerate(padded)]
         return "  ".join(padded).rstrip()
 
     rule = "-" * max(1, sum(widths) + 2 * (len(widths) - 1))
-    return "\n".join([line(names), rule, *(line(row) for row in rows), rule, _footer(answer)])
+    return "\n".join([line(names), rule, *(line(cells, row) for row, cells in enumerate(rows)), rule, _footer(answer)])
 
 
 def html(answer: Answer) -> str:
     """A table for notebooks."""
     names, rows, right = _cells(answer)
     style = ["right" if each else "left" for each in right]
+    grey = f";color:{_GREY}"
     head = "".join(f"<th style='text-align:{s}'>{escaping.escape(n)}</th>" for n, s in zip(names, style, strict=True))
     body = "".join(
         "<tr>"
-        + "".join(f"<td style='text-align:{s}'>{escaping.escape(c)}</td>" for c, s in zip(row, style, strict=True))
+        + "".join(
+            f"<td style='text-align:{s}{grey if _is_greyed(answer, row, place) else ''}'>{escaping.escape(c)}</td>"
+            for place, (c, s) in enumerate(zip(cells, style, strict=True))
+        )
         + "</tr>"
-        for row in rows
+        for row, cells in enumerate(rows)
     )
     footer = "<br>".join(escaping.escape(_footer(answer)).splitlines())
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{footer}</p>"

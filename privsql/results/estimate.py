@@ -11,8 +11,8 @@ import numpy.typing as npt
 from privsql.planning.accuracy import linear_half_width, terms_half_width
 from privsql.planning.estimates import Estimate, Linear, Placed, Ratio, Spread, Terms
 from privsql.privacy.weighted_sums import Noise
-from privsql.results.intervals import Floats, Interval
-from privsql.results.moments import spread, spread_interval
+from privsql.results.intervals import LEVEL, ONE_SIDED, TINY, Floats, Interval, Mask
+from privsql.results.moments import spread, spread_interval, spread_undetermined
 from privsql.tables import Integers
 from privsql.types import MOMENTS, Kind
 
@@ -35,7 +35,12 @@ def estimate(how: Estimate, noisy: Mapping[str, Integers]) -> npt.NDArray[Any]:
         case Spread():
             return spread(how, noisy)
         case Placed():
-            return _placed(how, noisy[how.column])
+            return _placed(how, grid_points(noisy[how.column]))
+
+
+def grid_points(noisy: Integers) -> Integers:
+    """What was drawn: p below 0 stands for the point -1 - p, drawn from the prior because there are too few rows."""
+    return np.where(noisy < 0, -1 - noisy, noisy)
 
 
 def _placed(how: Placed, noisy_points: Integers) -> npt.NDArray[Any]:
@@ -77,6 +82,33 @@ def leaf_interval(
         case Placed():  # how far apart ranks are in values depends on the data
             size = len(noisy[how.column])
             return Interval(np.full(size, float(how.low)), np.full(size, float(how.high)))
+
+
+def undetermined(how: Estimate, noisy: Mapping[str, Integers], noise: Mapping[str, Noise]) -> Mask:
+    """Where an aggregate says next to nothing: the cell may well be empty, or everything is possible.
+
+    The noise is symmetric, so that an empty cell is said to be undetermined with at least the probability LEVEL. Counts and
+    sums always say something; of a quantile its mechanism says so itself.
+    """
+    match how:
+        case Linear():
+            return np.zeros(len(noisy[how.columns[0]]), dtype=np.bool_)
+        case Ratio():
+            empty = weighted(how.total, noisy) <= _upwards(how.total, noise) + TINY
+            found = leaf_interval(how, noisy, noise, LEVEL)
+            whole = (found.low <= float(how.low)) & (found.high >= float(how.high)) & (how.low < how.high)
+            return np.asarray(empty | whole)
+        case Spread():
+            return spread_undetermined(how, noisy, noise)
+        case Placed():
+            return np.asarray(noisy[how.column] < 0)
+
+
+def _upwards(terms: Terms, noise: Mapping[str, Noise]) -> float:
+    """What the noise of a sum passes with probability 1 - LEVEL at most. Bounds on its parts are closer where it is all but 0."""
+    each_level = 1.0 - (1.0 - ONE_SIDED) / len(terms)
+    apart = sum(terms_half_width((term,), noise, each_level) for term in terms)
+    return min(terms_half_width(terms, noise, ONE_SIDED), apart)
 
 
 def _ratio_interval(how: Ratio, noisy: Mapping[str, Integers], noise: Mapping[str, Noise], level: float) -> Interval:

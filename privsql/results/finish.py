@@ -10,12 +10,13 @@ import numpy as np
 from privsql.analysis.keys import KeySpace
 from privsql.planning.plan import Plan
 from privsql.planning.render import CELL
-from privsql.results.answer import Answer
+from privsql.results.answer import Answer, listed
 from privsql.results.consistent import Settled
+from privsql.results.undetermined import undetermined_guards, undetermined_outputs
 from privsql.sql.expressions import Column
 from privsql.sql.relations import Choose, Project, Relation, Release
 from privsql.tables import Integers, NoisyTable, as_array
-from privsql.types import BIGINT, Kind, Type
+from privsql.types import BIGINT, BOOLEAN, Kind, Type
 
 
 class Finish(Protocol):
@@ -36,31 +37,48 @@ def finish(plan: Plan, noisy: NoisyTable, run: Finish) -> Answer:
     """The noisy cells through everything that stands above the release."""
     assert plan.release is not None
     columns: dict[str, tuple[Any, Type]] = {CELL: (noisy.cells, BIGINT)}
-    types = {field.name: field.type for field in plan.release.fields}
-    for name, values in keys_of(plan, noisy).items():
+    types, keys, settled = computed_fields(plan), keys_of(plan, noisy), Settled(plan, noisy)
+    for name, values in keys.items():
         columns[name] = (values, types[name])
-    for name, aggregate in Settled(plan, noisy).values.items():
-        columns[name] = (aggregate, types[name])
+    unknown = settled.undetermined(plan.estimates)
+    guards = undetermined_guards(settled, unknown, {name: listed(values) for name, values in keys.items()})
+    for name, aggregate in settled.values.items():
+        hidden = unknown[name].any() and not plan.show_all
+        columns[name] = (np.ma.array(aggregate, mask=unknown[name]) if hidden else aggregate, types[name])
+    for name, guard in guards.items():
+        columns[name] = (np.zeros_like(guard) if plan.show_all else guard, BOOLEAN)
     selected = _only_selects(plan.question.relation)
     if selected is not None:  # nothing to compute: the columns are there already
-        return Answer(tuple(as_array(*columns[name]) for name in selected), plan, noisy, noisy.cells)
-    cells, _, *shown = run(plan.finishing, columns)
-    shown = [_listed(each) if o.expression.type.kind is Kind.LIST else each for each, o in zip(shown, plan.outputs, strict=True)]
-    return Answer(tuple(shown), plan, noisy, np.asarray(cells, dtype=np.int64))
+        cells, shown = noisy.cells, [as_array(*columns[name]) for name in selected]
+    else:
+        found, _, *shown = run(plan.finishing, columns)
+        cells = np.asarray(found, dtype=np.int64)
+    shown = [_lists(each) if o.expression.type.kind is Kind.LIST else each for each, o in zip(shown, plan.outputs, strict=True)]
+    masks = undetermined_outputs(plan, unknown, guards, cells)
+    if not plan.show_all:  # what COALESCE or CASE put in the place of NULL is as the analyst wants it
+        masks = [mask & np.ma.getmaskarray(each) for mask, each in zip(masks, shown, strict=True)]
+    return Answer(tuple(shown), plan, noisy, cells, undetermined=tuple(masks))
 
 
 def computed_types(plan: Plan) -> Mapping[str, Type] | None:
     """The columns that `finish` computes over; None where there is nothing to compute."""
     if plan.release is None or _only_selects(plan.question.relation) is not None:
         return None
-    return {CELL: BIGINT, **{field.name: field.type for field in plan.release.fields}}
+    return {CELL: BIGINT, **computed_fields(plan), **dict.fromkeys(plan.guards, BOOLEAN)}
 
 
-def _listed(arrays: Any) -> Any:
-    """Lists as Python has them, one in a cell."""
-    listed = np.empty(len(arrays), dtype=object)
-    listed[:] = [each if each is None else list(np.asarray(each).tolist()) for each in np.ma.getdata(arrays)]
-    return listed
+def computed_fields(plan: Plan) -> dict[str, Type]:
+    """The columns of the release."""
+    assert plan.release is not None
+    return {field.name: field.type for field in plan.release.fields}
+
+
+def _lists(arrays: Any) -> Any:
+    """Lists as Python has them, one in a cell; masked where the list itself is NULL."""
+    found, missing = np.empty(len(arrays), dtype=object), np.ma.getmaskarray(arrays)
+    lists = zip(np.ma.getdata(arrays), missing, strict=True)
+    found[:] = [[] if gone else list(np.ma.asarray(each).tolist()) for each, gone in lists]
+    return np.ma.array(found, mask=missing) if missing.any() else found
 
 
 def _only_selects(relation: Relation) -> list[str] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,11 @@ from privsql.sql.expressions import Call, Column, Expression, Literal
 from privsql.types import NUMBERS, Kind
 
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+LEVEL = 0.95  # how surely a cell with no rows is told to be undetermined
+ONE_SIDED = 1.0 - 2.0 * (1.0 - LEVEL)  # at this level a half-width is passed upwards with probability 1 - LEVEL
+TINY = 1e-9  # what sums of floats may be off
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,8 @@ def interval(
                 return None
             constant = np.full(size, float(value))
             return Interval(constant, constant)
+        case Call(function="case"):
+            return _hull([interval(arg, leaves, keys, size, quotients) for arg in _branches(expression.args)])
         case Call():
             args = [interval(arg, leaves, keys, size, quotients) for arg in expression.args]
             return _apply(expression, args)
@@ -64,14 +71,24 @@ def _share(above: Expression, below: Expression, quotients: Quotients) -> Interv
     return Interval(np.minimum(*ends), np.maximum(*ends))
 
 
+def _branches(args: Sequence[Expression]) -> list[Expression]:
+    """What CASE may give, apart from NULL."""
+    return [arg for arg in (*args[1:-1:2], args[-1]) if not (isinstance(arg, Literal) and arg.value is None)]
+
+
+def _hull(parts: Sequence[Interval | None]) -> Interval | None:
+    """What is in one of them."""
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
+        return None
+    return Interval(np.minimum.reduce([a.low for a in known]), np.maximum.reduce([a.high for a in known]))
+
+
 def _apply(call: Call, args: list[Interval | None]) -> Interval | None:
     if call.function == "nullif":
         return args[0]
     if call.function == "coalesce":
-        known = [arg for arg in args if arg is not None]
-        if len(known) < len(args):
-            return None
-        return Interval(np.minimum.reduce([a.low for a in known]), np.maximum.reduce([a.high for a in known]))
+        return _hull(args)
     known = [arg for arg in args if arg is not None]
     if not known or len(known) < len(args):
         return None

@@ -22,7 +22,7 @@ import numpy as np
 
 from privsql.planning.estimates import Spread
 from privsql.privacy.weighted_sums import Noise, half_width
-from privsql.results.intervals import Floats, Interval, product, quotient
+from privsql.results.intervals import LEVEL, ONE_SIDED, TINY, Floats, Interval, Mask, product, quotient
 from privsql.tables import Integers
 
 _RISING = {2: np.array([1.0, 0.0]), 3: np.array([1.0, 0.5, 0.0])}  # u, from its features
@@ -75,12 +75,42 @@ def spread_interval(
 ) -> Interval:
     """Covers the exact value with at least this probability, cell by cell."""
     if how.row is not None:
-        missed = (0.495, 0.495, 0.01)  # of the rows next to nothing is unknown
-        of_rows = [
-            _around(noisy[column] / size, half_width([(1.0 / size, noise[column])], 1.0 - (1.0 - level) * share))
-            for (column, size), share in zip(_sizes(how), missed, strict=True)
-        ]
+        of_rows = _boxes_of_rows(how, noisy, noise, level)
         return _of_one(how, _variance_of_rows(*of_rows), of_rows[2])
+    with np.errstate(all="ignore"):  # where nothing is known, extremes may be beyond all floats
+        return _computed(how, _boxes(how, noisy, noise, level), _variance_box, _covariance_box)
+
+
+def spread_undetermined(how: Spread, noisy: Mapping[str, Integers], noise: Mapping[str, Noise]) -> Mask:
+    """Where there may well be no rows, or one where it takes two, or where the interval is all that is possible."""
+    needed = 0.0 if how.function.endswith("_pop") else 1.0
+    counted = [(how.columns[2], float(how.row))] if how.row is not None else [(each, float(how.one)) for each in how.columns]
+    rows = np.sum([noisy[column] / one for column, one in counted], axis=0)
+    few = rows <= needed + half_width([(1.0 / one, noise[column]) for column, one in counted], ONE_SIDED) + TINY
+    found = spread_interval(how, noisy, noise, LEVEL)
+    if how.row is not None:
+        any_variance = Interval(np.zeros(len(rows)), np.full(len(rows), 0.25))
+        possible = _of_one(how, any_variance, _boxes_of_rows(how, noisy, noise, LEVEL)[2])
+    else:
+        with np.errstate(all="ignore"):
+            possible = _computed(how, _boxes(how, noisy, noise, LEVEL), _any_variance, _any_covariance)
+    return np.asarray(few | (found.low <= possible.low) & (found.high >= possible.high) & (possible.low < possible.high))
+
+
+def _boxes_of_rows(
+    how: Spread, noisy: Mapping[str, Integers], noise: Mapping[str, Noise], level: float
+) -> list[Interval]:
+    missed = (0.495, 0.495, 0.01)  # of the rows next to nothing is unknown
+    return [
+        _around(noisy[column] / size, half_width([(1.0 / size, noise[column])], 1.0 - (1.0 - level) * share))
+        for (column, size), share in zip(_sizes(how), missed, strict=True)
+    ]
+
+
+def _boxes(
+    how: Spread, noisy: Mapping[str, Integers], noise: Mapping[str, Noise], level: float
+) -> dict[str, Interval]:
+    """The sums that the function is made of, all at once."""
     columns = np.array([noisy[column] for column in how.columns], dtype=np.float64) / float(how.one)
     each_level = 1.0 - (1.0 - level) / len(_needed(how))
     boxes = {}
@@ -89,8 +119,7 @@ def spread_interval(
         law = noise[how.columns[0]]
         width = half_width([(float(weight) / float(how.one), law) for weight in weights], each_level)
         boxes[name] = _around(weights @ columns, width)
-    with np.errstate(all="ignore"):  # where nothing is known, extremes may be beyond all floats
-        return _computed(how, boxes, _variance_box, _covariance_box)
+    return boxes
 
 
 def _around(value: Floats, width: float) -> Interval:
@@ -214,6 +243,14 @@ def _top(other: Floats, b: Floats, within: Interval) -> Floats:
     """Where the variance is greatest as one outer sum moves, the other one and the middle one standing still."""
     best = b + other + b**2 / (2.0 * np.maximum(other, 1e-300))
     return np.clip(best, within.low, within.high)
+
+
+def _any_variance(a: Interval, b: Interval, c: Interval) -> Interval:
+    return Interval(np.zeros_like(a.low), np.full_like(a.low, 0.25))
+
+
+def _any_covariance(a: Interval, b: Interval, c: Interval, d: Interval) -> Interval:
+    return Interval(np.full_like(a.low, -0.25), np.full_like(a.low, 0.25))
 
 
 def _covariance_box(a: Interval, b: Interval, c: Interval, d: Interval) -> Interval:

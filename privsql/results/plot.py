@@ -12,7 +12,7 @@ from privsql.results.answer import Answer
 
 
 def plot(answer: Answer, level: float = 0.95, ax: Any = None) -> Any:
-    """Bars of the first numeric output over the keys, with the interval of each."""
+    """Bars of the first numeric output over the keys, with the interval of each; NULL stands where nothing can be said."""
     try:
         pyplot = import_module("matplotlib.pyplot")
     except ImportError:
@@ -25,14 +25,18 @@ def plot(answer: Answer, level: float = 0.95, ax: Any = None) -> Any:
         )
     name = values[0]
     labels = [each for each in answer.columns if each not in values]
-    heights = table[name].to_numpy(dtype=float)
+    heights = table[name].to_numpy(dtype=float, na_value=np.nan)
+    known, places = np.isfinite(heights), np.arange(len(heights))
     low, high = table[f"{name}_low"].to_numpy(dtype=float), table[f"{name}_high"].to_numpy(dtype=float)
     reach = np.vstack([np.maximum(heights - low, 0), np.maximum(high - heights, 0)])
     reach = np.where(np.isfinite(reach), reach, 0)
     ticks = [", ".join(str(row[label]) for label in labels) or name for _, row in table.iterrows()]
     if ax is None:
         _, ax = pyplot.subplots(figsize=(max(5.5, 0.5 * len(heights)), 4.0))
-    ax.bar(range(len(heights)), heights, yerr=reach, capsize=4, color="#4878a8", ecolor="#333333")
+    ax.bar(places[known], heights[known], yerr=reach[:, known], capsize=4, color="#4878a8", ecolor="#333333")
+    for place in places[~known]:  # a bar would stand for a number
+        ax.text(place, 0.02, "NULL", transform=ax.get_xaxis_transform(), color="#888888", rotation=90, ha="center")
+    ax.set_xlim(-0.6, len(heights) - 0.4)
     ax.set_xticks(
         range(len(heights)), ticks, rotation=45 if len(heights) > 6 else 0, ha="right" if len(heights) > 6 else "center"
     )

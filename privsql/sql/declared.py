@@ -17,8 +17,8 @@ class Claim:
     low: Any = None
     high: Any = None
     values: tuple[Any, ...] | None = None
-    nullable: bool = True
-    null_is_key: bool = True
+    nullable: bool = True  # by the schema alone, which the engine enforces: bounds rest on it
+    null_is_key: bool = True  # whether NULL is shown among the keys; no bound rests on it
     auto: bool = False  # its range may be found privately, at a price
 
 

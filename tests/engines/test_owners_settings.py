@@ -93,9 +93,16 @@ def test_functions_are_listed_again_only_when_something_changed(monkeypatch: pyt
     assert sum(listed) == 2 if sum(listed[:-1]) else sum(listed) >= 1
 
 
-SETTINGS = ["default_order = 'DESC'", "default_null_order = 'NULLS FIRST'",
-            "default_null_order = 'NULLS_FIRST_ON_ASC_LAST_ON_DESC'", "integer_division = true", "ieee_floating_point_ops = false", "preserve_insertion_order = false", "threads = 1",
-            "old_implicit_casting = true"]  # fmt: skip
+SETTINGS = [
+    "default_order = 'DESC'",
+    "default_null_order = 'NULLS FIRST'",
+    "default_null_order = 'NULLS_FIRST_ON_ASC_LAST_ON_DESC'",
+    "integer_division = true",
+    "ieee_floating_point_ops = false",
+    "preserve_insertion_order = false",
+    "threads = 1",
+    "old_implicit_casting = true",
+]
 ASKED = [
     "SELECT COUNT(*) AS n FROM t",
     "SELECT k, COUNT(*) AS n FROM t GROUP BY k",

@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 
 from soundness import worlds
-from soundness.worlds import Column, ListColumn, Row, list_column
+from soundness.worlds import Column, ListColumn, Row, deny_null, list_column
 
 _ODD = ["value_1", "count_1", "units", "sum_1", "above_1", "moment_1", '"g h"', "rank"]
 _UNITS = {
@@ -82,6 +82,9 @@ def make_world(rng: Random, scratch: duckdb.DuckDBPyConnection, neighbours: int)
             table.tags = list_column(own, "tags")
             if table.tags.policy and table.form != "public":
                 table.policy["columns"]["tags"] = {table.tags.policy[0]: list(table.tags.policy[1])}
+    for table in tables:
+        if table.form != "public":
+            deny_null(own, table.policy["columns"], table.columns)
     return world
 
 

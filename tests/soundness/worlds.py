@@ -8,6 +8,7 @@ one by the other moves sums as far as they can go.
 # ruff: noqa: E501 -- tables read better in one line each
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -159,7 +160,15 @@ def make_world(rng: Random, scratch: duckdb.DuckDBPyConnection, neighbours: int)
     own = Random(f"lists {world.describe()}")  # apart, so that all else stays the same
     world.lists = [list_column(own, name) for name in ("l_1", "l_2")[: own.choice([0, 1, 2])]]
     declared |= {column.name: {column.policy[0]: list(column.policy[1])} for column in world.lists if column.policy}
+    deny_null(own, declared, columns)
     return world
+
+
+def deny_null(own: Random, declared: dict[str, Any], columns: Sequence[Column]) -> None:
+    """Of some columns the owner says that they are never NULL; the rows do not care."""
+    for column in columns:
+        if own.random() < 0.25:
+            declared[column.name.strip('"').lower()] = {**(column.policy or {}), "nullable": False}
 
 
 # -- columns -------------------------------------------------------------------------------------------------

@@ -1,0 +1,80 @@
+"""What stands above a release goes in; the same with a guard before every quotient and list of aggregates comes out.
+
+A guard is a column of the noisy table: true in the cells where the released numbers cannot tell the divisor from 0, or
+where an aggregate in the list has too few rows to say anything. There the quotient or the list is NULL, and so is what is
+computed from it, as SQL has it: in HAVING and ORDER BY, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from privsql.sql.expressions import Call, Column, Expression, Literal, columns_of, substitute
+from privsql.sql.relations import Choose, Distinct, Filter, Limit, Project, Relation, Release, Sort
+from privsql.types import BOOLEAN
+
+QUOTIENTS = frozenset({"/", "//"})
+_PREFIX = "privsql_guard_"  # reserved, as all names that begin with privsql_
+
+Meant = dict[str, Expression]  # the columns of a relation, as expressions over those of the release
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """`guards`: the names of the further columns of the noisy table, and what each of them guards, over the release."""
+
+    relation: Relation
+    guards: Mapping[str, Call]
+
+
+def guarded(relation: Relation, aggregates: frozenset[str]) -> Guarded:
+    """`aggregates`: the names of the noisy columns of the release."""
+    guards = _Guards(aggregates)
+    above, _ = guards.relation(relation)
+    return Guarded(above, {name: call for call, name in guards.names.items()})
+
+
+def guarded_part(call: Call) -> tuple[Expression, ...]:
+    """What must be known of a call for its value to say anything: of a quotient its divisor, of a list all of it."""
+    if call.function in QUOTIENTS:
+        return call.args[1:]
+    return call.args if call.function == "list" else ()
+
+
+@dataclass
+class _Guards:
+    aggregates: frozenset[str]
+    names: dict[Call, str] = field(default_factory=dict)
+
+    def relation(self, relation: Relation) -> tuple[Relation, Meant]:
+        match relation:
+            case Release() | Choose():
+                return relation, {each.name: each.column for each in relation.fields}
+            case Project():
+                below, meant = self.relation(relation.input)
+                columns = tuple((name, self.expression(each, meant)) for name, each in relation.columns)
+                return Project(below, columns), {name: substitute(each, meant) for name, each in relation.columns}
+            case Filter():
+                below, meant = self.relation(relation.input)
+                return Filter(below, self.expression(relation.predicate, meant)), meant
+            case Sort():
+                below, meant = self.relation(relation.input)
+                by = tuple(replace(each, expression=self.expression(each.expression, meant)) for each in relation.by)
+                return Sort(below, by), meant
+            case Limit() | Distinct():
+                below, meant = self.relation(relation.input)
+                return replace(relation, input=below), meant
+            case _:
+                raise AssertionError("not above a release")
+
+    def expression(self, expression: Expression, meant: Meant) -> Expression:
+        if not isinstance(expression, Call):
+            return expression
+        call = replace(expression, args=tuple(self.expression(each, meant) for each in expression.args))
+        inlined = substitute(expression, meant)
+        assert isinstance(inlined, Call)
+        if not any(column.name in self.aggregates for part in guarded_part(inlined) for column in columns_of(part)):
+            return call
+        name = self.names.setdefault(inlined, f"{_PREFIX}{len(self.names)}")
+        return Call("case", (Column(name, BOOLEAN), Literal(None, call.type), call), call.type)

@@ -1,0 +1,81 @@
+"""A plan and its noisy cells go in; where what is shown says next to nothing comes out.
+
+A share of a whole is undetermined as an AVG is, any other quotient where its divisor may be 0, a list of quantiles where one
+of them is, and an output where something is that it is computed from. All of it follows from noisy numbers and public ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from privsql.planning.aggregates import scaled_column
+from privsql.planning.estimates import Linear, Placed
+from privsql.planning.guarded import QUOTIENTS, guarded_part
+from privsql.planning.plan import Plan
+from privsql.results.consistent import Settled
+from privsql.results.intervals import LEVEL, Interval, Mask, interval
+from privsql.sql.expressions import Call, Expression, calls_of, columns_of
+from privsql.tables import Integers
+
+
+def undetermined_guards(settled: Settled, aggregates: Mapping[str, Mask], keys: Mapping[str, Any]) -> dict[str, Mask]:
+    """By the name of each guard of a plan: where the quotient or the list that it guards cannot be told."""
+    plan = settled.plan
+    shares = settled.undetermined(plan.quotients)
+    found = {}
+    for name, call in plan.guards.items():
+        pair = _pair(call)
+        if pair in shares:
+            found[name] = shares[pair]
+        elif call.function in QUOTIENTS:
+            found[name] = _may_be_zero(call, settled, keys)
+        else:
+            found[name] = _any_of([aggregates[each] for each in _leaves(call, plan)], len(settled.noisy.cells))
+    return found
+
+
+def undetermined_outputs(plan: Plan, aggregates: Mapping[str, Mask], guards: Mapping[str, Mask], cells: Integers) -> list[Mask]:
+    """Of each output: the rows in which something that it is computed from cannot be told."""
+    of_call = {call: guards[name] for name, call in plan.guards.items()}
+    found = []
+    for output in plan.outputs:
+        masks = [aggregates[each] for each in dict.fromkeys(c.name for c in columns_of(output.expression)) if each in aggregates]
+        masks += [of_call[each] for each in dict.fromkeys(calls_of(output.expression)) if each in of_call]
+        found.append(_any_of([mask[cells] for mask in masks], len(cells)))
+    return found
+
+
+def _may_be_zero(call: Call, settled: Settled, keys: Mapping[str, Any]) -> Mask:
+    """Where the interval of a divisor holds 0, or ends below it although what is counted cannot be negative."""
+    (divisor,), plan, size = guarded_part(call), settled.plan, len(settled.noisy.cells)
+    leaves = _leaves(divisor, plan)
+    if any(isinstance(plan.estimates[each], Placed) for each in leaves):  # its interval is the declared range, whatever it is
+        return np.zeros(size, dtype=np.bool_)
+    known = settled.intervals({each: plan.estimates[each] for each in leaves}, 1.0 - (1.0 - LEVEL) / len(leaves))
+    for name, each in known.items():
+        how = plan.estimates[name]
+        if isinstance(how, Linear) and how.nonnegative:
+            known[name] = Interval(np.maximum(each.low, 0.0), np.maximum(each.high, 0.0))
+    found = interval(divisor, known, keys, size)
+    if found is None:  # a function without a rule, such as a test that the analyst wrote
+        return np.zeros(size, dtype=np.bool_)
+    return np.asarray((found.low <= 0.0) & (found.high >= 0.0))
+
+
+def _pair(call: Call) -> tuple[str | None, str | None] | None:
+    """The counts of a share of a whole."""
+    if call.function != "/":
+        return None
+    (part, _), (whole, factor) = (scaled_column(each) for each in call.args)
+    return (part, whole) if factor == 1 else None
+
+
+def _leaves(expression: Expression, plan: Plan) -> list[str]:
+    return list(dict.fromkeys(each.name for each in columns_of(expression) if each.name in plan.estimates))
+
+
+def _any_of(masks: Sequence[Mask], size: int) -> Mask:
+    return np.logical_or.reduce(masks) if masks else np.zeros(size, dtype=np.bool_)
