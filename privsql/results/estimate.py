@@ -39,7 +39,8 @@ def estimate(how: Estimate, noisy: Mapping[str, Integers]) -> npt.NDArray[Any]:
 
 
 def _placed(how: Placed, noisy_points: Integers) -> npt.NDArray[Any]:
-    """The value of a grid point."""
+    """The value of a grid point; of one that is undetermined, that of any point."""
+    noisy_points = np.where(noisy_points < 0, -1 - noisy_points, noisy_points)
     if how.on in MOMENTS:
         unit = "D" if how.on is Kind.DATE else "us"
         moments = int(how.low) + noisy_points * int(how.step)
