@@ -249,8 +249,8 @@ class Search:
         """Where it is determined, the quantile is within so many rows of its rank, ties aside, so surely.
 
         P(d > least + x) <= points exp(-rate x) / W, W = 1 on the grid: some point has d = 0 (or the least); where it leans,
-        points stands for the sum of all weights over the least of them. On the finer grid the least are c/S rows apart where c rows
-        are tied, and at least half of their points are on one side of the target: W >= exp(-rate c / S) / (2 + rate c).
+        points stands for the sum of all weights over the least of them. On the finer grid the least are c/S rows apart where c
+        rows are tied, and at least half of their points are on one side of the target: W >= exp(-rate c / S) / (2 + rate c).
         """
         above = self._above(place)
         share, rate = (1.0 - level) / len(above), float(self.rate)
