@@ -528,7 +528,7 @@ def test_from_so_many_rows_on_a_cell_is_determined(name):
 def test_what_stands_where_a_quantile_is_undetermined_says_nothing_of_the_rows():
     """A point as of a cell without rows, whatever the rows are: their quantiles are drawn from none."""
     for fractions in ((HALF,), (1,), (Fraction(1, 4), HALF, Fraction(3, 4))):
-        found = sought(*fractions, points=40, loss=Fraction(1, 10))
+        found = replace(sought(*fractions, points=40), rate=Fraction(1))  # at which four rows would show
         laws = []
         for values in ((), (7,) * 4, (33,) * 4):
             hidden, points = _undetermined(values, found)
