@@ -185,7 +185,14 @@ def _moved(one: Counter[int], two: Counter[int], step: Step) -> Fraction:
     """In how long an interval the changes of points' distances from the target rank lie, between two histograms of values."""
     points = {near for value in (*one, *two) for near in (value - 1, value, value + 1)}
     changes = [_away(one, step, point) - _away(two, step, point) for point in points]
+    changes.append(_too_few(one, step) - _too_few(two, step))
     return max(changes) - min(changes)
+
+
+def _too_few(histogram: Counter[int], step: Step) -> Fraction:
+    """The distance of the candidate that stands for too few rows."""
+    share = Fraction(1) if step.margin else max(step.fraction, 1 - step.fraction)
+    return histogram.total() * share
 
 
 def _away(histogram: Counter[int], step: Step, point: int) -> Fraction:
@@ -201,7 +208,8 @@ def _away(histogram: Counter[int], step: Step, point: int) -> Fraction:
 
 def score_span(plan: Plan, measurement: Measurement) -> Fraction:
     """How far one person can move the scores of two values apart, by the l1 of the histogram: a row that comes or goes moves a
-    score by at most max(f, 1 - f) up or down, those of MIN and MAX by 1 one way; in a single cell a row replaced by 1."""
+    score by at most max(f, 1 - f) up or down, those of MIN and MAX by 1 one way; in a single cell a row replaced by 1. The score
+    of "undetermined" moves with the number of rows, by as much as any."""
     total = Fraction(0)
     assert measurement.search is not None
     for level in measurement.search.levels:

@@ -29,13 +29,25 @@ _ENTRIES = 2**20  # values of so many cells at a time: bounds the memory
 
 
 def quantiles(exact: Histograms, search: Search, source: Randomness) -> list[Integers]:
-    """For each quantile of the search, by place, a grid point in every cell. They rise from quantile to quantile."""
+    """For each quantile of the search, by place, a grid point in every cell; -1 - v where it is undetermined, v being a point
+    that a cell without rows might have. Both kinds rise from quantile to quantile."""
     if not exact.cells:
         return [np.zeros(0, dtype=np.int64) for _ in search.steps]
     marks = max(len(step.zones(search.points)) for step in search.steps) - 1
     parts = [_some_quantiles(exact.some(first, last), search, source) for first, last in _batches(exact, marks)]
-    noisy = [np.concatenate(each) for each in zip(*parts, strict=True)]
-    return list(np.sort(np.stack(noisy), axis=0))  # free of cost: in order they are never further off
+    return list(_in_order(np.concatenate(parts, axis=1)))
+
+
+def _in_order(noisy: Integers) -> Integers:
+    """Free of cost: in order they are never further off."""
+    if not (noisy < 0).any():
+        return np.sort(noisy, axis=0)
+    result = noisy
+    for some in (noisy >= 0, noisy < 0):
+        known = np.sort(np.where(some, np.where(noisy < 0, -1 - noisy, noisy), np.iinfo(np.int64).max), axis=0)
+        rising = np.take_along_axis(known, np.maximum(np.cumsum(some, axis=0) - 1, 0), axis=0)
+        result = np.where(some, np.where(noisy < 0, -1 - rising, rising), result)
+    return result
 
 
 def _batches(exact: Histograms, marks: int) -> Iterator[tuple[int, int]]:
@@ -49,23 +61,41 @@ def _batches(exact: Histograms, marks: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _some_quantiles(exact: Histograms, search: Search, source: Randomness) -> list[Integers]:
+def _some_quantiles(exact: Histograms, search: Search, source: Randomness) -> Integers:
+    """A row for each quantile, a column for each cell."""
+    noisy = _drawn(exact, search, source, roots=True)
+    without = np.flatnonzero((noisy < 0).any(axis=0))
+    if without.size:
+        none = np.zeros(0, dtype=np.int64)
+        empty = Histograms(np.zeros(without.size + 1, dtype=np.int64), none, none)
+        noisy[:, without] = np.where(
+            noisy[:, without] < 0, -1 - _drawn(empty, search, source, roots=False), noisy[:, without]
+        )
+    return noisy
+
+
+def _drawn(exact: Histograms, search: Search, source: Randomness, roots: bool) -> Integers:
+    """-1 where a quantile is undetermined, which can only be where `roots` have that candidate."""
     rows = _Rows.of(exact, search.points, search.shift)
     cuts: dict[int, _Cut] = {}
-    points: dict[int, Integers] = {}
+    points: dict[int, Integers] = {}  # of undetermined ones -1
     for level in search.levels:
         for step in level:
             low = rows.start if step.below is None else cuts[step.below]
             high = rows.end if step.above is None else cuts[step.above]
             target = _target(step, low.mass, high.mass, rows.fine)
             laid = rows.marked(step) if step.lean else rows
-            problem = _Problem(laid, low, high, target, search.rate, step)
+            doublings = search.doublings(step) if roots and step.root else None
+            problem = _Problem(laid, low, high, target, search.rate, step, doublings)
             if step.parts:
-                cuts[step.place] = problem.part(source)
-                points[step.place] = cuts[step.place].point >> rows.shift
+                cut = problem.part(source)
+                cuts[step.place], found = replace(cut, point=np.maximum(cut.point, 0)), cut.point >> rows.shift
             else:
-                points[step.place] = problem.choose(source)
-    return [points[place] for place in sorted(points)]
+                found = problem.choose(source)
+            for side in (step.below, step.above):
+                found = found if side is None else np.where(points[side] < 0, -1, found)
+            points[step.place] = found
+    return np.stack([points[place] for place in sorted(points)])
 
 
 @dataclass(frozen=True)
@@ -173,10 +203,18 @@ class _Runs:
     gap: Bools  # points without rows
     rough: Bools  # several points that have rows, it is not known which
 
+    @property
+    def last(self) -> Integers:
+        """The last one of each cell."""
+        return self.offsets[1:] - 1
+
 
 @dataclass(frozen=True)
 class _Problem:
-    """In every cell a point between two cuts, near a target of so many rows and (denominator * fine)-ths of one."""
+    """In every cell a point between two cuts, near a target of so many rows and (denominator * fine)-ths of one.
+
+    `doublings`: there is one candidate more, "undetermined" at -1, of this weight; None: there is not.
+    """
 
     rows: _Rows
     low: _Cut
@@ -184,6 +222,7 @@ class _Problem:
     target: _Mass
     rate: Fraction
     step: Step
+    doublings: int | None = None
 
     @property
     def denominator(self) -> int:
@@ -206,17 +245,21 @@ class _Problem:
             away = max(Fraction(0), below - target, target - below - have)
             return int(self._halvings(np.array([value]))[0]), self.rate * away
 
+        if self.doublings is not None:
+            halvings[runs.last] = -self.doublings
         chosen, position = draw(replace(weighed, rough=runs.rough, at=at, halvings=halvings), source)
         return first[chosen] + position
 
     def _halvings(self, values: Integers) -> Integers:
         """How often the weights of values are halved, zone by zone."""
+        if not self.step.lean:
+            return np.zeros_like(values)
         starts = np.array(self.step.zones(self.rows.points))
         zones = np.maximum(np.searchsorted(starts, values, side="right") - 1, 0)
         return zones if self.step.lean > 0 else len(starts) - 1 - zones
 
     def part(self, source: Randomness) -> _Cut:
-        """Of the finer grid, where the rows tied at a value lie evenly on its points."""
+        """Of the finer grid, where the rows tied at a value lie evenly on its points. No rows are below what is undetermined."""
         shift, fine = self.rows.shift, self.rows.fine
         upper = np.minimum(self.high.point, (self.rows.points << shift) - 1)
         runs = self._laid_out(self.low.point, upper, 3, shift)
@@ -245,7 +288,10 @@ class _Problem:
             found = Fraction(below(run, int(runs.start[run]) + position), fine)
             return 0, self.rate * abs(found - self._rank(int(runs.cell[run])))
 
-        chosen, position = draw(replace(weighed, rough=runs.rough & ~up, at=at), source)
+        halvings = np.zeros_like(runs.start)
+        if self.doublings is not None:
+            halvings[runs.last] = -self.doublings
+        chosen, position = draw(replace(weighed, rough=runs.rough & ~up, at=at, halvings=halvings), source)
         inside = begin[chosen] + position * sign[chosen]
         point = np.where(whole[chosen], runs.start[chosen] + position, origin[chosen] + inside)
         product = slope[chosen] * inside
@@ -259,8 +305,17 @@ class _Problem:
         none = np.zeros_like(tied)
         beyond = self._reaches(runs.cell, runs.before, none)
         short = ~self._reaches(runs.cell, runs.before + tied, none)
-        sign = np.where(beyond, 1, np.where(short, -1, 0))
-        return sign, _Mass(np.where(beyond, runs.before, runs.before + tied), none)
+        sign, mass = np.where(beyond, 1, np.where(short, -1, 0)), np.where(beyond, runs.before, runs.before + tied)
+        if self.doublings is not None:
+            sign[runs.last], mass[runs.last] = self._recoiled()
+        return sign, _Mass(mass, none)
+
+    def _recoiled(self) -> tuple[int, Integers]:
+        """The same of "undetermined", at a distance of recoil times the rows: that from the target to one of their ends."""
+        rows = self.rows.end.mass.whole
+        if self.step.margin:
+            return 1, self.target.whole + rows
+        return (1, rows) if 2 * self.step.fraction < 1 else (-1, np.zeros_like(rows))
 
     def _rank(self, cell: int) -> Fraction:
         """The target of a cell."""
@@ -268,23 +323,27 @@ class _Problem:
         return Fraction(int(self.target.whole[cell]) * unit + int(self.target.part[cell]), unit)
 
     def _laid_out(self, lower: Integers, upper: Integers, per: int, shift: int) -> _Runs:
-        """All runs from `lower` to `upper` (both among them), cell after cell."""
+        """All runs from `lower` to `upper` (both among them), cell after cell; each ends with that of "undetermined", if any."""
         rows, cells = self.rows, self.rows.exact.cells
         base = np.arange(cells, dtype=np.int64) * rows.points
         first = np.searchsorted(rows.codes + rows.widths, base + (lower >> shift), side="right")
         last = np.searchsorted(rows.codes, base + (upper >> shift), side="right")
-        sizes = per * (last - first) + 1
+        sizes = per * (last - first) + (1 if self.doublings is None else 2)
         offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
         cell = np.repeat(np.arange(cells, dtype=np.int64), sizes)
         within = np.arange(int(offsets[-1]), dtype=np.int64) - offsets[cell]
         entry, kind = first[cell] + within // per, within % per
         before = rows.before[entry] - rows.before[rows.exact.offsets[:-1]][cell]
+        if self.doublings is not None:
+            kind[offsets[1:] - 1] = before[offsets[1:] - 1] = 0
         gap, width = kind == 0, self._of(rows.widths, entry)
         value = self._of(rows.exact.values, entry) << shift
         behind = (self._of(rows.exact.values, entry - 1) + self._of(rows.widths, entry - 1)) << shift
         start = np.where(gap, np.where(within < per, lower[cell], behind), np.maximum(value, lower[cell]))
         end = upper[cell] + 1
         stop = np.where(gap, np.where(entry == last[cell], end, value), np.minimum(value + (width << shift), end))
+        if self.doublings is not None:
+            start[offsets[1:] - 1], stop[offsets[1:] - 1] = -1, 0
         return _Runs(cell, kind, entry, before, start, stop, offsets, gap, ~gap & (width > 1))
 
     def _of(self, column: Integers, entry: Integers) -> Integers:

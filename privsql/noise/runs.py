@@ -45,7 +45,7 @@ class Runs:
     exact: Exact
     rough: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))  # empty: none is
     at: At = lambda run, position: (0, Fraction(0))
-    halvings: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # empty: none
+    halvings: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # empty: none; some may be negative
 
 
 def draw(runs: Runs, source: Randomness) -> tuple[Integers, Integers]:
@@ -79,7 +79,7 @@ def draw(runs: Runs, source: Randomness) -> tuple[Integers, Integers]:
             else:
                 halved, (base, slope) = int(halvings[run]), runs.exact(run)
                 true = _Sum(base - int(floor[cell]), slope, length)
-            factor /= 2**halved
+            factor /= Fraction(2) ** halved
             kept[place] = _happens(int(words[place]), true, factor, source)
         chosen[pending[kept]] = found[kept]
         pending = pending[~kept]

@@ -70,6 +70,7 @@ def _together(plan: Plan, level: float, rows: int | None, names: Collection[str]
 def _ranks(plan: Plan, leaves: Collection[str], level: float) -> str:
     """How far quantiles may be off in rows: how far that is in values depends on the data."""
     found: dict[str, int] = {}
+    few = 0
     for leaf in leaves:
         how = plan.estimates[leaf]
         if isinstance(how, Placed):
@@ -77,10 +78,12 @@ def _ranks(plan: Plan, leaves: Collection[str], level: float) -> str:
             assert measurement.search is not None
             place = measurement.columns.index(how.column)
             found[measurement.search.rank_text(place)] = math.ceil(measurement.search.rank_error(place, level))
+            few = max(few, measurement.search.rows_needed(place, level))
     if not found:
         return ""
     what = next(iter(found)) if len(found) == 1 else "its rank, each by itself,"
-    return f"within ±{max(found.values()):,} rows of {what} at {level:.0%}, ties aside"
+    near = f"within ±{max(found.values()):,} rows of {what} at {level:.0%}, ties aside"
+    return f"{near}; it may be undetermined where there are fewer than {few:,} rows"
 
 
 def linear_half_width(estimate: Linear, noise: Mapping[str, Noise], level: float) -> float:

@@ -160,6 +160,11 @@ def _search(title: str, measurement: Measurement, search: Search) -> Branch:
     for place, column in enumerate(measurement.columns):
         rows = math.ceil(search.rank_error(place, 0.95))
         lines.append(f"{column}: within ±{rows:,} rows of {search.rank_text(place)} at 95%, ties aside")
+    few = max(search.rows_needed(place, 0.95) for place in range(len(measurement.columns)))
+    lines.append(
+        f"undetermined where there are too few rows: with a chance of at least 95% where there are none, "
+        f"of at most 5% from {few:,} rows on"
+    )
     return Branch(title, tuple(lines))
 
 

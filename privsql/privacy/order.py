@@ -19,6 +19,20 @@ no more than a fraction of what lies next to them. Dates and timestamps are coun
 lean, and their MIN and MAX have a margin, so wide that the empty part is chosen with probability exp(-5) at most. So have
 those of numbers where that takes a few rows only: what leans stays unsure of the empty part, however large epsilon is.
 
+Too few rows. A step that looks at all rows of a cell, a root, has one candidate more, "undetermined", of constant weight C at a
+distance of g n, n the number of the rows. A row that comes moves that by g, and a row replaced by another by 0. It is no
+worse than a point whose distance the change of the rows moves within the same interval:
+- T = q n: g = max(q, 1 - q). As a row comes, distances move within [-g, g]; as one goes, too; as one is replaced, within [-1, 1].
+- MIN and MAX: g = 1. As a row comes, distances move within [0, 1], as one goes within [-1, 0], as one is replaced within one of
+  these two.
+- With a margin: g = 1. Distances move within [-1, 1].
+So the span w, and with it the price, is what it would be without. Of several rows both changes and intervals add up, and
+so they do over cells and levels. C is at least 19 times the weight of all points together, so a cell without rows, in which no
+point is nearer than "undetermined", is undetermined with a chance of 95% or more; one of n rows with a chance of at most
+C / W exp(-rate g n), where the points nearest to the target weigh W and are at a distance of 0. Given that a point is chosen, it
+has the law that it has without this candidate: what is said of errors holds for what is determined. A step below an undetermined
+root is undetermined, whatever it gives, and has no such candidate.
+
 Several quantiles. After q at a point v, those below q are sought among the rows below v, and those above among the rows above,
 each at the fraction that it has between its neighbours. Rows tied at v would all fall on one side; so v is a point of a
 finer grid, S = 2^shift points to a value, on which a row at x has 1/S of its mass at each of the points of x. Given v, a row
@@ -54,6 +68,7 @@ of maxima, over 30 to 10,000 uniform, normal, lognormal and Pareto values in ran
 more zones, a few rows do not outweigh what is far from them."""
 _SURENESS = 5.0
 _FEW = 8  # rows of a margin that are better than to lean
+_EMPTY = 19  # times the weight of all points: that of "undetermined", so that 95% of the cells without rows are
 _MOST_ROWS = 10**9  # in one cell, where the accuracy of a quantile between two others is told beforehand
 
 
@@ -117,6 +132,16 @@ class Step:
         if self.extreme:
             return Fraction(1)
         return Fraction(2) if self.margin else 2 * max(self.fraction, 1 - self.fraction)
+
+    @property
+    def root(self) -> bool:
+        """Whether it looks at all rows of a cell: then it can also say that these are too few."""
+        return self.below is None and self.above is None
+
+    @property
+    def recoil(self) -> Fraction:
+        """How much further away "undetermined" is for every row of the cell."""
+        return Fraction(1) if self.margin else max(self.fraction, 1 - self.fraction)
 
     @property
     def exchanged(self) -> Fraction:
@@ -189,11 +214,44 @@ class Search:
         """All steps, by place."""
         return sorted((step for level in self.levels for step in level), key=lambda step: step.place)
 
+    def doublings(self, step: Step) -> int:
+        """The weight of "undetermined" is 2 to this power, the greatest of a point being 1."""
+        total, halvings = _weights(self.points, step)
+        return (_EMPTY * total - 1).bit_length() - halvings + (self.shift if step.parts else 0)
+
+    def rows_needed(self, place: int, level: float) -> int:
+        """A cell of so many rows or more is not undetermined, so surely, whatever its values.
+
+        The odds of it are at most C / W exp(-rate (g n - d)): d = 0 or, of fewer rows than a margin, as many as are missing; W is
+        the least weight of a point or, on the finer grid, what it is in rank_error.
+        """
+        step = self._root(place)
+        rate, recoil = float(self.rate), float(step.recoil)
+        total, _ = _weights(self.points, step)
+        certain = (_EMPTY * total - 1).bit_length() * math.log(2.0) + math.log(level / (1.0 - level))
+
+        def wanted(rows: int) -> float:
+            fine = math.log(2.0 + rate * rows) + rate * rows / 2**self.shift if step.parts else 0.0
+            return max(0.0, certain + fine) / rate / recoil
+
+        rows = 0
+        while rows < wanted(rows):
+            rows = math.ceil(wanted(rows))
+        return rows if rows >= step.margin else math.ceil((wanted(rows) + step.margin) / 2)
+
+    def _root(self, place: int) -> Step:
+        """The step over all rows by which another one is undetermined: itself, or where its part of the rows is from."""
+        step = self.steps[place]
+        side = step.above if step.below is None else step.below
+        return step if side is None else self._root(side)
+
     def rank_error(self, place: int, level: float, rows: int = _MOST_ROWS) -> float:
-        """The quantile is within so many rows of its rank, ties aside, so surely. P(d > least + x) <= points exp(-rate x) / W,
-        W = 1 on the grid: some point has d = 0 (or the least); where it leans, points stands for the sum of all weights over the
-        least of them. On the finer grid the least are c/S rows apart where c rows are tied, and at least half of their
-        points are on one side of the target: W >= exp(-rate c / S) / (2 + rate c)."""
+        """Where it is determined, the quantile is within so many rows of its rank, ties aside, so surely.
+
+        P(d > least + x) <= points exp(-rate x) / W, W = 1 on the grid: some point has d = 0 (or the least); where it leans,
+        points stands for the sum of all weights over the least of them. On the finer grid the least are c/S rows apart where c
+        rows are tied, and at least half of their points are on one side of the target: W >= exp(-rate c / S) / (2 + rate c).
+        """
         above = self._above(place)
         share, rate = (1.0 - level) / len(above), float(self.rate)
 
@@ -286,10 +344,14 @@ def _lean(fraction: Fraction, leans: bool) -> int:
 
 def log_weight(points: int, step: Step) -> float:
     """The logarithm of the sum of all weights, of which the least is 1."""
+    return math.log(_weights(points, step)[0])
+
+
+def _weights(points: int, step: Step) -> tuple[int, int]:
+    """The sum of all weights, of which the least is 1, and how often the greatest is halved until it is that."""
     starts = step.zones(points)
-    sizes = (stop - start for start, stop in itertools.pairwise((*starts, points)))
-    total = sum(size * 2.0 ** -step.halvings(zone, len(starts)) for zone, size in enumerate(sizes))
-    return math.log(total) + (len(starts) - 1) * math.log(2.0)
+    most, sizes = len(starts) - 1, (stop - start for start, stop in itertools.pairwise((*starts, points)))
+    return sum(size << most - step.halvings(zone, most + 1) for zone, size in enumerate(sizes)), most
 
 
 def _alone(steps: Sequence[Step]) -> Levels:

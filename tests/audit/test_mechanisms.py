@@ -57,7 +57,7 @@ LONG = [
     Case(Mechanism.CHOICE_GUMBEL, "SELECT mode(s) FROM t", 26_000, 2.0, options={"mechanism": "gumbel"}),
     Case(Mechanism.CHOICE_EXPONENTIAL, "SELECT mode(s) FROM t", 26_000, 2.0, options={"mechanism": "exponential"}),
     Case(Mechanism.CHOICE_HISTOGRAM, TOP, 60_000, 2.0, ADD),
-    Case(Mechanism.ORDER, "SELECT median(w) FROM t", 150_000),
+    Case(Mechanism.ORDER, "SELECT median(w) FROM t", 150_000, neighbours=ADD),
 ]  # fmt: skip
 CASES = [*QUICK, *(pytest.param(each, marks=pytest.mark.slow) for each in LONG)]
 

@@ -11,6 +11,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from privsql.noise.histograms import Histograms, histograms
 from privsql.noise.order import quantiles
@@ -18,7 +19,7 @@ from privsql.noise.runs import Runs, _falling, _happens, _Sum, draw, uniform_bel
 from privsql.privacy.order import Change, Search, Step, fraction_of, log_weight, search
 from tests.noise.statistics import FALSE_ALARM, LAST_WORD, SOURCE, Buffered, Script, p_value
 
-HALF = Fraction(1, 2)
+HALF, UNDETERMINED = Fraction(1, 2), -1
 COMES, REPLACED, KEYED = Change(1, False, False), Change(1, True, False), Change(1, True, True)
 
 
@@ -67,6 +68,10 @@ def step_law(values, step, low, high, rate, points, shift):
         ends = [(sum(x < v for x in values), sum(x <= v for x in values)) for v in candidates]
         distances = [max(0, below - target, target - up_to) for below, up_to in ends]
     halvings = [zone_of(v, points, step) for v in candidates]
+    if step.root:  # a candidate more, 19 times as heavy as all points together or a little heavier: there are too few rows
+        candidates = [*candidates, UNDETERMINED]
+        distances.append(len(values) * (Fraction(1) if step.margin else max(step.fraction, 1 - step.fraction)))
+        halvings.append(-math.ceil(math.log2(19 * sum(2.0**-half for half in halvings)) - 1e-12))
     return dict(zip(candidates, weights_of(distances, rate, halvings), strict=True))
 
 
@@ -78,6 +83,9 @@ def law(values, found):
         longer = {}
         for known, chance in outcomes.items():
             cuts = {steps[index].place: point for index, point in enumerate(known)}
+            if UNDETERMINED in (cuts.get(step.below), cuts.get(step.above)):
+                longer[(*known, UNDETERMINED)] = chance
+                continue
             low = 0 if step.below is None else cuts[step.below]
             high = found.points << found.shift if step.above is None else cuts[step.above]
             for point, own in step_law(values, step, low, high, found.rate, found.points, found.shift).items():
@@ -88,11 +96,13 @@ def law(values, found):
 
 
 def shown_law(values, found):
-    """P(grid points, in order), as they are let out."""
+    """P(grid points, in order), as they are let out, with `UNDETERMINED` for whatever stands there."""
     steps = [step for level in found.levels for step in level]
     result = Counter()
     for outcome, chance in law(values, found).items():
-        result[tuple(sorted(p >> found.shift if s.parts else p for s, p in zip(steps, outcome, strict=True)))] += chance
+        by_place = sorted((s.place, p >> found.shift if s.parts else p) for s, p in zip(steps, outcome, strict=True))
+        rising = iter(sorted(point for _, point in by_place if point != UNDETERMINED))
+        result[tuple(UNDETERMINED if point == UNDETERMINED else next(rising) for _, point in by_place)] += chance
     return result
 
 
@@ -305,7 +315,7 @@ def test_what_cannot_be_made():
 # --- the sampler against the law ---
 
 DRAWS = 20_000
-SAMPLES = [(0, 1, 1, 1, 4), (2, 2, 2, 2, 2, 2), (), (3,), (0, 0, 4, 4)]
+SAMPLES = [(0, 1, 1, 1, 4), (2, 2, 2, 2, 2, 2), (), (3,), (0, 0, 4, 4), (0,) * 4 + (1,) * 12 + (4,) * 4]  # few rows, and some
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -324,7 +334,7 @@ def _drawn(values, found, draws=DRAWS):
     """How often each answer was drawn."""
     exact = cells_of(values)
     many = Histograms(np.arange(draws + 1) * len(exact.values), np.tile(exact.values, draws), np.tile(exact.counts, draws))
-    return Counter(zip(*(each.tolist() for each in quantiles(many, found, Buffered())), strict=True))
+    return Counter(zip(*(np.maximum(each, UNDETERMINED).tolist() for each in quantiles(many, found, Buffered())), strict=True))
 
 
 def _agreement(noisy, chances):
@@ -365,7 +375,8 @@ def _in_bins(values, found, bins, draws):
     starts, counts, widths = (np.array([row[i] for row in rows if row[1]], dtype=np.int64) for i in range(3))
     cells = np.repeat(np.arange(draws), len(starts))
     rough = histograms(draws, found.points, cells, np.tile(starts, draws), np.tile(counts, draws), np.tile(widths, draws), whole)
-    return Counter(zip(*(each.tolist() for each in quantiles(rough, found, Buffered())), strict=True)), asked
+    noisy = (np.maximum(each, UNDETERMINED).tolist() for each in quantiles(rough, found, Buffered()))
+    return Counter(zip(*noisy, strict=True)), asked
 
 
 @pytest.mark.parametrize("draws", [1000, pytest.param(8000, marks=pytest.mark.slow)])
@@ -375,9 +386,9 @@ def test_bins_leave_the_law_as_it_is(name, bins, draws):
     """Bins that are near on purpose, at so small a rate that they are chosen often, and looked into."""
     fractions, margins = SEARCHES[name]
     found = sought(*fractions, margins=margins, loss=Fraction(3, 2))
-    for values in [(0, 1, 1, 1, 4), (0, 0, 4, 4)]:
+    for values in [(0, 1, 1, 1, 4), (0, 0, 4, 4), (0, 0, 1, 1, 1, 1, 1, 1, 4, 4)]:
         noisy, asked = _in_bins(values, found, bins, draws)
-        assert asked
+        assert asked or len(values) > 5  # with more rows what is far away is chosen less often
         assert _agreement(noisy, shown_law(values, found)) > FALSE_ALARM
 
 
@@ -385,7 +396,7 @@ def test_bins_leave_the_law_as_it_is(name, bins, draws):
 @pytest.mark.parametrize("extreme", [0, 1])
 def test_one_bin_over_many_zones_leaves_the_law_as_it_is(extreme):
     """All but the outermost rows in one bin, as MIN and MAX have them, in which weights are halved from zone to zone."""
-    points, draws = 600, 400
+    points, draws = 600, 12_000
     found = sought(extreme, loss=Fraction(1, 3), points=points)
     (step,) = found.steps
     zones = np.array(step.zones(points))
@@ -395,8 +406,12 @@ def test_one_bin_over_many_zones_leaves_the_law_as_it_is(extreme):
     noisy, asked = _in_bins(values, found, bins, draws)
     assert asked
     chances, counts = np.zeros(len(zones)), np.zeros(len(zones))
-    for (point,), chance in shown_law(values, found).items():
-        chances[np.searchsorted(zones, point, side="right") - 1] += chance
+    shown = shown_law(values, found)
+    hidden, missed = shown.pop((UNDETERMINED,)), noisy.pop((UNDETERMINED,))
+    assert p_value([missed, draws - missed], [hidden, 1 - hidden]) > FALSE_ALARM
+    draws -= missed
+    for (point,), chance in shown.items():
+        chances[np.searchsorted(zones, point, side="right") - 1] += chance / (1 - hidden)
     for (point,), count in noisy.items():
         counts[np.searchsorted(zones, point, side="right") - 1] += count
     some = chances * draws >= 5
@@ -425,7 +440,8 @@ def test_cells_do_not_mix():
     assert [each[0] for each in noisy] == [10, 10, 10]
     assert [each[2] for each in noisy] == [1, 5, 99]
     assert [each[4] for each in noisy] == [50, 50, 50]
-    assert all(0 <= value < 100 for each in noisy for value in each)
+    assert all(0 <= value < 100 for each in noisy for value in each[[0, 2, 3, 4]])
+    assert all(-100 <= each[1] < 100 for each in noisy)
 
 
 def test_ties_are_parted_at_the_rank():
@@ -458,9 +474,82 @@ def test_counts_of_any_size_do_not_overflow():
 
 def test_small_rates_and_margins_past_the_rows():
     found = sought(1, loss=Fraction(1, 10**6))
-    assert 0 <= int(quantiles(cells_of((3, 3)), found, SOURCE)[0][0]) < 5
+    assert -5 <= int(quantiles(cells_of((3, 3)), found, SOURCE)[0][0]) < 5
     strict = sought(1, margins=[1000], loss=Fraction(100))
-    assert int(quantiles(cells_of((3, 3)), strict, SOURCE)[0][0]) in (0, 1, 2, 3)  # fewer rows than the margin: the low end
+    for _ in range(50):
+        point = int(quantiles(cells_of((3, 3)), strict, SOURCE)[0][0])
+        assert point < 0 or point in (0, 1, 2, 3)  # fewer rows than the margin: the low end, if it is determined
+
+
+# --- too few rows ---
+
+KINDS = ["median", "quartile", "near the top", "min", "max", "max of dates", "two", "quartiles", "quartiles and max"]
+
+
+def _undetermined(values, found, draws=DRAWS):
+    """Draws of each quantile: what is undetermined, and the point that stands there."""
+    exact = cells_of(values, points=found.points)
+    many = Histograms(np.arange(draws + 1) * len(exact.values), np.tile(exact.values, draws), np.tile(exact.counts, draws))
+    noisy = np.stack(quantiles(many, found, Buffered()))
+    return noisy < 0, np.where(noisy < 0, -1 - noisy, noisy)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_cell_without_rows_is_undetermined(name):
+    fractions, margins = SEARCHES[name]
+    for points in (1, 5, 121, 10**6):
+        found = sought(*fractions, margins=margins, points=points, shift=2)
+        hidden, _ = _undetermined((), found, 3000)
+        assert (hidden.mean(axis=1) > 0.93).all()  # 95% or more: five standard deviations
+        for step in found.steps:
+            if step.root:
+                total = math.exp(log_weight(points, step)) / 2 ** (len(step.zones(points)) - 1) * (4 if step.parts else 1)
+                assert 19 * total * (1 - 1e-9) <= 2 ** found.doublings(step) < 38 * total
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_from_so_many_rows_on_a_cell_is_determined(name):
+    """Whatever the values: all alike, in the middle, at an end, far apart."""
+    fractions, margins = SEARCHES[name]
+    found = sought(*fractions, margins=margins, points=5, shift=2, loss=Fraction(2))
+    for level in (0.5, 0.95):
+        for place in range(len(fractions)):
+            rows, root = found.rows_needed(place, level), found._root(place)
+            assert root.root
+            bounds = []
+            for values in ((0,) * rows, (2,) * rows, (4,) * rows, (0,) * (rows // 2) + (4,) * (rows - rows // 2)):
+                chances = step_law(values, root, 0, 5 << 2, found.rate, 5, 2)
+                bounds.append(chances[UNDETERMINED])
+                fewer = step_law(values[: rows // 3], root, 0, 5 << 2, found.rate, 5, 2)
+                assert fewer[UNDETERMINED] > 1 - level  # and the bound is not idle
+            assert max(bounds) <= 1 - level + 1e-12
+
+
+def test_what_stands_where_a_quantile_is_undetermined_says_nothing_of_the_rows():
+    """A point as of a cell without rows, whatever the rows are: their quantiles are drawn from none."""
+    for fractions in ((HALF,), (1,), (Fraction(1, 4), HALF, Fraction(3, 4))):
+        found = replace(sought(*fractions, points=40), rate=Fraction(1))  # at which four rows would show
+        laws = []
+        for values in ((), (7,) * 4, (33,) * 4):
+            hidden, points = _undetermined(values, found)
+            assert (points < 40).all()
+            laws.append([np.bincount(each[gone], minlength=40) for gone, each in zip(hidden, points, strict=True)])
+        for one, two in itertools.combinations(laws, 2):
+            for counts, others in zip(one, two, strict=True):
+                assert stats.chi2_contingency(np.stack([counts, others]) + 1).pvalue > FALSE_ALARM
+
+
+def test_steps_below_an_undetermined_one_are_undetermined():
+    found = sought(Fraction(1, 4), HALF, Fraction(3, 4), points=5)
+    hidden, points = _undetermined((0, 1, 1, 2, 4, 4), found)
+    assert 0.02 < hidden.mean() < 0.99
+    assert (hidden == hidden[0]).all()
+    assert (np.diff(points, axis=0) >= 0).all()
+    apart = sought(0, 1, points=5)
+    hidden, points = _undetermined((0, 1, 1, 2, 4, 4, 4, 4), apart)
+    assert (hidden[0] != hidden[1]).mean() > 0.05  # each by itself
+    both = hidden[0] == hidden[1]
+    assert (points[0] <= points[1])[both].all()
 
 
 @pytest.mark.slow
