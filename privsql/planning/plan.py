@@ -96,6 +96,7 @@ class Plan:
     remaining: float | None = field(default=None, compare=False)
     rho: float | None = field(default=None, compare=False)  # what is charged, where the accountant counts rho
     of_values: tuple[ValueStatement, ...] = ()  # what quantiles are chosen from
+    apart: Plan | None = field(default=None, compare=False, repr=False)  # with counts by themselves, as earlier answers have them
     derived: Derived | None = field(default=None, compare=False, repr=False)  # from earlier answers, with this one or alone
 
     def __post_init__(self) -> None:
