@@ -1,4 +1,4 @@
-"""COUNT(*) and the number of NULLs beside sums of what may be NULL: the bounds, the numbers, when it is done, and what is stored."""
+"""COUNT(*) and NULLs beside sums of what may be NULL: the bounds, the numbers, when it is done, and what is stored."""
 
 from __future__ import annotations
 
