@@ -141,6 +141,10 @@ def test_undeclared_keys_are_shown_by_their_count(many: Any) -> None:
         with _connected(many, relation) as session:
             plan = session.explain(sql, epsilon=1, delta=1e-6)
             assert _columns(plan) == ["above", "below", "count"]
+            # here numbers would be surer together, but keys would be shown by more people
+            also = ", ".join(f"{each} * {by} AS {each[:3]}{by}" for each in ("AVG(x)", "SUM(x)", "COUNT(x)") for by in (2, 3))
+            longer = session.explain(sql.replace("AVG(x) AS a", f"AVG(x) AS a, {also}"), epsilon=1, delta=1e-6)
+            assert _columns(longer) == ["above", "below", "count"]
             found = session.query(sql, epsilon=1_000, delta=1e-3).df()
         assert found["n"].tolist() == many.sql(sql).df()["n"].tolist()
 
