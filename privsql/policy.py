@@ -126,9 +126,8 @@ class Policy:
             columns[name.lower()] = replace(old.column(name), **_range(bounds, f"ranges[{name!r}]", written))
         for name, values in _items(keys, "keys"):
             listed = _values(values, f"keys[{name!r}]", f"keys={{{name!r}: [VALUES]}}")
-            columns[name.lower()] = replace(
-                columns.get(name.lower(), ColumnPolicy()), values=listed, null_is_key=_has_null(values)
-            )
+            before = columns.get(name.lower(), ColumnPolicy())
+            columns[name.lower()] = replace(before, values=listed, null_is_key=_has_null(values))
         tables = {**self.tables, table.lower(): replace(old, columns=columns)}
         return replace(self, tables=tables)
 

@@ -63,6 +63,7 @@ COMMANDS: dict[str, list[str]] = {
                str(_TESTS / "test_review7.py")],
     "checks": [*_PYTEST, "-n0", str(_TESTS / "test_domains.py"), "-k", "check_lets"],
     "domains": [*_PYTEST, "-n0", str(_TESTS / "test_domains.py"), "-k", "every_value_that_occurs"],
+    "beside": [*_PYTEST, "-n0", str(_TESTS / "planning" / "test_beside.py")],
     "fuse": [*_PYTEST, "-n0", str(_TESTS / "budget" / "test_fuse.py"), str(_TESTS / "test_ledger.py")],
     "shown": [*_PYTEST, "-n0", str(_TESTS / "budget" / "test_shown.py")],
     "repeated names": [*_PYTEST, "-n0", str(_TESTS / "engines" / "test_repeated_names.py")],
@@ -119,6 +120,7 @@ _MEANT = ("meaning",)
 _OF_UNITS = ("pairs", "units")
 _FAIR, _CHOICE = ("fair",), "planning/render_choice.py"
 _RANKS = "privacy/order.py"
+_BESIDE = "planning/beside.py"
 _BY_RANK, _COPY_JOINS = "planning/by_rank.py", "planning/prepared_joins.py"
 _BY_KEY, _KEY_TESTS = "planning/by_key.py", "planning/key_tests.py"
 _CHARGE = "        with self._charged([(asked, plan)]) as (charge,):\n"
@@ -135,7 +137,7 @@ MUTANTS = [
     Mutant("AVG bounded like a single total", _SENSITIVITY, "keys is None and cells == 1", "keys is None"),
     Mutant("monotone under replace-one", _SENSITIVITY, "monotone and neighbours is Neighbours.ADD_REMOVE", "monotone"),
     Mutant("sums of both signs called monotone", "planning/sums.py", "monotone=grid.low >= 0 or grid.high <= 0", "monotone=True"),
-    Mutant("AVG bounded by one side", "planning/sums.py", "around.bound(grid.steps, grid.steps, 2, reason)", "around.bound(1, 1, 2, reason)"),
+    Mutant("AVG bounded by one side", "planning/sums.py", "around.bound(grid.steps, grid.steps, 2 + len(beside),", "around.bound(1, 1, 2 + len(beside),"),
     Mutant("width without 0 although NULL may occur", _GRID, "if always and not self.nullable:", "if always:"),
     Mutant("width without 0 although rows may be filtered", "planning/sums.py", "always = around.always_counts and condition is None", "always = around.always_counts"),
     Mutant("size is the width, not the magnitude", _GRID, "return max(abs(self.low), abs(self.high))", "return self.high - self.low"),
@@ -198,7 +200,7 @@ MUTANTS = [
     Mutant("counts of a unit not held", "planning/counts.py", "least({whole}, {most})", "least({whole}, 1000000)", _OF_UNITS),
     Mutant("disjoint counts held one by one", "planning/counts.py", 'coalesce(sum({after} - {before}), 0)" for before, after in itertools.pairwise(sums))', 'coalesce(sum(least({each}, {most})), 0)" for each in names)', _OF_UNITS),
     Mutant("AVG of a unit not cut", "planning/sums.py", "CASE WHEN {count} > {most} THEN", "CASE WHEN {count} > 1000000 THEN", _OF_UNITS),
-    Mutant("the rest of AVG not cut", "planning/sums.py", "{grid.steps} * least({count}, {most}) - {part}", "{grid.steps} * {count} - {part}", _OF_UNITS),
+    Mutant("the rest of AVG not cut", "planning/sums.py", "{grid.steps} * least({count}, {most}) - {high}", "{grid.steps} * {count} - {high}", _OF_UNITS),
     Mutant("COUNT DISTINCT not cut", "planning/counts.py", "list_slice({ranked}, 1, {around.limits.max_rows})", "list_slice({ranked}, 1, 1000000)", _OF_UNITS),
     Mutant("which values are counted left to the order of rows", "planning/counts.py", "list_sort(list_distinct(list(row({place}, {argument}))", "(list_distinct(list(row({place}, {argument}))", _OF_UNITS),
     Mutant("a unit counted once a row", "planning/counts.py", 'sum(least({name}, 1)), 0)")\n        every', 'sum({name}), 0)")\n        every', _OF_UNITS),
@@ -490,8 +492,8 @@ MUTANTS = [
     Mutant("temporary tables are prepared", "engines/prepared.py", "if not keeping.own", "if False", ("signs",)),
     Mutant("totals of one rank more", _BY_RANK, "WHERE {scan.most} BETWEEN", "WHERE {scan.most} + 1 BETWEEN", ("totals",)),
     Mutant("totals of two ranks at once", _BY_RANK, "OVER privsql_order - 1, {LARGEST_RANK}", "OVER privsql_order, {LARGEST_RANK}", ("totals",)),
-    Mutant("totals count NULL", _BY_RANK, "        return _present(argument.name)", "        return _ROWS", ("totals",)),
-    Mutant("totals whatever FILTER says", _BY_RANK, "if feature.condition is not None or feature.times", "if feature.times", ("totals",)),
+    Mutant("totals count NULL", _BY_RANK, "        return _times(_present(argument.name), feature.times)", "        return _times(_ROWS, feature.times)", ("totals",)),
+    Mutant("totals whatever FILTER says", _BY_RANK, "    if feature.condition is not None:\n", "    if False:\n", ("totals",)),
     Mutant("totals of a column by another's name", _BY_RANK, "if not named or not isinstance", "if not isinstance", ("totals",)),
     Mutant("totals by key", _BY_RANK, "not scan.totals or release.keys or", "not scan.totals or", ("totals",)),
     Mutant("units by key: one key more", _BY_KEY, "WHERE {kept.max_groups} BETWEEN", "WHERE {kept.max_groups} + 1 BETWEEN", ("units by key",)),
@@ -553,8 +555,20 @@ MUTANTS = [
     Mutant("any condition taken for a chain", "analysis/chains.py", "return (own, theirs) if apart else None", "return own, theirs", ("choice",)),
     Mutant("scores of people taken for the candidates'", "analysis/chains.py", "all(_names(each) <= sides[0] for each in read)", "True", ("choice",)),
     Mutant("moments priced by one step", "planning/spread.py", "size = -(-whole // scaling)", "size = grid.steps + 0 * (-whole // scaling)", ("soundness",)),
-    Mutant("moments divided without a step more", "planning/spread.py", "(len(products) if scaling > 1 else 0)", "0", ("spread",)),
-    Mutant("moments of a unit not cut", "planning/spread.py", "CASE WHEN {rows} > {most} THEN", "CASE WHEN FALSE THEN", ("spread",)),
+    Mutant("moments divided without a step more", "planning/spread.py", "(len(every) if scaling > 1 else 0)", "0", ("spread",)),
+    Mutant("moments of a unit not cut", "planning/spread.py", "CASE WHEN {total} > {most} {each} END", "CASE WHEN FALSE {each} END", ("spread",)),
+    Mutant("NULLs beside sums not cut", _BESIDE, 'f"least({every}, {most})", kept', "every, kept", ("beside",)),
+    Mutant("rows that are not NULL not cut beside NULLs", _BESIDE, "kept_up_to(rows, every, most, [render.UNIT])", "rows", ("beside",)),
+    Mutant("NULL counts as one more than any value", _BESIDE, "* {self.one})", "* {self.one + 1})", ("beside",)),
+    Mutant("NULLs of rows that a FILTER leaves out", "planning/sums.py", 'for each in (value, "*"))', 'for each in (value, "*"))\n        every = "CAST(count(*) AS HUGEINT)"', ("beside",)),
+    Mutant("a count beside sums of another condition", _BESIDE, "each.argument is None and each.condition == condition]", "each.argument is None]", ("beside",)),
+    Mutant("all rows counted beside sums, by keys", _PARTS, "REPLACE_ONE and self.key_columns is None and not self.sets\n\n    def counting", "REPLACE_ONE and not self.sets\n\n    def counting", ("beside",)),
+    Mutant("all rows counted beside sums, though people come and go", _PARTS, "return self.neighbours is Neighbours.REPLACE_ONE and self.key_columns is None and not self.sets", "return self.key_columns is None and not self.sets", ("beside",)),
+    Mutant("COUNT(*) without the NULLs", _BESIDE, "[*sums, *self.names]", "[*sums]", ("beside",)),
+    Mutant("counts beside sums though some number gets noisier", _BESIDE, "nowhere_worse = all(are_no_larger(some, others) for some, others in pairs)", "nowhere_worse = True", ("beside",)),
+    Mutant("totals over all keys are not compared", _BESIDE, "times = each.sensitivity.total_times if total else 1", "times = 1", ("beside",)),
+    Mutant("keys shown by more people than before", "planning/choose.py", "return surer and people_for_keys(one, epsilon) <= people_for_keys(other, epsilon)", "return surer", ("beside",)),
+    Mutant("the rows of another condition derived from NULLs", "budget/derive.py", "if base.texts <= wanted.texts and weight is not None:", "if weight is not None:", ("beside",)),
     Mutant("a share of a Gaussian release for the whole", "planning/measurement.py", "self.variance * self.share >= l2_squared", "self.variance >= l2_squared", ("pricing",)),
     Mutant("shares of epsilon pass the whole", "planning/pricing.py", "[Fraction(each, sum(whole)) for each in whole]", "[Fraction(each, max(whole)) for each in whole]", ("pricing",)),
     Mutant("a share's rest counts it again", "planning/counts.py", 'condition = both(condition, Call("not", (met,), BOOLEAN))', "condition = condition", ("pricing",)),

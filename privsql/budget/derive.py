@@ -8,7 +8,7 @@ answers say of a cell is weighed by inverse variance, which is least squares: th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from privsql.analysis.disjoint import both
 from privsql.analysis.keys import Evaluate, KeySpace
 from privsql.meaning.over_keys import Rows, rows_of
+from privsql.planning.beside import are_no_larger, errors
 from privsql.planning.fitting import noisy_columns
 from privsql.planning.grid import Grid
 from privsql.planning.identity import places_of, strides
@@ -57,6 +59,7 @@ class Additive:
     plan: Plan
     rows: Rows
     columns: Mapping[str, Measured]
+    together: Sequence[tuple[Terms, Measured]] = ()  # what several columns over different rows add up to
 
     @cached_property
     def keys(self) -> dict[str, Column]:
@@ -99,12 +102,22 @@ def additive(plan: Plan) -> Additive | None:
             for part in parts
             for name, each in zip(part.columns, part.features, strict=True)
         }
+        together = [
+            (part.all_rows, _measured(rows, Feature(Adds.ONE, None, each.condition)))
+            for part in parts
+            for each in part.features
+            if each.adds is Adds.ABSENT and len(part.all_rows) > 1
+        ]
     except RecursionError:  # too deep to be looked into
         return None
-    return Additive(plan, rows, columns)
+    return Additive(plan, rows, columns, together)
 
 
 def _measured(rows: Rows, feature: Feature) -> Measured:
+    if feature.adds is Adds.ABSENT:
+        assert feature.argument is not None
+        missing = both(feature.condition, Call("is_null", (feature.argument,), BOOLEAN))
+        return _measured(rows, replace(feature, adds=Adds.ONE, argument=None, condition=missing))
     conditions = rows.conditions(feature.condition, feature.argument)
     texts = rows.condition_texts(conditions)
     one: Basis = ("1",)
@@ -150,7 +163,7 @@ def ways(wanted: Additive, known: Known, evaluate: Evaluate) -> dict[str, Way]:
     for name, column in wanted.columns.items():
         options = [
             Way(terms, *placed, sum(float(weight) ** 2 * laws[each] for each, weight in terms))
-            for terms, base in _solutions(column, stored.columns, laws)
+            for terms, base in (*_solutions(column, stored.columns, laws), *_added_together(column, stored.together))
             if (placed := reader.places(column, base)) is not None
         ]
         if options:
@@ -172,6 +185,14 @@ def _solutions(
             weights = _solved(wanted.parts, stored[one].parts, stored[other].parts)
             if weights is not None:
                 yield ((one, weights[0]), (other, weights[1])), stored[one]
+
+
+def _added_together(wanted: Measured, stored: Sequence[tuple[Terms, Measured]]) -> Iterator[tuple[Terms, Measured]]:
+    """Of columns that add up to a count of all rows, those with NULL among them."""
+    for terms, base in stored:
+        weight = _ratio(wanted.parts, base.parts)
+        if base.texts <= wanted.texts and weight is not None:
+            yield tuple((name, weight * each) for name, each in terms), base
 
 
 def _ratio(wanted: Mapping[Basis, int], stored: Mapping[Basis, int]) -> Fraction | None:
@@ -367,9 +388,13 @@ def variances(plan: Plan) -> dict[str, float]:
     return found
 
 
-def is_as_good(plan: Plan, derived: Derived) -> bool:
-    """Whether no cell of any column is noisier than the plan would make it."""
+def is_as_good(plan: Plan, answered: Plan, derived: Derived) -> bool:
+    """Whether no cell of any column is noisier than the plan would make it; of other columns, no number computed from them."""
     allowed = variances(plan)
+    if answered is not plan:
+        most = errors(plan.estimates, plan.quotients, allowed)
+        found = [{column: variance(each) for column, each in noise.items()} for _, noise in derived.kinds]
+        return all(are_no_larger(errors(answered.estimates, answered.quotients, noise), most) for noise in found)
     return all(variance(noise[column]) <= most * (1 + 1e-9) for _, noise in derived.kinds for column, most in allowed.items())
 
 

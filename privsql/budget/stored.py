@@ -140,13 +140,19 @@ class StoredAnswers:
 
     def derived(self, plan: Plan, version: str | None) -> Shown | None:
         """What follows from earlier answers, where it is at least as sure as was asked for."""
-        found = self._derived(plan, version)
-        return _shown(plan, *found, paid=False) if found is not None and is_as_good(plan, found[0]) else None
+        for each in (plan, plan.apart):
+            found = None if each is None else self._derived(each, version)
+            if each is not None and found is not None and is_as_good(plan, each, found[0]):
+                return _shown(each, *found, paid=False)
+        return None
 
     def known(self, plan: Plan, version: str | None) -> Shown | None:
         """The best that earlier answers say, however sure that is."""
-        found = self._derived(plan, version)
-        return self.find(plan, version) if found is None else _shown(plan, *found, paid=False)
+        for each in (plan, plan.apart):
+            found = None if each is None else self._derived(each, version)
+            if each is not None and found is not None:
+                return _shown(each, *found, paid=False)
+        return self.find(plan, version)
 
     def _derived(self, plan: Plan, version: str | None) -> tuple[Derived, dict[str, Integers]] | None:
         wanted = additive(plan) if self._some() else None

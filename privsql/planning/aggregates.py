@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
 from privsql.analysis.derive import Facts, domain_of
+from privsql.planning.beside import Wanted, shared_counts, wanted_beside
 from privsql.planning.counts import (
     all_rows_part,
     as_count,
@@ -28,13 +29,16 @@ from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal
 from privsql.sql.relations import Release
 from privsql.types import NUMBERS
 
+Measured = tuple[list[Part], dict[str, Estimate], dict[tuple[str, str], Ratio]]  # also of quotients, which are known better
+
 
 def release_parts(
-    release: Release, around: Surroundings, divided: Collection[tuple[str, str]] = ()
-) -> tuple[list[Part], dict[str, Estimate], dict[tuple[str, str], Ratio]]:
+    release: Release, around: Surroundings, divided: Collection[tuple[str, str]] = (), beside: bool = False
+) -> Measured:
     """One joint measurement per argument whose spread is asked for, one two-sided per averaged argument, one per lone sum,
     one per set of disjoint counts. `divided`: counts that are divided by other counts; the shares of a whole come last.
-    Where the number of rows is public, it takes the place of what would be measured for it."""
+    Where the number of rows is public, it takes the place of what would be measured for it. `beside`: COUNT(*), and the number
+    of NULLs, are measured together with sums of what may be NULL (beside.py)."""
     together = {(each.argument, each.condition) for _, each in release.aggregates if each.function == "avg" or is_spread(each)}
     aggregates = [
         (name, normal(each if (each.argument, each.condition) in together else as_count(each), around.facts))
@@ -48,13 +52,17 @@ def release_parts(
     def number() -> int:
         return sum(len(part.columns) for part in parts) + 1
 
+    wanted = _wanted_beside(aggregates, around, divided) if beside else Wanted({})
+    carrying: list[tuple[int, Collection[Expression], Expression | None]] = []
     spread = [(frozenset((a.argument, a.by)), a.condition) for _, a in aggregates if is_spread(a)]
     for arguments, condition in dict.fromkeys(spread):
         same = [
             (name, each) for name, each in aggregates
             if name not in estimates and each.condition == condition and _goes_with(each, arguments, around.facts)
         ]  # fmt: skip
-        part, found = spread_part(number(), same, around)
+        known = [each for each in arguments if each is not None]
+        part, found = spread_part(number(), same, around, wanted.kinds(known, condition, around))
+        carrying.append((len(parts), known, condition))
         parts.append(part)
         estimates |= found
     averaged = ((a.argument, a.condition) for n, a in aggregates if n not in estimates and a.function in ("sum", "avg"))
@@ -65,10 +73,10 @@ def release_parts(
             for name, each in aggregates
             if name not in estimates and each.condition == condition and _counts_with(each, argument, around.facts)
         ]
-        functions = {a.function for _, a in same}
+        functions, kinds = {a.function for _, a in same}, wanted.kinds([argument], condition, around)
         place = next(a.place for _, a in same if a.argument == argument)
         grid, what = grid_for(argument, condition, around, place)
-        if functions == {"sum"}:
+        if functions == {"sum"} and not kinds:
             part = one_sided(f"sum_{number()}", argument, condition, grid, around, what)
             estimates[same[0][0]] = Linear(((part.columns[0], grid.step),), grid.whole, signed=grid.low < 0)
         elif around.rows_are_public and condition is None and not grid.nullable:
@@ -76,10 +84,14 @@ def release_parts(
             for name, aggregate in same:
                 estimates[name] = heights_estimate(aggregate, part.columns[0], grid.steps, grid)
         else:
-            part = two_sided(number(), argument, condition, grid, around, what)
+            part = two_sided(number(), argument, condition, grid, around, what, kinds)
             for name, aggregate in same:
                 estimates[name] = two_sided_estimate(aggregate, part.columns, grid)
+        carrying.append((len(parts), [argument], condition))
         parts.append(part)
+    estimates |= shared_counts(wanted, parts, carrying)
+    if parts:
+        estimates |= dict.fromkeys(wanted.public, Linear(((ALL_ROWS, Fraction(1, PARTS_OF_A_ROW)),), whole=True))
     for name, each in aggregates:
         if each.function == "count_distinct":
             part = distinct_part(number(), each, around)
@@ -114,6 +126,21 @@ def release_parts(
     sought, found = order_parts(ordered, number(), around)
     used = any(ALL_ROWS in each.columns for each in (*estimates.values(), *quotients.values()))
     return [*parts, *sought, *([all_rows_part(around)] if used else [])], estimates | found, quotients
+
+
+def _wanted_beside(
+    aggregates: Sequence[tuple[str, Aggregate]], around: Surroundings, divided: Collection[tuple[str, str]]
+) -> Wanted:
+    """The counts that no sums of this release tell by themselves."""
+    sums = {(a.argument, a.condition) for _, a in aggregates if a.function in ("sum", "avg") or (is_spread(a) and a.by is None)}
+    told = {
+        name
+        for name, each in aggregates
+        for argument, condition in sums
+        if argument is not None and each.condition == condition and _counts_with(each, argument, around.facts)
+    }
+    counts = {name: each for name, each in aggregates if each.function == "count" and name not in told}
+    return wanted_beside(counts, divided, around)
 
 
 def _goes_with(aggregate: Aggregate, arguments: frozenset[Expression | None], facts: Facts) -> bool:

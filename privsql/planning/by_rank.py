@@ -68,14 +68,16 @@ def _whole(relation: Relation) -> PreparedScan | None:
 def _added(feature: Feature, part: Part, scan: PreparedScan, named: bool) -> str | None:
     """What one column adds up over all rows; `named`: columns still have the names that they have in the copy."""
     argument = feature.argument
-    if feature.condition is not None or feature.times != 1:
+    if feature.condition is not None:
         return None
     if feature.adds is Adds.ONE and argument is None:
-        return _ROWS
+        return _times(_ROWS, feature.times)
     if not named or not isinstance(argument, Column):
         return None
     if feature.adds is Adds.ONE:
-        return _present(argument.name)
+        return _times(_present(argument.name), feature.times)
+    if feature.adds is Adds.ABSENT:
+        return _times(f"({_ROWS} - {_present(argument.name)})", feature.times)
     computed = {sql for _, sql in part.values}
     value = next((each for each in scan.values if each.column == argument.name and each.sql in computed), None)
     if value is None or feature.grid is None:
@@ -83,6 +85,10 @@ def _added(feature: Feature, part: Part, scan: PreparedScan, named: bool) -> str
     added, rows = value.name, f"CAST({_rows(value)} AS HUGEINT)"
     above, below = feature.grid.sides(added, rows)
     return clean({Adds.VALUE: feature.grid.total(added, rows), Adds.HEIGHT: above, Adds.DEPTH: below}[feature.adds])
+
+
+def _times(rows: str, factor: int) -> str:
+    return rows if factor == 1 else clean(f"CAST({rows} AS HUGEINT) * {factor}")
 
 
 def _present(column: str) -> str:

@@ -16,7 +16,8 @@ from privsql.analysis.stability import Stability, bounded, limits_of, stability
 from privsql.analysis.undeclared import Undeclared
 from privsql.errors import ArgumentError, Refused, did_you_mean
 from privsql.planning import render
-from privsql.planning.aggregates import divisions, release_parts
+from privsql.planning.aggregates import Measured, divisions, release_parts
+from privsql.planning.beside import Measuring
 from privsql.planning.bounding import Bounding, bounding_by_rank, bounding_of, bounding_within
 from privsql.planning.by_key import units_by_key
 from privsql.planning.choice import best_mechanism, choice_notes, choice_part, groups_apart
@@ -33,7 +34,7 @@ from privsql.planning.plan import Output, Plan, ValueStatement
 from privsql.planning.prepared import AdHoc, Copies, PreparedRows, no_copies, prepared_rows
 from privsql.planning.pricing import LEVEL, KeysShown, Offer, Pricing, importances
 from privsql.planning.render_rows import rows
-from privsql.planning.undeclared_keys import pricing_of_keys
+from privsql.planning.undeclared_keys import people_for_keys, pricing_of_keys
 from privsql.planning.within import relations_of
 from privsql.policy import Neighbours
 from privsql.privacy.accuracy import Laplace
@@ -70,9 +71,13 @@ NUMBERS = {"laplace": Mechanism.LAPLACE, "gaussian": Mechanism.GAUSSIAN}
 
 
 def plan(
-    question: Question, neighbours: Neighbours, offer: Offer, evaluate: Evaluate, look: Look, copies: Copies = no_copies
-) -> Plan:
-    """Choose the measurements, split epsilon over them, and write the exact SQL."""
+    question: Question, neighbours: Neighbours, offer: Offer, evaluate: Evaluate, look: Look, copies: Copies = no_copies,
+    beside: bool = True,
+) -> Plan:  # fmt: skip
+    """Choose the measurements, split epsilon over them, and write the exact SQL.
+
+    `beside`: counts may be measured together with sums of what may be NULL, where that makes nothing noisier.
+    """
     if question.release is None:
         return _public_plan(question, neighbours)
     limited = with_limits(question.release.input, offer.limits)
@@ -115,20 +120,31 @@ def plan(
     above = guarded(question.relation, frozenset(name for name, _ in getattr(release, "aggregates", ())))
     estimates: dict[str, Estimate] = {}
     quotients: dict[tuple[str, str], Ratio] = {}
+    apart: Plan | None = None
+
+    def priced(parts: Sequence[Part], estimates: Mapping[str, Estimate]) -> Pricing:
+        def pricing_of(some: Sequence[Part], keys: KeysShown | None = None) -> Pricing:
+            importance, given = importances(_uses(shown, some, estimates), len(some), offer.weights)
+            return Pricing(tuple(some), importance, given, offer.delta, mechanism, keys)
+
+        shown_by = pricing_of_keys(parts, around, offer.min_units, offer.epsilon, pricing_of) if space.open else None
+        return shown_by or pricing_of(parts)
+
     if isinstance(release, Choose):
         groups_apart(release, space)
         parts = [choice_part(release, around, look)]
         mechanism = mechanism or best_mechanism(parts[0], len(space))
+        pricing = priced(parts, estimates)
     else:
         parts, estimates, quotients = release_parts(release, around, divisions(shown.values()))
         _has_such_noise(parts, offer.mechanism)
-
-    def pricing_of(some: Sequence[Part], keys: KeysShown | None = None) -> Pricing:
-        importance, given = importances(_uses(shown, some, estimates), len(some), offer.weights)
-        return Pricing(tuple(some), importance, given, offer.delta, mechanism, keys)
-
-    shown_by = pricing_of_keys(parts, around, offer.min_units, offer.epsilon, pricing_of) if space.open else None
-    pricing = shown_by or pricing_of(parts)
+        pricing = priced(parts, estimates)
+        together = release_parts(release, around, divisions(shown.values()), beside)
+        if together[1] != estimates:
+            other = priced(*together[:2])
+            if _is_surer(other, together, pricing, (parts, estimates, quotients), offer.epsilon):
+                (parts, estimates, quotients), pricing = together, other
+                apart = plan(question, neighbours, offer, evaluate, look, copies, beside=False)
     parts, measurements = [*pricing.parts], pricing.at(offer.epsilon)
     if isinstance(release, Choose):
         notes = choice_notes(measurements[0], len(space))
@@ -165,8 +181,18 @@ def plan(
         limits=bounds,
         bounding=tuple(each for each in bounding if each),
         levels=levels,
+        apart=apart,
         relations=() if isinstance(release, Choose) else relations_of(release, estimates, parts, facts, bounds is not None),
     )
+
+
+def _is_surer(one: Pricing, way: Measured, other: Pricing, other_way: Measured, epsilon: Fraction) -> bool:
+    """Whether one way to measure makes some number surer than another and none noisier, and needs no more people for a key."""
+    try:
+        surer = Measuring(*way[1:], one.at(epsilon)).is_surer_than(Measuring(*other_way[1:], other.at(epsilon)))
+    except ArgumentError:  # noise that does not fit 64 bits, or no keys
+        return False
+    return surer and people_for_keys(one, epsilon) <= people_for_keys(other, epsilon)
 
 
 def _of_laplace(ad_hoc: Plan) -> Fraction:

@@ -23,22 +23,26 @@ from privsql.types import Kind
 
 @dataclass(frozen=True)
 class Outliers:
-    """A column that is added up so; `condition` is its FILTER clause. Its sum and the number of its values get these names."""
+    """A column that is added up so; `condition` is its FILTER clause. Its sum and the number of its values get these names,
+    and where that is wanted too, the number of all rows, NULLs included."""
 
     total: str
     rows: str
     column: Column
     grid: Grid
     condition: str
+    every: str | None = None
 
     def __post_init__(self) -> None:
         assert self.grid.whole, "added up as they are"
         assert self.grid.step == 1, "added up as they are"
 
-    def sums(self) -> tuple[str, str]:
-        """Over all rows. A value that is never NULL by a claim counts as the low end where it is."""
+    def sums(self) -> list[tuple[str, str]]:
+        """Over all rows, by name. A value that is never NULL by a claim counts as the low end where it is."""
         counted = render.expression(self.column) if self.grid.nullable else "*"
-        return f"sum({render.expression(self.column)}){self.condition}", f"count({counted}){self.condition}"
+        total = (self.total, f"sum({render.expression(self.column)}){self.condition}")
+        every = [] if self.every is None else [(self.every, f"count(*){self.condition}")]
+        return [total, (self.rows, f"count({counted}){self.condition}"), *every]
 
     def corrections(self) -> list[tuple[str, str]]:
         """What is added for which rows; tests that DuckDB sees to exclude a WHERE x > 40, which x < 41 would not be."""
@@ -85,9 +89,9 @@ def _is_stored(expression: Expression | None, relation: Relation) -> bool:
 
 def added_up(summed: Sequence[Outliers], others: Sequence[tuple[str, str]], source: str) -> str:
     """One row for all rows, one for each correction: the sums, their numbers of values, and other columns by name and SQL."""
-    names = [name for each in summed for name in (each.total, each.rows)] + [name for name, _ in others]
-    first = [sql for each in summed for sql in each.sums()] + [sql for _, sql in others]
-    selects = [f"SELECT {', '.join(f'{sql} AS {name}' for sql, name in zip(first, names, strict=True))} FROM {source}"]
+    first = [sums for each in summed for sums in each.sums()] + [*others]
+    names = [name for name, _ in first]
+    selects = [f"SELECT {', '.join(f'{sql} AS {name}' for name, sql in first)} FROM {source}"]
     for each in summed:
         for sql, where in each.corrections():
             shown = (sql if name == each.total else "NULL" for name in names)

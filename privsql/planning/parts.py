@@ -14,6 +14,7 @@ from privsql.analysis.stability import Stability, bounded
 from privsql.analysis.undeclared import Undeclared, within
 from privsql.errors import Place, Refused
 from privsql.planning import render
+from privsql.planning.estimates import Terms
 from privsql.planning.grid import LARGEST_SUM, LARGEST_VALUE, MOST_STEPS, Grid, grid_of
 from privsql.planning.outliers import Outliers
 from privsql.policy import Neighbours
@@ -32,17 +33,25 @@ class Adds(StrEnum):
     VALUE = "its value on the grid"
     HEIGHT = "how far that is above the low end"
     DEPTH = "how far that is below the high end"
+    ABSENT = "1 where it is NULL"
 
 
 @dataclass(frozen=True)
 class Feature:
-    """What a column adds up over rows: of those where the argument is not NULL and the condition holds."""
+    """What a column adds up over rows: of those where the argument is not NULL (ABSENT: is NULL) and the condition holds."""
 
     adds: Adds
     argument: Expression | None
     condition: Expression | None
     grid: Grid | None = None
     times: int = 1  # so many times that
+
+
+class Beside(StrEnum):
+    """What is counted together with the sums of an argument that may be NULL, by the name of its column."""
+
+    NULLS = "absent"  # the rows where it is NULL
+    ROWS = "rows"  # all rows of the condition
 
 
 @dataclass(frozen=True)
@@ -64,12 +73,15 @@ class Part:
     features: tuple[Feature, ...] = ()  # what each column adds up row by row, where it does just that
     counts_all: bool = False  # one plain count of the rows, or units, of a key: what keys can be shown by
     public: bool = False  # no neighbour can move it, so that the least part of epsilon will do
+    all_rows: Terms = ()  # what COUNT(*) is computed from, beside sums of what may be NULL
+    nulls: Terms = ()  # and the number of those NULLs
+    loudest: float = 1.0  # how much noisier than one column what is computed from several may be
     outliers: tuple[Outliers, ...] = ()  # instead of `values`: columns added up as they are, which `sql` finds by name
 
     @property
     def noise(self) -> float:
         """How large its noise is at epsilon 1, in people."""
-        return self.sensitivity.l1 / self.sensitivity.usual
+        return self.loudest * self.sensitivity.l1 / self.sensitivity.usual
 
 
 @dataclass(frozen=True)
@@ -97,6 +109,11 @@ class Surroundings:
         """Whether neighbours have equally many rows here: a person's one row is replaced, and always becomes one row."""
         replaced = self.neighbours is Neighbours.REPLACE_ONE and self.limits is None and not self.sets
         return replaced and self.always_counts and self.stability.rows == 1
+
+    @property
+    def one_replaced_cell(self) -> bool:
+        """Whether rows are replaced within a single cell: none can leave one cell and enter another."""
+        return self.neighbours is Neighbours.REPLACE_ONE and self.key_columns is None and not self.sets
 
     def counting_units(self) -> Surroundings:
         """The same with each unit counted once a key."""

@@ -100,6 +100,7 @@ class Plan:
     refusal: str = field(default="", compare=False)  # why the budget does not allow it now
     rho: float | None = field(default=None, compare=False)  # what is charged, where the accountant counts rho
     of_values: tuple[ValueStatement, ...] = ()  # what quantiles are chosen from
+    apart: Plan | None = field(default=None, compare=False, repr=False)  # with counts by themselves, as earlier answers have them
     derived: Derived | None = field(default=None, compare=False, repr=False)  # from earlier answers, with this one or alone
 
     def __post_init__(self) -> None:

@@ -11,13 +11,16 @@ Where the number of rows is public, the sums of u and 2u(1-u) are enough. One ro
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from privsql.errors import Place
 from privsql.planning import render
+from privsql.planning.beside import columns_beside
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio, Spread, Variable
 from privsql.planning.grid import Grid
-from privsql.planning.parts import Part, Surroundings, clean, grid_for, helper, where_clause
+from privsql.planning.parts import Beside, Part, Surroundings, clean, grid_for, helper, where_clause
 from privsql.planning.sums import heights_estimate
 from privsql.sql.describe import describe
 from privsql.sql.expressions import SPREAD, Aggregate, Expression
@@ -37,9 +40,12 @@ def is_spread(aggregate: Aggregate) -> bool:
 
 
 def spread_part(
-    number: int, aggregates: list[tuple[str, Aggregate]], around: Surroundings
+    number: int, aggregates: list[tuple[str, Aggregate]], around: Surroundings, beside: Sequence[Beside] = ()
 ) -> tuple[Part, dict[str, Estimate]]:
-    """One measurement for all spreads of the same arguments and condition; SUM, AVG and COUNT of them come along."""
+    """One measurement for all spreads of the same arguments and condition; SUM, AVG and COUNT of them come along.
+
+    `beside`: what is counted together with them, at no further cost.
+    """
     lead = next(each for _, each in aggregates if is_spread(each))
     assert lead.argument is not None
     needs = [
@@ -54,13 +60,14 @@ def spread_part(
     if lead.by is not None:
         second, second_grid, also = _variable(lead.by, lead.condition, around, lead.place, any(b for _, b in needs))
         what = f"{what}; {also}"
-    part = _part(number, lead, first, grid, second, second_grid, around, what)
+    part = _part(number, lead, first, grid, second, second_grid, around, what, beside)
+    sums = part.columns[: len(part.columns) - len(beside)]
     whole = _whole(grid, first, second_grid, second)
     one = Fraction(whole, _scaling(whole))
     estimates = {
-        name: Spread(each.function, part.columns, first, second, one, each.argument != lead.argument)
+        name: Spread(each.function, sums, first, second, one, each.argument != lead.argument)
         if is_spread(each)
-        else _beside(each, part.columns, grid)
+        else _beside(each, sums, grid)
         for name, each in aggregates
     }
     return part, estimates
@@ -113,7 +120,7 @@ def _features(height: str, steps: int, squared: bool) -> list[str]:
 
 def _part(
     number: int, lead: Aggregate, first: Variable, grid: Grid, second: Variable | None, other: Grid | None,
-    around: Surroundings, what: str,
+    around: Surroundings, what: str, beside: Sequence[Beside],
 ) -> Part:  # fmt: skip
     assert lead.argument is not None
     heights = [helper(number), helper(number + 1)]
@@ -128,26 +135,34 @@ def _part(
     whole = _whole(grid, first, other, second)
     scaling = _scaling(whole)
     columns = tuple(f"moment_{number + place}" for place in range(len(products)))
-    sums = [f"coalesce(sum({each}){where_clause(lead.condition)}, 0)" for each in products]
+    also = columns_beside(number + len(products), beside, whole)
+    every = (*columns, *also.names)
     # divided after adding up: each column of a cell is then off by less than 1, for every row that moves
-    size = -(-whole // scaling) + (len(products) if scaling > 1 else 0)
+    size = -(-whole // scaling) + (len(every) if scaling > 1 else 0)
     width = -(-whole // scaling) + (1 if scaling > 1 else 0)
     reason = f"{what}; a row adds products of heights and depths, together {size:,}"
-    bound = around.bound(size, width, len(products), reason)
+    bound = around.bound(size, width, len(every), reason + also.reason("as much"))
     both = f" and {describe(lead.by)}" if lead.by is not None else ""
     only = f" where {describe(lead.condition)}" if lead.condition is not None else ""
-    title = f"moments of {describe(lead.argument)}{both}{only}"
+    title = f"moments of {describe(lead.argument)}{both}{only}{also.title(lead.condition)}"
     divided = "" if scaling == 1 else f" // {scaling}"
+    where, one = where_clause(lead.condition), Fraction(whole, scaling)
+    rows = [f"CAST(count({each}){where} AS HUGEINT)" for each in ("*", products[0])]
+    sums = [f"coalesce(sum({each}){where}, 0)" for each in products]
+    part = Part(every, (), bound, title, values, all_rows=also.all_rows(columns, one), nulls=also.nulls(one))
     if around.limits is None:
-        return Part(columns, tuple(clean(f"({each}{divided})") for each in sums), bound, title, values)
-    # of a unit's c rows at most R count, at their mean: every column is cut to R / c of it
+        return replace(part, sql=tuple(clean(f"({each}{divided})") for each in (*sums, *also.sql(*rows))))
     most = around.limits.max_rows
-    total = " + ".join(columns)
-    rows = f"(({total}) // {whole})"
-    held = [f"(CASE WHEN {rows} > {most} THEN {column} * {most} // nullif({rows}, 0) ELSE {column} END)" for column in columns]
-    return Part(
-        columns, tuple(clean(f"(coalesce(sum({each}), 0){divided})") for each in held), bound, title, values, tuple(sums)
-    )
+    total = f"(({' + '.join(columns)}) // {whole})"
+    if beside:  # of the rows that count, n' are without NULL: every column is cut to n' / n of it, and the last has the rest
+        kept, others = also.held(total, most)
+        cut = [f"coalesce({column} * {kept} // nullif({total}, 0), 0)" for column in columns[:-1]]
+        held = [*cut, f"{whole} * {kept} - {' - '.join(cut)}", *others]
+    else:  # of a unit's c rows at most R count, at their mean: every column is cut to R / c of it
+        cut = [f"THEN {column} * {most} // nullif({total}, 0) ELSE {column}" for column in columns]
+        held = [f"(CASE WHEN {total} > {most} {each} END)" for each in cut]
+    own = (*sums, *(rows[0] for _ in beside))
+    return replace(part, sql=tuple(clean(f"(coalesce(sum({each}), 0){divided})") for each in held), of_unit=own)
 
 
 def _beside(aggregate: Aggregate, columns: tuple[str, ...], grid: Grid) -> Estimate:

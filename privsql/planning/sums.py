@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privsql.planning import render
+from privsql.planning.beside import columns_beside
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
 from privsql.planning.grid import Grid
 from privsql.planning.outliers import Outliers
-from privsql.planning.parts import Adds, Feature, Part, Surroundings, clean, helper, titled, where_clause
+from privsql.planning.parts import Adds, Beside, Feature, Part, Surroundings, clean, helper, titled, where_clause
 from privsql.sql.expressions import Aggregate, Column, Expression
 
 
@@ -19,20 +21,25 @@ class _Added:
 
     total: str
     rows: str
+    every: str  # how many rows there are, NULLs included
     grid: Grid  # says what the total is of
     values: tuple[tuple[str, str], ...] = ()
     outliers: tuple[Outliers, ...] = ()
 
 
-def _added(number: int, argument: Expression, condition: Expression | None, grid: Grid, around: Surroundings) -> _Added:
+def _added(
+    number: int, argument: Expression, condition: Expression | None, grid: Grid, around: Surroundings, beside: bool = False
+) -> _Added:
     value, where = helper(number), where_clause(condition)
     if not around.raw:
         clamped = (value, grid.value(render.expression(argument)))
-        return _Added(f"sum({value}){where}", f"CAST(count({value}){where} AS HUGEINT)", grid, values=(clamped,))
+        rows, every = (f"CAST(count({each}){where} AS HUGEINT)" for each in (value, "*"))
+        return _Added(f"sum({value}){where}", rows, every, grid, values=(clamped,))
     assert isinstance(argument, Column)
-    outliers = Outliers(value, f"privsql_rows_{number}", argument, grid, where)
-    rows = f"CAST(sum({outliers.rows}) AS HUGEINT)"
-    return _Added(f"sum({value})", rows, replace(grid, narrow=False), outliers=(outliers,))
+    counted = f"privsql_all_{number}" if beside else None
+    outliers = Outliers(value, f"privsql_rows_{number}", argument, grid, where, counted)
+    rows, every = (f"CAST(sum({each}) AS HUGEINT)" for each in (outliers.rows, outliers.every))
+    return _Added(f"sum({value})", rows, every, replace(grid, narrow=False), outliers=(outliers,))
 
 
 def one_sided(
@@ -54,26 +61,39 @@ def one_sided(
 
 
 def two_sided(
-    number: int, argument: Expression, condition: Expression | None, grid: Grid, around: Surroundings, what: str
-) -> Part:
-    """A = sum of u and B = sum of (M - u), u the clamped value counted from the low end, M the width of the range."""
+    number: int, argument: Expression, condition: Expression | None, grid: Grid, around: Surroundings, what: str,
+    beside: Sequence[Beside] = (),
+) -> Part:  # fmt: skip
+    """A = sum of u and B = sum of (M - u), u the clamped value counted from the low end, M the width of the range.
+
+    `beside`: what is counted together with them, at no further cost.
+    """
     unit = "" if grid.step == 1 else f", in steps of {float(grid.step):.3g}"
     reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}{unit}, and {grid.steps:,} - u"
-    bound = around.bound(grid.steps, grid.steps, 2, reason)
-    title = titled("AVG, SUM and COUNT", argument, condition)
-    added = _added(number, argument, condition, grid, around)
-    columns = (f"above_{number}", f"below_{number + 1}")
+    also = columns_beside(number + 2, beside, grid.steps)
+    bound = around.bound(grid.steps, grid.steps, 2 + len(beside), reason + also.reason(f"{grid.steps:,}"))
+    sums = (f"above_{number}", f"below_{number + 1}")
+    added = _added(number, argument, condition, grid, around, bool(beside))
     above, below = added.grid.sides(added.total, added.rows)
+    part = Part(
+        (*sums, *also.names), (), bound, titled("AVG, SUM and COUNT", argument, condition) + also.title(condition), added.values,
+        outliers=added.outliers, all_rows=also.all_rows(sums, Fraction(grid.steps)), nulls=also.nulls(Fraction(grid.steps)),
+    )  # fmt: skip
     if around.limits is None:
-        features = tuple(Feature(adds, argument, condition, grid) for adds in (Adds.HEIGHT, Adds.DEPTH))
-        return Part(columns, (clean(above), clean(below)), bound, title, added.values, features=features, outliers=added.outliers)
-    # of a unit's c rows at most R count, at their mean height: A' = A min(c, R) / c, B' = M min(c, R) - A'
-    height, count = columns
+        pair = [Feature(adds, argument, condition, grid) for adds in (Adds.HEIGHT, Adds.DEPTH)]
+        sql = (above, below, *also.sql(added.every, added.rows))
+        return replace(part, sql=tuple(map(clean, sql)), features=(*pair, *also.features(argument, condition)))
+    height, count = sums
     most = around.limits.max_rows
-    part = f"(CASE WHEN {count} > {most} THEN {height} * {most} // nullif({count}, 0) ELSE {height} END)"
-    rest = f"{grid.steps} * least({count}, {most}) - {part}"
-    sql = (clean(f"coalesce(sum({part}), 0)"), clean(f"coalesce(sum({rest}), 0)"))
-    return Part(columns, sql, bound, title, added.values, of_unit=(above, added.rows))
+    if beside:  # of the rows that count, n' are not NULL: A' = A n' / n, B' = M n' - A'
+        kept, others = also.held(count, most)
+        high = f"coalesce({height} * {kept} // nullif({count}, 0), 0)"
+        held = [high, f"{grid.steps} * {kept} - {high}", *others]
+    else:  # of a unit's c rows at most R count, at their mean height: A' = A min(c, R) / c, B' = M min(c, R) - A'
+        high = f"(CASE WHEN {count} > {most} THEN {height} * {most} // nullif({count}, 0) ELSE {height} END)"
+        held = [high, f"{grid.steps} * least({count}, {most}) - {high}"]
+    own = (above, added.rows, *(added.every for _ in beside))
+    return replace(part, sql=tuple(clean(f"coalesce(sum({each}), 0)") for each in held), of_unit=own)
 
 
 def heights(number: int, argument: Expression, grid: Grid, around: Surroundings, what: str) -> Part:
@@ -102,7 +122,7 @@ def heights_estimate(aggregate: Aggregate, column: str, one: int, grid: Grid) ->
 
 
 def two_sided_estimate(aggregate: Aggregate, columns: tuple[str, ...], grid: Grid) -> Estimate:
-    above, below = columns
+    above, below, *_ = columns
     one = Fraction(1, grid.steps)
     match aggregate.function:
         case "count":

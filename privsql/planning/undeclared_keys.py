@@ -60,6 +60,14 @@ def key_release(pricing: Pricing, epsilon: Fraction) -> KeyRelease | None:
         return None
 
 
+def people_for_keys(pricing: Pricing, epsilon: Fraction) -> float:
+    """How many people a key needs; none where all keys are declared."""
+    if pricing.keys is None:
+        return 0
+    release = key_release(pricing, epsilon)
+    return math.inf if release is None else people_needed(release)
+
+
 def _people_and_rows(way: Pricing, epsilon: Fraction) -> tuple[float, int]:
     """How many people a key needs, and how many rows each of them may add to the count by which it is shown."""
     release = key_release(way, epsilon)

@@ -42,7 +42,12 @@ def relations_of(
             counts[name] = counted(count)
     if bounded:  # of several counts in one measurement each takes what those before it have left of a unit's rows
         alone = {column for part in parts for column in part.columns if len(part.columns) == 1}
-        wholes = {name for name in counts if set(estimates[name].columns) <= alone}
+        beside = [{column for column, _ in part.all_rows} for part in parts]  # all of a unit's rows are cut together
+
+        def is_whole(columns: set[str]) -> bool:
+            return columns <= alone or columns == set().union(*(each for each in beside if each & columns))
+
+        wholes = {name for name in counts if is_whole(set(estimates[name].columns))}
         return tuple(Within((a,), b) for a, b in _links(counts, wholes))
     return _grouped(counts, facts)
 

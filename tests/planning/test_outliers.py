@@ -19,6 +19,8 @@ FORMS = [
     "SELECT SUM(x) FROM t", "SELECT AVG(x), SUM(x), COUNT(x) FROM t", "SELECT SUM(x) FROM t WHERE p",
     "SELECT AVG(x) FROM t WHERE x > 4", "SELECT SUM(x) FILTER (WHERE p), COUNT(*), COUNT(*) FILTER (WHERE x < 7) FROM t",
     "SELECT AVG(y) FROM (SELECT x AS y, p AS x FROM t) WHERE x", "SELECT SUM(x), SUM(y), AVG(y) FROM t",
+    "SELECT AVG(x), COUNT(*) FROM t WHERE x < 60", "SELECT AVG(x), COUNT(*) FROM t WHERE p",
+    "SELECT AVG(x) FILTER (WHERE p), COUNT(*) FILTER (WHERE p), COUNT(*) FILTER (WHERE p AND x IS NULL) FROM t WHERE y > 1",
     "SELECT AVG(x) FROM t WHERE x IS NOT NULL", "SELECT SUM(y) FROM t WHERE x BETWEEN 5 AND 8",
 ]  # fmt: skip
 
@@ -55,7 +57,8 @@ def test_the_numbers_are_those_of_clamping(type_: str, required: bool) -> None:
                 raw, clamped = (session.explain(text, epsilon=1) for text in (sql, sql.replace("FROM t", "FROM v")))
                 assert "privsql_added" in raw.sql
                 assert "privsql_added" not in clamped.sql
-                if [each.l1 for each in raw.measurements] == [each.l1 for each in clamped.measurements]:
+                # the number of rows is public for the table alone: then another column is in the place of a count
+                if [(m.columns, m.l1) for m in raw.measurements] == [(m.columns, m.l1) for m in clamped.measurements]:
                     assert connection.sql(raw.sql).fetchall() == connection.sql(clamped.sql).fetchall(), sql
                     seen += 1
     assert seen > 20

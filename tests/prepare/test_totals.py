@@ -27,6 +27,7 @@ FROM_TOTALS = [
     "SELECT COUNT(user_id), COUNT(state), COUNT(price) FROM visits",
     "SELECT SUM(amount) FROM visits",
     "SELECT SUM(price), COUNT(*) FROM visits",
+    "SELECT AVG(price), COUNT(*), COUNT(*) FILTER (WHERE price IS NULL) FROM visits",
     "SELECT AVG(amount), AVG(price), COUNT(amount), SUM(amount) FROM visits",
     UNITS,
     "SELECT COUNT(DISTINCT u) FROM (SELECT user_id AS u FROM visits)",

@@ -112,7 +112,7 @@ def test_tables_without_such_a_unit_are_refused():
         with pytest.raises(privsql.ArgumentError, match=why) as caught:
             session.suggest_limits(table)
         assert caught.value.code == "argument-unit"
-        assert f"[tables.{table}] unit" in caught.value.suggestion
+        assert f'unit = "COLUMN" (in the policy, under [tables.{table}])' in caught.value.suggestion
     with pytest.raises(privsql.UnknownName):
         session.suggest_limits("d")
     with pytest.raises(privsql.UnknownName):

@@ -141,7 +141,7 @@ CONSTRUCTS = frozenset({
     "group-columns", "group-expressions", "group-ordinals", "group-aliases", "group-all", "having", "order", "limit", "outer",
     "rollup", "cube", "grouping-sets", "grouping-mixed", "grouping", "stored-sums",
     "argmax-desc", "argmax-asc", "argmax-inner", "arg_max", "arg_min", "mode", "argmax-sum", "replace-one", "add-remove",
-    "spread", "spread-of-two", "share", "argmax-score", "argmax-top", "mode-in-groups",
+    "spread", "spread-of-two", "share", "beside", "argmax-score", "argmax-top", "mode-in-groups",
     "star-rename", "cte-materialized", "union-by-name", "mode-within-group",
     "median", "quantile", "quantiles", "within-group", "min", "max", "unnest-select", "unnest-from", "unnest-two", "unnest-one",
 })  # fmt: skip
@@ -439,7 +439,23 @@ class Generator:
         if self.rng.random() < 0.2:  # the same argument again: shared by AVG, SUM and COUNT
             argument = self.summand(scope)
             found += self.rng.sample([f"SUM({argument})", f"AVG({argument})", f"COUNT({argument})", "COUNT(*)"], 2)
-        return found
+        return self.beside(found, scope)
+
+    def beside(self, found: list[str], scope: list[Seen]) -> list[str]:
+        """Some of the time COUNT(*) and NULLs beside sums of what may be NULL instead; chosen by the text, as in `ordered`."""
+        own = Random(f"beside {found}")
+        bounded = [c.name for c in scope if c.bounded and c.kind in ("int", "num")]
+        if own.random() < 0.88 or not bounded:
+            return found
+        self.used.add("beside")
+        one, other = own.choice(bounded), own.choice(bounded)
+        one = own.choice([one, one, f"CASE WHEN {own.choice(scope).name} IS NULL THEN {one} END", f"NULLIF({one}, 1)"])
+        where = "" if own.random() < 0.6 else f"{own.choice(scope).name} IS NOT NULL"
+        filtered = f" FILTER (WHERE {where})" if where else ""
+        missing = f"COUNT(*) FILTER (WHERE {where + ' AND ' if where else ''}{one} IS NULL)"
+        some = [f"AVG({one}){filtered}", f"SUM({one}){filtered}", f"COUNT({one}){filtered}", f"VAR_POP({one}){filtered}",
+                f"AVG({other}){filtered}", f"COVAR_POP({one}, {other}){filtered}", missing]  # fmt: skip
+        return [*own.sample(some, own.choice([1, 1, 2, 3])), f"COUNT(*){filtered}"]
 
     def disjoint(self, scope: list[Seen]) -> list[str]:
         plain = [c for c in scope if c.pool and c.kind != "other"]
