@@ -296,8 +296,7 @@ class Session(Searching):
         return self._engine.version() if self._declared is None else f"declared: {self._declared}"
 
     def _shelf(self) -> AnswerFile | None:
-        path = self._ledger.path
-        return None if path is None else AnswerFile(path, self._ledger.charged, self._replanned)
+        return AnswerFile(path, self._ledger.charged, self._replanned) if (path := self._ledger.path) else None
 
     def _replanned(self, raw: Mapping[str, Any]) -> Plan | None:
         try:

@@ -186,7 +186,7 @@ def test_dates_that_have_no_end_are_clamped() -> None:
     moments = session.explain("SELECT MEDIAN(m) FROM t", epsilon=1)
     ((low, two), (_, one), (high, other)) = sorted(connection.execute(moments.sql).fetchall())
     assert (low, two, one, other, high) == (0, 2, 1, 1, moments.measurements[0].search.points - 1)  # type: ignore[union-attr]
-    ((median, most),) = session.query("SELECT MEDIAN(d), MAX(m) FROM t", epsilon=5).fetchall()
+    ((median, most),) = session.query("SELECT MEDIAN(d), MAX(m) FROM t", epsilon=5, show_all=True).fetchall()
     assert dt.datetime(2024, 1, 1) <= median <= dt.datetime(2024, 1, 11)
     assert dt.datetime(2024, 1, 1) <= most <= dt.datetime(2024, 1, 11)
 
@@ -203,18 +203,20 @@ def test_every_key_has_its_own(people: duckdb.DuckDBPyConnection, session: privs
         assert rank_error(people, "income", rows[team][0], 0.25 * ROWS, f"team = '{team}'") < 40
         assert abs(rows[team][1] - ROWS / 2) < 40
         assert 31 <= rows[team][2] <= 36
-    assert 0 <= rows["c"][0] <= 5000  # nobody: any point of the range
+    assert rows["c"][0] is None or 0 <= rows["c"][0] <= 5000  # nobody: one time in twenty, at most, any point of the range
     assert len(answer.plan.runs) == 3
 
 
 def test_several_quantiles_rise_and_are_lists_of_numbers(session: privsql.Session) -> None:
     answer = session.query("SELECT team, quantile_cont(income, [0.75, 0.25, 0.5]) AS q, COUNT(*) AS n FROM people GROUP BY team ORDER BY n", epsilon=1.0)
-    for _, quartiles, _ in answer.fetchall():
+    for team, quartiles, _ in answer.fetchall():
+        if team in ("c", None) and quartiles is None:
+            continue  # too few rows
         assert isinstance(quartiles, list)
         assert all(isinstance(each, float) for each in quartiles)
         high, low, middle = quartiles
         assert low <= middle <= high
-    assert answer.df()["q"].map(type).eq(list).all()
+    assert answer.df()["q"].dropna().map(type).eq(list).all()
     assert str(answer.arrow().schema.field("q").type).startswith("list<")
     assert "q_low" not in answer.intervals()
     assert "q" in str(answer)
@@ -352,7 +354,7 @@ def test_decimals_that_doubles_do_not_tell_apart(kind: str, low: int, high: int)
     connection.execute(f"CREATE TABLE t AS SELECT CAST(x AS {kind}) AS x FROM (VALUES ('{low!r}'), ('{high!r}')) v(x)")
     session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": [low, high]}}}}})
     for what in ("MIN(x)", "MAX(x)", "MEDIAN(x)"):
-        ((value,),) = session.query(f"SELECT {what} FROM t", epsilon=5.0).fetchall()
+        ((value,),) = session.query(f"SELECT {what} FROM t", epsilon=5.0, show_all=True).fetchall()
         assert math.isclose(value, low, rel_tol=1e-15)
 
 

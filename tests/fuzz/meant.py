@@ -4,6 +4,7 @@ The renderer writes more than was meant: types, and guards by which no row can f
 
 - plain casts (a constant that is a date or a DOUBLE beyond numbers keeps its type) and TRY around anything
 - NULLIF(divisor, 0), + INTERVAL 0 DAY, left(text, 10000), + 0.0 by which -0.0 becomes 0.0, and what gives NaN one text
+- least(TRY_CAST(date AS TIMESTAMP), NULL), by which DuckDB does not compare the date instead
 - floor, ceil and trunc of whole numbers are the number; NULL in an IN list stands beside it as OR NULL
 """
 
@@ -74,6 +75,8 @@ def bare(node: Node) -> Node:
             return bare(inner)
         case ("try", inner):
             return bare(inner)
+        case ("call", "least", (("try_cast", ("timestamp",), _) as tried, ("cast", ("timestamp",), ("null",)))):
+            return bare(tried)
         case ("call", "+", (inner, ("interval", "0", "day"))):
             return bare(inner)
         case ("call", "+", (inner, ("cast", ("double",), ("number", _, "0")))):
