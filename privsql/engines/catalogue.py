@@ -33,7 +33,8 @@ _VIEWS = "SELECT database_name, schema_name, view_name, sql, FALSE FROM duckdb_v
 # DuckDB longer than most queries, so it is done when something has changed.
 _MACROS = (
     "WITH named AS MATERIALIZED (SELECT lower(function_name) AS name, internal FROM duckdb_functions() "
-    "WHERE function_type NOT IN ('table', 'table_macro', 'pragma') AND (internal OR database_name IN ('temp', current_database()))) "
+    "WHERE function_type NOT IN ('table', 'table_macro', 'pragma') "
+    "AND (internal OR database_name IN ('temp', current_database()))) "
     "SELECT name FROM named GROUP BY name HAVING bool_or(internal) AND NOT bool_and(internal) ORDER BY name ASC"
 )
 _FRAME = re.compile(
