@@ -9,6 +9,7 @@ from privsql.planning.by_key import CountedScan
 from privsql.planning.by_rank import from_totals
 from privsql.planning.fitting import gains, set_texts
 from privsql.planning.measurement import GaussianShare, Measurement, Mechanism, unit_variance
+from privsql.planning.parts import shown
 from privsql.planning.plan import Derived, Plan
 from privsql.planning.prepared import PreparedScan
 from privsql.planning.undeclared_keys import key_release, people_needed
@@ -119,27 +120,42 @@ def _measurement(number: int, measurement: Measurement, plan: Plan) -> Branch:
     bound, name = (measurement.linf, "linf") if chooses else (measurement.l1, "l1")
     factor = round(measurement.scale * measurement.epsilon / bound)
     times = f"{factor} * " if factor != 1 else ""
+    step = measurement.step
     lines = [
-        f"l1 = {measurement.l1:,}, linf = {measurement.linf:,}: {measurement.why}",
-        f"{measurement.mechanism.value}, scale = {times}{name} / epsilon = {times}{bound:,} / {measurement.epsilon:g}"
-        f" = {measurement.scale:,.6g}",
+        _bounds(measurement),
+        f"{measurement.mechanism.value}, scale = {times}{name} / epsilon = {times}{shown(bound * step)} / {measurement.epsilon:g}"
+        f" = {float(measurement.noise_scale * step):,.6g}",
     ]
     if not chooses:
         other = f"; {measurement.other}" if measurement.other else ""
-        lines.append(f"each cell of these columns is within ±{measurement.half_width(0.95):,} at 95%{other}")
+        lines.append(f"each cell of these columns is within {_width(measurement)} at 95%{other}")
     return Branch(title, tuple(lines))
+
+
+def _bounds(measurement: Measurement, more: str = "") -> str:
+    """How far one person moves the columns, in the units of the values; and in their own, in which plan.sql can be checked."""
+    l1, linf, step = measurement.l1, measurement.linf, measurement.step
+    found = f"l1 = {shown(l1 * step)}, linf = {shown(linf * step)}"
+    own = "" if step == 1 else f" (the columns count in steps of {float(step):.3g}: l1 = {l1:,}, linf = {linf:,})"
+    return f"{found}{own}{more}: {measurement.why}"
+
+
+def _width(measurement: Measurement) -> str:
+    return f"±{shown(measurement.half_width(0.95) * measurement.step)}"
 
 
 def _gaussian(title: str, measurement: Measurement, joint: GaussianShare) -> Branch:
     part = "" if joint.share == 1 else f" / {float(joint.share):.4g} (its share of them all together)"
     unit = float(unit_variance(joint.epsilon, joint.delta)) ** 0.5
     how = "l1 * linf = " if measurement.sensitivity.squares is None else "the sum of l1 * linf over the sets = "
+    step = measurement.step
+    squared = f", l2^2 = {how}{shown(measurement.sensitivity.l2_squared * step**2)}"
+    deviation = f"{float(measurement.noise_scale * step):,.6g}"
     lines = (
-        f"l1 = {measurement.l1:,}, linf = {measurement.linf:,}, l2^2 = {how}{measurement.sensitivity.l2_squared:,}: "
-        f"{measurement.why}",
-        f"{measurement.mechanism.value}, variance = l2^2 * {unit:,.5g}^2{part} = {measurement.scale:,.6g}^2; {unit:,.5g} is what "
+        _bounds(measurement, squared),
+        f"{measurement.mechanism.value}, variance = l2^2 * {unit:,.5g}^2{part} = {deviation}^2; {unit:,.5g} is what "
         f"a change of 1 needs at epsilon {float(joint.epsilon):g}, delta {float(joint.delta):g}",
-        f"each cell of these columns is within ±{measurement.half_width(0.95):,} at 95%; {measurement.other}",
+        f"each cell of these columns is within {_width(measurement)} at 95%; {measurement.other}",
     )
     return Branch(title, lines)
 

@@ -31,6 +31,11 @@ class Grid:
     narrow: bool = False  # whole numbers of a type so small that differences with the ends fit a BIGINT
 
     @property
+    def extent(self) -> Fraction:
+        """How wide the range is, in the units of the values."""
+        return self.steps * self.step
+
+    @property
     def magnitude(self) -> int:
         return max(abs(self.low), abs(self.high))
 

@@ -88,6 +88,7 @@ class Measurement:
     picks: int = 1  # how many candidates are chosen, one after the other
     in_groups: bool = False  # one in each group of candidates
     other: str = ""  # what else would have done, and how noisy it is
+    step: Fraction = Fraction(1)  # what 1 in its columns is, in the units of the values
     search: Search | None = None  # the quantiles that are sought in a histogram of values: columns are grid points then
 
     def __post_init__(self) -> None:

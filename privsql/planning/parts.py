@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from fractions import Fraction
 
 from privsql.analysis.derive import Facts, domain_of, refine
 from privsql.analysis.domain import MAX_KEYS
@@ -75,6 +76,7 @@ class Part:
     public: bool = False  # no neighbour can move it, so that the least part of epsilon will do
     all_rows: Terms = ()  # what COUNT(*) is computed from, beside sums of what may be NULL
     nulls: Terms = ()  # and the number of those NULLs
+    step: Fraction = Fraction(1)  # what 1 in its columns is, in the units of the values
     loudest: float = 1.0  # how much noisier than one column what is computed from several may be
     outliers: tuple[Outliers, ...] = ()  # instead of `values`: columns added up as they are, which `sql` finds by name
 
@@ -182,6 +184,11 @@ def grid_for(
     return grid, f"values clamped into [{low:g}, {high:g}]" + (
         "" if grid.step == 1 else f" on a grid of {float(grid.step):.3g}"
     )
+
+
+def shown(value: Fraction) -> str:
+    """A number for people."""
+    return f"{int(value):,}" if value.denominator == 1 else f"{float(value):,.6g}"
 
 
 def titled(function: str, argument: Expression | None, condition: Expression | None) -> str:

@@ -59,11 +59,15 @@ class Pricing:
     keys: KeysShown | None = None
 
     def at(self, epsilon: Fraction) -> tuple[Measurement, ...]:
+        priced = zip(self._at(epsilon), self.parts, strict=True)
+        return tuple(each if part.step == 1 else replace(each, step=part.step) for each, part in priced)
+
+    def _at(self, epsilon: Fraction) -> tuple[Measurement, ...]:
         public = [part for part in self.parts if part.public]
         if public:
             some = self._some([index for index, part in enumerate(self.parts) if not part.public])
             known = [measure(each.columns, Mechanism.LAPLACE, each.sensitivity, SLIVER * epsilon, each.what) for each in public]
-            priced = {each.columns: each for each in (*some.at(epsilon * (1 - len(public) * SLIVER)), *known)}
+            priced = {each.columns: each for each in (*some._at(epsilon * (1 - len(public) * SLIVER)), *known)}
             return tuple(priced[part.columns] for part in self.parts)
         shares = self._shares([each.noise for each in self.parts])
         losses = [share * epsilon for share in shares]

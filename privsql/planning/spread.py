@@ -20,7 +20,7 @@ from privsql.planning import render
 from privsql.planning.beside import columns_beside
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio, Spread, Variable
 from privsql.planning.grid import Grid
-from privsql.planning.parts import Beside, Part, Surroundings, clean, grid_for, helper, where_clause
+from privsql.planning.parts import Beside, Part, Surroundings, clean, grid_for, helper, shown, where_clause
 from privsql.planning.sums import heights_estimate
 from privsql.sql.describe import describe
 from privsql.sql.expressions import SPREAD, Aggregate, Expression
@@ -81,11 +81,13 @@ def _with_public_rows(
     columns = (f"moment_{number}", f"moment_{number + 1}")
     products = (f"{height} * {grid.steps}", _features(height, grid.steps, squared=True)[1])
     size = -(-9 * one // 8)
-    reason = f"{what}; a row adds products of heights and depths, and one replaced moves both sums together by at most {size:,}"
+    step = grid.extent**2 / one
+    most = f"and one replaced moves both sums together by at most {shown(size * step)}"
+    reason = f"{what}; a row adds products of heights and depths, {most}"
     bound = around.bound(size, size, 1, reason)
     value = (height, f"({grid.clamped(render.expression(argument))} - ({grid.low}))")
     sql = tuple(clean(f"coalesce(sum({each}), 0)") for each in products)
-    part = Part(columns, sql, bound, f"moments of {describe(argument)}", (value,))
+    part = Part(columns, sql, bound, f"moments of {describe(argument)}", (value,), step=step)
     estimates = {
         name: Spread(each.function, (*columns, ALL_ROWS), variable, None, Fraction(one), row=PARTS_OF_A_ROW)
         if is_spread(each)
@@ -106,6 +108,12 @@ def _whole(grid: Grid, first: Variable, other: Grid | None, second: Variable | N
     """What one row adds to all columns together."""
     whole: int = grid.steps ** (first.features - 1)
     return whole if other is None or second is None else int(whole * other.steps ** (second.features - 1))
+
+
+def _worth(grid: Grid, first: Variable, other: Grid | None, second: Variable | None) -> Fraction:
+    """The same in the units of the values, or of their squares and products."""
+    worth = grid.extent ** (first.features - 1)
+    return worth if other is None or second is None else worth * other.extent ** (second.features - 1)
 
 
 def _scaling(whole: int) -> int:
@@ -138,9 +146,10 @@ def _part(
     also = columns_beside(number + len(products), beside, whole)
     every = (*columns, *also.names)
     # divided after adding up: each column of a cell is then off by less than 1, for every row that moves
+    step = _worth(grid, first, other, second) / Fraction(whole, scaling)
     size = -(-whole // scaling) + (len(every) if scaling > 1 else 0)
     width = -(-whole // scaling) + (1 if scaling > 1 else 0)
-    reason = f"{what}; a row adds products of heights and depths, together {size:,}"
+    reason = f"{what}; a row adds products of heights and depths, together {shown(size * step)}"
     bound = around.bound(size, width, len(every), reason + also.reason("as much"))
     both = f" and {describe(lead.by)}" if lead.by is not None else ""
     only = f" where {describe(lead.condition)}" if lead.condition is not None else ""
@@ -149,7 +158,7 @@ def _part(
     where, one = where_clause(lead.condition), Fraction(whole, scaling)
     rows = [f"CAST(count({each}){where} AS HUGEINT)" for each in ("*", products[0])]
     sums = [f"coalesce(sum({each}){where}, 0)" for each in products]
-    part = Part(every, (), bound, title, values, all_rows=also.all_rows(columns, one), nulls=also.nulls(one))
+    part = Part(every, (), bound, title, values, all_rows=also.all_rows(columns, one), nulls=also.nulls(one), step=step)
     if around.limits is None:
         return replace(part, sql=tuple(clean(f"({each}{divided})") for each in (*sums, *also.sql(*rows))))
     most = around.limits.max_rows

@@ -11,7 +11,7 @@ from privsql.planning.beside import columns_beside
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
 from privsql.planning.grid import Grid
 from privsql.planning.outliers import Outliers
-from privsql.planning.parts import Adds, Beside, Feature, Part, Surroundings, clean, helper, titled, where_clause
+from privsql.planning.parts import Adds, Beside, Feature, Part, Surroundings, clean, helper, shown, titled, where_clause
 from privsql.sql.expressions import Aggregate, Column, Expression
 
 
@@ -54,10 +54,12 @@ def one_sided(
     title = titled("SUM", argument, condition)
     if around.limits is None:
         feature = Feature(Adds.VALUE, argument, condition, grid)
-        return Part((name,), (clean(total),), bound, title, added.values, features=(feature,), outliers=added.outliers)
+        sql, outliers = (clean(total),), added.outliers
+        return Part((name,), sql, bound, title, added.values, features=(feature,), outliers=outliers, step=grid.step)
     most = around.limits.max_rows  # a unit's total in a key is held within what so many rows could add up to
     held = f"least(greatest({name}, {most * min(grid.low, 0)}), {most * max(grid.high, 0)})"
-    return Part((name,), (clean(f"coalesce(sum({held}), 0)"),), bound, title, added.values, of_unit=(total,))
+    sql = (clean(f"coalesce(sum({held}), 0)"),)
+    return Part((name,), sql, bound, title, added.values, of_unit=(total,), step=grid.step)
 
 
 def two_sided(
@@ -68,16 +70,17 @@ def two_sided(
 
     `beside`: what is counted together with them, at no further cost.
     """
-    unit = "" if grid.step == 1 else f", in steps of {float(grid.step):.3g}"
-    reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}{unit}, and {grid.steps:,} - u"
+    extent = shown(grid.extent)
+    reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}, and {extent} - u"
     also = columns_beside(number + 2, beside, grid.steps)
-    bound = around.bound(grid.steps, grid.steps, 2 + len(beside), reason + also.reason(f"{grid.steps:,}"))
+    bound = around.bound(grid.steps, grid.steps, 2 + len(beside), reason + also.reason(extent))
     sums = (f"above_{number}", f"below_{number + 1}")
     added = _added(number, argument, condition, grid, around, bool(beside))
     above, below = added.grid.sides(added.total, added.rows)
     part = Part(
         (*sums, *also.names), (), bound, titled("AVG, SUM and COUNT", argument, condition) + also.title(condition), added.values,
         outliers=added.outliers, all_rows=also.all_rows(sums, Fraction(grid.steps)), nulls=also.nulls(Fraction(grid.steps)),
+        step=grid.step,
     )  # fmt: skip
     if around.limits is None:
         pair = [Feature(adds, argument, condition, grid) for adds in (Adds.HEIGHT, Adds.DEPTH)]
@@ -98,13 +101,13 @@ def two_sided(
 
 def heights(number: int, argument: Expression, grid: Grid, around: Surroundings, what: str) -> Part:
     """A = sum of u, the clamped value counted from the low end: with the public number of rows, all that AVG needs."""
-    unit = "" if grid.step == 1 else f", in steps of {float(grid.step):.3g}"
-    reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}{unit}"
+    reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}"
     added = _added(number, argument, None, grid, around)
     above, _ = added.grid.sides(added.total, added.rows)
     bound = around.bound(grid.steps, grid.steps, 1, reason)
     title = titled("AVG and SUM", argument, None)
-    return Part((f"above_{number}",), (clean(above),), bound, title, added.values, outliers=added.outliers)
+    column, sql = (f"above_{number}",), (clean(above),)
+    return Part(column, sql, bound, title, added.values, outliers=added.outliers, step=grid.step)
 
 
 def heights_estimate(aggregate: Aggregate, column: str, one: int, grid: Grid) -> Estimate:

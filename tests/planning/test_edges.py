@@ -594,6 +594,24 @@ def test_ranges_next_to_nothing_are_planned(function, argument, end):
     assert session.explain(f"SELECT {function}({argument.format(e=end)}) FROM t", epsilon=1).measurements
 
 
+def test_sensitivities_are_explained_in_the_units_of_the_values():
+    """The columns of the exact SQL are whole numbers on a grid: l1 was 105,237,436,194 for prices between 0.01 and 0.99."""
+    frame = pd.DataFrame({"price": [0.5, 0.25], "k": ["a", "b"]})
+    policy = {"tables": {"t": {"columns": {"price": {"range": [0, 2]}, "k": {"values": ["a", "b"]}}}}}
+    session = privsql.connect({"t": frame}, policy)
+    for asked, l1, scale in (
+        ("SELECT k, AVG(price) AS a FROM t GROUP BY k", "l1 = 4, linf = 2 ", "l1 / epsilon = 4 / 0.5 = 8"),
+        ("SELECT SUM(price) AS s FROM t", "l1 = 2, linf = 2 ", "l1 / epsilon = 2 / 0.5 = 4"),
+        ("SELECT k, VAR_POP(price) AS v FROM t GROUP BY k", "l1 = 8", "= 16"),
+        ("SELECT k FROM t GROUP BY k ORDER BY SUM(price) DESC LIMIT 1", "linf = 2 ", "linf / epsilon = 2 / 0.5 = 4"),
+    ):
+        plan = session.explain(asked, epsilon=0.5)
+        (measurement,) = plan.measurements
+        text = str(plan)
+        assert l1 in text and scale in text
+        assert f"l1 = {measurement.l1:,}, linf = {measurement.linf:,})" in text, "by which plan.sql can be checked"
+
+
 @pytest.mark.parametrize("level", [0.999999, 0.9999999, 1 - 1e-16, 1.0, float("nan")])
 def test_a_confidence_level_is_one_that_cells_can_share(level):
     """Divided among a thousand cells, what was left to 1 was 0: a bare ZeroDivisionError."""
