@@ -603,7 +603,7 @@ def test_sensitivities_are_explained_in_the_units_of_the_values():
         ("SELECT k, AVG(price) AS a FROM t GROUP BY k", "l1 = 4, linf = 2 ", "l1 / epsilon = 4 / 0.5 = 8"),
         ("SELECT SUM(price) AS s FROM t", "l1 = 2, linf = 2 ", "l1 / epsilon = 2 / 0.5 = 4"),
         ("SELECT k, VAR_POP(price) AS v FROM t GROUP BY k", "l1 = 8", "= 16"),
-        ("SELECT k FROM t GROUP BY k ORDER BY SUM(price) DESC LIMIT 1", "linf = 2 ", "linf / epsilon = 2 / 0.5 = 4"),
+        ("SELECT k FROM t GROUP BY k ORDER BY SUM(price) DESC LIMIT 1", "linf = 2 ", "2 * linf / epsilon = 2 * 2 / 0.5 = 8"),
     ):
         plan = session.explain(asked, epsilon=0.5)
         (measurement,) = plan.measurements
