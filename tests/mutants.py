@@ -56,6 +56,8 @@ COMMANDS: dict[str, list[str]] = {
     "files": [*_PYTEST, "-n0", str(_TESTS / "engines" / "test_file_statistics.py")],
     "exclusive": [*_PYTEST, "-n0", str(_TESTS / "planning" / "test_exclusive_counts.py")],
     "optimizer": [*_PYTEST, "-n0", str(_TESTS / "conformance" / "test_optimizer.py")],
+    "conditions": [*_PYTEST, "-n0", str(_TESTS / "analysis" / "test_conditions.py")],
+    "disjoint": [*_PYTEST, "-n0", str(_TESTS / "test_cases.py"), "-k", "disjoint_counts"],
     "patterns": [*_PYTEST, "-n0", str(_TESTS / "sql" / "test_patterns.py")],
     "expressions": [*_PYTEST, "-n0", str(_TESTS / "engines" / "test_engine_beliefs.py")],
     "names": [*_PYTEST, "-n0", str(_TESTS / "test_own_names.py")],
@@ -158,9 +160,9 @@ MUTANTS = [
     Mutant("UNNEST without list_distinct", "sql/bind_unnest.py", "    if not distinct:\n", "    if False:\n", ("soundness", "unnest")),
     Mutant("a filter by two constants taken for one", _STABILITY, "yield name, len(options)", "yield name, 1", ("unnest",)),
     # -- disjoint counts
-    Mutant("overlapping counts taken as disjoint", _DISJOINT, "return any(_contradict(a, b) for a in left for b in right)", "return True"),
-    Mutant("ranges that touch taken as disjoint", _DISJOINT, "and (high_open or other_low_open))", "and True)"),
-    Mutant("different columns taken as disjoint", _DISJOINT, "and one[0] == two[0] and _apart", "and _apart", ("soundness",)),
+    Mutant("overlapping counts taken as disjoint", _DISJOINT, "return any(_contradict(a, b) for a in left for b in right)", "return True", ("conditions",)),
+    Mutant("ranges that touch taken as disjoint", _DISJOINT, "and (high_open or other_low_open))", "and True)", ("conditions",)),
+    Mutant("different columns taken as disjoint", _DISJOINT, "and one[0] == two[0] and _apart", "and _apart", ("disjoint",)),
     # -- the exact SQL
     Mutant("no clamp from above", _GRID, "BETWEEN {low} AND {high} THEN", ">= {low} THEN", _ROWS[1:]),
     Mutant("NULL clamped to a bound", _GRID, "THEN {self.low} END\" if self.nullable else", "THEN {self.low} ELSE {self.low} END\" if self.nullable else"),
@@ -519,7 +521,7 @@ MUTANTS = [
     Mutant("NULL counts in a public number of rows", "planning/aggregates.py", "condition is None and not grid.nullable", "condition is None", ("public rows",)),
     Mutant("NULL counts in a spread's number of rows", "planning/spread.py", "lead.condition is None and not grid.nullable", "lead.condition is None", ("public rows",)),
     Mutant("two moments move as one", "planning/spread.py", "size = -(-9 * one // 8)", "size = one", ("public rows",)),
-    Mutant("what is public is free", "planning/pricing.py", "some.at(epsilon * (1 - len(public) * SLIVER))", "some.at(epsilon)", ("public rows",)),
+    Mutant("what is public is free", "planning/pricing.py", "some._at(epsilon * (1 - len(public) * SLIVER))", "some._at(epsilon)", ("public rows",)),
     Mutant("a view leaves no row out", "analysis/stability.py", "Stability(1, not scan.view,", "Stability(1, True,", ("public rows",)),
     # -- order
     Mutant("quantiles without the factor 2", _RANKS, "else 2 * max(self.fraction, 1 - self.fraction)", "else max(self.fraction, 1 - self.fraction)", ("ranks",)),

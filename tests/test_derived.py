@@ -130,7 +130,8 @@ def exact(sql: str) -> list[tuple[object, ...]]:
 def same(answer: privsql.Answer, sql: str) -> bool:
     plain = exact(sql)
     keys = len(answer.plan.keys) if len(answer.columns) > len(answer.plan.keys) else len(answer.columns)
-    found = {tuple(str(v)[:10] for v in row[:keys]): [float(v) for v in row[keys:]] for row in answer.fetchall()}
+    numbers_of = [[math.nan if v is None else float(v) for v in row[keys:]] for row in answer.fetchall()]  # NULL: too few rows
+    found = {tuple(str(v)[:10] for v in row[:keys]): row_of for row, row_of in zip(answer.fetchall(), numbers_of, strict=True)}
     wanted = {tuple(str(v)[:10] for v in row[:keys]): [float(v) for v in row[keys:]] for row in plain}
     for key, numbers in wanted.items():
         if not np.allclose(found[key], numbers, rtol=1e-4):

@@ -18,7 +18,7 @@ from privsql.sql.expressions import Call, Expression
 from privsql.types import BOOLEAN, MOMENTS, NUMBERS, Kind
 
 ROWS, TOGETHER = 150, 30
-EXPRESSIONS = 20_000
+EXPRESSIONS = 6_000
 SHARDS = 8
 
 
