@@ -10,7 +10,7 @@ import pytest
 import privsql
 from privsql.planning import counts
 
-BITS = 6
+BITS = 5
 
 
 def cells(connection: duckdb.DuckDBPyConnection, sql: str) -> list[int]:
@@ -19,7 +19,7 @@ def cells(connection: duckdb.DuckDBPyConnection, sql: str) -> list[int]:
 
 
 def test_dates_without_a_timestamp_count_once() -> None:
-    """The attack: DuckDB finds 5000000 BC before 2024 although it has no TIMESTAMP. With six such tests 64 counts were priced as
+    """The attack: DuckDB finds 5000000 BC before 2024 although it has no TIMESTAMP. With five such tests 32 counts were priced as
     exclusive, and one row was in all of them."""
     tests = [
         " AND ".join(
@@ -55,9 +55,8 @@ def test_a_wrong_belief_moves_no_count_beyond_its_bound(monkeypatch, neighbours,
     if not unit:
         neighbouring = [([one], [other]) for one in rows for other in rows]
     else:
-        neighbouring = [
-            (list(one), list(other)) for one in itertools.combinations(rows * 2, 4) for other in ([], rows[:2])
-        ]
+        people = itertools.islice(itertools.combinations(rows * 2, 4), 0, None, 4)
+        neighbouring = [(list(one), list(other)) for one in people for other in ([], rows[:2])]
     for one, other in neighbouring:
         moved: dict[object, list[int]] = {}
         for sign, person in ((1, one), (-1, other if neighbours == "replace-one" else [])):
