@@ -60,7 +60,8 @@ class SchemaReader:
 
     def schema(self, fixed: bool, changed: bool = True) -> Schema:
         """`fixed`: nobody can alter the tables, so that they are read once. `changed`: somebody may have, since the last time."""
-        if not self._looked_up or (changed and not fixed):
+        others = not self._known.required  # frames and files are in a database of ours, where nobody defines anything
+        if others and (not self._looked_up or (changed and not fixed)):
             self._looked_up = False  # until it is known that nothing is refused
             self._refuse_macros()
             self._looked_up = True
