@@ -282,6 +282,8 @@ def _constant(node: Node) -> str | None:
             return render.text(value)
         case {"value": int() as value, "type": {"id": "DECIMAL"} as type_}:
             return f"{Decimal(value).scaleb(-_digits(type_)[1]):f}"
+        case {"value": {"upper": int(), "lower": int()}, "type": {"id": kind}} if kind in _WHOLE:
+            return f"CAST('{_value(node)}' AS {kind})"
         case {"value": bool() | int() | float() as value, "type": {"id": kind}} if kind in (*_WHOLE, "DOUBLE"):
             return f"CAST('{value}' AS {kind})"  # as a bare number it would be a DECIMAL, which is rounded otherwise
     return None

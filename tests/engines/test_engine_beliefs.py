@@ -129,6 +129,16 @@ def test_a_decimal_of_too_many_digits_is_refused_when_the_frame_is_given() -> No
         session.query("SELECT COUNT(*) AS n FROM df WHERE CAST(x AS VARCHAR) = 'a'", epsilon=1.0)
 
 
+@pytest.mark.parametrize("number", [10**37, -(10**37), 2**64, -(2**64) - 1, 10**38 - 1])
+def test_a_large_constant_is_no_cast_that_can_fail(number: int) -> None:
+    """DuckDB writes a HUGEINT in two halves: x = CAST(1e37 AS DECIMAL(38,0)) was refused as something that could fail."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT CAST(i AS DECIMAL(38,0)) AS x FROM range(9) r(i)")
+    asked = f"SELECT COUNT(*) AS n FROM t WHERE x IS DISTINCT FROM CAST({number} AS DECIMAL(38,0))"
+    asked += f" AND CASE WHEN x >= 0 THEN CAST('{number}' AS DECIMAL(38,0)) END <> x"
+    assert privsql.connect(connection).query(asked, epsilon=10_000).fetchall() == [(9,)]
+
+
 @pytest.mark.parametrize("kind", ["TINYINT", "BIGINT", "UBIGINT", "HUGEINT", "DECIMAL(18,2)", "DECIMAL(38,0)", "FLOAT"])
 @pytest.mark.parametrize("function", ["AVG", "SUM"])
 def test_an_average_of_one_person_is_answered_for_every_number(kind: str, function: str) -> None:
