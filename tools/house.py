@@ -187,16 +187,16 @@ def _overlap(one: str, other: str) -> bool:
 def figures() -> list[Figure]:
     files = sources()
     return [
-        Figure("lines of more than 110 characters", long_lines(files), 1400),
-        Figure("lines that the formatter skips", unformatted(files), 210),
-        Figure("functions of more than 60 lines", long_functions(files), 10),
+        Figure("lines of more than 110 characters", long_lines(files), 2479),
+        Figure("lines that the formatter skips", unformatted(files), 209),
+        Figure("functions of more than 60 lines", long_functions(files), 5),
         Figure("functions with a complexity above 15", branching(), 12),
-        Figure("files of more than 400 lines", long_files(files), 2),
-        Figure("rooms of more than 15 files", full_rooms(files), 8),
+        Figure("files of more than 400 lines", long_files(files), 7),
+        Figure("rooms of more than 15 files", full_rooms(files), 5),
         Figure("file names in several rooms", repeated_file_names(files), 20),
-        Figure("class names in several files", repeated_classes(files), 20),
-        Figure("texts with SQL in rooms that do not render", sql_elsewhere(files), 300),
-        Figure("pairs of files that repeat six lines", repeated_lines(files), 60),
+        Figure("class names in several files", repeated_classes(files), 18),
+        Figure("texts with SQL in rooms that do not render", sql_elsewhere(files), 286),
+        Figure("pairs of files that repeat six lines", repeated_lines(files), 15),
     ]
 
 
