@@ -49,7 +49,7 @@ QUICK = [
 ]  # fmt: skip
 LONG = [
     Case(Mechanism.KEYS_GEOMETRIC, BY_WORD.format("t"), 40_000, neighbours=ADD, options={"delta": 0.01}),
-    Case(Mechanism.KEYS_GAUSSIAN, BY_WORD.format("visits"), 100_000, neighbours=ADD, options={"delta": 0.03, "max_rows": 1}),
+    Case(Mechanism.KEYS_GAUSSIAN, BY_WORD.format("visits"), 100_000, neighbours=ADD, options={"delta": 0.03, "max_rows": 1, "mechanism": "gaussian"}),
     Case(Mechanism.KEYS_CHOSEN, "SELECT word FROM t GROUP BY word", 50_000, options={"delta": 0.01}),
     Case(Mechanism.CHOICE_FLIP, "SELECT k, mode(s) FROM t GROUP BY k", 60_000),
     Case(Mechanism.CHOICE_FLIP, "SELECT mode(s) FROM t", 26_000),
