@@ -20,6 +20,7 @@ from fuzz import neutral
 from fuzz.neutral import Node
 from privsql.planning import render
 from privsql.planning.render import UNIT
+from privsql.planning.render_choice import ROW_NUMBER, Choice
 from privsql.planning.render_rows import may_overflow
 from privsql.sql.expressions import SPREAD, Aggregate, Call, Column, Expression, Literal
 from privsql.sql.functions import FUNCTIONS
@@ -42,6 +43,7 @@ from privsql.sql.relations import (
     Unpivot,
     Values,
     is_public,
+    walk,
 )  # fmt: skip
 from privsql.types import BINARY, BOOLEAN, DOUBLE, Kind, Type
 
@@ -51,7 +53,7 @@ _GUARD = "privsql_guard_"  # a column of the noisy table: where a quotient canno
 _ZERO = ("number", "0")
 _ANY = [DOUBLE, DOUBLE, DOUBLE]
 _RESULTS = {*FUNCTIONS} - {"||"} | {"left", "round"}
-_AGGREGATES = {"count", "sum", "avg", "min", "max", "bool_or", "bool_and", "any_value", "first", "last", *SPREAD}
+_AGGREGATES = {"count", "sum", "avg", "min", "max", "bool_or", "bool_and", "any_value", "first", "last", "quantile_cont", "quantile_disc", *SPREAD}
 _FULL: Node = ("bare",)  # a relation that is more than its table
 _GROUP_KEYS: Node = ()
 
@@ -207,7 +209,10 @@ def _call(node: Call) -> Node:
             found = neutral.compared(name, left, args[1])
             return found if found[0] != name else (name, args[0], args[1])
         case name if name in FUNCTIONS:
-            return bare(neutral.call(name, args)) if name in ("log2", "log10") else neutral.call(name, args)
+            if name in ("log2", "log10"):  # log(2, x): only the base is as DuckDB reads it, the cast in x is meant
+                called, log, (base, inner) = neutral.call(name, args)
+                return called, log, (bare(base), inner)
+            return neutral.call(name, args)
     raise NotMeantError(node.function)
 
 
@@ -233,7 +238,8 @@ def _fixed_point(node: Call, inner: Node) -> Node:
     test, factor = (inner, step) if power else (scaled, Fraction(1))
     first, last = (_number(Decimal(repr(float(each * factor)))) for each in (low, high))
     least, most = (_number(Decimal(int(each))) for each in (low, high))
-    return neutral.case([(neutral.between(test, first, last), scaled), ((">", test, last), most), (("<", test, first), least)], neutral.NULL)
+    within = ("try_cast", ("bigint",), scaled)
+    return neutral.case([(neutral.between(test, first, last), within), ((">", test, last), most), (("<", test, first), least)], neutral.NULL)
 
 
 # -- relations: what stands in FROM --------------------------------------------------------------------------
@@ -410,14 +416,20 @@ def _semi(semi: Semi, unit: bool) -> Node:
 
 
 def _at_most(relation: AtMost) -> Node:
-    columns = [neutral.column([each.name]) for each in relation.fields]
-    inner = _selected(neutral.select([(each, field.name) for each, field in zip(columns, relation.fields, strict=True)], rows(relation.input)))
-    by = (neutral.column([relation.column]),)
-    order = tuple(neutral.ordered(each, False, False) for each in (neutral.call("hash", columns), *columns))
-    rank = ("over", "row_number", (), by, order, (("UNBOUNDED_PRECEDING", None), ("CURRENT_ROW_RANGE", None)))
-    qualify = ("<=", rank, _number(Decimal(relation.most)))
-    where = neutral.denied(("is_null", by[0]))
-    return _selected(neutral.select([(neutral.STAR, "")], inner, where, qualify=qualify))
+    """Of rows that agree in all columns each has a number; the choice is by a hash of the columns and that number."""
+    names = [each.name for each in relation.fields]
+    columns = [neutral.column([each]) for each in names]
+    key = neutral.column([relation.column])
+    inner = neutral.select(list(zip(columns, names, strict=True)), rows(relation.input), neutral.denied(("is_null", key)))
+    whole = (("UNBOUNDED_PRECEDING", None), ("CURRENT_ROW_RANGE", None))
+    alike = ("over", "row_number", (), tuple(columns), (), whole)
+    numbered = neutral.select([(neutral.STAR, ""), (alike, ROW_NUMBER)], _selected(inner))
+    below = sum(isinstance(each, AtMost) for each in walk(relation.input))
+    hashed = [neutral.text(Choice.MATCHES), _number(Decimal(below)), *columns, neutral.column([ROW_NUMBER])]
+    choice = neutral.call("hash", [neutral.call("hash", hashed)])
+    order = tuple(neutral.ordered(each, False, False) for each in (choice, *columns))
+    qualify = ("<=", ("over", "row_number", (), (key,), order, whole), _number(Decimal(relation.most)))
+    return _selected(neutral.select([(each, "") for each in columns], _selected(numbered), qualify=qualify))
 
 
 def _group(group: Group, unit: bool) -> Node:
@@ -441,7 +453,8 @@ def aggregate(node: Aggregate) -> Node:
             assert isinstance(node.argument.args[1], Literal)
             step = _number(Decimal(repr(float(Fraction(node.argument.args[1].value)))))
             total = neutral.call("*", [neutral.call("sum", [argument], where=where), step])
-            return total if node.function == "sum" else neutral.call("/", [total, neutral.call("count", [argument], where=where)])
+            mean = neutral.call("/", [total, neutral.call("count", [argument], where=where)])
+            return _tried(total if node.function == "sum" else mean, node.type)
         case "sum" | "avg" if node.argument is not None and node.argument.type.kind is Kind.DOUBLE:
             return neutral.call(node.function, [argument], where=where, order=[neutral.ordered(argument, False, False)])
         case "sum" | "avg" if node.argument is not None and may_overflow(node.argument.type):

@@ -22,7 +22,7 @@ _AGGREGATES = {
     "ApproxQuantile": "approx_quantile", "PercentileCont": "quantile_cont", "PercentileDisc": "quantile_disc",
     "ArrayDistinct": "list_distinct", "Array": "list_value", "Explode": "unnest", "GroupingId": "grouping_id", "Grouping": "grouping",
     "Coalesce": "coalesce", "Least": "least", "Greatest": "greatest", "Nullif": "nullif", "ConcatWs": "concat_ws",
-    "Concat": "concat", "Tuple": "row", "Transform": "list_transform", "Flatten": "flatten", "ArraySort": "list_sort",
+    "Concat": "concat", "Tuple": "row", "Transform": "list_transform", "Flatten": "flatten",
     "BitwiseRightShift": ">>", "BitwiseLeftShift": "<<", "BitwiseAnd": "&", "BitwiseOr": "|", "RowNumber": "row_number",
     "DenseRank": "dense_rank", "First": "first", "Last": "last", "AnyValue": "any_value",
 }  # fmt: skip
@@ -242,6 +242,8 @@ def expression(node: exp.Expr) -> Node:
         case exp.Like() | exp.ILike():
             name = "like" if isinstance(node, exp.Like) else "ilike"
             return _negated(node, neutral.call(name, [expression(node.this), expression(node.expression)]))
+        case exp.ArraySort():
+            return _sorted_list(node)
         case exp.Case():
             return _case(node)
         case exp.If():
@@ -330,6 +332,13 @@ def _star(node: exp.Star, table: str) -> Node:
     return neutral.star(table, [each.name for each in node.args.get("except_") or []], replaced, renamed)
 
 
+def _sorted_list(node: exp.ArraySort) -> Node:
+    """Both orders written out, as privsql writes them: sqlglot keeps none that is the default."""
+    descending, first = node.args.get("asc") == exp.false(), node.args.get("nulls_first") == exp.true()
+    orders = ["DESC" if descending else "ASC", "NULLS FIRST" if first else "NULLS LAST"]
+    return neutral.call("list_sort", [expression(node.this), *map(neutral.text, orders)])
+
+
 def _is(node: exp.Is) -> Node:
     value = expression(node.this)
     match node.expression:
@@ -403,7 +412,7 @@ def _frame(spec: exp.WindowSpec | None) -> Node:
         return (("UNBOUNDED_PRECEDING", None), ("CURRENT_ROW_RANGE", None))
     ends = []
     for end in ("start", "end"):
-        side, value = str(spec.args.get(f"{end}_side") or ""), spec.args[end]
+        side, value = str(spec.args.get(f"{end}_side") or ""), spec.args.get(end) or "CURRENT ROW"
         if isinstance(value, exp.Expr):
             ends.append((f"{side}_{spec.args['kind']}".upper(), expression(value)))
         elif value == "CURRENT ROW":
