@@ -71,7 +71,7 @@ def variance(noise: Noise) -> float:
 
 
 def half_width(terms: Sequence[tuple[float, Noise]], level: float) -> float:
-    """h with P(|sum of w X| <= h) >= level, for independent noises; fitted ones are of one law, all of them."""
+    """h with P(|sum of w X| <= h) >= level, for independent noises."""
     if any(isinstance(noise, Summed) for _, noise in terms):
         return _summed_half_width([(weight, noise) for weight, noise in terms if isinstance(noise, Summed)], level)
     plain = [(weight, noise) for weight, noise in terms if not isinstance(noise, Fitted | Summed)]
@@ -79,7 +79,9 @@ def half_width(terms: Sequence[tuple[float, Noise]], level: float) -> float:
     if not fitted:
         return combined_half_width(plain, level)
     assert not plain, "of one release, all noise is fitted or none"
-    assert len({noise.law for _, noise in fitted}) == 1, "columns that are added up are of one measurement"
+    if len({noise.law for _, noise in fitted}) > 1:  # of several measurements, each a sum of draws of its own
+        own = [(weight, Summed((((place, "measurement"), noise),))) for place, (weight, noise) in enumerate(fitted)]
+        return _summed_half_width(own, level)
     law, known = fitted[0][1].law, all(noise.known for _, noise in fitted)
     sizes = [(weight * size, count) for weight, noise in fitted for size, count in noise.weights]
     weights = counted([size for size, _ in sizes], [count for _, count in sizes])
@@ -110,7 +112,7 @@ def _summed_half_width(terms: Sequence[tuple[float, Summed]], level: float) -> f
         parts = [(abs(weight), part) for each in groups for weight, part in each]
         sizes = [(weight * size, part.law, count) for weight, part in parts for size, count in part.weights]
         found.append(_mixed_chernoff(sizes, 1.0 - level))
-        if sum(count for *_, count in sizes) <= _FEW:
+        if all(part.known for _, part in parts) and sum(count for *_, count in sizes) <= _FEW:
             found.append(combined_half_width([(size, law) for size, law, count in sizes for _ in range(count)], level))
     return min(found) + rounding
 

@@ -134,6 +134,8 @@ class Runner:
             except Exception as error:  # noqa: BLE001 -- any other error is a finding
                 report.violations.append(f"CRASH {where}\n  {type(error).__name__}: {error}")
                 continue
+            if rng.random() < 0.1:
+                str(plan)  # EXPLAIN has words for it
             found = check_plan(plan, self.variants, report, self.again)
             if found and found[0].startswith("ERROR") and self._refused_beforehand(plan):
                 report.refusals["sql-engine"] += 1  # said before any data is read: prepare() does the same
