@@ -10,15 +10,16 @@ DEV     := .venv/.installed-dev
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow slow-part lint types mutants mutation coverage attacks fuzz bench accuracy clean
+.PHONY: help demo test slow slow-part lint types house mutants mutation coverage attacks fuzz bench accuracy clean
 
 help:
 	@echo "make demo     a guided tour on made-up data"
 	@echo "make test     the tests (not the slow ones)"
 	@echo "make slow     the slow tests, all of them"
 	@echo "make slow-part  those that CI runs: every function asked of the engine, 20,000 expressions each way"
-	@echo "make lint     ruff"
+	@echo "make lint     ruff: rules and format"
 	@echo "make types    mypy --strict"
+	@echo "make house    the shape of the package: figures that may only get better"
 	@echo "make mutants  seeded mistakes, each of which a test must catch"
 	@echo "make mutation random mutants of four rooms: how many the tests catch (N=sample SEED=1)"
 	@echo "make coverage branches of the same rooms that no test takes"
@@ -42,6 +43,10 @@ slow: $(DEV)
 
 lint: $(DEV)
 	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+
+house: $(DEV)
+	$(BIN)/python tools/house.py
 
 types: $(DEV)
 	$(BIN)/python -m mypy

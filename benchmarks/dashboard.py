@@ -16,7 +16,11 @@ import duckdb
 
 import privsql
 
-STATES, PLANS, CHANNELS = ["CA", "FL", "NY", "TX", "WA"], ["basic", "plus", "pro"], ["search", "social", "friend", "mail"]
+STATES, PLANS, CHANNELS = (
+    ["CA", "FL", "NY", "TX", "WA"],
+    ["basic", "plus", "pro"],
+    ["search", "social", "friend", "mail"],
+)
 POLICY = {
     "tables": {"customers": {"columns": {
         "state": {"values": STATES}, "plan": {"values": PLANS}, "channel": {"values": CHANNELS}, "age": {"range": [18, 97]},
@@ -28,7 +32,9 @@ POLICY = {
 def table(rows: int) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     lists = enumerate((STATES, PLANS, CHANNELS))
-    listed = ", ".join(f"[{', '.join(map(repr, each))}][1 + (hash(i, {n}) % {len(each)})::BIGINT]" for n, each in lists)
+    listed = ", ".join(
+        f"[{', '.join(map(repr, each))}][1 + (hash(i, {n}) % {len(each)})::BIGINT]" for n, each in lists
+    )
     connection.execute(
         "CREATE TABLE customers (state VARCHAR NOT NULL, plan VARCHAR NOT NULL, channel VARCHAR NOT NULL, age INTEGER NOT NULL, "
         "joined DATE NOT NULL, active BOOLEAN NOT NULL, orders INTEGER NOT NULL, spent INTEGER NOT NULL)"
@@ -70,9 +76,13 @@ def questions() -> list[tuple[str, float]]:
     ]  # fmt: skip
     spelled = [("COUNT(*)", "COUNT(1)"), (" FROM customers", " FROM customers AS c"), ("SELECT ", "select ")]
     listed: list[tuple[str, float]] = []
-    while len(listed) < 200:  # somebody opens a page, and looks at all of it, perhaps with a filter of their own
+    while (
+        len(listed) < 200
+    ):  # somebody opens a page, and looks at all of it, perhaps with a filter of their own
         for text in draw.choice(pages):
-            text = text.format(state=draw.choice(STATES), plan=draw.choice(PLANS), channel=draw.choice(CHANNELS))
+            text = text.format(
+                state=draw.choice(STATES), plan=draw.choice(PLANS), channel=draw.choice(CHANNELS)
+            )
             for old, new in spelled:
                 text = text.replace(old, new) if draw.random() < 0.3 else text
             listed.append((text, 0.02 if "SUM(" in text else 0.001))
@@ -91,7 +101,9 @@ def main() -> None:
         alone = without.query(text, within=part * rows, fresh=True)
         different += alone.plan.epsilon if not answer.stored or answer.plan.free else 0.0
     saved, spent = with_them.budget.spent.epsilon, without.budget.spent.epsilon
-    print(f"{len(listed)} questions of a dashboard over {rows:,} rows, within 1 in 1,000 (sums 1 in 50), 95%, all cells at once")
+    print(
+        f"{len(listed)} questions of a dashboard over {rows:,} rows, within 1 in 1,000 (sums 1 in 50), 95%, all cells at once"
+    )
     print(f"  each paid for by itself:       epsilon {spent:8.4f}")
     print(f"  each different one once:       epsilon {different:8.4f}")
     print(f"  with stored, derived answers:  epsilon {saved:8.4f}   {spent / saved:.1f} times less")

@@ -108,7 +108,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--charges", type=int, default=3000)
     parser.add_argument("--processes", type=int, default=8)
-    parser.add_argument("--folder", type=Path, help="a folder on the disk to measure; default: a temporary one")
+    parser.add_argument(
+        "--folder", type=Path, help="a folder on the disk to measure; default: a temporary one"
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=args.folder) as name:
         folder = Path(name)

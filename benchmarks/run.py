@@ -105,7 +105,9 @@ def import_seconds(modules: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 1_000_000, 10_000_000], help="table sizes")
+    parser.add_argument(
+        "--rows", type=int, nargs="+", default=[1_000, 1_000_000, 10_000_000], help="table sizes"
+    )
     parser.add_argument("--repeats", type=int, default=15)
     args = parser.parse_args()
     four = import_seconds("pandas, sqlglot, duckdb, numpy")
@@ -120,7 +122,9 @@ def main() -> None:
             path = Path(folder) / f"bench_{rows}.duckdb"
             with duckdb.connect(str(path)) as connection:
                 connection.execute(TABLE.format(rows=rows))
-            for name, ((exact_wall, exact_cpu), (noisy_wall, noisy_cpu)) in compared(path, args.repeats).items():
+            for name, ((exact_wall, exact_cpu), (noisy_wall, noisy_cpu)) in compared(
+                path, args.repeats
+            ).items():
                 print(
                     f"{rows:>12,}  {name:<22} {exact_wall * 1e3:>10.2f} {noisy_wall * 1e3:>10.2f} "
                     f"{noisy_wall / exact_wall:>7.2f} {noisy_cpu / max(exact_cpu, 1e-6):>7.2f} "

@@ -123,7 +123,9 @@ def measured(path: Path, rows: int, repeats: int) -> None:
     session.prepare("visits")
     session.prepare("items")
     size = Path(f"{path}.prepared").stat().st_size / path.stat().st_size
-    print(f"{rows:>12,}  prepare, two tables: {time.perf_counter() - start:.1f} s, a file {size:.2f} x the size of the tables'")
+    print(
+        f"{rows:>12,}  prepare, two tables: {time.perf_counter() - start:.1f} s, a file {size:.2f} x the size of the tables'"
+    )
     with duckdb.connect(str(path), read_only=True, config=CLOSED) as plain:
         for name, sql in QUESTIONS.items():
             plan = session.explain(sql, epsilon=1)
@@ -141,7 +143,9 @@ def measured(path: Path, rows: int, repeats: int) -> None:
             noise = next((f"{each:,.3g}" for each in width.values() if each is not None), "-")
             shown = f"{'as ad hoc':>33}"
             if ours is not None:
-                shown = f"{ours.over(exact)} {ours.wall * 1e3:>9.1f} {times['statement'].wall / exact.wall:>7.2f}"
+                shown = (
+                    f"{ours.over(exact)} {ours.wall * 1e3:>9.1f} {times['statement'].wall / exact.wall:>7.2f}"
+                )
             print(
                 f"{rows:>12,}  {name:<30} {exact.wall * 1e3:>9.1f}  {ad_hoc.over(exact)}  {shown}  "
                 f"{noise:>9} {ad_hoc.lost(exact):>8} {'' if ours is None else ours.lost(exact):>8}",

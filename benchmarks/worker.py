@@ -56,7 +56,9 @@ def main() -> None:
             connection.execute(TABLE.format(rows=args.rows))
         plain, worker = opening(path), opening(path, deadline=60.0)
         print(f"start of a worker: {(worker - plain) * 1e3:.0f} ms, once\n")
-        print(f"{'rows':>12}  {'question':<22} {'plain ms':>10} {'deadline ms':>12} {'wall x':>7} {'extra ms':>9}")
+        print(
+            f"{'rows':>12}  {'question':<22} {'plain ms':>10} {'deadline ms':>12} {'wall x':>7} {'extra ms':>9}"
+        )
         number = itertools.count()
         with privsql.connect(path, POLICY) as here, privsql.connect(path, POLICY, deadline=60.0) as there:
             one, other = (min(statement(session) for _ in range(300)) for session in (here, there))
@@ -64,7 +66,9 @@ def main() -> None:
                   f"{(other - one) * 1e3:>9.2f}")  # fmt: skip
             for name, sql in QUESTIONS.items():
                 runs = [
-                    lambda sql=sql, session=session: session.query(asked_anew(sql, next(number)), epsilon=1, fresh=True).df()
+                    lambda sql=sql, session=session: session.query(
+                        asked_anew(sql, next(number)), epsilon=1, fresh=True
+                    ).df()
                     for session in (here, there)
                 ]
                 (one, _), (other, _) = measured(*runs, repeats=args.repeats)

@@ -54,7 +54,9 @@ for bids, claim in (([1, 1, 2], "51% / 49%"), ([1] * 90 + [2] * 10, "98.2% / 1.8
     assert measured.linf == 2 and measured.scale == 2 * 2 / 0.2
     assert abs(sold[1] - 1000 * chances[1]) < 6.5 * math.sqrt(1000 * chances[1] * chances[2]) + 5
 
-print("\n4. The same question again: averaging answers would undo the noise, so it gets the same answer, free.")
+print(
+    "\n4. The same question again: averaging answers would undo the noise, so it gets the same answer, free."
+)
 session = privsql.connect(grades, {"tables": {"df": {"columns": {"grade": {"values": GRADES}}}}})
 question = "SELECT COUNT(*) AS n FROM df WHERE grade = 'A'"
 answers = {session.query(question, epsilon=0.1).fetchall()[0][0] for _ in range(100)}

@@ -38,16 +38,28 @@ table = pd.DataFrame(
 )
 question = """SELECT condition FROM (UNPIVOT df ON asthma, diabetes, migraine, gout INTO NAME condition VALUE has)
               WHERE has GROUP BY condition ORDER BY COUNT(*) DESC LIMIT 1"""
-print("   exact:", table.sum().idxmax(), "  privsql:", table.dp.query(question, epsilon=1.0)["condition"].iloc[0])
+print(
+    "   exact:",
+    table.sum().idxmax(),
+    "  privsql:",
+    table.dp.query(question, epsilon=1.0)["condition"].iloc[0],
+)
 people_lists = duckdb.connect()  # the same as one list a person
 people_lists.execute("CREATE TABLE people (id INTEGER, conditions VARCHAR[])")
 held = [(int(person), [name for name in table.columns if table.at[person, name]]) for person in people]
 people_lists.executemany("INSERT INTO people VALUES (?, ?)", held)
-session = privsql.connect(people_lists, {"tables": {"people": {"columns": {"conditions": {"values": list(table.columns)}}}}})
+session = privsql.connect(
+    people_lists, {"tables": {"people": {"columns": {"conditions": {"values": list(table.columns)}}}}}
+)
 question = """SELECT condition FROM (SELECT UNNEST(list_distinct(conditions)) AS condition FROM people)
               GROUP BY condition ORDER BY COUNT(*) DESC LIMIT 1"""
 scale = session.explain(question, epsilon=1.0).measurements[0].scale
-print("   from lists:", session.query(question, epsilon=1.0).fetchall()[0][0], "  scale 2 Delta / epsilon with Delta 1:", scale)
+print(
+    "   from lists:",
+    session.query(question, epsilon=1.0).fetchall()[0][0],
+    "  scale 2 Delta / epsilon with Delta 1:",
+    scale,
+)
 assert scale == 2.0  # however many conditions a person may name
 
 print("\n4. Five candidates, the best 5 ahead, epsilon 1: how often it is chosen.")
@@ -61,20 +73,29 @@ for noise, chance in exact.items():
     chosen = Counter(mechanisms.noisy_max(scores, epsilon=1, noise=noise) for _ in range(500))["best"] / 500
     print(f"   noisy max with {noise} noise: {chance:.1%}; of 500 draws {chosen:.1%}")
     assert abs(chosen - chance) < 0.14  # seven standard deviations
-print("   check: exponential noise is permute-and-flip, Gumbel noise the exponential mechanism, to the last digit")
+print(
+    "   check: exponential noise is permute-and-flip, Gumbel noise the exponential mechanism, to the last digit"
+)
 
 print("\n5. Adele's price, out of 99, that sells for the most: q(p) = p #{x >= p}.")
 offers = [Fraction(40 + 37 * place % 60, 100) for place in range(500)]  # what 500 people would pay
-revenue = {Fraction(cent, 100): Fraction(cent, 100) * sum(100 * x >= cent for x in offers) for cent in range(1, 100)}
+revenue = {
+    Fraction(cent, 100): Fraction(cent, 100) * sum(100 * x >= cent for x in offers) for cent in range(1, 100)
+}
 session = privsql.connect(
-    {"offers": pd.DataFrame({"x": map(float, offers)}), "prices": pd.DataFrame({"price": map(float, revenue)})},
+    {
+        "offers": pd.DataFrame({"x": map(float, offers)}),
+        "prices": pd.DataFrame({"price": map(float, revenue)}),
+    },
     {"tables": {"prices": {"public": True}}},
 )
 question = """SELECT p.price FROM prices p JOIN offers o ON o.x >= p.price
               GROUP BY p.price ORDER BY p.price * COUNT(*) DESC LIMIT 1"""
 chosen = Fraction(str(session.query(question, epsilon=1.0).fetchall()[0][0]))
 best = max(revenue.values())
-print(f"   at best {float(best):.2f}; privsql chose {float(chosen):.2f}, which makes {float(revenue[chosen]):.2f}")
+print(
+    f"   at best {float(best):.2f}; privsql chose {float(chosen):.2f}, which makes {float(revenue[chosen]):.2f}"
+)
 chances = mechanisms.permute_and_flip_probabilities(revenue, epsilon=1, sensitivity=Fraction(99, 100))
 for t in (1, 3):
     regret = 2 * 0.99 * (math.log(99) + t)

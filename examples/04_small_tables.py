@@ -16,10 +16,13 @@ exact = np.array([900, 150, 610, 340])  # how many of each kind there are
 print(f"1. There is a small table with error at most {ALPHA} on all {len(queries)} queries (theorem 5).")
 small = math.ceil(math.log(2 * len(queries) + 1) / (2 * ALPHA**2))
 tables = [
-    np.diff((-1, *cuts, small + KINDS - 1)) - 1 for cuts in itertools.combinations(range(small + KINDS - 1), KINDS - 1)
+    np.diff((-1, *cuts, small + KINDS - 1)) - 1
+    for cuts in itertools.combinations(range(small + KINDS - 1), KINDS - 1)
 ]
 true = queries @ exact
-scores = [-Fraction(int(np.abs(small * true - ROWS * (queries @ each)).max()), small * ROWS) for each in tables]
+scores = [
+    -Fraction(int(np.abs(small * true - ROWS * (queries @ each)).max()), small * ROWS) for each in tables
+]
 best = float(-max(scores))
 print(f"   of {small} rows each there are {len(tables)} tables; the best has error {best:.4f}")
 assert best <= ALPHA
@@ -47,7 +50,9 @@ print(
 noisy = mechanisms.laplace(
     [Fraction(int(each), ROWS) for each in true], epsilon=EPSILON, sensitivity=Fraction(16, ROWS)
 )
-print(f"   largest error {np.abs(np.array(noisy) - true / ROWS).max():.4f}; SmallDB's grows with their logarithm")
+print(
+    f"   largest error {np.abs(np.array(noisy) - true / ROWS).max():.4f}; SmallDB's grows with their logarithm"
+)
 
 print("\n4. The VC dimension of the queries is at most log2 of their number (lemma 10).")
 shattered = max(
@@ -59,7 +64,9 @@ shattered = max(
 print(f"   dimension {shattered}, log2 {math.log2(len(queries)):g}")
 assert shattered <= math.log2(len(queries))
 
-print("\n5. Sparse vector: of 500 counts asked one after the other, the first that reaches 1000, for one epsilon.")
+print(
+    "\n5. Sparse vector: of 500 counts asked one after the other, the first that reaches 1000, for one epsilon."
+)
 stream = (int(count) for count in [*np.arange(400) % 60, 1900, *np.arange(99)])
 found = mechanisms.above_threshold(stream, threshold=1000, epsilon=1.0)
 print(f"   exact: number 400; privsql: number {found}")

@@ -29,7 +29,9 @@ share = rebuilt(exact + generator.uniform(-reach, reach, ASKED))
 print(f"   noise up to 0.05 sqrt n = {reach:g}: {share:.0%} of the bits come back")
 assert share == 1.0
 for epsilon in (1, 10):
-    noisy = mechanisms.laplace(exact.tolist(), epsilon=epsilon, sensitivity=ASKED)  # one bit is in all of them, at most
+    noisy = mechanisms.laplace(
+        exact.tolist(), epsilon=epsilon, sensitivity=ASKED
+    )  # one bit is in all of them, at most
     share = rebuilt(np.array(noisy))
     print(f"   epsilon {epsilon} split over all of them: {share:.0%}, a coin would do as well")
     assert share < 0.85
@@ -48,7 +50,9 @@ except privsql.BudgetError as refused:
 assert answered == 10
 
 print("\n3. An auction with unlimited supply: q(b, p) = p * demand at p; exp(epsilon q) costs 2 epsilon.")
-values = [Fraction(20 + 61 * place % 75, 100) for place in range(400)]  # each buys one unit at up to this price
+values = [
+    Fraction(20 + 61 * place % 75, 100) for place in range(400)
+]  # each buys one unit at up to this price
 prices = [Fraction(step, 500) for step in range(1, 501)]
 revenue = [price * sum(price <= value for value in values) for price in prices]
 best = max(range(len(prices)), key=revenue.__getitem__)

@@ -27,7 +27,11 @@ with tempfile.TemporaryDirectory() as folder:
         )
 
     session = privsql.connect(database, policy=policy)
-    print(session.query("SELECT ward, COUNT(*) AS visits FROM visits GROUP BY ward ORDER BY visits DESC", epsilon=0.5))
+    print(
+        session.query(
+            "SELECT ward, COUNT(*) AS visits FROM visits GROUP BY ward ORDER BY visits DESC", epsilon=0.5
+        )
+    )
     print()
     by_quarter = """
         SELECT date_trunc('quarter', day) AS quarter, COUNT(*) AS visits FROM visits

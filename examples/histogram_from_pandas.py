@@ -7,7 +7,9 @@ import privsql  # noqa: F401 -- importing it gives every frame the accessor df.d
 students = pd.DataFrame({"grade": list("AABBBBCCCCCDDF") * 25})
 
 histogram = students.dp.query(
-    "SELECT grade, COUNT(*) AS n FROM df GROUP BY grade", epsilon=1.0, keys={"grade": ["A", "B", "C", "D", "F"]}
+    "SELECT grade, COUNT(*) AS n FROM df GROUP BY grade",
+    epsilon=1.0,
+    keys={"grade": ["A", "B", "C", "D", "F"]},
 )
 print(histogram)
 print(histogram.dp.intervals(0.95))

@@ -34,12 +34,15 @@ print(session.query(by_section, epsilon=1.0), "\n")
 print("Why so much noise? A user may be in 2 sections, with 8 visits in each, and be replaced by another:")
 print(session.explain(by_section, epsilon=1.0), "\n")
 
-print("About users, each is one: how many come how often. Nobody is in more than one key, so the noise is small")
-per_user = (
-    "SELECT n AS visits, COUNT(*) AS users FROM (SELECT user_id, COUNT(*) AS n FROM visits GROUP BY user_id) GROUP BY n"
+print(
+    "About users, each is one: how many come how often. Nobody is in more than one key, so the noise is small"
 )
+per_user = "SELECT n AS visits, COUNT(*) AS users FROM (SELECT user_id, COUNT(*) AS n FROM visits GROUP BY user_id) GROUP BY n"
 print(session.query(per_user, epsilon=1.0), "\n")
-print(session.query("SELECT COUNT(DISTINCT user_id) AS users FROM visits WHERE page = 'chess'", epsilon=1.0), "\n")
+print(
+    session.query("SELECT COUNT(DISTINCT user_id) AS users FROM visits WHERE page = 'chess'", epsilon=1.0),
+    "\n",
+)
 
 print("What bounding loses: rows past max_rows are not counted. Fewer rows, less noise")
 print("(an analyst can lower what is declared, and not raise it)")
@@ -51,7 +54,9 @@ print(
 for rows in (1, 2, 4, 8):
     plan = session.explain(count, epsilon=1.0, max_rows=rows)
     counted = owner.execute(plan.sql).fetchone()[0]  # the owner may look: exact, before any noise
-    print(f"{rows:>8} {counted:>8,} {everything - counted:>8,} {'+-' + str(round(plan.accuracy(0.95)['visits'])):>12}")
+    print(
+        f"{rows:>8} {counted:>8,} {everything - counted:>8,} {'+-' + str(round(plan.accuracy(0.95)['visits'])):>12}"
+    )
 try:
     session.explain(count, epsilon=1.0, max_rows=1000)
 except privsql.PrivsqlError as error:
@@ -59,6 +64,8 @@ except privsql.PrivsqlError as error:
 
 print("\nA list of users is a list of people:")
 try:
-    session.query("SELECT user_id, COUNT(*) AS n FROM visits GROUP BY user_id ORDER BY n DESC LIMIT 10", epsilon=1.0)
+    session.query(
+        "SELECT user_id, COUNT(*) AS n FROM visits GROUP BY user_id ORDER BY n DESC LIMIT 10", epsilon=1.0
+    )
 except privsql.PrivsqlError as error:
     print(error)

@@ -45,9 +45,13 @@ class Asked:
     histogram: Histogram | None = None  # not the answer is wanted, but what limits are chosen from
 
     def to_json(self) -> dict[str, Any]:
-        """All that is not as usual; by it the same call can be planned anew. epsilon= is known by then, and exact."""
+        """All that is not as usual; by it the same call can be planned anew. epsilon= is known by then, and
+        exact.
+        """
         given = {
-            each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if getattr(self, each.name) != each.default
         }
         given.pop("show_all", None)
         assert self.epsilon is not None
@@ -56,7 +60,9 @@ class Asked:
 
     @staticmethod
     def of_json(raw: Mapping[str, Any]) -> Asked:
-        ranges = tuple((str(table), str(column), low, high) for table, column, low, high in raw.get("ranges", ()))
+        ranges = tuple(
+            (str(table), str(column), low, high) for table, column, low, high in raw.get("ranges", ())
+        )
         kind = None if raw.get("histogram") is None else Histogram(raw["histogram"])
         return Asked(**{**raw, "epsilon": Fraction(raw["epsilon"]), "ranges": ranges, "histogram": kind})
 
@@ -73,7 +79,9 @@ class Asked:
 
     def price(self) -> Fraction:
         if (self.epsilon is None) == (self.within is None):
-            raise ArgumentError("argument-epsilon", "give epsilon= or within=, one of them", [(Argument("epsilon", "1.0"),)])
+            raise ArgumentError(
+                "argument-epsilon", "give epsilon= or within=, one of them", [(Argument("epsilon", "1.0"),)]
+            )
         delta_of(self.delta)
         check_level(self.confidence)
         self.limits()

@@ -1,4 +1,6 @@
-"""Nothing goes in; a guided tour comes out as text: the lecture notes' questions, asked of made-up children."""
+"""Nothing goes in; a guided tour comes out as text: the lecture notes' questions, asked of made-up
+children.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,11 @@ POLICY: dict[str, Any] = {
     "budget": {"epsilon": 5.0},
     "tables": {
         "students": {
-            "columns": {"grade": {"values": list(GRADES)}, "hours": {"range": [0, 40]}, "year": {"range": [1, 3]}}
+            "columns": {
+                "grade": {"values": list(GRADES)},
+                "hours": {"range": [0, 40]},
+                "year": {"range": [1, 3]},
+            }
         },
     },
 }
@@ -126,7 +132,9 @@ def _bars(session: Session, school: duckdb.DuckDBPyConnection) -> Iterable[str]:
         unit = 50 / widest
         left, right = max(0, round(low * unit)), max(0, round(high * unit))
         bar = "#" * left + "-" * (right - left)
-        lines.append(f"{hours:>3}+  {bar:<52}{middle:>4} +- {(high - low) / 2:.0f}   truth {truth.get(hours, 0)}")
+        lines.append(
+            f"{hours:>3}+  {bar:<52}{middle:>4} +- {(high - low) / 2:.0f}   truth {truth.get(hours, 0)}"
+        )
     expected = session.explain(HOURS, epsilon=0.5).accuracy(0.95)["students"]
     yield _heading("3. How many hours do students work? Counts with error bars")
     yield _asked(HOURS, "epsilon 0.5")
@@ -160,9 +168,12 @@ def _refusals(session: Session, school: duckdb.DuckDBPyConnection) -> Iterable[s
     yield _asked(REPAIRED, "epsilon 0.5")
     towns = _exact(school, REPAIRED)
     yield _beside(
-        session.query(REPAIRED, epsilon=0.5), [towns.get(town, 0) for town in ("Shatin", "Tai Po", "Sai Kung")]
+        session.query(REPAIRED, epsilon=0.5),
+        [towns.get(town, 0) for town in ("Shatin", "Tai Po", "Sai Kung")],
     )
-    yield _text("A count may come out below 0: the noise goes both ways, so that totals are right on average.")
+    yield _text(
+        "A count may come out below 0: the noise goes both ways, so that totals are right on average."
+    )
 
 
 def _again(session: Session) -> Iterable[str]:
@@ -224,5 +235,8 @@ def _beside(answer: Answer, truth: Iterable[object]) -> str:
     width = max(len(rule), len(header))
     column = ["truth (made up)", "", *map(str, truth)]
     column += [""] * (2 + len(rest) - len(column))
-    lines = [f"{line:<{width}}   {value}".rstrip() for line, value in zip([header, rule, *rest], column, strict=True)]
+    lines = [
+        f"{line:<{width}}   {value}".rstrip()
+        for line, value in zip([header, rule, *rest], column, strict=True)
+    ]
     return _indented("\n".join(lines))

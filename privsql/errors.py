@@ -61,7 +61,9 @@ class PrivsqlError(Exception):
     def without(self, argument: str) -> Self:
         """The same error without the ways out that take an argument."""
         self._ways = tuple(
-            way for way in self._ways if not any(isinstance(each, Argument) and each.name == argument for each in way)
+            way
+            for way in self._ways
+            if not any(isinstance(each, Argument) and each.name == argument for each in way)
         )
         return self
 
@@ -127,7 +129,9 @@ def no_more_arguments(unknown: Mapping[str, object], known: Sequence[str]) -> No
         close = closest(name, known)
         meant = f"did you mean {close}? " if close else ""
         raise ArgumentError(
-            "argument-unknown", f"there is no argument {name!r}", f"{meant}the arguments are: {', '.join(known)}"
+            "argument-unknown",
+            f"there is no argument {name!r}",
+            f"{meant}the arguments are: {', '.join(known)}",
         )
 
 

@@ -1,4 +1,6 @@
-"""Names as they are looked up everywhere: without regard to case, as in SQL, so that of two that differ in it one is lost."""
+"""Names as they are looked up everywhere: without regard to case, as in SQL, so that of two that differ in it
+one is lost.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def repeated_name(names: Iterable[str]) -> str | None:
     return next((name for name, count in counts.items() if count > 1), None)
 
 
-def folded(names: Mapping[str, Value], where: str, error: type[PolicyError | ArgumentError] = PolicyError) -> dict[str, Value]:
+def folded(
+    names: Mapping[str, Value], where: str, error: type[PolicyError | ArgumentError] = PolicyError
+) -> dict[str, Value]:
     """The same by names in lower case; raises an error where two of them are one name."""
     repeated = repeated_name(names)
     if repeated is not None:

@@ -1,4 +1,6 @@
-"""The df.dp accessor: a pandas frame goes in with a question; a noisy frame comes out that knows its receipt."""
+"""The df.dp accessor: a pandas frame goes in with a question; a noisy frame comes out that knows its
+receipt.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,22 @@ if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
 _DECLARED = ("unit", "ranges", "keys", "neighbours")  # what a call has in common with protect()
 _PROTECT = (*_DECLARED, "budget", "delta", "max_groups", "max_rows", "ledger", "budget_of")
 _QUERY = (
-    *_DECLARED, "epsilon", "delta", "within", "confidence", "max_groups", "max_rows", "mechanism", "dialect", "nonnegative",
-    "consistent", "show_all", "weights", "fresh", "sql",
-)  # fmt: skip
+    *_DECLARED,
+    "epsilon",
+    "delta",
+    "within",
+    "confidence",
+    "max_groups",
+    "max_rows",
+    "mechanism",
+    "dialect",
+    "nonnegative",
+    "consistent",
+    "show_all",
+    "weights",
+    "fresh",
+    "sql",
+)
 _ANALYST = "analyst"  # who asks about a frame: whoever has it
 _Limit = int | Literal["auto"] | None
 
@@ -107,8 +122,9 @@ class FrameAccessor:
     ) -> pd.DataFrame:
         """Declare once what holds for this frame and for frames made from it; returns the frame.
 
-        `ledger`: a file that keeps the budget, for this and other processes; made where it is missing, with the cap
-        `budget`. `budget_of`: the protected frame that this one was made from, where pandas does not tell.
+        `ledger`: a file that keeps the budget, for this and other processes; made where it is missing, with
+        the cap `budget`. `budget_of`: the protected frame that this one was made from, where pandas does not
+        tell.
 
             df.dp.protect(unit="user_id", ranges={"age": (0, 120)}, budget=3.0, ledger="clinic.ledger")
             merged = df.merge(wards, on="ward"); merged.dp.protect(budget_of=df)
@@ -116,15 +132,18 @@ class FrameAccessor:
         no_more_arguments(unknown, _PROTECT)
         if self._protection.promised:
             raise BudgetError(
-                "budget-protected", "this frame has a budget already, and it cannot be set anew",
+                "budget-protected",
+                "this frame has a budget already, and it cannot be set anew",
                 "ask the owner of the data, who can read it afresh",
-            )  # fmt: skip
+            )
         if budget_of is not None:
             given = (unit, ranges, keys, budget, max_groups, max_rows, ledger)
             return self._made_from(budget_of, any(each is not None for each in given) or bool(delta))
         limits = {"max_groups": max_groups, "max_rows": max_rows}
         policy = _policy(Policy(neighbours=neighbours_of(neighbours)), unit, ranges, keys, limits)
-        policy = replace(policy, epsilon=None if budget is None else epsilon_of(budget, "budget"), delta=delta_of(delta))
+        policy = replace(
+            policy, epsilon=None if budget is None else epsilon_of(budget, "budget"), delta=delta_of(delta)
+        )
         self._refuse_missing(policy)
         schema = None if ledger is None else self._state.look_at(self._frame).schema()
         kept = self._protection.next_ledger(policy, ledger, schema)
@@ -161,14 +180,26 @@ class FrameAccessor:
     ) -> pd.DataFrame:
         """A noisy frame. The table in the SQL is `df`; the arguments are those of `Session.query`.
 
-            df.dp.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=1.0, keys={"state": ["CA", "NY"]})
+        df.dp.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=1.0, keys={"state":
+        ["CA", "NY"]})
         """
         no_more_arguments(unknown, _QUERY)
         session, rest = self._asked(unit, ranges, keys, neighbours, max_groups, max_rows)
         answer = session.query(
-            sql, epsilon, delta, within=within, confidence=confidence, mechanism=mechanism, dialect=dialect,
-            nonnegative=nonnegative, consistent=consistent, show_all=show_all, weights=weights, fresh=fresh, **rest,
-        )  # fmt: skip
+            sql,
+            epsilon,
+            delta,
+            within=within,
+            confidence=confidence,
+            mechanism=mechanism,
+            dialect=dialect,
+            nonnegative=nonnegative,
+            consistent=consistent,
+            show_all=show_all,
+            weights=weights,
+            fresh=fresh,
+            **rest,
+        )
         frame = answer.df()
         _state(frame).answer = answer
         return frame
@@ -199,14 +230,25 @@ class FrameAccessor:
     ) -> Plan:
         """What query() would do: reads no data, spends nothing.
 
-            print(df.dp.explain("SELECT COUNT(*) AS n FROM df", epsilon=1.0))
+        print(df.dp.explain("SELECT COUNT(*) AS n FROM df", epsilon=1.0))
         """
         no_more_arguments(unknown, _QUERY)
         session, rest = self._asked(unit, ranges, keys, neighbours, max_groups, max_rows)
         return session.explain(
-            sql, epsilon, delta, within=within, confidence=confidence, mechanism=mechanism, dialect=dialect,
-            nonnegative=nonnegative, consistent=consistent, show_all=show_all, weights=weights, fresh=fresh, **rest,
-        )  # fmt: skip
+            sql,
+            epsilon,
+            delta,
+            within=within,
+            confidence=confidence,
+            mechanism=mechanism,
+            dialect=dialect,
+            nonnegative=nonnegative,
+            consistent=consistent,
+            show_all=show_all,
+            weights=weights,
+            fresh=fresh,
+            **rest,
+        )
 
     @said_at_frame()
     def suggest_limits(
@@ -274,13 +316,17 @@ class FrameAccessor:
         answer = self._state.answer
         if answer is None:
             raise ArgumentError(
-                "argument-answer", "this frame is not an answer of df.dp.query", "use the frame that query() returned"
+                "argument-answer",
+                "this frame is not an answer of df.dp.query",
+                "use the frame that query() returned",
             )
         return answer
 
     @property
     def _protection(self) -> Protection:
-        """Of this frame, or of the one that it was made from as far as pandas tells: by attrs, or by shared memory."""
+        """Of this frame, or of the one that it was made from as far as pandas tells: by attrs, or by shared
+        memory.
+        """
         token = token_of(self._frame)
         if token is None:
             return PROTECTIONS.get(str(self._frame.attrs.get(TOKEN)), self._state.own)
@@ -296,38 +342,56 @@ class FrameAccessor:
     def _made_from(self, source: object, others: bool) -> pd.DataFrame:
         if others or not isinstance(source, pd.DataFrame) or not source.dp._protection.promised:
             raise ArgumentError(
-                "argument-budget", "budget_of is a frame that has a budget, and is given by itself",
+                "argument-budget",
+                "budget_of is a frame that has a budget, and is given by itself",
                 "frame.dp.protect(budget_of=df)",
-            )  # fmt: skip
+            )
         if any(ledger.entries() for ledger in self._protection.ledgers.values()):
             raise asked_before()
         self._mark(source.attrs[TOKEN])
         return self._frame
 
     def _refuse_missing(self, policy: Policy) -> None:
-        """Names that are wrong are refused where they are written: frames made from this one may lack some columns."""
+        """Names that are wrong are refused where they are written: frames made from this one may lack some
+        columns.
+        """
         names = [str(name) for name in self._frame.columns]
         for name in policy.table("df").columns:
             if name not in {each.lower() for each in names}:
-                raise PolicyError("policy-column", f"there is no column {name} in this frame", did_you_mean(name, names))
+                raise PolicyError(
+                    "policy-column", f"there is no column {name} in this frame", did_you_mean(name, names)
+                )
 
     def _asked(
-        self, unit: str | Sequence[str] | None, ranges: Mapping[str, Any] | str | None, keys: Mapping[str, Any] | None,
-        neighbours: str | Neighbours | None, max_groups: _Limit, max_rows: _Limit,
-    ) -> tuple[Session, dict[str, Any]]:  # fmt: skip
-        """The session of a call, and its limits: those that protect() did not set are the policy, not a change of it."""
+        self,
+        unit: str | Sequence[str] | None,
+        ranges: Mapping[str, Any] | str | None,
+        keys: Mapping[str, Any] | None,
+        neighbours: str | Neighbours | None,
+        max_groups: _Limit,
+        max_rows: _Limit,
+    ) -> tuple[Session, dict[str, Any]]:
+        """The session of a call, and its limits: those that protect() did not set are the policy, not a
+        change of it.
+        """
         limits = {"max_groups": max_groups, "max_rows": max_rows}
         table = self._protection.policy.table("df")
         first = {
-            name: value for name, value in limits.items() if getattr(table, name) is None and value not in (None, AUTO)
+            name: value
+            for name, value in limits.items()
+            if getattr(table, name) is None and value not in (None, AUTO)
         }
         rest = {name: value for name, value in limits.items() if name not in first}
         return self._session(unit, ranges, keys, neighbours, first), rest
 
     def _session(
-        self, unit: str | Sequence[str] | None, ranges: Mapping[str, Any] | str | None, keys: Mapping[str, Any] | None,
-        neighbours: str | Neighbours | None, limits: Mapping[str, Any] | None = None,
-    ) -> Session:  # fmt: skip
+        self,
+        unit: str | Sequence[str] | None,
+        ranges: Mapping[str, Any] | str | None,
+        keys: Mapping[str, Any] | None,
+        neighbours: str | Neighbours | None,
+        limits: Mapping[str, Any] | None = None,
+    ) -> Session:
         from privsql.results.notices import FRAME, BoundingNotice
         from privsql.session import Session
 
@@ -338,9 +402,10 @@ class FrameAccessor:
         declared = policy.table("df").unit
         if unit is not None and declared is not None and unit_of(unit) != declared:
             raise ArgumentError(
-                "argument-unit", "protect() has said whose privacy this frame's budget counts, and it is another unit",
+                "argument-unit",
+                "protect() has said whose privacy this frame's budget counts, and it is another unit",
                 "leave unit out",
-            )  # fmt: skip
+            )
         policy = _policy(policy, unit, ranges, keys, limits or {})
         ledger = protection.ledger(Relation.of(policy))
         engine = self._state.look_at(self._frame)
@@ -362,9 +427,12 @@ def _of_columns(policy: Policy, frame: pd.DataFrame) -> Policy:
 
 
 def _policy(
-    policy: Policy, unit: str | Sequence[str] | None, ranges: Mapping[str, Any] | str | None,
-    keys: Mapping[str, Any] | None, limits: Mapping[str, Any],
-) -> Policy:  # fmt: skip
+    policy: Policy,
+    unit: str | Sequence[str] | None,
+    ranges: Mapping[str, Any] | str | None,
+    keys: Mapping[str, Any] | None,
+    limits: Mapping[str, Any],
+) -> Policy:
     given: dict[str, Any] = {
         name: limit_of(value, name, "argument-limits") for name, value in limits.items() if value is not None
     }

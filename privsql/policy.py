@@ -1,4 +1,6 @@
-"""What the data's owner declares -- a TOML file, a dict or keywords -- goes in; a checked Policy comes out."""
+"""What the data's owner declares -- a TOML file, a dict or keywords -- goes in; a checked Policy comes
+out.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ MAX_FAILURES = 3  # of one analyst, where the policy says nothing
 
 @dataclass(frozen=True)
 class UnitPolicy:
-    """Whose privacy: columns of the table, or (`table`) the unit of the row of another table that they name."""
+    """Whose privacy: columns of the table, or (`table`) the unit of the row of another table that they
+    name.
+    """
 
     columns: tuple[str, ...]
     table: str | None = None
@@ -45,7 +49,8 @@ class ColumnPolicy:
     low: Any = None
     high: Any = None
     values: tuple[Any, ...] | None = None
-    null_is_key: bool = True  # False: a key set that was given whole, without NULL, or the owner's word that there is none
+    # False: a key set that was given whole, without NULL, or the owner's word that there is none
+    null_is_key: bool = True
     auto: bool = False  # the range is to be found privately, at a price, when it is first needed
 
 
@@ -58,7 +63,8 @@ class TablePolicy:
     max_groups: int | None = None
     max_rows: int | None = None
     unique: tuple[tuple[str, ...], ...] = ()  # the owner's promise, where the schema has no UNIQUE
-    matches: Mapping[str, int] = field(default_factory=dict)  # rows that may share a value of a column in a join
+    # rows that may share a value of a column in a join
+    matches: Mapping[str, int] = field(default_factory=dict)
     auto: bool = False  # ranges that nobody declared are found privately
     columns: Mapping[str, ColumnPolicy] = field(default_factory=dict)
 
@@ -87,11 +93,14 @@ class Policy:
     delta: Fraction = Fraction(0)
     per_query: Fraction | None = None  # the most epsilon that one question may cost
     per_query_least: Fraction | None = None  # and the least: what a query that fails must have cost
-    max_failures: int | None = None  # queries of one analyst that may fail after their charge; None: the default
-    analysts: Mapping[str, Share] = field(default_factory=dict)  # fairness; the guarantee is epsilon and delta
+    # queries of one analyst that may fail after their charge; None: the default
+    max_failures: int | None = None
+    # fairness; the guarantee is epsilon and delta
+    analysts: Mapping[str, Share] = field(default_factory=dict)
     dataset: str | None = None  # a name of the owner's, by which ledgers of like tables are told apart
     accountant: Accounting | None = None
-    part_for_keys: Fraction = PART_FOR_KEYS  # of delta, set aside for keys that nobody declared; under zCDP only
+    # of delta, set aside for keys that nobody declared; under zCDP only
+    part_for_keys: Fraction = PART_FOR_KEYS
     version: str | None = None  # what the owner calls the data as it is now: answers are stored under it
     min_units: int = 1  # no key that nobody declared is shown with fewer units
     tables: Mapping[str, TablePolicy] = field(default_factory=dict)
@@ -110,13 +119,17 @@ class Policy:
     def with_columns(
         self, table: str, ranges: Mapping[str, Any] | str | None, keys: Mapping[str, Any] | None
     ) -> Policy:
-        """This policy with the keywords of a call: ranges={column: (low, high)} or "auto", keys={column: [...]}"""
+        """This policy with the keywords of a call: ranges={column: (low, high)} or "auto", keys={column:
+        [...]}
+        """
         if ranges is None and keys is None:
             return self
         old = self.table(table)
         if isinstance(ranges, str):
             if ranges != AUTO:
-                raise ArgumentError("argument-shape", 'ranges is a dict from column names, or "auto"', 'ranges="auto"')
+                raise ArgumentError(
+                    "argument-shape", 'ranges is a dict from column names, or "auto"', 'ranges="auto"'
+                )
             old, ranges = replace(old, auto=True), None
         columns = dict(old.columns)
         for given, what in ((ranges, "ranges"), (keys, "keys")):
@@ -138,7 +151,9 @@ def epsilon_of(value: object, name: str = "epsilon") -> Fraction:
     if number <= 0:
         raise ArgumentError("argument-epsilon", f"{name} must be greater than 0", _try(name, "1.0"))
     if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON:
-        raise ArgumentError("argument-epsilon", f"{name} must lie between 0.000001 and 10000", _try(name, "1.0"))
+        raise ArgumentError(
+            "argument-epsilon", f"{name} must lie between 0.000001 and 10000", _try(name, "1.0")
+        )
     return Fraction(math.floor(number * NANO), NANO)
 
 
@@ -177,7 +192,9 @@ def neighbours_of(value: object) -> Neighbours:
         return Neighbours(value)
     except ValueError:
         raise ArgumentError(
-            "argument-neighbours", "neighbours must be 'replace-one' or 'add-remove'", "leave it out for 'replace-one'"
+            "argument-neighbours",
+            "neighbours must be 'replace-one' or 'add-remove'",
+            "leave it out for 'replace-one'",
         ) from None
 
 
@@ -229,7 +246,8 @@ def _policy(raw: Mapping[str, Any]) -> Policy:
 def _per_query(budget: Mapping[str, Any]) -> dict[str, Any]:
     """The most and the least that one query may cost."""
     most, least = (
-        epsilon_of(budget[name], f"budget.{name}") if name in budget else None for name in ("per_query", "per_query_least")
+        epsilon_of(budget[name], f"budget.{name}") if name in budget else None
+        for name in ("per_query", "per_query_least")
     )
     if most is not None and least is not None and least > most:
         raise PolicyError(
@@ -245,7 +263,9 @@ def _analysts(raw: Mapping[str, Any]) -> dict[str, Share]:
     found = {}
     for name, value in raw.items():
         if name != EVERYONE and not is_name(name):
-            raise PolicyError("policy-shape", "budget.analysts has a name that is empty or not plain text", "ana = 2.0")
+            raise PolicyError(
+                "policy-shape", "budget.analysts has a name that is empty or not plain text", "ana = 2.0"
+            )
         share = value if isinstance(value, Mapping) else {"epsilon": value}
         _only(share, {"epsilon", "delta"}, "budget.analysts")
         if "epsilon" not in share:
@@ -259,15 +279,24 @@ def _accountant(budget: Mapping[str, Any]) -> dict[str, Any]:
     """Whether the accountant can keep a promise of this kind."""
     name, names = budget.get("accountant"), [each.value for each in Accounting]
     if name is not None and name not in names:
-        raise PolicyError("policy-accountant", f"there is no accountant {name!r}", did_you_mean(str(name), names))
+        raise PolicyError(
+            "policy-accountant", f"there is no accountant {name!r}", did_you_mean(str(name), names)
+        )
     if name == "zcdp" and not ("epsilon" in budget and budget.get("delta")):
-        raise PolicyError("policy-accountant", "rho stands for an epsilon at a delta, so zcdp needs both", "delta = 1e-6")
+        raise PolicyError(
+            "policy-accountant", "rho stands for an epsilon at a delta, so zcdp needs both", "delta = 1e-6"
+        )
     if name == "pure" and budget.get("delta"):
-        raise PolicyError("policy-accountant", "a budget with a delta is not pure", 'accountant = "approximate"')
+        raise PolicyError(
+            "policy-accountant", "a budget with a delta is not pure", 'accountant = "approximate"'
+        )
     part = budget.get("part_for_keys")
     if part is not None and name != "zcdp":
-        raise PolicyError("policy-accountant", "part_for_keys is the part of delta that zcdp sets aside for keys",
-                          "part_for_keys = 0.1")  # fmt: skip
+        raise PolicyError(
+            "policy-accountant",
+            "part_for_keys is the part of delta that zcdp sets aside for keys",
+            "part_for_keys = 0.1",
+        )
     return {
         "accountant": None if name is None else Accounting(name),
         "part_for_keys": PART_FOR_KEYS if part is None else delta_of(part, "part_for_keys (of delta)"),
@@ -290,15 +319,20 @@ def is_name(value: object) -> bool:
 def analyst_of(value: object) -> str:
     """Who asks."""
     if not is_name(value):
-        raise ArgumentError("argument-analyst", "analyst must be a name: plain text of up to 200 characters", 'analyst="ana"')
+        raise ArgumentError(
+            "argument-analyst", "analyst must be a name: plain text of up to 200 characters", 'analyst="ana"'
+        )
     return str(value)
 
 
 def version_of(value: object) -> str | None:
     """What the owner calls the data as it is now."""
     if value is not None and not is_name(value):
-        raise ArgumentError("argument-version", "version must be a name of the data: plain text of up to 200 characters",
-                            'version="2026-11"')  # fmt: skip
+        raise ArgumentError(
+            "argument-version",
+            "version must be a name of the data: plain text of up to 200 characters",
+            'version="2026-11"',
+        )
     return None if value is None else str(value)
 
 
@@ -336,11 +370,17 @@ def limit_of(value: Any, where: str, code: str = "policy-shape") -> int | None:
 
 
 def unit_of(value: Any, where: str = "unit") -> UnitPolicy:
-    """'user_id', ['clinic', 'patient'], or 'customer_id -> customers.id': the unit of the row that it names."""
+    """'user_id', ['clinic', 'patient'], or 'customer_id -> customers.id': the unit of the row that it
+    names.
+    """
     listed = [value] if isinstance(value, str) else value
     example: list[Way] = [(Argument("unit", '"COLUMN"') if where == "unit" else 'unit = "COLUMN"',)]
     example.append((InPolicy('unit = "customer_id -> customers.id"'),))
-    if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(each, str) for each in listed):
+    if (
+        not isinstance(listed, (list, tuple))
+        or not listed
+        or not all(isinstance(each, str) for each in listed)
+    ):
         raise PolicyError("policy-unit", f"{where} must be the name of a column, or a list of names", example)
     parts = [[side.strip() for side in each.split("->")] for each in listed]
     columns = tuple(part[0] for part in parts)
@@ -349,7 +389,10 @@ def unit_of(value: Any, where: str = "unit") -> UnitPolicy:
     if all(len(part) == 1 for part in parts):
         return UnitPolicy(columns)
     targets = [part[1].split(".") if len(part) == 2 else [] for part in parts]
-    if any(len(target) != 2 or not all(target) for target in targets) or len({t[0].lower() for t in targets}) > 1:
+    if (
+        any(len(target) != 2 or not all(target) for target in targets)
+        or len({t[0].lower() for t in targets}) > 1
+    ):
         raise PolicyError("policy-unit", f"{where} must refer to columns of one other table", example)
     return UnitPolicy(columns, targets[0][0], tuple(target[1] for target in targets))
 
@@ -359,7 +402,9 @@ def _unique(value: Any, where: str) -> tuple[tuple[str, ...], ...]:
     if not isinstance(value, (list, tuple)):
         raise PolicyError("policy-shape", f"{where} must be a list of columns", 'unique = ["code"]')
     found = [(each,) if isinstance(each, str) else each for each in value]
-    if not all(isinstance(each, (list, tuple)) and each and all(isinstance(n, str) for n in each) for each in found):
+    if not all(
+        isinstance(each, (list, tuple)) and each and all(isinstance(n, str) for n in each) for each in found
+    ):
         raise PolicyError("policy-shape", f"{where} must be a list of columns", 'unique = ["code"]')
     for each in found:
         folded(dict.fromkeys(each), where)
@@ -400,7 +445,9 @@ def _range(bounds: Any, where: str, written: str = "range = [LOWEST, HIGHEST]") 
     try:
         ordered = bool(low <= high)
     except TypeError:
-        raise PolicyError("policy-range", f"the two ends of {where} are of different types", written) from None
+        raise PolicyError(
+            "policy-range", f"the two ends of {where} are of different types", written
+        ) from None
     if not ordered:
         raise PolicyError("policy-range", f"{where} has its lowest value above its highest", written)
     return {"low": low, "high": high}
@@ -430,7 +477,9 @@ def _items(mapping: Mapping[str, Any] | None, name: str) -> list[tuple[str, Any]
     if mapping is None:
         return []
     if not isinstance(mapping, Mapping) or not all(isinstance(key, str) for key in mapping):
-        raise ArgumentError("argument-shape", f"{name} must be a dict from column names", f'{name}={{"age": ...}}')
+        raise ArgumentError(
+            "argument-shape", f"{name} must be a dict from column names", f'{name}={{"age": ...}}'
+        )
     return list(mapping.items())
 
 

@@ -1,7 +1,9 @@
-"""Around a query that takes long: how many seconds it has run, on a terminal or in a notebook; nothing anywhere else.
+"""Around a query that takes long: how many seconds it has run, on a terminal or in a notebook; nothing
+anywhere else.
 
-Elapsed time is all there is to see: how much of the work is done depends on the data. Around the padding of `time_quantum`, so
-that it ends when the answer comes, and no sooner. `privsql.progress.enabled = False` switches it off.
+Elapsed time is all there is to see: how much of the work is done depends on the data. Around the padding of
+`time_quantum`, so that it ends when the answer comes, and no sooner. `privsql.progress.enabled = False`
+switches it off.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ def elapsed_time() -> Iterator[None]:
         yield
         return
     done = threading.Event()
-    thread = threading.Thread(target=_show, args=(stream, done, time.monotonic()), name="privsql-progress", daemon=True)
+    thread = threading.Thread(
+        target=_show, args=(stream, done, time.monotonic()), name="privsql-progress", daemon=True
+    )
     thread.start()
     try:
         yield

@@ -31,7 +31,9 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class Unsafe:
-    """What a view or a generated column computes by which a row would tell about itself, why, and what its owner can do."""
+    """What a view or a generated column computes by which a row would tell about itself, why, and what its
+    owner can do.
+    """
 
     what: str
     why: str
@@ -40,7 +42,9 @@ class Unsafe:
 
 @dataclass(frozen=True)
 class SchemaTable:
-    """One table; `checks` are the texts of its CHECK constraints, written by the owner and enforced by DuckDB."""
+    """One table; `checks` are the texts of its CHECK constraints, written by the owner and enforced by
+    DuckDB.
+    """
 
     name: str
     columns: tuple[SchemaColumn, ...]

@@ -56,7 +56,8 @@ class Searching(ABC):
         """With what is left of the budget, and why it does not allow a call that takes these queries."""
         budget, why = self.budget, ""
         remaining = min(each.remaining.epsilon for each in (budget, budget.share) if each)
-        adds_up = remaining != float("inf") and budget.spent.rho is None  # under zCDP epsilons do not subtract
+        # under zCDP epsilons do not subtract
+        adds_up = remaining != float("inf") and budget.spent.rho is None
         try:
             if queries:
                 self._ledger.expect(queries, self._analyst)
@@ -148,13 +149,17 @@ class Searching(ABC):
         return queries
 
     def _with_any_range(self, asked: Asked, missing: Sequence[Unknown]) -> Plan:
-        """The question as if the ranges were known: refuses what no range could help, before a search is paid."""
+        """The question as if the ranges were known: refuses what no range could help, before a search is
+        paid.
+        """
         return self._planned(
             replace(asked, ranges=tuple((each.table, each.column, 0, 1) for each in missing))
         )[1]
 
     def _search_plan(self, asked: Asked, missing: Sequence[Unknown]) -> Plan:
-        """The search for the first range, which comes before the question; what follows depends on what it finds."""
+        """The search for the first range, which comes before the question; what follows depends on what it
+        finds.
+        """
         whole, share = _shares(asked, missing)
         self._with_any_range(asked, missing)
         search = Asked(missing[0].sql, share, max_groups=asked.max_groups, max_rows=asked.max_rows)

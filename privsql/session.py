@@ -55,8 +55,23 @@ from privsql.sql.read import read
 from privsql.sql.relations import Question, Scan
 from privsql.sql.tokens import too_deep
 
-_ARGUMENTS = ("sql", "epsilon", "delta", "within", "confidence", "dialect", "mechanism", "max_groups", "max_rows",
-              "prepared", "weights", "nonnegative", "consistent", "show_all", "fresh")  # fmt: skip
+_ARGUMENTS = (
+    "sql",
+    "epsilon",
+    "delta",
+    "within",
+    "confidence",
+    "dialect",
+    "mechanism",
+    "max_groups",
+    "max_rows",
+    "prepared",
+    "weights",
+    "nonnegative",
+    "consistent",
+    "show_all",
+    "fresh",
+)
 
 
 class Session(Searching):
@@ -72,7 +87,13 @@ class Session(Searching):
         notice: BoundingNotice | None = None,
         version: str | None = None,
     ) -> None:
-        self._engine, self._policy, self._ledger, self._analyst, self._declared = engine, policy, ledger, analyst, version
+        self._engine, self._policy, self._ledger, self._analyst, self._declared = (
+            engine,
+            policy,
+            ledger,
+            analyst,
+            version,
+        )
         self._randomness: Randomness = randomness or SystemRandomness()
         self._notice = notice or BoundingNotice()
         self._schema: Schema = engine.schema()
@@ -99,13 +120,27 @@ class Session(Searching):
         fresh: bool = False,
         **unknown: Never,
     ) -> Answer:
-        """Ask, pay, and get a noisy answer; the stored one, free, if asked before. `show_all`: NULL nowhere for want of rows."""
+        """Ask, pay, and get a noisy answer; the stored one, free, if asked before. `show_all`: NULL nowhere
+        for want of rows.
+        """
         no_more_arguments(unknown, _ARGUMENTS)
         check_flag("fresh", fresh)
         asked = Asked(
-            sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared, weights, nonnegative,
-            consistent, show_all,
-        )  # fmt: skip
+            sql,
+            epsilon,
+            delta,
+            within,
+            confidence,
+            dialect,
+            mechanism,
+            max_groups,
+            max_rows,
+            prepared,
+            weights,
+            nonnegative,
+            consistent,
+            show_all,
+        )
         with self._engine.snapshot():
             return self._with_limits(asked, fresh) if asked.automatic else self._ask(asked, fresh)
 
@@ -131,8 +166,9 @@ class Session(Searching):
             return self._run(asked, plan, charge, version, fresh)
 
     def _charged(self, asked: Sequence[tuple[Asked, Plan]]) -> AbstractContextManager[list[Charge]]:
-        """All of them, or none, around all that is run for them: the ledger notes whether it fails. No text is charged that
-        the engine would not take."""
+        """All of them, or none, around all that is run for them: the ledger notes whether it fails. No text
+        is charged that the engine would not take.
+        """
         for _, plan in asked:
             for statement in plan.statements:
                 self._engine.check(statement, self._schema)
@@ -146,19 +182,26 @@ class Session(Searching):
         """After the charge nothing but an answer or one fixed sentence comes out."""
         try:
             with elapsed_time(), self._engine.question():
-                outcome = self._outcome(asked, plan, charge, version, fresh)  # nothing exact outlives this call
+                # nothing exact outlives this call
+                outcome = self._outcome(asked, plan, charge, version, fresh)
                 if isinstance(outcome, BaseException):
                     raise outcome from None
                 return outcome
         except KeyboardInterrupt:
             raise KeyboardInterrupt("the query was interrupted; its charge stands") from None
 
-    def _outcome(self, asked: Asked, plan: Plan, charge: Charge, version: str | None, fresh: bool) -> Answer | BaseException:
-        """An answer, or what to raise: an error that is raised from here would hold what was read, and freeing it take time."""
+    def _outcome(
+        self, asked: Asked, plan: Plan, charge: Charge, version: str | None, fresh: bool
+    ) -> Answer | BaseException:
+        """An answer, or what to raise: an error that is raised from here would hold what was read, and
+        freeing it take time.
+        """
         try:
             exact = [self._engine.run(statement, plan.keys) for statement in plan.runs]
             noisy = add_noise(plan, exact, self._randomness, lambda sql: self._engine.run(sql, plan.keys))
-            kept = Kept(charge.number, asked.text, charge.when, version, asked.to_json(), lambda: (plan, noisy))
+            kept = Kept(
+                charge.number, asked.text, charge.when, version, asked.to_json(), lambda: (plan, noisy)
+            )
             return finish(*self._stored.keep(kept, combine=not fresh), calculator().finish)
         except Exception:  # noqa: BLE001 -- whatever it is, it may depend on data
             return EngineError()
@@ -166,14 +209,23 @@ class Session(Searching):
             return KeyboardInterrupt()
 
     def batch(
-        self, questions: Sequence[str], epsilon: float | None = None, delta: float = 0.0, *, dialect: str = "duckdb",
-        show_all: bool = False, **unknown: Never,
-    ) -> list[Answer]:  # fmt: skip
-        """Ask several questions for one epsilon, split so that their errors are small: what is the same, or follows from another
-        one, is paid for once. All are priced and charged before the first is run."""
+        self,
+        questions: Sequence[str],
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        *,
+        dialect: str = "duckdb",
+        show_all: bool = False,
+        **unknown: Never,
+    ) -> list[Answer]:
+        """Ask several questions for one epsilon, split so that their errors are small: what is the same, or
+        follows from another one, is paid for once. All are priced and charged before the first is run.
+        """
         no_more_arguments(unknown, ("questions", "epsilon", "delta", "dialect", "show_all"))
         if isinstance(questions, str) or not isinstance(questions, Sequence) or not questions:
-            raise ArgumentError("argument-batch", "questions must be a list of SQL texts", '["SELECT ...", "SELECT ..."]')
+            raise ArgumentError(
+                "argument-batch", "questions must be a list of SQL texts", '["SELECT ...", "SELECT ..."]'
+            )
         whole, part = epsilon_of(epsilon), delta_of(delta) / len(questions)
         each = epsilon_of(whole / len(questions)), float(part)
         asked = [Asked(sql, *each, dialect=dialect, show_all=show_all) for sql in questions]
@@ -185,8 +237,11 @@ class Session(Searching):
         read_before = [self._read(each) for each in asked]
         for question in read_before:
             if unknown_ranges(question):
-                raise ArgumentError("argument-batch", "a range is not known yet, and is not looked for in a batch",
-                                    "declare it, or ask this question by itself")  # fmt: skip
+                raise ArgumentError(
+                    "argument-batch",
+                    "a range is not known yet, and is not looked for in a batch",
+                    "declare it, or ask this question by itself",
+                )
         plans = [self._planned(each, question)[1] for each, question in zip(asked, read_before, strict=True)]
         for plan in plans:
             self._notice.give(plan)
@@ -208,7 +263,9 @@ class Session(Searching):
         return [self._of_batch(plan, version, place in paid) for place, plan in enumerate(plans)]
 
     def _is_known(self, plan: Plan, followers: Sequence[Plan], version: str | None) -> bool:
-        """Whether it need not be paid for; what follows from it need not follow from what it is computed from itself."""
+        """Whether it need not be paid for; what follows from it need not follow from what it is computed from
+        itself.
+        """
         if self._stored.find(plan, version) is None and self._stored.derived(plan, version) is None:
             return False
         return all(self._stored.known(each, version) is not None for each in followers)
@@ -245,9 +302,21 @@ class Session(Searching):
         no_more_arguments(unknown, _ARGUMENTS)
         check_flag("fresh", fresh)
         asked = Asked(
-            sql, epsilon, delta, within, confidence, dialect, mechanism, max_groups, max_rows, prepared, weights, nonnegative,
-            consistent, show_all,
-        )  # fmt: skip
+            sql,
+            epsilon,
+            delta,
+            within,
+            confidence,
+            dialect,
+            mechanism,
+            max_groups,
+            max_rows,
+            prepared,
+            weights,
+            nonnegative,
+            consistent,
+            show_all,
+        )
         with self._engine.snapshot():
             search = self._first_search(asked)
             if search is not None:
@@ -258,23 +327,37 @@ class Session(Searching):
             return self._with_budget(plan, [[each.event for each in released(plan.measurements)]])
 
     def audit(
-        self, sql: str, epsilon: float | None = None, delta: float = 0.0, *, releases: int | None = None, tries: int = TRIES,
-        progress: Callable[[str], None] | None = None, data: Any = None, **options: Any,
-    ) -> Audit:  # fmt: skip
-        """Try to break the promise of a question, on tables that are made up: reads no private row, spends nothing.
+        self,
+        sql: str,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        *,
+        releases: int | None = None,
+        tries: int = TRIES,
+        progress: Callable[[str], None] | None = None,
+        data: Any = None,
+        **options: Any,
+    ) -> Audit:
+        """Try to break the promise of a question, on tables that are made up: reads no private row, spends
+        nothing.
 
-        `data`: tables to start from besides, as connect() takes them. What is found is shown: give none that are secret; those of
-        this session are refused.
+        `data`: tables to start from besides, as connect() takes them. What is found is shown: give none that
+        are secret; those of this session are refused.
         """
         if data is not None and self._engine.holds(data):
-            raise ArgumentError("argument-data", "data= is the private source itself, and rows that an audit finds are shown",
-                                "give tables that are made up or published, or leave it out")  # fmt: skip
+            raise ArgumentError(
+                "argument-data",
+                "data= is the private source itself, and rows that an audit finds are shown",
+                "give tables that are made up or published, or leave it out",
+            )
         plan = self.explain(sql, epsilon, delta, **{**options, "prepared": False, "fresh": True})
         if not plan.public:
             for statement in plan.statements:
                 self._engine.check(statement, self._schema)
         asked = plan.loss if epsilon is None else epsilon_of(epsilon)
-        return audit(plan, sql, self._schema, self._engine.read_public, asked, releases, tries, progress, data)
+        return audit(
+            plan, sql, self._schema, self._engine.read_public, asked, releases, tries, progress, data
+        )
 
     def _as_stored(self, plan: Plan) -> Plan:
         """How query() would answer it: from what was paid before, where that says it."""
@@ -282,7 +365,9 @@ class Session(Searching):
             return plan
         version = self._version()
         if self._stored.find(plan, version) is not None:
-            return replace(plan, stored=True, notes=(*plan.notes, "it was asked before: that answer is stored, and free"))
+            return replace(
+                plan, stored=True, notes=(*plan.notes, "it was asked before: that answer is stored, and free")
+            )
         derived = self._stored.derived(plan, version)
         return plan if derived is None else derived[0]
 
@@ -291,12 +376,16 @@ class Session(Searching):
         return self._stored.find(plan, version) is not None or self._stored.derived(plan, version) is not None
 
     def _version(self) -> str | None:
-        """Under which answers are stored: as the owner calls the data, or else what every write to the source changes. Nothing
-        that depends on what was written, since EXPLAIN shows for free whether an answer is there."""
+        """Under which answers are stored: as the owner calls the data, or else what every write to the source
+        changes. Nothing that depends on what was written, since EXPLAIN shows for free whether an answer is
+        there.
+        """
         return self._engine.version() if self._declared is None else f"declared: {self._declared}"
 
     def _shelf(self) -> AnswerFile | None:
-        return AnswerFile(path, self._ledger.charged, self._replanned) if (path := self._ledger.path) else None
+        return (
+            AnswerFile(path, self._ledger.charged, self._replanned) if (path := self._ledger.path) else None
+        )
 
     def _replanned(self, raw: Mapping[str, Any]) -> Plan | None:
         try:
@@ -312,7 +401,9 @@ class Session(Searching):
         return question if asked.histogram is None else histogram_question(question, asked.histogram)
 
     def _catalogue(self, policy: Policy) -> Catalogue:
-        """Kept while schema and policy are the same objects: a wide table takes longer to look through than a question."""
+        """Kept while schema and policy are the same objects: a wide table takes longer to look through than a
+        question.
+        """
         if self._known is None or self._known.schema is not self._schema or self._known.policy is not policy:
             self._known = Catalogue(self._schema, policy)
         return self._known
@@ -322,7 +413,9 @@ class Session(Searching):
         policy, question = asked.under(self._policy), question or self._read(asked)
         look = PublicLook(self._engine.read_public)
         weights = {} if asked.weights is None else asked.weights
-        offer = Offer(asked.price(), delta_of(asked.delta), asked.mechanism, weights, asked.limits(), policy.min_units)
+        offer = Offer(
+            asked.price(), delta_of(asked.delta), asked.mechanism, weights, asked.limits(), policy.min_units
+        )
         copies = self._engine.prepared if asked.prepared else no_copies
         try:
             plan = make_plan(question, policy.neighbours, offer, calculator().evaluate, look, copies)
@@ -339,11 +432,16 @@ class Session(Searching):
         return replace(plan, rho=self._ledger.rho([each.event for each in released(plan.measurements)]))
 
     def prepare(self, table: str) -> None:
-        """Store, once, a copy of a table of many rows a unit by which questions about it are fast; again after it changed."""
+        """Store, once, a copy of a table of many rows a unit by which questions about it are fast; again
+        after it changed.
+        """
         scan = self._scan(table)
         if not scan.private or scan.unit is None or scan.unit.unique:
-            raise ArgumentError("argument-prepare", f"{table} has no unit with many rows: there is nothing to prepare",
-                                "questions about it are fast as it is")  # fmt: skip
+            raise ArgumentError(
+                "argument-prepare",
+                f"{table} has no unit with many rows: there is nothing to prepare",
+                "questions about it are fast as it is",
+            )
         self._engine.prepare(scan)
 
     def suggest_limits(
@@ -376,7 +474,9 @@ class Session(Searching):
         catalogue = self._catalogue(self._policy)
         source = catalogue.source(table) if isinstance(table, str) else None
         if source is None or not isinstance(source.relation, Scan):
-            raise UnknownName("name-table", f"there is no table {table}", did_you_mean(str(table), catalogue.names))
+            raise UnknownName(
+                "name-table", f"there is no table {table}", did_you_mean(str(table), catalogue.names)
+            )
         return source.relation
 
     def close(self) -> None:
@@ -392,7 +492,9 @@ class Session(Searching):
 
     @property
     def budget(self) -> Budget:
-        """Limit, spent and remaining; where analysts have caps, also of this one's share; and how many queries failed."""
+        """Limit, spent and remaining; where analysts have caps, also of this one's share; and how many
+        queries failed.
+        """
         share, failures = self._ledger.share(self._analyst), self._ledger.failures(self._analyst)
         budget = replace(self._ledger.budget, share=share, failures=failures)
         return budget if self._policy.by_row else budget.without_counts()
@@ -400,12 +502,22 @@ class Session(Searching):
     def history(self) -> pd.DataFrame:
         """What was released so far, and what it cost."""
         rows = [
-            {"when": e.when, "analyst": e.analyst, "question": e.question, "epsilon": e.epsilon, "delta": e.delta,
-             "rho": e.rho, "released": "; ".join(map(str, e.released)), "failed": e.failed}
+            {
+                "when": e.when,
+                "analyst": e.analyst,
+                "question": e.question,
+                "epsilon": e.epsilon,
+                "delta": e.delta,
+                "rho": e.rho,
+                "released": "; ".join(map(str, e.released)),
+                "failed": e.failed,
+            }
             for e in self._ledger.entries()
         ]
         rho = ["rho"] if self.budget.spent.rho is not None else []
-        return pd.DataFrame(rows, columns=["when", "analyst", "question", "epsilon", "delta", *rho, "released", "failed"])
+        return pd.DataFrame(
+            rows, columns=["when", "analyst", "question", "epsilon", "delta", *rho, "released", "failed"]
+        )
 
 
 def connect(
@@ -420,19 +532,29 @@ def connect(
     version: str | None = None,
     **unknown: Never,
 ) -> Session:
-    """Open a source of data under a policy: a DuckDB file or connection, a frame or a dict of them, a Parquet or CSV path.
+    """Open a source of data under a policy: a DuckDB file or connection, a frame or a dict of them, a Parquet
+    or CSV path.
 
-    `ledger`: a file that keeps what is spent, shared by all who name it; without it, the budget is of this session alone.
-    `deadline`: seconds after which a question fails, for certain: its SQL runs in a process that is killed then.
-    `memory_limit`: what the engine may use, such as "2GB". `time_quantum`: answers come at whole multiples of so many seconds.
-    `version`: what the data is called as it is now, such as "2026-11": with a ledger, later sessions under the same name get
-    stored answers for nothing. Name another one whenever the data has changed.
+    `ledger`: a file that keeps what is spent, shared by all who name it; without it, the budget is of this
+    session alone. `deadline`: seconds after which a question fails, for certain: its SQL runs in a process
+    that is killed then. `memory_limit`: what the engine may use, such as "2GB". `time_quantum`: answers come
+    at whole multiples of so many seconds. `version`: what the data is called as it is now, such as "2026-11":
+    with a ledger, later sessions under the same name get stored answers for nothing. Name another one
+    whenever the data has changed.
     """
-    no_more_arguments(unknown, ("policy", "ledger", "analyst", "deadline", "memory_limit", "time_quantum", "version"))
+    no_more_arguments(
+        unknown, ("policy", "ledger", "analyst", "deadline", "memory_limit", "time_quantum", "version")
+    )
     declared, who, named = load_policy(policy), analyst_of(analyst), version_of(version)
     engine = open_limited(source, Limits.of(deadline, memory_limit, time_quantum))
     try:
-        return Session(engine, declared, _ledger(ledger, declared, engine.schema()), who, version=named or declared.version)
+        return Session(
+            engine,
+            declared,
+            _ledger(ledger, declared, engine.schema()),
+            who,
+            version=named or declared.version,
+        )
     except BaseException:
         engine.close()
         raise
@@ -445,6 +567,7 @@ def _ledger(path: str | Path | None, policy: Policy, schema: Schema) -> Ledger:
 
     catalogue = Catalogue(schema, policy)
     for table in schema.tables:  # a ledger is opened for good, so not under a policy that is wrong
-        with contextlib.suppress(Refused):  # a view that is not named, or can fail: nobody is answered about it
+        # a view that is not named, or can fail: nobody is answered about it
+        with contextlib.suppress(Refused):
             catalogue.source(table.name)
     return open_ledger(path, policy, schema)

@@ -1,8 +1,9 @@
-"""What to write instead goes in, as parts; a sentence in the terms of the door that a person came through comes out.
+"""What to write instead goes in, as parts; a sentence in the terms of the door that a person came through
+comes out.
 
-A refusal says what would help: declare the values of a column, allow a delta. How that is written is for the door to
-say: a policy line, a keyword of df.dp, an option of the command line. A word in capitals is for the person to fill in:
-nothing is known of the data, and a range that was made up would be wrong without a sign.
+A refusal says what would help: declare the values of a column, allow a delta. How that is written is for the
+door to say: a policy line, a keyword of df.dp, an option of the command line. A word in capitals is for the
+person to fill in: nothing is known of the data, and a range that was made up would be wrong without a sign.
 """
 
 from __future__ import annotations

@@ -16,7 +16,9 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ExactTable:
-    """Rows as the engine returned them: key columns (masked where NULL) and integer columns. Never leaves noise/."""
+    """Rows as the engine returned them: key columns (masked where NULL) and integer columns. Never leaves
+    noise/.
+    """
 
     exact_keys: Mapping[str, Any]
     exact_columns: Mapping[str, Integers]
@@ -27,7 +29,8 @@ class ExactTable:
 
 @dataclass(frozen=True)
 class NoisyTable:
-    """One number per cell and measured column, in the order of the public key space; `cells` are their numbers there.
+    """One number per cell and measured column, in the order of the public key space; `cells` are their
+    numbers there.
 
     Where nobody declared the keys, `keys` are those that were let out, and the cells just count them.
     """
@@ -63,7 +66,9 @@ _DTYPES: dict[Kind, Any] = {
 
 
 def as_array(values: Any, type_: Type) -> Any:
-    """Values of one type as an array: plain where none is NULL, else masked; the form DuckDB gives results in."""
+    """Values of one type as an array: plain where none is NULL, else masked; the form DuckDB gives results
+    in.
+    """
     if isinstance(values, np.ndarray):
         return values
     if isinstance(values, range):

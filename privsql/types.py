@@ -1,4 +1,6 @@
-"""SQL types as privsql sees them: a kind, and for whole numbers the physical bounds that rule out overflow."""
+"""SQL types as privsql sees them: a kind, and for whole numbers the physical bounds that rule out
+overflow.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ RANGED = NUMBERS | MOMENTS  # a range can be declared
 
 @dataclass(frozen=True)
 class Type:
-    """A kind; `low` and `high` bound every value an INTEGER can hold, `precision` and `scale` are a DECIMAL's."""
+    """A kind; `low` and `high` bound every value an INTEGER can hold, `precision` and `scale` are a
+    DECIMAL's.
+    """
 
     kind: Kind
     low: int = 0
@@ -103,7 +107,8 @@ def list_of(of: Type) -> Type:
     return Type(Kind.LIST, of=of)
 
 
-BINARY = 'COLLATE "binary"'  # stands in place of a cast: text compared byte by byte, whatever the column's collation
+# stands in place of a cast: text compared byte by byte, whatever the column's collation
+BINARY = 'COLLATE "binary"'
 
 
 @dataclass(frozen=True)
@@ -116,13 +121,17 @@ class ColumnType:
 
 
 def element_type(name: str) -> ColumnType | None:
-    """DuckDB's name of a list type (VARCHAR[], INTEGER[3]) -> that of its elements; None for others, and for nested ones."""
+    """DuckDB's name of a list type (VARCHAR[], INTEGER[3]) -> that of its elements; None for others, and for
+    nested ones.
+    """
     match = re.fullmatch(r"(.*[^\]])\[\d*\]", name, re.DOTALL)
     return column_type(match[1]) if match else None
 
 
 def column_type(name: str) -> ColumnType | None:
-    """DuckDB's name of a type -> ours; None for types that no rule covers (lists, structs, JSON, blobs ...)."""
+    """DuckDB's name of a type -> ours; None for types that no rule covers (lists, structs, JSON, blobs
+    ...).
+    """
     upper = name.upper()
     if upper in INTEGER_BOUNDS:
         return ColumnType(integer(*INTEGER_BOUNDS[upper]))

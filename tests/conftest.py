@@ -7,7 +7,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: the tests' own processes take all cores already
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # before numpy: the tests' own processes take all cores already
 os.environ.setdefault("MPLBACKEND", "agg")  # without importing it: most processes need no plots
 
 import numpy as np

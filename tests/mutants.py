@@ -11,6 +11,7 @@ anywhere, by a machine and at random, and tells what share of them is caught.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,11 +19,25 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROCESSES = 2
-_PYTEST = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow or thinned", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
+_PYTEST = [
+    "-m",
+    "pytest",
+    "-x",
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-m",
+    "not slow or thinned",
+    "--rootdir",
+    str(ROOT),
+    "-c",
+    str(ROOT / "pyproject.toml"),
+]
 _TESTS = ROOT / "tests"
 COMMANDS: dict[str, list[str]] = {
     "soundness": [str(_TESTS / "soundness"), "1500", "0", "1", "1"],
@@ -61,8 +76,13 @@ COMMANDS: dict[str, list[str]] = {
     "patterns": [*_PYTEST, "-n0", str(_TESTS / "sql" / "test_patterns.py")],
     "expressions": [*_PYTEST, "-n0", str(_TESTS / "engines" / "test_engine_beliefs.py")],
     "names": [*_PYTEST, "-n0", str(_TESTS / "test_own_names.py")],
-    "review": [*_PYTEST, str(_TESTS / "test_review.py"), str(_TESTS / "test_review5.py"), str(_TESTS / "test_review6.py"),
-               str(_TESTS / "test_review7.py")],
+    "review": [
+        *_PYTEST,
+        str(_TESTS / "test_review.py"),
+        str(_TESTS / "test_review5.py"),
+        str(_TESTS / "test_review6.py"),
+        str(_TESTS / "test_review7.py"),
+    ],
     "checks": [*_PYTEST, "-n0", str(_TESTS / "test_domains.py"), "-k", "check_lets"],
     "domains": [*_PYTEST, "-n0", str(_TESTS / "test_domains.py"), "-k", "every_value_that_occurs"],
     "beside": [*_PYTEST, "-n0", str(_TESTS / "planning" / "test_beside.py")],
@@ -70,8 +90,14 @@ COMMANDS: dict[str, list[str]] = {
     "shown": [*_PYTEST, "-n0", str(_TESTS / "budget" / "test_shown.py")],
     "repeated names": [*_PYTEST, "-n0", str(_TESTS / "engines" / "test_repeated_names.py")],
     "views": [*_PYTEST, "-n0", str(_TESTS / "engines" / "test_views.py")],
-    "limits": [*_PYTEST, "-n0", str(_TESTS / "planning" / "test_auto_limits.py"), str(_TESTS / "planning" / "test_bounding.py"),
-               str(_TESTS / "results"), str(_TESTS / "test_units.py")],
+    "limits": [
+        *_PYTEST,
+        "-n0",
+        str(_TESTS / "planning" / "test_auto_limits.py"),
+        str(_TESTS / "planning" / "test_bounding.py"),
+        str(_TESTS / "results"),
+        str(_TESTS / "test_units.py"),
+    ],
     "ranges": [*_PYTEST, "-n0", str(_TESTS / "analysis" / "test_ranges.py")],
     "levels": [*_PYTEST, "-n0", str(_TESTS / "test_levels.py"), str(_TESTS / "test_weighted_sums.py")],
     "projections": [*_PYTEST, "-n0", str(_TESTS / "test_projections.py")],
@@ -82,13 +108,24 @@ COMMANDS: dict[str, list[str]] = {
     "stored": [*_PYTEST, "-n0", str(_TESTS / "test_stored.py")],
     "derived": [*_PYTEST, "-n0", str(_TESTS / "test_derived.py")],
     "answers": [*_PYTEST, "-n0", str(_TESTS / "test_answer_file.py")],
-    "copies": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_own_rows.py"), str(_TESTS / "prepare" / "test_copies.py")],
+    "copies": [
+        *_PYTEST,
+        "-n0",
+        str(_TESTS / "prepare" / "test_own_rows.py"),
+        str(_TESTS / "prepare" / "test_copies.py"),
+    ],
     "unknown keys": [*_PYTEST, "-n0", str(_TESTS / "test_unknown_keys.py")],
     "fair": [*_PYTEST, "-n0", str(_TESTS / "planning" / "test_fair_choices.py")],
     "snapshots": [*_PYTEST, "-n0", str(_TESTS / "engines" / "test_snapshot.py")],
     "reopening": [*_PYTEST, "-n0", str(_TESTS / "engines" / "test_reopening.py")],
     "interrupts": [*_PYTEST, "-n0", str(_TESTS / "engines" / "test_interrupts.py")],
-    "padding": [*_PYTEST, "-n0", str(_TESTS / "engines" / "test_padding.py"), "-k", "exact or fails or ctrl_c"],
+    "padding": [
+        *_PYTEST,
+        "-n0",
+        str(_TESTS / "engines" / "test_padding.py"),
+        "-k",
+        "exact or fails or ctrl_c",
+    ],
     "signs": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_signs.py")],
     "totals": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_totals.py")],
     "units by key": [*_PYTEST, "-n0", str(_TESTS / "prepare" / "test_by_key.py")],
@@ -110,14 +147,37 @@ class Mutant:
     by: tuple[str, ...] = ("tightness", "soundness")
 
 
-_SENSITIVITY, _PARTS, _GRID, _EXACT = "analysis/sensitivity.py", "planning/parts.py", "planning/grid.py", "planning/exact_sql.py"
+_SENSITIVITY, _PARTS, _GRID, _EXACT = (
+    "analysis/sensitivity.py",
+    "planning/parts.py",
+    "planning/grid.py",
+    "planning/exact_sql.py",
+)
 _OUTLIERS = "planning/outliers.py"
-_STABILITY, _RENDER, _DISJOINT, _NOISE = "analysis/stability.py", "planning/render.py", "analysis/disjoint.py", "noise/add_noise.py"
+_STABILITY, _RENDER, _DISJOINT, _NOISE = (
+    "analysis/stability.py",
+    "planning/render.py",
+    "analysis/disjoint.py",
+    "noise/add_noise.py",
+)
 _ROWS, _NOISY, _ACCOUNTANTS = ("rows", "soundness"), ("noise",), ("accountants",)
 _GAUSSIAN = "privacy/gaussian.py"
-_OWNERS, _ROWS_SQL, _PER_UNIT, _JOINS, _CATALOGUE = "sql/owners.py", "planning/render_rows.py", "planning/per_unit.py", "sql/bind_join.py", "sql/catalogue.py"
-_NORMAL, _COMPARISONS, _ARITHMETIC = (f"meaning/{name}.py" for name in ("normal", "comparisons", "arithmetic"))
-_FRAMES, _BLOCKS, _RELEASE, _IDENTITY = "meaning/frames.py", "meaning/blocks.py", "meaning/release.py", "planning/identity.py"
+_OWNERS, _ROWS_SQL, _PER_UNIT, _JOINS, _CATALOGUE = (
+    "sql/owners.py",
+    "planning/render_rows.py",
+    "planning/per_unit.py",
+    "sql/bind_join.py",
+    "sql/catalogue.py",
+)
+_NORMAL, _COMPARISONS, _ARITHMETIC = (
+    f"meaning/{name}.py" for name in ("normal", "comparisons", "arithmetic")
+)
+_FRAMES, _BLOCKS, _RELEASE, _IDENTITY = (
+    "meaning/frames.py",
+    "meaning/blocks.py",
+    "meaning/release.py",
+    "planning/identity.py",
+)
 _MEANT = ("meaning",)
 _OF_UNITS = ("pairs", "units")
 _FAIR, _CHOICE = ("fair",), "planning/render_choice.py"
@@ -299,7 +359,7 @@ MUTANTS = [
     Mutant("a LIMIT is a number", "engines/plans.py", 'case {"type": "EXPRESSION_VALUE" | "EXPRESSION_PERCENTAGE"}:', 'case {"type": "NONE"}:', ("views",)),
     Mutant("a view beneath a view is a table", "engines/views.py", "has_more = is_table and (name.lower() in self.definitions or", "has_more = is_table and (", ("views",)),
     Mutant("a name of WITH is a table", "engines/views.py", "if name.lower() in local or not", "if not", ("views",)),
-    Mutant("a table function only reads", "engines/views.py", "return _READERS.fullmatch(name) is not None and", "return", ("views",)),
+    Mutant("a table function only reads", "engines/views.py", "_READERS.fullmatch(name) is not None and not computes", "not computes", ("views",)),
     Mutant("a macro is a table", "engines/views.py", ' and not self.read(f"SELECT 1 FROM {macros}")', "", ("views",)),
     Mutant("the twin knows that it is empty", "engines/twin.py", '"disabled_optimizers": "statistics_propagation"', '"disabled_optimizers": ""', ("review",)),
     Mutant("the twin only plans", "engines/twin.py", "self._connection.execute(sql).fetchmany(1)", 'self._connection.execute(f"PREPARE question AS {sql}")', ("review",)),
@@ -335,7 +395,7 @@ MUTANTS = [
     Mutant("half-width of fitted noise too small", "privacy/weighted_sums.py", "return first_below(outside, missing - 2.0 * left_out, 0.0, length / 4.0) + 0.5 * order", "return 0.9 * first_below(outside, missing, 0.0, length / 4.0)", ("levels",)),
     Mutant("tails of fitted noise without the others", "privacy/weighted_sums.py", "log_moment = _log_moment(rest, rate, rate)", "log_moment = 0.0", ("levels",)),
     Mutant("counts below 0 set to 0", "privacy/projections.py", "nearest: Floats = np.maximum(values - lowered[last], 0.0)", "nearest: Floats = np.maximum(values, 0.0)", ("projections",)),
-    Mutant("counts of bounded units taken for wholes", "planning/within.py", "    if bounded:  #", "    if False:  #", ("projections",)),
+    Mutant("counts of bounded units taken for wholes", "planning/within.py", "    if bounded:", "    if False:", ("projections",)),
     Mutant("x > 20 taken to imply x > 30", "analysis/implied.py", "low > wide_low or", "low < wide_low or", ("projections",)),
     Mutant("projections nobody asked for", "results/consistent.py", "if plan.nonnegative or plan.consistent:", "if True:", ("projections",)),
     # -- price and noise
@@ -504,7 +564,7 @@ MUTANTS = [
     Mutant("units by key: by rows", _BY_KEY, "FROM {source} GROUP BY 1, 2", "FROM {source}", ("units by key",)),
     Mutant("units by key: of a copy that is out of date", _BY_KEY, "or not copy.fresh or", "or", ("units by key",)),
     Mutant("units are counted by all their rows", "planning/prepared.py", "else 1 if units else", "else", ("totals",)),
-    Mutant("units of a WHERE are all units", "planning/prepared.py", "return isinstance(below, Scan) and bool(", "return bool(", ("copies",)),
+    Mutant("units of a WHERE are all units", "planning/prepared.py", "isinstance(below, Scan) and bool(", "bool(", ("copies",)),
     Mutant("what units agree in is counted by rows", "planning/prepared.py", "for c in columns_of(each.argument)} <= fixed", "for c in columns_of(each.argument)} < fixed", ("totals",)),
     Mutant("a copy is noisier with few keys", "planning/prepared.py", "min(own, self.cells * self.rows)", "own", ("noise of copies",)),
     Mutant("a copy has Laplace noise for Gaussian", "planning/prepared.py", "        less = self.less()", "        less = Fraction(1)", ("noise of copies",)),
@@ -602,10 +662,68 @@ MUTANTS = [
 ]  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Spot:
+    """Where a mistake goes: a file of the package, its text, and the part of it that is exchanged."""
+
+    path: Path
+    text: str
+    start: int
+    end: int
+
+    def planted(self, new: str) -> str:
+        return self.text[: self.start] + new + self.text[self.end :]
+
+
+_PIECES = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+def _pattern(old: str) -> re.Pattern[str]:
+    """The text however it is laid out: line breaks, indentation and a comma before a closing bracket do not count."""
+    found, last = "", ""
+    for piece in _PIECES.findall(old.strip()):
+        if piece.isspace():
+            continue
+        comma = r",?\s*" if piece in ")]}" else ""
+        between = (
+            r"\s+"
+            if (last[-1:].isalnum() or last[-1:] == "_") and (piece[0].isalnum() or piece[0] == "_")
+            else r"\s*"
+        )
+        found += (comma or between if found else "") + re.escape(piece)
+        last = piece
+    return re.compile(found)
+
+
+@lru_cache(maxsize=4)
+def _sources(package: Path) -> dict[Path, str]:
+    return {path: path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))}
+
+
+def spots(mutant: Mutant, package: Path) -> list[Spot]:
+    """Every place that the text of a mutant has: in its own file, else anywhere in the package."""
+    pattern = _pattern(mutant.old)
+    own = package / mutant.file
+    paths = [own] if own in _sources(package) else [*_sources(package)]
+    return [
+        Spot(path, _sources(package)[path], each.start(), each.end())
+        for path in paths
+        for each in pattern.finditer(_sources(package)[path])
+    ]
+
+
 def run(command: str, package: Path) -> tuple[bool, str]:
     """Whether the command passes with that copy of the package."""
     environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([sys.executable, *COMMANDS[command]], cwd=package, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(
+        [sys.executable, *COMMANDS[command]],
+        cwd=package,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
     return done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
@@ -618,11 +736,11 @@ def try_mutant(mutant: Mutant) -> tuple[Mutant, str, float]:
     """What caught it: a command, 'SURVIVED' or 'STALE'."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="privsql_mutant_") as folder:
-        path = copied(folder) / "privsql" / mutant.file
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        if text.count(mutant.old) != 1:
+        found = spots(mutant, ROOT / "privsql")
+        if len(found) != 1:
             return mutant, "STALE", 0.0
-        path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+        path = copied(folder) / "privsql" / found[0].path.relative_to(ROOT / "privsql")
+        path.write_text(found[0].planted(mutant.new.strip()), encoding="utf-8")
         for command in mutant.by:
             passed, _ = run(command, Path(folder))
             if not passed:
@@ -632,11 +750,18 @@ def try_mutant(mutant: Mutant) -> tuple[Mutant, str, float]:
 
 def main() -> int:
     words = sys.argv[1:]
-    chosen = [each for each in MUTANTS if not words or any(word.lower() in each.name.lower() for word in words)]
-    with tempfile.TemporaryDirectory(prefix="privsql_mutant_") as folder, ThreadPoolExecutor(PROCESSES) as pool:
+    chosen = [
+        each for each in MUTANTS if not words or any(word.lower() in each.name.lower() for word in words)
+    ]
+    with (
+        tempfile.TemporaryDirectory(prefix="privsql_mutant_") as folder,
+        ThreadPoolExecutor(PROCESSES) as pool,
+    ):
         package = copied(folder)
         needed = list(dict.fromkeys(command for each in chosen for command in each.by))
-        for command, (passed, output) in zip(needed, pool.map(lambda each: run(each, package), needed), strict=True):
+        for command, (passed, output) in zip(
+            needed, pool.map(lambda each: run(each, package), needed), strict=True
+        ):
             if not passed:  # else every mutant would seem to be caught
                 print(f"{command} fails without any mutant:\n{output}")
                 return 1

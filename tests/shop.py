@@ -51,7 +51,10 @@ POLICY: dict[str, Any] = {
             "unit": "customer_id -> customers.id",
             "max_groups": 4,
             "max_rows": 5,
-            "columns": {"total": {"range": [0, 100]}, "day": {"range": [dt.date(2024, 1, 1), dt.date(2024, 2, 29)]}},
+            "columns": {
+                "total": {"range": [0, 100]},
+                "day": {"range": [dt.date(2024, 1, 1), dt.date(2024, 2, 29)]},
+            },
         },
         "items": {
             "unit": "oid -> orders.oid",
@@ -63,7 +66,12 @@ POLICY: dict[str, Any] = {
             "unit": "who",
             "columns": {"page": {"values": ["home", "cart", "help"]}, "minutes": {"range": [0, 30]}},
         },
-        "badges": {"unit": "who", "max_groups": 2, "max_rows": 2, "columns": {"badge": {"values": ["gold", "blue"]}}},
+        "badges": {
+            "unit": "who",
+            "max_groups": 2,
+            "max_rows": 2,
+            "columns": {"badge": {"values": ["gold", "blue"]}},
+        },
         "profiles": {"unit": "pid", "columns": {"score": {"range": [0, 10]}}},
         "rooms": {"unit": ["clinic", "patient"], "columns": {"ward": {"values": ["a", "b"]}}},
         "stays": {"unit": ["clinic", "patient"], "max_rows": 6, "columns": {"nights": {"range": [0, 14]}}},

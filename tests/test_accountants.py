@@ -79,7 +79,9 @@ class TestZcdp(ExactConformance):
 
     def epsilon(self, events: Sequence[Event], delta: Fraction) -> float:
         spent = self.accountant.price(events)
-        return self.accountant.stands_for(spent, Cap(NANO, math.floor(delta * ATTO) - spent.atto_delta)).epsilon
+        return self.accountant.stands_for(
+            spent, Cap(NANO, math.floor(delta * ATTO) - spent.atto_delta)
+        ).epsilon
 
 
 class TestDistributions(AccountantConformance):
@@ -113,7 +115,12 @@ class TestDistributions(AccountantConformance):
     def test_a_batch_is_told_at_the_least_that_is_known(self) -> None:
         from privsql.budget.pld import batch_loss, by_addition, by_zcdp
 
-        batches = ([laplace(Fraction(1, 10))], [laplace(Fraction(1, 10))] * 50, OTHERS, [Choice(Fraction(1, 10))] * 100)
+        batches = (
+            [laplace(Fraction(1, 10))],
+            [laplace(Fraction(1, 10))] * 50,
+            OTHERS,
+            [Choice(Fraction(1, 10))] * 100,
+        )
         for events in batches:
             known = [way(events, DELTA) for way in (self.epsilon, by_addition, by_zcdp)]
             assert batch_loss(events, DELTA).epsilon == min(known)
@@ -125,7 +132,9 @@ def test_two_accountants_agree_with_distributions():
     pytest.importorskip("dp_accounting")
     from privsql.budget.pld import by_distributions, by_zcdp
 
-    for keys, times in itertools.product((Keys(Fraction(1, 5), Fraction(1, 10**9), n) for n in (1, 2, 6)), (1, 20, 100)):
+    for keys, times in itertools.product(
+        (Keys(Fraction(1, 5), Fraction(1, 10**9), n) for n in (1, 2, 6)), (1, 20, 100)
+    ):
         assert by_distributions([keys] * times, DELTA) <= by_zcdp([keys] * times, DELTA) * (1 + 1e-6)
 
 
@@ -166,7 +175,9 @@ def divergence(first: np.ndarray, second: np.ndarray, order: float) -> float:
 
 def least_rho(first: np.ndarray, second: np.ndarray) -> float:
     """The least rho for which two laws are rho-zCDP, over some orders."""
-    return max(divergence(*pair, order) / order for order in ORDERS for pair in ((first, second), (second, first)))
+    return max(
+        divergence(*pair, order) / order for order in ORDERS for pair in ((first, second), (second, first))
+    )
 
 
 def test_the_rho_of_laplace_noise():
@@ -176,10 +187,15 @@ def test_the_rho_of_laplace_noise():
         moved = {}
         for by in range(5):
             laws = [np.exp(-rate * np.abs(reach - place)) for place in (0, by)]
-            moved[by] = [divergence(laws[0] / laws[0].sum(), laws[1] / laws[1].sum(), order) / order for order in ORDERS]
+            moved[by] = [
+                divergence(laws[0] / laws[0].sum(), laws[1] / laws[1].sum(), order) / order
+                for order in ORDERS
+            ]
         for l1, linf in ((1, 1), (2, 1), (4, 1), (4, 2), (4, 4)):
             shares = [each for each in itertools.product(range(linf + 1), repeat=4) if 0 < sum(each) <= l1]
-            worst = max(sum(moved[by][place] for by in each) for each in shares for place in range(len(ORDERS)))
+            worst = max(
+                sum(moved[by][place] for by in each) for each in shares for place in range(len(ORDERS))
+            )
             exact = Fraction(repr(rate))
             rho = float(zcdp_of(Laplace(l1 * exact, l1, linf, 1 / exact))[0])
             assert worst <= rho * (1 + 1e-9)
@@ -219,12 +235,18 @@ def test_so_many_parts_are_so_many_releases():
 def test_large_losses_cost_no_more_rho_than_epsilon():
     for epsilon in (Fraction(1), Fraction(4), Fraction(20)):
         coin = np.array([1.0, math.exp(float(epsilon))]) / (1 + math.exp(float(epsilon)))
-        assert least_rho(coin, coin[::-1]) <= float(zcdp_of(Pure(epsilon))[0]) == min(float(epsilon**2 / 2), epsilon)
+        assert (
+            least_rho(coin, coin[::-1])
+            <= float(zcdp_of(Pure(epsilon))[0])
+            == min(float(epsilon**2 / 2), epsilon)
+        )
 
 
 def test_the_event_of_a_gaussian_threshold():
     touched = Contribution(3, 2, 6)
-    made = measure_keys(("n",), Sensitivity(12, 2, "why"), touched, Fraction(1), Fraction(1, 10**6), 1, True, "COUNT(*)")
+    made = measure_keys(
+        ("n",), Sensitivity(12, 2, "why"), touched, Fraction(1), Fraction(1, 10**6), 1, True, "COUNT(*)"
+    )
     keys = gaussian_threshold(Fraction(1), Fraction(1, 10**6), touched)
     (event,) = events_of(replace(made, key_release=keys, mechanism=type(made.mechanism).KEYS_GAUSSIAN))
     assert isinstance(event, GaussianKeys)
@@ -238,7 +260,10 @@ def test_the_event_of_a_gaussian_threshold():
 QUESTIONS = [
     ("SELECT COUNT(*) AS n FROM visits", {}),
     ("SELECT state, COUNT(*) AS n, SUM(age) AS s, AVG(cost) AS c FROM visits GROUP BY state", {}),
-    ("SELECT state, COUNT(*) AS n, SUM(age) AS s FROM visits GROUP BY state", {"delta": 1e-6, "mechanism": "gaussian"}),
+    (
+        "SELECT state, COUNT(*) AS n, SUM(age) AS s FROM visits GROUP BY state",
+        {"delta": 1e-6, "mechanism": "gaussian"},
+    ),
     ("SELECT mode(state) FROM visits", {}),
     ("SELECT mode(state) FROM visits", {"mechanism": "gumbel"}),
     ("SELECT mode(state) FROM visits", {"mechanism": "laplace"}),
@@ -270,7 +295,9 @@ def test_gaussian_measurements_are_one_event():
     (record,) = released(plan.measurements)
     assert len(plan.measurements) > 1
     assert isinstance(record.event, Gaussian)
-    assert record.event.ratio == sum(each.sensitivity.l2_squared / each.gaussian.variance for each in plan.measurements)
+    assert record.event.ratio == sum(
+        each.sensitivity.l2_squared / each.gaussian.variance for each in plan.measurements
+    )
     assert (record.event.epsilon, record.event.delta) == (1, Fraction(1, 10**6))
 
 
@@ -288,7 +315,9 @@ def converted(rho: float, epsilon: float) -> float:
 
 
 PROMISES = [
-    (epsilon, delta) for epsilon in ("0.01", "0.1", "1", "3", "20", "300") for delta in ("1e-3", "1e-6", "1e-12", "1e-17")
+    (epsilon, delta)
+    for epsilon in ("0.01", "0.1", "1", "3", "20", "300")
+    for delta in ("1e-3", "1e-6", "1e-12", "1e-17")
 ]
 
 
@@ -311,7 +340,9 @@ def test_back_from_rho_to_epsilon(epsilon, delta):
         assert found < Fraction(1, 10**9) or converted(float(rho), float(found) * 0.999) > float(delta)
     limit = Zcdp(Fraction(0)).limit(Cap(int(Fraction(epsilon) * NANO), int(wanted * ATTO)))
     if limit.nano > 10**6:
-        assert float(least_epsilon(Fraction(limit.nano, NANO), wanted)) == pytest.approx(float(epsilon), rel=1e-4)
+        assert float(least_epsilon(Fraction(limit.nano, NANO), wanted)) == pytest.approx(
+            float(epsilon), rel=1e-4
+        )
 
 
 def test_a_part_of_delta_is_set_aside_for_keys():
@@ -320,7 +351,9 @@ def test_a_part_of_delta_is_set_aside_for_keys():
     assert half.nano < whole.nano
     assert Zcdp().limit(ONE).atto_delta == 10**11
     assert Zcdp().conversion_delta(ONE) + Fraction(10**11, ATTO) == Fraction(1, 10**6)
-    assert Zcdp(Fraction(1, 3)).conversion_delta(Cap(NANO, 10)) == Fraction(7, ATTO)  # rounded for the conversion's sake
+    assert Zcdp(Fraction(1, 3)).conversion_delta(Cap(NANO, 10)) == Fraction(
+        7, ATTO
+    )  # rounded for the conversion's sake
 
 
 def test_no_rho_is_known_for_too_little():
@@ -359,7 +392,9 @@ def test_a_hundred_counts():
 
 def test_how_many_more_counts():
     count = Addition().count
-    assert laplace_half_width(count.size, LEVEL) <= WITHIN < laplace_half_width((count.nano - 1) / NANO, LEVEL)
+    assert (
+        laplace_half_width(count.size, LEVEL) <= WITHIN < laplace_half_width((count.nano - 1) / NANO, LEVEL)
+    )
     rho = Zcdp().count.size
     variance = 1 / (2 * Fraction(rho))
     assert half_width(variance, LEVEL) <= WITHIN < half_width(variance * Fraction(1001, 1000), LEVEL)
@@ -393,7 +428,9 @@ def make(request, tmp_path):
     def under(epsilon: float, **budget: Any) -> Ledger:
         declared = policy(epsilon, **{**ZCDP, **budget})
         path = tmp_path / f"{len(made)}.ledger"
-        made.append(MemoryLedger.under(declared) if request.param == "memory" else open_ledger(path, declared, VISITS))
+        made.append(
+            MemoryLedger.under(declared) if request.param == "memory" else open_ledger(path, declared, VISITS)
+        )
         return made[-1]
 
     yield under
@@ -405,7 +442,10 @@ def refused(ledger: Ledger, *events: Event, analyst: str = "ana") -> str:
     """The code, after which everything is as it was."""
     before = (ledger.budget, ledger.share(analyst), ledger.entries())
     codes = set()
-    for call in (lambda: release(ledger, *events, analyst=analyst), lambda: ledger.expect([list(events)], analyst)):
+    for call in (
+        lambda: release(ledger, *events, analyst=analyst),
+        lambda: ledger.expect([list(events)], analyst),
+    ):
         codes.add(refusal(call).code)
     assert (ledger.budget, ledger.share(analyst), ledger.entries()) == before
     return codes.pop() if len(codes) == 1 else str(codes)
@@ -423,7 +463,9 @@ def test_rho_adds_up_to_its_cap_and_not_past_it(make):
     assert ledger.budget.limit.rho == limit.nano / NANO
     assert ledger.budget.remaining.rho == pytest.approx((limit.nano - fits * 500_000) / NANO)
     assert ledger.budget.spent.epsilon <= 1
-    release(ledger, Gaussian(Fraction(1), DELTA, Fraction(2 * (limit.nano - fits * 500_000), NANO)))  # the very last
+    release(
+        ledger, Gaussian(Fraction(1), DELTA, Fraction(2 * (limit.nano - fits * 500_000), NANO))
+    )  # the very last
     assert ledger.budget.remaining.rho == 0
     assert ledger.budget.spent.epsilon == pytest.approx(1, rel=1e-6)
     assert refused(ledger, Pure(Fraction(1, 10**6))) == "budget-exhausted"
@@ -485,7 +527,11 @@ def test_whatever_is_asked_next_the_promise_holds(data):
     rho, lost = Fraction(0), Fraction(0)
     for _ in range(30):
         size = data.draw(st.sampled_from([Fraction(n, 200) for n in (1, 2, 3, 5, 8, 13, 21, 34)]))
-        kind = data.draw(st.sampled_from([Pure, Choice, lambda e: laplace(e, 4, 2), gaussian, lambda e: Keys(e, e / 10**7, 3)]))
+        kind = data.draw(
+            st.sampled_from(
+                [Pure, Choice, lambda e: laplace(e, 4, 2), gaussian, lambda e: Keys(e, e / 10**7, 3)]
+            )
+        )
         event = kind(size)
         try:
             release(ledger, event, analyst=data.draw(st.sampled_from(["ana", "ben"])))
@@ -559,7 +605,10 @@ def test_a_charge_for_less_than_was_released_is_found(path):
         else:
             assert refusal(replay, other).code == "budget-corrupt"
     less = {"epsilon": 499_999, "total_epsilon": 499_999, "share_epsilon": 499_999}
-    for changed in (replace(charge, **less), replace(charge, details=charge.details.replace("1/1000", "1/900"))):
+    for changed in (
+        replace(charge, **less),
+        replace(charge, details=charge.details.replace("1/1000", "1/900")),
+    ):
         caught = refusal(replay, [first, replace(changed, hash=changed.digest())])
         assert caught.code == "budget-corrupt"
         assert "for less than was released" in str(caught)
@@ -606,7 +655,9 @@ def test_a_ledger_of_the_first_format_goes_on_by_addition(old):
     assert ledger.budget.spent.epsilon == 0.333333334
     assert ledger.budget.accountant == "approximate"
     (entry,) = ledger.entries()
-    assert entry.released[0] == Released("discrete Laplace", "COUNT(*)", Keys(Fraction(1, 3), Fraction(1, 10**7), 1))
+    assert entry.released[0] == Released(
+        "discrete Laplace", "COUNT(*)", Keys(Fraction(1, 3), Fraction(1, 10**7), 1)
+    )
     assert version(old) == 1  # who only looks changes nothing
     assert refusal(release, ledger, Pure(Fraction(5))).code == "budget-exhausted"
     assert version(old) == 1  # nor does who is refused
@@ -653,9 +704,14 @@ def test_pure_without_a_cap_allows_no_delta():
 # -- people see it ---------------------------------------------------------------------------------------------
 def test_a_session_under_zcdp(path):
     declared = {"budget": {"epsilon": 1.0, "delta": 1e-6, "accountant": "zcdp"}}
-    with privsql.connect({"visits": pd.DataFrame({"age": range(50)})}, declared, ledger=path, analyst="ana") as session:
+    with privsql.connect(
+        {"visits": pd.DataFrame({"age": range(50)})}, declared, ledger=path, analyst="ana"
+    ) as session:
         assert session.budget.accountant == "zcdp"
-        assert (session.budget.spent.epsilon, session.budget.spent.delta) == (0, 0)  # before anything is asked
+        assert (session.budget.spent.epsilon, session.budget.spent.delta) == (
+            0,
+            0,
+        )  # before anything is asked
         session.query("SELECT COUNT(*) AS n FROM visits", epsilon=0.05, mechanism="laplace")
         assert str(session.budget).splitlines() == [
             "limit: epsilon 1, delta 1e-06 (rho 0.0241296)",
@@ -684,7 +740,10 @@ def test_looking_at_a_ledger_that_counts_rho(path, capsys):
     ledger.close()
     text = shown(capsys, "budget", str(path), "--by", "analyst")
     assert "rho      [#.............................]  0.001 of 0.0241296 spent, 0.0231296 left" in text
-    assert "delta    [..............................]  0 of 1e-07 spent, 1e-07 left (for keys that nobody declared)" in text
+    assert (
+        "delta    [..............................]  0 of 1e-07 spent, 1e-07 left (for keys that nobody declared)"
+        in text
+    )
     assert "which stands for epsilon 0.183989, delta 9e-07, and may come to epsilon 1, delta 1e-06" in text
     assert "enough for 1 more count within +-10 (95%, Gaussian noise)" in text
     assert "ana            2  0.001" in text
@@ -716,9 +775,16 @@ def test_coins_are_what_discrete_laplace_noise_on_a_count_is():
 
 
 def test_explain_and_receipt_say_what_is_charged():
-    session = privsql.connect(pd.DataFrame({"age": [1, 2, 3]}), {"budget": {"epsilon": 1.0, "delta": 1e-6, "accountant": "zcdp"}})
+    session = privsql.connect(
+        pd.DataFrame({"age": [1, 2, 3]}), {"budget": {"epsilon": 1.0, "delta": 1e-6, "accountant": "zcdp"}}
+    )
     assert "charged as rho 0.005, under" in str(session.explain("SELECT COUNT(*) FROM df", epsilon=0.1))
     assert session.query("SELECT COUNT(*) FROM df", epsilon=0.1).receipt["rho"] == 0.005
-    assert session.explain("SELECT COUNT(*) FROM df", epsilon=0.05).rho == 0.0  # from the answer that is there
+    assert (
+        session.explain("SELECT COUNT(*) FROM df", epsilon=0.05).rho == 0.0
+    )  # from the answer that is there
     assert session.query("SELECT COUNT(*) FROM df", epsilon=0.05).receipt["charged"] == 0
-    assert privsql.connect(pd.DataFrame({"age": [1]})).query("SELECT COUNT(*) FROM df", epsilon=1).receipt["rho"] is None
+    assert (
+        privsql.connect(pd.DataFrame({"age": [1]})).query("SELECT COUNT(*) FROM df", epsilon=1).receipt["rho"]
+        is None
+    )

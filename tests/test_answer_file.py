@@ -36,8 +36,12 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
-def opened(data: Path, analyst: str = "ann", policy: object = POLICY, version: str | None = "2026-11") -> privsql.Session:
-    return privsql.connect(data, policy, ledger=data.with_name("clinic.ledger"), analyst=analyst, version=version)
+def opened(
+    data: Path, analyst: str = "ann", policy: object = POLICY, version: str | None = "2026-11"
+) -> privsql.Session:
+    return privsql.connect(
+        data, policy, ledger=data.with_name("clinic.ledger"), analyst=analyst, version=version
+    )
 
 
 QUESTIONS = [
@@ -74,7 +78,9 @@ def test_what_follows_is_free_in_a_later_session(data):
     with opened(data) as session:
         counts = dict(session.query(HISTOGRAM, epsilon=1).fetchall())
     with opened(data) as later:
-        assert later.query("SELECT COUNT(*) FROM t WHERE state = 'CA'", epsilon=0.1).fetchall() == [(counts["CA"],)]
+        assert later.query("SELECT COUNT(*) FROM t WHERE state = 'CA'", epsilon=0.1).fetchall() == [
+            (counts["CA"],)
+        ]
         assert later.budget.spent.epsilon == 1
 
 
@@ -125,7 +131,9 @@ def test_whether_an_update_found_a_row_does_not_show(data, version, where):
 def test_a_declared_version_keeps_answers_about_frames_too(tmp_path):
     frame = pd.DataFrame({"age": range(100)})
     for stored in (False, True):
-        with privsql.connect(frame, {"budget": {"epsilon": 9}}, ledger=tmp_path / "l", version="2026-11") as session:
+        with privsql.connect(
+            frame, {"budget": {"epsilon": 9}}, ledger=tmp_path / "l", version="2026-11"
+        ) as session:
             assert session.query("SELECT COUNT(*) FROM df", epsilon=1).stored == stored
     for wrong in ("", "a\nb", 5, "x" * 300):
         with pytest.raises(privsql.PrivsqlError) as caught:
@@ -253,7 +261,16 @@ def rewritten(data: Path, change: dict[str, object]) -> None:
     """As whoever may write to the file could: with a digest that fits."""
     with sqlite3.connect(data.with_name("clinic.ledger.answers")) as connection:
         names = answer_file._NAMES.split(", ")
-        row = dict(zip(names, connection.execute(f"SELECT {answer_file._NAMES} FROM answers_1").fetchone(), strict=True)) | change
+        row = (
+            dict(
+                zip(
+                    names,
+                    connection.execute(f"SELECT {answer_file._NAMES} FROM answers_1").fetchone(),
+                    strict=True,
+                )
+            )
+            | change
+        )
         row["digest"] = answer_file._digest([row[name] for name in names[:-1]])
         settings = ", ".join(f"{name} = ?" for name in names)
         connection.execute(f"UPDATE answers_1 SET {settings}", [row[name] for name in names])
@@ -306,7 +323,9 @@ def test_who_was_charged_first_may_write_last(data, monkeypatch):
         each.close()
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(np.float32(1), 0), (Fraction(1, 3), Fraction(1, 10**6)), (1, np.float32(1e-6))])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(np.float32(1), 0), (Fraction(1, 3), Fraction(1, 10**6)), (1, np.float32(1e-6))]
+)
 def test_numbers_of_any_kind_are_kept(data, epsilon, delta):
     sql = "SELECT city, COUNT(*) FROM t GROUP BY city" if delta else HISTOGRAM
     with opened(data) as session:

@@ -57,7 +57,10 @@ def test_the_sql_of_a_plan_runs_by_itself(session, visits):
     with duckdb.connect() as plain:
         plain.register("visits", visits)
         result = plain.execute(plan.sql).df()
-    assert list(result.columns) == [*plan.keys, *(column for each in plan.measurements for column in each.columns)]
+    assert list(result.columns) == [
+        *plan.keys,
+        *(column for each in plan.measurements for column in each.columns),
+    ]
     for each in plan.measurements:
         for column in each.columns:
             assert pd.api.types.is_integer_dtype(result[column])
@@ -111,7 +114,9 @@ def test_an_answer_in_every_form(answer):
     rows = answer.fetchall()
     assert [type(each) for each in rows[0]] == [str, int, float]
     assert [row[0] for row in rows] == ["CA", "NY", "TX", None]
-    assert rows == list(answer.pl().iter_rows()) == [tuple(row.values()) for row in answer.arrow().to_pylist()]
+    assert (
+        rows == list(answer.pl().iter_rows()) == [tuple(row.values()) for row in answer.arrow().to_pylist()]
+    )
     assert len(answer) == 4
 
 
@@ -137,12 +142,17 @@ def test_types_of_keys(session):
     policy = {
         "tables": {
             "visits": {
-                "columns": {**POLICY["tables"]["visits"]["columns"], "day": {"range": ["2024-01-01", "2024-03-31"]}}
+                "columns": {
+                    **POLICY["tables"]["visits"]["columns"],
+                    "day": {"range": ["2024-01-01", "2024-03-31"]},
+                }
             }
         }
     }
     dated = privsql.connect({"visits": clinic()}, policy)
-    answer = dated.query("SELECT date_trunc('month', day) AS m, COUNT(*) AS n FROM visits GROUP BY 1", epsilon=1)
+    answer = dated.query(
+        "SELECT date_trunc('month', day) AS m, COUNT(*) AS n FROM visits GROUP BY 1", epsilon=1
+    )
     assert pd.api.types.is_datetime64_any_dtype(answer.df()["m"])
     assert answer.df()["m"].notna().sum() == 3
     answer = dated.query("SELECT CAST(day AS DATE) AS d, COUNT(*) AS n FROM visits GROUP BY 1", epsilon=1)
@@ -167,7 +177,9 @@ def test_a_receipt_is_json_and_names_everything(answer):
     assert receipt["outputs"] == ["state", "n", "mean"]
     assert (receipt["epsilon"], receipt["delta"], receipt["neighbours"]) == (100.0, 0.0, "replace-one")
     assert (receipt["charged"], receipt["stored"], receipt["cells"]) == (100.0, False, 4)
-    assert {"columns", "mechanism", "l1", "linf", "scale", "epsilon", "why"} <= set(receipt["measurements"][0])
+    assert {"columns", "mechanism", "l1", "linf", "scale", "epsilon", "why"} <= set(
+        receipt["measurements"][0]
+    )
     assert answer.plan.epsilon == 100.0
 
 
@@ -212,9 +224,13 @@ def test_plots_have_error_bars(answer, session):
 
 # -- arguments -------------------------------------------------------------------------------------------------
 def test_within_and_confidence(session):
-    plan = session.explain("SELECT state, COUNT(*) AS n FROM visits GROUP BY state", within=20, confidence=0.95)
+    plan = session.explain(
+        "SELECT state, COUNT(*) AS n FROM visits GROUP BY state", within=20, confidence=0.95
+    )
     assert plan.accuracy(1 - 0.05 / plan.cells)["n"] <= 20
-    tighter = session.explain("SELECT state, COUNT(*) AS n FROM visits GROUP BY state", within=20, confidence=0.999)
+    tighter = session.explain(
+        "SELECT state, COUNT(*) AS n FROM visits GROUP BY state", within=20, confidence=0.999
+    )
     assert tighter.epsilon > plan.epsilon
     answer = session.query("SELECT state, COUNT(*) AS n FROM visits GROUP BY state", within=20)
     assert answer.plan.epsilon == plan.epsilon == session.budget.spent.epsilon

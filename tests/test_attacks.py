@@ -29,7 +29,9 @@ def test_the_attack_cases(path: Path) -> None:
     assert [(each.id, each.trouble) for each in results if each.trouble] == []
     # every attack is held
     through = {each.id: each.outcome for each in results if not each.is_control and not each.as_expected}
-    assert through == ({name: outcome for name, (outcome, _) in judge.OTHERWISE.items()} if path == judge.SHARED else {})
+    assert through == (
+        {name: outcome for name, (outcome, _) in judge.OTHERWISE.items()} if path == judge.SHARED else {}
+    )
     # every control is answered
     assert [each.id for each in results if each.is_control and each.outcome != "noisy"] == []
     assert judge.is_held(results)
@@ -46,7 +48,9 @@ def test_the_judge_sees_what_differs() -> None:
     """A layer that hands out exact counts, and one that fails on Bob's row alone, are both caught."""
     one = judge.Seen("noisy", columns=("n",), rows=1, charge=(1.0, 0.0, 1))
     assert "charge" in one.unlike(judge.Seen("noisy", columns=("n",), rows=1, charge=(0.5, 0.0, 1)))
-    assert "outcome" in one.unlike(judge.Seen("failed engine-failed", columns=("n",), rows=1, charge=(1.0, 0.0, 1)))
+    assert "outcome" in one.unlike(
+        judge.Seen("failed engine-failed", columns=("n",), rows=1, charge=(1.0, 0.0, 1))
+    )
     assert one.unlike(one) == ""
     leaking = judge.Went("x-1", "select 1", ("reject",), "reject", leaks=["'Canary'"])
     assert not judge.is_held([leaking])
@@ -57,8 +61,12 @@ def test_division_with_a_range_without_zero() -> None:
     """num-007 where the owner declared that nobody earns less than 1: clamped after the division, and answered."""
     connection = duckdb.connect(":memory:")
     connection.execute(judge.SCHEMA)
-    connection.execute("INSERT INTO patients VALUES (1, 'a', 30, 0.0, 'CA', 'flu', true), (2, 'b', 40, 'nan', 'NY', 'flu', true)")
+    connection.execute(
+        "INSERT INTO patients VALUES (1, 'a', 30, 0.0, 'CA', 'flu', true), (2, 'b', 40, 'nan', 'NY', 'flu', true)"
+    )
     policy = copy.deepcopy(judge.POLICY)
     policy["tables"]["patients"]["columns"]["income"]["range"] = [1, 200_000]
-    answer = privsql.connect(connection, policy=policy).query("select sum(1 / income) as s from patients", epsilon=1.0)
+    answer = privsql.connect(connection, policy=policy).query(
+        "select sum(1 / income) as s from patients", epsilon=1.0
+    )
     assert abs(answer.df()["s"][0]) < 1_000

@@ -13,10 +13,14 @@ from privsql.planning.auto_range import range_of
 
 def frame(rows: int = 20_000) -> pd.DataFrame:
     spread = np.linspace(0, 1, rows)
-    return pd.DataFrame({"x": 100 * spread, "i": (spread * 900).astype(int), "n": -50 * spread, "k": ["a", "b"] * (rows // 2)})
+    return pd.DataFrame(
+        {"x": 100 * spread, "i": (spread * 900).astype(int), "n": -50 * spread, "k": ["a", "b"] * (rows // 2)}
+    )
 
 
-@pytest.mark.parametrize(("column", "low", "high"), [("x", 0, 128), ("i", 0, 1024), ("n", -64, 0), ("x - x + i", 0, 1024)])
+@pytest.mark.parametrize(
+    ("column", "low", "high"), [("x", 0, 128), ("i", 0, 1024), ("n", -64, 0), ("x - x + i", 0, 1024)]
+)
 def test_the_range_holds_the_values_and_little_more(column, low, high):
     data = frame()
     answer = data.dp.query(f"SELECT AVG({column}) AS a FROM df", epsilon=2, ranges="auto")
@@ -57,7 +61,9 @@ def test_counts_and_declared_ranges_need_no_search():
 
 def test_by_column_in_a_policy_through_subqueries_and_units():
     connection = duckdb.connect()
-    connection.execute("CREATE TABLE v AS SELECT i % 2000 AS u, i % 90 AS x, i % 7 AS y FROM range(20000) r(i)")
+    connection.execute(
+        "CREATE TABLE v AS SELECT i % 2000 AS u, i % 90 AS x, i % 7 AS y FROM range(20000) r(i)"
+    )
     columns = {"x": {"range": "auto"}, "y": {"range": [0, 6]}}
     policy = {"tables": {"v": {"unit": "u", "max_rows": 10, "columns": columns}}}
     session = privsql.connect(connection, policy)
@@ -74,7 +80,9 @@ def test_a_column_that_is_not_asked_for_has_no_range_found():
     assert [each.column for each in answer.found] == ["df.x"]
     keyed = {"tables": {"v": {"unit": "u", "columns": {"x": {"range": "auto"}, "y": {"range": "auto"}}}}}
     session = privsql.connect({"v": pd.DataFrame({"u": range(500), "x": range(500), "y": range(500)})}, keyed)
-    answer = session.query("SELECT SUM(a) AS s FROM (SELECT u, MAX(x) AS a, MAX(y) AS b FROM v GROUP BY u)", epsilon=2)
+    answer = session.query(
+        "SELECT SUM(a) AS s FROM (SELECT u, MAX(x) AS a, MAX(y) AS b FROM v GROUP BY u)", epsilon=2
+    )
     assert [each.column for each in answer.found] == ["v.x"]
 
 

@@ -101,8 +101,15 @@ def test_unknown_names_say_what_was_meant_and_where(session):
     error = refused(session, UnknownName, lambda: session.query("SELECT COUNT(*)\nFROM visit", epsilon=1))
     assert (error.code, error.line, error.suggestion) == ("name-table", 2, "did you mean visits?")
     error = refused(session, UnknownName, lambda: session.query("SELECT COUNT(smokr) FROM visits", epsilon=1))
-    assert (error.code, error.line, error.column, error.suggestion) == ("name-column", 1, 14, "did you mean smoker?")
-    error = refused(session, UnknownName, lambda: session.query("SELECT COUNT(v.qqqqq) FROM visits AS v", epsilon=1))
+    assert (error.code, error.line, error.column, error.suggestion) == (
+        "name-column",
+        1,
+        14,
+        "did you mean smoker?",
+    )
+    error = refused(
+        session, UnknownName, lambda: session.query("SELECT COUNT(v.qqqqq) FROM visits AS v", epsilon=1)
+    )
     assert "user" in error.suggestion
 
 
@@ -192,7 +199,9 @@ def test_levels(session, level):
 
 @pytest.mark.parametrize("within", [0, -3, float("nan"), float("inf"), "20", True])
 def test_within(session, within):
-    assert refused(session, ArgumentError, lambda: session.query(COUNT, within=within)).code == "argument-within"
+    assert (
+        refused(session, ArgumentError, lambda: session.query(COUNT, within=within)).code == "argument-within"
+    )
 
 
 @pytest.mark.parametrize(
@@ -228,14 +237,18 @@ def test_unknown_arguments_are_named(session):
 def test_mechanisms(session):
     sql = "SELECT mode(state) FROM visits"
     for mechanism in ("normal", 3, []):
-        error = refused(session, ArgumentError, lambda each=mechanism: session.query(sql, epsilon=1, mechanism=each))
+        error = refused(
+            session, ArgumentError, lambda each=mechanism: session.query(sql, epsilon=1, mechanism=each)
+        )
         assert error.code == "argument-mechanism"
 
 
 def test_noise_that_would_not_fit_is_refused_before_the_charge(session):
     sums = ", ".join(f"AVG(cost + {index})" for index in range(40))
     error = refused(
-        session, ArgumentError, lambda: session.query(f"SELECT state, {sums} FROM visits GROUP BY state", epsilon=1e-6)
+        session,
+        ArgumentError,
+        lambda: session.query(f"SELECT state, {sums} FROM visits GROUP BY state", epsilon=1e-6),
     )
     assert error.code == "argument-epsilon"
 
@@ -333,7 +346,9 @@ def test_odd_column_names_are_harmless(name):
         assert str(answer)
         return answer
 
-    answer = ask(f"SELECT {column}, COUNT(*) AS n, AVG(other) AS m FROM df GROUP BY {column} ORDER BY n DESC, {column}")
+    answer = ask(
+        f"SELECT {column}, COUNT(*) AS n, AVG(other) AS m FROM df GROUP BY {column} ORDER BY n DESC, {column}"
+    )
     assert answer.columns == [name, "n", "m"] if name != "n" else answer.columns == ["n", "n_2", "m"]
     if name != "n":
         assert [row[:2] for row in answer.fetchall()] == [(1, 2), (2, 1), (3, 1)]
@@ -343,9 +358,13 @@ def test_odd_column_names_are_harmless(name):
         (4, 1),
     ]
     assert ask(f"SELECT SUM({column}) AS {column} FROM df").fetchall() == [(7,)]
-    assert ask(f"SELECT {column} FROM df GROUP BY {column} ORDER BY COUNT(*) DESC LIMIT 1").fetchall() == [(1,)]
+    assert ask(f"SELECT {column} FROM df GROUP BY {column} ORDER BY COUNT(*) DESC LIMIT 1").fetchall() == [
+        (1,)
+    ]
     assert ask(f"SELECT mode({column}) AS {column} FROM df").fetchall() == [(1,)]
-    sql = f"SELECT {column} FROM (SELECT {column}, COUNT(*) AS many FROM df GROUP BY {column}) WHERE many > 1.5"
+    sql = (
+        f"SELECT {column} FROM (SELECT {column}, COUNT(*) AS many FROM df GROUP BY {column}) WHERE many > 1.5"
+    )
     assert ask(sql).fetchall() == [(1,)]
     sql = f"SELECT DISTINCT {column}, SUM(other) FROM df WHERE {column} > 1 GROUP BY ALL HAVING COUNT(*) > -100 ORDER BY ALL LIMIT 1"  # noqa: E501
     assert ask(sql).fetchall()[0][0] == 2
@@ -353,7 +372,8 @@ def test_odd_column_names_are_harmless(name):
 
 def test_the_same_output_twice(session):
     answer = session.query(
-        "SELECT COUNT(*), COUNT(*), SUM(change) AS count_star() FROM visits".replace(" AS count_star()", ""), epsilon=1
+        "SELECT COUNT(*), COUNT(*), SUM(change) AS count_star() FROM visits".replace(" AS count_star()", ""),
+        epsilon=1,
     )
     assert len(set(answer.columns)) == 3
     assert len(answer.arrow().column_names) == len(answer.pl().columns) == len(answer.fetchall()[0]) == 3
@@ -363,8 +383,12 @@ def test_the_same_output_twice(session):
 
 def test_an_empty_frame_is_answered():
     frame = pd.DataFrame({"k": pd.Series([], dtype="str"), "x": pd.Series([], dtype="float64")})
-    session = privsql.connect(frame, {"tables": {"df": {"columns": {"k": {"values": ["a"]}, "x": {"range": [0, 1]}}}}})
-    assert session.query("SELECT k, COUNT(*), SUM(x) FROM df GROUP BY k", epsilon=EXACT).fetchall()[0][:2] == ("a", 0)
+    session = privsql.connect(
+        frame, {"tables": {"df": {"columns": {"k": {"values": ["a"]}, "x": {"range": [0, 1]}}}}}
+    )
+    assert session.query("SELECT k, COUNT(*), SUM(x) FROM df GROUP BY k", epsilon=EXACT).fetchall()[0][
+        :2
+    ] == ("a", 0)
     assert 0 <= session.query("SELECT AVG(x) FROM df", epsilon=1, show_all=True).fetchall()[0][0] <= 1
 
 
@@ -430,7 +454,9 @@ def column(**settings) -> dict:
 )
 def test_policies_that_make_no_sense(session, policy):
     def ask():
-        privsql.connect(pd.DataFrame({"a": [1, 2]}), policy).query("SELECT a, COUNT(*) FROM df GROUP BY a", epsilon=1)
+        privsql.connect(pd.DataFrame({"a": [1, 2]}), policy).query(
+            "SELECT a, COUNT(*) FROM df GROUP BY a", epsilon=1
+        )
 
     error = refused(session, PrivsqlError, ask)
     assert isinstance(error, (PolicyError, ArgumentError))
@@ -443,7 +469,9 @@ def test_a_policy_file_that_is_not_toml(session, tmp_path):
         assert error.code == "policy-file"
 
 
-@pytest.mark.parametrize("bounds", [{"range": [0, 10**400]}, {"range": [-(10**30), 10**30]}, {"range": [0, 10**7]}])
+@pytest.mark.parametrize(
+    "bounds", [{"range": [0, 10**400]}, {"range": [-(10**30), 10**30]}, {"range": [0, 10**7]}]
+)
 def test_key_sets_that_are_too_large(session, bounds):
     frame = privsql.connect(pd.DataFrame({"a": [1, 2]}), column(**bounds))
     error = refused(session, Refused, lambda: frame.query("SELECT a, COUNT(*) FROM df GROUP BY a", epsilon=1))
@@ -477,9 +505,14 @@ def test_sources_that_are_none(session, source):
 def test_broken_files(session, tmp_path):
     for name in ("a.parquet", "b.duckdb"):
         (tmp_path / name).write_bytes(b"not what it says" * 500)
-        assert refused(session, SourceError, lambda each=name: privsql.connect(tmp_path / each)).code == "source-file"
+        assert (
+            refused(session, SourceError, lambda each=name: privsql.connect(tmp_path / each)).code
+            == "source-file"
+        )
     with duckdb.connect(str(tmp_path / "gone.duckdb")) as connection:
-        connection.execute("CREATE TABLE t AS SELECT 1 AS a; CREATE VIEW v AS SELECT * FROM t; DROP TABLE t CASCADE")
+        connection.execute(
+            "CREATE TABLE t AS SELECT 1 AS a; CREATE VIEW v AS SELECT * FROM t; DROP TABLE t CASCADE"
+        )
 
 
 # -- anything at all -------------------------------------------------------------------------------------------
@@ -578,7 +611,10 @@ WORDS = [
 
 def mutants(count: int, seed: int):
     dice = random.Random(seed)
-    texts = [[sql[token.start : token.end + 1] for token in sqlglot.tokenize(sql, read="duckdb")] for sql in QUERIES]
+    texts = [
+        [sql[token.start : token.end + 1] for token in sqlglot.tokenize(sql, read="duckdb")]
+        for sql in QUERIES
+    ]
     for _ in range(count):
         words = list(dice.choice(texts))
         for _ in range(dice.choice([1, 1, 1, 2, 3])):

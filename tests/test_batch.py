@@ -11,7 +11,13 @@ import privsql
 
 N = 6_000
 PLACES = np.arange(N)
-ROWS = pd.DataFrame({"age": PLACES * 7919 % 100, "state": np.array(["CA", "NY", "CA", "TX", "CA"])[PLACES % 5], "n": PLACES % 7})
+ROWS = pd.DataFrame(
+    {
+        "age": PLACES * 7919 % 100,
+        "state": np.array(["CA", "NY", "CA", "TX", "CA"])[PLACES % 5],
+        "n": PLACES % 7,
+    }
+)
 COLUMNS = {"age": {"range": [0, 99]}, "state": {"values": ["CA", "NY", "TX"]}, "n": {"range": [0, 6]}}
 POLICY = {"tables": {"df": {"columns": COLUMNS}}, "budget": {"epsilon": 10}}
 THREE = [
@@ -33,7 +39,11 @@ def session() -> privsql.Session:
 def test_three_questions_over_one_histogram_pay_once(session):
     counts, sorted_counts, one = session.batch(THREE, epsilon=1)
     assert session.budget.spent.epsilon == pytest.approx(1, abs=1e-8)
-    assert [answer.receipt["charged"] for answer in (counts, sorted_counts, one)] == [pytest.approx(1, abs=1e-8), 0, 0]
+    assert [answer.receipt["charged"] for answer in (counts, sorted_counts, one)] == [
+        pytest.approx(1, abs=1e-8),
+        0,
+        0,
+    ]
     known = dict(counts.fetchall())
     assert {state: n for n, state in sorted_counts.fetchall()} == known
     assert one.fetchall() == [(known["CA"],)]
@@ -43,8 +53,13 @@ def test_three_questions_over_one_histogram_pay_once(session):
 def test_a_question_is_added_up_from_another_where_its_worst_cell_can_bear_it():
     """Ages 0 to 11: five ages cost less added up than measured again; ten are too many, although the other bin has two."""
     for width, paid in ((5, [True, False]), (10, [True, True])):
-        session = privsql.connect(ROWS[ROWS.age < 12], {"tables": {"df": {"columns": {"age": {"range": [0, 11]}}}}})
-        fine, coarse = "SELECT age, COUNT(*) FROM df GROUP BY age", f"SELECT age // {width} AS bin, COUNT(*) FROM df GROUP BY bin"
+        session = privsql.connect(
+            ROWS[ROWS.age < 12], {"tables": {"df": {"columns": {"age": {"range": [0, 11]}}}}}
+        )
+        fine, coarse = (
+            "SELECT age, COUNT(*) FROM df GROUP BY age",
+            f"SELECT age // {width} AS bin, COUNT(*) FROM df GROUP BY bin",
+        )
         assert [answer.receipt["charged"] > 0 for answer in session.batch([fine, coarse], epsilon=1)] == paid
 
 
@@ -69,7 +84,11 @@ def test_numbers_are_right():
     for sql, answer in zip(MANY, session.batch(MANY, epsilon=8_000), strict=True):
         exact = duckdb.connect().execute(sql.replace("FROM df", "FROM ROWS")).fetchall()
         found = [row for row in answer.fetchall() if None not in row]
-        assert sorted(map(str, found)) == sorted(str(tuple(row)) for row in exact) or "AVG" in sql or "MEDIAN" in sql, sql
+        assert (
+            sorted(map(str, found)) == sorted(str(tuple(row)) for row in exact)
+            or "AVG" in sql
+            or "MEDIAN" in sql
+        ), sql
 
 
 def test_all_or_nothing(session):
@@ -102,7 +121,10 @@ def test_what_is_known_already_is_not_paid_again(session):
 
 
 def test_public_tables_are_free(session):
-    two = privsql.connect({"df": ROWS, "p": pd.DataFrame({"x": [1, 2]})}, {"tables": {**POLICY["tables"], "p": {"public": True}}})
+    two = privsql.connect(
+        {"df": ROWS, "p": pd.DataFrame({"x": [1, 2]})},
+        {"tables": {**POLICY["tables"], "p": {"public": True}}},
+    )
     answers = two.batch(["SELECT SUM(x) FROM p", "SELECT COUNT(*) FROM df"], epsilon=1)
     assert answers[0].fetchall() == [(3,)]
     assert two.budget.spent.epsilon == pytest.approx(1, abs=1e-8)
@@ -128,7 +150,11 @@ def test_what_follows_from_a_question_that_is_known_from_several_answers():
     for sql in ("SELECT COUNT(n) FROM df WHERE age < 50", "SELECT SUM(n) FROM df WHERE age < 50"):
         session.query(sql, epsilon=3)
     both = "SELECT COUNT(*) FILTER (WHERE n IS NOT NULL) AS c, SUM(n) AS s FROM df WHERE age < 50"
-    questions = [both, *(both.replace(" AS s", f" AS s{place}") for place in range(9)), "SELECT AVG(n) FROM df WHERE age < 50"]
+    questions = [
+        both,
+        *(both.replace(" AS s", f" AS s{place}") for place in range(9)),
+        "SELECT AVG(n) FROM df WHERE age < 50",
+    ]
     assert len(session.batch(questions, epsilon=0.1)) == len(questions)
     assert session.budget.spent.epsilon <= 6.1
 

@@ -123,7 +123,11 @@ def test_the_words_of_the_engine_are_not_passed_on(tmp_path, column):
     try:
         session.query("SELECT COUNT(x) FROM visits", epsilon=1)
     except privsql.PrivsqlError as error:
-        text = str(error) + repr(error.__cause__) + repr(error.__context__ if not error.__suppress_context__ else "")
+        text = (
+            str(error)
+            + repr(error.__cause__)
+            + repr(error.__context__ if not error.__suppress_context__ else "")
+        )
         assert "secret" not in text
         assert "99" not in text
     sentences = {str(EngineError()) for _ in range(3)}
@@ -153,7 +157,10 @@ def test_a_table_that_is_gone_after_the_charge(tmp_path):
 def test_the_same_question_gets_the_same_answer_for_nothing():
     session = limited(1.0)
     first = session.query(GROUPED, epsilon=1.0)
-    for sql in (GROUPED, "select STATE, count(*) as n\nfrom Visits -- the same\ngroup by 1;".replace("STATE", "state")):
+    for sql in (
+        GROUPED,
+        "select STATE, count(*) as n\nfrom Visits -- the same\ngroup by 1;".replace("STATE", "state"),
+    ):
         again = session.query(sql, epsilon=1.0)
         assert again.fetchall() == first.fetchall()
         assert again.receipt["stored"]
@@ -180,7 +187,10 @@ def test_other_questions_are_not_taken_for_the_same():
             "SELECT AVG(cost) AS a, COUNT(*) AS b, COUNT(cost) AS c FROM visits",
             "SELECT AVG(cost) AS a, COUNT(cost) AS b, COUNT(*) AS c FROM visits",
         ),
-        ("SELECT COUNT(*) AS a FROM visits WHERE smoker", "SELECT COUNT(*) AS a FROM visits WHERE NOT smoker"),
+        (
+            "SELECT COUNT(*) AS a FROM visits WHERE smoker",
+            "SELECT COUNT(*) AS a FROM visits WHERE NOT smoker",
+        ),
         ("SELECT SUM(age) AS a FROM visits", "SELECT SUM(age) AS b FROM visits"),
         (
             "SELECT state, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY n",
@@ -190,9 +200,19 @@ def test_other_questions_are_not_taken_for_the_same():
             "SELECT state FROM visits GROUP BY 1 ORDER BY COUNT(*) LIMIT 1",
             "SELECT state FROM visits GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 1",
         ),
-        ("SELECT COUNT(*) AS a, SUM(change) AS b FROM visits", "SELECT SUM(change) AS a, COUNT(*) AS b FROM visits"),
+        (
+            "SELECT COUNT(*) AS a, SUM(change) AS b FROM visits",
+            "SELECT SUM(change) AS a, COUNT(*) AS b FROM visits",
+        ),
     ]
-    same = (True, False, True, True, True, True)  # names and order are no part of what is measured; labels follow from counts
+    same = (
+        True,
+        False,
+        True,
+        True,
+        True,
+        True,
+    )  # names and order are no part of what is measured; labels follow from counts
     for (one, two), measured_already in zip(pairs, same, strict=True):
         session.query(one, epsilon=10_000)
         assert session.query(two, epsilon=10_000).stored is measured_already, two
@@ -260,7 +280,8 @@ def test_threads_on_a_protected_frame_share_one_ledger():
     frame.dp.protect(budget=1.0)
     copies = [frame.copy() for _ in range(8)]
     results = together(
-        8, lambda index: copies[index].dp.query(f"SELECT COUNT(*) FROM df WHERE change > {index}", epsilon=0.25)
+        8,
+        lambda index: copies[index].dp.query(f"SELECT COUNT(*) FROM df WHERE change > {index}", epsilon=0.25),
     )
     assert sum(not isinstance(each, BudgetError) for each in results) == 4
     assert frame.dp.budget.spent.epsilon == 1.0

@@ -136,8 +136,17 @@ _CONDITION_COLUMNS = {
 
 
 def _conditions(**people: Any) -> dict[str, Any]:
-    stays = {"columns": {"ward": {"values": ["x", "y"]}, "symptoms": {"values": ["cough", "fever"]}}, "unit": "person"}
-    return {"tables": {"people": {"columns": _CONDITION_COLUMNS, **people}, "stays": stays, "drugs": {"public": True}}}
+    stays = {
+        "columns": {"ward": {"values": ["x", "y"]}, "symptoms": {"values": ["cough", "fever"]}},
+        "unit": "person",
+    }
+    return {
+        "tables": {
+            "people": {"columns": _CONDITION_COLUMNS, **people},
+            "stays": stays,
+            "drugs": {"public": True},
+        }
+    }
 
 
 FIXTURES = {
@@ -153,13 +162,25 @@ FIXTURES = {
     ),
     "grades": Fixture(
         "CREATE TABLE grades (student VARCHAR, grade VARCHAR NOT NULL, points INTEGER NOT NULL)",
-        {"tables": {"grades": {"columns": {"grade": {"values": ["A", "B", "C", "D", "F"]}, "points": {"range": [0, 100]}}}}},
+        {
+            "tables": {
+                "grades": {
+                    "columns": {"grade": {"values": ["A", "B", "C", "D", "F"]}, "points": {"range": [0, 100]}}
+                }
+            }
+        },
         "INSERT INTO grades SELECT 's' || i, ['A', 'B', 'C', 'D', 'F'][1 + i * i % 5], i % 101 FROM range(200) r(i)",
     ),
     "members": Fixture(_PROMISES, {"tables": {"members": {"unit": "member"}}}, _PROMISE_ROWS),
     "odd_names": Fixture(
         'CREATE TABLE "Order Lines" ("Total Price" INTEGER, "select" VARCHAR, "a""b" INTEGER, "größe" INTEGER, "x.y" BOOLEAN)',
-        {"tables": {"Order Lines": {"columns": {"Total Price": {"range": [0, 50]}, "select": {"values": ["p", "q"]}}}}},
+        {
+            "tables": {
+                "Order Lines": {
+                    "columns": {"Total Price": {"range": [0, 50]}, "select": {"values": ["p", "q"]}}
+                }
+            }
+        },
         """INSERT INTO "Order Lines" SELECT i % 51, ['p', 'q'][1 + i % 2], i, i, i % 2 = 0 FROM range(100) r(i)""",
     ),
     "shop": Fixture(shop.TABLES, shop.POLICY, shop.ROWS),
@@ -168,7 +189,9 @@ FIXTURES = {
     "wrong_column": Fixture(_PATIENTS, {"tables": {"patients": {"columns": {"agee": {"range": [0, 1]}}}}}),
     "wrong_unit": Fixture(_PATIENTS, {"tables": {"patients": {"unit": "idd"}}}),
     "many_rows_unit": Fixture(_PATIENTS, {"tables": {"patients": {"unit": "name"}}}),
-    "wrong_values": Fixture(_PATIENTS, {"tables": {"patients": {"columns": {"age": {"values": ["old", "young"]}}}}}),
+    "wrong_values": Fixture(
+        _PATIENTS, {"tables": {"patients": {"columns": {"age": {"values": ["old", "young"]}}}}}
+    ),
 }
 
 
@@ -184,8 +207,12 @@ def connection_of(fixture: str) -> duckdb.DuckDBPyConnection:
 @lru_cache
 def session_of(fixture: str, neighbours: str = "replace-one", asked: bool = False) -> privsql.Session:
     """`asked`: one that answers questions, after which some are free; the other one only explains."""
-    session = privsql.connect(connection_of(fixture), policy={**FIXTURES[fixture].policy, "neighbours": neighbours})
-    session._engine.fixed_schema = True  # nobody alters these tables: the schema is read once, not for every case
+    session = privsql.connect(
+        connection_of(fixture), policy={**FIXTURES[fixture].policy, "neighbours": neighbours}
+    )
+    session._engine.fixed_schema = (
+        True  # nobody alters these tables: the schema is read once, not for every case
+    )
     return session
 
 
@@ -194,10 +221,14 @@ atexit.register(FOLDER.cleanup)
 
 
 @lru_cache
-def prepared_session(fixture: str, neighbours: str, tables: str, written: str, asked: bool) -> privsql.Session:
+def prepared_session(
+    fixture: str, neighbours: str, tables: str, written: str, asked: bool
+) -> privsql.Session:
     """A session on a file with the fixture's tables, some of them prepared before the file was last written to."""
     file = Path(tempfile.mkdtemp(dir=FOLDER.name)) / "cases.duckdb"
-    connection_of(fixture).execute(f"ATTACH '{file}' AS cases; COPY FROM DATABASE memory TO cases; DETACH cases")
+    connection_of(fixture).execute(
+        f"ATTACH '{file}' AS cases; COPY FROM DATABASE memory TO cases; DETACH cases"
+    )
     policy = {**FIXTURES[fixture].policy, "neighbours": neighbours}
     with privsql.connect(file, policy) as session:
         for table in tables.split(", "):
@@ -238,7 +269,9 @@ class Case:
             named["weights"] = ast.literal_eval(self.settings["weights"])
         if "within" in self.settings:
             named["within"] = float(self.settings["within"])
-        named |= {name: int(self.settings[name]) for name in ("max_groups", "max_rows") if name in self.settings}
+        named |= {
+            name: int(self.settings[name]) for name in ("max_groups", "max_rows") if name in self.settings
+        }
         named |= {"prepared": False} if self.settings.get("copies") == "no" else {}
         return named
 
@@ -263,7 +296,9 @@ def read_cases(path: Path) -> tuple[str, list[Case]]:
         asked, _, outcome = block.partition("\n---\n") if "\n---\n" in block else (block.rstrip("\n"), "", "")
         lines = asked.split("\n")
         own, count = _directives(lines)
-        cases.append(Case(path.stem, line, "\n".join(lines[count:]), outcome.rstrip("\n"), {**shared, **own}, own))
+        cases.append(
+            Case(path.stem, line, "\n".join(lines[count:]), outcome.rstrip("\n"), {**shared, **own}, own)
+        )
         line += block.count("\n") + 1
     return header, cases
 
@@ -285,7 +320,11 @@ def outcome_of(case: Case) -> str:
         hint = f"\nhint: {error.suggestion}" if error.suggestion else ""
         return f"error {error.code}{place}\n{error.message}{hint}"
     lines = [*_measurements(one)] if not one.public else ["public, exact and free"]
-    lines += [f"add-remove {each}" for each in _measurements(other, brief=True) if each not in _measurements(one, brief=True)]
+    lines += [
+        f"add-remove {each}"
+        for each in _measurements(other, brief=True)
+        if each not in _measurements(one, brief=True)
+    ]
     lines += [*_keys(one), *(f"{output.name} = {output.formula}" for output in one.outputs)]
     if "prepared" in case.settings:
         lines += _copies(one)
@@ -309,7 +348,11 @@ def _copies(plan: Plan) -> list[str]:
     for scan in walk(plan.release.input) if plan.release is not None else ():
         if isinstance(scan, PreparedScan):
             totals = totals_table(scan.copy) in plan.sql
-            used = [each for each in scan.values if f'"{each.name}" AS ' in plan.sql or f"({each.name}" in plan.sql]
+            used = [
+                each
+                for each in scan.values
+                if f'"{each.name}" AS ' in plan.sql or f"({each.name}" in plan.sql
+            ]
             summed = [each.column for each in used]
             sums = f", and what is added up of {', '.join(summed)}" if summed else ""
             kept = "the first row of each unit" if scan.units else f"the first {scan.most} rows of a unit"
@@ -398,14 +441,19 @@ def test_answers_agree_with_duckdb(case: Case) -> None:
     # the noise of a count is then zero, that of a sum a ten-thousandth of its range
     answer = case.session(asked=True).query(case.sql, epsilon=10_000, **case.arguments())
     ours = [tuple(map(_plain, _flat(row))) for row in answer.fetchall()]
-    theirs = [tuple(map(_plain, _flat(row))) for row in connection_of(case.settings["schema"]).execute(case.sql).fetchall()]
+    theirs = [
+        tuple(map(_plain, _flat(row)))
+        for row in connection_of(case.settings["schema"]).execute(case.sql).fetchall()
+    ]
     slack = max((each.scale * 40 for each in answer.plan.measurements), default=0.0)
     terms = [term for how in answer.plan.estimates.values() for term in getattr(how, "terms", ())]
     slack *= max((float(weight) for _, weight in terms), default=1.0)
     exact = all(column.startswith("count") for each in answer.plan.measurements for column in each.columns)
     relative = 1e-9 if exact else 0.02  # an AVG over a few rows
     if answer.plan.chooses and sorted(map(str, ours)) != sorted(map(str, theirs)):
-        assert _scores(answer, case, ours) == _scores(answer, case, theirs), "of candidates with equal scores any may come first"
+        assert _scores(answer, case, ours) == _scores(answer, case, theirs), (
+            "of candidates with equal scores any may come first"
+        )
         return
     for row in theirs:
         assert any(_alike(row, mine, slack, relative) for mine in ours), (case.sql, row, ours[:20])
@@ -458,17 +506,31 @@ ELSEWHERE: dict[str, str] = {
     "argument-rows": "test_cases.py",
     "argument-epsilon": "test_cases.py",
     "source-columns": "test_cases.py",
-    **dict.fromkeys(("budget-dataset", "budget-version", "budget-caps", "argument-analyst"), "test_ledger.py"),
     **dict.fromkeys(
-        ("budget-ledger", "budget-network", "budget-busy", "budget-corrupt", "budget-anchor", "argument-anchor"),
+        ("budget-dataset", "budget-version", "budget-caps", "argument-analyst"), "test_ledger.py"
+    ),
+    **dict.fromkeys(
+        (
+            "budget-ledger",
+            "budget-network",
+            "budget-busy",
+            "budget-corrupt",
+            "budget-anchor",
+            "argument-anchor",
+        ),
         "test_ledger_faults.py",
     ),
-    **dict.fromkeys(("budget-query", "budget-analyst", "budget-amount", "budget-least"), "budget/conformance.py"),
-    **dict.fromkeys(("source-tables", "policy-duplicate", "argument-duplicate"), "engines/test_repeated_names.py"),
+    **dict.fromkeys(
+        ("budget-query", "budget-analyst", "budget-amount", "budget-least"), "budget/conformance.py"
+    ),
+    **dict.fromkeys(
+        ("source-tables", "policy-duplicate", "argument-duplicate"), "engines/test_repeated_names.py"
+    ),
     "budget-failures": "budget/conformance.py",
     "budget-write": "test_ledger_faults.py",
     **dict.fromkeys(
-        ("argument-deadline", "argument-memory", "argument-quantum", "source-deadline", "source-worker"), "engines/test_worker.py"
+        ("argument-deadline", "argument-memory", "argument-quantum", "source-deadline", "source-worker"),
+        "engines/test_worker.py",
     ),
 }
 
@@ -551,7 +613,9 @@ def test_every_function_has_a_case() -> None:
     for case in ALL_CASES:
         if missing and not case.outcome.startswith("error "):
             session = session_of(case.settings["schema"])
-            missing -= _functions(read(case.sql, session._catalogue(session._policy), case.arguments()["dialect"]))
+            missing -= _functions(
+                read(case.sql, session._catalogue(session._policy), case.arguments()["dialect"])
+            )
     assert sorted(missing) == []
 
 
@@ -566,5 +630,9 @@ def _functions(question: Question) -> set[str]:
         elif hasattr(each, "__dataclass_fields__"):
             if type(each).__name__ == "Call":
                 found.add(each.function)
-            pending.extend(getattr(each, name) for name in each.__dataclass_fields__ if name not in ("type", "place", "claims"))
+            pending.extend(
+                getattr(each, name)
+                for name in each.__dataclass_fields__
+                if name not in ("type", "place", "claims")
+            )
     return found

@@ -26,7 +26,9 @@ GROUP BY price ORDER BY COUNT(*) DESC LIMIT 1
 """
 
 
-def market(prices: Sequence[float], bids: Sequence[float], neighbours: str = "replace-one") -> privsql.Session:
+def market(
+    prices: Sequence[float], bids: Sequence[float], neighbours: str = "replace-one"
+) -> privsql.Session:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE prices (price DECIMAL(4, 2)); CREATE TABLE bids (bid DECIMAL(4, 2))")
     fill(connection, "prices", prices)
@@ -35,7 +37,9 @@ def market(prices: Sequence[float], bids: Sequence[float], neighbours: str = "re
 
 
 def fill(connection: duckdb.DuckDBPyConnection, table: str, values: Sequence[float]) -> None:
-    connection.execute(f"DELETE FROM {table}; INSERT INTO {table} SELECT unnest(?::DECIMAL(4, 2)[])", [list(values)])
+    connection.execute(
+        f"DELETE FROM {table}; INSERT INTO {table} SELECT unnest(?::DECIMAL(4, 2)[])", [list(values)]
+    )
 
 
 def scores_of(session: privsql.Session, plan: privsql.Plan) -> list[int]:
@@ -63,7 +67,9 @@ def test_the_default_does_better_on_pumpkins_and_says_by_how_much():
     (measurement,) = plan.measurements
     assert measurement.sensitivity.monotone
     assert measurement.scale == pytest.approx(200 / 0.2)  # half: all scores move the same way
-    chance = winning("permute-and-flip", tuple(each // 100 for each in scores_of(session, plan)), 100 / measurement.scale)
+    chance = winning(
+        "permute-and-flip", tuple(each // 100 for each in scores_of(session, plan)), 100 / measurement.scale
+    )
     assert chance[0] > 0.999
     assert any("exponential mechanism about" in note for note in plan.notes)
 
@@ -79,9 +85,14 @@ def test_adeles_99_prices_of_note_002(asked):
     assert plan.measurements[0].scale == pytest.approx(99)  # 99 cents
     revenue = {price: price * np.sum(values >= price - 1e-9) for price in prices}
     best = max(revenue.values())
-    regret = [best - revenue[float(session.query(PUMPKINS, epsilon=1, fresh=True).fetchall()[0][0])] for _ in range(asked)]
+    regret = [
+        best - revenue[float(session.query(PUMPKINS, epsilon=1, fresh=True).fetchall()[0][0])]
+        for _ in range(asked)
+    ]
     assert max(regret) < 2 * 0.99 * (math.log(99) + 20)  # note 002: passed with probability e^-20
-    assert np.mean(regret) < 0.05 * best  # 3.92, of regrets of 0.68 each with a deviation of 0.8: passed with a chance of 1e-14
+    assert (
+        np.mean(regret) < 0.05 * best
+    )  # 3.92, of regrets of 0.68 each with a deviation of 0.8: passed with a chance of 1e-14
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
@@ -141,7 +152,9 @@ def test_several_places_are_no_likelier_than_allowed():
     tables = list(itertools.combinations_with_replacement([0, 1, 2], 3))
     chances = {}
     for rows in tables:
-        session = privsql.connect(pd.DataFrame({"x": rows}), {"tables": {"df": {"columns": {"x": {"range": [0, 2]}}}}})
+        session = privsql.connect(
+            pd.DataFrame({"x": rows}), {"tables": {"df": {"columns": {"x": {"range": [0, 2]}}}}}
+        )
         plan = session.explain(TOP_TWO, epsilon=epsilon, mechanism="permute-and-flip")
         assert plan.measurements[0].picks == 2
         chances[rows] = sequence_chances(plan, [rows.count(each) for each in (0, 1, 2)])
@@ -158,12 +171,22 @@ def test_for_several_places_the_surer_mechanism_is_taken():
     many = pd.DataFrame({"x": [each for each in range(20) for _ in range(200 - 10 * each)]})
     session = privsql.connect(many, {"tables": {"df": {"columns": {"x": {"range": [0, 19]}}}}})
     plan = session.explain(TOP_TWO, epsilon=1)
-    assert "histogram" in plan.measurements[0].mechanism.value  # one row is in one key: all cells at once cost what one costs
+    assert (
+        "histogram" in plan.measurements[0].mechanism.value
+    )  # one row is in one key: all cells at once cost what one costs
     assert plan.measurements[0].scale == 2
     visits = pd.DataFrame({"who": np.arange(3000) // 10, "page": np.arange(3000) % 10 // 2})
-    policy = {"tables": {"df": {"unit": "who", "max_groups": 5, "max_rows": 2, "columns": {"page": {"range": [0, 4]}}}}}
-    plan = privsql.connect(visits, policy).explain("SELECT page FROM df GROUP BY page ORDER BY COUNT(*) DESC LIMIT 2", epsilon=1)
-    assert "permute-and-flip" in plan.measurements[0].mechanism.value  # a unit is in 5 keys: two choices cost less
+    policy = {
+        "tables": {
+            "df": {"unit": "who", "max_groups": 5, "max_rows": 2, "columns": {"page": {"range": [0, 4]}}}
+        }
+    }
+    plan = privsql.connect(visits, policy).explain(
+        "SELECT page FROM df GROUP BY page ORDER BY COUNT(*) DESC LIMIT 2", epsilon=1
+    )
+    assert (
+        "permute-and-flip" in plan.measurements[0].mechanism.value
+    )  # a unit is in 5 keys: two choices cost less
 
 
 def test_the_best_come_first():
@@ -213,7 +236,10 @@ def test_a_choice_in_every_group_is_no_likelier_than_allowed(neighbours, sql):
 def test_the_most_frequent_of_every_group():
     rows = [(0, 1)] * 500 + [(0, 0)] * 100 + [(1, 0)] * 700 + [(1, 1)] * 20
     session = grouped(rows)
-    assert session.query("SELECT g, MODE(x) AS m FROM df GROUP BY g", epsilon=5).fetchall() == [(0, 1), (1, 0)]
+    assert session.query("SELECT g, MODE(x) AS m FROM df GROUP BY g", epsilon=5).fetchall() == [
+        (0, 1),
+        (1, 0),
+    ]
     nested = "SELECT arg_min(x, n) AS m, g FROM (SELECT x, g, COUNT(*) AS n FROM df GROUP BY x, g) GROUP BY g"
     assert session.query(nested, epsilon=5).fetchall() == [(0, 0), (1, 1)]
 
@@ -237,8 +263,12 @@ def test_scores(score, winner):
 
 @pytest.mark.parametrize("score", ["AVG(x)", "COUNT(*) * COUNT(*)", "SUM(x) / COUNT(*)", "abs(COUNT(*) - 5)"])
 def test_what_is_no_sum_of_counts_and_sums_is_a_noisy_histogram(score):
-    session = privsql.connect(pd.DataFrame({"x": [0, 1]}), {"tables": {"df": {"columns": {"x": {"range": [0, 2]}}}}})
-    assert not session.explain(f"SELECT x FROM df GROUP BY x ORDER BY {score} DESC LIMIT 1", epsilon=1).chooses
+    session = privsql.connect(
+        pd.DataFrame({"x": [0, 1]}), {"tables": {"df": {"columns": {"x": {"range": [0, 2]}}}}}
+    )
+    assert not session.explain(
+        f"SELECT x FROM df GROUP BY x ORDER BY {score} DESC LIMIT 1", epsilon=1
+    ).chooses
 
 
 @pytest.mark.parametrize(

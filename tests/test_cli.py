@@ -113,7 +113,9 @@ def test_a_terminal_without_unicode_still_gets_the_tree(files: Path) -> None:
 
 # -- the same, called directly -------------------------------------------------------------------------------
 @pytest.mark.parametrize("source", ["visits.csv", "visits.parquet", "clinic.duckdb"])
-def test_the_table_is_named_after_the_file(files: Path, source: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_is_named_after_the_file(
+    files: Path, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["query", str(files / source), COUNT, "--epsilon", "1"]) == 0
     shown = capsys.readouterr().out
     assert "[95% intervals, noise only]  cost epsilon 1, replace-one" in shown
@@ -137,7 +139,14 @@ def test_whole_keys_beside_null_stay_whole(files: Path, capsys: pytest.CaptureFi
     arguments = ["query", str(files / "visits.parquet"), "SELECT age // 40 AS half, COUNT(*) AS n FROM visits GROUP BY 1",
                  "--epsilon", "1", "--policy", str(files / "clinic.toml"), "--format"]  # fmt: skip
     assert main([*arguments, "csv"]) == 0
-    assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()] == ["half", "0", "1", "2", "3", ""]
+    assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "half",
+        "0",
+        "1",
+        "2",
+        "3",
+        "",
+    ]
     assert main([*arguments, "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [repr(row["half"]) for row in document["intervals"]["rows"]] == ["0", "1", "2", "3", "None"]
@@ -159,7 +168,17 @@ def test_within_confidence_dialect_and_mechanism(files: Path, capsys: pytest.Cap
     assert 0.2 < plan["epsilon"] < 0.3
     assert plan["sql"].startswith("SELECT ")
     assert (
-        main(["explain", source, "SELECT COUNT(*) AS `n` FROM `visits`", "--epsilon", "1", "--dialect", "bigquery"])
+        main(
+            [
+                "explain",
+                source,
+                "SELECT COUNT(*) AS `n` FROM `visits`",
+                "--epsilon",
+                "1",
+                "--dialect",
+                "bigquery",
+            ]
+        )
         == 0
     )
     assert "Answer: n" in capsys.readouterr().out
@@ -185,7 +204,11 @@ def test_within_confidence_dialect_and_mechanism(files: Path, capsys: pytest.Cap
     ],
 )
 def test_errors(
-    files: Path, arguments: list[str], code: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    files: Path,
+    arguments: list[str],
+    code: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(files)
     assert main(["query", *arguments]) == 2
@@ -196,7 +219,13 @@ def test_errors(
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["query"], ["query", "a.csv", COUNT], ["query", "a.csv", COUNT, "--epsilon", "1", "--within", "2"], ["serve"]],
+    [
+        [],
+        ["query"],
+        ["query", "a.csv", COUNT],
+        ["query", "a.csv", COUNT, "--epsilon", "1", "--within", "2"],
+        ["serve"],
+    ],
 )
 def test_usage_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:

@@ -104,7 +104,9 @@ def database() -> duckdb.DuckDBPyConnection:
     """One for all tests: opening another takes longer than most of them."""
     connection = duckdb.connect()
     connection.execute("CREATE TABLE df AS FROM ROWS")
-    for name in (name for name, dtype in ROWS.dtypes.items() if isinstance(dtype, np.dtype) and dtype.kind in "iub"):
+    for name in (
+        name for name, dtype in ROWS.dtypes.items() if isinstance(dtype, np.dtype) and dtype.kind in "iub"
+    ):
         connection.execute(f"ALTER TABLE df ALTER {name} SET NOT NULL")
     return connection
 
@@ -130,8 +132,13 @@ def exact(sql: str) -> list[tuple[object, ...]]:
 def same(answer: privsql.Answer, sql: str) -> bool:
     plain = exact(sql)
     keys = len(answer.plan.keys) if len(answer.columns) > len(answer.plan.keys) else len(answer.columns)
-    numbers_of = [[math.nan if v is None else float(v) for v in row[keys:]] for row in answer.fetchall()]  # NULL: too few rows
-    found = {tuple(str(v)[:10] for v in row[:keys]): row_of for row, row_of in zip(answer.fetchall(), numbers_of, strict=True)}
+    numbers_of = [
+        [math.nan if v is None else float(v) for v in row[keys:]] for row in answer.fetchall()
+    ]  # NULL: too few rows
+    found = {
+        tuple(str(v)[:10] for v in row[:keys]): row_of
+        for row, row_of in zip(answer.fetchall(), numbers_of, strict=True)
+    }
     wanted = {tuple(str(v)[:10] for v in row[:keys]): [float(v) for v in row[keys:]] for row in plain}
     for key, numbers in wanted.items():
         if not np.allclose(found[key], numbers, rtol=1e-4):
@@ -143,7 +150,9 @@ def same(answer: privsql.Answer, sql: str) -> bool:
 
 
 RELATIONS = ("replace-one", "add-remove")
-EITHER_WAY = [(*pair, each) for place, pair in enumerate(FOLLOWS) for each in RELATIONS[:: -1 if place % 2 else 1]]
+EITHER_WAY = [
+    (*pair, each) for place, pair in enumerate(FOLLOWS) for each in RELATIONS[:: -1 if place % 2 else 1]
+]
 
 
 @pytest.mark.parametrize("case", EITHER_WAY, ids=str)  # now under one of the relations, by turns
@@ -191,7 +200,10 @@ def test_where_less_sure_than_asked_for_it_is_asked_anew():
     opened.query("SELECT state, age, COUNT(*) FROM df GROUP BY state, age", epsilon=1)
     assert opened.query("SELECT COUNT(*) FROM df WHERE age < 3", epsilon=0.1).stored
     assert not opened.query("SELECT state, COUNT(*) FROM df GROUP BY state", epsilon=0.5).stored
-    assert opened.query("SELECT COUNT(*) FROM df WHERE age < 3", epsilon=0.1, fresh=True).receipt["charged"] == 0.1
+    assert (
+        opened.query("SELECT COUNT(*) FROM df WHERE age < 3", epsilon=0.1, fresh=True).receipt["charged"]
+        == 0.1
+    )
 
 
 @pytest.mark.slow
@@ -221,7 +233,9 @@ def test_a_higher_epsilon_is_combined_with_what_was_known(rounds):
         assert len(both.receipt["from_answers"]) == 2
         again = opened.query("SELECT COUNT(*) AS m, state AS s, age FROM df GROUP BY s, age", epsilon=0.1)
         assert again.stored
-        assert {(s, age): m for m, s, age in again.fetchall()} == {(state, age): n for state, age, n in both.fetchall()}
+        assert {(s, age): m for m, s, age in again.fetchall()} == {
+            (state, age): n for state, age, n in both.fetchall()
+        }
         alone = opened.query(sql, epsilon=0.1, fresh=True)
         wide += sum((n - truth.get((state, age), 0)) ** 2 for state, age, n in alone.fetchall())
         narrow += sum((n - truth.get((state, age), 0)) ** 2 for state, age, n in both.fetchall())
@@ -283,7 +297,8 @@ def test_unique_units_are_as_good_as_rows():
     connection.execute("CREATE TABLE df AS SELECT state, age, who FROM people")
     connection.execute("ALTER TABLE df ADD PRIMARY KEY (who)")
     opened = privsql.connect(
-        connection, {"tables": {"df": {"unit": "who", "columns": {"state": COLUMNS["state"], "age": COLUMNS["age"]}}}}
+        connection,
+        {"tables": {"df": {"unit": "who", "columns": {"state": COLUMNS["state"], "age": COLUMNS["age"]}}}},
     )
     opened.query("SELECT state, COUNT(*) FROM df GROUP BY state", epsilon=SURE)
     assert opened.query("SELECT COUNT(*) FROM df", epsilon=LITTLE).fetchall() == [(N,)]
@@ -298,7 +313,9 @@ def test_keys_outside_of_what_was_declared_are_named():
     """The declared ages end at 49: the total of a histogram of them is not the number of rows, and explain says so."""
     opened = privsql.connect(ROWS, {"tables": {"df": {"columns": {"age": {"range": [0, 49]}}}}})
     opened.query("SELECT age, COUNT(*) FROM df GROUP BY age", epsilon=SURE)
-    assert "age is none of the declared keys" in str(opened.explain("SELECT COUNT(*) FROM df", epsilon=LITTLE))
+    assert "age is none of the declared keys" in str(
+        opened.explain("SELECT COUNT(*) FROM df", epsilon=LITTLE)
+    )
     assert opened.query("SELECT COUNT(*) FROM df", epsilon=LITTLE).receipt["only_declared"] == ["age"]
 
 
@@ -312,7 +329,10 @@ def test_constants_that_add_nothing_are_no_source():
 
 def test_no_noise_at_all_is_no_division_by_zero():
     opened = session("add-remove")
-    for sql in ("SELECT state, AVG(x) FROM df GROUP BY state", "SELECT smoker, AVG(x) FROM df GROUP BY smoker"):
+    for sql in (
+        "SELECT state, AVG(x) FROM df GROUP BY state",
+        "SELECT smoker, AVG(x) FROM df GROUP BY smoker",
+    ):
         opened.query(sql, epsilon=9_000)
     assert opened.query("SELECT COUNT(x) FROM df", epsilon=LITTLE).fetchall() == [(N,)]
 
@@ -336,9 +356,13 @@ def test_what_tells_equal_keys_apart_does_not_follow(wanted, follows):
 
 def test_other_rows_are_not_mixed_in():
     """The declared ages end at 49, half of the rows have others: what is paid for counts all, and is not drawn towards the half."""
-    opened = privsql.connect(ROWS, {"tables": {"df": {"columns": {"age": {"range": [0, 49]}, "n": {"range": [0, 6]}}}}})
+    opened = privsql.connect(
+        ROWS, {"tables": {"df": {"columns": {"age": {"range": [0, 49]}, "n": {"range": [0, 6]}}}}}
+    )
     opened.query("SELECT age, COUNT(*) FROM df GROUP BY age", epsilon=60)
     opened.query("SELECT n, COUNT(*) FROM df GROUP BY n", epsilon=50)
-    assert opened.query("SELECT COUNT(*) FROM df WHERE n < 7", epsilon=LITTLE).fetchall()[0][0] == pytest.approx(N, abs=20)
+    assert opened.query("SELECT COUNT(*) FROM df WHERE n < 7", epsilon=LITTLE).fetchall()[0][
+        0
+    ] == pytest.approx(N, abs=20)
     assert opened.query("SELECT COUNT(*) FROM df", epsilon=80).fetchall()[0][0] == pytest.approx(N, abs=20)
     assert opened.query("SELECT COUNT(*) FROM df", epsilon=80).fetchall()[0][0] == pytest.approx(N, abs=20)

@@ -109,7 +109,9 @@ class Pairs:
 
     rng: Random
 
-    def select(self, rows: From, keys: list[str], aggregates: list[tuple[str, ...]], conditions: list[str]) -> str:
+    def select(
+        self, rows: From, keys: list[str], aggregates: list[tuple[str, ...]], conditions: list[str]
+    ) -> str:
         listed = [f"{key} AS k{place}" for place, key in enumerate(keys)]
         listed += [f"{self.rng.choice(each)} AS v{place}" for place, each in enumerate(aggregates)]
         self.rng.shuffle(conditions)
@@ -118,7 +120,9 @@ class Pairs:
         grouped = f" GROUP BY {', '.join(f'k{place}' for place in range(len(keys)))}" if keys else ""
         if source.startswith("(") and self.rng.random() < 0.2:
             return f"WITH w AS {source} SELECT {', '.join(listed)} FROM w{where}{grouped}"
-        return f"SELECT {', '.join(listed)} FROM {source}{' AS r' if source[0] == '(' else ''}{where}{grouped}"
+        return (
+            f"SELECT {', '.join(listed)} FROM {source}{' AS r' if source[0] == '(' else ''}{where}{grouped}"
+        )
 
     def stored(self) -> tuple[str, From, list[str], list[tuple[str, ...]], list[tuple[str, ...]]]:
         rows = self.rng.choice(FROMS)
@@ -132,9 +136,15 @@ class Pairs:
         return text, rows, keys, aggregates, conditions
 
     def wanted(
-        self, rows: From, keys: list[str], aggregates: list[tuple[str, ...]], conditions: list[tuple[str, ...]]
+        self,
+        rows: From,
+        keys: list[str],
+        aggregates: list[tuple[str, ...]],
+        conditions: list[tuple[str, ...]],
     ) -> str:
-        own = [self.rng.choice(FROM_KEYS[key]) for key in self.rng.sample(keys, self.rng.randint(0, len(keys)))]
+        own = [
+            self.rng.choice(FROM_KEYS[key]) for key in self.rng.sample(keys, self.rng.randint(0, len(keys)))
+        ]
         met = [self.rng.choice(each) for each in conditions if self.rng.random() < 0.95]
         met += [self.rng.choice(ABOUT_KEYS[key]) for key in keys if self.rng.random() < 0.4]
         if self.rng.random() < 0.1:
@@ -152,7 +162,9 @@ class Pairs:
                 )
                 or listed[0]
             )
-        text = self.select(rows if self.rng.random() < 0.95 or rows.more else self.rng.choice(FROMS), own, listed, met)
+        text = self.select(
+            rows if self.rng.random() < 0.95 or rows.more else self.rng.choice(FROMS), own, listed, met
+        )
         return text + (
             self.rng.choice([" HAVING COUNT(*) > 20", " ORDER BY v0, ALL LIMIT 3"])
             if own and self.rng.random() < 0.1

@@ -26,7 +26,9 @@ _FAMILIES = "sql|name|refused|policy|argument|source|budget|engine"
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return re.findall(
+        rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
 
 
 WITH_CODE = [page for page in PAGES if blocks(page, "python")]
@@ -121,10 +123,13 @@ def test_links_and_files_named_in_the_documentation_exist() -> None:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         targets = [
-            page.parent / target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in target
+            page.parent / target.split("#")[0]
+            for target in re.findall(r"\]\(([^)\s]+)\)", text)
+            if "://" not in target
         ]
         targets += [
-            ROOT / name for name in re.findall(r"`((?:tests|privsql|docs|examples|benchmarks)/[\w./-]*\w)`", text)
+            ROOT / name
+            for name in re.findall(r"`((?:tests|privsql|docs|examples|benchmarks)/[\w./-]*\w)`", text)
         ]
         for target in targets:
             found += 1

@@ -41,7 +41,13 @@ ROWS = list(
 )
 POLICY = {
     "tables": {
-        "t": {"columns": {"i": {"range": [-1, 3]}, "f": {"range": [-2, 2]}, "s": {"values": ["", "a", "A", "b", "ab"]}}}
+        "t": {
+            "columns": {
+                "i": {"range": [-1, 3]},
+                "f": {"range": [-2, 2]},
+                "s": {"values": ["", "a", "A", "b", "ab"]},
+            }
+        }
     }
 }
 
@@ -63,7 +69,12 @@ def session(plain):
         plain,
         {
             "tables": {
-                "t": {"columns": {**POLICY["tables"]["t"]["columns"], "d": {"range": ["2024-02-26", "2024-03-07"]}}}
+                "t": {
+                    "columns": {
+                        **POLICY["tables"]["t"]["columns"],
+                        "d": {"range": ["2024-02-26", "2024-03-07"]},
+                    }
+                }
             }
         },
     )
@@ -495,7 +506,9 @@ def test_weighted_half_widths_against_simulation_and_integration(first, second, 
     def tail(x):  # P(|Y| > inner - x) for the second, given the first
         return math.exp(-max(0.0, inner - x) / scales[1]) * 0.5 + math.exp(-(inner + x) / scales[1]) * 0.5
 
-    inside_part = integrate.quad(lambda x: math.exp(-x / scales[0]) / scales[0] * tail(x), 0, inner, limit=500)[0]
+    inside_part = integrate.quad(
+        lambda x: math.exp(-x / scales[0]) / scales[0] * tail(x), 0, inner, limit=500
+    )[0]
     outside = integrate.quad(
         lambda x: (
             math.exp(-x / scales[0])
@@ -531,13 +544,20 @@ def test_scans_know_their_claims(session):
         ("k NOT IN (1, NULL)", "(5, 0), (NULL, 3)", "k", 5),
         # one part is unknown where k is NULL, so that the other says nothing of k
         ("NOT (k <= 1 OR coalesce(k, j) > 5)", "(NULL, 0), (NULL, 0), (3, 0)", "coalesce(k, j)", 3),
-        ("(k > 1 AND coalesce(k, j) < 5) OR (k > 1 AND coalesce(k, j) < 6)", "(NULL, 0), (3, 0)", "coalesce(k, j)", 3),
+        (
+            "(k > 1 AND coalesce(k, j) < 5) OR (k > 1 AND coalesce(k, j) < 6)",
+            "(NULL, 0), (3, 0)",
+            "coalesce(k, j)",
+            3,
+        ),
         ("(k > 1 AND coalesce(k, j) < 5) IS NOT FALSE", "(NULL, 0), (3, 0)", "coalesce(k, j)", 3),
     ],
 )
 def test_a_check_lets_null_pass(check: str, rows: str, asked: str, total: int) -> None:
     with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE t (k INTEGER, j INTEGER, CHECK ({check})); INSERT INTO t VALUES {rows}")
+        connection.execute(
+            f"CREATE TABLE t (k INTEGER, j INTEGER, CHECK ({check})); INSERT INTO t VALUES {rows}"
+        )
         ranges = {"k": {"range": [0, 10]}, "j": {"range": [0, 10]}}
         session = privsql.connect(connection, {"tables": {"t": {"columns": ranges}}})
         ((found,),) = session.query(f"SELECT SUM({asked}) AS s FROM t", epsilon=9000).fetchall()

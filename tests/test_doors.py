@@ -169,7 +169,9 @@ def test_a_temporary_table_hides_another_of_its_name():
         with pytest.raises(privsql.UnknownName):
             session.explain("SELECT COUNT(extra) FROM t", epsilon=1)
         owned = privsql.connect(mine, {"tables": {"t": {"unit": "who"}}})
-        assert owned.explain("SELECT COUNT(*) FROM t", epsilon=1).limits is not None  # the other's UNIQUE is not this one's
+        assert (
+            owned.explain("SELECT COUNT(*) FROM t", epsilon=1).limits is not None
+        )  # the other's UNIQUE is not this one's
 
 
 def test_a_schema_that_the_caller_chose():
@@ -213,7 +215,9 @@ def test_a_transaction_of_the_caller_is_left_alone():
 def test_settings_of_the_caller_are_left_alone(tmp_path):
     settings = "SELECT name, value FROM duckdb_settings() ORDER BY name"
     with duckdb.connect() as mine:
-        mine.execute("CREATE TABLE t AS SELECT * FROM FRAME; SET threads = 1; SET default_null_order = 'nulls_first'")
+        mine.execute(
+            "CREATE TABLE t AS SELECT * FROM FRAME; SET threads = 1; SET default_null_order = 'nulls_first'"
+        )
         mine.execute("CREATE TEMP TABLE own AS SELECT * FROM FRAME")
         before = mine.execute(settings).fetchall()
         session = privsql.connect(mine, policy("own"))
@@ -252,9 +256,12 @@ def test_collations_do_not_make_different_texts_equal():
         )
         mine.execute("CREATE VIEW seen AS SELECT * FROM t")
         for table in ("t", "seen"):
-            session = privsql.connect(mine, {"tables": {table: {"columns": {"k": {"values": ["a", "A", "b"]}}}}})
+            session = privsql.connect(
+                mine, {"tables": {table: {"columns": {"k": {"values": ["a", "A", "b"]}}}}}
+            )
             plan = session.explain(
-                f"SELECT COUNT(*) FILTER (WHERE k = 'A'), COUNT(*) FILTER (WHERE k = 'a') FROM {table}", epsilon=1
+                f"SELECT COUNT(*) FILTER (WHERE k = 'A'), COUNT(*) FILTER (WHERE k = 'a') FROM {table}",
+                epsilon=1,
             )
             assert mine.execute(plan.sql).fetchall() == [(1, 1)]
             answer = session.query(f"SELECT k, COUNT(*) FROM {table} GROUP BY k", epsilon=EXACT)

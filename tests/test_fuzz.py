@@ -65,15 +65,26 @@ def test_duckdb_reads_what_was_meant_at_length(shard: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "wrong"),
-    [("contains", "contains({1}, {0})"), ("like", "({0} ilike {1})"), ("sqrt", "TRY(ln({0}))"), ("substring", "TRY(substring({0}, {1}))")],
+    [
+        ("contains", "contains({1}, {0})"),
+        ("like", "({0} ilike {1})"),
+        ("sqrt", "TRY(ln({0}))"),
+        ("substring", "TRY(substring({0}, {1}))"),
+    ],
 )
-def test_the_fuzzer_sees_a_function_that_is_rendered_otherwise(name: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fuzzer_sees_a_function_that_is_rendered_otherwise(
+    name: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(functions.FUNCTIONS, name, replace(functions.FUNCTIONS[name], text=wrong))
-    assert _differences("contains(name, 'a') AND name LIKE 'b%' AND sqrt(income) > 1 AND substring(name, 2, 1) = 'x'")
+    assert _differences(
+        "contains(name, 'a') AND name LIKE 'b%' AND sqrt(income) > 1 AND substring(name, 2, 1) = 'x'"
+    )
 
 
 @pytest.mark.parametrize(("name", "wrong"), [("<=", "<"), ("=", "<>"), ("is_same", "=")])
-def test_the_fuzzer_sees_an_operator_that_is_rendered_otherwise(name: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fuzzer_sees_an_operator_that_is_rendered_otherwise(
+    name: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(render._INFIX, name, wrong)
     assert _differences("age <= 3 AND state = 'CA' AND diagnosis IS NOT DISTINCT FROM 'flu'")
 
@@ -91,13 +102,17 @@ def test_the_fuzzer_sees_parentheses_that_are_missing(monkeypatch: pytest.Monkey
 
 
 def test_what_looks_like_a_guard_is_no_difference() -> None:
-    assert not _differences("(make_date(age, 1, 1) + INTERVAL 0 DAY) IS NULL AND income + 0.0 > 1 AND NOT list_contains(['CA', NULL], state)")
+    assert not _differences(
+        "(make_date(age, 1, 1) + INTERVAL 0 DAY) IS NULL AND income + 0.0 > 1 AND NOT list_contains(['CA', NULL], state)"
+    )
 
 
 def _differences(condition: str) -> list[str]:
     report = differential.Report()
     comparer = differential.Comparer(report)
-    comparer.ask(differential.session_for("attacked"), f"SELECT COUNT(*) FROM patients WHERE {condition}", "here", True)
+    comparer.ask(
+        differential.session_for("attacked"), f"SELECT COUNT(*) FROM patients WHERE {condition}", "here", True
+    )
     comparer.compare()
     assert report.accepted == 1, report.refused
     return report.differences
@@ -118,7 +133,9 @@ def test_the_neutral_form_tells_apart_what_differs(one: str, other: str) -> None
     reader = DuckDBReader()
     assert reader.expression(one) != reader.expression(other)
     for each in (one, other):
-        assert sqlglot_reads.query(parse(f"SELECT {each} FROM t", "duckdb"))[2][0][0] == reader.expression(each)
+        assert sqlglot_reads.query(parse(f"SELECT {each} FROM t", "duckdb"))[2][0][0] == reader.expression(
+            each
+        )
 
 
 def test_a_tree_is_read_twice_as_it_is_read_once() -> None:
@@ -134,8 +151,12 @@ def test_a_tree_is_read_twice_as_it_is_read_once() -> None:
 
 def test_joins_behind_a_comma_are_told_apart_where_it_matters() -> None:
     reader = DuckDBReader()
-    assert reader.read("SELECT 1 FROM a, b JOIN c ON x") == reader.read("SELECT 1 FROM a CROSS JOIN b JOIN c ON x")
-    assert reader.read("SELECT 1 FROM a, b RIGHT JOIN c ON x") != reader.read("SELECT 1 FROM a CROSS JOIN b RIGHT JOIN c ON x")
+    assert reader.read("SELECT 1 FROM a, b JOIN c ON x") == reader.read(
+        "SELECT 1 FROM a CROSS JOIN b JOIN c ON x"
+    )
+    assert reader.read("SELECT 1 FROM a, b RIGHT JOIN c ON x") != reader.read(
+        "SELECT 1 FROM a CROSS JOIN b RIGHT JOIN c ON x"
+    )
     assert neutral.join("cross", ("a",), ("b",)) != neutral.join("inner", ("a",), ("b",), ("c",))
 
 
@@ -162,7 +183,16 @@ def _caught(session: Any) -> list[str]:
     for each in sessions:
         session(each)
     with canaries.ears() as ear:
-        canaries._both(sessions, "query", "SELECT COUNT(*) AS n FROM patients", {"epsilon": 1.0}, {7.0}, report, "here", ear)
+        canaries._both(
+            sessions,
+            "query",
+            "SELECT COUNT(*) AS n FROM patients",
+            {"epsilon": 1.0},
+            {7.0},
+            report,
+            "here",
+            ear,
+        )
     return [each.split()[0] for each in report.problems]
 
 
@@ -199,15 +229,43 @@ def asks_more(session: privsql.Session) -> None:
 
 
 # -- what they found -----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("letter", ["\x1c", "\x1f", "\x85", "\u1680", "\u200b", "\u2028", "\u2029", "\u2060", "\ufeff", "\u202e", "\u00a0", "\u3000"])
-def test_characters_that_parsers_take_for_different_things_are_refused(session: privsql.Session, letter: str) -> None:
+@pytest.mark.parametrize(
+    "letter",
+    [
+        "\x1c",
+        "\x1f",
+        "\x85",
+        "\u1680",
+        "\u200b",
+        "\u2028",
+        "\u2029",
+        "\u2060",
+        "\ufeff",
+        "\u202e",
+        "\u00a0",
+        "\u3000",
+    ],
+)
+def test_characters_that_parsers_take_for_different_things_are_refused(
+    session: privsql.Session, letter: str
+) -> None:
     with pytest.raises(privsql.PrivsqlError, match="cannot be seen") as caught:
         session.explain(f"SELECT COUNT(*)\nFROM{letter} patients", epsilon=1.0)
     assert (caught.value.code, caught.value.line, caught.value.column) == ("sql-syntax", 2, 5)
     session.explain(f"SELECT COUNT(*) AS \"n{letter}\" FROM patients WHERE name = 'a{letter}b'", epsilon=1.0)
 
 
-@pytest.mark.parametrize("call", ["approx_quantile(, 0.5)", "quantile_cont(, 0.5)", "SUM()", "corr(age, )", "arg_max(, age)", "regexp_matches(name, )"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "approx_quantile(, 0.5)",
+        "quantile_cont(, 0.5)",
+        "SUM()",
+        "corr(age, )",
+        "arg_max(, age)",
+        "regexp_matches(name, )",
+    ],
+)
 def test_a_missing_argument_is_an_error_of_ours(session: privsql.Session, call: str) -> None:
     with pytest.raises(privsql.PrivsqlError):
         session.explain(f"SELECT {call} FROM patients", epsilon=1.0)
@@ -221,7 +279,9 @@ def test_no_argument_is_left_out_without_a_word(dialect: str) -> None:
     for name in sorted(sqlglot.Dialect.get_or_raise(dialect).parser_class.FUNCTIONS):
         for count in range(1, 6):
             with contextlib.suppress(privsql.PrivsqlError):
-                read = repr(parse(f"SELECT {name}({', '.join(f'c{n}_' for n in range(count))}) FROM t", dialect)).lower()
+                read = repr(
+                    parse(f"SELECT {name}({', '.join(f'c{n}_' for n in range(count))}) FROM t", dialect)
+                ).lower()
                 left_out += [(name, count)] if f"c{count - 1}_" not in read else []
     assert not left_out
 
@@ -243,7 +303,8 @@ def test_a_name_before_a_text_is_no_alias() -> None:
     """To DuckDB it is a type, and the text a constant of it."""
     with pytest.raises(privsql.SqlError, match="AS between"):
         differential.session_for("patients").explain(
-            "SELECT k, COUNT(*) FROM patients UNPIVOT (v FOR k IN (age 'years', change AS 'difference')) GROUP BY k", epsilon=1.0
+            "SELECT k, COUNT(*) FROM patients UNPIVOT (v FOR k IN (age 'years', change AS 'difference')) GROUP BY k",
+            epsilon=1.0,
         )
 
 
@@ -251,7 +312,12 @@ def test_no_rows_at_all_is_what_was_meant_by_limit_0() -> None:
     report = differential.Report()
     comparer = differential.Comparer(report)
     for limit in ("LIMIT 0", "LIMIT 0 OFFSET 0", "LIMIT 1 OFFSET 2", "OFFSET 2"):
-        comparer.ask(differential.session_for("patients"), f"SELECT DISTINCT region FROM states ORDER BY region {limit}", "here", True)
+        comparer.ask(
+            differential.session_for("patients"),
+            f"SELECT DISTINCT region FROM states ORDER BY region {limit}",
+            "here",
+            True,
+        )
     comparer.compare()
     assert (report.accepted, report.differences) == (4, [])
 
@@ -259,10 +325,16 @@ def test_no_rows_at_all_is_what_was_meant_by_limit_0() -> None:
 def test_quantiles_of_dates_up_to_the_end_of_the_calendar() -> None:
     """A grid of some days once had a last point past 9999-12-31, and could not be written."""
     connection = duckdb.connect(":memory:")
-    connection.execute("CREATE TABLE d AS SELECT DATE '9999-12-31' AS day, TIMESTAMP '9999-12-31 23:59:59' AS seen")
+    connection.execute(
+        "CREATE TABLE d AS SELECT DATE '9999-12-31' AS day, TIMESTAMP '9999-12-31 23:59:59' AS seen"
+    )
     for low in ("0001-01-01", "0001-01-02", "1970-01-01", "9999-01-01"):
-        policy = {"tables": {"d": {"columns": {name: {"range": [low, "9999-12-31"]} for name in ("day", "seen")}}}}
-        answer = privsql.connect(connection, policy).query("SELECT MEDIAN(day), MAX(day), MEDIAN(seen) FROM d", epsilon=1.0)
+        policy = {
+            "tables": {"d": {"columns": {name: {"range": [low, "9999-12-31"]} for name in ("day", "seen")}}}
+        }
+        answer = privsql.connect(connection, policy).query(
+            "SELECT MEDIAN(day), MAX(day), MEDIAN(seen) FROM d", epsilon=1.0
+        )
         assert len(answer.df()) == 1
 
 
@@ -275,16 +347,22 @@ def test_weights_that_are_no_mapping(session: privsql.Session, weights: Any) -> 
 
 @pytest.mark.parametrize("begin", ["FETCH", "IF", "KILL", "CACHE TABLE", "DECLARE", "EXECUTE IMMEDIATE", "SHOW", "DESCRIBE", "SELCT", "x",
                                    "WITH u AS (RENAME", "WITH u AS (SELECT age FROM patients) CREATE"])  # fmt: skip
-def test_what_is_no_question_is_not_logged(session: privsql.Session, begin: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_no_question_is_not_logged(
+    session: privsql.Session, begin: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.DEBUG), pytest.raises(privsql.SqlError):
         session.explain(f"{begin} secret_word FROM patients", epsilon=1.0)
     assert "secret_word" not in caplog.text
 
 
-def test_a_name_that_is_made_of_a_text_is_not_logged(session: privsql.Session, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_name_that_is_made_of_a_text_is_not_logged(
+    session: privsql.Session, caplog: pytest.LogCaptureFixture
+) -> None:
     """sqlglot said which flags of a pattern DuckDB does not have, in the middle of writing a column's name."""
     with caplog.at_level(logging.DEBUG), contextlib.suppress(privsql.SqlError):
-        session.explain("SELECT COUNT(regexp_replace(name, 'a', 'b', 'secret_word')) FROM patients", epsilon=1.0)
+        session.explain(
+            "SELECT COUNT(regexp_replace(name, 'a', 'b', 'secret_word')) FROM patients", epsilon=1.0
+        )
     assert not caplog.text
 
 

@@ -26,18 +26,23 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield made
 
 
-def summed(connection: Any, grid: Grid, type_name: str, groups: Sequence[Sequence[Any]]) -> list[tuple[int, int, int]]:
+def summed(
+    connection: Any, grid: Grid, type_name: str, groups: Sequence[Sequence[Any]]
+) -> list[tuple[int, int, int]]:
     """Of each group the sum of its values, of their heights, and of what they lack, as DuckDB adds them up."""
     listed = [(place, each) for place, group in enumerate(groups) for each in group]
     connection.execute(f"CREATE OR REPLACE TEMP TABLE t (place INTEGER, x {type_name})")
     places, values = [place for place, _ in listed], [value for _, value in listed]
-    connection.execute(f"INSERT INTO t SELECT unnest(?::INTEGER[]), unnest(?::{type_name}[])", [places, values])
+    connection.execute(
+        f"INSERT INTO t SELECT unnest(?::INTEGER[]), unnest(?::{type_name}[])", [places, values]
+    )
     rows = "CAST(count(v) AS HUGEINT)"
     shown = ", ".join([grid.total("sum(v)", rows), *grid.sides("sum(v)", rows)])
     source = f"(SELECT place, {grid.value('x')} AS v FROM t)"
     assert connection.execute(f"SELECT {shown} FROM {source} WHERE place < 0").fetchall() == [(0, 0, 0)]
     return [
-        row[1:] for row in connection.execute(f"SELECT place, {shown} FROM {source} GROUP BY 1 ORDER BY 1").fetchall()
+        row[1:]
+        for row in connection.execute(f"SELECT place, {shown} FROM {source} GROUP BY 1 ORDER BY 1").fetchall()
     ]
 
 
@@ -49,7 +54,20 @@ def test_whole_numbers(connection: Any, type_name: str, bits: int, nullable: boo
     for low, high in RANGES:
         grid = grid_of(type_, Domain(type_, nullable, low=low, high=high))
         assert grid.narrow == (bits <= 32)
-        near = [low - 1, low, low + 1, (low + high) // 2, high - 1, high, high + 1, 0, least, least + 1, most - 1, most]
+        near = [
+            low - 1,
+            low,
+            low + 1,
+            (low + high) // 2,
+            high - 1,
+            high,
+            high + 1,
+            0,
+            least,
+            least + 1,
+            most - 1,
+            most,
+        ]
         values = [each for each in near if least <= each <= most]
         groups = [values, values * 3, *([each] for each in values)]
         if nullable:

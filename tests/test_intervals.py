@@ -53,11 +53,16 @@ def covers(table: pd.DataFrame, name: str, truth: float, level: float) -> float:
 
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
 def test_counts_sums_and_averages(crowd, epsilon):
-    sql = (
-        "SELECT k, COUNT(*) AS n, SUM(x) AS s, AVG(x) AS a, COUNT(m) AS c, SUM(m) AS t, AVG(m) AS b FROM df GROUP BY k"
-    )
+    sql = "SELECT k, COUNT(*) AS n, SUM(x) AS s, AVG(x) AS a, COUNT(m) AS c, SUM(m) AS t, AVG(m) AS b FROM df GROUP BY k"
     answer = crowd.query(sql, epsilon=epsilon)
-    truths = {"n": ROWS, "s": VALUES.sum(), "a": VALUES.mean(), "c": len(SEEN), "t": SEEN.sum(), "b": SEEN.mean()}
+    truths = {
+        "n": ROWS,
+        "s": VALUES.sum(),
+        "a": VALUES.mean(),
+        "c": len(SEEN),
+        "t": SEEN.sum(),
+        "b": SEEN.mean(),
+    }
     for level in (0.5, 0.9, 0.99):
         table = answer.intervals(level)
         for name, truth in truths.items():
@@ -73,14 +78,19 @@ def test_lone_sums_and_lone_counts(crowd):
 
 
 def test_intervals_of_one_noise_are_as_narrow_as_can_be(crowd):
-    sql, draws = "SELECT k, SUM(i) AS s FROM df GROUP BY k", 4  # one draw of the cells alone has too little power at 50%
+    sql, draws = (
+        "SELECT k, SUM(i) AS s FROM df GROUP BY k",
+        4,
+    )  # one draw of the cells alone has too little power at 50%
     answers = [crowd.query(sql, epsilon=1, fresh=True) for _ in range(draws)]
     for level in (0.5, 0.8, 0.95):
         inside = 0
         for answer in answers:
             ends = answer.intervals(level)
             reach = np.abs(ends["s"] - CLAMPED)
-            inside += int((reach <= 0.8 * (ends["s_high"] - ends["s"])).sum())  # a fifth narrower would cover too little
+            inside += int(
+                (reach <= 0.8 * (ends["s_high"] - ends["s"])).sum()
+            )  # a fifth narrower would cover too little
         assert stats.binomtest(inside, draws * CELLS, level, alternative="less").pvalue < FALSE_ALARM
 
 
@@ -116,7 +126,9 @@ def test_formulas(crowd, formula):
     for level in (0.6, 0.95):
         covers(answer.intervals(level), "f", FORMULAS[formula], level)
     table = answer.intervals(0.95)
-    finite = np.isfinite(table["f_low"].to_numpy(dtype=float)) & np.isfinite(table["f_high"].to_numpy(dtype=float))
+    finite = np.isfinite(table["f_low"].to_numpy(dtype=float)) & np.isfinite(
+        table["f_high"].to_numpy(dtype=float)
+    )
     assert finite.mean() > 0.5, "an interval without ends says nothing"
     shown = table["f"].to_numpy(dtype=float)
     known = finite & ~np.isnan(shown)
@@ -126,7 +138,9 @@ def test_formulas(crowd, formula):
 
 def test_rounded_ends_are_rounded_as_the_value_is(crowd):
     """2.5 is shown as 3, so an interval that ends at 2.5 must end at 3."""
-    table = crowd.query("SELECT k, COUNT(*) AS n, round(COUNT(*) / 2) AS f FROM df GROUP BY k", epsilon=1).intervals(0.9)
+    table = crowd.query(
+        "SELECT k, COUNT(*) AS n, round(COUNT(*) / 2) AS f FROM df GROUP BY k", epsilon=1
+    ).intervals(0.9)
     for end in ("low", "high"):
         half = table[f"n_{end}"] / 2
         assert (table[f"f_{end}"] == np.sign(half) * np.floor(half.abs() + 0.5)).all()
@@ -144,7 +158,11 @@ def test_an_average_of_nothing_is_anything(crowd):
     frame = pd.DataFrame({"x": pd.Series([], dtype="float64")})
     session = privsql.connect(frame, {"tables": {"df": {"columns": {"x": {"range": [-5, 10]}}}}})
     for _ in range(10):
-        row = session.query("SELECT AVG(x) AS a FROM df", epsilon=0.1, fresh=True, show_all=True).intervals().iloc[0]
+        row = (
+            session.query("SELECT AVG(x) AS a FROM df", epsilon=0.1, fresh=True, show_all=True)
+            .intervals()
+            .iloc[0]
+        )
         assert -5 <= row["a_low"] <= row["a"] <= row["a_high"] <= 10
 
 
@@ -183,12 +201,17 @@ def test_within_keeps_all_cells_within():
     kept = 0
     for _ in range(120):
         frame = session.query(sql, within=15, confidence=0.8, fresh=True).df()
-        kept += bool((np.abs(frame["n"] - 1) <= 15).all() and (np.abs(frame["m"] - (frame["k"] > 3)) <= 15).all())
+        kept += bool(
+            (np.abs(frame["n"] - 1) <= 15).all() and (np.abs(frame["m"] - (frame["k"] > 3)) <= 15).all()
+        )
     assert stats.binomtest(kept, 120, 0.8, alternative="less").pvalue > FALSE_ALARM
-    assert kept < 120  # 0.8 would keep all of 120 runs with probability 1e-12, and Bonferroni is nearly exact here
+    assert (
+        kept < 120
+    )  # 0.8 would keep all of 120 runs with probability 1e-12, and Bonferroni is nearly exact here
     cheaper = plan.repriced(plan.loss * 99 / 100)
     assert (
-        cheaper.accuracy(1 - 0.2 / (plan.cells * 3))["n"] > 15 or cheaper.accuracy(1 - 0.2 / (plan.cells * 2))["n"] > 15
+        cheaper.accuracy(1 - 0.2 / (plan.cells * 3))["n"] > 15
+        or cheaper.accuracy(1 - 0.2 / (plan.cells * 2))["n"] > 15
     )
 
 

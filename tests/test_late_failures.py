@@ -14,8 +14,19 @@ from privsql.sql.functions import FUNCTIONS
 TEXTS = ["'*'", "'('", "'['", "'\\'", "'%'", "'%Q'", "''", "'Q'", "'\\9'", "'\\1'", "'(a)'", "'a{9999}'", "'(?P<'", "'g'", "'é'",
          "'l'", "'month'", "'\\C'", "'(?:(?:a{99}){99}){99}'", f"'{'(' * 500}'", f"'{'(a|b)*' * 300}'", "NULL"]  # fmt: skip
 NUMBERS = ["-1", "0", "1", "9", "99", "2147483648", "9223372036854775807", "-9223372036854775808", "NULL"]
-COLUMNS = {"text": ["t"], "int": ["n"], "num": ["n"], "double": ["x"], "moment": ["d", "s"], "any": ["t"], "bool": ["b"]}
-OTHERWISE = {"like_escape", "ilike_escape"}  # their patterns are read by the binder: tests/cases, refused-pattern
+COLUMNS = {
+    "text": ["t"],
+    "int": ["n"],
+    "num": ["n"],
+    "double": ["x"],
+    "moment": ["d", "s"],
+    "any": ["t"],
+    "bool": ["b"],
+}
+OTHERWISE = {
+    "like_escape",
+    "ilike_escape",
+}  # their patterns are read by the binder: tests/cases, refused-pattern
 
 
 def written(takes: tuple[str, ...], text: str) -> list[str]:
@@ -36,7 +47,7 @@ def written(takes: tuple[str, ...], text: str) -> list[str]:
 def tables() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     columns = "t VARCHAR, n BIGINT, d DATE, s TIMESTAMP, x DOUBLE, b BOOLEAN"
-    connection.execute(f"CREATE TABLE empty ({columns}); CREATE TABLE \"full\" ({columns})")
+    connection.execute(f'CREATE TABLE empty ({columns}); CREATE TABLE "full" ({columns})')
     connection.execute("""INSERT INTO "full" VALUES
         ('abc', 5, '2024-02-29', '2024-02-29 10:11:12', 1.5, true), ('', 0, '1970-01-01', '1970-01-01', 0, false),
         (NULL, NULL, NULL, NULL, NULL, NULL), ('a*b(é', -7, '0001-01-01', '9999-12-31 23:59:59', -1e300, true)""")
@@ -107,18 +118,30 @@ def test_nothing_that_can_fail_is_shared_outside_of_try() -> None:
     calls = []
     for function in (each for each in FUNCTIONS.values() if each.name not in OTHERWISE):
         takes = [each for each in function.takes if not each.endswith(("?", "*"))]
-        args = ["'month'" if function.name.startswith("date_") and each == "TEXT" else given.get(each, "d") for each in takes]
+        args = [
+            "'month'" if function.name.startswith("date_") and each == "TEXT" else given.get(each, "d")
+            for each in takes
+        ]
         filled = function.text.replace("{args}", ", ".join(f"({each})" for each in args))
         for place, each in enumerate(args):
             filled = filled.replace(f"{{{place}}}", f"({each})")
         calls.append(filled)
-    numbers, days, floats = (0, 2**63 - 1, -(2**63) + 1), ("5881580-07-10", "infinity"), ("1e308", "-1", "0", "'inf'", "'nan'")
+    numbers, days, floats = (
+        (0, 2**63 - 1, -(2**63) + 1),
+        ("5881580-07-10", "infinity"),
+        ("1e308", "-1", "0", "'inf'", "'nan'"),
+    )
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE e (t VARCHAR, n BIGINT, d DATE, s TIMESTAMP, x DOUBLE, b BOOLEAN)")
         for n, d, x in itertools.product(numbers, days, floats):
-            connection.execute(f"INSERT INTO e VALUES ('(', {n}, '{d}', '290309-12-22 (BC) 00:00:00', {x}, true)")
+            connection.execute(
+                f"INSERT INTO e VALUES ('(', {n}, '{d}', '290309-12-22 (BC) 00:00:00', {x}, true)"
+            )
         shown = [f"{call} AS a{place}, ({call}) IS NULL AS b{place}" for place, call in enumerate(calls)]
         connection.execute(f"CREATE TABLE found AS SELECT {', '.join(shown)} FROM e")
-        counted = [f"count({call}), count(DISTINCT {call}), count(*) FILTER (WHERE ({call}) IS NULL)" for call in calls]
+        counted = [
+            f"count({call}), count(DISTINCT {call}), count(*) FILTER (WHERE ({call}) IS NULL)"
+            for call in calls
+        ]
         ((*counts,),) = connection.execute(f"SELECT {', '.join(counted)} FROM e").fetchall()
         assert sum(counts[2::3]) > 30 * 5  # many did fail

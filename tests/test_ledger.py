@@ -56,7 +56,10 @@ def test_charges_stay(path, ledger):
     with_new_eyes = open_reader(path)
     assert with_new_eyes.budget.spent.epsilon == 3.5
     assert with_new_eyes.budget.spent.delta == 1e-6
-    assert [(each.analyst, each.question) for each in with_new_eyes.entries()] == [("ana", "first"), ("ben", "q")]
+    assert [(each.analyst, each.question) for each in with_new_eyes.entries()] == [
+        ("ana", "first"),
+        ("ben", "q"),
+    ]
     with_new_eyes.close()
     assert not Path(f"{path}-wal").exists() or not Path(f"{path}-wal").stat().st_size
 
@@ -83,7 +86,9 @@ def test_sessions_share_a_ledger(path):
 
 def test_the_charge_is_on_the_disk_before_data_is_read(path):
     """Seen by another process's eyes: a connection of its own."""
-    with privsql.connect({"visits": pd.DataFrame({"age": range(50)})}, {"budget": {"epsilon": 3}}, ledger=path) as session:
+    with privsql.connect(
+        {"visits": pd.DataFrame({"age": range(50)})}, {"budget": {"epsilon": 3}}, ledger=path
+    ) as session:
         seen = []
         engine_run = session._engine.run
 
@@ -100,7 +105,10 @@ def test_the_charge_is_on_the_disk_before_data_is_read(path):
 
 
 def test_a_question_with_unknown_ranges_is_expected_as_a_whole(path):
-    declared = {"budget": {"epsilon": 9, "per_query": 0.9}, "tables": {"visits": {"columns": {"age": {"range": "auto"}}}}}
+    declared = {
+        "budget": {"epsilon": 9, "per_query": 0.9},
+        "tables": {"visits": {"columns": {"age": {"range": "auto"}}}},
+    }
     with privsql.connect({"visits": pd.DataFrame({"age": range(500)})}, declared, ledger=path) as session:
         assert refusal(session.query, "SELECT SUM(age) FROM visits", epsilon=1).code == "budget-query"
         assert session.history().empty
@@ -147,7 +155,9 @@ def attached(path: Path, units: dict[str, Any], neighbours: str = "replace-one",
 def test_the_ledger_of_another_dataset_is_refused(path):
     units = {"people": {"unit": "id"}, "orders": {"unit": "who -> people.id"}, "states": {"public": True}}
     attached(path, units)
-    attached(path, {**units, "states": {"public": True, "columns": {"x": {"range": [0, 1]}}}})  # ranges are no part of it
+    attached(
+        path, {**units, "states": {"public": True, "columns": {"x": {"range": [0, 1]}}}}
+    )  # ranges are no part of it
     attached(path, {**units, "orders": {"unit": "WHO -> People.ID", "max_rows": 7}})
     others: list[dict[str, Any]] = [
         {"clients": {"unit": "id"}},
@@ -181,7 +191,10 @@ def test_a_name_tells_like_datasets_apart(path):
 
 def test_a_wrong_policy_opens_no_ledger(path):
     wrong = {"tables": {"visits": {"unit": "nobody"}}}
-    assert refusal(privsql.connect, {"visits": pd.DataFrame({"age": [1]})}, wrong, ledger=path).code == "policy-unit"
+    assert (
+        refusal(privsql.connect, {"visits": pd.DataFrame({"age": [1]})}, wrong, ledger=path).code
+        == "policy-unit"
+    )
     assert not path.exists()
 
 

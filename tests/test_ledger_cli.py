@@ -85,7 +85,9 @@ def test_looking(folder, capsys):
     found = json.loads(text)
     assert found["limit"] == {"epsilon": 2.0, "delta": 1e-6}
     assert found["remaining"]["epsilon"] == 0.5
-    assert found["by_analyst"] == [{"analyst": "ana", "answers": 1, "epsilon": 1.5, "delta": 0.0, "cap": 1.75}]
+    assert found["by_analyst"] == [
+        {"analyst": "ana", "answers": 1, "epsilon": 1.5, "delta": 0.0, "cap": 1.75}
+    ]
     assert (found["dataset"], found["neighbours"], found["per_query"]) == ("clinic", "replace-one", 1.5)
 
 
@@ -157,7 +159,12 @@ def test_anchor_and_verify(folder, capsys):
 
 @pytest.mark.parametrize(
     "command",
-    [["budget"], ["ledger", "anchor"], ["ledger", "verify"], ["ledger", "renew", "--epsilon", "1", "--reason", "x"]],
+    [
+        ["budget"],
+        ["ledger", "anchor"],
+        ["ledger", "verify"],
+        ["ledger", "renew", "--epsilon", "1", "--reason", "x"],
+    ],
     ids=" ".join,
 )
 def test_files_that_are_no_ledgers(folder, capsys, command):
@@ -173,7 +180,9 @@ def test_files_that_are_no_ledgers(folder, capsys, command):
 def test_real_questions_that_are_killed(folder):
     """`privsql query` as people run it, from start to end, and the answer on standard output."""
     chance, shown, killed = random.Random(4), 0, 0
-    (folder / "clinic.toml").write_text(POLICY.replace("2.0", "100.0").replace("1.75", "100.0"), encoding="utf-8")
+    (folder / "clinic.toml").write_text(
+        POLICY.replace("2.0", "100.0").replace("1.75", "100.0"), encoding="utf-8"
+    )
     for start in range(0, 24, 4):
         running = []
         for number in range(start, start + 4):

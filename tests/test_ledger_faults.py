@@ -29,13 +29,18 @@ from tests.budget.conformance import refusal
 from tests.budget.ledgers import VISITS, FailingStore, charge, copy, opened, policy
 
 ROOT = Path(__file__).resolve().parent.parent
-SAME = {**os.environ, "PYTHONPATH": f"{Path(privsql.__file__).parents[1]}{os.pathsep}{ROOT}"}  # the package under test
+SAME = {
+    **os.environ,
+    "PYTHONPATH": f"{Path(privsql.__file__).parents[1]}{os.pathsep}{ROOT}",
+}  # the package under test
 
 
 def run(*arguments: object, timeout: float = 900) -> dict[str, Any]:
     """A harness in a process of its own; it fails where anything is wrong, and says what it did."""
     command = [sys.executable, "-W", "error", "-m", *map(str, arguments)]
-    done = subprocess.run(command, env=SAME, cwd="/", capture_output=True, text=True, timeout=timeout, check=False)
+    done = subprocess.run(
+        command, env=SAME, cwd="/", capture_output=True, text=True, timeout=timeout, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)
 
@@ -121,9 +126,14 @@ def test_files_that_may_not_grow_at_every_write(tmp_path):
 def test_a_full_disk(tmp_path):
     mount = f"mount -t tmpfs -o size=400k none {tmp_path} && {sys.executable} -m tests.budget.faults full {tmp_path}"
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount]
-    if shutil.which("unshare") is None or subprocess.run([*command[:4], "true"], capture_output=True, check=False).returncode:
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*command[:4], "true"], capture_output=True, check=False).returncode
+    ):
         pytest.skip("no right to mount a small file system here")
-    done = subprocess.run(command, env=SAME, cwd="/", capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, env=SAME, cwd="/", capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["budget-write"] == 50
 
@@ -151,7 +161,9 @@ def test_a_failure_at_every_step_of_a_charge(path, error, code):
         try:
             with warnings.catch_warnings(record=True, action="always") as said:
                 charge(ledger, 0.01)
-            noted += len(said)  # its charge stands, and its end could not be written: that is no reason to take it back
+            noted += len(
+                said
+            )  # its charge stands, and its end could not be written: that is no reason to take it back
         except BudgetError as caught:
             assert caught.code == code  # noqa: PT017
             failing.fails_at = 0
@@ -163,7 +175,9 @@ def test_a_failure_at_every_step_of_a_charge(path, error, code):
                 break  # all steps of a charge were tried
     assert step > 12
     assert noted >= 3
-    assert ledger.failures("ana").unfinished >= noted - 1  # one is noted on the disk although SQLite said that it failed
+    assert (
+        ledger.failures("ana").unfinished >= noted - 1
+    )  # one is noted on the disk although SQLite said that it failed
     ledger.close()
     verify(path)
 
@@ -201,7 +215,11 @@ def test_interrupted_in_the_midst_of_a_charge(path):
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0" + b"\0" * 5000, b"hello", os.urandom(9000)])
 def test_files_that_are_no_ledger(path, content):
     path.write_bytes(content)
-    for call in (lambda: open_ledger(path, policy(1), VISITS), lambda: open_reader(path).rows(), lambda: verify(path)):
+    for call in (
+        lambda: open_ledger(path, policy(1), VISITS),
+        lambda: open_reader(path).rows(),
+        lambda: verify(path),
+    ):
         assert refusal(call).code == "budget-corrupt"
     assert path.read_bytes() == content
 
@@ -304,7 +322,13 @@ nonsense
 
 
 def test_network_file_systems(path, monkeypatch):
-    kinds = {"/srv/a": "ext4", "/home/a": "nfs4", "/homes/a": "ext4", "/home/ana/my disk/a": "ext4", "/data/a": "fuse.sshfs"}
+    kinds = {
+        "/srv/a": "ext4",
+        "/home/a": "nfs4",
+        "/homes/a": "ext4",
+        "/home/ana/my disk/a": "ext4",
+        "/data/a": "fuse.sshfs",
+    }
     assert {place: mounts.file_system(Path(place), MOUNTS) for place in kinds} == kinds
     assert mounts.file_system(Path("/a"), "") is None
     monkeypatch.setattr(mounts, "_mounts", lambda: f"1 1 0:1 / {path.parent.resolve()} rw - nfs4 server:/ rw")
@@ -338,7 +362,13 @@ def test_the_file_itself_refuses_what_no_ledger_does(path, ledger):
     forged = [
         {**fields, **after, "epsilon": 2 * 10**9, "total_epsilon": 11 * 10**9},  # over the cap
         {**fields, **after, "epsilon": 10**8, "total_epsilon": 9 * 10**9},  # a sum that does not grow
-        {**fields, **after, "epsilon": 10**8, "total_epsilon": 9 * 10**9 + 10**8, "cap_epsilon": 99 * 10**9},  # a cap that does
+        {
+            **fields,
+            **after,
+            "epsilon": 10**8,
+            "total_epsilon": 9 * 10**9 + 10**8,
+            "cap_epsilon": 99 * 10**9,
+        },  # a cap that does
         {**fields, **after, "epsilon": 0.5, "total_epsilon": 9 * 10**9},
         {**fields, **after, "epsilon": -(10**9), "total_epsilon": 8 * 10**9},  # a refund
         {**fields, **after, "number": 4, "epsilon": 1, "total_epsilon": 9 * 10**9 + 1},
@@ -348,7 +378,11 @@ def test_the_file_itself_refuses_what_no_ledger_does(path, ledger):
     for each in forged:
         with pytest.raises(sqlite3.IntegrityError):
             connection.execute(INSERT, tuple(each.values()))
-    for statement in ("UPDATE entries SET epsilon = 1", "DELETE FROM entries", f"REPLACE INTO entries {SELECT}"):
+    for statement in (
+        "UPDATE entries SET epsilon = 1",
+        "DELETE FROM entries",
+        f"REPLACE INTO entries {SELECT}",
+    ):
         with pytest.raises(sqlite3.IntegrityError):
             connection.execute(statement)
     connection.close()
@@ -359,7 +393,9 @@ def test_what_was_changed_behind_its_back_is_found(path, ledger):
     for number in range(5):
         charge(ledger, 0.5, question=f"SELECT {number}")
     ledger.close()
-    triggers = dict(sqlite3.connect(path).execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall())
+    triggers = dict(
+        sqlite3.connect(path).execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    )
     off = [f"DROP TRIGGER {name}" for name in triggers]
     for number, change in enumerate(
         [
@@ -443,6 +479,8 @@ def test_a_ledger_that_was_moved_away(path, ledger):
     assert refusal(charge, ledger, 1).code == "budget-ledger"
 
 
-@pytest.mark.parametrize("text", ["", "privsql-1:0:0:0:" + "0" * 32, "privsql-2:1:0:0:" + "0" * 32, "privsql-1:1:0:0:0", "hello"])
+@pytest.mark.parametrize(
+    "text", ["", "privsql-1:0:0:0:" + "0" * 32, "privsql-2:1:0:0:" + "0" * 32, "privsql-1:1:0:0:0", "hello"]
+)
 def test_texts_that_are_no_anchor(text):
     assert refusal(read_anchor, text).code == "argument-anchor"

@@ -21,7 +21,9 @@ from tests.budget.ledgers import VISITS, charge, policy
 
 NAMES = ("ana", "ben", "cleo")
 EPSILONS = st.fractions(Fraction(1, 10**10), Fraction(3, 2), max_denominator=10**10)
-DELTAS = st.sampled_from([Fraction(0), Fraction(0), Fraction(1, 10**8), Fraction(1, 3 * 10**7), Fraction(1, 10**6)])
+DELTAS = st.sampled_from(
+    [Fraction(0), Fraction(0), Fraction(1, 10**8), Fraction(1, 3 * 10**7), Fraction(1, 10**6)]
+)
 
 
 class LedgerModel(RuleBasedStateMachine):
@@ -31,7 +33,9 @@ class LedgerModel(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
         self.path = Path(self.folder.name) / "a.ledger"
-        self.declared = policy(3, delta=2e-6, per_query=1.25, analysts={"ana": 1.5, "*": {"epsilon": 1.0, "delta": 1e-6}})
+        self.declared = policy(
+            3, delta=2e-6, per_query=1.25, analysts={"ana": 1.5, "*": {"epsilon": 1.0, "delta": 1e-6}}
+        )
         self.cap, self.delta_cap, self.query = 3 * 10**9, 2 * 10**12, 1_250_000_000
         self.shares: dict[str, list[Any]] = {"ana": [1_500_000_000, None], EVERYONE: [10**9, 10**12]}
         self.spent = dict.fromkeys(NAMES, (0, 0))
@@ -101,7 +105,12 @@ class LedgerModel(RuleBasedStateMachine):
 _QUIET = [HealthCheck.too_slow]
 TestModel = LedgerModel.TestCase
 TestModel.settings = settings(
-    max_examples=15, stateful_step_count=20, deadline=None, derandomize=True, suppress_health_check=_QUIET, database=None
+    max_examples=15,
+    stateful_step_count=20,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=_QUIET,
+    database=None,
 )
 
 

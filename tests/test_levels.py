@@ -120,7 +120,9 @@ def test_too_many_rows_that_differ_have_no_classes() -> None:
 def test_no_level_is_worse_than_measured_by_itself(levels: Levels, times: tuple[int, ...]) -> None:
     """Over many draws the mean squared error of every level is what the weights say, and below that of the sums as measured."""
     draws, rate = 200, 0.5
-    noise = discrete_laplace(Fraction(rate), draws * levels.rows, SystemRandomness()).reshape(draws, levels.rows)
+    noise = discrete_laplace(Fraction(rate), draws * levels.rows, SystemRandomness()).reshape(
+        draws, levels.rows
+    )
     variance = 1.0 / (math.cosh(rate) - 1.0)
     _, estimates = dense(levels, times)
     errors = noise @ estimates.T
@@ -177,7 +179,8 @@ def truth(people: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(
-    "how", ["ROLLUP (state, band)", "CUBE (state, band)", "band, ROLLUP (state)", "GROUPING SETS ((state), (band))"]
+    "how",
+    ["ROLLUP (state, band)", "CUBE (state, band)", "band, ROLLUP (state)", "GROUPING SETS ((state), (band))"],
 )
 def test_margins_agree_exactly(session: privsql.Session, how: str) -> None:
     """Every total is the sum of what it is a total of, to the last unit; whole numbers stay whole."""
@@ -208,10 +211,15 @@ def test_a_null_key_and_a_total_are_two_rows(session: privsql.Session, people: p
     ).df()
     assert frame["state"].isna().tolist() == [False, False, False, True, True]
     assert frame["g"].tolist() == [0, 0, 0, 0, 1]
-    assert frame["n"].tolist()[3:] == [int(people["state"].isna().sum()), int((people["state"] != "ZZ").sum())]
+    assert frame["n"].tolist()[3:] == [
+        int(people["state"].isna().sum()),
+        int((people["state"] != "ZZ").sum()),
+    ]
 
 
-def test_without_noise_to_speak_of_it_is_what_plain_sql_says(session: privsql.Session, people: pd.DataFrame) -> None:
+def test_without_noise_to_speak_of_it_is_what_plain_sql_says(
+    session: privsql.Session, people: pd.DataFrame
+) -> None:
     frame = session.query(SQL.format("CUBE (state, band)"), epsilon=10_000).df()
     frame["state"] = frame["state"].where(frame["state"].notna() | (frame["g"] >= 2), "NULL")
     for _, row in truth(people).iterrows():
@@ -231,14 +239,16 @@ def test_without_noise_to_speak_of_it_is_what_plain_sql_says(session: privsql.Se
 def test_intervals_cover(session: privsql.Session, people: pd.DataFrame, draws: int) -> None:
     """One row of every level in each of many draws, all of them independent; what is shown is always within."""
     exact = truth(people)
-    first = session.query(SQL.format("CUBE (state, band)"), epsilon=1.0).df()
+    first = session.query(SQL.format("CUBE (state, band)"), epsilon=1.0, show_all=True).df()
     rows, real = [], []
     for g, state, band in ((0, "CA", 1), (1, "TX", None), (2, None, 2), (3, None, None)):
-        rows.append(int(np.flatnonzero((first["g"] == g) & _is(first["state"], state) & _is(first["band"], band))[0]))
+        rows.append(
+            int(np.flatnonzero((first["g"] == g) & _is(first["state"], state) & _is(first["band"], band))[0])
+        )
         real.append(exact[(exact["g"] == g) & _is(exact["state"], state) & _is(exact["band"], band)].iloc[0])
     inside = {(row, name, level): 0 for row in rows for name in "nsact" for level in (0.5, 0.95)}
     for _ in range(draws):
-        answer = session.query(SQL.format("CUBE (state, band)"), epsilon=1.0, fresh=True)
+        answer = session.query(SQL.format("CUBE (state, band)"), epsilon=1.0, fresh=True, show_all=True)
         for level in (0.5, 0.95):
             table = answer.intervals(level)
             for name in "nsact":
@@ -247,7 +257,12 @@ def test_intervals_cover(session: privsql.Session, people: pd.DataFrame, draws: 
                 for row, true in zip(rows, real, strict=True):
                     inside[row, name, level] += low[row] - 1e-4 <= float(true[name]) <= high[row] + 1e-4
     for (row, name, level), count in inside.items():
-        assert stats.binomtest(count, draws, level, alternative="less").pvalue > FALSE_ALARM, (row, name, level, count)
+        assert stats.binomtest(count, draws, level, alternative="less").pvalue > FALSE_ALARM, (
+            row,
+            name,
+            level,
+            count,
+        )
 
 
 def _is(column: pd.Series, value: object) -> pd.Series:
@@ -255,7 +270,9 @@ def _is(column: pd.Series, value: object) -> pd.Series:
 
 
 @pytest.mark.parametrize("draws", [20, pytest.param(100, marks=pytest.mark.slow)])
-def test_never_worse_than_separate_answers(session: privsql.Session, people: pd.DataFrame, draws: int) -> None:
+def test_never_worse_than_separate_answers(
+    session: privsql.Session, people: pd.DataFrame, draws: int
+) -> None:
     """At equal epsilon: each level asked by itself at a third, against all of them together."""
     exact = truth(people)
     known_rows = "FROM df WHERE state IN ('CA', 'NY', 'TX')"
@@ -264,9 +281,7 @@ def test_never_worse_than_separate_answers(session: privsql.Session, people: pd.
         1: f"SELECT state, COUNT(*) AS n {known_rows} GROUP BY ALL",
         3: f"SELECT COUNT(*) AS n {known_rows}",
     }
-    together = (
-        f"SELECT state, band, GROUPING(state, band) AS g, COUNT(*) AS n {known_rows} GROUP BY ROLLUP (state, band)"
-    )
+    together = f"SELECT state, band, GROUPING(state, band) AS g, COUNT(*) AS n {known_rows} GROUP BY ROLLUP (state, band)"
     known = exact[exact["state"] != "NULL"]
     real = {0: known[known["g"] == 0]["n"].to_numpy(), 1: known[known["g"] == 1]["n"].to_numpy()}
     real[3] = np.array([real[1].sum()])
@@ -276,13 +291,18 @@ def test_never_worse_than_separate_answers(session: privsql.Session, people: pd.
         for g, sql in questions.items():
             apart = session.query(sql, epsilon=0.2, fresh=True).df()["n"].to_numpy()
             errors[g, "apart"].append(float(((apart - real[g]) ** 2).mean()))
-            errors[g, "together"].append(float(((answer[answer["g"] == g]["n"].to_numpy() - real[g]) ** 2).mean()))
+            errors[g, "together"].append(
+                float(((answer[answer["g"] == g]["n"].to_numpy() - real[g]) ** 2).mean())
+            )
     for g in questions:
         apart, joint = np.array(errors[g, "apart"]), np.array(errors[g, "together"])
         slack = 6.0 * math.sqrt(apart.var(ddof=1) / draws + joint.var(ddof=1) / draws)
         assert joint.mean() <= apart.mean() + slack, (g, joint.mean(), apart.mean())
     plan = session.explain(together, epsilon=0.6)
-    for g, sql in questions.items():  # and before anything is spent: the noise that is added is no more than theirs
+    for (
+        g,
+        sql,
+    ) in questions.items():  # and before anything is spent: the noise that is added is no more than theirs
         alone = session.explain(sql, epsilon=0.2).measurements[0]
         (mine,) = plan.measurements
         times = mine.sensitivity.total_times if g == 3 else 1
@@ -309,7 +329,11 @@ def test_gaussian_noise_is_fitted_too(session: privsql.Session, people: pd.DataF
     # three sets in which one person moves two cells by 1, and a total that is measured twice; or four cells by 1
     assert count.sensitivity.l2_squared == (3 * 2 + 2**2 if count.l1 == 8 else 4)
     frame = answer.df()
-    assert frame[frame["g"] == 0]["n"].sum() == frame[frame["g"] == 3]["n"].iloc[0] == frame[frame["g"] == 2]["n"].sum()
+    assert (
+        frame[frame["g"] == 0]["n"].sum()
+        == frame[frame["g"] == 3]["n"].iloc[0]
+        == frame[frame["g"] == 2]["n"].sum()
+    )
     table = answer.intervals(0.999_999)
     (total,) = table[table["g"] == 3].to_dict("records")
     assert total["n_low"] <= int((people["state"] != "ZZ").sum()) <= total["n_high"]
@@ -328,7 +352,9 @@ def test_units_are_bounded_cell_by_cell() -> None:
             3 * 2 * 2 * 4,
             2 * 2 * 4,
         )  # three sets, replace-one, 2 keys of 4 rows; the total twice
-        pages = session.explain("SELECT page, m, COUNT(*) AS n FROM df GROUP BY page, ROLLUP (m)", epsilon=1.0)
+        pages = session.explain(
+            "SELECT page, m, COUNT(*) AS n FROM df GROUP BY page, ROLLUP (m)", epsilon=1.0
+        )
         assert pages.measurements[0].linf == 2 * 4  # both of a unit's cells may be of one page
         frame = session.query(sql, epsilon=10_000).df()
         assert frame[frame["g"] == 3]["n"].iloc[0] == 200 * 2 * 4 == frame[frame["g"] == 0]["n"].sum()

@@ -29,7 +29,9 @@ ASKED = {
 def measured(mechanism: Mechanism) -> Measurement:
     frame = pd.DataFrame({"state": ["CA"], "age": [1], "city": ["x"]})
     sql, options = ASKED[mechanism]
-    found = privsql.connect({"t": frame}, {"tables": {"t": {"columns": COLUMNS}}}).explain(sql, epsilon=1, **options)
+    found = privsql.connect({"t": frame}, {"tables": {"t": {"columns": COLUMNS}}}).explain(
+        sql, epsilon=1, **options
+    )
     assert found.measurements[0].mechanism is mechanism
     return found.measurements[0]
 
@@ -38,7 +40,11 @@ def measured(mechanism: Mechanism) -> Measurement:
 def test_a_measurement_that_does_not_cover_its_sensitivity_cannot_be_made(mechanism):
     one = measured(mechanism)
     replace(one)  # as it is, it can
-    for wrong in ({"noise_scale": Fraction(0)}, {"loss": Fraction(0)}, {"loss": one.loss * Fraction(999, 1000)}):
+    for wrong in (
+        {"noise_scale": Fraction(0)},
+        {"loss": Fraction(0)},
+        {"loss": one.loss * Fraction(999, 1000)},
+    ):
         with pytest.raises(ValueError, match=r"noise|cover"):
             replace(one, **wrong)
     further = replace(one.sensitivity, l1=one.sensitivity.l1 * 1000, linf=one.sensitivity.linf * 1000)
@@ -46,7 +52,9 @@ def test_a_measurement_that_does_not_cover_its_sensitivity_cannot_be_made(mechan
         replace(one, sensitivity=further)
 
 
-@pytest.mark.parametrize("mechanism", [Mechanism.LAPLACE, *(each for each in ASKED if each.chooses)], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "mechanism", [Mechanism.LAPLACE, *(each for each in ASKED if each.chooses)], ids=lambda each: each.name
+)
 def test_not_by_a_hair(mechanism):
     one = measured(mechanism)
     with pytest.raises(ValueError, match="cover"):

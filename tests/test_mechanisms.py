@@ -51,7 +51,9 @@ def test_pumpkins(bids, one, two):
 
 
 def test_regret_of_theorem_6():
-    scores = [Fraction(price * sum(bid >= price for bid in range(1, 100)), 100) for price in range(1, 100)]  # Adele
+    scores = [
+        Fraction(price * sum(bid >= price for bid in range(1, 100)), 100) for price in range(1, 100)
+    ]  # Adele
     chances = mechanisms.exponential_probabilities(scores, epsilon=1)
     for t in (1, 5, 10):
         worse = sum(chance for chance, score in zip(chances, scores, strict=True) if score < max(scores) - t)
@@ -59,7 +61,9 @@ def test_regret_of_theorem_6():
 
 
 def test_five_candidates_and_a_gap_of_5():
-    assert mechanisms.permute_and_flip_probabilities([10, 10, 15, 10, 10], 1)[2] == pytest.approx(0.85, abs=0.005)
+    assert mechanisms.permute_and_flip_probabilities([10, 10, 15, 10, 10], 1)[2] == pytest.approx(
+        0.85, abs=0.005
+    )
     assert mechanisms.exponential_probabilities([10, 10, 15, 10, 10], 1)[2] == pytest.approx(0.75, abs=0.005)
 
 
@@ -68,7 +72,9 @@ def by_subsets(weights: list[Fraction]) -> list[Fraction]:
     """permute-and-flip: each passes by itself, one of those that pass is taken."""
     chances = [Fraction(0)] * len(weights)
     for passes in itertools.product((True, False), repeat=len(weights)):
-        chance = math.prod(weight if passed else 1 - weight for weight, passed in zip(weights, passes, strict=True))
+        chance = math.prod(
+            weight if passed else 1 - weight for weight, passed in zip(weights, passes, strict=True)
+        )
         for place, passed in enumerate(passes):
             if passed:
                 chances[place] += chance / sum(passes)
@@ -81,7 +87,9 @@ def by_subsets(weights: list[Fraction]) -> list[Fraction]:
 def test_permute_and_flip_to_twelve_digits(scores):
     weights = [Fraction(math.exp(-0.5 * (max(scores) - score))) for score in scores]
     expected = [float(each) for each in by_subsets(weights)]
-    assert mechanisms.permute_and_flip_probabilities(list(scores), 1) == pytest.approx(expected, rel=1e-12, abs=0)
+    assert mechanisms.permute_and_flip_probabilities(list(scores), 1) == pytest.approx(
+        expected, rel=1e-12, abs=0
+    )
 
 
 @pytest.mark.parametrize(("ties", "others"), [(300, 0), (1, 5000), (150, 150), (60, 1000)])
@@ -114,7 +122,9 @@ def test_neighbours_are_hard_to_tell_apart(law, epsilon, sensitivity):
     """Scores in halves of the sensitivity, moved by up to two of them each."""
     half = Fraction(sensitivity) / 2
     vectors = list(itertools.product(range(4), repeat=3))
-    chances = {each: PROBABILITIES[law]([half * score for score in each], epsilon, sensitivity) for each in vectors}
+    chances = {
+        each: PROBABILITIES[law]([half * score for score in each], epsilon, sensitivity) for each in vectors
+    }
     monotone = {
         each: PROBABILITIES[law]([half * score for score in each], epsilon, sensitivity, monotone=True)
         for each in vectors
@@ -169,12 +179,17 @@ def chances_of(noise, scores, factor=1.0):
 def test_winners_win_as_often_as_they_should(noise, scores, draws):
     source = Buffered()
     given = [Decimal(scores[0]), *map(Fraction, scores[1:])]
-    wins = np.bincount([_choose(given, 1, 1, False, noise, source) for _ in range(draws)], minlength=len(scores))
+    wins = np.bincount(
+        [_choose(given, 1, 1, False, noise, source) for _ in range(draws)], minlength=len(scores)
+    )
     assert p_value(wins, chances_of(noise, scores)) > FALSE_ALARM
     for wrong in (0.7, 1.5):
         assert p_value(wins, chances_of(noise, scores, wrong)) < FALSE_ALARM
     if noise != "laplace":
-        assert p_value(wins, chances_of("gumbel" if noise == "exponential" else "exponential", scores)) < FALSE_ALARM
+        assert (
+            p_value(wins, chances_of("gumbel" if noise == "exponential" else "exponential", scores))
+            < FALSE_ALARM
+        )
 
 
 @pytest.mark.slow
@@ -182,7 +197,9 @@ def test_winners_win_as_often_as_they_should(noise, scores, draws):
 def test_monotone_scores_get_half_the_noise(noise, scores, draws):
     source = Buffered()
     halves = [score / 2 for score in scores]
-    wins = np.bincount([_choose(halves, 1, 1, True, noise, source) for _ in range(draws // 2)], minlength=len(scores))
+    wins = np.bincount(
+        [_choose(halves, 1, 1, True, noise, source) for _ in range(draws // 2)], minlength=len(scores)
+    )
     assert p_value(wins, chances_of(noise, scores)) > FALSE_ALARM
     assert p_value(wins, chances_of(noise, scores, 0.5)) < FALSE_ALARM
 
@@ -290,7 +307,9 @@ def test_rounding_to_the_grid_keeps_the_sensitivity():
             apart = [b - a for a, b in zip(here, there, strict=True)]
             most = max(most, sum(map(abs, apart)))
             euclidean = math.sqrt(sum(float(each) ** 2 for each in moved))
-            allowed = (euclidean if size > 1 else math.ceil(euclidean)) + float(plain.l2_steps(steps, size)) - steps
+            allowed = (
+                (euclidean if size > 1 else math.ceil(euclidean)) + float(plain.l2_steps(steps, size)) - steps
+            )
             assert math.sqrt(sum(each**2 for each in apart)) <= allowed + 1e-12
         assert most == plain.l1_steps(steps, size)  # enough, and no less would do
 
@@ -313,7 +332,9 @@ def test_numbers_without_room():
     assert isinstance(mechanisms.laplace(1.7e308, 1, sensitivity=1e308), float)
     assert mechanisms.laplace(2**200, 1) > 2**199
     assert mechanisms.laplace(np.array([2**63 - 1]), 1e-6).dtype == np.int64
-    assert abs(mechanisms.laplace(0, 1e-6, sensitivity=10**12)) < 10**20  # a scale of 10^18 needs the coarser grid
+    assert (
+        abs(mechanisms.laplace(0, 1e-6, sensitivity=10**12)) < 10**20
+    )  # a scale of 10^18 needs the coarser grid
 
 
 # -- above_threshold ---------------------------------------------------------------------------------------------
@@ -425,7 +446,9 @@ def test_intervals_cover(epsilon, level):
     covered = []
     for true in range(people + 1):
         law = yes_law(true, people, epsilon)
-        inside = sum(chance for chance, (low, high) in zip(law, intervals, strict=True) if low <= true / people <= high)
+        inside = sum(
+            chance for chance, (low, high) in zip(law, intervals, strict=True) if low <= true / people <= high
+        )
         assert inside >= level - 1e-9
         covered.append(inside)
     if epsilon <= 2:
@@ -440,7 +463,15 @@ def test_an_interval_of_a_million_answers():
 
 
 def test_the_binomial_of_the_intervals():
-    for count, odds in ((0, 1.0), (1, -1.0), (50, 0.3), (1000, -4.0), (10**6, 1.0), (5, 10_000.0), (5, -10_000.0)):
+    for count, odds in (
+        (0, 1.0),
+        (1, -1.0),
+        (50, 0.3),
+        (1000, -4.0),
+        (10**6, 1.0),
+        (5, 10_000.0),
+        (5, -10_000.0),
+    ):
         first, chances = _binomial(count, odds)
         expected = stats.binom(count, 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0)
         assert chances == pytest.approx(expected.pmf(first + np.arange(chances.size)), rel=1e-6, abs=1e-15)
@@ -472,7 +503,9 @@ def test_rows_needed_of_note_001():
     )
 
 
-@pytest.mark.parametrize(("queries", "within", "epsilon"), [(10, 0.05, 1), (3, 0.01, 0.2), (1, Fraction(1, 300), 1)])
+@pytest.mark.parametrize(
+    ("queries", "within", "epsilon"), [(10, 0.05, 1), (3, 0.01, 0.2), (1, Fraction(1, 300), 1)]
+)
 def test_so_many_rows_suffice_and_one_less_does_not(queries, within, epsilon):
     """By the law of the noise that counts get."""
     for mechanism, rate in (("laplace", epsilon / queries), ("partition", epsilon / 2)):
@@ -495,11 +528,27 @@ def test_the_order_of_note_001_is_not_enough_for_randomised_response():
     order = round(10**2 * math.log(10 / 0.05) / 0.05**2)
     assert order == 211_933
     assert 10 * missed(order) > 0.15
-    assert 10 * missed(privsql.rows_needed(queries=10, within=0.05, epsilon=1, mechanism="randomised-response")) < 0.05
+    assert (
+        10 * missed(privsql.rows_needed(queries=10, within=0.05, epsilon=1, mechanism="randomised-response"))
+        < 0.05
+    )
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------
-EPSILONS = [0, -1, NAN, INFINITY, "1", None, True, 1e-9, 1e9, Decimal("NaN"), Decimal("1e999999999"), np.float64(0)]
+EPSILONS = [
+    0,
+    -1,
+    NAN,
+    INFINITY,
+    "1",
+    None,
+    True,
+    1e-9,
+    1e9,
+    Decimal("NaN"),
+    Decimal("1e999999999"),
+    np.float64(0),
+]
 SCORES_REFUSED = [
     [], {}, pd.Series([], dtype=float), np.array([]), [NAN], [1, INFINITY], [None], ["1"], "12", b"12", {1, 2}, 5, None,
     [True, False], np.array([True]), np.array([[1, 2], [3, 4]]), np.array(3), [1j], [Decimal("Infinity")], [[1, 2]],

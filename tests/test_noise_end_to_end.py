@@ -3,7 +3,6 @@
 20,000 keys on a table without rows give 20,000 draws from one query. Thresholds are near 1e-9, so they never flake.
 """
 
-# ruff: noqa: E501 -- tables read better in one line each
 from __future__ import annotations
 
 import math
@@ -19,7 +18,13 @@ from privsql.noise.randomness import SystemRandomness
 from privsql.tables import ExactTable
 
 KEYS = 20_000
-POLICY = {"tables": {"t": {"columns": {"k": {"range": [0, KEYS - 1]}, "x": {"range": [0, 10]}, "s": {"values": ["a", "b"]}}}}}
+POLICY = {
+    "tables": {
+        "t": {
+            "columns": {"k": {"range": [0, KEYS - 1]}, "x": {"range": [0, 10]}, "s": {"values": ["a", "b"]}}
+        }
+    }
+}
 
 
 def _session(rows: str = "", neighbours: str = "replace-one") -> privsql.Session:
@@ -55,7 +60,11 @@ def test_two_measurements_share_the_price() -> None:
 
 
 def test_both_sides_of_an_average_have_noise() -> None:
-    frame = _session().query("SELECT k, AVG(x) AS a, SUM(x) AS b, COUNT(*) AS c FROM t GROUP BY k", epsilon=0.1).df()
+    frame = (
+        _session()
+        .query("SELECT k, AVG(x) AS a, SUM(x) AS b, COUNT(*) AS c FROM t GROUP BY k", epsilon=0.1)
+        .df()
+    )
     scale = 2 * 10 / 0.1  # of each side, in steps of the grid
     # SUM = 10 above / 10, COUNT = (above + below) / 10: one noise and two
     _assert_scale(frame["b"].to_numpy(), scale)
@@ -91,10 +100,14 @@ def test_a_null_key_is_a_key() -> None:
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_a_choice_is_as_uncertain_as_the_plan_says(neighbours: str) -> None:
     """Exponential noise of rate r: b overtakes a, which is 2 ahead, with probability q^2 / 2, q = e^-r."""
-    plan = _session(neighbours=neighbours).explain("SELECT s FROM t WHERE s IS NOT NULL GROUP BY s ORDER BY COUNT(*) DESC LIMIT 1", epsilon=1.0)
+    plan = _session(neighbours=neighbours).explain(
+        "SELECT s FROM t WHERE s IS NOT NULL GROUP BY s ORDER BY COUNT(*) DESC LIMIT 1", epsilon=1.0
+    )
     column = plan.measurements[0].columns[0]
     exact = ExactTable({"s": np.array(["a", "b"], dtype=object)}, {column: np.array([2, 0], dtype=np.int64)})
-    rate = 1.0 / 2.0 if neighbours == "replace-one" else 1.0  # epsilon / (2 linf); half the noise where scores are monotone
+    rate = (
+        1.0 / 2.0 if neighbours == "replace-one" else 1.0
+    )  # epsilon / (2 linf); half the noise where scores are monotone
     q, draws = math.exp(-rate), 1500
     wrong = q**2 / 2
     found = np.mean([add_noise(plan, [exact], SystemRandomness()).cells[0] == 1 for _ in range(draws)])

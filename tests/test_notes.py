@@ -20,7 +20,8 @@ GRADES = ["A", "B", "C", "D", "F"]
 
 def column(values: list, neighbours: str = "replace-one", **declared) -> privsql.Session:
     return privsql.connect(
-        pd.DataFrame({"x": values}), {"neighbours": neighbours, "tables": {"df": {"columns": {"x": declared}}}}
+        pd.DataFrame({"x": values}),
+        {"neighbours": neighbours, "tables": {"df": {"columns": {"x": declared}}}},
     )
 
 
@@ -35,14 +36,16 @@ def test_the_price_of_a_histogram_does_not_grow_with_its_keys():
         plan = session.explain("SELECT x, COUNT(*) FROM df GROUP BY x", epsilon=1)
         assert plan.cells == count
         assert (plan.measurements[0].l1, plan.measurements[0].linf, plan.measurements[0].scale) == (2, 1, 2.0)
-        assert bounds(column([0], "add-remove", range=[0, count - 1]), "SELECT x, COUNT(*) FROM df GROUP BY x") == [
-            (1, 1)
-        ]
+        assert bounds(
+            column([0], "add-remove", range=[0, count - 1]), "SELECT x, COUNT(*) FROM df GROUP BY x"
+        ) == [(1, 1)]
 
 
 def test_the_grades_histogram():
     frame = pd.DataFrame({"grade": list("AABBBCF")})
-    out = frame.dp.query("SELECT grade, COUNT(*) AS n FROM df GROUP BY grade", epsilon=EXACT, keys={"grade": GRADES})
+    out = frame.dp.query(
+        "SELECT grade, COUNT(*) AS n FROM df GROUP BY grade", epsilon=EXACT, keys={"grade": GRADES}
+    )
     assert dict(out.to_numpy()) == {"A": 2, "B": 3, "C": 1, "D": 0, "F": 1}
 
 
@@ -66,7 +69,11 @@ def test_the_grades_histogram():
         ("SELECT SUM(x) FROM df", [(7, 7)], [(10, 10)]),
         ("SELECT SUM(x) FROM df WHERE x > 5", [(10, 10)], [(10, 10)]),
         ("SELECT x, SUM(x) FROM df GROUP BY x", [(20, 10)], [(10, 10)]),
-        ("SELECT AVG(x) FROM df", [(7, 7), (1, 1)], [(7, 7)]),  # under replace-one by the public number of rows, for 1/1024
+        (
+            "SELECT AVG(x) FROM df",
+            [(7, 7), (1, 1)],
+            [(7, 7)],
+        ),  # under replace-one by the public number of rows, for 1/1024
         ("SELECT AVG(x) FROM df WHERE x > 3", [(12, 6)], [(6, 6)]),
         ("SELECT COUNT(*) FROM (SELECT * FROM df UNION ALL SELECT * FROM df)", [(2, 2)], [(2, 2)]),
     ],
@@ -103,14 +110,18 @@ def test_fruit_counts_by_unpivot():
     session = privsql.connect(LIKES)
     answer = session.query(f"SELECT fruit, COUNT(*) AS n {FRUIT}", epsilon=EXACT)
     assert answer.fetchall() == [("apple", 1), ("orange", 4), ("banana", 3)]
-    assert bounds(session, f"SELECT fruit, COUNT(*) {FRUIT}") == [(3, 1)]  # a fruit is named once, and there are three
+    assert bounds(session, f"SELECT fruit, COUNT(*) {FRUIT}") == [
+        (3, 1)
+    ]  # a fruit is named once, and there are three
     choice = session.explain(f"SELECT fruit {FRUIT} ORDER BY COUNT(*) DESC LIMIT 1", epsilon=1)
     assert choice.measurements[0].linf == 1
     assert choice.measurements[0].scale == 2.0
     assert session.query(f"SELECT fruit {FRUIT} ORDER BY COUNT(*) DESC LIMIT 1", epsilon=1000).fetchall() == [
         ("orange",)
     ]
-    assert session.query(f"SELECT fruit {FRUIT} ORDER BY COUNT(*) LIMIT 1", epsilon=1000).fetchall() == [("apple",)]
+    assert session.query(f"SELECT fruit {FRUIT} ORDER BY COUNT(*) LIMIT 1", epsilon=1000).fetchall() == [
+        ("apple",)
+    ]
 
 
 def test_the_noise_of_the_note():
@@ -126,7 +137,9 @@ def noise_table(kind: str, rate: float, reach: int) -> tuple[np.ndarray, np.ndar
     """P(N = v) and P(N <= v) on whole numbers from -reach to reach."""
     values = np.arange(-reach, reach + 1)
     weights = (
-        np.where(values >= 0, np.exp(-rate * values), 0.0) if kind == "permute-and-flip" else np.exp(-rate * np.abs(values))
+        np.where(values >= 0, np.exp(-rate * values), 0.0)
+        if kind == "permute-and-flip"
+        else np.exp(-rate * np.abs(values))
     )
     mass = weights / weights.sum()
     return mass, np.cumsum(mass)
@@ -158,7 +171,9 @@ def winning_in_steps(kind: str, scores: tuple[int, ...], rate: float) -> np.ndar
 def contest(scores: tuple[int, ...], neighbours: str = "replace-one") -> privsql.Session:
     """One candidate per score; none may be NULL."""
     return column(
-        [each for each, score in enumerate(scores) for _ in range(score)], neighbours, range=[0, len(scores) - 1]
+        [each for each, score in enumerate(scores) for _ in range(score)],
+        neighbours,
+        range=[0, len(scores) - 1],
     )
 
 
@@ -188,7 +203,10 @@ def test_winners_win_as_often_as_they_should(mechanism, neighbours, factor):
     assert plan.cells == 4
     exact = session._engine.run(plan.sql, plan.keys)
     source, times = Buffered(), 1200
-    wins = np.bincount([int(add_noise(plan, [exact], source).cells[0]) for _ in range(times)], minlength=4) / times
+    wins = (
+        np.bincount([int(add_noise(plan, [exact], source).cells[0]) for _ in range(times)], minlength=4)
+        / times
+    )
     reach = 3.3 / math.sqrt(times)  # Hoeffding: passed once in 1e9
     assert np.abs(wins - winning(mechanism, scores, 1 / 2)).max() < reach
     for wrong in (0.25, 4.0):
@@ -206,7 +224,9 @@ def test_of_equals_none_wins_by_its_place(mechanism):
     assert abs(wins - 0.5) < 3.3 / math.sqrt(times)  # Hoeffding: passed once in 1e9
 
 
-@pytest.mark.parametrize(("mechanism", "right"), [("permute-and-flip", 0.85), ("laplace", 0.76), ("exponential", 0.75)])
+@pytest.mark.parametrize(
+    ("mechanism", "right"), [("permute-and-flip", 0.85), ("laplace", 0.76), ("exponential", 0.75)]
+)
 def test_how_often_the_winner_is_right(mechanism, right):
     """privacy.md: five candidates, a gap of 5, epsilon 1. The winner stands in the middle: ties help and hurt it alike."""
     scores = (10, 10, 15, 10, 10)
@@ -222,7 +242,9 @@ def test_averaging_gains_nothing_from_stored_answers():
     asked = {session.query("SELECT COUNT(*) FROM df", epsilon=0.1).fetchall()[0][0] for _ in range(200)}
     assert len(asked) == 1
     assert session.budget.spent.epsilon == 0.1
-    fresh = [session.query("SELECT COUNT(*) FROM df", epsilon=0.1, fresh=True).fetchall()[0][0] for _ in range(20)]
+    fresh = [
+        session.query("SELECT COUNT(*) FROM df", epsilon=0.1, fresh=True).fetchall()[0][0] for _ in range(20)
+    ]
     assert len(set(fresh)) > 1
     assert session.budget.spent.epsilon == pytest.approx(2.1)
 
@@ -251,7 +273,9 @@ def test_a_workload_all_at_once():
     """The same bound from the plan: all ten within a n, with probability 1 - k exp(-a epsilon n / k)."""
     k, beta, epsilon = 10, 0.05, 1.0
     counts = ", ".join(f"COUNT(*) FILTER (WHERE x > {index}) AS c{index}" for index in range(k))
-    accuracy = column([1], range=[0, 20]).explain(f"SELECT {counts} FROM df", epsilon=epsilon).accuracy(1 - beta)
+    accuracy = (
+        column([1], range=[0, 20]).explain(f"SELECT {counts} FROM df", epsilon=epsilon).accuracy(1 - beta)
+    )
     note = k * math.log(k / beta) / epsilon  # a n
     assert all(note - 2 <= width <= note + 1 for width in accuracy.together.values())
     assert all(accuracy[name] < width for name, width in accuracy.together.items())
@@ -270,6 +294,8 @@ def test_explain_compares_a_choice_with_a_histogram():
     plan = contest((3, 2, 1)).explain(CHOICE, epsilon=1)
     assert any("histogram" in note and "times" in note for note in plan.notes)
     assert "label" in str(plan)
-    both = contest((3, 2, 1)).explain("SELECT x, COUNT(*) AS n FROM df GROUP BY x ORDER BY n DESC LIMIT 1", epsilon=1)
+    both = contest((3, 2, 1)).explain(
+        "SELECT x, COUNT(*) AS n FROM df GROUP BY x ORDER BY n DESC LIMIT 1", epsilon=1
+    )
     assert any("noisy" in note for note in both.notes)
     assert both.measurements[0].l1 == 2

@@ -78,7 +78,9 @@ def test_no_error_tells_of_a_person_by_a_name_of_ours(tmp_path):
         path = tmp_path / f"{kind}.duckdb"
         with duckdb.connect(str(path)) as made:
             made.execute(TABLES)
-            made.execute(f"INSERT INTO orders SELECT i, i, CASE WHEN i = 17 THEN {kind} ELSE 0 END FROM range(1, 101) r(i)")
+            made.execute(
+                f"INSERT INTO orders SELECT i, i, CASE WHEN i = 17 THEN {kind} ELSE 0 END FROM range(1, 101) r(i)"
+            )
             made.execute("INSERT INTO items SELECT i, 1 FROM range(1, 101) r(i)")
         with privsql.connect(path, POLICY) as session:
             session.prepare("items")
@@ -86,7 +88,9 @@ def test_no_error_tells_of_a_person_by_a_name_of_ours(tmp_path):
             assert abs(session.query(sql, epsilon=100).fetchall()[0][0] - 100) < 5
 
 
-@pytest.mark.parametrize("order", ["{other} JOIN items ON items.oid = o.o", "items JOIN {other} ON items.oid = o.o"])
+@pytest.mark.parametrize(
+    "order", ["{other} JOIN items ON items.oid = o.o", "items JOIN {other} ON items.oid = o.o"]
+)
 def test_what_a_sum_adds_up_is_the_copys_own(file, order):
     """Found by a review: an alias with the name of a stored value, which plan.sql shows, was added up in its place."""
     with privsql.connect(file, POLICY) as session:

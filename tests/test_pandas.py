@@ -347,14 +347,20 @@ def test_threads_on_one_frame(df):
 
 def test_whole_numbers_beside_null_stay_whole() -> None:
     frame = pd.DataFrame({"year": pd.array([2020, 2021, None, 2021] * 100, dtype="Int64")})
-    out = frame.dp.query("SELECT year, COUNT(*) AS n FROM df GROUP BY year", epsilon=10_000, keys={"year": [2020, 2021, None]})
+    out = frame.dp.query(
+        "SELECT year, COUNT(*) AS n FROM df GROUP BY year", epsilon=10_000, keys={"year": [2020, 2021, None]}
+    )
     assert out.dtypes.astype(str).tolist() == ["Int64", "int64"]
     assert out["year"].tolist() == [2020, 2021, pd.NA]
     assert str(out.dp.intervals()["year"].dtype) == "Int64"
 
 
 def test_a_column_that_duckdb_cannot_read_is_named() -> None:
-    for bad in (pd.period_range("2020-01", periods=3, freq="M"), pd.arrays.SparseArray([0, 1, 2]), [1j, 2j, 3j]):
+    for bad in (
+        pd.period_range("2020-01", periods=3, freq="M"),
+        pd.arrays.SparseArray([0, 1, 2]),
+        [1j, 2j, 3j],
+    ):
         frame = pd.DataFrame({"x": [1, 2, 3], "odd one": bad})
         with pytest.raises(privsql.PrivsqlError) as raised:
             frame.dp.query("SELECT COUNT(*) AS n FROM df", epsilon=1.0)

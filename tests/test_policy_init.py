@@ -61,7 +61,9 @@ Done = subprocess.CompletedProcess[str]
 
 def run(*arguments: object, cwd: Path) -> Done:
     command = [sys.executable, "-m", "privsql", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, encoding="utf-8", cwd=cwd)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, encoding="utf-8", cwd=cwd
+    )
 
 
 def call(*arguments: object, cwd: Path) -> Done:
@@ -92,7 +94,11 @@ def filled_in(text: str) -> str:
     [
         ("shop.duckdb", "SELECT COUNT(*) AS n FROM orders", "SELECT SUM(total) AS n FROM orders", call),
         pytest.param(
-            "shop.duckdb", "SELECT COUNT(*) AS n FROM orders", "SELECT SUM(total) AS n FROM orders", run, marks=pytest.mark.slow
+            "shop.duckdb",
+            "SELECT COUNT(*) AS n FROM orders",
+            "SELECT SUM(total) AS n FROM orders",
+            run,
+            marks=pytest.mark.slow,
         ),
         ("visits.parquet", "SELECT COUNT(*) AS n FROM visits", "SELECT SUM(age) AS n FROM visits", call),
         ("visits.csv", "SELECT COUNT(*) AS n FROM visits", "SELECT SUM(age) AS n FROM visits", call),
@@ -164,13 +170,19 @@ def test_standard_output_is_the_draft_and_check_says_what_it_means(shop: Path, t
     ],
 )
 def test_errors(
-    shop: Path, arguments: list[str], code: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    shop: Path,
+    arguments: list[str],
+    code: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(shop)
     Path("wrong.toml").write_text("[tables.visit]\n", encoding="utf-8")
     Path("unit.toml").write_text('[tables.visits]\nunit = "patient"\n', encoding="utf-8")
     Path("column.toml").write_text("[tables.visits.columns]\nages = { range = [0, 1] }\n", encoding="utf-8")
-    Path("types.toml").write_text('[tables.a]\nunit = "id"\n[tables.b]\nunit = "a -> a.id"\n', encoding="utf-8")
+    Path("types.toml").write_text(
+        '[tables.a]\nunit = "id"\n[tables.b]\nunit = "a -> a.id"\n', encoding="utf-8"
+    )
     with duckdb.connect("types.duckdb") as owner:
         owner.execute("CREATE OR REPLACE TABLE a (id INTEGER UNIQUE); CREATE OR REPLACE TABLE b (a DATE)")
     assert main(["policy", *arguments]) == 2
@@ -179,7 +191,9 @@ def test_errors(
     assert f"[{code}]" in shown.err
 
 
-def test_a_draft_that_fails_leaves_no_file(shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_draft_that_fails_leaves_no_file(
+    shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "draft.toml"
     assert main(["policy", "init", str(shop / "visits.csv"), "--unit", "nobody", "-o", str(path)]) == 2
     assert "[policy-unit]" in capsys.readouterr().err
@@ -187,7 +201,10 @@ def test_a_draft_that_fails_leaves_no_file(shop: Path, tmp_path: Path, capsys: p
 
 
 def test_usage_and_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments, code, words in ((["policy"], 2, "init | check"), (["policy", "init", "--help"], 0, "--unit patients.id")):
+    for arguments, code, words in (
+        (["policy"], 2, "init | check"),
+        (["policy", "init", "--help"], 0, "--unit patients.id"),
+    ):
         with pytest.raises(SystemExit) as exit_:
             main(arguments)
         assert exit_.value.code == code
@@ -196,8 +213,14 @@ def test_usage_and_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_check_names_public_tables_ranges_to_be_found_and_what_is_not_limited(shop: Path) -> None:
-    tables = {"countries": {"public": True}, "orders": {"columns": {"total": {"range": "auto"}}}, "busy": {"unit": "customer_id"}}
-    shown = check(load_policy({"neighbours": "add-remove", "min_units": 5, "tables": tables}), str(shop / "shop.duckdb"))
+    tables = {
+        "countries": {"public": True},
+        "orders": {"columns": {"total": {"range": "auto"}}},
+        "busy": {"unit": "customer_id"},
+    }
+    shown = check(
+        load_policy({"neighbours": "add-remove", "min_units": 5, "tables": tables}), str(shop / "shop.duckdb")
+    )
     for line in (
         "neighbours  add-remove: no answer gives away whether one unit is there at all",
         "budget      no limit: the answers can add up to anything",
@@ -220,7 +243,12 @@ def test_units_go_along_foreign_keys_and_what_follows_from_the_schema_needs_no_l
     text = draft(str(shop / "shop.duckdb"))
     tables = tomllib.loads(text)["tables"]
     assert tables["customers"] == {"unit": "id", "columns": {}}
-    assert tables["orders"] == {"unit": "customer_id -> customers.id", "max_groups": 3, "max_rows": 10, "columns": {}}
+    assert tables["orders"] == {
+        "unit": "customer_id -> customers.id",
+        "max_groups": 3,
+        "max_rows": 10,
+        "columns": {},
+    }
     assert tables["items"]["unit"] == "order_nr -> orders.oid"
     assert tables["countries"] == {"columns": {}}
     assert "busy" not in tables
@@ -246,7 +274,10 @@ def test_units_go_along_foreign_keys_and_what_follows_from_the_schema_needs_no_l
 def units(ddl: str, wanted: str | None = None) -> dict[str, object]:
     with duckdb.connect() as owner:
         owner.execute(ddl)
-        return {name: guess.declaration for name, guess in guess_units(open_engine(owner).schema(), wanted).items()}
+        return {
+            name: guess.declaration
+            for name, guess in guess_units(open_engine(owner).schema(), wanted).items()
+        }
 
 
 @pytest.mark.parametrize(
@@ -323,7 +354,13 @@ def test_names_of_tables_and_identifiers() -> None:
     assert [person_of_table(name) is not None for name in ("customers", "dim_user_2024", "people", "user_events", "")] == [
         True, True, True, False, False,
     ]  # fmt: skip
-    assert [is_id(name) for name in ("order_id", "l_orderkey", "id", "void", "price")] == [True, True, True, False, False]
+    assert [is_id(name) for name in ("order_id", "l_orderkey", "id", "void", "price")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_a_row_that_names_two_people_is_said_aloud() -> None:
@@ -338,7 +375,7 @@ def test_names_cannot_break_out_of_a_comment_or_a_key(tmp_path: Path) -> None:
     nasty = 'x\n[budget]\nepsilon = 99\n# "\\\x7f\u2028 user'
     with duckdb.connect() as owner:
         quoted = '"' + nasty.replace('"', '""') + '"'
-        owner.execute(f"CREATE TABLE {quoted} ({quoted} INTEGER, {quoted[:-1]}_x\" INTEGER, \"ö.ä\" VARCHAR)")
+        owner.execute(f'CREATE TABLE {quoted} ({quoted} INTEGER, {quoted[:-1]}_x" INTEGER, "ö.ä" VARCHAR)')
         for epsilon in (None, 0.1):
             text = draft(owner, epsilon)
             loaded = tomllib.loads(filled_in(text))
@@ -372,7 +409,9 @@ def test_one_unit_is_in_one_of_the_counts(shop: Path) -> None:
     """One measurement for all twelve: the parts exclude each other, so that the price is that of one count by key."""
     with duckdb.connect(str(shop / "empty" / "shop.duckdb"), read_only=True) as owner:
         found = guess_units(open_engine(owner).schema())
-        session = privsql.connect(owner, {"tables": {name: {"unit": each.declaration} for name, each in found.items()}})
+        session = privsql.connect(
+            owner, {"tables": {name: {"unit": each.declaration} for name, each in found.items()}}
+        )
         for table in ("orders", "items"):
             (measurement,) = session.explain(question(table, found), epsilon=1).measurements
             assert (measurement.l1, measurement.linf, len(measurement.columns)) == (2, 1, 12)

@@ -34,13 +34,18 @@ def session_of(values: Any, low: float, high: float, neighbours: str = "add-remo
 
 
 def releases(session: privsql.Session, count: int, epsilon: float = 1.0) -> list[float]:
-    return [session.query("SELECT SUM(x) AS s FROM df", epsilon=epsilon, fresh=True).df()["s"][0] for _ in range(count)]
+    return [
+        session.query("SELECT SUM(x) AS s FROM df", epsilon=epsilon, fresh=True).df()["s"][0]
+        for _ in range(count)
+    ]
 
 
 def step_of(session: privsql.Session) -> Fraction:
     """The grid on which sums are released: a public number, the same for every table under this policy."""
     plan = session.explain("SELECT SUM(x) AS s FROM df", epsilon=1.0)
-    (term,) = plan.estimates["sum"].terms if "sum" in plan.estimates else next(iter(plan.estimates.values())).terms
+    (term,) = (
+        plan.estimates["sum"].terms if "sum" in plan.estimates else next(iter(plan.estimates.values())).terms
+    )
     return Fraction(term[1])
 
 
@@ -62,7 +67,9 @@ def could_be_naive(seen: float, exact: float, scale: float) -> bool:
 def test_mironov_2012_low_bits_tell_the_naive_mechanism_apart_and_not_privsql() -> None:
     rng, scale = Random(1), 1.0
     told = [could_be_naive(naive_laplace(rng, 0.0, scale), 1.0, scale) for _ in range(400)]
-    assert told.count(False) > 40, "the attack must work on the naive mechanism: outputs that only one of the two values can give"
+    assert told.count(False) > 40, (
+        "the attack must work on the naive mechanism: outputs that only one of the two values can give"
+    )
 
     # two neighbouring tables: whatever comes out of one can come out of the other, since both give every point of one grid
     with_bob, without = session_of([87654.3219, 0.1], 0, RANGE), session_of([0.1], 0, RANGE)
@@ -70,7 +77,9 @@ def test_mironov_2012_low_bits_tell_the_naive_mechanism_apart_and_not_privsql() 
     assert step == step_of(without)
     for session in (with_bob, without):
         for seen in releases(session, 60):
-            assert (Fraction(float(seen)) / step).denominator == 1, "an output off the public grid would tell its exact value"
+            assert (Fraction(float(seen)) / step).denominator == 1, (
+                "an output off the public grid would tell its exact value"
+            )
 
 
 # -- Haney et al. 2022: the rounding of the last addition depends on how large the sum is -------------------------
@@ -80,10 +89,13 @@ def naive_on_a_grid(rng: Random, exact: float, scale: float, grid: float) -> flo
 
 
 @pytest.mark.slow
-def test_haney_2022_rounding_that_depends_on_the_sum_tells_the_naive_mechanism_apart_and_not_privsql() -> None:
+def test_haney_2022_rounding_that_depends_on_the_sum_tells_the_naive_mechanism_apart_and_not_privsql() -> (
+    None
+):
     rng, grid, large = Random(2), 2.0**-20, 2.0**34
     off_the_coarse_grid = [
-        sum((naive_on_a_grid(rng, exact, 1.0, grid) / (2 * grid)) % 1 != 0 for _ in range(400)) for exact in (0.0, large)
+        sum((naive_on_a_grid(rng, exact, 1.0, grid) / (2 * grid)) % 1 != 0 for _ in range(400))
+        for exact in (0.0, large)
     ]
     assert off_the_coarse_grid[0] > 100, "small sums keep the last bit of the grid"
     assert off_the_coarse_grid[1] == 0, "large ones lose it: one look at the last bit tells them apart"
@@ -103,7 +115,11 @@ def test_haney_2022_rounding_that_depends_on_the_sum_tells_the_naive_mechanism_a
 
 def test_haney_2022_the_grid_is_chosen_by_the_policy_and_the_text_alone() -> None:
     small, large = session_of([1e-300, 5e-324], 0, RANGE), session_of([RANGE, 1e308, math.inf], 0, RANGE)
-    for sql in ("SELECT SUM(x) FROM df", "SELECT AVG(x) FROM df", "SELECT SUM(LEAST(GREATEST(x * 1e-12, 0), 1e-9)) FROM df"):
+    for sql in (
+        "SELECT SUM(x) FROM df",
+        "SELECT AVG(x) FROM df",
+        "SELECT SUM(LEAST(GREATEST(x * 1e-12, 0), 1e-9)) FROM df",
+    ):
         one, two = (session.explain(sql, epsilon=1.0) for session in (small, large))
         assert str(one) == str(two)
         assert one.estimates == two.estimates
@@ -147,7 +163,9 @@ def test_casacuberta_2022_rounding_tells_the_naive_sum_apart_and_not_privsql() -
     base, later = np.full(16, most), np.full(rows, 1 + 2**-10, dtype=np.float32)
     with_bob, without = np.concatenate([base, later]), np.concatenate([base[1:], later])
     naive = [float(np.cumsum(each, dtype=np.float32)[-1]) for each in (with_bob, without)]
-    assert naive[0] - naive[1] > 1.9 * float(most), "rounded up a million times more often: one row moves the naive sum by two"
+    assert naive[0] - naive[1] > 1.9 * float(most), (
+        "rounded up a million times more often: one row moves the naive sum by two"
+    )
 
     plan = session_of([0.0], 0, float(most)).explain("SELECT SUM(x) FROM df", epsilon=1.0)
     moved(plan, with_bob.astype(np.float64), without.astype(np.float64))
@@ -157,7 +175,9 @@ def test_casacuberta_2022_the_order_of_rows_tells_the_naive_sum_apart_and_not_pr
     large, ones = 2.0**53, np.ones(4_000)
     first, last = np.concatenate([[large], ones, [-large]]), np.concatenate([[large, -large], ones])
     naive = [float(np.cumsum(each)[-1]) for each in (first, last)]
-    assert naive == [0.0, 4_000.0], "the same rows in another order: the naive sum differs by all the small ones"
+    assert naive == [0.0, 4_000.0], (
+        "the same rows in another order: the naive sum differs by all the small ones"
+    )
 
     plan = session_of([0.0], -large, large).explain("SELECT SUM(x) FROM df", epsilon=1.0)
     bounded = session_of([0.0], -1, 1).explain("SELECT SUM(x) FROM df", epsilon=1.0)
@@ -165,7 +185,10 @@ def test_casacuberta_2022_the_order_of_rows_tells_the_naive_sum_apart_and_not_pr
     many = np.concatenate([first, rng.uniform(-1, 1, 200_000)])
     for each in (plan, bounded):
         assert exact_sum(each, first, 1) == exact_sum(each, last, 4)
-        assert len({tuple(exact_sum(each, rng.permutation(many), threads).values()) for threads in (1, 2, 4)}) == 1
+        assert (
+            len({tuple(exact_sum(each, rng.permutation(many), threads).values()) for threads in (1, 2, 4)})
+            == 1
+        )
 
 
 # -- numbers that are none ---------------------------------------------------------------------------------------
@@ -173,19 +196,31 @@ def test_casacuberta_2022_the_order_of_rows_tells_the_naive_sum_apart_and_not_pr
 def test_a_value_that_is_no_number_shows_in_the_naive_sum_and_not_in_privsql(victim: float) -> None:
     naive = [sum([1.0, 2.0, *row]) for row in ([], [victim])]
     if abs(victim) > 1 or math.isnan(victim):
-        assert not abs(naive[1] - naive[0]) <= 10, "one row moves the naive sum past its sensitivity, or out of the numbers"
+        assert not abs(naive[1] - naive[0]) <= 10, (
+            "one row moves the naive sum past its sensitivity, or out of the numbers"
+        )
     for function in ("SUM", "AVG", "MEDIAN", "STDDEV"):
         sql = f"SELECT {function}(x) AS s FROM df"
         plan = session_of([1.0], 0, 10).explain(sql, epsilon=1.0)
         if plan.counts:
             moved(plan, [1.0, 2.0], [1.0, 2.0, victim])
         tables = [1.0, 2.0], [1.0, 2.0, victim]
-        shown = [session_of(each, 0, 10).query(sql, epsilon=1.0, show_all=True).df()["s"][0] for each in tables]
+        shown = [
+            session_of(each, 0, 10).query(sql, epsilon=1.0, show_all=True).df()["s"][0] for each in tables
+        ]
         assert all(math.isfinite(each) for each in shown), shown
         assert all(math.copysign(1, each) == 1 for each in shown if each == 0), "there is one zero"
 
 
-_HARD = [(0.0, 5e-324), (0.0, 1e-300), (-1e-9, 3e-9), (0.1, 0.1 + 2**-50), (-1e15, 1e15), (5.0, 5.0), (0, 2**61)]
+_HARD = [
+    (0.0, 5e-324),
+    (0.0, 1e-300),
+    (-1e-9, 3e-9),
+    (0.1, 0.1 + 2**-50),
+    (-1e15, 1e15),
+    (5.0, 5.0),
+    (0, 2**61),
+]
 
 
 @pytest.mark.slow
@@ -200,7 +235,12 @@ def test_ranges_that_are_hard_for_a_grid_bound_what_one_row_moves(low: float, hi
             try:
                 plan = session_of([0.0], low, high, neighbours).explain(sql, epsilon=1.0)
             except privsql.PrivsqlError as error:
-                assert error.code in ("argument-epsilon", "refused-unbounded", "refused-range", "refused-too-large"), error  # noqa: PT017
+                assert error.code in (  # noqa: PT017
+                    "argument-epsilon",
+                    "refused-unbounded",
+                    "refused-range",
+                    "refused-too-large",
+                ), error
                 continue
             for value in values:
                 if neighbours == "add-remove":

@@ -13,7 +13,9 @@ import privsql
 from privsql.planning.measurement import GaussianShare, Mechanism
 from privsql.privacy.gaussian import analytic_delta
 
-POLICY = {"tables": {"df": {"columns": {"x": {"range": [0, 9]}, "y": {"range": [-5, 5]}, "k": {"range": [0, 3]}}}}}
+POLICY = {
+    "tables": {"df": {"columns": {"x": {"range": [0, 9]}, "y": {"range": [-5, 5]}, "k": {"range": [0, 3]}}}}
+}
 ROWS = pd.DataFrame({"x": [1, 2, 3], "y": [0.0, None, -1.0], "k": [0, 1, 2]})
 
 
@@ -46,7 +48,9 @@ def test_the_parts_make_up_the_whole(session, sql, delta, epsilon):
 def test_a_gaussian_release_is_private_as_a_whole(session, delta):
     """All cells together, divided by their deviations: one mechanism, whose delta is computed anew."""
     plan = session.explain(QUESTIONS[3], epsilon=1, delta=delta, mechanism="gaussian")
-    ratio = sum(each.sensitivity.l2_squared / each.gaussian.variance for each in plan.measurements if each.gaussian)
+    ratio = sum(
+        each.sensitivity.l2_squared / each.gaussian.variance for each in plan.measurements if each.gaussian
+    )
     assert analytic_delta(ratio, Fraction(1), Fraction(1)) <= Fraction(delta)
     assert plan.epsilon == 1
     assert plan.delta == pytest.approx(delta)
@@ -102,7 +106,9 @@ def test_weights():
 def test_more_noise_gets_more_of_epsilon():
     """AVG needs two columns that one person moves, a count one: relative to one person's part, twice the noise."""
     session = privsql.connect(ROWS, POLICY)
-    plan = session.explain("SELECT COUNT(*) FILTER (WHERE k > 1) AS n, AVG(y) AS a FROM df WHERE k > 0", epsilon=1)
+    plan = session.explain(
+        "SELECT COUNT(*) FILTER (WHERE k > 1) AS n, AVG(y) AS a FROM df WHERE k > 0", epsilon=1
+    )
     by = {each.what: each.epsilon for each in plan.measurements}
     assert by["AVG, SUM and COUNT(y)"] > 1.3 * by["COUNT(*) where k > 1"]
     assert sum(by.values()) == pytest.approx(1)
@@ -112,7 +118,10 @@ def test_more_noise_gets_more_of_epsilon():
 def test_shares_and_the_rest_make_up_the_whole(neighbours):
     """Two shares of a whole, and what is in neither: counts that exclude each other, NULL in the rest."""
     session = privsql.connect(ROWS, {"neighbours": neighbours, **POLICY})
-    shares = ", ".join(f"COUNT(*) FILTER (WHERE y {test}) / COUNT(*) AS {name}" for name, test in (("a", "< -0.5"), ("b", "> 3")))
+    shares = ", ".join(
+        f"COUNT(*) FILTER (WHERE y {test}) / COUNT(*) AS {name}"
+        for name, test in (("a", "< -0.5"), ("b", "> 3"))
+    )
     plan = session.explain(f"SELECT {shares} FROM df", epsilon=1)
     (measurement,) = plan.measurements
     assert len(measurement.columns) == 3

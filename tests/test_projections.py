@@ -59,7 +59,9 @@ def test_cells_below_0_whose_sums_are_not(levels: Levels, times: tuple[int, ...]
     measured = 50.0 + RANDOM.random(levels.rows)
     finest = next((s for s, size in enumerate(levels.sizes) if size == levels.cells), None)
     if finest is not None:
-        measured[levels.starts[finest] : levels.starts[finest] + levels.cells] = -RANDOM.random(levels.cells) - 1.0
+        measured[levels.starts[finest] : levels.starts[finest] + levels.cells] = (
+            -RANDOM.random(levels.cells) - 1.0
+        )
     _assert_fitted(levels, times, scaled, measured)
 
 
@@ -110,7 +112,10 @@ def test_relations_hold_and_the_numbers_are_the_nearest(relations: list[Within],
         assert whole.min() >= 0
     for cell in range(5):
         limits = [
-            {"type": "eq" if each.exactly else "ineq", "fun": lambda z, e=each: z[e.whole] - z[list(e.parts)].sum()}
+            {
+                "type": "eq" if each.exactly else "ineq",
+                "fun": lambda z, e=each: z[e.whole] - z[list(e.parts)].sum(),
+            }
             for each in relations
         ]
         bounds = [(0.0, None)] * 4 if nonnegative else None
@@ -126,7 +131,9 @@ def test_a_projection_is_never_further_from_the_truth() -> None:
     variances = [2.0, 1.0, 1.0, 3.0]
     values = truth + RANDOM.laplace(size=(4, 5000)) * 5.0
     found = onto_relations(values, variances, relations, nonnegative=True)
-    before, after = (((each - truth) ** 2 / np.array(variances)[:, None]).sum(axis=0) for each in (values, found))
+    before, after = (
+        ((each - truth) ** 2 / np.array(variances)[:, None]).sum(axis=0) for each in (values, found)
+    )
     assert (after <= before + 1e-6).all()
 
 
@@ -271,7 +278,10 @@ def test_intervals_stay_true_and_hold_what_is_shown(
             low, high = table[f"{name}_low"].to_numpy(float), table[f"{name}_high"].to_numpy(float)
             assert ((low <= table[name]) & (table[name] <= high)).all()
             inside = int(((low <= true) & (true <= high)).sum())  # the noise of the cells is independent
-            assert stats.binomtest(inside, CELLS, level, alternative="less").pvalue > FALSE_ALARM, (name, level)
+            assert stats.binomtest(inside, CELLS, level, alternative="less").pvalue > FALSE_ALARM, (
+                name,
+                level,
+            )
         assert "nonnegative" not in asked or (table["n_low"] >= 0).all()
 
 
@@ -280,7 +290,11 @@ def test_rollup_without_negative_numbers(session: privsql.Session, frame: pd.Dat
     plain = session.query(sql, epsilon=0.5).df()
     answer = session.query(sql, epsilon=0.5, nonnegative=True)
     shown = answer.df()
-    finest, middle, total = shown[shown["k"].notna()], shown[shown["k"].isna() & shown["h"].notna()], shown.iloc[-1]
+    finest, middle, total = (
+        shown[shown["k"].notna()],
+        shown[shown["k"].isna() & shown["h"].notna()],
+        shown.iloc[-1],
+    )
     assert (plain["n"] < 0).any()
     for name in ("n", "s"):
         assert shown[name].min() >= 0
@@ -306,7 +320,9 @@ def test_parts_over_several_sets_are_refused(session: privsql.Session) -> None:
 
 def test_counts_of_bounded_units_prove_less() -> None:
     """Several counts in one measurement share the rows of a unit that are used: a part may then exceed its whole."""
-    frame = pd.DataFrame({"who": np.arange(300) // 5, "p": np.arange(300) % 2 == 0, "q": np.arange(300) % 3 == 0})
+    frame = pd.DataFrame(
+        {"who": np.arange(300) // 5, "p": np.arange(300) % 2 == 0, "q": np.arange(300) % 3 == 0}
+    )
     policy = {"tables": {"df": {"unit": "who", "max_rows": 1}}}
     filters = {"a": "p", "b": "NOT p", "c": "NOT p AND q"}
     parts = ", ".join(f"COUNT(*) FILTER (WHERE {test}) AS {name}" for name, test in filters.items())
@@ -314,7 +330,9 @@ def test_counts_of_bounded_units_prove_less() -> None:
     with privsql.connect(frame, policy) as session:
         plan = session.explain(sql, epsilon=1.0, consistent=True)
         exact = session.query(sql, epsilon=10_000).df().iloc[0]
-        assert exact["a"] + exact["b"] == 60 and exact["c"] > exact["b"]  # a unit's one row is counted under p, or under NOT p
+        assert (
+            exact["a"] + exact["b"] == 60 and exact["c"] > exact["b"]
+        )  # a unit's one row is counted under p, or under NOT p
         assert plan.projections["consistent"] == ["a <= n", "b <= n", "c <= n"]
 
 
@@ -330,7 +348,10 @@ def test_arguments(session: privsql.Session, frame: pd.DataFrame) -> None:
     assert out["n"].min() == 0
     assert out.dp.receipt["projected"]["nonnegative"] == ["n"]
     label = session.query(
-        "SELECT k FROM df GROUP BY k ORDER BY COUNT(*) DESC LIMIT 1", epsilon=1.0, nonnegative=True, consistent=True
+        "SELECT k FROM df GROUP BY k ORDER BY COUNT(*) DESC LIMIT 1",
+        epsilon=1.0,
+        nonnegative=True,
+        consistent=True,
     )
     assert len(label.df()) == 1
 

@@ -14,7 +14,10 @@ from privsql.sql.relations import Relation
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "proofs.md").read_text(encoding="utf-8")
 INDEX = PAGE[PAGE.index("## Index") : PAGE.index("## 1.")]
-RULES = {found[1]: found[0] for found in re.finditer(r"^\*\*(\d\w?\.\w+) .*?(?=^\*\*\d|^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)}
+RULES = {
+    found[1]: found[0]
+    for found in re.finditer(r"^\*\*(\d\w?\.\w+) .*?(?=^\*\*\d|^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+}
 # Rules that are tried all at once: by the generator of tables and questions (parts 1 to 3), by the tests named at the end of 4b.
 TOGETHER = re.compile(r"(2|3)\.|4b\.")
 

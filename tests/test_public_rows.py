@@ -16,9 +16,18 @@ from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW
 from privsql.planning.pricing import SLIVER
 
 ROWS = 500
-COLUMNS = {"x": {"range": [10, 110]}, "z": {"range": [0, 20]}, "k": {"values": ["a", "b"]}, "f": {"range": [-1, 3]}}
+COLUMNS = {
+    "x": {"range": [10, 110]},
+    "z": {"range": [0, 20]},
+    "k": {"values": ["a", "b"]},
+    "f": {"range": [-1, 3]},
+}
 POLICY = {
-    "tables": {"t": {"columns": COLUMNS}, "u": {"unit": "who", "columns": COLUMNS}, "shown": {"columns": COLUMNS}},
+    "tables": {
+        "t": {"columns": COLUMNS},
+        "u": {"unit": "who", "columns": COLUMNS},
+        "shown": {"columns": COLUMNS},
+    },
     "neighbours": "replace-one",
 }
 
@@ -87,12 +96,18 @@ def test_where_it_may_change_it_is_not_used(session: privsql.Session, sql: str) 
     assert not uses_public_rows(session, sql)
 
 
-@pytest.mark.parametrize("what", ["AVG(x)", "VAR_POP(x)", "COUNT(*), SUM(x)", "COUNT(*) FILTER (WHERE x > 20) / COUNT(*)"])
+@pytest.mark.parametrize(
+    "what", ["AVG(x)", "VAR_POP(x)", "COUNT(*), SUM(x)", "COUNT(*) FILTER (WHERE x > 20) / COUNT(*)"]
+)
 def test_not_where_rows_come_and_go(data: duckdb.DuckDBPyConnection, what: str) -> None:
-    assert not uses_public_rows(privsql.connect(data, policy=POLICY | {"neighbours": "add-remove"}), f"SELECT {what} FROM t")
+    assert not uses_public_rows(
+        privsql.connect(data, policy=POLICY | {"neighbours": "add-remove"}), f"SELECT {what} FROM t"
+    )
 
 
-def test_one_row_replaced_moves_the_rest_alone(data: duckdb.DuckDBPyConnection, session: privsql.Session) -> None:
+def test_one_row_replaced_moves_the_rest_alone(
+    data: duckdb.DuckDBPyConnection, session: privsql.Session
+) -> None:
     """The statements themselves, over all pairs of what one row may be."""
     plan = session.explain("SELECT AVG(x), VAR_POP(f), COUNT(*) FROM t", epsilon=1.0)
     cursor, found = data.cursor(), []
@@ -104,7 +119,10 @@ def test_one_row_replaced_moves_the_rest_alone(data: duckdb.DuckDBPyConnection, 
     names = [column for each in plan.measurements for column in each.columns]
     for measurement in plan.measurements:
         cells = [[row[names.index(column)] for column in measurement.columns] for row in found]
-        worst = max(sum(abs(a - b) for a, b in zip(one, two, strict=True)) for one, two in itertools.combinations(cells, 2))
+        worst = max(
+            sum(abs(a - b) for a, b in zip(one, two, strict=True))
+            for one, two in itertools.combinations(cells, 2)
+        )
         assert worst <= (0 if ALL_ROWS in measurement.columns else measurement.l1)
         assert ALL_ROWS in measurement.columns or worst > 0.8 * measurement.l1
 
@@ -128,13 +146,18 @@ def test_noise_is_that_of_the_sum_alone(data: duckdb.DuckDBPyConnection, session
     average, total = data.execute("SELECT AVG(x), SUM(x) FROM t").fetchall()[0]
     found = [session.query(sql, epsilon=0.5, fresh=True).fetchall()[0] for _ in range(ANSWERS)]
     scale = 100 / (0.5 * (1 - float(SLIVER)))
-    for errors in ([abs(s - total) for _, _, s, _ in found], [abs(a - average) * ROWS for a, _, _, _ in found]):
+    for errors in (
+        [abs(s - total) for _, _, s, _ in found],
+        [abs(a - average) * ROWS for a, _, _, _ in found],
+    ):
         assert abs(np.mean(errors) / scale - 1) < 7 / math.sqrt(ANSWERS)
     assert all(n == ROWS for _, n, _, _ in found)  # off by one with a chance below exp(-4000)
 
 
 @pytest.mark.slow
-def test_intervals_cover_as_often_as_they_say(data: duckdb.DuckDBPyConnection, session: privsql.Session) -> None:
+def test_intervals_cover_as_often_as_they_say(
+    data: duckdb.DuckDBPyConnection, session: privsql.Session
+) -> None:
     sql = "SELECT AVG(x) AS a, VAR_POP(f) AS v, STDDEV_SAMP(f) AS d, COUNT(*) FILTER (WHERE x > 20) / COUNT(*) AS p FROM t"
     exact = dict(zip("avdp", data.execute(sql).fetchall()[0], strict=True))
     low, covered, widths = 0.8, dict.fromkeys("avdp", 0), dict.fromkeys("avdp", 0.0)
@@ -151,7 +174,9 @@ def test_intervals_cover_as_often_as_they_say(data: duckdb.DuckDBPyConnection, s
 
 
 def test_gaussian_noise_and_weights_leave_the_sliver(session: privsql.Session) -> None:
-    plan = session.explain("SELECT AVG(x) AS a, VAR_POP(f) AS v FROM t", epsilon=1.0, delta=1e-6, mechanism="gaussian")
+    plan = session.explain(
+        "SELECT AVG(x) AS a, VAR_POP(f) AS v FROM t", epsilon=1.0, delta=1e-6, mechanism="gaussian"
+    )
     assert plan.measurements[-1].columns == (ALL_ROWS,)
     assert plan.measurements[-1].loss == SLIVER
     assert plan.epsilon <= 1.0
@@ -175,8 +200,17 @@ def test_parts_of_a_row_fit_in_whole_numbers() -> None:
     assert PARTS_OF_A_ROW * 10**10 < 2**60
 
 
-def test_numbers_are_right_whatever_the_ends_and_the_steps(data: duckdb.DuckDBPyConnection, session: privsql.Session) -> None:
-    for what in ("AVG(f)", "AVG(x)", "AVG(f), SUM(f)", "COUNT(*), SUM(f)", "COUNT(*), SUM(x)", "VAR_POP(f), AVG(f)"):
+def test_numbers_are_right_whatever_the_ends_and_the_steps(
+    data: duckdb.DuckDBPyConnection, session: privsql.Session
+) -> None:
+    for what in (
+        "AVG(f)",
+        "AVG(x)",
+        "AVG(f), SUM(f)",
+        "COUNT(*), SUM(f)",
+        "COUNT(*), SUM(x)",
+        "VAR_POP(f), AVG(f)",
+    ):
         sql = f"SELECT {what} FROM t"
         assert uses_public_rows(session, sql)
         (found,), (true,) = session.query(sql, epsilon=9000).fetchall(), data.execute(sql).fetchall()

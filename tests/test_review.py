@@ -15,7 +15,9 @@ EXACT = 10_000
 def session():
     with duckdb.connect() as mine:
         mine.execute("CREATE TABLE t (a INTEGER, b BOOLEAN, x DOUBLE, tm TIME, nan VARCHAR)")
-        mine.execute("INSERT INTO t VALUES (5, true, 0.5, '12:00', 'Alice'), (7, false, 0.25, '13:00', 'Bob')")
+        mine.execute(
+            "INSERT INTO t VALUES (5, true, 0.5, '12:00', 'Alice'), (7, false, 0.25, '13:00', 'Bob')"
+        )
         yield privsql.connect(mine, POLICY)
 
 
@@ -36,7 +38,9 @@ def test_a_decimal_that_is_no_number_is_not_written_as_a_name(session, word):
 
 
 def test_nan_is_no_key(session):
-    sql = "SELECT x, COUNT(*) FROM t WHERE x IN (CAST('nan' AS DOUBLE), CAST('NaN' AS DOUBLE), 0.5) GROUP BY x"
+    sql = (
+        "SELECT x, COUNT(*) FROM t WHERE x IN (CAST('nan' AS DOUBLE), CAST('NaN' AS DOUBLE), 0.5) GROUP BY x"
+    )
     assert session.query(sql, epsilon=EXACT).fetchall() == [(0.5, 1)]
 
 
@@ -114,7 +118,10 @@ def test_keys_do_not_take_the_names_of_measured_columns(session):
     assert (False, True, 1, 1) in rows
     for name in ("count_1", "sum_1", "above_1", "below_2", "score_1", "order_1", "moment_1", "Moment_2"):
         for aggregate in ("COUNT(*)", "SUM(a)", "AVG(a)", "VAR_POP(a)", "MEDIAN(a)"):
-            assert len(session.query(f"SELECT b AS {name}, {aggregate} FROM t GROUP BY 1", epsilon=1).fetchall()) >= 2
+            assert (
+                len(session.query(f"SELECT b AS {name}, {aggregate} FROM t GROUP BY 1", epsilon=1).fetchall())
+                >= 2
+            )
 
 
 def test_a_reference_by_decimals_of_another_scale_is_refused():
@@ -176,9 +183,13 @@ def test_columns_of_objects_are_text_whatever_they_hold():
 
 def test_a_column_without_rules_cannot_take_the_place_of_a_helper_column():
     with duckdb.connect() as mine:
-        mine.execute("CREATE TABLE t (x INTEGER, privsql_value_1 UHUGEINT); INSERT INTO t VALUES (5, 1000000)")
+        mine.execute(
+            "CREATE TABLE t (x INTEGER, privsql_value_1 UHUGEINT); INSERT INTO t VALUES (5, 1000000)"
+        )
         session = privsql.connect(mine, {"tables": {"t": {"columns": {"x": {"range": [0, 10]}}}}})
-        with pytest.raises(privsql.SourceError, match="a column privsql_value_1: privsql needs names that begin so itself"):
+        with pytest.raises(
+            privsql.SourceError, match="a column privsql_value_1: privsql needs names that begin so itself"
+        ):
             session.explain("SELECT SUM(x) FROM t", epsilon=1)
 
 

@@ -42,7 +42,9 @@ def test_an_equality_within_one_side_says_nothing_of_matches(sql):
 def test_nor_does_it_make_a_join_one_to_one(kind):
     connection = database("CREATE TABLE t (id INTEGER UNIQUE)", "CREATE TABLE r (rid INTEGER UNIQUE)")
     with pytest.raises(privsql.Refused) as caught:
-        privsql.connect(connection).explain(f"SELECT COUNT(*) FROM t {kind} r ON t.id = t.id AND r.rid = r.rid", epsilon=1)
+        privsql.connect(connection).explain(
+            f"SELECT COUNT(*) FROM t {kind} r ON t.id = t.id AND r.rid = r.rid", epsilon=1
+        )
     assert caught.value.code == "refused-join"
 
 
@@ -90,7 +92,9 @@ def test_reading_keys_that_nobody_declared_fails_on_no_row(key):
     for row in rows.values():
         connection = database(f"CREATE TABLE t ({columns})", f"INSERT INTO t VALUES {row}")
         try:
-            privsql.connect(connection).query(f"SELECT {key} AS k, COUNT(*) AS n FROM t GROUP BY 1", epsilon=1, delta=1e-9)
+            privsql.connect(connection).query(
+                f"SELECT {key} AS k, COUNT(*) AS n FROM t GROUP BY 1", epsilon=1, delta=1e-9
+            )
             outcomes.add("answered")
         except privsql.PrivsqlError as error:
             outcomes.add(error.code)
@@ -110,12 +114,18 @@ def test_a_call_cannot_change_whose_privacy_a_budget_counts():
 def test_which_zero_is_kept_does_not_depend_on_the_order_of_rows():
     answers = set()
     for order in ("0.0", "-0.0"), ("-0.0", "0.0"):
-        connection = database("CREATE TABLE a (v INTEGER, x DOUBLE)", "CREATE TABLE b (v INTEGER)", "INSERT INTO b FROM range(6)")
+        connection = database(
+            "CREATE TABLE a (v INTEGER, x DOUBLE)",
+            "CREATE TABLE b (v INTEGER)",
+            "INSERT INTO b FROM range(6)",
+        )
         for zero in order:
             connection.execute(f"INSERT INTO a SELECT range, {zero}::DOUBLE FROM range(6)")
         policy = {"tables": {"a": {"matches": {"v": 1}}, "b": {"matches": {"v": 1}}}}
         sql = "SELECT COUNT(*) FILTER (WHERE CAST(a.x AS VARCHAR) = '-0.0') FROM a JOIN b ON a.v = b.v"
-        answers.add(connection.execute(privsql.connect(connection, policy).explain(sql, epsilon=1).sql).fetchone())
+        answers.add(
+            connection.execute(privsql.connect(connection, policy).explain(sql, epsilon=1).sql).fetchone()
+        )
     assert len(answers) == 1
 
 
@@ -176,7 +186,9 @@ def test_columns_without_rules_are_out_of_sight():
 
 
 def test_what_public_rows_people_meet_is_certain():
-    connection = database("CREATE TABLE big AS SELECT i % 10 AS j, i AS a FROM range(100) r(i)", "CREATE TABLE t (id INTEGER)")
+    connection = database(
+        "CREATE TABLE big AS SELECT i % 10 AS j, i AS a FROM range(100) r(i)", "CREATE TABLE t (id INTEGER)"
+    )
     session = privsql.connect(connection, {"tables": {"big": {"public": True}}})
     for sql in (
         "SELECT COUNT(*) FROM t JOIN (SELECT j, MAX(a) AS a FROM big GROUP BY j LIMIT 5) q ON q.a = t.id",
@@ -185,14 +197,21 @@ def test_what_public_rows_people_meet_is_certain():
         with pytest.raises(privsql.Refused) as caught:
             session.explain(sql, epsilon=1)
         assert caught.value.code == "refused-limit"
-    assert "ORDER BY" in session.explain("SELECT SUM(a / 3) AS s FROM big", epsilon=1).sql  # the same digits every time
+    assert (
+        "ORDER BY" in session.explain("SELECT SUM(a / 3) AS s FROM big", epsilon=1).sql
+    )  # the same digits every time
 
 
 def test_only_pairs_of_keys_that_can_occur_come_from_the_exact_sql():
     tables = ("CREATE TABLE t (u INTEGER, x INTEGER)",)
-    policy = {"neighbours": "add-remove", "tables": {"t": {"unit": "u", "max_rows": 1, "columns": {"x": {"values": [1, 2]}}}}}
+    policy = {
+        "neighbours": "add-remove",
+        "tables": {"t": {"unit": "u", "max_rows": 1, "columns": {"x": {"values": [1, 2]}}}},
+    }
     connection = database(*tables)
-    plan = privsql.connect(connection, policy).explain("SELECT x % 2 AS a, x > 1 AS b, COUNT(*) FROM t GROUP BY 1, 2", epsilon=1)
+    plan = privsql.connect(connection, policy).explain(
+        "SELECT x % 2 AS a, x > 1 AS b, COUNT(*) FROM t GROUP BY 1, 2", epsilon=1
+    )
     connection.execute("INSERT INTO t SELECT 7, i FROM range(5) r(i)")
     moved = sum(row[-1] for row in connection.execute(plan.sql).fetchall())
     assert moved <= plan.measurements[0].l1
@@ -202,7 +221,9 @@ def test_a_join_with_a_bound_on_matches_inside_a_subquery():
     connection = database("CREATE TABLE a (k INTEGER, v BOOLEAN)", "CREATE TABLE b (k INTEGER UNIQUE)")
     session = privsql.connect(connection, {"tables": {"a": {"matches": {"k": 2}}}})
     inner = session.explain("SELECT v, COUNT(*) FROM a JOIN b ON a.k = b.k GROUP BY v", epsilon=1)
-    outer = session.explain("SELECT v, COUNT(*) FROM (SELECT a.v FROM a JOIN b ON a.k = b.k) q GROUP BY v", epsilon=1)
+    outer = session.explain(
+        "SELECT v, COUNT(*) FROM (SELECT a.v FROM a JOIN b ON a.k = b.k) q GROUP BY v", epsilon=1
+    )
     assert outer.measurements[0].l1 == inner.measurements[0].l1
 
 
@@ -211,7 +232,9 @@ def test_how_shown_keys_are_kept_tells_nothing_of_hidden_ones():
     kinds = set()
     for hiv in ("true", "false"):
         for rows in (1, 500):  # one key hidden alone, and beside one that is shown
-            connection = database("CREATE TABLE t (hiv BOOLEAN, x INTEGER)", f"INSERT INTO t VALUES ({hiv}, 5)")
+            connection = database(
+                "CREATE TABLE t (hiv BOOLEAN, x INTEGER)", f"INSERT INTO t VALUES ({hiv}, 5)"
+            )
             connection.execute(f"INSERT INTO t SELECT false, 7 FROM range({rows})")
             answer = privsql.connect(connection).query(sql, epsilon=1, delta=1e-9)
             seen = (answer.arrays[0], answer.noisy.keys["k"])
@@ -222,14 +245,18 @@ def test_how_shown_keys_are_kept_tells_nothing_of_hidden_ones():
 def test_intervals_are_no_keys_and_no_labels():
     connection = database("CREATE TABLE t (x INTEGER, i INTERVAL)")
     session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": [0, 1]}}}}})
-    tagged = " UNION ALL ".join(f"SELECT x, INTERVAL {each} AS k FROM t" for each in ("30 DAY", "1 MONTH", "720 HOUR"))
+    tagged = " UNION ALL ".join(
+        f"SELECT x, INTERVAL {each} AS k FROM t" for each in ("30 DAY", "1 MONTH", "720 HOUR")
+    )
     for sql in (f"SELECT k, COUNT(*) FROM ({tagged}) GROUP BY k", "SELECT i, COUNT(*) FROM t GROUP BY i"):
         with pytest.raises(privsql.Refused):
             session.explain(sql, epsilon=1)
 
 
 def test_within_on_public_tables_and_delta_without_epsilon():
-    connection = database("CREATE TABLE pub AS SELECT 1 AS x", "CREATE TABLE t AS SELECT 'a' AS k FROM range(100)")
+    connection = database(
+        "CREATE TABLE pub AS SELECT 1 AS x", "CREATE TABLE t AS SELECT 'a' AS k FROM range(100)"
+    )
     session = privsql.connect(connection, {"budget": {"delta": 1e-6}, **PUBLIC})
     assert session.query("SELECT COUNT(*) AS n FROM pub", within=3).fetchall() == [(1,)]
     with pytest.raises(privsql.BudgetError):

@@ -11,8 +11,15 @@ from privsql.planning.measurement import Mechanism
 
 def of_units(max_rows: int, max_groups: int = 7) -> privsql.Session:
     connection = duckdb.connect()
-    connection.execute("CREATE TABLE t AS SELECT range % 50 AS u, 'k' || (range % 7) AS k, range AS x FROM range(1000)")
-    table = {"unit": "u", "max_groups": max_groups, "max_rows": max_rows, "columns": {"x": {"range": [0, 1000]}}}
+    connection.execute(
+        "CREATE TABLE t AS SELECT range % 50 AS u, 'k' || (range % 7) AS k, range AS x FROM range(1000)"
+    )
+    table = {
+        "unit": "u",
+        "max_groups": max_groups,
+        "max_rows": max_rows,
+        "columns": {"x": {"range": [0, 1000]}},
+    }
     return privsql.connect(connection, {"tables": {"t": table}})
 
 

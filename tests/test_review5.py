@@ -27,7 +27,10 @@ def test_a_pattern_fails_before_the_charge_or_never(pattern: str, options: str) 
     """Whether it was compiled told whether statistics of the column left rows to look at: its exact maximum, bit by bit."""
     sql = f"SELECT COUNT(*) AS n FROM patients WHERE income > 500 AND regexp_replace(name, '{pattern}', ''{options}) <> ''"
     said = []
-    for rows in ("SELECT i, 'N' || i, i % 400 FROM range(500) r(i)", "SELECT i, 'N' || i, i FROM range(900) r(i)"):
+    for rows in (
+        "SELECT i, 'N' || i, i % 400 FROM range(500) r(i)",
+        "SELECT i, 'N' || i, i FROM range(900) r(i)",
+    ):
         policy = {"tables": {"patients": {"unit": "id", "max_rows": 10}}}
         session = privsql.connect(incomes(rows), policy=policy)
         try:
@@ -37,11 +40,15 @@ def test_a_pattern_fails_before_the_charge_or_never(pattern: str, options: str) 
             said.append(error.code)
             assert session.budget.spent.epsilon == 0
     assert said[0] == said[1]
-    refused = "refused-pattern" if "q" in options else "sql-engine"  # an option without a rule, before DuckDB is asked
+    refused = (
+        "refused-pattern" if "q" in options else "sql-engine"
+    )  # an option without a rule, before DuckDB is asked
     assert said[0] == ("answered" if pattern == TOO_LARGE and options == "" else refused)
 
 
-@pytest.mark.parametrize(("pattern", "options"), [(TOO_LARGE, ", 'i'"), (TOO_LARGE, ", 'gi'"), ("[", ""), ("[", ", 'g'")])
+@pytest.mark.parametrize(
+    ("pattern", "options"), [(TOO_LARGE, ", 'i'"), (TOO_LARGE, ", 'gi'"), ("[", ""), ("[", ", 'g'")]
+)
 def test_duckdb_refuses_the_text_when_it_is_planned(pattern: str, options: str) -> None:
     connection = incomes("SELECT 1, 'a', 3")
     sql = f"SELECT COUNT(regexp_replace(name, '{pattern}', ''{options})) FROM patients"
@@ -68,20 +75,32 @@ def test_a_text_that_takes_long_without_any_row_is_refused(monkeypatch: pytest.M
     session = privsql.connect(incomes("SELECT 1, 'a', 3"))
     started = time.monotonic()
     with pytest.raises(privsql.PrivsqlError) as error:
-        Twin(session._engine.schema(), {}).check("SELECT count(*) FROM range(100000) a, range(100000) b, range(100000) c")
+        Twin(session._engine.schema(), {}).check(
+            "SELECT count(*) FROM range(100000) a, range(100000) b, range(100000) c"
+        )
     assert error.value.code == "sql-engine"
     assert time.monotonic() - started < 20
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-@pytest.mark.parametrize(("one", "two"), [("DECIMAL(38, 0)", "DECIMAL(38, 20)"), ("DECIMAL(30, 0)", "DECIMAL(18, 10)")])
+@pytest.mark.parametrize(
+    ("one", "two"), [("DECIMAL(38, 0)", "DECIMAL(38, 20)"), ("DECIMAL(30, 0)", "DECIMAL(18, 10)")]
+)
 def test_people_of_two_scales_are_not_put_together(one: str, two: str, neighbours: str) -> None:
     """DuckDB's common type of both rounds: units 1.2 and 1.4 became one person, whose keys hung on another's being there."""
     connection = duckdb.connect()
-    connection.execute(f"CREATE TABLE a (id {one}, k VARCHAR NOT NULL); CREATE TABLE b (id {two}, k VARCHAR NOT NULL)")
+    connection.execute(
+        f"CREATE TABLE a (id {one}, k VARCHAR NOT NULL); CREATE TABLE b (id {two}, k VARCHAR NOT NULL)"
+    )
     table = {"unit": "id", "max_groups": 1, "columns": {"k": {"values": ["A", "B"]}}}
-    session = privsql.connect(connection, policy={"neighbours": neighbours, "tables": {"a": table, "b": table}})
+    session = privsql.connect(
+        connection, policy={"neighbours": neighbours, "tables": {"a": table, "b": table}}
+    )
     with pytest.raises(privsql.PrivsqlError) as error:
-        session.explain("SELECT k, COUNT(*) FROM (SELECT k FROM a UNION ALL SELECT k FROM b) GROUP BY k", epsilon=1.0)
+        session.explain(
+            "SELECT k, COUNT(*) FROM (SELECT k FROM a UNION ALL SELECT k FROM b) GROUP BY k", epsilon=1.0
+        )
     assert error.value.code == "refused-owners"
-    session.explain("SELECT k, COUNT(*) FROM (SELECT k FROM a UNION ALL SELECT k FROM a) GROUP BY k", epsilon=1.0)
+    session.explain(
+        "SELECT k, COUNT(*) FROM (SELECT k FROM a UNION ALL SELECT k FROM a) GROUP BY k", epsilon=1.0
+    )

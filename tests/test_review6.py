@@ -60,11 +60,15 @@ def test_moments_that_become_null_are_no_units(unit: str) -> None:
 def test_a_collation_in_a_macro_does_not_count(made: str) -> None:
     """'ab' and 'AB' were taken to exclude each other, and one row counted as both."""
     connection = duckdb.connect()
-    connection.execute("CREATE MACRO folded(x) AS ((x::VARCHAR) COLLATE NOCASE); CREATE TABLE t0 (s0 VARCHAR)")
+    connection.execute(
+        "CREATE MACRO folded(x) AS ((x::VARCHAR) COLLATE NOCASE); CREATE TABLE t0 (s0 VARCHAR)"
+    )
     connection.execute(f"CREATE {made}")
     connection.execute(f"INSERT INTO {'t0' if 'VIEW' in made else 't'} (s0) VALUES ('ab')")
     session = privsql.connect(connection, {"tables": {"t": {}}})
-    counts = ", ".join(f"COUNT(*) FILTER (WHERE s = '{each}') AS n{place}" for place, each in enumerate(["ab", "AB", "Ab"]))
+    counts = ", ".join(
+        f"COUNT(*) FILTER (WHERE s = '{each}') AS n{place}" for place, each in enumerate(["ab", "AB", "Ab"])
+    )
     plan = session.explain(f"SELECT {counts} FROM t", epsilon=1)
     assert connection.execute(plan.sql).fetchall() == [(1, 0, 0)]
 

@@ -24,18 +24,24 @@ def test_the_order_of_rows_does_not_decide_the_sign_of_nan(one: str, text: str) 
     for order in (SIGNS, SIGNS[::-1]):
         connection = duckdb.connect()
         connection.execute("CREATE TABLE v (user_id INTEGER, x DOUBLE, day INTEGER)")
-        connection.executemany("INSERT INTO v VALUES (?, ?, 1)", [(unit, x) for unit in range(9) for x in order])
+        connection.executemany(
+            "INSERT INTO v VALUES (?, ?, 1)", [(unit, x) for unit in range(9) for x in order]
+        )
         session = privsql.connect(connection, {"tables": {"v": {"unit": "user_id"}}})
         found.append(connection.execute(session.explain(sql, epsilon=1).sql).fetchall())
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("written", ["CAST(CAST({} AS VARCHAR) AS TIMESTAMP)", "cbrt({})", "CAST(CAST({} AS VARCHAR) AS TIME)"])
+@pytest.mark.parametrize(
+    "written", ["CAST(CAST({} AS VARCHAR) AS TIMESTAMP)", "cbrt({})", "CAST(CAST({} AS VARCHAR) AS TIME)"]
+)
 @pytest.mark.parametrize("below", [False, True])
 def test_what_is_written_several_times_counts_several_times(written: str, below: bool) -> None:
     """Casts of casts grew threefold at every level: twenty of them were gigabytes of SQL, or a day of DuckDB's time."""
     connection = duckdb.connect()
-    connection.execute("CREATE TABLE t (x " + ("DOUBLE" if "cbrt" in written else written.split()[-1].rstrip(")")) + ")")
+    connection.execute(
+        "CREATE TABLE t (x " + ("DOUBLE" if "cbrt" in written else written.split()[-1].rstrip(")")) + ")"
+    )
     inner = "t" if below else "x"
     for _ in range(14 if "cbrt" in written else 9):
         inner = f"(SELECT {written.format('x')} AS x FROM {inner})" if below else written.format(inner)
@@ -54,7 +60,9 @@ def half_letters() -> pa.Array:
                                     pd.Series(["a", "\ud800"], dtype="string[python]"),
                                     pd.Series(["a", "\ud800"], dtype=object)])  # fmt: skip
 @pytest.mark.parametrize("storage", ["python", "pyarrow"])
-def test_pandas_texts_that_are_none_are_said_when_the_frame_is_given(column: pd.Series[str], storage: str) -> None:
+def test_pandas_texts_that_are_none_are_said_when_the_frame_is_given(
+    column: pd.Series[str], storage: str
+) -> None:
     """upper(s) failed after the charge, on the rows that had them alone; `python`: as where there is no pyarrow."""
     with pd.option_context("mode.string_storage", storage), pytest.raises(privsql.PrivsqlError) as caught:
         privsql.connect(pd.DataFrame({"s": column}))
@@ -67,7 +75,9 @@ def test_pandas_texts_that_are_none_are_said_when_the_frame_is_given(column: pd.
 def test_arg_min_is_null_where_there_is_no_place() -> None:
     """NULL was left out of the keys, and COUNT(first) counted everybody: the place may be NULL where the value never is."""
     connection = duckdb.connect()
-    connection.execute("CREATE TABLE v (user_id INTEGER, state VARCHAR NOT NULL, age INTEGER NOT NULL, day DATE)")
+    connection.execute(
+        "CREATE TABLE v (user_id INTEGER, state VARCHAR NOT NULL, age INTEGER NOT NULL, day DATE)"
+    )
     connection.execute("""INSERT INTO v SELECT i // 2, 'CA', 5, CASE WHEN i // 2 < 4 THEN DATE '2024-01-01' END
                           FROM range(20) r(i)""")
     columns = {"state": {"values": ["CA", "NY"]}, "age": {"range": [0, 9]}}
@@ -100,8 +110,12 @@ def test_a_text_is_read_as_a_constant_where_duckdb_reads_it(text: str, type_: st
 ])  # fmt: skip
 def test_null_means_what_it_means_there(dialect: str, condition: str, found: int) -> None:
     connection = duckdb.connect()
-    connection.execute("CREATE TABLE t AS SELECT i AS x, CASE WHEN i = 1 THEN i END AS y, 'a' AS s FROM range(2) r(i)")
-    plan = privsql.connect(connection).explain(f"SELECT COUNT(*) AS n FROM t WHERE {condition}", epsilon=1, dialect=dialect)
+    connection.execute(
+        "CREATE TABLE t AS SELECT i AS x, CASE WHEN i = 1 THEN i END AS y, 'a' AS s FROM range(2) r(i)"
+    )
+    plan = privsql.connect(connection).explain(
+        f"SELECT COUNT(*) AS n FROM t WHERE {condition}", epsilon=1, dialect=dialect
+    )
     assert connection.execute(plan.sql).fetchall() == [(found,)]
 
 

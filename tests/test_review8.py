@@ -17,7 +17,9 @@ def test_every_value_is_at_a_point_of_its_grid(function: str, value: str) -> Non
     """Rounded away from each other, the ends of a range were three steps apart where the grid has three points."""
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t (x DOUBLE)")
-    session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": [NEAR + 0.875, NEAR + 1.125]}}}}})
+    session = privsql.connect(
+        connection, {"tables": {"t": {"columns": {"x": {"range": [NEAR + 0.875, NEAR + 1.125]}}}}}
+    )
     plan = session.explain(f"SELECT {function}(x) AS m FROM t", epsilon=1)
     connection.execute(f"INSERT INTO t VALUES ({value})")
     _, cells = run_exactly(plan, connection)  # which looks whether the points are those of the grid
@@ -28,10 +30,14 @@ def test_a_public_time_that_python_does_not_have_is_no_key() -> None:
     """DuckDB gives 24:00 as text, which cannot be compared with times: a TypeError came out of the planning."""
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t (slot TIME)")
-    connection.execute("CREATE TABLE slots AS SELECT unnest([TIME '08:00', TIME '24:00', NULL]) AS slot, unnest([1, 2, 3]) AS k")
+    connection.execute(
+        "CREATE TABLE slots AS SELECT unnest([TIME '08:00', TIME '24:00', NULL]) AS slot, unnest([1, 2, 3]) AS k"
+    )
     session = privsql.connect(connection, {"tables": {"slots": {"public": True}}})
     for key in ("slots.slot", "slots.slot, k"):
-        plan = session.explain(f"SELECT {key}, COUNT(*) AS n FROM t JOIN slots ON t.slot = slots.slot GROUP BY {key}", epsilon=1)
+        plan = session.explain(
+            f"SELECT {key}, COUNT(*) AS n FROM t JOIN slots ON t.slot = slots.slot GROUP BY {key}", epsilon=1
+        )
         assert plan.cells == 1
 
 
@@ -39,7 +45,9 @@ def test_keys_alone_have_no_noise_to_choose() -> None:
     connection = duckdb.connect(":memory:")
     connection.execute("CREATE TABLE t AS SELECT 'a' AS k FROM range(100)")
     with pytest.raises(privsql.PrivsqlError, match="keys alone have no noise"):
-        privsql.connect(connection).explain("SELECT DISTINCT k FROM t", epsilon=1.0, delta=1e-6, mechanism="gaussian")
+        privsql.connect(connection).explain(
+            "SELECT DISTINCT k FROM t", epsilon=1.0, delta=1e-6, mechanism="gaussian"
+        )
 
 
 BEYOND = (

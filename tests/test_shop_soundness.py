@@ -39,7 +39,13 @@ def heavy_unit(who: int, draw: random.Random) -> Rows:
     for order in (10_000 + number for number in many()):
         total = one([0.0, 5.5, 99.0, 1e9, -3.0, None, float("nan"), float("inf")])
         rows["orders"].append(
-            (order, who, total, f"2024-0{draw.randint(1, 3)}-{draw.randint(1, 28):02d}", one([True, False, None]))
+            (
+                order,
+                who,
+                total,
+                f"2024-0{draw.randint(1, 3)}-{draw.randint(1, 28):02d}",
+                one([True, False, None]),
+            )
         )
         for line in range(one([0, 1, 5])):
             rows["items"].append(
@@ -47,7 +53,9 @@ def heavy_unit(who: int, draw: random.Random) -> Rows:
             )
         if draw.random() < 0.5:
             rows["refunds"].append((order, one([0, 30, 99, None])))
-    rows["visits"] = [(who, one(["home", "cart", "help", "xx", None]), one([0, 30, 60, None])) for _ in many()]
+    rows["visits"] = [
+        (who, one(["home", "cart", "help", "xx", None]), one([0, 30, 60, None])) for _ in many()
+    ]
     rows["badges"] = [(who, one(["gold", "blue", None])) for _ in many()]
     rows["profiles"] = [(who, one([0, 10, 50, None])) for _ in range(one([0, 1]))]
     rows["rooms"] = [("n", who, one(["a", "b", None])) for _ in many()]
@@ -79,7 +87,10 @@ def world(rows: Rows) -> duckdb.DuckDBPyConnection:
 def cells(connection: duckdb.DuckDBPyConnection, plan: Plan) -> Cells:
     found = connection.execute(plan.sql)
     names, keys = [each[0] for each in found.description or []], len(plan.keys)
-    return {tuple(map(repr, row[:keys])): dict(zip(names[keys:], row[keys:], strict=True)) for row in found.fetchall()}
+    return {
+        tuple(map(repr, row[:keys])): dict(zip(names[keys:], row[keys:], strict=True))
+        for row in found.fetchall()
+    }
 
 
 def moved(one: Cells, other: Cells, columns: tuple[str, ...]) -> tuple[int, int]:
@@ -108,7 +119,13 @@ def check(absent: Rows, one: Rows, other: Rows) -> None:
             for measurement in plan.measurements:
                 for pair in pairs:
                     l1, linf = moved(*pair, measurement.columns)
-                    assert l1 <= measurement.l1 and linf <= measurement.linf, (case.name, relation, case.sql, l1, linf)
+                    assert l1 <= measurement.l1 and linf <= measurement.linf, (
+                        case.name,
+                        relation,
+                        case.sql,
+                        l1,
+                        linf,
+                    )
     for each in worlds:
         each.close()
 

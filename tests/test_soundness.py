@@ -76,7 +76,9 @@ def test_every_function_and_operator_has_a_generator() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "wanted"), [("rows", CONSTRUCTS | set(EXPRESSIONS)), ("units", set(UNIT_CONSTRUCTS))])
+@pytest.mark.parametrize(
+    ("kind", "wanted"), [("rows", CONSTRUCTS | set(EXPRESSIONS)), ("units", set(UNIT_CONSTRUCTS))]
+)
 def test_the_long_run_accepts_every_construct(kind: str, wanted: set[str]) -> None:
     """Its shards together: of their texts, which are seeded, every function, operator and form of query is accepted some
     times, and so checked. By planning alone, in the worlds that all shards would get to if every text were accepted."""
@@ -113,19 +115,29 @@ def _pair(before: str, after: str) -> list[duckdb.DuckDBPyConnection]:
 def test_the_checker_sees_a_bound_that_is_too_small() -> None:
     pair = _pair("(TRUE, 0), (TRUE, 1)", "(TRUE, 0), (FALSE, 10)")
     policy = {"tables": {"t": {"columns": {"x": {"range": [0, 10]}}}}}
-    plan = privsql.connect(pair[0], policy=policy).explain("SELECT k, COUNT(*), SUM(x) FROM t GROUP BY k", epsilon=1.0)
+    plan = privsql.connect(pair[0], policy=policy).explain(
+        "SELECT k, COUNT(*), SUM(x) FROM t GROUP BY k", epsilon=1.0
+    )
     assert not check_plan(plan, pair, Report())
     for index, measurement in enumerate(plan.measurements):
         low = replace(measurement.sensitivity, l1=1, linf=1)
-        wrong = [replace(each, sensitivity=low) if i == index else each for i, each in enumerate(plan.measurements)]
-        assert any(each.startswith("L1") for each in check_plan(replace(plan, measurements=tuple(wrong)), pair, Report()))
+        wrong = [
+            replace(each, sensitivity=low) if i == index else each for i, each in enumerate(plan.measurements)
+        ]
+        assert any(
+            each.startswith("L1")
+            for each in check_plan(replace(plan, measurements=tuple(wrong)), pair, Report())
+        )
 
 
 def test_the_checker_sees_errors_that_depend_on_data() -> None:
     pair = _pair("(TRUE, 0)", "(TRUE, 1)")
     plan = privsql.connect(pair[0]).explain("SELECT COUNT(*) FROM t", epsilon=1.0)
     column = plan.measurements[0].columns[0]
-    failing = replace(plan, sql=f"SELECT CAST(sum(CASE WHEN x = 1 THEN CAST('a' AS INTEGER) ELSE 1 END) AS BIGINT) AS {column} FROM t")
+    failing = replace(
+        plan,
+        sql=f"SELECT CAST(sum(CASE WHEN x = 1 THEN CAST('a' AS INTEGER) ELSE 1 END) AS BIGINT) AS {column} FROM t",
+    )
     assert any(each.startswith("ERROR") for each in check_plan(failing, pair, Report()))
     not_whole = replace(plan, sql=f"SELECT avg(x) AS {column} FROM t")
     assert any(each.startswith("RESULT") for each in check_plan(not_whole, pair, Report()))
@@ -133,7 +145,14 @@ def test_the_checker_sees_errors_that_depend_on_data() -> None:
 
 # -- no expression fails on any row ----------------------------------------------------------------------------
 _TEMPLATES = [(name, kind, template) for name, forms in EXPRESSIONS.items() for kind, template in forms]
-_DECIMALS = ("DECIMAL(4,1)", "DECIMAL(18,3)", "DECIMAL(38,0)", "DECIMAL(38,30)", "DECIMAL(9,9)", "DECIMAL(38,38)")
+_DECIMALS = (
+    "DECIMAL(4,1)",
+    "DECIMAL(18,3)",
+    "DECIMAL(38,0)",
+    "DECIMAL(38,30)",
+    "DECIMAL(9,9)",
+    "DECIMAL(38,38)",
+)
 _CONSTANT_ERRORS = {"({text} LIKE 'a#' ESCAPE '#')"}  # refused: DuckDB fails on it at some rows
 
 
@@ -148,7 +167,10 @@ def _extreme_table(connection: duckdb.DuckDBPyConnection, integer: str, number: 
     least, most = INTEGERS[integer]
     whole = [str(n) for n in (least, most, least + 1, most - 1, 0, 1, 2, 3, 7, 12, 100) if least <= n <= most]
     if number == "DOUBLE":
-        numbers = [f"CAST('{n}' AS DOUBLE)" for n in ("nan", "inf", "-inf", "-0.0", "1e308", "-1e308", "5e-324", "0.5", "1", "-1", "9.3e18")]
+        numbers = [
+            f"CAST('{n}' AS DOUBLE)"
+            for n in ("nan", "inf", "-inf", "-0.0", "1e308", "-1e308", "5e-324", "0.5", "1", "-1", "9.3e18")
+        ]
     else:
         precision, scale = map(int, number[8:-1].split(","))
         top = f"{'9' * (precision - scale) or '0'}.{'9' * scale}"
@@ -156,7 +178,22 @@ def _extreme_table(connection: duckdb.DuckDBPyConnection, integer: str, number: 
     pools: dict[str, tuple[str, list[str]]] = {
         "int": (integer, whole),
         "num": (number, numbers),
-        "text": ("VARCHAR", [f"'{t}'" for t in [*TEXTS, "x" * 300, "é" * 9, "99999999999999999999", "1e400", "24:00:00", "\\1", "\N{SNOWMAN}"]]),
+        "text": (
+            "VARCHAR",
+            [
+                f"'{t}'"
+                for t in [
+                    *TEXTS,
+                    "x" * 300,
+                    "é" * 9,
+                    "99999999999999999999",
+                    "1e400",
+                    "24:00:00",
+                    "\\1",
+                    "\N{SNOWMAN}",
+                ]
+            ],
+        ),
         "bool": ("BOOLEAN", ["TRUE", "FALSE"]),
         "date": ("DATE", [f"DATE '{d}'" for d in [*DATES, "2024-01-03"]]),
         "ts": ("TIMESTAMP", [f"TIMESTAMP '{d}'" for d in [*MOMENTS, "2024-01-03"]]),
@@ -172,7 +209,11 @@ def _extreme_table(connection: duckdb.DuckDBPyConnection, integer: str, number: 
 def _filled(template: str, rng: Random) -> str:
     while "{" in template:
         hole = template[template.index("{") + 1 : template.index("}")]
-        kinds = {"num": ["num", "int"], "moment": ["date", "ts"], "any": ["num", "int", "text", "bool", "date", "ts"]}
+        kinds = {
+            "num": ["num", "int"],
+            "moment": ["date", "ts"],
+            "any": ["num", "int", "text", "bool", "date", "ts"],
+        }
         kind = rng.choice(kinds.get(hole, [hole]))
         template = template.replace(f"{{{hole}}}", f"{kind}{rng.choice([1, 2])}", 1)
     return template
@@ -182,15 +223,24 @@ def _uses(kind: str, expression: str) -> list[str]:
     """The expression counted, compared, as text, through CASE and through a sum, so that every cast of it is made."""
     found = [f"COUNT({expression})", f"COUNT(*) FILTER (WHERE CAST({expression} AS VARCHAR) = 'q')"]
     if kind in ("int", "num"):
-        found += [f"SUM(LEAST(GREATEST({expression}, 0), 5))", f"SUM(CASE WHEN bool1 THEN LEAST(GREATEST({expression} - int1, -3), 3) ELSE 0 END)"]
+        found += [
+            f"SUM(LEAST(GREATEST({expression}, 0), 5))",
+            f"SUM(CASE WHEN bool1 THEN LEAST(GREATEST({expression} - int1, -3), 3) ELSE 0 END)",
+        ]
     if kind == "int":
-        found.append(f"COUNT_IF({expression} * 2 > int1 OR COALESCE(-({expression}), 1) = 3 OR {expression} % 7 = 1)")
+        found.append(
+            f"COUNT_IF({expression} * 2 > int1 OR COALESCE(-({expression}), 1) = 3 OR {expression} % 7 = 1)"
+        )
     return found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("integer", "number"), [(i, n) for i, n in zip(INTEGERS, ("DOUBLE", *_DECIMALS, "DOUBLE"), strict=True)])
-def test_no_row_makes_an_expression_fail(connection: duckdb.DuckDBPyConnection, integer: str, number: str) -> None:
+@pytest.mark.parametrize(
+    ("integer", "number"), [(i, n) for i, n in zip(INTEGERS, ("DOUBLE", *_DECIMALS, "DOUBLE"), strict=True)]
+)
+def test_no_row_makes_an_expression_fail(
+    connection: duckdb.DuckDBPyConnection, integer: str, number: str
+) -> None:
     _extreme_table(connection, integer, number)
     session = privsql.connect(connection)
     rng, refused, failures, pending = Random(f"{integer} {number}"), [], [], []
@@ -199,7 +249,12 @@ def test_no_row_makes_an_expression_fail(connection: duckdb.DuckDBPyConnection, 
             continue
         expression = _filled(template, rng)
         try:
-            pending.append((name, session.explain(f"SELECT {', '.join(_uses(kind, expression))} FROM t", epsilon=1.0).sql))
+            pending.append(
+                (
+                    name,
+                    session.explain(f"SELECT {', '.join(_uses(kind, expression))} FROM t", epsilon=1.0).sql,
+                )
+            )
         except privsql.PrivsqlError as error:
             refused.append((name, expression, error.code))
     for name, sql in pending:
@@ -220,14 +275,20 @@ _LEAKS: list[tuple[str, str]] = [
     ("b DATE", "week(b)"), ("b DATE", "isoyear(b)"), ("b DATE", "yearweek(b)"), ("b DATE", "date_trunc('week', b)"),
     ("b VARCHAR", "regexp_replace(b, 'a', '\\5')"), ("b DECIMAL(38,30)", "(b > -99999999.999999999999999999999999999999)"),
 ]  # fmt: skip
-_EXTREMES = {"DATE": ["'5877642-06-25 (BC)'", "'infinity'", "'-infinity'"], "VARCHAR": ["'a'", "''", "'(a'", "'é'"]}
+_EXTREMES = {
+    "DATE": ["'5877642-06-25 (BC)'", "'infinity'", "'-infinity'"],
+    "VARCHAR": ["'a'", "''", "'(a'", "'é'"],
+}
 
 
 @pytest.mark.parametrize(("column", "expression"), _LEAKS)
-def test_what_once_failed_on_some_rows(connection: duckdb.DuckDBPyConnection, column: str, expression: str) -> None:
+def test_what_once_failed_on_some_rows(
+    connection: duckdb.DuckDBPyConnection, column: str, expression: str
+) -> None:
     connection.execute(f"CREATE OR REPLACE TABLE t ({column})")
     plan = privsql.connect(connection).explain(
-        f"SELECT COUNT({expression}), COUNT(*) FILTER (WHERE CAST({expression} AS VARCHAR) = 'q') FROM t", epsilon=1.0
+        f"SELECT COUNT({expression}), COUNT(*) FILTER (WHERE CAST({expression} AS VARCHAR) = 'q') FROM t",
+        epsilon=1.0,
     )
     type_ = column.split(" ")[1]
     least, most = INTEGERS.get(type_, (-99999999, 99999999))
@@ -238,7 +299,9 @@ def test_what_once_failed_on_some_rows(connection: duckdb.DuckDBPyConnection, co
 
 
 @pytest.mark.parametrize("pattern", ["'a#'", "'%#'", "'##%###'"])
-def test_a_pattern_that_fails_on_some_rows_is_refused(connection: duckdb.DuckDBPyConnection, pattern: str) -> None:
+def test_a_pattern_that_fails_on_some_rows_is_refused(
+    connection: duckdb.DuckDBPyConnection, pattern: str
+) -> None:
     connection.execute("CREATE OR REPLACE TABLE t (s VARCHAR)")
     session: Any = privsql.connect(connection)
     with pytest.raises(privsql.PrivsqlError, match="escape"):

@@ -56,13 +56,19 @@ def test_intervals_cover(function, neighbours):
     assert (found["v_low"] <= found["v"] + 1e-9).all()
     assert (found["v"] <= found["v_high"] + 1e-9).all()
     assert np.sum((exact < found["v_low"] - 0.05) | (exact > found["v_high"] + 0.05)) < 75
-    assert np.isfinite(found["v_high"] - found["v_low"]).any(), "an interval that is always everything says nothing"
+    assert np.isfinite(found["v_high"] - found["v_low"]).any(), (
+        "an interval that is always everything says nothing"
+    )
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 30])
 def test_nothing_impossible_comes_out(size):
     asked = ", ".join(f"{function} AS v{index}" for index, function in enumerate(FUNCTIONS))
-    rows = session_of(people(size), copies=40).query(f"SELECT c, {asked} FROM df GROUP BY c", epsilon=1, show_all=True).df()
+    rows = (
+        session_of(people(size), copies=40)
+        .query(f"SELECT c, {asked} FROM df GROUP BY c", epsilon=1, show_all=True)
+        .df()
+    )
     assert len(rows) == 40
     for _, row in rows.iterrows():
         assert 0 <= row["v0"] <= 120**2 / 4 + 1e-6
@@ -76,10 +82,29 @@ def test_nothing_impossible_comes_out(size):
 def test_spread_and_mean_of_one_column_cost_one_measurement():
     session = session_of(people(10))
     plan = session.explain("SELECT VAR_POP(x), STDDEV(x), AVG(x), SUM(x), COUNT(x) FROM df", epsilon=1)
-    assert [each.columns for each in plan.measurements] == [("moment_1", "moment_2"), ("all_rows",)]  # for next to nothing
-    assert len(session.explain("SELECT VAR_POP(x), AVG(x), COUNT(x) FROM df WHERE x > 1", epsilon=1).measurements) == 1
-    assert len(session.explain("SELECT CORR(x, y), REGR_SLOPE(y, x), COVAR_POP(y, x) FROM df", epsilon=1).measurements) == 1
-    agree = session.query("SELECT VAR_POP(x) AS v, STDDEV_POP(x) AS s FROM df", epsilon=1, show_all=True).df().iloc[0]
+    assert [each.columns for each in plan.measurements] == [
+        ("moment_1", "moment_2"),
+        ("all_rows",),
+    ]  # for next to nothing
+    assert (
+        len(
+            session.explain("SELECT VAR_POP(x), AVG(x), COUNT(x) FROM df WHERE x > 1", epsilon=1).measurements
+        )
+        == 1
+    )
+    assert (
+        len(
+            session.explain(
+                "SELECT CORR(x, y), REGR_SLOPE(y, x), COVAR_POP(y, x) FROM df", epsilon=1
+            ).measurements
+        )
+        == 1
+    )
+    agree = (
+        session.query("SELECT VAR_POP(x) AS v, STDDEV_POP(x) AS s FROM df", epsilon=1, show_all=True)
+        .df()
+        .iloc[0]
+    )
     assert agree["s"] == pytest.approx(agree["v"] ** 0.5)
 
 
@@ -112,7 +137,9 @@ def test_the_formula_is_the_variance():
     u = dice.random(50)
     columns = {"a": (u**2).sum(), "b": (2 * u * (1 - u)).sum(), "c": ((1 - u) ** 2).sum()}
     noisy = {name: np.array([round(value * 10**9)]) for name, value in columns.items()}
-    how = Spread("var_pop", ("a", "b", "c"), Variable(Fraction(0), Fraction(1), squared=True), None, Fraction(10**9))
+    how = Spread(
+        "var_pop", ("a", "b", "c"), Variable(Fraction(0), Fraction(1), squared=True), None, Fraction(10**9)
+    )
     assert spread(how, noisy)[0] == pytest.approx(np.var(u), rel=1e-6)
 
 
@@ -147,7 +174,10 @@ def test_what_is_divided_moves_by_a_step_more():
 @pytest.mark.parametrize("what", ["VAR_POP(x)", "CORR(x, y)"])
 def test_a_unit_of_many_rows_moves_what_it_is_bounded_to(what):
     columns = {"x": {"range": [-20, 100]}, "y": {"range": [-50, 150]}}
-    policy = {"neighbours": "add-remove", "tables": {"df": {"unit": "who", "max_rows": 3, "columns": columns}}}
+    policy = {
+        "neighbours": "add-remove",
+        "tables": {"df": {"unit": "who", "max_rows": 3, "columns": columns}},
+    }
     others, own = people(30, seed=2).fillna(0).assign(who=range(100, 130)), people(50).fillna(0).assign(who=1)
     plan = privsql.connect(others, policy).explain(f"SELECT {what} FROM df", epsilon=1)
     (measurement,) = plan.measurements

@@ -8,8 +8,24 @@ import pytest
 
 import privsql
 
-ROWS = pd.DataFrame({"age": [i % 100 for i in range(500)], "state": ["CA", "NY", "TX"] * 166 + ["CA", "NY"], "n": [i % 7 for i in range(500)]})
-POLICY = {"tables": {"df": {"columns": {"age": {"range": [0, 99]}, "state": {"values": ["CA", "NY", "TX"]}, "n": {"range": [0, 6]}}}}}
+ROWS = pd.DataFrame(
+    {
+        "age": [i % 100 for i in range(500)],
+        "state": ["CA", "NY", "TX"] * 166 + ["CA", "NY"],
+        "n": [i % 7 for i in range(500)],
+    }
+)
+POLICY = {
+    "tables": {
+        "df": {
+            "columns": {
+                "age": {"range": [0, 99]},
+                "state": {"values": ["CA", "NY", "TX"]},
+                "n": {"range": [0, 6]},
+            }
+        }
+    }
+}
 
 
 @pytest.fixture
@@ -69,7 +85,10 @@ def test_another_price_is_another_answer(session):
 
 
 def test_averaging_over_texts_gains_nothing(session):
-    texts = [f"SELECT COUNT(*) AS n{i} FROM df WHERE age > {i} + {10 - i} AND n < {20 - i} - {10 - i}" for i in range(10)]
+    texts = [
+        f"SELECT COUNT(*) AS n{i} FROM df WHERE age > {i} + {10 - i} AND n < {20 - i} - {10 - i}"
+        for i in range(10)
+    ]
     answers = {session.query(text, epsilon=0.5).fetchall()[0] for text in texts}
     assert len(answers) == 1
     assert session.budget.spent.epsilon == 0.5
@@ -77,16 +96,27 @@ def test_averaging_over_texts_gains_nothing(session):
 
 def test_after_the_noise_everything_is_free(session):
     session.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=1)
-    top = session.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state ORDER BY n DESC LIMIT 2", epsilon=1)
+    top = session.query(
+        "SELECT state, COUNT(*) AS n FROM df GROUP BY state ORDER BY n DESC LIMIT 2", epsilon=1
+    )
     assert len(top) == 2
     assert session.budget.spent.epsilon == 1
-    assert (session.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=1, nonnegative=True).df()["n"] >= 0).all()
+    assert (
+        session.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=1, nonnegative=True).df()[
+            "n"
+        ]
+        >= 0
+    ).all()
     assert session.budget.spent.epsilon == 1
 
 
 def test_keys_that_nobody_declared_are_found_again():
     session = privsql.connect(ROWS, {})
-    one = session.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=2, delta=1e-3).fetchall()
-    two = session.query("SELECT COUNT(*) AS people, state AS s FROM df GROUP BY s", epsilon=2, delta=1e-3).fetchall()
+    one = session.query(
+        "SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=2, delta=1e-3
+    ).fetchall()
+    two = session.query(
+        "SELECT COUNT(*) AS people, state AS s FROM df GROUP BY s", epsilon=2, delta=1e-3
+    ).fetchall()
     assert [(state, n) for n, state in two] == one
     assert session.budget.spent.epsilon == 2

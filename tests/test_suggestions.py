@@ -95,7 +95,11 @@ class Session(Frame):
 
     def _lines(self, way: str) -> dict[str, Any]:
         found = re.search(rf"(\w+ = \{{.*\}}) \(in {re.escape(self.where)}, under (\[.*?\])\)", way)
-        return {} if found is None else tomllib.loads(f"{found[2]}\n" + "\n".join(re.split(r"(?<=\}), ", found[1])))
+        return (
+            {}
+            if found is None
+            else tomllib.loads(f"{found[2]}\n" + "\n".join(re.split(r"(?<=\}), ", found[1])))
+        )
 
 
 class CommandLine(Session):
@@ -109,7 +113,9 @@ class CommandLine(Session):
         df.to_parquet(tmp_path / "df.parquet")
 
     def ask(self, sql: str) -> None:
-        options = {f"--{name.replace('_', '-')}": str(value) for name, value in self.arguments.items()} | self.options
+        options = {
+            f"--{name.replace('_', '-')}": str(value) for name, value in self.arguments.items()
+        } | self.options
         line = [part for each in options.items() for part in each]
         if self.policy:
             columns = self.policy["tables"]["df"]["columns"]
@@ -137,7 +143,11 @@ def _toml(column: dict[str, Any]) -> str:
 
 def door_of(name: str, tmp_path: Any, capsys: Any) -> Frame:
     df = clinic(60).astype({"user": str})
-    return {"frame": Frame, "session": Session}[name](df) if name != "command" else CommandLine(df, tmp_path, capsys)
+    return (
+        {"frame": Frame, "session": Session}[name](df)
+        if name != "command"
+        else CommandLine(df, tmp_path, capsys)
+    )
 
 
 @pytest.mark.parametrize("door", ["frame", "session", "command"])
@@ -155,7 +165,9 @@ def test_what_is_suggested_runs(case: Case, door: str, tmp_path: Any, capsys: An
         follower.arguments |= case.given
         sql = followed(follower, case, filled_in(way, case))
         if case.code == NO_AGGREGATE and "delta" not in way:
-            assert refusal(follower, sql).code == UNKNOWN  # past this refusal, and on to the next, which says what to declare
+            assert (
+                refusal(follower, sql).code == UNKNOWN
+            )  # past this refusal, and on to the next, which says what to declare
         else:
             follower.ask(sql)
 
@@ -187,7 +199,10 @@ def followed(door: Frame, case: Case, way: str) -> str:
 # -- what is not suggested ------------------------------------------------------------------------------------
 def test_a_delta_that_the_budget_does_not_have_is_not_suggested() -> None:
     sql, df = "SELECT state, COUNT(*) AS n FROM df GROUP BY state", clinic(60)
-    with privsql.connect({"df": df}, {"budget": {"epsilon": 1.0}}) as session, pytest.raises(PrivsqlError) as caught:
+    with (
+        privsql.connect({"df": df}, {"budget": {"epsilon": 1.0}}) as session,
+        pytest.raises(PrivsqlError) as caught,
+    ):
         session.explain(sql, epsilon=1)
     assert "delta" not in caught.value.suggestion and "[tables.df.columns]" in caught.value.suggestion
     df.dp.protect(budget=1)
@@ -209,7 +224,9 @@ def test_what_was_declared_is_not_suggested_again() -> None:
     assert "state" not in caught.value.suggestion and '"age"' in caught.value.suggestion
     with pytest.raises(PrivsqlError) as caught:
         df.dp.explain(sql, epsilon=1, keys={"state": ["CA"]}, ranges={"cost": (0, 9), "age": (0, 9)})
-    assert '"cost"' not in caught.value.suggestion and '"change": (LOWEST, HIGHEST)' in caught.value.suggestion
+    assert (
+        '"cost"' not in caught.value.suggestion and '"change": (LOWEST, HIGHEST)' in caught.value.suggestion
+    )
 
 
 def test_a_key_whose_range_is_known_is_made_coarser() -> None:
@@ -218,7 +235,9 @@ def test_a_key_whose_range_is_known_is_made_coarser() -> None:
         clinic(60).dp.explain(sql.format(key="cost"), epsilon=1, ranges=known)
     way = caught.value.suggestion.split(", or ")[0]
     assert way == "group by CAST(floor(cost / WIDTH) AS INTEGER)"
-    clinic(60).dp.explain(sql.format(key=way.removeprefix("group by ").replace("WIDTH", "10")), epsilon=1, ranges=known)
+    clinic(60).dp.explain(
+        sql.format(key=way.removeprefix("group by ").replace("WIDTH", "10")), epsilon=1, ranges=known
+    )
 
 
 def test_no_range_is_made_up() -> None:
@@ -266,7 +285,20 @@ def test_a_policy_that_was_named_is_named_in_the_suggestion(tmp_path: Any, capsy
     clinic(60).to_parquet(tmp_path / "df.parquet")
     (tmp_path / "clinic.toml").write_text("")
     sql = "SELECT SUM(cost) AS s FROM df"
-    assert main(["explain", str(tmp_path / "df.parquet"), sql, "--epsilon", "1", "--policy", str(tmp_path / "clinic.toml")]) == 2
+    assert (
+        main(
+            [
+                "explain",
+                str(tmp_path / "df.parquet"),
+                sql,
+                "--epsilon",
+                "1",
+                "--policy",
+                str(tmp_path / "clinic.toml"),
+            ]
+        )
+        == 2
+    )
     assert f"(in {tmp_path / 'clinic.toml'}, under [tables.df.columns])" in capsys.readouterr().err
 
 

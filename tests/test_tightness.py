@@ -170,13 +170,19 @@ def test_a_pair_attains_the_bound(case: Tight) -> None:
             assert not any(changes)
             continue
         found = (sum(changes), max(changes))
-        assert (found[0] == measurement.l1) is case.l1, f"l1 {measurement.l1}, moved {found[0]}; {case.why or measurement.why}"
-        assert (found[1] == measurement.linf) is case.linf, f"linf {measurement.linf}, moved {found[1]}; {case.why or measurement.why}"
+        assert (found[0] == measurement.l1) is case.l1, (
+            f"l1 {measurement.l1}, moved {found[0]}; {case.why or measurement.why}"
+        )
+        assert (found[1] == measurement.linf) is case.linf, (
+            f"linf {measurement.linf}, moved {found[1]}; {case.why or measurement.why}"
+        )
 
 
 @lru_cache
 def _session(relation: str) -> privsql.Session:
-    return privsql.connect(_table(GONE), policy={"neighbours": relation, "tables": {"t": {"columns": DECLARED}}})
+    return privsql.connect(
+        _table(GONE), policy={"neighbours": relation, "tables": {"t": {"columns": DECLARED}}}
+    )
 
 
 def _plan(sql: str, relation: str = "add-remove") -> Any:
@@ -188,10 +194,16 @@ def test_scores_that_one_person_can_move_both_ways_are_not_monotone() -> None:
     plan = _plan(f"SELECT tag FROM {both} GROUP BY tag ORDER BY SUM(v) DESC LIMIT 1")
     assert not plan.measurements[0].sensitivity.monotone
     one_way = "(SELECT x AS v, 'l' AS tag FROM t UNION ALL SELECT r, 'm' FROM t)"
-    assert _plan(f"SELECT tag FROM {one_way} GROUP BY tag ORDER BY SUM(v) DESC LIMIT 1").measurements[0].sensitivity.monotone
+    assert (
+        _plan(f"SELECT tag FROM {one_way} GROUP BY tag ORDER BY SUM(v) DESC LIMIT 1")
+        .measurements[0]
+        .sensitivity.monotone
+    )
 
 
-@pytest.mark.parametrize("sql", ["SELECT SUM(x) FROM t", "SELECT SUM(y), SUM(z), COUNT(x) FROM t", "SELECT AVG(x), AVG(y) FROM t"])
+@pytest.mark.parametrize(
+    "sql", ["SELECT SUM(x) FROM t", "SELECT SUM(y), SUM(z), COUNT(x) FROM t", "SELECT AVG(x), AVG(y) FROM t"]
+)
 def test_null_adds_nothing(sql: str) -> None:
     rows = [{}, {"x": None, "y": None, "z": None}]
     cells = [run_exactly(_plan(sql), _table(row))[1] for row in rows]

@@ -57,7 +57,8 @@ def test_there_are_22() -> None:
 
 def test_the_data_is_as_large_as_it_says() -> None:
     counts = [
-        data().execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("customer", "orders", "lineitem")
+        data().execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        for table in ("customer", "orders", "lineitem")
     ]
     assert counts == [500, 5000, 19971]
 
@@ -68,10 +69,12 @@ def test_answers_are_those_of_plain_duckdb(question: Tpch, monkeypatch: pytest.M
     monkeypatch.setattr(noise, "discrete_laplace", lambda rate, size, source: np.zeros(size, dtype=np.int64))
     monkeypatch.setattr(noise, "select", lambda scores, *_: int(np.argmax(scores)))
     asked = session(lossless=True)
-    first = asked.query(question.first, epsilon=1).fetchall() if question.first else []
+    first = asked.query(question.first, epsilon=1, show_all=True).fetchall() if question.first else []
     answer = asked.query(filled(question, first), epsilon=1, show_all=True)
     ours = [tuple(map(_plain, row)) for row in answer.fetchall()]
-    theirs = [tuple(map(_plain, row)) for row in data().execute(question.original or question.asked).fetchall()]
+    theirs = [
+        tuple(map(_plain, row)) for row in data().execute(question.original or question.asked).fetchall()
+    ]
     assert theirs, "a question that nothing answers shows nothing"
     for row in theirs:
         assert any(_alike(row, mine, 0.1, 1e-5) for mine in ours), (row, ours)
@@ -102,7 +105,9 @@ def _step(plan: Plan, measurement: Any) -> Fraction:
     for how in plan.estimates.values():
         if set(how.columns) & set(measurement.columns):
             weights = (
-                [weight for _, weight in how.terms] if isinstance(how, Linear) else [(how.high - how.low) / how.one]
+                [weight for _, weight in how.terms]
+                if isinstance(how, Linear)
+                else [(how.high - how.low) / how.one]
             )
             steps += map(abs, weights)
     return max(steps) or Fraction(1)
@@ -147,7 +152,9 @@ def rows() -> list[str]:
         else:
             plan = session(lossless=False).explain(text_of(each), epsilon=1)
             first = session(lossless=False).explain(each.first, epsilon=1) if each.first else None
-            outcome = "exact and free" if plan.public else "answered, in two questions" if first else "answered"
+            outcome = (
+                "exact and free" if plan.public else "answered, in two questions" if first else "answered"
+            )
             bounds = f"{_bounds(first)}, then {_bounds(plan)}" if first else _bounds(plan)
             kept = _kept(each)
         lines.append(f"| {each.number} | {each.question} | {outcome} | {bounds} | {kept} | {each.loses} |")

@@ -40,7 +40,12 @@ TABLES: dict[str, Any] = {
     "customers": {"unit": "id", "columns": _KEYS},
     "orders": {"unit": "cid -> customers.id", "max_groups": 2, "max_rows": 2, "columns": _KEYS},
     "items": {"unit": "oid -> orders.oid", "max_groups": 2, "max_rows": 3, "columns": _KEYS},
-    "visits": {"unit": "uid", "max_groups": 2, "max_rows": 3, "columns": {**_KEYS, "x": {"range": [-1e15, 1e15]}}},
+    "visits": {
+        "unit": "uid",
+        "max_groups": 2,
+        "max_rows": 3,
+        "columns": {**_KEYS, "x": {"range": [-1e15, 1e15]}},
+    },
     "rooms": {"unit": ["clinic", "patient"], "max_rows": 2, "columns": {"n": _KEYS["n"]}},
     "names": {"unit": "uid"},
     "people": {"columns": {"k": _KEYS["k"]}},
@@ -149,21 +154,32 @@ REFUSED = [
 
 @pytest.fixture(scope="module")
 def sessions(states: list[duckdb.DuckDBPyConnection]) -> dict[str, privsql.Session]:
-    return {each: privsql.connect(states[0], policy={"neighbours": each, "tables": TABLES}) for each in ("replace-one", "add-remove")}
+    return {
+        each: privsql.connect(states[0], policy={"neighbours": each, "tables": TABLES})
+        for each in ("replace-one", "add-remove")
+    }
 
 
 @pytest.mark.parametrize("sql", QUESTIONS + REFUSED)
-def test_no_state_of_a_person_passes_the_bound(states: list[duckdb.DuckDBPyConnection], sessions: dict[str, privsql.Session], sql: str) -> None:
+def test_no_state_of_a_person_passes_the_bound(
+    states: list[duckdb.DuckDBPyConnection], sessions: dict[str, privsql.Session], sql: str
+) -> None:
     for relation, session in sessions.items():
         try:
             plan = session.explain(sql, epsilon=1.0)
         except privsql.Refused:
             assert sql in REFUSED
             continue
-        pairs = [states[:6], [states[6], states[2]]] if relation == "add-remove" else [[states[2], *states[1:6]], states[3:6]]
+        pairs = (
+            [states[:6], [states[6], states[2]]]
+            if relation == "add-remove"
+            else [[states[2], *states[1:6]], states[3:6]]
+        )
         for variants in pairs:
             assert not check_plan(plan, variants, Report())
-    for one, two in ((0, 6), (2, 7)) if sql in QUESTIONS else ():  # the same rows in another order are the same
+    for one, two in (
+        ((0, 6), (2, 7)) if sql in QUESTIONS else ()
+    ):  # the same rows in another order are the same
         cells = [sorted(each.execute(plan.sql).fetchall(), key=str) for each in (states[one], states[two])]
         assert cells[0] == cells[1]
 
@@ -171,14 +187,24 @@ def test_no_state_of_a_person_passes_the_bound(states: list[duckdb.DuckDBPyConne
 def test_keys_that_nobody_declared_take_no_place_from_others(states: list[duckdb.DuckDBPyConnection]) -> None:
     """A unit has 50 keys, one of them declared: it is kept."""
     connection = states[0].cursor()
-    connection.execute("CREATE OR REPLACE TABLE wide AS SELECT 1 AS uid, CASE WHEN i = 30 THEN 'a' ELSE 'z' || i END AS k FROM range(50) r(i)")
+    connection.execute(
+        "CREATE OR REPLACE TABLE wide AS SELECT 1 AS uid, CASE WHEN i = 30 THEN 'a' ELSE 'z' || i END AS k FROM range(50) r(i)"
+    )
     policy = {"tables": {"wide": {"unit": "uid", "max_groups": 1, "columns": {"k": {"values": ["a", "b"]}}}}}
-    plan = privsql.connect(connection, policy=policy).explain("SELECT k, COUNT(*) FROM wide GROUP BY k", epsilon=1.0)
+    plan = privsql.connect(connection, policy=policy).explain(
+        "SELECT k, COUNT(*) FROM wide GROUP BY k", epsilon=1.0
+    )
     assert connection.execute(plan.sql).fetchall() == [("a", 1)]
     connection.execute("DROP TABLE wide")
 
 
-@pytest.mark.parametrize("sql", ["SELECT COUNT(*) FROM orders o JOIN customers c ON o.cid = c.id", "SELECT COUNT(*) FROM customers WHERE id IN (SELECT uid FROM visits)"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM orders o JOIN customers c ON o.cid = c.id",
+        "SELECT COUNT(*) FROM customers WHERE id IN (SELECT uid FROM visits)",
+    ],
+)
 def test_the_unit_is_compared_besides(states: list[duckdb.DuckDBPyConnection], sql: str) -> None:
     """Whatever was believed of columns, rows are paired by the unit itself."""
     plan = privsql.connect(states[0], policy={"tables": TABLES}).explain(sql, epsilon=1.0)
@@ -199,8 +225,12 @@ def test_a_column_with_the_name_of_the_unit_is_not_taken_for_it(name: str) -> No
 
 def test_a_reference_never_fails_on_some_rows() -> None:
     connection = duckdb.connect()
-    connection.execute("CREATE TABLE o (oid INTEGER PRIMARY KEY, u INTEGER); CREATE TABLE i (oid VARCHAR); INSERT INTO i VALUES ('x'); INSERT INTO o VALUES (1, 1)")
-    session = privsql.connect(connection, policy={"tables": {"o": {"unit": "u"}, "i": {"unit": "oid -> o.oid"}}})
+    connection.execute(
+        "CREATE TABLE o (oid INTEGER PRIMARY KEY, u INTEGER); CREATE TABLE i (oid VARCHAR); INSERT INTO i VALUES ('x'); INSERT INTO o VALUES (1, 1)"
+    )
+    session = privsql.connect(
+        connection, policy={"tables": {"o": {"unit": "u"}, "i": {"unit": "oid -> o.oid"}}}
+    )
     try:
         plan = session.explain("SELECT COUNT(*) FROM i", epsilon=1.0)
     except privsql.PrivsqlError:

@@ -27,13 +27,19 @@ def shop():
 POLICY = {
     "tables": {
         "customers": {"unit": "id", "columns": {"state": {"values": ["CA", "NY"]}}},
-        "orders": {"unit": "customer_id -> customers.id", "max_rows": 4, "columns": {"total": {"range": [0, 8]}}},
+        "orders": {
+            "unit": "customer_id -> customers.id",
+            "max_rows": 4,
+            "columns": {"total": {"range": [0, 8]}},
+        },
         "items": {"unit": "oid -> orders.oid", "max_rows": 6, "columns": {"qty": {"range": [0, 2]}}},
     }
 }
 
 
-@pytest.mark.parametrize("limits", [{"max_rows": 5}, {"max_groups": 4}, {"max_rows": 0}, {"max_groups": 1.5}, {"max_rows": True}])
+@pytest.mark.parametrize(
+    "limits", [{"max_rows": 5}, {"max_groups": 4}, {"max_rows": 0}, {"max_groups": 1.5}, {"max_rows": True}]
+)
 def test_declared_limits_can_be_lowered_only(shop, limits):
     orders = {**POLICY["tables"]["orders"], "max_groups": 3}
     session = privsql.connect(shop, {"tables": {**POLICY["tables"], "orders": orders}})
@@ -97,7 +103,12 @@ def test_keys_that_a_unit_has_one_of_cost_no_more_than_one(shop):
 def test_what_is_kept_of_a_unit_does_not_depend_on_others_threads_or_order(shop):
     """The same rows of one unit among others, in another order, on other threads: its part stays the same."""
     session = privsql.connect(
-        shop, {"tables": {"orders": {"unit": "customer_id", "max_groups": 2, "columns": {"total": {"range": [0, 8]}}}}}
+        shop,
+        {
+            "tables": {
+                "orders": {"unit": "customer_id", "max_groups": 2, "columns": {"total": {"range": [0, 8]}}}
+            }
+        },
     )
     sql = session.explain("SELECT total, COUNT(*), SUM(total) FROM orders GROUP BY total", epsilon=1).sql
     alone = []
@@ -105,7 +116,9 @@ def test_what_is_kept_of_a_unit_does_not_depend_on_others_threads_or_order(shop)
         "ORDER BY oid",
         "ORDER BY total DESC; SET threads = 1",
     ):
-        shop.execute(f"CREATE OR REPLACE TEMP TABLE orders AS SELECT * FROM main.orders WHERE customer_id = 4 {setup}")
+        shop.execute(
+            f"CREATE OR REPLACE TEMP TABLE orders AS SELECT * FROM main.orders WHERE customer_id = 4 {setup}"
+        )
         alone.append(sorted(shop.execute(sql).fetchall(), key=str))
         shop.execute("DROP TABLE temp.orders; RESET threads")
     assert alone[0] == alone[1]
@@ -124,7 +137,9 @@ def test_what_is_kept_of_a_unit_does_not_depend_on_others_threads_or_order(shop)
 
 
 def test_units_of_several_columns(shop):
-    shop.execute("CREATE TABLE rooms AS SELECT i % 2 AS clinic, i % 5 AS patient, i % 3 AS ward FROM range(60) r(i)")
+    shop.execute(
+        "CREATE TABLE rooms AS SELECT i % 2 AS clinic, i % 5 AS patient, i % 3 AS ward FROM range(60) r(i)"
+    )
     session = privsql.connect(shop, {"tables": {"rooms": {"unit": ["clinic", "patient"], "max_rows": 2}}})
     assert shop.execute(session.explain("SELECT COUNT(*) FROM rooms", epsilon=1).sql).fetchone() == (20,)
 
@@ -176,7 +191,9 @@ def test_joins_with_others_need_a_bound():
     connection = duckdb.connect()
     connection.execute("CREATE TABLE visits (doctor INTEGER); CREATE TABLE doctors (id INTEGER UNIQUE)")
     with pytest.raises(privsql.Refused) as caught:
-        privsql.connect(connection).explain("SELECT COUNT(*) FROM visits JOIN doctors ON doctor = id", epsilon=1)
+        privsql.connect(connection).explain(
+            "SELECT COUNT(*) FROM visits JOIN doctors ON doctor = id", epsilon=1
+        )
     assert "matches" in caught.value.suggestion
     bounded = privsql.connect(connection, {"tables": {"visits": {"matches": {"doctor": 5}}}})
     plan = bounded.explain("SELECT COUNT(*) FROM visits JOIN doctors ON doctor = id", epsilon=1)

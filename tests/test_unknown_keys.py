@@ -49,7 +49,9 @@ def test_delta_is_charged_and_limited():
     with pytest.raises(privsql.BudgetError) as caught:
         session.query(COUNTED, epsilon=2, delta=6e-7)
     assert caught.value.code == "budget-delta"
-    session.query("SELECT COUNT(*) FROM df", epsilon=1, delta=1e-9)  # Laplace noise is smaller: needs none, is charged none
+    session.query(
+        "SELECT COUNT(*) FROM df", epsilon=1, delta=1e-9
+    )  # Laplace noise is smaller: needs none, is charged none
     assert session.budget.spent.delta == pytest.approx(6e-7)
 
 
@@ -71,7 +73,9 @@ def test_a_lone_key_is_shown_as_often_as_delta_says(neighbours):
     assert chance <= delta / changes
     shown = len(answer)
     assert stats.binomtest(shown, trials, chance).pvalue > FALSE_ALARM
-    assert stats.binomtest(shown, trials, 3 * chance).pvalue < FALSE_ALARM  # power: three times delta would be seen
+    assert (
+        stats.binomtest(shown, trials, 3 * chance).pvalue < FALSE_ALARM
+    )  # power: three times delta would be seen
     assert stats.binomtest(shown, trials, delta / changes, alternative="greater").pvalue > FALSE_ALARM
 
 
@@ -88,7 +92,9 @@ def test_the_noise_of_shown_counts_has_its_scale(wrong):
         values = np.arange(-12, 13)
         law = np.tanh(1 / (2 * b)) * np.exp(-np.abs(values) / b)
         seen = np.array([(noise == value).sum() for value in values])
-        return float(stats.chisquare([*seen, keys - seen.sum()], keys * np.array([*law, 1 - law.sum()])).pvalue)
+        return float(
+            stats.chisquare([*seen, keys - seen.sum()], keys * np.array([*law, 1 - law.sum()])).pvalue
+        )
 
     assert pvalue(scale) > FALSE_ALARM
     assert pvalue(scale * wrong) < FALSE_ALARM
@@ -99,7 +105,9 @@ def test_min_units_is_kept_for_certain():
     seen: set[str] = set()
     engine, policy = open_engine(frame), load_policy({"min_units": 10})
     for _ in range(60):
-        session = privsql.Session(engine, policy, MemoryLedger.under(policy), "ana")  # a budget each: deltas may not add up to 1
+        session = privsql.Session(
+            engine, policy, MemoryLedger.under(policy), "ana"
+        )  # a budget each: deltas may not add up to 1
         answer = session.query(COUNTED, epsilon=9, delta=0.3)
         seen |= set(answer.df()["city"])
     assert "a" not in seen
@@ -135,7 +143,9 @@ def test_units_and_several_keys_use_the_better_noise():
     connection.execute(
         "CREATE TABLE v AS SELECT i % 3000 AS u, 'c' || (i * 7 // 3000 + i) % 9 AS city, i % 11 AS x FROM range(30000) r(i)"
     )
-    policy = {"tables": {"v": {"unit": "u", "max_groups": 9, "max_rows": 1, "columns": {"x": {"range": [0, 10]}}}}}
+    policy = {
+        "tables": {"v": {"unit": "u", "max_groups": 9, "max_rows": 1, "columns": {"x": {"range": [0, 10]}}}}
+    }
     session = privsql.connect(connection, policy)
     sql = "SELECT city, COUNT(*) AS n, SUM(x) AS s FROM v GROUP BY city"
     plan = session.explain(sql, epsilon=1, delta=1e-6)
@@ -150,11 +160,15 @@ def test_units_and_several_keys_use_the_better_noise():
     assert max(off) < 8 * shows.scale
 
 
-@pytest.mark.parametrize(("mechanism", "wanted"), [("laplace", "KEYS_GEOMETRIC"), ("gaussian", "KEYS_GAUSSIAN")])
+@pytest.mark.parametrize(
+    ("mechanism", "wanted"), [("laplace", "KEYS_GEOMETRIC"), ("gaussian", "KEYS_GAUSSIAN")]
+)
 @pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.1])
 def test_mechanism_forces_the_noise_of_keys(mechanism, wanted, delta):
     session = privsql.connect(pd.DataFrame({"k": ["a", "b"] * 50}), {"neighbours": "add-remove"})
-    plan = session.explain("SELECT k, COUNT(*) FROM df GROUP BY k", epsilon=1, delta=delta, mechanism=mechanism)
+    plan = session.explain(
+        "SELECT k, COUNT(*) FROM df GROUP BY k", epsilon=1, delta=delta, mechanism=mechanism
+    )
     assert plan.measurements[0].mechanism.name == wanted
 
 
@@ -169,7 +183,9 @@ def visits(keys, people, rows, **limits):
     """As many keys as said, each of so many people who are in no other, with so many rows each."""
     frame = pd.DataFrame({"u": np.repeat(np.arange(keys * people), rows)})
     frame["k"] = frame["u"] // people
-    return privsql.connect({"v": frame}, {"tables": {"v": {"unit": "u", "max_groups": 1, "max_rows": 20, **limits}}})
+    return privsql.connect(
+        {"v": frame}, {"tables": {"v": {"unit": "u", "max_groups": 1, "max_rows": 20, **limits}}}
+    )
 
 
 BY_KEY = "SELECT k, COUNT(*) AS n FROM v GROUP BY k"
@@ -208,7 +224,9 @@ def test_no_fewer_keys_than_by_rows_where_people_have_up_to_max_rows(relation, s
 
 
 def test_units_are_counted_already_where_that_is_asked_for():
-    plan = visits(1, 7, 1).explain("SELECT k, COUNT(*) AS n, COUNT(DISTINCT u) AS m FROM v GROUP BY k", epsilon=1, delta=1e-6)
+    plan = visits(1, 7, 1).explain(
+        "SELECT k, COUNT(*) AS n, COUNT(DISTINCT u) AS m FROM v GROUP BY k", epsilon=1, delta=1e-6
+    )
     found, what = shown_by(plan)
     assert (found.what, what, len(plan.measurements)) == ("COUNT DISTINCT(u)", "units", 2)
 
@@ -227,7 +245,10 @@ def test_gaussian_noise_that_is_asked_for_is_the_noise_of_the_count():
 
 def test_explain_says_by_what_keys_are_shown_and_why():
     plan = visits(1, 7, 1).explain(BY_KEY, epsilon=1, delta=1e-6)
-    assert "keys are shown by their units; by their rows, from 536 of them, so from 52 units if each has half of its" in str(plan)
+    assert (
+        "keys are shown by their units; by their rows, from 536 of them, so from 52 units if each has half of its"
+        in str(plan)
+    )
     assert "50% from 51 units" in str(plan)
     assert sum(each.epsilon for each in plan.measurements) == 1
     assert sum(each.delta for each in plan.measurements) == pytest.approx(1e-6)
@@ -255,7 +276,9 @@ def test_more_keys_are_kept_where_most_people_have_few_rows(max_rows, epsilon):
     plan = privsql.connect({"v": frame}, policy).explain(BY_KEY, epsilon=epsilon, delta=1e-6)
     release = shown_by(plan)[0].key_release
     assert release.contribution.rows == 1
-    before = next(each.key_release for each in plan.pricing.keys.other.at(Fraction(epsilon)) if each.key_release)
+    before = next(
+        each.key_release for each in plan.pricing.keys.other.at(Fraction(epsilon)) if each.key_release
+    )
     counts = np.bincount(people_of, np.minimum(rows, max_rows)).astype(int)
     kept = sum(release.chance(int(size)) for size in sizes)
     assert kept > 1.5 * sum(before.chance(int(count)) for count in counts)

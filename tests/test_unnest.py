@@ -37,15 +37,22 @@ def people(*lists: str, type_: str = "VARCHAR", source: str | None = None) -> du
     return connection
 
 
-def session(connection: duckdb.DuckDBPyConnection, declared: Any = None, neighbours: str = "replace-one", **table: Any) -> Any:
+def session(
+    connection: duckdb.DuckDBPyConnection, declared: Any = None, neighbours: str = "replace-one", **table: Any
+) -> Any:
     columns = {"tags": declared or {"values": DECLARED}}
-    return privsql.connect(connection, {"neighbours": neighbours, "tables": {"people": {"columns": columns, **table}}})
+    return privsql.connect(
+        connection, {"neighbours": neighbours, "tables": {"people": {"columns": columns, **table}}}
+    )
 
 
 def exactly(connection: duckdb.DuckDBPyConnection, sql: str, **declared: Any) -> dict[Any, int]:
     """What is measured before the noise, by key."""
     plan = session(connection, declared or None).explain(sql, epsilon=1)
-    return {key[0] if key else None: sum(cells.values()) for key, cells in run_exactly(plan, connection)[1].items()}
+    return {
+        key[0] if key else None: sum(cells.values())
+        for key, cells in run_exactly(plan, connection)[1].items()
+    }
 
 
 # -- one person ------------------------------------------------------------------------------------------------
@@ -119,12 +126,18 @@ def test_null_and_empty_lists_and_other_values_give_no_row():
 def test_a_list_may_have_a_collation_that_its_type_does_not_show():
     """Under it 'flu' and 'FLU' would be one key, and one person be counted twice there."""
     connection = duckdb.connect()
-    connection.execute("CREATE TABLE texts (t VARCHAR COLLATE NOCASE); INSERT INTO texts VALUES ('flu'), ('FLU'), ('Flu')")
+    connection.execute(
+        "CREATE TABLE texts (t VARCHAR COLLATE NOCASE); INSERT INTO texts VALUES ('flu'), ('FLU'), ('Flu')"
+    )
     connection.execute("CREATE TABLE people AS SELECT 1 AS id, list(t) AS tags FROM texts; DROP TABLE texts")
-    assert connection.execute(f"SELECT count(*) FROM ({TAGS}) GROUP BY tag").fetchall() == [(3,)], "the collation is gone"
+    assert connection.execute(f"SELECT count(*) FROM ({TAGS}) GROUP BY tag").fetchall() == [(3,)], (
+        "the collation is gone"
+    )
     assert exactly(connection, ASKED[0], values=["flu", "FLU", "gout"]) == {"flu": 1, "FLU": 1}
     assert exactly(connection, ASKED[1], values=["flu"]) == {None: 1}
-    assert exactly(connection, f"SELECT COUNT(*) FROM ({TAGS}) WHERE tag = 'FLU'", values=["flu", "FLU"]) == {None: 1}
+    assert exactly(connection, f"SELECT COUNT(*) FROM ({TAGS}) WHERE tag = 'FLU'", values=["flu", "FLU"]) == {
+        None: 1
+    }
 
 
 def test_elements_that_are_one_once_they_are_cast_count_once():
@@ -161,7 +174,10 @@ def test_what_has_no_bound_is_refused(type_, declared, code):
 def test_a_value_that_is_named_any_number_of_times_is_refused(sql):
     with pytest.raises(privsql.PrivsqlError) as caught:
         session(people()).explain(sql, epsilon=1)
-    assert (caught.value.code, caught.value.suggestion) == ("refused-unnest", "write UNNEST(list_distinct(tags))")
+    assert (caught.value.code, caught.value.suggestion) == (
+        "refused-unnest",
+        "write UNNEST(list_distinct(tags))",
+    )
 
 
 def test_a_range_of_whole_numbers_is_a_set_of_values():
@@ -204,14 +220,23 @@ def test_the_most_common_condition():
     """Each of n people has a set of conditions; one person moves every count by at most 1, whatever the set."""
     scores = (12, 10, 9, 9)
     conditions = ["migraine", "asthma", "gout", "flu"]
-    held = [[name for name, score in zip(conditions, scores, strict=True) if person < score] for person in range(14)]
+    held = [
+        [name for name, score in zip(conditions, scores, strict=True) if person < score]
+        for person in range(14)
+    ]
     asked = session(people(*(str(each + each[:1]) for each in held)), {"values": conditions})
     question = f"SELECT tag FROM ({TAGS}) GROUP BY tag ORDER BY COUNT(*) DESC LIMIT 1"
     plan = asked.explain(question, epsilon=1)
-    assert (plan.measurements[0].linf, plan.measurements[0].scale) == (1, 2.0)  # Exp(2 Delta / epsilon), Delta = 1
+    assert (plan.measurements[0].linf, plan.measurements[0].scale) == (
+        1,
+        2.0,
+    )  # Exp(2 Delta / epsilon), Delta = 1
     assert asked.query(question, epsilon=1000).fetchall() == [("migraine",)]
     exact, source, times = asked._engine.run(plan.sql, plan.keys), Buffered(), 1200
-    wins = np.bincount([int(add_noise(plan, [exact], source).cells[0]) for _ in range(times)], minlength=4) / times
+    wins = (
+        np.bincount([int(add_noise(plan, [exact], source).cells[0]) for _ in range(times)], minlength=4)
+        / times
+    )
     reach = 3.3 / math.sqrt(times)  # Hoeffding: passed once in 1e9
     assert np.abs(wins - winning("permute-and-flip", scores, 1 / 2)).max() < reach
     for wrong in (0.25, 4.0):
@@ -247,7 +272,10 @@ def test_however_it_is_written_it_is_the_same_question():
     others = [f"SELECT a AS tag, COUNT(*) AS n {twice} GROUP BY 1", f"SELECT b AS tag, COUNT(*) AS n {twice} GROUP BY 1",
               f"SELECT a AS tag, COUNT(*) AS n {twice} WHERE a = b GROUP BY 1"]  # fmt: skip
     fewer = session(people(), {"values": DECLARED[:2]})
-    plans = [*(asked.explain(each, epsilon=1) for each in others), fewer.explain(forms[0] + " HAVING tag <> 'gout'", epsilon=1)]
+    plans = [
+        *(asked.explain(each, epsilon=1) for each in others),
+        fewer.explain(forms[0] + " HAVING tag <> 'gout'", epsilon=1),
+    ]
     assert len({identity(each).digest for each in plans} | digests) == 5
 
 
@@ -257,14 +285,18 @@ def test_frames_with_lists():
     lists = [["flu", "gout", "flu"], ["flu"], [], None] * 25
     table = pa.table({"tags": pa.array(lists, type=pa.list_(pa.string()))})
     frame = pd.DataFrame({"tags": lists}).astype({"tags": pd.ArrowDtype(pa.list_(pa.string()))})
-    question = "SELECT tag, COUNT(*) AS n FROM (SELECT UNNEST(list_distinct(tags)) AS tag FROM df) GROUP BY tag"
+    question = (
+        "SELECT tag, COUNT(*) AS n FROM (SELECT UNNEST(list_distinct(tags)) AS tag FROM df) GROUP BY tag"
+    )
     policy = {"tables": {"df": {"columns": {"tags": {"values": DECLARED}}}}}
     for source in (table, pl.from_arrow(table), frame):
         answer = privsql.connect(source, policy).query(question, epsilon=10_000)
         assert dict(answer.fetchall()) == {"asthma": 0, "flu": 50, "gout": 25}
     out = frame.dp.query(question, epsilon=10_000, keys={"tags": DECLARED})
     assert dict(out.to_numpy()) == {"asthma": 0, "flu": 50, "gout": 25}
-    with pytest.raises(privsql.PrivsqlError) as caught:  # what DuckDB makes of objects could depend on one row
+    with pytest.raises(
+        privsql.PrivsqlError
+    ) as caught:  # what DuckDB makes of objects could depend on one row
         pd.DataFrame({"tags": lists}).dp.query(question, epsilon=1.0, keys={"tags": DECLARED})
     assert caught.value.code == "sql-type"
     assert "ArrowDtype" in caught.value.suggestion

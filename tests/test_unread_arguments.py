@@ -12,7 +12,13 @@ from tests.test_cases import ALL_CASES, session_of
 
 # No text puts a column there: where to trim (a word), a unit beside INTERVAL 1 YEAR, and ELSE inside of WHEN.
 NEVER = {(exp.Trim, "position"), (exp.DateAdd, "unit"), (exp.If, "false")}
-WITH_ARGUMENTS = (exp.Func, exp.Binary, exp.Predicate, exp.Star, exp.DataType)  # clauses have none that can be too many
+WITH_ARGUMENTS = (
+    exp.Func,
+    exp.Binary,
+    exp.Predicate,
+    exp.Star,
+    exp.DataType,
+)  # clauses have none that can be too many
 LONGEST = 200  # of the texts that are tried
 
 
@@ -40,7 +46,9 @@ def test_no_permitted_argument_is_passed_over(monkeypatch: pytest.MonkeyPatch) -
             node.append(name, exp.DataTypeParam(this=unknown) if kind is exp.DataType else unknown)
         else:
             node.set(name, unknown)
-        monkeypatch.setattr(read, "parse", lambda text, dialect, tree=tree: gate.permitted(tree, dialect, None))
+        monkeypatch.setattr(
+            read, "parse", lambda text, dialect, tree=tree: gate.permitted(tree, dialect, None)
+        )
         try:
             session.explain(sql, epsilon=1.0)
         except Exception:  # noqa: BLE001 -- no text leads to some of these trees: any error will do
@@ -51,7 +59,9 @@ def test_no_permitted_argument_is_passed_over(monkeypatch: pytest.MonkeyPatch) -
     assert tried > 45, tried
 
 
-@pytest.mark.parametrize("call", ["COUNT_IF(smoker, name)", "COUNT_IF(name LIKE 'a#', '#')", "CORR(age, income, visits)"])
+@pytest.mark.parametrize(
+    "call", ["COUNT_IF(smoker, name)", "COUNT_IF(name LIKE 'a#', '#')", "CORR(age, income, visits)"]
+)
 def test_an_argument_too_many_is_refused_though_sqlglot_has_a_place_for_it(call: str) -> None:
     with pytest.raises(privsql.SqlError, match="does not take so many arguments"):
         session_of("patients").explain(f"SELECT {call} FROM patients", epsilon=1.0)
@@ -63,23 +73,32 @@ def test_rows_are_counted_by_a_bare_star(star: str) -> None:
         session_of("patients").explain(f"SELECT COUNT({star}) FROM patients", epsilon=1.0)
 
 
-@pytest.mark.parametrize("size", ["TIMESTAMP(0)", "TIMESTAMP(3)", "TIMESTAMP(zz)", "TIME(3)", "DATE(5)", "INT(3)", "FLOAT(53)"])
+@pytest.mark.parametrize(
+    "size", ["TIMESTAMP(0)", "TIMESTAMP(3)", "TIMESTAMP(zz)", "TIME(3)", "DATE(5)", "INT(3)", "FLOAT(53)"]
+)
 def test_the_size_of_a_type_is_read_or_refused(size: str) -> None:
     """DuckDB cuts what is below a millisecond in a cast to TIMESTAMP(3)."""
     with pytest.raises(privsql.Refused, match="of a size"):
-        session_of("patients").explain(f"SELECT COUNT(*) FROM patients WHERE CAST(seen AS {size}) IS NULL", epsilon=1.0)
+        session_of("patients").explain(
+            f"SELECT COUNT(*) FROM patients WHERE CAST(seen AS {size}) IS NULL", epsilon=1.0
+        )
 
 
 def test_a_timestamp_of_six_digits_is_a_timestamp() -> None:
     plain = "SELECT COUNT(*) FROM patients WHERE CAST(seen AS TIMESTAMP) IS NULL"
-    plans = [session_of("patients").explain(each, epsilon=1.0) for each in (plain, plain.replace("STAMP)", "STAMP(6))"))]
+    plans = [
+        session_of("patients").explain(each, epsilon=1.0)
+        for each in (plain, plain.replace("STAMP)", "STAMP(6))"))
+    ]
     assert plans[0].statements == plans[1].statements
 
 
 @pytest.mark.parametrize("size", ["DECIMAL(5, 2, 1)", "DECIMAL(5, zz)"])
 def test_a_decimal_has_two_sizes(size: str) -> None:
     with pytest.raises(privsql.SqlError, match="precision"):
-        session_of("patients").explain(f"SELECT COUNT(*) FROM patients WHERE CAST(age AS {size}) = 1", epsilon=1.0)
+        session_of("patients").explain(
+            f"SELECT COUNT(*) FROM patients WHERE CAST(age AS {size}) = 1", epsilon=1.0
+        )
 
 
 @pytest.mark.parametrize("name", ["CHARACTER VARYING(1)", "NVARCHAR(1)"])
@@ -107,7 +126,8 @@ def test_what_sqlglot_reads_and_nobody_can_have_meant_is_refused(condition: str,
 
 
 @pytest.mark.parametrize(
-    "condition", ["(1 < age) = smoker", "age BETWEEN 1 AND 5 AND smoker", "age IN (1, 2) = smoker", "age > 5 IS TRUE"]
+    "condition",
+    ["(1 < age) = smoker", "age BETWEEN 1 AND 5 AND smoker", "age IN (1, 2) = smoker", "age > 5 IS TRUE"],
 )
 def test_comparisons_in_parentheses_are_read(condition: str) -> None:
     session_of("patients").explain(f"SELECT COUNT(*) FROM patients WHERE {condition}", epsilon=1.0)

@@ -34,7 +34,9 @@ def law(weights: list[int], rate: float) -> np.ndarray:
         spaced = np.zeros(2 * most * weight + 1)
         spaced[::weight] = noise
         size = 1 << (len(total) + len(spaced) - 1).bit_length()
-        total = np.fft.irfft(np.fft.rfft(total, size) * np.fft.rfft(spaced, size), size)[: len(total) + len(spaced) - 1]
+        total = np.fft.irfft(np.fft.rfft(total, size) * np.fft.rfft(spaced, size), size)[
+            : len(total) + len(spaced) - 1
+        ]
     return np.maximum(total, 0.0)
 
 

@@ -109,7 +109,9 @@ def policy(max_groups: int, order_rows: int, line_rows: int) -> dict[str, Any]:
                 "max_rows": order_rows,
                 "columns": {
                     "o_orderdate": {"range": [_FROM, _TO]},
-                    "o_orderpriority": {"values": ["1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW"]},
+                    "o_orderpriority": {
+                        "values": ["1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW"]
+                    },
                 },
             },
             "lineitem": {

@@ -142,7 +142,9 @@ def measured(
     progress: Callable[[str], None],
 ) -> Means:
     """privsql and the textbook."""
-    sessions = {tool: privsql.connect(exact, policy=POLICY | {"neighbours": each}) for each, tool in OURS.items()}
+    sessions = {
+        tool: privsql.connect(exact, policy=POLICY | {"neighbours": each}) for each, tool in OURS.items()
+    }
     naive = textbook.answers(data)
     found: Means = {}
     for line in lines:
@@ -164,7 +166,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--share", type=float, default=1.0, help="of the answers, for a quick look")
-    parser.add_argument("--python", nargs="+", default=[sys.executable], help="interpreters that have the other tools")
+    parser.add_argument(
+        "--python", nargs="+", default=[sys.executable], help="interpreters that have the other tools"
+    )
     parser.add_argument("--only", default="", help="lines whose names have this in them")
     parser.add_argument("--write", type=Path, help="write the table to this page, too")
     parser.add_argument("--json", action="store_true")
@@ -173,7 +177,9 @@ def main() -> None:
 
     def progress(what: str) -> None:
         if sys.stderr.isatty():
-            print(f"\r\033[K{time.perf_counter() - start:5.0f} s  {what}", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r\033[K{time.perf_counter() - start:5.0f} s  {what}", end="", file=sys.stderr, flush=True
+            )
 
     data, lines = tables(args.rows), [line for line in LINES if args.only in line.name]
     exact = database(data)

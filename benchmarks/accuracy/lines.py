@@ -54,9 +54,7 @@ class Line:
 
     name: str
     sql: str
-    measure: str = (
-        "off"  # mean distance of the numbers; "%": in relation; "wrong": share of labels; "missed": number of labels
-    )
+    measure: str = "off"  # mean distance of the numbers; "%": in relation; "wrong": share of labels; "missed": number of labels
     keys: int = 0
     epsilon: float = 1.0
     delta: float = 0.0

@@ -52,7 +52,9 @@ def opendp(tables: dict[str, pd.DataFrame]) -> Answers:
 
     def quantile(share: float, epsilon: float) -> Callable[[], float]:
         grid = np.linspace(0, HIGH, 2001).tolist()
-        private = fitted(lambda s: dp.m.make_private_quantile(*floats, pure, grid, share, s), d_in=1, d_out=epsilon)
+        private = fitted(
+            lambda s: dp.m.make_private_quantile(*floats, pure, grid, share, s), d_in=1, d_out=epsilon
+        )
         return lambda: float(private(income))
 
     def largest(column: str, k: int) -> Callable[[], list[Any]]:
@@ -69,13 +71,18 @@ def opendp(tables: dict[str, pd.DataFrame]) -> Answers:
 
     whole = (dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float))
     gaussian = fitted(
-        lambda scale: dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*whole, scale)), DELTA),
+        lambda scale: dp.c.make_fix_delta(
+            dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*whole, scale)), DELTA
+        ),
         d_in=len(FLAGS) ** 0.5,
         d_out=(1.0, DELTA),
     )
     flags = [int(people[flag].sum()) for flag in FLAGS]
     by_key = fitted(
-        lambda s: dp.t.make_count_by_categories(*labels, categories=KEYS, null_category=False) >> dp.m.then_laplace(s),
+        lambda s: (
+            dp.t.make_count_by_categories(*labels, categories=KEYS, null_category=False)
+            >> dp.m.then_laplace(s)
+        ),
         d_in=1,
         d_out=1.0,
     )
@@ -95,7 +102,11 @@ def opendp(tables: dict[str, pd.DataFrame]) -> Answers:
     users = summing(float(AMOUNT), 1.0, ROWS_A_USER)
     known = list(range(len(people)))
     older, owners = people.index[people["age"] > 40].tolist(), visits["user_id"].unique().tolist()
-    keys, words, amounts = people["key"].tolist(), people["word"].tolist(), visits["amount"].astype(float).tolist()
+    keys, words, amounts = (
+        people["key"].tolist(),
+        people["word"].tolist(),
+        visits["amount"].astype(float).tolist(),
+    )
     median, several = quantile(0.5, 1.0), [quantile(each, 1 / 3) for each in QUANTILES]
     low, high, one, three, spread = (
         quantile(0.001, 1.0),
@@ -154,14 +165,19 @@ def diffprivlib(tables: dict[str, pd.DataFrame]) -> Answers:
 
     def three() -> list[float]:
         part = 1 / 2  # the number of rows is known, so the average is the sum's
-        count, total = tools.count_nonzero(np.ones(len(x)), epsilon=part), tools.sum(x, epsilon=part, **bounds)
+        count, total = (
+            tools.count_nonzero(np.ones(len(x)), epsilon=part),
+            tools.sum(x, epsilon=part, **bounds),
+        )
         return [count, total, total / len(x)]
 
     gaussian = mechanisms.GaussianAnalytic(epsilon=1.0, delta=DELTA, sensitivity=len(FLAGS) ** 0.5)
     return {
         "COUNT": lambda: [tools.count_nonzero(among(len(x)), epsilon=1.0)],
         "COUNT, filtered": lambda: [tools.count_nonzero(older, epsilon=1.0)],
-        "COUNT by 50 keys": lambda: list(tools.histogram(key, epsilon=1.0, bins=len(KEYS), range=(0, len(KEYS)))[0]),
+        "COUNT by 50 keys": lambda: list(
+            tools.histogram(key, epsilon=1.0, bins=len(KEYS), range=(0, len(KEYS)))[0]
+        ),
         "SUM": lambda: [tools.sum(x, epsilon=1.0, **bounds)],
         "AVG": lambda: [tools.mean(x, epsilon=1.0, **bounds)],
         "COUNT, SUM, AVG": three,
@@ -190,11 +206,16 @@ def smartnoise(tables: dict[str, pd.DataFrame]) -> Answers:
     columns: dict[str, Any] = {name: {"type": "string"} for name in ("key", "word")}
     columns |= {"age": {"type": "int"}, "income": number | {"type": "float", "upper": HIGH}}
     columns |= {name: number | {"type": "int", "upper": 1} for name in ("smoker", *FLAGS)}
-    owned = {"user_id": {"type": "int", "private_id": True}, "amount": number | {"type": "int", "upper": AMOUNT}}
+    owned = {
+        "user_id": {"type": "int", "private_id": True},
+        "amount": number | {"type": "int", "upper": AMOUNT},
+    }
 
     def asked(sql: str, keys: int, labels: bool) -> Callable[[], list[Any]]:
         name, frame, known = (
-            ("visits", tables["visits"], owned) if " s.visits" in sql else ("people", people[list(columns)], columns)
+            ("visits", tables["visits"], owned)
+            if " s.visits" in sql
+            else ("people", people[list(columns)], columns)
         )
         settings: dict[str, Any] = {"rows": len(frame), "censor_dims": labels, "clamp_counts": False}
         settings |= {"max_ids": ROWS_A_USER} if known is owned else {"row_privacy": True}
@@ -241,7 +262,9 @@ def smartnoise(tables: dict[str, pd.DataFrame]) -> Answers:
 
     def later(name: str) -> Callable[[], list[Any]]:
         """Set up when it is first asked: finding what it costs takes a second."""
-        made = cache(lambda: asked(questions[name], keys=int("by 50 keys" in name), labels=name == "unknown keys"))
+        made = cache(
+            lambda: asked(questions[name], keys=int("by 50 keys" in name), labels=name == "unknown keys")
+        )
         return lambda: made()()
 
     return {name: later(name) for name in questions}

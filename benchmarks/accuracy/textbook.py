@@ -11,7 +11,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from lines import AMOUNT, CANDIDATES, FLAGS, HIGH, KEYS, LINES, QUANTILES, REGIONS, ROWS_A_USER, SPENT, YEARS, bounded
+from lines import (
+    AMOUNT,
+    CANDIDATES,
+    FLAGS,
+    HIGH,
+    KEYS,
+    LINES,
+    QUANTILES,
+    REGIONS,
+    ROWS_A_USER,
+    SPENT,
+    YEARS,
+    bounded,
+)
 
 chance = np.random.default_rng()
 GRID = np.linspace(0, HIGH, 201)
@@ -54,7 +67,10 @@ def slope(x: Any, y: Any, epsilon: float) -> float:
     part = epsilon / 5
     count = noisy(len(x), 1, part)
     mean_x, mean_y = noisy(x.sum(), HIGH, part) / count, noisy(y.sum(), SPENT, part) / count
-    crossed, squared = noisy((x * y).sum(), HIGH * SPENT, part) / count, noisy((x * x).sum(), HIGH**2, part) / count
+    crossed, squared = (
+        noisy((x * y).sum(), HIGH * SPENT, part) / count,
+        noisy((x * x).sum(), HIGH**2, part) / count,
+    )
     return float((crossed - mean_x * mean_y) / (squared - mean_x**2))
 
 

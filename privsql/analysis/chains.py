@@ -1,8 +1,10 @@
-"""A question for labels goes in; whether all scores move the same way when one person's row is replaced comes out.
+"""A question for labels goes in; whether all scores move the same way when one person's row is replaced comes
+out.
 
-A row that is joined with public candidates by one comparison, such as bid >= price, meets all candidates up to some place
-in their order. Of two rows, one meets all that the other meets; so where every candidate counts a row by its own columns
-alone (COUNT(*), SUM(price)), replacing one row by the other only adds to scores, or only takes away.
+A row that is joined with public candidates by one comparison, such as bid >= price, meets all candidates up
+to some place in their order. Of two rows, one meets all that the other meets; so where every candidate counts
+a row by its own columns alone (COUNT(*), SUM(price)), replacing one row by the other only adds to scores, or
+only takes away.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from privsql.sql.relations import Choose, Filter, Join, Project, Relation, is_pu
 _ORDERED = ("<", "<=", ">", ">=")
 
 
-Sides = tuple[frozenset[str], frozenset[str]]  # the columns that are the candidates' own, and those that are a person's own
+# the columns that are the candidates' own, and those that are a person's own
+Sides = tuple[frozenset[str], frozenset[str]]
 
 
 def moves_one_way(release: Choose, look: Look) -> bool:
@@ -29,7 +32,11 @@ def _chain(relation: Relation, look: Look) -> Sides | None:
     """Whose the columns are, where rows meet candidates in a chain; None: they do not."""
     match relation:
         case Join(kind="inner", on=Call(function=function, args=(left, right))) if function in _ORDERED:
-            public, private = (relation.left, relation.right) if is_public(relation.left) else (relation.right, relation.left)
+            public, private = (
+                (relation.left, relation.right)
+                if is_public(relation.left)
+                else (relation.right, relation.left)
+            )
             if not is_public(public) or is_public(private) or stability(private, look).rows != 1:
                 return None
             own, theirs = (frozenset(field.name for field in side.fields) for side in (public, private))
@@ -44,7 +51,9 @@ def _chain(relation: Relation, look: Look) -> Sides | None:
             sides = _chain(relation.input, look)
             if sides is None:
                 return None
-            first, second = (frozenset(name for name, each in relation.columns if _names(each) <= side) for side in sides)
+            first, second = (
+                frozenset(name for name, each in relation.columns if _names(each) <= side) for side in sides
+            )
             return first, second
         case _:
             return None

@@ -1,4 +1,6 @@
-"""A relation goes in; the domain of each of its columns comes out, bottom-up, tightened by WHERE and CHECK."""
+"""A relation goes in; the domain of each of its columns comes out, bottom-up, tightened by WHERE and
+CHECK.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +47,17 @@ def derive(relation: Relation, wanted: frozenset[str], look: Look) -> Facts:
         case _ if is_public(relation) and not isinstance(relation, Values):
             return _public(relation, wanted, look)
         case Scan():
-            facts: Facts = {each.column: _claimed(each.type, relation.claims[each.name]) for each in relation.fields}
+            facts: Facts = {
+                each.column: _claimed(each.type, relation.claims[each.name]) for each in relation.fields
+            }
             for check in relation.checks:
                 facts = refine(facts, check, true_or_null=True)
             whose = relation.unit.columns if relation.unit is not None else ()
-            known = {each: domain for each, domain in facts.items() if isinstance(each, Column) and each.name in whose}
+            known = {
+                each: domain
+                for each, domain in facts.items()
+                if isinstance(each, Column) and each.name in whose
+            }
             return {**facts, **{each: domain.not_null() for each, domain in known.items()}}
         case Values():
             return {
@@ -63,11 +71,16 @@ def derive(relation: Relation, wanted: frozenset[str], look: Look) -> Facts:
         case Project():
             used = [each for name, each in relation.columns if name in wanted]
             below = derive(relation.input, names_in(used), look)
-            return {Column(name, each.type): domain_of(each, below) for name, each in relation.columns if name in wanted}
+            return {
+                Column(name, each.type): domain_of(each, below)
+                for name, each in relation.columns
+                if name in wanted
+            }
         case UnionAll():
             places = [index for index, each in enumerate(relation.fields) if each.name in wanted]
             parts = [
-                derive(side, frozenset(side.fields[index].name for index in places), look) for side in relation.inputs
+                derive(side, frozenset(side.fields[index].name for index in places), look)
+                for side in relation.inputs
             ]
             return {
                 relation.fields[index].column: union(
@@ -83,10 +96,16 @@ def derive(relation: Relation, wanted: frozenset[str], look: Look) -> Facts:
             below = derive(relation.input, wanted | {name for name, _ in relation.on}, look)
             on = [domain_of(Column(name, relation.value.type), below) for name, _ in relation.on]
             facts = {
-                column: domain for column, domain in below.items() if column in {f.column for f in relation.fields}
+                column: domain
+                for column, domain in below.items()
+                if column in {f.column for f in relation.fields}
             }
             labels = of_values(TEXT, [label for _, label in relation.on], nullable=False)
-            return {**facts, Column(relation.name, TEXT): labels, relation.value.column: union(relation.value.type, on)}
+            return {
+                **facts,
+                Column(relation.name, TEXT): labels,
+                relation.value.column: union(relation.value.type, on),
+            }
         case Unnest():
             assert relation.kept is not None
             below = derive(relation.input, wanted, look)
@@ -115,14 +134,19 @@ def _joined(join: Join, wanted: frozenset[str], look: Look) -> Facts:
     facts = dict(derive(join.left, wanted | partners, look))
     right = derive(join.right, wanted | partners, look)
     if join.kind == "left":  # NULL where nothing matched
-        return {**facts, **{each: replace(domain, nullable=True, null_is_key=True) for each, domain in right.items()}}
+        return {
+            **facts,
+            **{each: replace(domain, nullable=True, null_is_key=True) for each, domain in right.items()},
+        }
     facts.update(right)
     types = {each.name: each.column for each in join.fields}
     for pair in pairs:
         for name, other in (pair, pair[::-1]):
             values = domain_of(types[other], facts).finite()
             if name in wanted and values is not None and types[name].type.kind is types[other].type.kind:
-                facts[types[name]] = tighten(domain_of(types[name], facts), values=list(values[: MAX_KEYS + 1]))
+                facts[types[name]] = tighten(
+                    domain_of(types[name], facts), values=list(values[: MAX_KEYS + 1])
+                )
     return refine(facts, join.on)
 
 
@@ -133,7 +157,9 @@ def _grouped(group: Group, wanted: frozenset[str], look: Look) -> Facts:
     arguments = [part for _, each in aggregates for part in each.reads]
     below = derive(group.input, names_in([key.expression for key in group.keys] + arguments), look)
     facts: dict[Expression, Domain] = {
-        Column(key.name, key.expression.type): domain_of(key.expression, below) for key in group.keys if key.name in wanted
+        Column(key.name, key.expression.type): domain_of(key.expression, below)
+        for key in group.keys
+        if key.name in wanted
     }
     for name, each in aggregates:
         inside = below if each.condition is None else refine(below, each.condition)
@@ -144,12 +170,25 @@ def _grouped(group: Group, wanted: frozenset[str], look: Look) -> Facts:
             case "count" | "count_distinct":
                 found = Domain(each.type, False, False, Fraction(0), Fraction(most))
             case "sum" if of.bounded and not of.empty:
-                found = Domain(each.type, absent, shown, min(of.low, most * of.low), max(of.high, most * of.high))
+                found = Domain(
+                    each.type, absent, shown, min(of.low, most * of.low), max(of.high, most * of.high)
+                )
             case "avg" | "quantile_cont" if of.bounded and not of.empty:
                 found = Domain(each.type, absent, shown, of.low, of.high)
-            case "arg_min" | "arg_max" if each.by is not None and domain_of(each.by, inside).nullable:  # which is passed over
+            # which is passed over
+            case "arg_min" | "arg_max" if each.by is not None and domain_of(each.by, inside).nullable:
                 found = replace(of, nullable=True, null_is_key=True)
-            case "min" | "max" | "quantile_disc" | "arg_min" | "arg_max" | "first" | "last" | "bool_or" | "bool_and":
+            case (
+                "min"
+                | "max"
+                | "quantile_disc"
+                | "arg_min"
+                | "arg_max"
+                | "first"
+                | "last"
+                | "bool_or"
+                | "bool_and"
+            ):
                 found = replace(of, nullable=absent, null_is_key=shown)
             case _:
                 found = Domain(each.type)
@@ -209,13 +248,19 @@ _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 def _untrue(facts: Facts, condition: Expression) -> Facts:
-    """What is known of the rows where the condition is false or unknown: so much that a clamp written as CASE has ends."""
+    """What is known of the rows where the condition is false or unknown: so much that a clamp written as CASE
+    has ends.
+    """
     match condition:
         case Call(function="is_null"):  # never unknown
             return refine(facts, Call("not", (condition,), BOOLEAN))
         case Call(function=function, args=(left, right)) if function in _OPPOSITE:
             ends = [each.value for each in (left, right) if isinstance(each, Literal)]
-            if len(ends) == 1 and ends[0] is not None and not (isinstance(ends[0], float) and math.isnan(ends[0])):
+            if (
+                len(ends) == 1
+                and ends[0] is not None
+                and not (isinstance(ends[0], float) and math.isnan(ends[0]))
+            ):
                 return refine(facts, Call(_OPPOSITE[function], (left, right), BOOLEAN), true_or_null=True)
     return facts
 
@@ -262,7 +307,9 @@ def _stated(facts: Facts, part: Expression, true_or_null: bool) -> dict[Expressi
             return {inner: domain_of(inner, facts).not_null(), **_present(facts, inner)}
         case Call(function="is_null", args=(inner,)):
             return {inner: Domain(inner.type, nullable=True, empty=True, values=())}
-        case Call(function="not", args=(inner,)) if inner.type.kind is Kind.BOOLEAN and isinstance(inner, Column):
+        case Call(function="not", args=(inner,)) if inner.type.kind is Kind.BOOLEAN and isinstance(
+            inner, Column
+        ):
             return {inner: of_values(BOOLEAN, (False,), nullable=False)}
         case Column() if part.type.kind is Kind.BOOLEAN:
             return {part: of_values(BOOLEAN, (True,), nullable=False)}
@@ -273,7 +320,11 @@ def _stated(facts: Facts, part: Expression, true_or_null: bool) -> dict[Expressi
         case Call(function="not", args=(Call(function="in", args=(inner, *options)),)):
             return _other_than(facts, inner, options)
         case Call(function="<>", args=(left, right)):
-            return _other_than(facts, right, [left]) if isinstance(left, Literal) else _other_than(facts, left, [right])
+            return (
+                _other_than(facts, right, [left])
+                if isinstance(left, Literal)
+                else _other_than(facts, left, [right])
+            )
         case Call(function="not", args=(Call() as inner,)):
             positive = _negated(inner)
             return {} if positive is None else _learned(facts, refine(facts, positive, true_or_null))
@@ -310,7 +361,11 @@ def _other_than(facts: Facts, inner: Expression, options: Sequence[Expression]) 
 
 
 def _constants(options: Sequence[Expression], type_: Type) -> list[Any]:
-    return [_same_kind(each.value, type_) for each in options if isinstance(each, Literal) and each.value is not None]
+    return [
+        _same_kind(each.value, type_)
+        for each in options
+        if isinstance(each, Literal) and each.value is not None
+    ]
 
 
 def _learned(before: Facts, after: Facts) -> dict[Expression, Domain]:
@@ -323,8 +378,13 @@ def _compared(facts: Facts, inner: Expression, operator: str, value: Any) -> dic
         return {}
     domain = domain_of(inner, facts)
     through: dict[Expression, Domain] = {}
-    if isinstance(inner, Call) and inner.function == "cast" and inner.args[0].type.kind in (Kind.INTEGER, Kind.DECIMAL):
-        if inner.type.kind in (Kind.DECIMAL, Kind.DOUBLE):  # widening keeps order: what is learned holds below the cast
+    if (
+        isinstance(inner, Call)
+        and inner.function == "cast"
+        and inner.args[0].type.kind in (Kind.INTEGER, Kind.DECIMAL)
+    ):
+        # widening keeps order: what is learned holds below the cast
+        if inner.type.kind in (Kind.DECIMAL, Kind.DOUBLE):
             through = _compared(facts, inner.args[0], operator, value)
     return {**through, **_compared_directly(inner, domain, operator, value, bound)}
 
@@ -369,7 +429,9 @@ def _either(branches: list[Facts], facts: Facts) -> dict[Expression, Domain]:
     """What holds in every branch of an OR."""
     touched = {each for branch in branches for each, domain in branch.items() if facts.get(each) != domain}
     return {
-        each: _in_order(union(each.type, [domain_of(each, branch) for branch in branches]), domain_of(each, facts))
+        each: _in_order(
+            union(each.type, [domain_of(each, branch) for branch in branches]), domain_of(each, facts)
+        )
         for each in touched
         if all(each in branch for branch in branches)
     }

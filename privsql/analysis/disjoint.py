@@ -1,4 +1,6 @@
-"""Two conditions go in; whether no row can meet both comes out. By logic alone: no claim about the data is used."""
+"""Two conditions go in; whether no row can meet both comes out. By logic alone: no claim about the data is
+used.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def _contradict(a: Expression, b: Expression) -> bool:
 
 
 def _unknown(a: Expression, b: Expression) -> bool:
-    """x IS NULL beside something that is true only where x is known: x itself, NOT x, a comparison of x with constants."""
+    """x IS NULL beside something that is true only where x is known: x itself, NOT x, a comparison of x with
+    constants.
+    """
     if not isinstance(a, Call) or a.function != "is_null":
         return False
     test = constraint(b)
@@ -47,7 +51,9 @@ def negation(expression: Expression) -> Expression | None:
 
 
 def constraint(part: Expression) -> tuple[Expression, Any, bool, Any, bool, frozenset[Any] | None] | None:
-    """(expression, low, low is open, high, high is open, allowed values): one column-like thing and constants."""
+    """(expression, low, low is open, high, high is open, allowed values): one column-like thing and
+    constants.
+    """
     match part:
         case Column() if part.type.kind is Kind.BOOLEAN:
             return part, None, False, None, False, frozenset({True})
@@ -55,7 +61,11 @@ def constraint(part: Expression) -> tuple[Expression, Any, bool, Any, bool, froz
             return inner, None, False, None, False, frozenset({True})
         case Call(function="in", args=(inner, *options)) if all(isinstance(o, Literal) for o in options):
             values = [o.value for o in options if isinstance(o, Literal) and o.value is not None]
-            return (inner, None, False, None, False, frozenset(values)) if all(map(_comparable, values)) else None
+            return (
+                (inner, None, False, None, False, frozenset(values))
+                if all(map(_comparable, values))
+                else None
+            )
         case Call(function=operator, args=(left, right)) if operator in _FLIPPED:
             if isinstance(left, Literal):
                 left, right, operator = right, left, _FLIPPED[operator]
@@ -85,11 +95,15 @@ def _apart(one: tuple[Any, ...], two: tuple[Any, ...]) -> bool:
         if high is not None and other_low is not None:
             if high < other_low or (high == other_low and (high_open or other_low_open)):
                 return True
-        if other_values is not None and values is None and all(
-            (low is not None and (v < low or (v == low and low_open)))
-            or (high is not None and (v > high or (v == high and high_open)))
-            for v in other_values
-        ):  # fmt: skip
+        if (
+            other_values is not None
+            and values is None
+            and all(
+                (low is not None and (v < low or (v == low and low_open)))
+                or (high is not None and (v > high or (v == high and high_open)))
+                for v in other_values
+            )
+        ):
             return True
     return False
 

@@ -1,4 +1,6 @@
-"""What an expression may hold: a range, a finite set, NULL or not. Claims, never trusted: the SQL enforces them."""
+"""What an expression may hold: a range, a finite set, NULL or not. Claims, never trusted: the SQL enforces
+them.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,11 @@ _MANY = 2**40  # far too many: a longer range says no more, and Python could not
 
 @dataclass(frozen=True)
 class Domain:
-    """`low` and `high` are inclusive, None where unknown; `values` lists the non-NULL values where there are few.
+    """`low` and `high` are inclusive, None where unknown; `values` lists the non-NULL values where there are
+    few.
 
-    `nullable`: NULL may occur. `null_is_key`: NULL is shown as a key where it may occur; it is False where a key
-    set was given whole, without NULL.
+    `nullable`: NULL may occur. `null_is_key`: NULL is shown as a key where it may occur; it is False where a
+    key set was given whole, without NULL.
     """
 
     type: Type
@@ -128,7 +131,12 @@ def tighten(domain: Domain, low: Any = None, high: Any = None, values: Sequence[
             if (low is None or _at_least(value, low)) and (high is None or _at_least(high, value))
         )
         result = of_values(domain.type, kept, nullable=False)
-        if values is not None and domain.values is None and domain.low is not None and domain.high is not None:
+        if (
+            values is not None
+            and domain.values is None
+            and domain.low is not None
+            and domain.high is not None
+        ):
             inside = [v for v in kept if _at_least(v, domain.low) and _at_least(domain.high, v)]
             result = of_values(domain.type, inside, nullable=False)
         return result

@@ -1,4 +1,6 @@
-"""Conditions go in; what holds between them comes out: whether one implies another, whether several leave nothing over."""
+"""Conditions go in; what holds between them comes out: whether one implies another, whether several leave
+nothing over.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "=": "<>", "<>": "="}
 
 
 def implies(first: Expression | None, second: Expression | None) -> bool:
-    """True only if it is certain, by logic alone, that every row that meets the first condition meets the second."""
+    """True only if it is certain, by logic alone, that every row that meets the first condition meets the
+    second.
+    """
     if second is None:
         return True
     given = conjuncts(first) if first is not None else []
@@ -43,12 +47,18 @@ def _allowed(value: Any, wide: tuple[Any, bool, Any, bool, frozenset[Any] | None
     low, low_open, high, high_open, values = wide
     if values is not None:
         return value in values
-    return bool((low is None or value > low or (value == low and not low_open))
-                and (high is None or value < high or (value == high and not high_open)))  # fmt: skip
+    return bool(
+        (low is None or value > low or (value == low and not low_open))
+        and (high is None or value < high or (value == high and not high_open))
+    )
 
 
-def exhaust(parts: Sequence[Expression], whole: Expression | None, never_null: Callable[[Expression], bool]) -> bool:
-    """Whether every row of the whole meets one of the parts: p and NOT p where p is never NULL, or p IS NULL beside them."""
+def exhaust(
+    parts: Sequence[Expression], whole: Expression | None, never_null: Callable[[Expression], bool]
+) -> bool:
+    """Whether every row of the whole meets one of the parts: p and NOT p where p is never NULL, or p IS NULL
+    beside them.
+    """
     beyond = [
         [each for each in conjuncts(part) if each not in (conjuncts(whole) if whole is not None else [])]
         for part in parts
@@ -60,7 +70,9 @@ def exhaust(parts: Sequence[Expression], whole: Expression | None, never_null: C
         others = [each for each in tests if each != test]
         opposed = [each for each in others if negation(each) == test or _opposite(test) == each]
         unknown = [
-            each for each in others if isinstance(each, Call) and each.function == "is_null" and each.args[0] == test
+            each
+            for each in others
+            if isinstance(each, Call) and each.function == "is_null" and each.args[0] == test
         ]
         if len(opposed) == 1 and len(others) == 1 + len(unknown) and (unknown or never_null(test)):
             return True

@@ -39,7 +39,8 @@ class KeyGroup:
 class KeySpace:
     """The product of independent groups; no groups: the one cell of a query without GROUP BY.
 
-    `open`: which keys there are is not known beforehand; groups then hold the keys that were declared nevertheless.
+    `open`: which keys there are is not known beforehand; groups then hold the keys that were declared
+    nevertheless.
     """
 
     names: tuple[str, ...]
@@ -56,17 +57,24 @@ class KeySpace:
 
 
 def key_space(
-    keys: Sequence[Key], facts: Facts, evaluate: Evaluate, not_null: frozenset[str] = frozenset(),
+    keys: Sequence[Key],
+    facts: Facts,
+    evaluate: Evaluate,
+    not_null: frozenset[str] = frozenset(),
     known: Sequence[KeyGroup] = (),
-) -> KeySpace:  # fmt: skip
+) -> KeySpace:
     """Every combination of key values that may occur by what was declared; refuses what nobody declared.
 
     `known`: groups of keys whose combinations are known already.
     """
     for key in keys:
         if key.expression.type.kind is Kind.INTERVAL:
-            raise Refused("refused-type", "intervals have no rule as keys: 30 days and 1 month are equal and look different",
-                          "compute days: date_diff('day', a, b)", key.place)  # fmt: skip
+            raise Refused(
+                "refused-type",
+                "intervals have no rule as keys: 30 days and 1 month are equal and look different",
+                "compute days: date_diff('day', a, b)",
+                key.place,
+            )
     domains = {key.name: domain_of(key.expression, facts) for key in keys}
     groups = [_without_null(group, not_null & set(group.names)) for group in known]
     listed = {name for group in known for name in group.names}
@@ -79,8 +87,12 @@ def key_space(
     for key in keys:
         _refuse_too_fine(key, next(group for group in groups if key.name in group.names))
     if len(space) == 0:
-        raise Refused("refused-empty-keys", "by what was declared, no key can meet the conditions",
-                      "check WHERE against the declared values", keys[0].place)  # fmt: skip
+        raise Refused(
+            "refused-empty-keys",
+            "by what was declared, no key can meet the conditions",
+            "check WHERE against the declared values",
+            keys[0].place,
+        )
     return space
 
 
@@ -97,16 +109,26 @@ def open_space(keys: Sequence[Key], facts: Facts, evaluate: Evaluate) -> KeySpac
 
 
 def _refuse_unreadable(key: Key) -> None:
-    """Keys come back from the engine as numpy has them: of DECIMAL and HUGEINT only as many digits as a double."""
+    """Keys come back from the engine as numpy has them: of DECIMAL and HUGEINT only as many digits as a
+    double.
+    """
     type_ = key.expression.type
-    if (type_.kind is Kind.DECIMAL and type_.precision > 15) or (type_.kind is Kind.INTEGER and type_.sql == "HUGEINT"):
+    if (type_.kind is Kind.DECIMAL and type_.precision > 15) or (
+        type_.kind is Kind.INTEGER and type_.sql == "HUGEINT"
+    ):
         raise _fine(key)
     if type_.kind in (Kind.INTERVAL, Kind.TIME):
-        raise Refused("refused-type", f"{type_.kind.value} has no rule as a key that nobody declared",
-                      f"group by CAST({key.text} AS VARCHAR)", key.place)  # fmt: skip
+        raise Refused(
+            "refused-type",
+            f"{type_.kind.value} has no rule as a key that nobody declared",
+            f"group by CAST({key.text} AS VARCHAR)",
+            key.place,
+        )
 
 
-def _listed(together: Sequence[Key], facts: Facts, domains: Mapping[str, Domain], evaluate: Evaluate) -> KeyGroup:
+def _listed(
+    together: Sequence[Key], facts: Facts, domains: Mapping[str, Domain], evaluate: Evaluate
+) -> KeyGroup:
     leaves = list(dict.fromkeys(leaf for key in together for leaf in columns_of(key.expression)))
     if len(together) == 1 and (isinstance(together[0].expression, Column) or not leaves):
         return of_domain(together[0], domains[together[0].name])
@@ -115,7 +137,9 @@ def _listed(together: Sequence[Key], facts: Facts, domains: Mapping[str, Domain]
     for options in sets:
         size = size * len(options) if options is not None and size <= MAX_KEYS else MAX_KEYS + 1
     if size <= MAX_KEYS:
-        return _evaluated(together, leaves, [each for each in sets if each is not None], facts, domains, evaluate)
+        return _evaluated(
+            together, leaves, [each for each in sets if each is not None], facts, domains, evaluate
+        )
     alone = [of_domain(key, domains[key.name]) for key in together]
     return alone[0] if len(alone) == 1 else _product(alone)
 
@@ -138,14 +162,22 @@ def of_domain(key: Key, domain: Domain) -> KeyGroup:
 
 
 def _evaluated(
-    together: Sequence[Key], leaves: list[Column], sets: list[Sequence[Any]], facts: Facts,
-    domains: Mapping[str, Domain], evaluate: Evaluate,
-) -> KeyGroup:  # fmt: skip
+    together: Sequence[Key],
+    leaves: list[Column],
+    sets: list[Sequence[Any]],
+    facts: Facts,
+    domains: Mapping[str, Domain],
+    evaluate: Evaluate,
+) -> KeyGroup:
     """All combinations of the columns' values, through the key expressions, each different result once."""
     columns = _combinations(leaves, sets)
     results = evaluate([key.expression for key in together], columns)
-    hidden = [leaf for leaf in leaves if domain_of(leaf, facts).nullable and not domain_of(leaf, facts).null_is_key]
-    keep: list[Callable[[Any], bool]] = [_member(domains[key.name], key.expression in facts) for key in together]
+    hidden = [
+        leaf for leaf in leaves if domain_of(leaf, facts).nullable and not domain_of(leaf, facts).null_is_key
+    ]
+    keep: list[Callable[[Any], bool]] = [
+        _member(domains[key.name], key.expression in facts) for key in together
+    ]
     seen: dict[tuple[Any, ...], None] = {}
     for index, found in enumerate(zip(*results, strict=True)):
         # one and the same NaN, which a dict then takes for equal to itself
@@ -156,14 +188,18 @@ def _evaluated(
             isinstance(value, str) and key.expression.type.kind in MOMENTS | {Kind.TIME}
             for value, key in zip(row, together, strict=True)
         ):
-            continue  # years before 1 or after 9999 and 24:00, which Python cannot hold: DuckDB gives their text
+            # years before 1 or after 9999 and 24:00, which Python cannot hold: DuckDB gives their text
+            continue
         if None in row and any(columns[leaf][index] is None for leaf in hidden):
             continue  # NULL came from a NULL that the declared key set does not list
-        if any(value is None and not domains[key.name].nullable for value, key in zip(row, together, strict=True)):
+        if any(
+            value is None and not domains[key.name].nullable for value, key in zip(row, together, strict=True)
+        ):
             continue
         seen.setdefault(row)
     listed = list(seen)
-    listed.sort(key=lambda row: tuple(value is None for value in row))  # NULL keys last, else the declared order
+    # NULL keys last, else the declared order
+    listed.sort(key=lambda row: tuple(value is None for value in row))
     return KeyGroup(
         tuple(key.name for key in together), tuple([row[i] for row in listed] for i in range(len(together)))
     )
@@ -215,7 +251,9 @@ def _without_null(group: KeyGroup, names: Set[str]) -> KeyGroup:
     if not names:
         return group
     checked = [index for index, name in enumerate(group.names) if name in names]
-    rows = [row for row in zip(*group.columns, strict=True) if all(row[index] is not None for index in checked)]
+    rows = [
+        row for row in zip(*group.columns, strict=True) if all(row[index] is not None for index in checked)
+    ]
     return KeyGroup(group.names, tuple([row[i] for row in rows] for i in range(len(group.names))))
 
 
@@ -224,10 +262,13 @@ def evaluated_domain(expression: Expression, facts: Facts, evaluate: Evaluate) -
     leaves = list(dict.fromkeys(columns_of(expression)))
     sets = [_options(domain_of(leaf, facts)) for leaf in leaves]
     size = math.prod(len(each) if each is not None else MAX_KEYS + 1 for each in sets)
-    if not leaves or size > MAX_KEYS or any(each is None for each in sets):  # an empty set times an unknown one is 0
+    # an empty set times an unknown one is 0
+    if not leaves or size > MAX_KEYS or any(each is None for each in sets):
         return None
     (values,) = evaluate([expression], _combinations(leaves, [each for each in sets if each is not None]))
-    return of_values(expression.type, (value for value in values if value is not None), nullable=None in values)
+    return of_values(
+        expression.type, (value for value in values if value is not None), nullable=None in values
+    )
 
 
 def _connected(keys: Sequence[Key]) -> list[list[Key]]:
@@ -237,14 +278,19 @@ def _connected(keys: Sequence[Key]) -> list[list[Key]]:
         leaves = set(columns_of(key.expression))
         joined = [group for group in groups if group[0] & leaves]
         rest = [group for group in groups if not group[0] & leaves]
-        merged = (leaves.union(*(group[0] for group in joined)), [*(k for group in joined for k in group[1]), key])
+        merged = (
+            leaves.union(*(group[0] for group in joined)),
+            [*(k for group in joined for k in group[1]), key],
+        )
         groups = [*rest, merged]
     return [group for _, group in groups]
 
 
 def _unknown(key: Key) -> Refused:
     """What can be done about it is added where the tables behind the key are known."""
-    return Refused("refused-unknown-keys", f"GROUP BY {key.text}: which values occur is itself private", place=key.place)
+    return Refused(
+        "refused-unknown-keys", f"GROUP BY {key.text}: which values occur is itself private", place=key.place
+    )
 
 
 def _refuse_too_fine(key: Key, group: KeyGroup) -> None:

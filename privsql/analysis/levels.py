@@ -1,7 +1,8 @@
-"""Cells and sets of their keys go in; the rows of an answer that has a level for each set come out, and how cells add up to them.
+"""Cells and sets of their keys go in; the rows of an answer that has a level for each set come out, and how
+cells add up to them.
 
-A row of a level is a total over the keys that its set leaves out, which are NULL there. The number of the set is one key more, so
-that a total and a key that is NULL are told apart.
+A row of a level is a total over the keys that its set leaves out, which are NULL there. The number of the set
+is one key more, so that a total and a key that is NULL are told apart.
 """
 
 from __future__ import annotations
@@ -22,11 +23,16 @@ from privsql.sql.relations import SET_COLUMN
 
 def levelled(space: KeySpace, sets: Sets) -> tuple[KeySpace, Levels]:
     """All rows, level after level, and where each cell goes."""
-    views = [[_View(group, [space.names[place] for place in kept]) for group in space.groups] for kept in sets]
+    views = [
+        [_View(group, [space.names[place] for place in kept]) for group in space.groups] for kept in sets
+    ]
     sizes = tuple(math.prod(view.size for view in listed) for listed in views)
     if sum(sizes) > MAX_KEYS:
-        raise Refused("refused-many-keys", f"all sets together have more than {MAX_KEYS:,} rows by what was declared",
-                      "narrow it with WHERE, or leave sets out")  # fmt: skip
+        raise Refused(
+            "refused-many-keys",
+            f"all sets together have more than {MAX_KEYS:,} rows by what was declared",
+            "narrow it with WHERE, or leave sets out",
+        )
     columns: dict[str, list[Any]] = {name: [] for name in (*space.names, SET_COLUMN)}
     for kept, listed, size in zip(sets, views, sizes, strict=True):
         repeat = size
@@ -43,7 +49,9 @@ def levelled(space: KeySpace, sets: Sets) -> tuple[KeySpace, Levels]:
         sizes,
         tuple(len(group) for group in space.groups),
         None if whole else _order(space),
-        tuple(tuple(axis for axis, view in enumerate(listed) if view.kept) for listed in views) if whole else None,
+        tuple(tuple(axis for axis, view in enumerate(listed) if view.kept) for listed in views)
+        if whole
+        else None,
         tuple(math.prod(view.corners() for view in listed) for listed in views),
     )
     return KeySpace(rows.names, (rows,)), levels
@@ -70,7 +78,9 @@ class _View:
             self.first = np.unique(self.codes, return_index=True)[1].tolist()
 
     def corners(self) -> int:
-        """How many ends the stretches have that a row is made of, in the order of `_order`; a whole axis has one."""
+        """How many ends the stretches have that a row is made of, in the order of `_order`; a whole axis has
+        one.
+        """
         if self.whole:
             return 2 if self.kept else 1
         ordered = self.codes[_sorted(self.group)]
@@ -94,7 +104,9 @@ def _places(views: Sequence[_View]) -> Integers:
 
 
 def _order(space: KeySpace) -> Integers:
-    """The cells in an order in which, within each group, those that agree in their first keys stand together."""
+    """The cells in an order in which, within each group, those that agree in their first keys stand
+    together.
+    """
     order = np.zeros(1, dtype=np.int64)
     for group in space.groups:
         order = (order[:, None] * len(group) + _sorted(group)[None, :]).reshape(-1)

@@ -1,4 +1,6 @@
-"""What planning may ask about public rows. Nothing private is behind it: a public relation has no person's row below."""
+"""What planning may ask about public rows. Nothing private is behind it: a public relation has no person's
+row below.
+"""
 
 from __future__ import annotations
 
@@ -21,5 +23,7 @@ class Look(Protocol):
         ...
 
     def most_alike(self, relation: Relation, columns: Sequence[str]) -> int:
-        """The largest number of rows of a public relation that agree in these columns; of no columns: all rows."""
+        """The largest number of rows of a public relation that agree in these columns; of no columns: all
+        rows.
+        """
         ...

@@ -1,4 +1,6 @@
-"""Rules for dates and timestamps: the range of a moment goes in, the range or the values of its parts come out."""
+"""Rules for dates and timestamps: the range of a moment goes in, the range or the values of its parts come
+out.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,20 @@ from privsql.sql.expressions import Call, Literal
 from privsql.types import Kind, Type
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
-          "October", "November", "December")  # fmt: skip
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 
 
 def _range(type_: Type, low: Any, high: Any) -> Domain:
@@ -95,7 +109,8 @@ def truncate(unit: str, moment: dt.date) -> dt.datetime:
         case "decade":
             return dt.datetime(max(1, day.year // 10 * 10), 1, 1)
         case _:
-            return dt.datetime(max(1, day.year // 100 * 100), 1, 1)  # DuckDB's centuries begin in 1900, 2000 ...
+            # DuckDB's centuries begin in 1900, 2000 ...
+            return dt.datetime(max(1, day.year // 100 * 100), 1, 1)
 
 
 def next_step(unit: str, moment: dt.datetime) -> dt.datetime:
@@ -113,9 +128,11 @@ def steps_between(unit: str, first: dt.datetime, last: dt.datetime) -> int:
 
 
 _INDEX: dict[str, Callable[[Any], int]] = {  # units in which date_diff counts the borders between two moments
-    "day": lambda d: d.toordinal(), "month": lambda d: d.year * 12 + d.month, "year": lambda d: d.year,
+    "day": lambda d: d.toordinal(),
+    "month": lambda d: d.year * 12 + d.month,
+    "year": lambda d: d.year,
     "quarter": lambda d: d.year * 4 + (d.month - 1) // 3,
-}  # fmt: skip
+}
 
 
 def _between_dates(call: Call, args: Sequence[Domain]) -> Domain:
@@ -129,15 +146,17 @@ def _between_dates(call: Call, args: Sequence[Domain]) -> Domain:
     index = _INDEX.get(unit)
     if index is None or None in (start.low, start.high, end.low, end.high):
         return Domain(call.type)
-    return _range(call.type, Fraction(index(end.low) - index(start.high)), Fraction(index(end.high) - index(start.low)))
+    return _range(
+        call.type, Fraction(index(end.low) - index(start.high)), Fraction(index(end.high) - index(start.low))
+    )
 
 
 MOMENT_RULES: dict[str, Rule] = {
     "year": _part(lambda d: int(d.year)), "decade": _part(lambda d: int(d.year) // 10),
     "century": _part(lambda d: (int(d.year) - 1) // 100 + 1), "month": _cyclic(1, 12, lambda d: int(d.month)),
-    "quarter": _cyclic(1, 4, lambda d: (int(d.month) + 2) // 3), "day": _cyclic(1, 31), "week": _cyclic(1, 53),
-    "dayofyear": _cyclic(1, 366, lambda d: int(d.timetuple().tm_yday)), "dayofweek": _cyclic(0, 6),
-    "isodow": _cyclic(1, 7), "hour": _hour, "minute": _cyclic(0, 59), "second": _cyclic(0, 59),
-    "dayname": _names(DAYS), "monthname": _names(MONTHS), "date_trunc": _truncated,
+    "quarter": _cyclic(1, 4, lambda d: (int(d.month) + 2) // 3), "day": _cyclic(1, 31),
+    "week": _cyclic(1, 53), "dayofyear": _cyclic(1, 366, lambda d: int(d.timetuple().tm_yday)),
+    "dayofweek": _cyclic(0, 6), "isodow": _cyclic(1, 7), "hour": _hour, "minute": _cyclic(0, 59),
+    "second": _cyclic(0, 59), "dayname": _names(DAYS), "monthname": _names(MONTHS), "date_trunc": _truncated,
     "date_diff": _between_dates, "date_minus": _between_dates,
 }  # fmt: skip

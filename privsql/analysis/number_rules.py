@@ -1,4 +1,6 @@
-"""Rules for numbers: the ranges of the arguments go in, the range of the result comes out, by interval arithmetic."""
+"""Rules for numbers: the ranges of the arguments go in, the range of the result comes out, by interval
+arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,16 @@ _LARGEST = Fraction(sys.float_info.max)
 
 
 def _range(type_: Type, low: Any, high: Any) -> Domain:
-    """An end that no double reaches is none: nothing that is computed with doubles could be compared with it."""
+    """An end that no double reaches is none: nothing that is computed with doubles could be compared with
+    it.
+    """
     low, high = (None if end is None or abs(end) > _LARGEST else end for end in (low, high))
     return Domain(type_, low=low, high=high)
 
 
 def _listed(rule: Rule, operation: Callable[[float, float], float]) -> Rule:
-    """The rule, and the values themselves where one side is listed and the other a constant: floor(x / 5) * 5 can be a key.
+    """The rule, and the values themselves where one side is listed and the other a constant: floor(x / 5) * 5
+    can be a key.
 
     Both are doubles, and Python computes with them as DuckDB does, digit for digit.
     """
@@ -34,7 +39,13 @@ def _listed(rule: Rule, operation: Callable[[float, float], float]) -> Rule:
         found = rule(call, args)
         constants = [isinstance(arg, Literal) for arg in call.args]
         a, b = (arg.values for arg in args)
-        if call.type.kind is not Kind.DOUBLE or sum(constants) != 1 or not a or not b or max(len(a), len(b)) > _FEW:
+        if (
+            call.type.kind is not Kind.DOUBLE
+            or sum(constants) != 1
+            or not a
+            or not b
+            or max(len(a), len(b)) > _FEW
+        ):
             return found
         values = [operation(float(x), float(y)) + 0.0 for x in a for y in b]  # one zero, not two
         return of_values(call.type, values, nullable=True) if all(map(math.isfinite, values)) else found
@@ -93,7 +104,8 @@ def _divided(call: Call, args: Sequence[Domain]) -> Domain:
     divisor = _nonzero(args[1], whole)
     if divisor is None or not args[0].bounded:
         return Domain(call.type)
-    if divisor.low < 0 < divisor.high:  # whole numbers on both sides of 0: the largest quotients are at -1 and 1
+    # whole numbers on both sides of 0: the largest quotients are at -1 and 1
+    if divisor.low < 0 < divisor.high:
         ends = [args[0].low, args[0].high]
         return _range(call.type, min(*ends, *(-e for e in ends)), max(*ends, *(-e for e in ends)))
     return _corners(call, args[0], divisor, lambda x, y: Fraction(x) / y)
@@ -145,7 +157,13 @@ def _rounding(step: Callable[[Any], int]) -> Rule:
 def _stepped(type_: Type, low: Fraction | None, high: Fraction | None, unit: Fraction) -> Domain:
     """A range of multiples of a unit; doubles are listed where they are few, so that they can be keys."""
     found = _range(type_, low, high)
-    if type_.kind is not Kind.DOUBLE or low is None or high is None or not found.bounded or (high - low) / unit > _FEW:
+    if (
+        type_.kind is not Kind.DOUBLE
+        or low is None
+        or high is None
+        or not found.bounded
+        or (high - low) / unit > _FEW
+    ):
         return found
     first, last = int(low / unit), int(high / unit)
     return of_values(type_, [float(unit * step) for step in range(first, last + 1)], nullable=True)
@@ -241,15 +259,16 @@ def _neg(a: Any) -> Any:
 
 NUMBER_RULES: dict[str, Rule] = {
     "+": _listed(_plus, operator.add), "-": _listed(_minus, operator.sub), "*": _listed(_times, operator.mul),
-    "/": _divided, "//": _whole_divided, "%": _modulo, "neg": _negation,
-    "abs": _absolute, "floor": _rounding(math.floor), "ceil": _rounding(math.ceil), "trunc": _rounding(math.trunc),
+    "/": _divided, "//": _whole_divided, "%": _modulo, "neg": _negation, "abs": _absolute,
+    "floor": _rounding(math.floor), "ceil": _rounding(math.ceil), "trunc": _rounding(math.trunc),
     "round": _round, "sign": _between(-1, 1), "pow": _power, "least": _least, "greatest": _greatest,
-    "exp": _rising(math.exp, 0.0), "ln": _rising(math.log), "log10": _rising(math.log10), "log2": _rising(math.log2),
-    "sqrt": _rising(math.sqrt, 0.0), "cbrt": _rising(math.cbrt), "atan": _between(-2, 2), "asin": _between(-2, 2),
-    "acos": _between(0, 4), "atan2": _between(-4, 4), "sin": _between(-1, 1), "cos": _between(-1, 1),
-    "tanh": _between(-1, 1), "sinh": _rising(math.sinh), "degrees": _rising(math.degrees), "radians": _rising(math.radians),
-    "pi": _between(3, 4), "bit_count": _between(0, 128), "jaro_similarity": _between(0, 1),
-    "jaro_winkler_similarity": _between(0, 1), "length": _from_zero, "strlen": _from_zero, "bit_length": _from_zero,
-    "strpos": _from_zero, "levenshtein": _from_zero, "damerau_levenshtein": _from_zero,
-    "ascii": _between(0, 0x10FFFF), "unicode": _between(-1, 0x10FFFF),
+    "exp": _rising(math.exp, 0.0), "ln": _rising(math.log), "log10": _rising(math.log10),
+    "log2": _rising(math.log2), "sqrt": _rising(math.sqrt, 0.0), "cbrt": _rising(math.cbrt),
+    "atan": _between(-2, 2), "asin": _between(-2, 2), "acos": _between(0, 4), "atan2": _between(-4, 4),
+    "sin": _between(-1, 1), "cos": _between(-1, 1), "tanh": _between(-1, 1), "sinh": _rising(math.sinh),
+    "degrees": _rising(math.degrees), "radians": _rising(math.radians), "pi": _between(3, 4),
+    "bit_count": _between(0, 128), "jaro_similarity": _between(0, 1),
+    "jaro_winkler_similarity": _between(0, 1), "length": _from_zero, "strlen": _from_zero,
+    "bit_length": _from_zero, "strpos": _from_zero, "levenshtein": _from_zero,
+    "damerau_levenshtein": _from_zero, "ascii": _between(0, 0x10FFFF), "unicode": _between(-1, 0x10FFFF),
 }  # fmt: skip

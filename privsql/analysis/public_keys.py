@@ -26,7 +26,11 @@ def public_groups(relation: Relation, keys: Sequence[Key], facts: Facts, look: L
             continue
         rows = look.combinations(public, [column for _, column in together])
         domains = [domain_of(key.expression, facts) for key, _ in together]
-        kept = [row for row in rows if all(_inside(value, domain) for value, domain in zip(row, domains, strict=True))]
+        kept = [
+            row
+            for row in rows
+            if all(_inside(value, domain) for value, domain in zip(row, domains, strict=True))
+        ]
         if len(kept) <= MAX_KEYS:
             columns = tuple([row[place] for row in kept] for place in range(len(together)))
             groups.append(KeyGroup(tuple(key.name for key, _ in together), columns))

@@ -1,7 +1,8 @@
 """One rule per function: the domains of the arguments go in, the domain of the result comes out.
 
-A function without a rule of its own keeps only its type: booleans are true or false, everything else is unbounded.
-That is always allowed, because a domain only chooses clamps and keys, which the rendered SQL then enforces.
+A function without a rule of its own keeps only its type: booleans are true or false, everything else is
+unbounded. That is always allowed, because a domain only chooses clamps and keys, which the rendered SQL then
+enforces.
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ _BOOLEANS = {"=", "<>", "<", "<=", ">", ">=", "in", "and", "or", "not"} | _NEVER
 def apply(call: Call, args: Sequence[Domain]) -> Domain:
     """The domain of a call from those of its arguments."""
     rule = RULES.get(call.function)
-    result = rule(call, args) if rule is not None and not any(arg.empty for arg in args) else Domain(call.type)
-    if result.values is None and call.type.kind is Kind.BOOLEAN:  # also where an argument is always NULL: x > 1 OR NULL
+    result = (
+        rule(call, args) if rule is not None and not any(arg.empty for arg in args) else Domain(call.type)
+    )
+    # also where an argument is always NULL: x > 1 OR NULL
+    if result.values is None and call.type.kind is Kind.BOOLEAN:
         result = of_values(BOOLEAN, (False, True), nullable=True)
     nullable = _nullable(call, args)
     shown = any(arg.nullable and arg.null_is_key for arg in args) or _partial(call, args)
@@ -55,7 +59,8 @@ def _partial(call: Call, args: Sequence[Domain]) -> bool:
             source = call.args[0].type
             widening = call.type.kind is source.kind and call.type.kind is not Kind.DECIMAL
             fits = widening and (
-                call.type.kind is not Kind.INTEGER or (call.type.low <= source.low and source.high <= call.type.high)
+                call.type.kind is not Kind.INTEGER
+                or (call.type.low <= source.low and source.high <= call.type.high)
             )
             return not (fits or call.type.kind is Kind.TEXT or (source.kind, call.type.kind) in _SAFE_CASTS)
         case "/" | "//" | "%":
@@ -78,11 +83,12 @@ def _below(domain: Domain, bound: int) -> bool:
     return domain.high is not None and domain.high < bound
 
 
-# Defined for every value of a bounded range: dates fail only at infinity, these numbers only at NaN and infinity.
+# Defined for every value of a bounded range: dates fail only at infinity, these numbers only at NaN and
+# infinity.
 _WHOLE_ON_RANGES = {
-    "year", "month", "day", "quarter", "dayofweek", "isodow", "dayofyear", "decade", "century", "week", "hour", "minute",
-    "second", "dayname", "monthname", "epoch", "date_trunc", "exp", "sin", "cos", "cbrt", "atan", "tanh", "degrees",
-    "radians",
+    "year", "month", "day", "quarter", "dayofweek", "isodow", "dayofyear", "decade", "century", "week",
+    "hour", "minute", "second", "dayname", "monthname", "epoch", "date_trunc", "exp", "sin", "cos", "cbrt",
+    "atan", "tanh", "degrees", "radians",
 }  # fmt: skip
 _SAFE_CASTS = {
     (Kind.INTEGER, Kind.DOUBLE),
@@ -123,7 +129,9 @@ def _cast(call: Call, args: Sequence[Domain]) -> Domain:
         high = None if a.high is None else Fraction(min(math.ceil(a.high), call.type.high))
         if low is not None and high is not None and low > high:
             return Domain(call.type)
-        return replace(Domain(call.type, low=low, high=high), values=a.values if source is Kind.INTEGER else None)
+        return replace(
+            Domain(call.type, low=low, high=high), values=a.values if source is Kind.INTEGER else None
+        )
     if (source, target) == (Kind.DATE, Kind.TIMESTAMP) and a.bounded:
         low, high = (dt.datetime.combine(end, dt.time()) for end in (a.low, a.high))
         return Domain(call.type, low=low, high=high)

@@ -34,8 +34,8 @@ Shares = Callable[[Sequence[str]], int]
 class Stability:
     """One person's data becomes at most `rows` rows here; None: any number, until they are bounded.
 
-    `steady`: one row always becomes exactly that many (nothing is filtered). `shares(columns)`: at most so many of
-    them agree in these columns. `labels[column]`: the column is this constant in every row.
+    `steady`: one row always becomes exactly that many (nothing is filtered). `shares(columns)`: at most so
+    many of them agree in these columns. `labels[column]`: the column is this constant in every row.
     """
 
     rows: int | None
@@ -52,7 +52,9 @@ class Stability:
 
 
 def limits_of(relation: Relation) -> Limits:
-    """How much of one unit may be used, as the owner set it: the most that any table with many rows a unit allows."""
+    """How much of one unit may be used, as the owner set it: the most that any table with many rows a unit
+    allows.
+    """
     found = table_limits(relation)
     groups, rows = max(each.max_groups for each in found), max(each.max_rows for each in found)
     most = {"max_groups": groups, "max_rows": rows}
@@ -71,7 +73,9 @@ def table_limits(relation: Relation) -> list[Limits]:
 
 
 def _with_many_rows(relation: Relation) -> list[Scan]:
-    """The tables by which one unit can have many rows here: not what only keeps rows, nor what is one row a unit."""
+    """The tables by which one unit can have many rows here: not what only keeps rows, nor what is one row a
+    unit.
+    """
     match relation:
         case Scan():
             return [relation] if relation.unit is not None and not relation.unit.unique else []
@@ -104,7 +108,9 @@ def stability(relation: Relation, look: Look) -> Stability:
             return _scan(relation)
         case Filter():
             inner = stability(relation.input, look)
-            return _filtered(relation, replace(inner, steady=False, why="a filter keeps or drops each row by itself"))
+            return _filtered(
+                relation, replace(inner, steady=False, why="a filter keeps or drops each row by itself")
+            )
         case Semi():
             inner = stability(relation.input, look)
             by = "rows of the same unit" if relation.same_unit else "public rows"
@@ -134,10 +140,21 @@ def stability(relation: Relation, look: Look) -> Stability:
 def _scan(scan: Scan) -> Stability:
     if scan.unit is None:
         return Stability(1, not scan.view, "each row is one person's", lambda columns: 1)
-    left_out = "; rows without one are left out" if any(_may_be_null(scan, name) for name in scan.unit.columns) else ""
+    left_out = (
+        "; rows without one are left out"
+        if any(_may_be_null(scan, name) for name in scan.unit.columns)
+        else ""
+    )
     if scan.unit.unique:
-        return Stability(1, False, f"{scan.unit.text} is unique, so one unit has one row{left_out}", lambda columns: 1)
-    return Stability(None, False, f"whose: {scan.unit.text}; one unit may have any number of rows{left_out}", lambda columns: 0)
+        return Stability(
+            1, False, f"{scan.unit.text} is unique, so one unit has one row{left_out}", lambda columns: 1
+        )
+    return Stability(
+        None,
+        False,
+        f"whose: {scan.unit.text}; one unit may have any number of rows{left_out}",
+        lambda columns: 0,
+    )
 
 
 def _may_be_null(scan: Scan, column: str) -> bool:
@@ -145,7 +162,9 @@ def _may_be_null(scan: Scan, column: str) -> bool:
 
 
 def _filtered(relation: Filter, inner: Stability) -> Stability:
-    """Where a column is one of n constants, the rows of one person are n times those that agree in it, at most."""
+    """Where a column is one of n constants, the rows of one person are n times those that agree in it, at
+    most.
+    """
     listed = {name: count for part in conjuncts(relation.predicate) for name, count in _constants(part)}
 
     def shares(columns: Sequence[str]) -> int:
@@ -168,7 +187,9 @@ def _constants(part: Expression) -> Iterator[tuple[str, int]]:
     match part:
         case Call(function="=", args=(Column(name=name), Literal()) | (Literal(), Column(name=name))):
             yield name, 1
-        case Call(function="in", args=(Column(name=name), *options)) if all(isinstance(each, Literal) for each in options):
+        case Call(function="in", args=(Column(name=name), *options)) if all(
+            isinstance(each, Literal) for each in options
+        ):
             yield name, len(options)
 
 
@@ -176,7 +197,12 @@ def _project(relation: Project, inner: Stability) -> Stability:
     stands_for = {name: each.name for name, each in relation.columns if isinstance(each, Column)}
     labels: dict[str, object] = {}
     for name, each in relation.columns:
-        if isinstance(each, Literal) and each.value is not None and each.value == each.value and _told_apart(each):
+        if (
+            isinstance(each, Literal)
+            and each.value is not None
+            and each.value == each.value
+            and _told_apart(each)
+        ):
             labels[name] = each.value  # not NaN, which equals itself in DuckDB only
         elif isinstance(each, Column) and each.name in inner.labels:
             labels[name] = inner.labels[each.name]
@@ -196,11 +222,16 @@ def _unpivot(relation: Unpivot, inner: Stability) -> Stability:
     count = len(relation.on)
     text = f"each row becomes {count} rows, one for each of {', '.join(label for _, label in relation.on)}"
     made = {relation.name, relation.value.name}
-    labels = {name: label for name, label in inner.labels.items() if name not in {*made, *(c for c, _ in relation.on)}}
+    labels = {
+        name: label
+        for name, label in inner.labels.items()
+        if name not in {*made, *(c for c, _ in relation.on)}
+    }
 
     def shares(columns: Sequence[str]) -> int:
         kept = inner.shares([name for name in columns if name not in made])
-        return kept if relation.name in columns else kept * count  # a label stands in one of the rows that a row becomes
+        # a label stands in one of the rows that a row becomes
+        return kept if relation.name in columns else kept * count
 
     rows = None if inner.rows is None else inner.rows * count
     return Stability(rows, inner.steady, text, shares, labels, inner.adds)
@@ -250,7 +281,10 @@ def _union(relation: UnionAll, sides: list[Stability]) -> Stability:
     shared = {
         each.name: label(0, each.name)[1]
         for each in relation.fields
-        if all(label(index, each.name) == label(0, each.name) and label(0, each.name)[0] for index in range(len(sides)))
+        if all(
+            label(index, each.name) == label(0, each.name) and label(0, each.name)[0]
+            for index in range(len(sides))
+        )
     }
     steady = all(side.steady for side in sides)
     adds = all(side.adds for side in sides)
@@ -263,7 +297,9 @@ def _join(join: Join, look: Look) -> Stability:
     left, right = stability(join.left, look), stability(join.right, look)
     if join.same_unit:
         rows = None if left.rows is None or right.rows is None else left.rows * max(1, right.rows)
-        text = "only rows of the same unit are paired" + ("" if rows is None else f": {left.rows} * {right.rows}")
+        text = "only rows of the same unit are paired" + (
+            "" if rows is None else f": {left.rows} * {right.rows}"
+        )
         return Stability(rows, False, text, lambda columns: rows or 0)
     assert left.rows is not None
     assert right.rows is not None

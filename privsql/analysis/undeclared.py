@@ -1,4 +1,5 @@
-"""A relation and an expression over it go in; what somebody could declare of its tables comes out, where that would help.
+"""A relation and an expression over it go in; what somebody could declare of its tables comes out, where that
+would help.
 
 Whether it helps is tried, on the relation as it would be with the declaration: a line that is suggested runs.
 """
@@ -49,17 +50,26 @@ def origins(relation: Relation, wanted: frozenset[str]) -> set[Origin]:
         case Scan():
             return {(relation.table, name) for name in wanted if name in relation.claims}
         case Project():
-            return origins(relation.input, names_in(each for name, each in relation.columns if name in wanted))
+            return origins(
+                relation.input, names_in(each for name, each in relation.columns if name in wanted)
+            )
         case Group():
             keys = [key.expression for key in relation.keys if key.name in wanted]
-            inside = [each.argument for name, each in relation.aggregates if name in wanted and each.argument is not None]
+            inside = [
+                each.argument
+                for name, each in relation.aggregates
+                if name in wanted and each.argument is not None
+            ]
             return origins(relation.input, names_in([*keys, *inside]))
         case Unpivot():
             return origins(relation.input, wanted | {name for name, _ in relation.on})
         case UnionAll():
             places = [index for index, each in enumerate(relation.fields) if each.name in wanted]
             return set().union(
-                *(origins(side, frozenset(side.fields[place].name for place in places)) for side in relation.inputs)
+                *(
+                    origins(side, frozenset(side.fields[place].name for place in places))
+                    for side in relation.inputs
+                )
             )
         case Join():
             return origins(relation.left, wanted) | origins(relation.right, wanted)
@@ -84,7 +94,9 @@ class Undeclared:
         def settles(facts: Facts) -> bool:
             facts = facts if condition is None else refine(facts, condition)
             domain = domain_of(expression, facts)
-            evaluated = None if domain.bounded or evaluate is None else evaluated_domain(expression, facts, evaluate)
+            evaluated = (
+                None if domain.bounded or evaluate is None else evaluated_domain(expression, facts, evaluate)
+            )
             return (evaluated or domain).bounded
 
         found = self._columns([expression], lambda type_: type_.kind in RANGED)
@@ -99,7 +111,9 @@ class Undeclared:
         return [declared, ("have it found for a share of epsilon: ", *_declare(auto))]
 
     def keys(self, keys: Sequence[Key], facts: Facts, evaluate: Evaluate) -> Way:
-        """What says which values these keys can have, of those that nobody knows: declarations, and conditions."""
+        """What says which values these keys can have, of those that nobody knows: declarations, and
+        conditions.
+        """
         declared: dict[Origin, Fact] = {}
         written: list[str] = []
         for key in keys:
@@ -146,7 +160,9 @@ class Undeclared:
                 return each
             types = {field.name: field.type for field in each.fields}
             claims = {
-                name: claim if (fact := declared.get((each.table, name))) is None else _supposed(claim, types[name], fact)
+                name: claim
+                if (fact := declared.get((each.table, name))) is None
+                else _supposed(claim, types[name], fact)
                 for name, claim in each.claims.items()
             }
             return replace(each, claims=claims)
@@ -191,7 +207,8 @@ def _supposed(claim: Claim, type_: Type, fact: Fact) -> Claim:
     if fact is Fact.VALUES:
         return replace(claim, values=(_value(type_),))
     if type_.kind not in MOMENTS:
-        return replace(claim, low=0, high=1) if fact is Fact.AUTO else replace(claim, low=1, high=2)  # found ones hold 0
+        # found ones hold 0
+        return replace(claim, low=0, high=1) if fact is Fact.AUTO else replace(claim, low=1, high=2)
     day = _value(type_)
     return replace(claim, low=day, high=day)
 
@@ -221,6 +238,7 @@ def _declare(facts: Mapping[Origin, Fact]) -> Way:
     """The facts, table by table."""
     tables = dict.fromkeys(table for table, _ in facts)
     pieces = [
-        Declare(table, tuple((name, fact) for (own, name), fact in facts.items() if own == table)) for table in tables
+        Declare(table, tuple((name, fact) for (own, name), fact in facts.items() if own == table))
+        for table in tables
     ]
     return tuple(part for piece in pieces for part in (" and ", piece))[1:]

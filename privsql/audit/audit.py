@@ -1,4 +1,6 @@
-"""A plan and its schema go in; an Audit comes out: whether an attempt to break the promise failed, and how far it came."""
+"""A plan and its schema go in; an Audit comes out: whether an attempt to break the promise failed, and how
+far it came.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ CONFIDENCE = 0.999
 
 @dataclass(frozen=True)
 class Bound:
-    """One bound of one measurement: how far two neighbours were found apart, and how far it is claimed that they can be."""
+    """One bound of one measurement: how far two neighbours were found apart, and how far it is claimed that
+    they can be.
+    """
 
     measurement: int  # its place in the plan
     what: str
@@ -47,7 +51,9 @@ class Bound:
 
 @dataclass(frozen=True)
 class Audit:
-    """What an attempt to break the promise of one question came to. `held` is no proof: nothing worse was found."""
+    """What an attempt to break the promise of one question came to. `held` is no proof: nothing worse was
+    found.
+    """
 
     sql: str
     plan: Plan
@@ -72,7 +78,9 @@ class Audit:
             return f"BROKEN: {'; '.join(self.broken)}"
         if self.plan.public:
             return "held: nothing of it depends on a person"
-        worst = max(self.bounds, key=lambda each: (each.found / each.claimed, -each.measurement, each.norm == "l1"))
+        worst = max(
+            self.bounds, key=lambda each: (each.found / each.claimed, -each.measurement, each.norm == "l1")
+        )
         attained = ", attained" if worst.attained else ""
         said = f"held: largest movement found {_number(worst.found)} of {_number(worst.claimed)} claimed{attained}"
         return said if self.epsilon is None else f"{said}; {self.epsilon}"
@@ -103,13 +111,20 @@ class Audit:
 
 
 def audit(
-    plan: Plan, sql: str, schema: Schema, read_public: Callable[[str], list[tuple[Any, ...]]], epsilon: Fraction,
-    releases: int | None = None, tries: int = TRIES, progress: Callable[[str], None] | None = None, data: Any = None,
-) -> Audit:  # fmt: skip
+    plan: Plan,
+    sql: str,
+    schema: Schema,
+    read_public: Callable[[str], list[tuple[Any, ...]]],
+    epsilon: Fraction,
+    releases: int | None = None,
+    tries: int = TRIES,
+    progress: Callable[[str], None] | None = None,
+    data: Any = None,
+) -> Audit:
     """Look for neighbouring tables that pass a bound of the plan, and for an event that passes its epsilon.
 
-    All tables are made up, of what schema and policy say, and of the rows of `data`, which the caller lets everybody see; public
-    tables are read, others are not.
+    All tables are made up, of what schema and policy say, and of the rows of `data`, which the caller lets
+    everybody see; public tables are read, others are not.
     """
     _whole(releases, "releases", 300)
     _whole(tries, "tries", 10)
@@ -131,7 +146,9 @@ def audit(
         scratch.close()
 
 
-def _told(plan: Plan, sql: str, scratch: Scratch, found: Found, measured: Measured | None, broken: list[str]) -> Audit:
+def _told(
+    plan: Plan, sql: str, scratch: Scratch, found: Found, measured: Measured | None, broken: list[str]
+) -> Audit:
     bounds, worst = [], None
     for moved, pair in found.bounds.values():
         what = f"M{moved.measurement + 1} ({plan.measurements[moved.measurement].what})"
@@ -148,16 +165,26 @@ def _told(plan: Plan, sql: str, scratch: Scratch, found: Found, measured: Measur
         worst = worst or measured.pair
     last: Pair | None = worst or (measured.pair if measured is not None else next(iter(found.pairs), None))
     return Audit(
-        sql, plan, tuple(bounds), tuple(broken), None if measured is None else measured.bound,
-        None if last is None else shown_pair(scratch, last), () if measured is None else measured.picture,
-        found.tables, found.tried, found.exhaustive, _notes(plan, scratch),
-    )  # fmt: skip
+        sql,
+        plan,
+        tuple(bounds),
+        tuple(broken),
+        None if measured is None else measured.bound,
+        None if last is None else shown_pair(scratch, last),
+        () if measured is None else measured.picture,
+        found.tables,
+        found.tried,
+        found.exhaustive,
+        _notes(plan, scratch),
+    )
 
 
 def _notes(plan: Plan, scratch: Scratch) -> tuple[str, ...]:
     found = [note for note in plan.notes if note.startswith("first the range of")]
     found += [
-        f"of the public table {each.name} some rows were taken" for each in scratch.world.public if not each.whole
+        f"of the public table {each.name} some rows were taken"
+        for each in scratch.world.public
+        if not each.whole
     ]
     return tuple(found)
 
@@ -171,7 +198,9 @@ def _whole(value: object, name: str, least: int) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 10**8:
-        raise ArgumentError("argument-shape", f"{name} must be a whole number from {least} on", f"leave {name} out")
+        raise ArgumentError(
+            "argument-shape", f"{name} must be a whole number from {least} on", f"leave {name} out"
+        )
 
 
 def _number(value: float) -> str:

@@ -1,8 +1,9 @@
-"""Two samples of releases, of neighbouring tables, go in; what epsilon is at least, by one event and so surely, comes out.
+"""Two samples of releases, of neighbouring tables, go in; what epsilon is at least, by one event and so
+surely, comes out.
 
-An event A is chosen on the first part of the releases and judged on the rest, which did not choose it. If (epsilon, delta) holds,
-P(A) <= exp(epsilon) Q(A) + delta; so with a lower bound on P(A) and an upper one on Q(A), each by Clopper and Pearson,
-epsilon is at least ln((low - delta) / high).
+An event A is chosen on the first part of the releases and judged on the rest, which did not choose it. If
+(epsilon, delta) holds, P(A) <= exp(epsilon) Q(A) + delta; so with a lower bound on P(A) and an upper one on
+Q(A), each by Clopper and Pearson, epsilon is at least ln((low - delta) / high).
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ SURE = 3.3  # standard deviations that the choice of an event allows for
 
 @dataclass(frozen=True)
 class Statistic:
-    """A number that is computed from each release: a weighted sum, or of each thing that is seen what its value speaks for."""
+    """A number that is computed from each release: a weighted sum, or of each thing that is seen what its
+    value speaks for.
+    """
 
     what: str
     weights: Floats | None = None
@@ -76,7 +79,9 @@ class Event:
 
 @dataclass(frozen=True)
 class EpsilonBound:
-    """Epsilon is at least `lower`, with this confidence: an event happened `hits` times, on the other table `other_hits`."""
+    """Epsilon is at least `lower`, with this confidence: an event happened `hits` times, on the other table
+    `other_hits`.
+    """
 
     lower: float
     charged: float
@@ -152,9 +157,12 @@ def _telling(one: Integers, other: Integers) -> list[int]:
     differ = []
     for place in range(one.shape[1]):
         pooled = np.unique(np.concatenate([one[:, place], other[:, place]]))
-        edges = pooled if len(pooled) <= _BINS else np.quantile(pooled, np.linspace(0, 1, _BINS)).astype(np.int64)
+        edges = (
+            pooled if len(pooled) <= _BINS else np.quantile(pooled, np.linspace(0, 1, _BINS)).astype(np.int64)
+        )
         counts = [
-            np.bincount(np.searchsorted(edges, each[:, place]), minlength=len(edges) + 1) for each in (one, other)
+            np.bincount(np.searchsorted(edges, each[:, place]), minlength=len(edges) + 1)
+            for each in (one, other)
         ]
         differ.append(float(np.abs(counts[0] - counts[1]).sum()))
     return sorted(int(each) for each in np.argsort(differ)[::-1][:_MOST_SEEN])
@@ -184,7 +192,9 @@ def _evidence(one: Integers, other: Integers) -> Statistic:
         if len(own) > _BINS:
             own = np.unique(np.quantile(pooled, np.linspace(0, 1, _BINS)))
         counts = [
-            np.bincount(np.searchsorted(own, each[:, place].astype(np.float64), side="right"), minlength=len(own) + 1)
+            np.bincount(
+                np.searchsorted(own, each[:, place].astype(np.float64), side="right"), minlength=len(own) + 1
+            )
             for each in (one, other)
         ]
         edges.append(own)
@@ -196,16 +206,19 @@ def _loudest(values: Floats, others: Floats, delta: float, sure: float) -> tuple
     """Of the events of one statistic the one with the greatest bound, less what chance may have added."""
     thresholds = np.unique(np.concatenate([values, others]))
     if len(thresholds) > _MOST_THRESHOLDS:
-        thresholds = np.unique(np.quantile(np.concatenate([values, others]), np.linspace(0, 1, _MOST_THRESHOLDS)))
+        thresholds = np.unique(
+            np.quantile(np.concatenate([values, others]), np.linspace(0, 1, _MOST_THRESHOLDS))
+        )
     ordered = np.sort(values), np.sort(others)
     below = [np.searchsorted(each, thresholds, side="right") for each in ordered]
     under = [np.searchsorted(each, thresholds, side="left") for each in ordered]
     sizes = len(values), len(others)
     best = (-math.inf, "<=", 0.0, False)
     for test, counts in (
-        ("<=", below), (">=", [size - each for size, each in zip(sizes, under, strict=True)]),
+        ("<=", below),
+        (">=", [size - each for size, each in zip(sizes, under, strict=True)]),
         ("=", [most - least for most, least in zip(below, under, strict=True)]),
-    ):  # fmt: skip
+    ):
         for turned in (False, True):
             first, second = (1, 0) if turned else (0, 1)
             chances = [count / size for count, size in zip(counts, sizes, strict=True)]
@@ -222,9 +235,11 @@ def loudness_of(chance: Any, other: Any, size: int, other_size: int, delta: floa
     return np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -np.inf)
 
 
-# -- Clopper and Pearson
+# -- Clopper and Pearson -------------------------------------------------------------------------------------
 def lower_probability(hits: int, trials: int, error: float) -> float:
-    """The least p under which so many hits or more have a chance of `error`; what is true is below it with at most that."""
+    """The least p under which so many hits or more have a chance of `error`; what is true is below it with at
+    most that.
+    """
     if hits == 0:
         return 0.0
     return _solve(lambda p: beta_below(p, hits, trials - hits + 1) <= error)
@@ -247,10 +262,14 @@ def _solve(holds: Any) -> float:
 
 
 def beta_below(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function: P(X <= x) for X of the beta law, which is P(hits >= a) of a + b - 1 trials."""
+    """The regularised incomplete beta function: P(X <= x) for X of the beta law, which is P(hits >= a) of a +
+    b - 1 trials.
+    """
     if x <= 0.0 or x >= 1.0:
         return float(x >= 1.0)
-    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    front = math.exp(
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    )
     if x < (a + 1) / (a + b + 2):
         return front * _fraction(x, a, b) / a
     return 1.0 - front * _fraction(1 - x, b, a) / b

@@ -1,7 +1,9 @@
-"""A plan and a plain DuckDB connection go in; exact cells come out, and of two neighbours every way in which they pass a bound.
+"""A plan and a plain DuckDB connection go in; exact cells come out, and of two neighbours every way in which
+they pass a bound.
 
-This is api.md's "A plan can be falsified by anyone" as code. It believes nothing that the plan says but what it claims: the SQL
-is run as it stands, an absent key counts as 0, and the changes are compared with l1, linf, l2 and the span of scores.
+This is api.md's "A plan can be falsified by anyone" as code. It believes nothing that the plan says but what
+it claims: the SQL is run as it stands, an absent key counts as 0, and the changes are compared with l1, linf,
+l2 and the span of scores.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ class NotAsPromised(ValueError):
 
 @dataclass(frozen=True)
 class Moved:
-    """How far two neighbours are apart in one measurement, by one norm, and how far it was claimed that they can be."""
+    """How far two neighbours are apart in one measurement, by one norm, and how far it was claimed that they
+    can be.
+    """
 
     measurement: int
     norm: str  # l1, linf, l2 squared, span of scores
@@ -60,7 +64,9 @@ def movements(plan: Plan, base: Cells, other: Cells) -> Iterator[Moved]:
 
 
 def both_ways(plan: Plan, base: Cells, other: Cells) -> Iterator[tuple[int, list[int]]]:
-    """The measurements that are called monotone, and of which some cells rise while others fall; and the changes."""
+    """The measurements that are called monotone, and of which some cells rise while others fall; and the
+    changes.
+    """
     for index, measurement in enumerate(plan.measurements):
         changes = differences(base, other, measured_columns(measurement))
         if measurement.sensitivity.monotone and min(changes, default=0) < 0 < max(changes, default=0):
@@ -82,14 +88,18 @@ def differences(one: Cells, two: Cells, columns: Sequence[str]) -> list[int]:
 
 
 def run_exactly(plan: Plan, connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]], Cells]:
-    """plan.statements on plain DuckDB: (names and types), cells by key; of a histogram of values by key and value."""
+    """plan.statements on plain DuckDB: (names and types), cells by key; of a histogram of values by key and
+    value.
+    """
     shape, cells = counted_exactly(plan, connection) if plan.counts else ([], {})
     for statement in plan.of_values:
         cursor = connection.execute(statement.sql)
         names = [each[0] for each in cursor.description or []]
         shape += [(each[0], str(each[1])) for each in cursor.description or []]
         points = next(
-            each.search.points for each in plan.measurements if each.columns == statement.columns and each.search
+            each.search.points
+            for each in plan.measurements
+            if each.columns == statement.columns and each.search
         )
         if names != [*plan.keys, "privsql_value", "privsql_rows"]:
             raise NotAsPromised(f"columns are {names}")
@@ -167,7 +177,9 @@ def price_errors(plan: Plan, epsilon: Fraction = Fraction(1)) -> list[str]:
 
 
 def score_spans(measurement: Measurement, base: Cells, other: Cells) -> Iterator[tuple[Fraction, Fraction]]:
-    """How far the distances from a rank moved apart, all cells together, and what was paid for: steps over all rows of a cell."""
+    """How far the distances from a rank moved apart, all cells together, and what was paid for: steps over
+    all rows of a cell.
+    """
     column, search = measurement.columns[0], measurement.search
     assert search is not None
     histograms: dict[Any, tuple[Counter[int], Counter[int]]] = {}
@@ -182,7 +194,9 @@ def score_spans(measurement: Measurement, base: Cells, other: Cells) -> Iterator
 
 
 def _moved(one: Counter[int], two: Counter[int], step: Step) -> Fraction:
-    """In how long an interval the changes of points' distances from the target rank lie, between two histograms of values."""
+    """In how long an interval the changes of points' distances from the target rank lie, between two
+    histograms of values.
+    """
     points = {near for value in (*one, *two) for near in (value - 1, value, value + 1)}
     changes = [_away(one, step, point) - _away(two, step, point) for point in points]
     changes.append(_too_few(one, step) - _too_few(two, step))
@@ -200,22 +214,28 @@ def _away(histogram: Counter[int], step: Step, point: int) -> Fraction:
     target = step.fraction * rows
     if step.margin:
         target = (
-            max(target, Fraction(step.margin)) if 2 * step.fraction < 1 else min(target, Fraction(rows - step.margin))
+            max(target, Fraction(step.margin))
+            if 2 * step.fraction < 1
+            else min(target, Fraction(rows - step.margin))
         )
     below = sum(count for value, count in histogram.items() if value < point)
     return max(Fraction(0), below - target, target - below - histogram[point])
 
 
 def score_span(plan: Plan, measurement: Measurement) -> Fraction:
-    """How far one person can move the scores of two values apart, by the l1 of the histogram: a row that comes or goes moves a
-    score by at most max(f, 1 - f) up or down, those of MIN and MAX by 1 one way; in a single cell a row replaced by 1. The score
-    of "undetermined" moves with the number of rows, by as much as any."""
+    """How far one person can move the scores of two values apart, by the l1 of the histogram: a row that
+    comes or goes moves a score by at most max(f, 1 - f) up or down, those of MIN and MAX by 1 one way; in a
+    single cell a row replaced by 1. The score of "undetermined" moves with the number of rows, by as much as
+    any.
+    """
     total = Fraction(0)
     assert measurement.search is not None
     for level in measurement.search.levels:
         ends = [step.fraction in (0, 1) and not step.margin for step in level]
-        come = sorted(Fraction(1) if end else Fraction(2) if s.margin else 2 * max(s.fraction, 1 - s.fraction)
-                      for s, end in zip(level, ends, strict=True))  # fmt: skip
+        come = sorted(
+            Fraction(1) if end else Fraction(2) if s.margin else 2 * max(s.fraction, 1 - s.fraction)
+            for s, end in zip(level, ends, strict=True)
+        )
         if plan.neighbours == "replace-one" and not plan.keys:
             total += Fraction(measurement.l1, 2) * max(Fraction(1 if all(ends) else 2), sum(come[-2:]))
         else:

@@ -1,8 +1,9 @@
-"""A plan and pairs of neighbouring tables go in; what its epsilon is at least, measured on very many releases, comes out.
+"""A plan and pairs of neighbouring tables go in; what its epsilon is at least, measured on very many
+releases, comes out.
 
-Only the noise is drawn again and again, through the real add_noise and by the system's randomness. Which others are in the
-tables matters little to numbers, and much to choices, quantiles and keys: some crowds are tried with few releases each, and the
-worst of them with all.
+Only the noise is drawn again and again, through the real add_noise and by the system's randomness. Which
+others are in the tables matters little to numbers, and much to choices, quantiles and keys: some crowds are
+tried with few releases each, and the worst of them with all.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from privsql.tables import Integers
 _AT_ONCE = 2_000_000  # cells of one call
 _PILOT = 4_000
 _PILOT_SURE = 1.5
-_AGAIN = 2  # a bound that is passed must be passed twice more, by new releases: one audit in 10^9 is wrong then
+# a bound that is passed must be passed twice more, by new releases: one audit in 10^9 is wrong then
+_AGAIN = 2
 _MOST_CROWD = 200
 _AHEAD = (1, 2, 3, 5, 8)  # by so many people a candidate leads
 _RANKS = ((1, 2, 1), (3, 0, 0), (0, 0, 3), (0, 2, 2), (2, 2, 0), (0, 0, 0))
@@ -50,7 +52,9 @@ class Words:
 
 @dataclass(frozen=True)
 class Measured:
-    """A bound, the pair that it is of, and for a picture how often the statistic had which value on each table."""
+    """A bound, the pair that it is of, and for a picture how often the statistic had which value on each
+    table.
+    """
 
     bound: EpsilonBound
     pair: Pair
@@ -77,7 +81,8 @@ class Releases:
         for state, exact in zip((self.pair.one, self.pair.other), self._exact, strict=True):
             self.scratch.show(self.pair.crowd, state)
             parts = [
-                release_again(self.plan, exact, some, Words(), self._run, self._cells) for some in self._batches(times)
+                release_again(self.plan, exact, some, Words(), self._run, self._cells)
+                for some in self._batches(times)
             ]
             sides.append(_joined(parts))
         return shared(*sides)
@@ -93,7 +98,9 @@ def _joined(parts: Sequence[Outcomes]) -> Outcomes:
     names = tuple(dict.fromkeys(name for part in parts for name in part.names))
     laid = [shared(part, Outcomes(names, np.zeros((0, len(names)), dtype=np.int64))) for part in parts]
     orders = [[own.index(name) for name in names] for own, _, _ in laid]
-    return Outcomes(names, np.concatenate([seen[:, order] for (_, seen, _), order in zip(laid, orders, strict=True)]))
+    return Outcomes(
+        names, np.concatenate([seen[:, order] for (_, seen, _), order in zip(laid, orders, strict=True)])
+    )
 
 
 def usual_releases(plan: Plan) -> int:
@@ -107,9 +114,14 @@ def usual_releases(plan: Plan) -> int:
 
 
 def measure(
-    plan: Plan, scratch: Scratch, pairs: Sequence[Pair], releases: int | None, confidence: float, charged: tuple[float, float],
+    plan: Plan,
+    scratch: Scratch,
+    pairs: Sequence[Pair],
+    releases: int | None,
+    confidence: float,
+    charged: tuple[float, float],
     progress: Callable[[str], None],
-) -> Measured | None:  # fmt: skip
+) -> Measured | None:
     """The worst pair, and the bound on epsilon that it gives; None: no pair moves anything."""
     releases = usual_releases(plan) if releases is None else releases
     tried = list(dict.fromkeys(_candidates(plan, scratch, pairs)))
@@ -143,7 +155,9 @@ def measure(
 
 
 def _foreseen(plan: Plan, scratch: Scratch, pair: Pair, releases: int) -> float:
-    """How loud the loudest event of a choice will be, about: candidates win with chances ~ exp(rate score)."""
+    """How loud the loudest event of a choice will be, about: candidates win with chances ~ exp(rate
+    score).
+    """
     measurement, release = plan.measurements[0], plan.release
     assert isinstance(release, Choose)
     column, rate = measurement.columns[0], float(measurement.rate) * (1 if release.largest else -1)
@@ -159,7 +173,9 @@ def _foreseen(plan: Plan, scratch: Scratch, pair: Pair, releases: int) -> float:
     return float(max(each.max() for each in loud))
 
 
-def _columns(names: tuple[str, ...], drawn: tuple[tuple[str, ...], Integers, Integers]) -> tuple[Integers, Integers]:
+def _columns(
+    names: tuple[str, ...], drawn: tuple[tuple[str, ...], Integers, Integers]
+) -> tuple[Integers, Integers]:
     """New releases with the columns of the first: keys that were never seen before are left out."""
     own, one, other = drawn
     empty = Outcomes(names, np.zeros((0, len(names)), dtype=np.int64))
@@ -168,21 +184,32 @@ def _columns(names: tuple[str, ...], drawn: tuple[tuple[str, ...], Integers, Int
     return first, second
 
 
-def _picture(event: Event, one: Integers, other: Integers, bars: int = 12) -> tuple[tuple[str, int, int], ...]:
-    """Values of the statistic in a few intervals of about as many releases, and how many of each table are in each."""
+def _picture(
+    event: Event, one: Integers, other: Integers, bars: int = 12
+) -> tuple[tuple[str, int, int], ...]:
+    """Values of the statistic in a few intervals of about as many releases, and how many of each table are in
+    each.
+    """
     values, others = event.statistic.of(one), event.statistic.of(other)
     pooled = np.concatenate([values, others])
     different = np.unique(pooled)
-    edges = different if len(different) <= bars else np.unique(np.quantile(pooled, np.linspace(0, 1, bars + 1))[:-1])
+    edges = (
+        different
+        if len(different) <= bars
+        else np.unique(np.quantile(pooled, np.linspace(0, 1, bars + 1))[:-1])
+    )
     places = [
-        np.bincount(np.searchsorted(edges, each, side="right") - 1, minlength=len(edges)) for each in (values, others)
+        np.bincount(np.searchsorted(edges, each, side="right") - 1, minlength=len(edges))
+        for each in (values, others)
     ]
     exact = len(edges) == len(different)
-    labels = [("not shown" if edge < -1e299 else f"{edge:.6g}") if exact else f"from {edge:.6g}" for edge in edges]
+    labels = [
+        ("not shown" if edge < -1e299 else f"{edge:.6g}") if exact else f"from {edge:.6g}" for edge in edges
+    ]
     return tuple((label, int(a), int(b)) for label, a, b in zip(labels, *places, strict=True))
 
 
-# -- pairs with other crowds
+# -- pairs with other crowds ---------------------------------------------------------------------------------
 def _candidates(plan: Plan, scratch: Scratch, pairs: Sequence[Pair]) -> Iterator[Pair]:
     world = scratch.world
     pairs = list(pairs[:4])
@@ -196,7 +223,9 @@ def _candidates(plan: Plan, scratch: Scratch, pairs: Sequence[Pair]) -> Iterator
         counts = dict.fromkeys(
             number for near in _near(plan) for number in (near, near - 1) if 0 < number <= _MOST_CROWD
         )
-        crowds = [crowd_like(world, [a] * n + [b] * n) for n in counts for a, b in itertools.combinations(people, 2)]
+        crowds = [
+            crowd_like(world, [a] * n + [b] * n) for n in counts for a, b in itertools.combinations(people, 2)
+        ]
         crowds += [crowd_like(world, [a] * n) for n in counts for a in people]
     if plan.of_values:
         high, low, near = ordinary(world)

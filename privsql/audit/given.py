@@ -1,7 +1,9 @@
-"""A world and tables that the caller lets everybody see go in; the people of these tables come out, as states of that world.
+"""A world and tables that the caller lets everybody see go in; the people of these tables come out, as states
+of that world.
 
-Their values are added to those that are tried. What says whose a row is, or which row it is, is filled in as everywhere here, so
-that people have other names than in the tables; which rows are one person's stays as it is.
+Their values are added to those that are tried. What says whose a row is, or which row it is, is filled in as
+everywhere here, so that people have other names than in the tables; which rows are one person's stays as it
+is.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ def read_given(world: World, data: Any) -> Given:
     engine = open_engine(data)
     try:
         schema = engine.schema()
-        rows = [_rows(table, _named(table, world, schema), schema, engine.read_public) for table in world.tables]
+        rows = [
+            _rows(table, _named(table, world, schema), schema, engine.read_public) for table in world.tables
+        ]
     finally:
         engine.close()
     return Given(tuple(each[:_MOST_ROWS] for each in rows), all(len(each) <= _MOST_ROWS for each in rows))
@@ -57,19 +61,26 @@ def _rows(table: Table, name: str, schema: Schema, read: Callable[[str], list[tu
     missing = [each.name for each in table.columns if found is None or found.column(each.name) is None]
     if missing:
         what = f"table {table.name}" if found is None else f"column {missing[0]} in {name}"
-        raise ArgumentError("argument-shape", f"the data of the audit has no {what}", "give tables like those of the source")
-    columns = ", ".join(f"CAST(TRY_CAST({identifier(c.name)} AS {c.type_name}) AS VARCHAR)" for c in table.columns)
+        raise ArgumentError(
+            "argument-shape", f"the data of the audit has no {what}", "give tables like those of the source"
+        )
+    columns = ", ".join(
+        f"CAST(TRY_CAST({identifier(c.name)} AS {c.type_name}) AS VARCHAR)" for c in table.columns
+    )
     listed = read(f"SELECT {columns} FROM {identifier(name)} LIMIT {_MOST_ROWS + 1}")
     return [dict(zip((each.name for each in table.columns), row, strict=True)) for row in listed]
 
 
 def with_values(world: World, given: Given) -> World:
-    """The world in which the values of the data are tried, too; after the others, which are the ends of things."""
+    """The world in which the values of the data are tried, too; after the others, which are the ends of
+    things.
+    """
     tables = []
     for table, rows in zip(world.tables, given.rows, strict=True):
         columns = []
         for column in table.columns:
-            if column.part is Part.VALUE and not column.unique and len(column.texts) > 1:  # one value: it decides nothing
+            # one value: it decides nothing
+            if column.part is Part.VALUE and not column.unique and len(column.texts) > 1:
                 seen = dict.fromkeys(_literal(row[column.name], column.type_name) for row in rows)
                 new = [each for each in seen if each not in column.texts][:_MOST_VALUES]
                 column = replace(column, texts=(*column.texts, *new))
@@ -79,7 +90,9 @@ def with_values(world: World, given: Given) -> World:
 
 
 def people_of(world: World, given: Given) -> list[State]:
-    """Each person's rows; rows without an owner are nobody's. Of tables of which each row is a person, one row each."""
+    """Each person's rows; rows without an owner are nobody's. Of tables of which each row is a person, one
+    row each.
+    """
     found: dict[Any, list[list[Row]]] = {}
     owner = _Owners(world, given).of
     places = [_places(table) for table in world.tables]
@@ -87,7 +100,9 @@ def people_of(world: World, given: Given) -> list[State]:
         for number, row in enumerate(rows):
             person = number if table.unit is None else owner(table.unit, row)
             if person is not None:
-                found.setdefault(person, [[] for _ in world.tables])[index].append(_row(table, places[index], row))
+                found.setdefault(person, [[] for _ in world.tables])[index].append(
+                    _row(table, places[index], row)
+                )
     states = [tuple(map(tuple, each)) for each in found.values()]
     if world.neighbours is Neighbours.REPLACE_ONE:  # who is replaced leaves a row in every such table
         alone = [index for index, table in enumerate(world.tables) if table.alone]
@@ -100,7 +115,9 @@ class _Owners:
 
     def __init__(self, world: World, given: Given) -> None:
         self.world, self.given = world, given
-        self._known: dict[tuple[str, tuple[str, ...]], dict[tuple[str | None, ...], dict[str, str | None]]] = {}
+        self._known: dict[
+            tuple[str, tuple[str, ...]], dict[tuple[str | None, ...], dict[str, str | None]]
+        ] = {}
 
     def of(self, unit: Unit, row: dict[str, str | None]) -> tuple[str | None, ...] | None:
         own = tuple(row[name] for name in unit.columns)
@@ -112,7 +129,9 @@ class _Owners:
         other = self._rows_by(target.table, target.columns).get(own)
         return None if other is None else self.of(target.unit, other)
 
-    def _rows_by(self, table: str, columns: tuple[str, ...]) -> dict[tuple[str | None, ...], dict[str, str | None]]:
+    def _rows_by(
+        self, table: str, columns: tuple[str, ...]
+    ) -> dict[tuple[str | None, ...], dict[str, str | None]]:
         if (table, columns) not in self._known:
             rows = self.given.rows[self.world.table(table)]
             self._known[table, columns] = {tuple(row[name] for name in columns): row for row in rows}

@@ -1,4 +1,6 @@
-"""A pair of states goes in; two neighbouring tables come out, to be read by people and to be made again by anyone."""
+"""A pair of states goes in; two neighbouring tables come out, to be read by people and to be made again by
+anyone.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ Texts = tuple[tuple[str | None, ...], ...]  # rows, each value as DuckDB writes 
 
 @dataclass(frozen=True)
 class Part:
-    """One table of the pair: what others have in it, and what one person has, in the one database and in the other."""
+    """One table of the pair: what others have in it, and what one person has, in the one database and in the
+    other.
+    """
 
     name: str
     columns: tuple[str, ...]
@@ -51,7 +55,9 @@ class NeighbouringTables:
         for each in self.parts:
             lines.append(f"{each.ddl};")
             rows = [*each.others, *(each.other if other else each.one)]
-            values = [[_literal(value, type_) for value, type_ in zip(row, each.types, strict=True)] for row in rows]
+            values = [
+                [_literal(value, type_) for value, type_ in zip(row, each.types, strict=True)] for row in rows
+            ]
             listed = ", ".join(f"({', '.join(row)})" for row in values)
             lines += [f"INSERT INTO {identifier(each.name)} VALUES {listed};"] if rows else []
         return "\n".join(lines)
@@ -68,13 +74,18 @@ def shown_pair(scratch: Scratch, pair: Pair) -> NeighbouringTables:
     return NeighbouringTables(
         tuple(
             Part(
-                table.name, tuple(each.name for each in table.columns), tuple(each.type_name for each in table.columns),
-                table.ddl, others[table.name], one[table.name], other[table.name],
+                table.name,
+                tuple(each.name for each in table.columns),
+                tuple(each.type_name for each in table.columns),
+                table.ddl,
+                others[table.name],
+                one[table.name],
+                other[table.name],
                 tuple(place for place, each in enumerate(table.columns) if len(each.texts) != 1),
             )
             for table in world.tables
         )
-    )  # fmt: skip
+    )
 
 
 def _frame(part: Part, own: Texts) -> pd.DataFrame:
@@ -91,7 +102,9 @@ def _lines(part: Part) -> list[str]:
     here, there, both = (_counted(rows, telling) for rows in (part.one, part.other, part.others))
     left, right = _table(names, here), _table(names, there)
     width = max(map(len, left))
-    lines = [f"{part.name}: one person's rows, {len(part.one)} in the one table and {len(part.other)} in the other"]
+    lines = [
+        f"{part.name}: one person's rows, {len(part.one)} in the one table and {len(part.other)} in the other"
+    ]
     height = max(len(left), len(right))
     left, right = left + [""] * (height - len(left)), right + [""] * (height - len(right))
     lines += [f"  {a.ljust(width)}  |  {b}".rstrip() for a, b in zip(left, right, strict=True)]
@@ -105,7 +118,9 @@ def _lines(part: Part) -> list[str]:
 
 def _counted(rows: Texts, telling: Sequence[int]) -> list[list[str]]:
     """Rows as they are shown, how often each comes in front, the rest left out."""
-    counts = Counter(tuple("NULL" if row[place] is None else str(row[place]) for place in telling) for row in rows)
+    counts = Counter(
+        tuple("NULL" if row[place] is None else str(row[place]) for place in telling) for row in rows
+    )
     shown = [[f"{count} x" if count > 1 else "", *row] for row, count in counts.items()]
     more = len(shown) - _MOST_ROWS
     return shown if more <= 0 else [*shown[:_MOST_ROWS], [f"... {more} more", *([""] * len(telling))]]
@@ -117,4 +132,7 @@ def _table(names: Sequence[str], rows: list[list[str]]) -> list[str]:
     lines = [["", *names], *rows]
     widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
     first = 0 if widths[0] else 1  # no row comes twice: no column for how often
-    return ["  ".join(c.ljust(w) for c, w in zip(line[first:], widths[first:], strict=True)).rstrip() for line in lines]
+    return [
+        "  ".join(c.ljust(w) for c, w in zip(line[first:], widths[first:], strict=True)).rstrip()
+        for line in lines
+    ]

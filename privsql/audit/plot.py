@@ -1,4 +1,6 @@
-"""An Audit goes in; a matplotlib figure comes out: bounds on the left, releases on the right (extra: privsql[plot])."""
+"""An Audit goes in; a matplotlib figure comes out: bounds on the left, releases on the right (extra:
+privsql[plot]).
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,14 @@ def plot(audit: Audit, path: str | None = None) -> Any:
     try:
         pyplot = import_module("matplotlib.pyplot")
     except ImportError:
-        raise ArgumentError("argument-extra", "plots need matplotlib", "pip install 'privsql[plot]'") from None
+        raise ArgumentError(
+            "argument-extra", "plots need matplotlib", "pip install 'privsql[plot]'"
+        ) from None
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    parts = [(f"{each.what}, {each.norm}", each.found / each.claimed if each.claimed else 2.0) for each in audit.bounds]
+    parts = [
+        (f"{each.what}, {each.norm}", each.found / each.claimed if each.claimed else 2.0)
+        for each in audit.bounds
+    ]
     if audit.epsilon is not None:
         parts.append(("epsilon, at least", audit.epsilon.lower / audit.epsilon.charged))
     colours = [_PASSED if part > 1 else _ONE for _, part in parts]

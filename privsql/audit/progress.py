@@ -1,4 +1,6 @@
-"""Words of what is going on go in; a line on a stream comes out, where it takes longer than a person likes to wait."""
+"""Words of what is going on go in; a line on a stream comes out, where it takes longer than a person likes to
+wait.
+"""
 
 from __future__ import annotations
 

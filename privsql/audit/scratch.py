@@ -1,4 +1,6 @@
-"""A world goes in; databases of made-up tables come out: one in which a person changes at a word, and plain ones."""
+"""A world goes in; databases of made-up tables come out: one in which a person changes at a word, and plain
+ones.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,12 @@ class Scratch:
         load_public(self.connection, self.world)
         for place, table in enumerate(self.world.tables):
             columns = [f"{identifier(each.name)} {each.type_name}" for each in table.columns]
-            self.connection.execute(f"CREATE TABLE privsql_store_{place} ({_CHOSEN} BIGINT, {', '.join(columns)})")
-            self.connection.execute(f"CREATE TABLE privsql_checked_{place} ({', '.join([*columns, *table.checks])})")
+            self.connection.execute(
+                f"CREATE TABLE privsql_store_{place} ({_CHOSEN} BIGINT, {', '.join(columns)})"
+            )
+            self.connection.execute(
+                f"CREATE TABLE privsql_checked_{place} ({', '.join([*columns, *table.checks])})"
+            )
             self.connection.execute(
                 f"CREATE TEMP VIEW {identifier(table.name)} AS SELECT * EXCLUDE ({_CHOSEN}) FROM privsql_store_{place} "
                 f"WHERE {_CHOSEN} = getvariable('privsql_crowd') OR {_CHOSEN} = getvariable('privsql_person')"
@@ -76,14 +82,19 @@ class Scratch:
         """Put down those that are new, all at once."""
         rows: list[list[tuple[int, ...]]] = [[] for _ in self.world.tables]
         for crowd in crowds:
-            self._put(rows, (True, crowd), [(state, person) for person, state in enumerate(crowd, start=_ME + 1)])
+            self._put(
+                rows, (True, crowd), [(state, person) for person, state in enumerate(crowd, start=_ME + 1)]
+            )
         for state in states:
             self._put(rows, (False, state), [(state, _ME)])
         for place, (table, some) in enumerate(zip(self.world.tables, rows, strict=True)):
             insert(self.connection, f"privsql_store_{place}", table, some, chosen=True)
 
     def _put(
-        self, rows: list[list[tuple[int, ...]]], what: tuple[bool, Crowd | State], people: Sequence[tuple[State, int]]
+        self,
+        rows: list[list[tuple[int, ...]]],
+        what: tuple[bool, Crowd | State],
+        people: Sequence[tuple[State, int]],
     ) -> None:
         if what in self._known:
             return
@@ -103,10 +114,12 @@ class Scratch:
         return run_exactly(plan, self.connection)
 
     def plain_cells(self, plan: Plan, crowd: Crowd, state: State, turned: bool = False) -> Cells | None:
-        """Those of a database with these tables and nothing else, their constraints enforced; None: they do not hold, or the
-        plan fails there. `turned`: the same rows in another order."""
+        """Those of a database with these tables and nothing else, their constraints enforced; None: they do
+        not hold, or the plan fails there. `turned`: the same rows in another order.
+        """
         with self.connection.cursor() as connection:
-            connection.execute(f"ATTACH ':memory:' AS {_PLAIN}; USE {_PLAIN}")  # one that is not attached takes 25 ms to open
+            # one that is not attached takes 25 ms to open
+            connection.execute(f"ATTACH ':memory:' AS {_PLAIN}; USE {_PLAIN}")
             try:
                 if self._filled(connection, crowd, state, turned):
                     with contextlib.suppress(duckdb.Error, NotAsPromised):
@@ -115,7 +128,9 @@ class Scratch:
             finally:
                 connection.execute(f"USE memory; DETACH {_PLAIN}")
 
-    def _filled(self, connection: duckdb.DuckDBPyConnection, crowd: Crowd, state: State, turned: bool) -> bool:
+    def _filled(
+        self, connection: duckdb.DuckDBPyConnection, crowd: Crowd, state: State, turned: bool
+    ) -> bool:
         """Make the tables there; whether their constraints let every row in."""
         load_public(connection, self.world)
         rows: list[list[tuple[int, ...]]] = [[] for _ in self.world.tables]
@@ -156,9 +171,13 @@ def insert(
     values = [names[0]] if chosen else []
     values += [_value(column, name) for column, name in zip(table.columns, names[len(values) :], strict=True)]
     order = np.arange(len(places))
-    connection.register("privsql_rows", {**dict(zip(names, places.T.copy(), strict=True)), "privsql_order": order})
+    connection.register(
+        "privsql_rows", {**dict(zip(names, places.T.copy(), strict=True)), "privsql_order": order}
+    )
     try:
-        connection.execute(f"INSERT INTO {into} SELECT {', '.join(values)} FROM privsql_rows ORDER BY privsql_order")
+        connection.execute(
+            f"INSERT INTO {into} SELECT {', '.join(values)} FROM privsql_rows ORDER BY privsql_order"
+        )
     finally:
         connection.unregister("privsql_rows")
 
@@ -168,7 +187,11 @@ def _value(column: Tried, place: str) -> str:
     if column.part is not Part.VALUE:
         return numbered
     listed = f"(CAST([{', '.join(column.texts)}] AS {column.type_name}[]))[{place} + 1]"
-    return f"CASE WHEN {place} < {len(column.texts)} THEN {listed} ELSE {numbered} END" if column.unique else listed
+    return (
+        f"CASE WHEN {place} < {len(column.texts)} THEN {listed} ELSE {numbered} END"
+        if column.unique
+        else listed
+    )
 
 
 def load_public(connection: duckdb.DuckDBPyConnection, world: World) -> None:
@@ -179,7 +202,9 @@ def load_public(connection: duckdb.DuckDBPyConnection, world: World) -> None:
         frame = pd.DataFrame(
             list(table.rows), columns=[f"c{place}" for place in range(len(table.columns))], dtype=object
         )
-        casts = ", ".join(f"CAST(c{place} AS {type_name})" for place, (_, type_name) in enumerate(table.columns))
+        casts = ", ".join(
+            f"CAST(c{place} AS {type_name})" for place, (_, type_name) in enumerate(table.columns)
+        )
         connection.register("privsql_rows", frame)
         connection.execute(f"INSERT INTO {identifier(table.name)} SELECT {casts} FROM privsql_rows")
         connection.unregister("privsql_rows")
@@ -200,6 +225,8 @@ def _valid(world: World, connection: duckdb.DuckDBPyConnection) -> World:
         columns = []
         for column in table.columns:
             texts = tuple(each for each in column.texts if can_be(each))
-            columns.append(replace(column, texts=texts or (() if column.part is not Part.VALUE else ("NULL",))))
+            columns.append(
+                replace(column, texts=texts or (() if column.part is not Part.VALUE else ("NULL",)))
+            )
         tables.append(replace(table, columns=tuple(columns)))
     return replace(world, tables=tuple(tables))

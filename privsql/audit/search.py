@@ -1,8 +1,9 @@
-"""A plan and a scratch database go in; the neighbouring tables that come nearest to its bounds come out, or pass them.
+"""A plan and a scratch database go in; the neighbouring tables that come nearest to its bounds come out, or
+pass them.
 
-For a crowd of others every person that is tried is put beside them once, and the exact cells are computed. Then any two of these
-are neighbours (replace-one), or any one and nobody (add-remove): from n runs come n^2 / 2 pairs. Where not all people can be
-tried, those like the best pair so far are, until nothing moves further.
+For a crowd of others every person that is tried is put beside them once, and the exact cells are computed.
+Then any two of these are neighbours (replace-one), or any one and nobody (add-remove): from n runs come n^2 /
+2 pairs. Where not all people can be tried, those like the best pair so far are, until nothing moves further.
 """
 
 from __future__ import annotations
@@ -26,14 +27,24 @@ from privsql.audit.check import (
     movements,
 )
 from privsql.audit.scratch import Crowd, Scratch
-from privsql.audit.states import all_states, crowd_like, crowds, crowds_without_one, fits, like, sampled, starts
+from privsql.audit.states import (
+    all_states,
+    crowd_like,
+    crowds,
+    crowds_without_one,
+    fits,
+    like,
+    sampled,
+    starts,
+)
 from privsql.audit.world import State
 from privsql.planning.plan import Plan
 from privsql.policy import Neighbours
 
 EXHAUSTIVE = 260  # so many people are all tried
 _CLIMBS = 4
-_SAMPLED = (20_000, 1_500, 300)  # people among whom one is looked for who counts, by how many tables may be joined
+# people among whom one is looked for who counts, by how many tables may be joined
+_SAMPLED = (20_000, 1_500, 300)
 
 Floats = npt.NDArray[np.float64]
 Progress = Callable[[str], None]
@@ -52,7 +63,8 @@ class Pair:
 class Found:
     """What a search came upon."""
 
-    bounds: dict[tuple[int, str], tuple[Moved, Pair | None]] = field(default_factory=dict)  # by measurement and norm
+    # by measurement and norm
+    bounds: dict[tuple[int, str], tuple[Moved, Pair | None]] = field(default_factory=dict)
     pairs: list[Pair] = field(default_factory=list)  # those that move most, first
     broken: list[tuple[str, Pair | None]] = field(default_factory=list)
     tables: int = 0
@@ -69,7 +81,7 @@ class Search:
 
     def __init__(
         self, plan: Plan, scratch: Scratch, tries: int, progress: Progress, given: Sequence[State] = ()
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.plan, self.scratch, self.world, self.tries = plan, scratch, scratch.world, tries
         self.progress, self.found, self.given = progress, Found(), given
         self._losses: dict[Pair, float] = {}
@@ -91,7 +103,9 @@ class Search:
                 best = self._compare(crowd, pool)
             for _ in range(0 if every is not None else _CLIMBS):
                 tried = len(pool)
-                around = [each for pair in best.values() for state in pair for each in like(self.world, state)]
+                around = [
+                    each for pair in best.values() for state in pair for each in like(self.world, state)
+                ]
                 self._try(crowd, dict.fromkeys(around), pool)
                 if len(pool) == tried:
                     break
@@ -108,9 +122,12 @@ class Search:
 
     # -- somebody who counts at all
     def _counted(self) -> list[State]:
-        """People who move a measurement, one for each: where a row must meet many conditions, hardly any does.
+        """People who move a measurement, one for each: where a row must meet many conditions, hardly any
+        does.
 
-        Very many people are put into one table. If that moves it, one half of them does, and a half of that half."""
+        Very many people are put into one table. If that moves it, one half of them does, and a half of that
+        half.
+        """
         if self._alive is None:
             self._alive = []
             everybody = sampled(self.world, _SAMPLED[min(len(self.world.tables), len(_SAMPLED)) - 1])
@@ -136,7 +153,9 @@ class Search:
     # -- trying
     def _try(self, crowd: Crowd, people: Iterable[State], pool: dict[State, Cells]) -> None:
         new = (
-            each for each in people if each not in pool and fits(self.world, crowd, each) and self.scratch.lawful(each)
+            each
+            for each in people
+            if each not in pool and fits(self.world, crowd, each) and self.scratch.lawful(each)
         )
         wanted = list(itertools.islice(new, max(0, self.tries - len(pool))))
         if self.world.neighbours is Neighbours.ADD_REMOVE and self.world.absent not in pool:
@@ -148,11 +167,14 @@ class Search:
                 shape, cells = self.scratch.cells(self.plan, crowd, state)
             except duckdb.Error as error:
                 self.found.accuse(
-                    f"the exact SQL fails on some rows: {str(error).splitlines()[0]}", Pair(crowd, state, state)
+                    f"the exact SQL fails on some rows: {str(error).splitlines()[0]}",
+                    Pair(crowd, state, state),
                 )
                 continue
             except NotAsPromised as error:
-                self.found.accuse(f"the exact SQL does not give what is promised: {error}", Pair(crowd, state, state))
+                self.found.accuse(
+                    f"the exact SQL does not give what is promised: {error}", Pair(crowd, state, state)
+                )
                 continue
             if self._shape is None:
                 self._shape = shape
@@ -171,7 +193,8 @@ class Search:
             together.append(matrix * (measurement.epsilon / measurement.l1))
             for norm, (one, other) in _farthest(matrix, self._firsts(states)).items():
                 best[index, norm] = states[one], states[other]
-        # the pair that moves all of them at once: by how much of epsilon, as far as noise of Laplace's law goes
+        # the pair that moves all of them at once: by how much of epsilon, as far as noise of Laplace's law
+        # goes
         for norm, (one, other) in _farthest(np.concatenate(together, axis=1), self._firsts(states)).items():
             if norm == "l1":
                 best[-1, norm] = states[one], states[other]
@@ -183,7 +206,9 @@ class Search:
             return list(range(len(states)))
         return [states.index(self.world.absent)] if self.world.absent in states else []
 
-    def _look(self, crowd: Crowd, pool: dict[State, Cells], best: dict[tuple[int, str], tuple[State, State]]) -> None:
+    def _look(
+        self, crowd: Crowd, pool: dict[State, Cells], best: dict[tuple[int, str], tuple[State, State]]
+    ) -> None:
         """The best pairs once more, in whole numbers and by every norm."""
         firsts = len(self._firsts(list(pool)))
         self.found.tried += firsts * (len(pool) - 1) // (2 if firsts > 1 else 1)
@@ -214,28 +239,40 @@ class Search:
 
     # -- making sure
     def _in_plain_tables(self) -> None:
-        """What was found holds in ordinary tables with their constraints; and the order of rows does not matter."""
+        """What was found holds in ordinary tables with their constraints; and the order of rows does not
+        matter.
+        """
         self.progress("making sure, in plain tables")
         for (index, norm), (moved, pair) in list(self.found.bounds.items()):
             if pair is not None and moved.passed and not self._confirmed(moved, pair):
                 del self.found.bounds[index, norm]
         for pair in self.found.pairs[:2]:
-            cells = [self.scratch.plain_cells(self.plan, pair.crowd, pair.one, turned) for turned in (False, True)]
+            cells = [
+                self.scratch.plain_cells(self.plan, pair.crowd, pair.one, turned) for turned in (False, True)
+            ]
             if None not in cells and cells[0] != cells[1]:
                 self.found.accuse(
                     "the same rows in another order give other cells", Pair(pair.crowd, pair.one, pair.one)
                 )
 
     def _confirmed(self, moved: Moved, pair: Pair) -> bool:
-        one, other = (self.scratch.plain_cells(self.plan, pair.crowd, state) for state in (pair.one, pair.other))
-        return one is not None and other is not None and any(each == moved for each in movements(self.plan, one, other))
+        one, other = (
+            self.scratch.plain_cells(self.plan, pair.crowd, state) for state in (pair.one, pair.other)
+        )
+        return (
+            one is not None
+            and other is not None
+            and any(each == moved for each in movements(self.plan, one, other))
+        )
 
 
 def _matrix(results: list[Cells], columns: tuple[str, ...]) -> Floats:
     """A row for each table, a column for each cell that occurs in any of them."""
     names = {
         name: place
-        for place, name in enumerate(dict.fromkeys((k, c) for cells in results for k in cells for c in columns))
+        for place, name in enumerate(
+            dict.fromkeys((k, c) for cells in results for k in cells for c in columns)
+        )
     }
     matrix = np.zeros((len(results), max(1, len(names))))
     for row, cells in enumerate(results):

@@ -1,4 +1,6 @@
-"""An Audit goes in; a verdict to read comes out: bars of text, HTML for a notebook, or a dict for programs."""
+"""An Audit goes in; a verdict to read comes out: bars of text, HTML for a notebook, or a dict for
+programs.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def _epsilon(audit: Audit) -> list[str]:
         width = max(len(label) for label, _, _ in audit.picture)
         lines.append("  where the releases of the one table lie, and those of the other")
         for label, one, other in audit.picture:
-            lines.append(f"  {label.rjust(width)}  {bar(one / most, 20).ljust(20)} | {bar(other / most, 20)}".rstrip())
+            lines.append(
+                f"  {label.rjust(width)}  {bar(one / most, 20).ljust(20)} | {bar(other / most, 20)}".rstrip()
+            )
     return lines
 
 
@@ -83,13 +87,37 @@ def html(audit: Audit) -> str:
 def as_dict(audit: Audit) -> dict[str, Any]:
     bound = audit.epsilon
     return {
-        "held": audit.held, "verdict": audit.verdict, "broken": list(audit.broken), "sql": audit.sql,
-        "bounds": [{"measurement": each.measurement, "what": each.what, "norm": each.norm, "found": each.found,
-                    "claimed": each.claimed} for each in audit.bounds],
-        "epsilon": None if bound is None else {
-            "at_least": bound.lower, "charged": bound.charged, "delta": bound.delta, "confidence": bound.confidence,
-            "event": bound.event, "hits": bound.hits, "other_hits": bound.other_hits, "releases": bound.releases,
+        "held": audit.held,
+        "verdict": audit.verdict,
+        "broken": list(audit.broken),
+        "sql": audit.sql,
+        "bounds": [
+            {
+                "measurement": each.measurement,
+                "what": each.what,
+                "norm": each.norm,
+                "found": each.found,
+                "claimed": each.claimed,
+            }
+            for each in audit.bounds
+        ],
+        "epsilon": None
+        if bound is None
+        else {
+            "at_least": bound.lower,
+            "charged": bound.charged,
+            "delta": bound.delta,
+            "confidence": bound.confidence,
+            "event": bound.event,
+            "hits": bound.hits,
+            "other_hits": bound.other_hits,
+            "releases": bound.releases,
         },
-        "pair": None if audit.pair is None else {"one": audit.pair.script(), "other": audit.pair.script(other=True)},
-        "tables": audit.tables, "pairs": audit.pairs, "exhaustive": audit.exhaustive, "notes": list(audit.notes),
-    }  # fmt: skip
+        "pair": None
+        if audit.pair is None
+        else {"one": audit.pair.script(), "other": audit.pair.script(other=True)},
+        "tables": audit.tables,
+        "pairs": audit.pairs,
+        "exhaustive": audit.exhaustive,
+        "notes": list(audit.notes),
+    }

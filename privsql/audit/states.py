@@ -1,4 +1,6 @@
-"""A world goes in; people worth trying come out: all where these are few, otherwise some to start from and their like."""
+"""A world goes in; people worth trying come out: all where these are few, otherwise some to start from and
+their like.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _ALIKE = 6
 
 
 def all_states(world: World, most: int) -> list[State] | None:
-    """Every person there is, of the values that are tried; None: a person may have many rows, or there are more than so many."""
+    """Every person there is, of the values that are tried; None: a person may have many rows, or there are
+    more than so many.
+    """
     if not all(table.once for table in world.tables) or not world.tables:
         return None
     sizes = [math.prod(len(column.texts) for column in table.tried) for table in world.tables]
@@ -35,7 +39,9 @@ def _rows(table: Table) -> Iterator[Row]:
 
 
 def starts(world: World) -> list[State]:
-    """People at the ends of everything, with one row, many alike, many of all sorts; and some from in between."""
+    """People at the ends of everything, with one row, many alike, many of all sorts; and some from in
+    between.
+    """
     found: list[State] = [] if _must_be_there(world) else [world.absent]
     templates = [_templates(table) for table in world.tables]
     for number in range(max(len(each) for each in templates)):
@@ -83,7 +89,9 @@ def sampled(world: World, most: int) -> list[State]:
 
 
 def like(world: World, state: State) -> Iterator[State]:
-    """Everybody who differs from a person in one thing: a column of all rows of a table, or how many rows there are."""
+    """Everybody who differs from a person in one thing: a column of all rows of a table, or how many rows
+    there are.
+    """
     for place, (table, rows) in enumerate(zip(world.tables, state, strict=True)):
         for size in _sizes(world, table):
             if size != len(rows):
@@ -111,7 +119,9 @@ def _cycled(table: Table, rows: Sequence[Row], index: int) -> Iterator[tuple[Row
         return
     half = (size + 1) // 2
     for first, count in ((0, size), (0, half), (half, size - half)):
-        yield tuple((*row[:index], first + place % count, *row[index + 1 :]) for place, row in enumerate(rows))
+        yield tuple(
+            (*row[:index], first + place % count, *row[index + 1 :]) for place, row in enumerate(rows)
+        )
 
 
 def _with(state: State, place: int, rows: tuple[Row, ...]) -> State:
@@ -124,26 +134,34 @@ def _must_be_there(world: World) -> bool:
 
 
 def crowds(world: World) -> list[Crowd]:
-    """Nobody else; a few others, of all sorts; and where rows may meet those of others, some who are all alike."""
+    """Nobody else; a few others, of all sorts; and where rows may meet those of others, some who are all
+    alike.
+    """
     templates = [_templates(table) for table in world.tables]
     others = []
     for person in range(1, _OTHERS + 1):
         rows = []
         for table, some in zip(world.tables, templates, strict=True):
             many = 1 if table.once else min(table.many, 6)
-            rows.append(tuple(own(table, some[(person - 1 + place) % len(some)], person) for place in range(many)))
+            rows.append(
+                tuple(own(table, some[(person - 1 + place) % len(some)], person) for place in range(many))
+            )
         others.append(tuple(rows))
     if not world.apart:
         return [()]
     found: list[Crowd] = [(), tuple(others)]
     if len(world.tables) > 1 or not all(table.once for table in world.tables):
         alike = tuple((some[0],) * table.many for table, some in zip(world.tables, templates, strict=True))
-        found.append(crowd_like(world, [alike] * (_ALIKE if all(table.once for table in world.tables) else 2)))
+        found.append(
+            crowd_like(world, [alike] * (_ALIKE if all(table.once for table in world.tables) else 2))
+        )
     return found
 
 
 def own(table: Table, row: Row, person: int) -> Row:
-    """The row of somebody else: UNIQUE columns have a value of that person's, from the first ones on for a few people."""
+    """The row of somebody else: UNIQUE columns have a value of that person's, from the first ones on for a
+    few people.
+    """
     return tuple(
         (person if person < 4 else 100 + person) if column.unique else value
         for column, value in zip(table.tried, row, strict=True)
@@ -167,7 +185,10 @@ def crowd_like(world: World, states: Sequence[State]) -> Crowd:
     for state in states if world.apart else ():
         person = len(found) + 1
         found.append(
-            tuple(tuple(own(t, row, person) for row in rows) for t, rows in zip(world.tables, state, strict=True))
+            tuple(
+                tuple(own(t, row, person) for row in rows)
+                for t, rows in zip(world.tables, state, strict=True)
+            )
         )
     return tuple(found)
 
@@ -183,6 +204,8 @@ def ordinary(world: World) -> tuple[State, State, State]:
     """One row at the high end of everything, one at the low end, one a little above that."""
 
     def at(place: int) -> State:
-        return tuple((tuple(min(place, len(column.texts) - 1) for column in table.tried),) for table in world.tables)
+        return tuple(
+            (tuple(min(place, len(column.texts) - 1) for column in table.tried),) for table in world.tables
+        )
 
     return at(0), at(1), at(2)

@@ -1,7 +1,9 @@
-"""What is known of a column goes in; the values that are worth trying come out, as SQL texts, the most telling first.
+"""What is known of a column goes in; the values that are worth trying come out, as SQL texts, the most
+telling first.
 
-Both ends of its range, NULL, the constants of the question and what lies next to them, values outside the range, keys that
-nobody declared, and what numbers have besides: NaN, infinities, zeros of both signs, the ends of the type.
+Both ends of its range, NULL, the constants of the question and what lies next to them, values outside the
+range, keys that nobody declared, and what numbers have besides: NaN, infinities, zeros of both signs, the
+ends of the type.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ def values_of(
 
 
 def numbered(column: SchemaColumn, index: str) -> str:
-    """For columns that tell people or rows apart: the SQL of the index-th of as many different values as the type has."""
+    """For columns that tell people or rows apart: the SQL of the index-th of as many different values as the
+    type has.
+    """
     if column.labels is not None:
         return f"[{', '.join(map(text, column.labels))}][1 + {index} % {len(column.labels)}]"
     match column.type.kind if column.type is not None else Kind.NULL:
@@ -136,7 +140,14 @@ def _moments(type_: Type, claim: Claim, literals: Sequence[Literal]) -> Iterator
     written = [each.value for each in literals if isinstance(each.value, (dt.date, dt.datetime))]
     ends = _ends(claim)
     near = [_moved(each, by) for each in (*written, *ends) for by in (dt.timedelta(0), step, -step)]
-    yield from [*map(str, ends), *map(str, filter(None, near)), "2024-02-29", "infinity", "-infinity", "1969-12-31"]
+    yield from [
+        *map(str, ends),
+        *map(str, filter(None, near)),
+        "2024-02-29",
+        "infinity",
+        "-infinity",
+        "1969-12-31",
+    ]
 
 
 def _moved(moment: Any, by: dt.timedelta) -> Any:

@@ -1,10 +1,11 @@
-"""A plan and a schema go in; the private tables of its question come out, with the values that are worth trying in each column.
+"""A plan and a schema go in; the private tables of its question come out, with the values that are worth
+trying in each column.
 
-No row of the private tables is read: values come from types, the policy and the constants of the question. Public tables are
-copied as they are, since the plan was made with them in sight.
+No row of the private tables is read: values come from types, the policy and the constants of the question.
+Public tables are copied as they are, since the plan was made with them in sight.
 
-A person is a state: for each table some rows, and of each row the places of its values. What says whose a row is, or which row
-it is, is not tried but filled in, so that units, references and UNIQUE columns hold.
+A person is a state: for each table some rows, and of each row the places of its values. What says whose a row
+is, or which row it is, is not tried but filled in, so that units, references and UNIQUE columns hold.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class Part(Enum):
 
 @dataclass(frozen=True)
 class Tried:
-    """A column of a generated table: its possible values as SQL texts; of those that are filled in, the SQL of the n-th one."""
+    """A column of a generated table: its possible values as SQL texts; of those that are filled in, the SQL
+    of the n-th one.
+    """
 
     name: str
     type_name: str
@@ -77,7 +80,9 @@ class Table:
     @property
     def ddl(self) -> str:
         columns = [f"{identifier(each.name)} {each.type_name}" for each in self.columns]
-        return f"CREATE TABLE {identifier(self.name)} ({', '.join([*columns, *self.constraints, *self.checks])})"
+        return (
+            f"CREATE TABLE {identifier(self.name)} ({', '.join([*columns, *self.constraints, *self.checks])})"
+        )
 
 
 @dataclass(frozen=True)
@@ -111,9 +116,14 @@ class World:
         return tuple(() for _ in self.tables)
 
     def filled(self, state: State, person: int) -> Iterator[tuple[int, list[tuple[int, ...]]]]:
-        """For each table its number and the rows of one person, every column of them as the place of a value."""
+        """For each table its number and the rows of one person, every column of them as the place of a
+        value.
+        """
         for index, (table, rows) in enumerate(zip(self.tables, state, strict=True)):
-            yield index, [tuple(self._places(table, state, row, place, person)) for place, row in enumerate(rows)]
+            yield (
+                index,
+                [tuple(self._places(table, state, row, place, person)) for place, row in enumerate(rows)],
+            )
 
     def _places(self, table: Table, state: State, row: Row, place: int, person: int) -> Iterator[int]:
         tried = iter(row)
@@ -141,10 +151,17 @@ def world_of(plan: Plan, schema: Schema, read_public: Callable[[str], list[tuple
     private = {name: each.unit for name, each in scans.items() if each.private}
     for unit in list(private.values()):
         private |= {name: whose for name, whose in _owners(unit) if name not in private}
-    public = tuple(_public(_found(schema, name), read_public) for name, each in scans.items() if not each.private)
+    public = tuple(
+        _public(_found(schema, name), read_public) for name, each in scans.items() if not each.private
+    )
     literals = [each for each in _parts(release, Literal) if each.value is not None]
     used = _used(release)
-    named = {(target, name): True for unit in private.values() for target, names in _targets(unit) for name in names}
+    named = {
+        (target, name): True
+        for unit in private.values()
+        for target, names in _targets(unit)
+        for name in names
+    }
     tables = tuple(
         _table(
             _found(schema, name),
@@ -159,7 +176,10 @@ def world_of(plan: Plan, schema: Schema, read_public: Callable[[str], list[tuple
         for name, unit in private.items()
     )
     return World(
-        tables, public, plan.relation_of_neighbours, all(_apart(_found(schema, n), u) for n, u in private.items())
+        tables,
+        public,
+        plan.relation_of_neighbours,
+        all(_apart(_found(schema, n), u) for n, u in private.items()),
     )
 
 
@@ -235,9 +255,15 @@ def _used(relation: Relation) -> frozenset[str]:
 
 
 def _table(
-    table: SchemaTable, unit: Unit | None, scan: Scan | None, used: frozenset[str], literals: Sequence[Literal],
-    public: Sequence[PublicTable], named: set[str], private: dict[str, Unit | None],
-) -> Table:  # fmt: skip
+    table: SchemaTable,
+    unit: Unit | None,
+    scan: Scan | None,
+    used: frozenset[str],
+    literals: Sequence[Literal],
+    public: Sequence[PublicTable],
+    named: set[str],
+    private: dict[str, Unit | None],
+) -> Table:
     keys = [*table.keys, *(frozenset(name.lower() for name in key) for key in (scan.keys if scan else ()))]
     once = unit is None or unit.unique
     columns = []
@@ -246,20 +272,30 @@ def _table(
             continue
         part, refers = _part(column, unit, named, private)
         alone_in_key = [
-            key for key in keys if column.name.lower() in key and _last(key, table, unit) == column.name.lower()
+            key
+            for key in keys
+            if column.name.lower() in key and _last(key, table, unit) == column.name.lower()
         ]
         unique = part is Part.VALUE and bool(alone_in_key)
         if unique and not once:
             part, unique = Part.NUMBER, False
         texts = _texts(column, part, unique, scan, used, literals, public)
-        columns.append(Tried(column.name, column.type_name, texts, part, numbered(column, "{}"), refers, unique))
+        columns.append(
+            Tried(column.name, column.type_name, texts, part, numbered(column, "{}"), refers, unique)
+        )
     limits = scan.limits if scan is not None and unit is not None else None
     many = 1 if once else 2 * (limits.max_groups * limits.max_rows if limits else 4) + 3
-    constraints = [f"UNIQUE ({', '.join(identifier(name) for name in sorted(key))})" for key in dict.fromkeys(keys)]
+    constraints = [
+        f"UNIQUE ({', '.join(identifier(name) for name in sorted(key))})" for key in dict.fromkeys(keys)
+    ]
     checks = [text if text.upper().startswith("CHECK") else f"CHECK ({text})" for text in table.checks]
     kept = {each.name for each in columns}
-    constraints += [f"CHECK ({identifier(c.name)} IS NOT NULL)" for c in table.columns if c.required and c.name in kept]
-    return Table(table.name, tuple(columns), unit is None, once, min(many, 60), unit, tuple(constraints), tuple(checks))
+    constraints += [
+        f"CHECK ({identifier(c.name)} IS NOT NULL)" for c in table.columns if c.required and c.name in kept
+    ]
+    return Table(
+        table.name, tuple(columns), unit is None, once, min(many, 60), unit, tuple(constraints), tuple(checks)
+    )
 
 
 def _last(key: frozenset[str], table: SchemaTable, unit: Unit | None) -> str | None:
@@ -286,14 +322,21 @@ def _part(
 
 
 def _texts(
-    column: SchemaColumn, part: Part, unique: bool, scan: Scan | None, used: frozenset[str], literals: Sequence[Literal],
+    column: SchemaColumn,
+    part: Part,
+    unique: bool,
+    scan: Scan | None,
+    used: frozenset[str],
+    literals: Sequence[Literal],
     public: Sequence[PublicTable],
-) -> tuple[str, ...]:  # fmt: skip
+) -> tuple[str, ...]:
     if part is not Part.VALUE:
         return ()
     if unique:
         null = () if column.required else (NULL,)
-        return (*(numbered(column, str(index)) for index in range(_CODES)), *null)[: None if column.name in used else 1]
+        return (*(numbered(column, str(index)) for index in range(_CODES)), *null)[
+            : None if column.name in used else 1
+        ]
     claim = Claim(nullable=not column.required)
     if scan is not None:
         lists = {each.name: each.claim for each in scan.lists}
@@ -306,7 +349,9 @@ def _texts(
 def table_texts(table: PublicTable, column: SchemaColumn) -> list[str]:
     """Some values of a public table's columns that could be equal to those of this one."""
     alike = [place for place, (_, type_name) in enumerate(table.columns) if type_name == column.type_name]
-    return list(dict.fromkeys(text for place in alike for row in table.rows[:3] if (text := row[place]) is not None))
+    return list(
+        dict.fromkeys(text for place in alike for row in table.rows[:3] if (text := row[place]) is not None)
+    )
 
 
 def _public(table: SchemaTable, read_public: Callable[[str], list[tuple[Any, ...]]]) -> PublicTable:

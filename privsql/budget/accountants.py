@@ -1,8 +1,9 @@
-"""Events go in; what they lose comes out, in exact integers. And caps in epsilon and delta; what they allow, in the same.
+"""Events go in; what they lose comes out, in exact integers. And caps in epsilon and delta; what they allow,
+in the same.
 
-Two ways to count: epsilons and deltas add up (pure privacy where delta is 0); or rho adds up, zCDP. Each is a filter: what
-is asked next may depend on all answers so far, and the promise holds as long as the sum stays below the limit. The proofs
-are in docs/accounting.md.
+Two ways to count: epsilons and deltas add up (pure privacy where delta is 0); or rho adds up, zCDP. Each is a
+filter: what is asked next may depend on all answers so far, and the promise holds as long as the sum stays
+below the limit. The proofs are in docs/accounting.md.
 """
 
 from __future__ import annotations
@@ -38,9 +39,13 @@ class Accountant(ABC):
         """What they lose together; each is rounded up only with all the others."""
         for each in events:
             if type(each) not in EVENTS.values():
-                raise BudgetError("budget-event", f"no price is known for {type(each).__name__}", "release what has a rule")
+                raise BudgetError(
+                    "budget-event", f"no price is known for {type(each).__name__}", "release what has a rule"
+                )
         losses = [self._loss(each) for each in events]
-        return price_of(sum((size for size, _ in losses), Fraction(0)), sum((delta for _, delta in losses), Fraction(0)))
+        return price_of(
+            sum((size for size, _ in losses), Fraction(0)), sum((delta for _, delta in losses), Fraction(0))
+        )
 
     def rho(self, events: Sequence[Event]) -> float | None:
         """The price where it is in rho."""
@@ -111,8 +116,10 @@ ADDITION = Addition()
 
 @dataclass(frozen=True)
 class Zcdp(Accountant):
-    """Rho adds up, and so do the deltas of keys; the sum of rho is (epsilon, delta)-private by the tight conversion of
-    Canonne, Kamath and Steinke (2020), with that part of delta which is not set aside for keys."""
+    """Rho adds up, and so do the deltas of keys; the sum of rho is (epsilon, delta)-private by the tight
+    conversion of Canonne, Kamath and Steinke (2020), with that part of delta which is not set aside for
+    keys.
+    """
 
     unit = "rho"
     for_keys: Fraction = PART_FOR_KEYS
@@ -172,14 +179,19 @@ def _greatest(nano_epsilon: int, delta: Fraction) -> int:
 @lru_cache(maxsize=1)
 def _laplace_count() -> Loss:
     most = NANO * WITHIN
-    return Loss(1 + bisect_left(range(1, most), True, key=lambda nano: laplace_half_width(nano / NANO, LEVEL) <= WITHIN))
+    return Loss(
+        1
+        + bisect_left(range(1, most), True, key=lambda nano: laplace_half_width(nano / NANO, LEVEL) <= WITHIN)
+    )
 
 
 @lru_cache(maxsize=1)
 def _gaussian_count() -> Loss:
     """The greatest variance whose half-width is no more; rho = 1/(2 variance)."""
     within = range(1, WITHIN**2 * _FINENESS)
-    past = bisect_left(within, True, key=lambda part: gaussian_half_width(Fraction(part, _FINENESS), LEVEL) > WITHIN)
+    past = bisect_left(
+        within, True, key=lambda part: gaussian_half_width(Fraction(part, _FINENESS), LEVEL) > WITHIN
+    )
     return price_of(1 / (2 * Fraction(within[past - 1], _FINENESS)), Fraction(0))
 
 

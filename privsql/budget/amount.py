@@ -1,4 +1,6 @@
-"""Privacy in numbers: exact ones that ledgers add up (Loss) and compare with (Cap), and plain ones that people read (Amount)."""
+"""Privacy in numbers: exact ones that ledgers add up (Loss) and compare with (Cap), and plain ones that
+people read (Amount).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ MOST_DELTA = ATTO  # a delta of 1 promises nothing, and no more than nothing can
 
 @dataclass(frozen=True)
 class Loss:
-    """Some privacy that is lost, as its accountant counts it: billionths of epsilon or of rho, and 1e-18 of delta."""
+    """Some privacy that is lost, as its accountant counts it: billionths of epsilon or of rho, and 1e-18 of
+    delta.
+    """
 
     nano: int = 0
     atto_delta: int = 0
@@ -37,13 +41,17 @@ class Loss:
 def price_of(size: Fraction, delta: Fraction) -> Loss:
     """A loss, rounded up; what is no price (zero, negative, beyond all sums) is refused."""
     if not 0 < size <= Fraction(MOST_LOSS, NANO) or not 0 <= delta < 1:
-        raise BudgetError("budget-amount", "a loss is above 0, and its delta from 0 to below 1", "charge what the plan says")
+        raise BudgetError(
+            "budget-amount", "a loss is above 0, and its delta from 0 to below 1", "charge what the plan says"
+        )
     return Loss(math.ceil(size * NANO), math.ceil(delta * ATTO))
 
 
 @dataclass(frozen=True)
 class Cap:
-    """The most that may be lost, in billionths of epsilon (as declared) or of what is counted; None: no cap."""
+    """The most that may be lost, in billionths of epsilon (as declared) or of what is counted; None: no
+    cap.
+    """
 
     nano: int | None = None
     atto_delta: int | None = None
@@ -81,11 +89,16 @@ class Amount:
         if math.isinf(self.epsilon):
             return "no limit"
         counted = "" if self.rho is None else f" (rho {self.rho:g})"
-        return f"epsilon {self.epsilon:.6g}" + (f", delta {self.delta:g}" if 0 < self.delta < 1 else "") + counted
+        return (
+            f"epsilon {self.epsilon:.6g}"
+            + (f", delta {self.delta:g}" if 0 < self.delta < 1 else "")
+            + counted
+        )
 
 
 def amount_of(cap: Cap) -> Amount:
     """A cap on epsilon; without one, infinity."""
     return Amount(
-        math.inf if cap.nano is None else cap.nano / NANO, 1.0 if cap.atto_delta is None else cap.atto_delta / ATTO
+        math.inf if cap.nano is None else cap.nano / NANO,
+        1.0 if cap.atto_delta is None else cap.atto_delta / ATTO,
     )

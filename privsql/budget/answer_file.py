@@ -1,7 +1,9 @@
-"""Answers go into a file beside their ledger, each under its charge, before they are released; they come out in any session.
+"""Answers go into a file beside their ledger, each under its charge, before they are released; they come out
+in any session.
 
-Only noisy numbers are in it. An answer is read as that of the question it was asked as, planned anew: under another policy that
-is another question, and then it is no answer. What is damaged, or not of this ledger, is as if it were not there.
+Only noisy numbers are in it. An answer is read as that of the question it was asked as, planned anew: under
+another policy that is another question, and then it is no answer. What is damaged, or not of this ledger, is
+as if it were not there.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ ChargeOf = Callable[[int], str | None]  # the number of an entry -> its hash in 
 
 
 class AnswerFile:
-    """The answers of one ledger. A connection lives for one transaction: none is open when a process forks or dies."""
+    """The answers of one ledger. A connection lives for one transaction: none is open when a process forks or
+    dies.
+    """
 
     def __init__(self, ledger: Path, charge_of: ChargeOf, replan: Replan) -> None:
         self.path = Path(f"{ledger}.answers")
@@ -63,15 +67,17 @@ class AnswerFile:
             with self._open("ro") as connection:
                 rows = connection.execute(
                     "SELECT rowid, number, charge, question, time, version, meaning, rows, beside FROM answers_1 "
-                    "WHERE rowid > ? ORDER BY rowid", (self._seen,),
-                ).fetchall()  # fmt: skip
+                    "WHERE rowid > ? ORDER BY rowid",
+                    (self._seen,),
+                ).fetchall()
         except sqlite3.Error:
             return []
         found = []
         for place, *row in rows:
             self._seen = max(self._seen, place)
             if row[1] == self._charge_of(row[0]):  # others are of another ledger
-                with contextlib.suppress(ValueError, TypeError, RecursionError):  # what is damaged hides nothing else
+                # what is damaged hides nothing else
+                with contextlib.suppress(ValueError, TypeError, RecursionError):
                     found.append(self._kept(*row))
         return found
 
@@ -99,7 +105,9 @@ class AnswerFile:
         )
 
     def _read(self, number: int, charge: str, signs: Signs) -> Shown | None:
-        """The question planned anew, with its noisy cells; None where it means something else now, or the file is damaged."""
+        """The question planned anew, with its noisy cells; None where it means something else now, or the
+        file is damaged.
+        """
         try:
             with self._open("ro") as connection:
                 ((*row, written),) = connection.execute(
@@ -108,18 +116,29 @@ class AnswerFile:
             if _digest(row) != written:
                 return None
             plan, noisy = self._replan(json.loads(row[5])), unpacked(row[9])
-            return (plan, noisy) if plan is not None and signs_of(plan) == signs and _fits(plan, noisy) else None
+            return (
+                (plan, noisy) if plan is not None and signs_of(plan) == signs and _fits(plan, noisy) else None
+            )
         except Exception:  # noqa: BLE001 -- who can write to the file can write anything, and make its digest
             return None
 
     def keep(self, kept: Kept) -> None:
-        """One answer, on the disk before it is shown to anybody. Where that fails the answer is still good, and paid for."""
+        """One answer, on the disk before it is shown to anybody. Where that fails the answer is still good,
+        and paid for.
+        """
         assert kept.drawn is not None
         row = (
-            kept.number, self._charge_of(kept.number), kept.question, kept.when, kept.version,
-            json.dumps(dict(kept.asked), default=float), kept.signs.meaning, kept.signs.rows, json.dumps(kept.beside),
+            kept.number,
+            self._charge_of(kept.number),
+            kept.question,
+            kept.when,
+            kept.version,
+            json.dumps(dict(kept.asked), default=float),
+            kept.signs.meaning,
+            kept.signs.rows,
+            json.dumps(kept.beside),
             packed(kept.drawn[1]),
-        )  # fmt: skip
+        )
         try:
             with self._open("rwc") as connection:
                 connection.execute("BEGIN IMMEDIATE")
@@ -130,7 +149,8 @@ class AnswerFile:
                 connection.execute("COMMIT")
         except (sqlite3.Error, OSError):
             warnings.warn(
-                "this answer could not be stored beside the ledger: to ask again will cost again", stacklevel=2
+                "this answer could not be stored beside the ledger: to ask again will cost again",
+                stacklevel=2,
             )
 
     @contextlib.contextmanager
@@ -169,15 +189,21 @@ def _fits(plan: Plan, noisy: NoisyTable) -> bool:
 
 
 def packed(noisy: NoisyTable) -> bytes:
-    """Arrays as numpy writes them, without anything that could run when it is read; keys with a mask, texts as JSON."""
+    """Arrays as numpy writes them, without anything that could run when it is read; keys with a mask, texts
+    as JSON.
+    """
     arrays: dict[str, Any] = {"cells": noisy.cells}
     for name, values in noisy.noisy_columns.items():
         arrays[f"column {name}"] = values
     for number, (name, values) in enumerate(noisy.keys.items()):
         plain, mask = np.ma.getdata(values), np.ma.getmaskarray(values)
         if plain.dtype == object:
-            texts = json.dumps([None if gone else each for each, gone in zip(plain.tolist(), mask, strict=True)])
-            arrays[f"text {number} {name}"] = np.frombuffer(texts.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+            texts = json.dumps(
+                [None if gone else each for each, gone in zip(plain.tolist(), mask, strict=True)]
+            )
+            arrays[f"text {number} {name}"] = np.frombuffer(
+                texts.encode("utf-8", "surrogatepass"), dtype=np.uint8
+            )
         else:
             arrays[f"key {number} {name}"], arrays[f"mask {number} {name}"] = plain, mask
     file = io.BytesIO()
@@ -187,7 +213,9 @@ def packed(noisy: NoisyTable) -> bytes:
 
 def unpacked(blob: bytes) -> NoisyTable:
     with np.load(io.BytesIO(blob), allow_pickle=False) as arrays:
-        columns = {name.removeprefix("column "): arrays[name] for name in arrays.files if name.startswith("column ")}
+        columns = {
+            name.removeprefix("column "): arrays[name] for name in arrays.files if name.startswith("column ")
+        }
         keys: dict[int, tuple[str, Any]] = {}
         for each in arrays.files:
             kind, _, rest = each.partition(" ")
@@ -199,4 +227,6 @@ def unpacked(blob: bytes) -> NoisyTable:
                 keys[int(number)] = name, np.ma.array(values, mask=[one is None for one in listed])
             elif kind == "key":
                 keys[int(number)] = name, np.ma.array(arrays[each], mask=arrays[f"mask {rest}"])
-        return NoisyTable(arrays["cells"], columns, {name: values for _, (name, values) in sorted(keys.items())})
+        return NoisyTable(
+            arrays["cells"], columns, {name: values for _, (name, values) in sorted(keys.items())}
+        )

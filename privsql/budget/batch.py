@@ -1,9 +1,11 @@
-"""The plans of several questions go in; which of them are paid for comes out, and what part of epsilon each of these gets.
+"""The plans of several questions go in; which of them are paid for comes out, and what part of epsilon each
+of these gets.
 
-A question that follows from another one need not be paid for: its cells are sums of the other's, with more noise. With C the
-squared errors at epsilon 1 of all questions that are answered from one paid plan, those of the whole batch are the sum of
-C / epsilon^2 over the paid plans; for one sum of epsilons that is least where each is in proportion to C^(1/3), and then it is
-the cube of the sum of C^(1/3), over the square of the whole epsilon. Which plans are paid for is chosen to make this small.
+A question that follows from another one need not be paid for: its cells are sums of the other's, with more
+noise. With C the squared errors at epsilon 1 of all questions that are answered from one paid plan, those of
+the whole batch are the sum of C / epsilon^2 over the paid plans; for one sum of epsilons that is least where
+each is in proportion to C^(1/3), and then it is the cube of the sum of C^(1/3), over the square of the whole
+epsilon. Which plans are paid for is chosen to make this small.
 """
 
 from __future__ import annotations
@@ -28,8 +30,9 @@ _NOTHING = NoisyTable(np.zeros(0, dtype=np.int64), {})
 
 @dataclass(frozen=True)
 class Shares:
-    """`paid`: the places of the questions that are paid for, with their part of epsilon; `follows`: from which of them the
-    others are answered."""
+    """`paid`: the places of the questions that are paid for, with their part of epsilon; `follows`: from
+    which of them the others are answered.
+    """
 
     paid: Mapping[int, Fraction]
     follows: Mapping[int, int]
@@ -43,14 +46,20 @@ def shared(plans: Sequence[Plan], epsilon: Fraction, evaluate: Evaluate) -> Shar
         found = first.setdefault(identity(plan).digest, place)
         if found != place:
             follows[place] = found
-    errors = {place: _error(plans[place]) * (1 + list(follows.values()).count(place)) for place in first.values()}
+    errors = {
+        place: _error(plans[place]) * (1 + list(follows.values()).count(place)) for place in first.values()
+    }
     worse = _times_worse({place: plans[place] for place in first.values()}, evaluate)
     rides = _cheapest(errors, worse)
     follows = {place: rides.get(found, found) for place, found in follows.items()} | rides
     costs = _costs(errors, worse, rides)
     total = _size(costs)
-    rest = int((epsilon - len(costs) * SMALLEST_EPSILON) * NANO)  # each has the least there is, and a part of the rest
-    paid = {place: SMALLEST_EPSILON + Fraction(int(rest * math.cbrt(cost) / total), NANO) for place, cost in costs.items()}
+    # each has the least there is, and a part of the rest
+    rest = int((epsilon - len(costs) * SMALLEST_EPSILON) * NANO)
+    paid = {
+        place: SMALLEST_EPSILON + Fraction(int(rest * math.cbrt(cost) / total), NANO)
+        for place, cost in costs.items()
+    }
     return Shares(paid, follows)
 
 
@@ -60,14 +69,20 @@ def _error(plan: Plan) -> float:
 
 
 def _times_worse(plans: Mapping[int, Plan], evaluate: Evaluate) -> dict[tuple[int, int], float]:
-    """How many times as large the squared error of a question is that is answered from another one of the same price."""
-    sums: dict[int, Additive] = {place: meant for place, plan in plans.items() if (meant := additive(plan)) is not None}
+    """How many times as large the squared error of a question is that is answered from another one of the
+    same price.
+    """
+    sums: dict[int, Additive] = {
+        place: meant for place, plan in plans.items() if (meant := additive(plan)) is not None
+    }
     worse: dict[tuple[int, int], float] = {}
     for (place, wanted), (other, stored) in permutations(sums.items(), 2):
         if not stored.plan.chooses:
             own, found = variances(wanted.plan), ways(wanted, Known(stored, _NOTHING, "", ""), evaluate)
             if found.keys() == own.keys():
-                worse[place, other] = max(float(way.cells.max()) * way.variance / own[name] for name, way in found.items())
+                worse[place, other] = max(
+                    float(way.cells.max()) * way.variance / own[name] for name, way in found.items()
+                )
     return worse
 
 
@@ -87,7 +102,9 @@ def _cheapest(errors: Mapping[int, float], worse: Mapping[tuple[int, int], float
         rides[place] = other
 
 
-def _costs(errors: Mapping[int, float], worse: Mapping[tuple[int, int], float], rides: Mapping[int, int]) -> dict[int, float]:
+def _costs(
+    errors: Mapping[int, float], worse: Mapping[tuple[int, int], float], rides: Mapping[int, int]
+) -> dict[int, float]:
     """The squared errors, at epsilon 1, of all that is answered from each plan that is paid for."""
     costs = {place: error for place, error in errors.items() if place not in rides}
     for place, other in rides.items():

@@ -1,4 +1,6 @@
-"""What may be spent, what is spent and what is asked for go in, as exact integers; leave, or the reason why not, comes out."""
+"""What may be spent, what is spent and what is asked for go in, as exact integers; leave, or the reason why
+not, comes out.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ class Limits:
 class Caps:
     """The cap of the dataset, which is the guarantee; of each analyst, which is fairness; of one question.
 
-    All as they were declared, in epsilon and delta; `accountant` says what sums they allow. `named`: it was asked for by name.
+    All as they were declared, in epsilon and delta; `accountant` says what sums they allow. `named`: it was
+    asked for by name.
     """
 
     dataset: Cap = UNCAPPED
@@ -83,14 +86,22 @@ class Caps:
         shares = {name: Cap(*cap) for name, cap in raw["analysts"].items()}
         zcdp = Accounting(raw.get("accountant", Accounting.PURE)) is Accounting.ZCDP
         accountant = Zcdp(Fraction(raw["for_keys"])) if zcdp else ADDITION
-        return Caps(Cap(*raw["dataset"]), raw["query"], shares, raw.get("least"), raw.get("failures"), accountant)
+        return Caps(
+            Cap(*raw["dataset"]), raw["query"], shares, raw.get("least"), raw.get("failures"), accountant
+        )
 
 
 def caps_of(
-    epsilon: Fraction | None, delta: Fraction, per_query: Fraction | None = None, shares: Mapping[str, Share] | None = None,
-    accountant: Accountant | None = None, named: Accounting | None = None,
-) -> Caps:  # fmt: skip
-    """Caps rounded down. Without an epsilon the dataset has no cap on it, and on delta only one that was declared."""
+    epsilon: Fraction | None,
+    delta: Fraction,
+    per_query: Fraction | None = None,
+    shares: Mapping[str, Share] | None = None,
+    accountant: Accountant | None = None,
+    named: Accounting | None = None,
+) -> Caps:
+    """Caps rounded down. Without an epsilon the dataset has no cap on it, and on delta only one that was
+    declared.
+    """
     open_delta = epsilon is None and not delta and named is not Accounting.PURE
     dataset = Cap(None if epsilon is None else _nano(epsilon), None if open_delta else _atto(delta))
     analysts = {
@@ -103,7 +114,12 @@ def caps_of(
 
 def policy_caps(policy: Policy) -> Caps:
     caps = caps_of(
-        policy.epsilon, policy.delta, policy.per_query, policy.analysts, accountant_of(policy), policy.accountant
+        policy.epsilon,
+        policy.delta,
+        policy.per_query,
+        policy.analysts,
+        accountant_of(policy),
+        policy.accountant,
     )
     least = None if policy.per_query_least is None else math.ceil(policy.per_query_least * NANO)
     return replace(caps, least=least, failures=policy.max_failures)
@@ -123,9 +139,16 @@ def _atto(delta: Fraction) -> int:
 
 
 def prices_of(
-    caps: Caps, accountant: Accountant, analyst: str, spent: Loss, own: Loss, queries: Sequence[Sequence[Event]]
+    caps: Caps,
+    accountant: Accountant,
+    analyst: str,
+    spent: Loss,
+    own: Loss,
+    queries: Sequence[Sequence[Event]],
 ) -> list[Loss]:
-    """What each query costs, by its events; raises BudgetError where one of them may not be asked after those before it."""
+    """What each query costs, by its events; raises BudgetError where one of them may not be asked after those
+    before it.
+    """
     prices: list[Loss] = []
     for events in queries:
         price = accountant.price(events)
@@ -137,9 +160,16 @@ def prices_of(
 
 
 def refuse_together(
-    caps: Caps, accountant: Accountant, analyst: str, spent: Loss, own: Loss, queries: Sequence[Sequence[Event]]
+    caps: Caps,
+    accountant: Accountant,
+    analyst: str,
+    spent: Loss,
+    own: Loss,
+    queries: Sequence[Sequence[Event]],
 ) -> None:
-    """Raises BudgetError where one call that takes these queries may not be made: it costs what all of them cost."""
+    """Raises BudgetError where one call that takes these queries may not be made: it costs what all of them
+    cost.
+    """
     price = accountant.price([event for events in queries for event in events])
     for events in queries:
         refuse_below(caps, events)
@@ -163,13 +193,33 @@ def refuse_over(caps: Caps, analyst: str, spent: Loss, own: Loss, price: Loss) -
             _ask_for(unit, most),
         )
     _refuse("budget-exhausted", unit, "", price.nano, spent.nano, limits.dataset.nano, MOST_LOSS, NANO)
-    _refuse("budget-delta", "delta", "", price.atto_delta, spent.atto_delta, limits.dataset.atto_delta, MOST_DELTA, ATTO)
+    _refuse(
+        "budget-delta",
+        "delta",
+        "",
+        price.atto_delta,
+        spent.atto_delta,
+        limits.dataset.atto_delta,
+        MOST_DELTA,
+        ATTO,
+    )
     whose = f" for {analyst}"
     _refuse("budget-analyst", unit, whose, price.nano, own.nano, limits.share.nano, MOST_LOSS, NANO)
-    _refuse("budget-analyst", "delta", whose, price.atto_delta, own.atto_delta, limits.share.atto_delta, MOST_DELTA, ATTO)
+    _refuse(
+        "budget-analyst",
+        "delta",
+        whose,
+        price.atto_delta,
+        own.atto_delta,
+        limits.share.atto_delta,
+        MOST_DELTA,
+        ATTO,
+    )
 
 
-def _refuse(code: str, name: str, whose: str, price: int, spent: int, cap: int | None, most: int, unit: int) -> None:
+def _refuse(
+    code: str, name: str, whose: str, price: int, spent: int, cap: int | None, most: int, unit: int
+) -> None:
     limit = most if cap is None else cap
     if price and spent + price > limit:
         left = max(limit - spent, 0) / unit  # a policy that was tightened may allow less than is spent
@@ -177,12 +227,16 @@ def _refuse(code: str, name: str, whose: str, price: int, spent: int, cap: int |
         raise BudgetError(
             code,
             f"this costs {name} {price / unit:g}, and {left:g} of {limit / unit:g} is left{whose}",
-            _ask_for(name, left) if left > 0 else ways_out.get(name, "ask the owner of the data for more budget"),
+            _ask_for(name, left)
+            if left > 0
+            else ways_out.get(name, "ask the owner of the data for more budget"),
         )
 
 
 def refuse_below(caps: Caps, events: Sequence[Event]) -> None:
-    """Raises BudgetError where one query costs less than it must, in epsilon whatever is counted: so its text states it."""
+    """Raises BudgetError where one query costs less than it must, in epsilon whatever is counted: so its text
+    states it.
+    """
     if caps.least is not None and sum((each.epsilon for each in events), Fraction(0)) * NANO < caps.least:
         least = caps.least / NANO
         raise BudgetError(
@@ -191,7 +245,8 @@ def refuse_below(caps: Caps, events: Sequence[Event]) -> None:
             "a query that fails must have cost something",
             [
                 (
-                    "ask with ", Argument("epsilon", f"{least:g}"),
+                    "ask with ",
+                    Argument("epsilon", f"{least:g}"),
                     " or more; what a batch or a search for a range is split into must each cost that much",
                 )
             ],
@@ -207,7 +262,8 @@ def _ask_for(name: str, most: float) -> str | list[Way]:
 def held(opening: Caps, current: Caps, policy: Caps, analyst: str) -> Caps:
     """The caps that hold for a session whose policy may say otherwise than the ledger it is opened on.
 
-    A policy may tighten a cap. It cannot raise one: that takes a renewal, which the ledger records. Nor can it count otherwise.
+    A policy may tighten a cap. It cannot raise one: that takes a renewal, which the ledger records. Nor can
+    it count otherwise.
     """
     _same_accountant(current, policy)
     shares = (opening.share(analyst), current.share(analyst), policy.share(analyst))
@@ -223,11 +279,17 @@ def held(opening: Caps, current: Caps, policy: Caps, analyst: str) -> Caps:
 
 
 def _same_accountant(ledger: Caps, policy: Caps) -> None:
-    """Sums of one kind say nothing of the other. Who names no accountant has one of those that add up epsilon."""
+    """Sums of one kind say nothing of the other. Who names no accountant has one of those that add up
+    epsilon.
+    """
     if ledger.accountant == policy.accountant and policy.named in (None, ledger.accounting):
         return
     said, kept = (policy.named or policy.accounting).value, ledger.accounting.value
-    other = f"{kept}, and the policy says {said}" if said != kept else f"{kept}, with another part of delta for keys"
+    other = (
+        f"{kept}, and the policy says {said}"
+        if said != kept
+        else f"{kept}, with another part of delta for keys"
+    )
     raise BudgetError(
         "budget-accountant",
         f"the accountant of this ledger is {other}",
@@ -242,7 +304,9 @@ def _held_cap(whose: str, opening: Cap, current: Cap, policy: Cap) -> Cap:
     )
 
 
-def _held_number(whose: str, opening: int | None, current: int | None, policy: int | None, unit: int) -> int | None:
+def _held_number(
+    whose: str, opening: int | None, current: int | None, policy: int | None, unit: int
+) -> int | None:
     if policy is None or policy == opening:
         return current
     if current is None or policy <= current:
@@ -284,5 +348,8 @@ def renewed(caps: Caps, scope: str, analyst: str, by: Loss) -> Caps:
             return replace(caps, query=caps.query + by.nano)
         case "analyst" if caps.analysts and caps.share(analyst).holds(by):
             return replace(caps, analysts={**caps.analysts, analyst: caps.share(analyst).raised(by)})
-    raise BudgetError("budget-caps", "this ledger has no such cap, so there is nothing to raise",
-                      "caps are set by the policy under which a ledger is opened first")  # fmt: skip
+    raise BudgetError(
+        "budget-caps",
+        "this ledger has no such cap, so there is nothing to raise",
+        "caps are set by the policy under which a ledger is opened first",
+    )

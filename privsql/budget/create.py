@@ -18,7 +18,9 @@ from privsql.errors import BudgetError
 
 
 def create(path: Path, dataset: Dataset, caps: Caps) -> None:
-    """Made aside and then given its name in one step: no crash leaves half a ledger, and of many that try at once one wins."""
+    """Made aside and then given its name in one step: no crash leaves half a ledger, and of many that try at
+    once one wins.
+    """
     _refuse_orphans(path)
     aside = path.with_name(f".{path.name}.{uuid4().hex}.new")
     try:
@@ -57,7 +59,9 @@ def _opening(dataset: Dataset, caps: Caps) -> Row:
         "caps": caps.to_json(),
     }
     limit = caps.limits("").dataset
-    row = Row(1, "open", now(), "", 0, 0, 0, 0, 0, 0, limit.nano, limit.atto_delta, "", json.dumps(details), START)
+    row = Row(
+        1, "open", now(), "", 0, 0, 0, 0, 0, 0, limit.nano, limit.atto_delta, "", json.dumps(details), START
+    )
     return replace(row, hash=row.digest())
 
 

@@ -1,7 +1,8 @@
 """A policy and a schema go in; what identifies the dataset whose losses are counted comes out.
 
-The neighbour relation, the private tables, and whose each row is: a loss is a bound on what neighbours can be told apart by, and
-these say what neighbours are. Ranges, keys and limits are not among it: every answer's price holds under its own.
+The neighbour relation, the private tables, and whose each row is: a loss is a bound on what neighbours can be
+told apart by, and these say what neighbours are. Ranges, keys and limits are not among it: every answer's
+price holds under its own.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Dataset:
         """Raises BudgetError where losses of this dataset cannot be added to those of the ledger."""
         same_neighbours(recorded.neighbours, self.neighbours)
         if self.name != recorded.name:
-            raise _other(f"it is of the dataset {recorded.name or 'without a name'}, and the policy says {self.name or 'none'}")
+            raise _other(
+                f"it is of the dataset {recorded.name or 'without a name'}, and the policy says {self.name or 'none'}"
+            )
         for name, whose in recorded.tables.items():
             if name not in self.tables:
                 raise _other(f"it counts losses of a private table {name}, which is not there")

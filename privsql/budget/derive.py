@@ -1,8 +1,10 @@
-"""A plan and stored answers go in; its noisy cells come out, computed from those of the stored answers alone: no data is read.
+"""A plan and stored answers go in; its noisy cells come out, computed from those of the stored answers alone:
+no data is read.
 
-A stored column adds up something of its rows in every cell of its keys. A wanted one can be computed from it if it adds up the
-same of the same rows, or of those whose keys meet a condition, in cells that are told by the stored keys. What several stored
-answers say of a cell is weighed by inverse variance, which is least squares: their noise is independent.
+A stored column adds up something of its rows in every cell of its keys. A wanted one can be computed from it
+if it adds up the same of the same rows, or of those whose keys meet a condition, in cells that are told by
+the stored keys. What several stored answers say of a cell is weighed by inverse variance, which is least
+squares: their noise is independent.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ Floats = npt.NDArray[np.float64]
 
 MOST_CELLS = 100_000  # of a stored answer that is added up
 MOST_SOURCES = 8
-_LEAST_VARIANCE = 1e-300  # at a huge epsilon there is no noise: its inverse, and the sum of several, must stay a number
+# at a huge epsilon there is no noise: its inverse, and the sum of several, must stay a number
+_LEAST_VARIANCE = 1e-300
 
 Basis = tuple[Any, ...]  # what is added up over rows: 1, or the value of an argument on a grid
 Terms = tuple[tuple[str, Fraction], ...]  # stored columns, each with its weight
@@ -88,7 +91,13 @@ class Known:
 
 def additive(plan: Plan) -> Additive | None:
     """None where something of the plan does not add up, or nobody declared its keys."""
-    if plan.release is None or plan.pricing is None or plan.space.open or plan.levels is not None or plan.consistent:
+    if (
+        plan.release is None
+        or plan.pricing is None
+        or plan.space.open
+        or plan.levels is not None
+        or plan.consistent
+    ):
         return None
     parts = plan.pricing.parts
     if any(len(part.features) != len(part.columns) for part in parts):
@@ -129,7 +138,11 @@ def _measured(rows: Rows, feature: Feature) -> Measured:
         parts = {one: {Adds.VALUE: low, Adds.HEIGHT: 0, Adds.DEPTH: high - low}[feature.adds]}
     else:
         value: Basis = (rows.value_text(rows.meant(feature.argument)), *_ends(feature.grid))
-        parts = {Adds.VALUE: {value: 1}, Adds.HEIGHT: {value: 1, one: -low}, Adds.DEPTH: {value: -1, one: high}}[feature.adds]
+        parts = {
+            Adds.VALUE: {value: 1},
+            Adds.HEIGHT: {value: 1, one: -low},
+            Adds.DEPTH: {value: -1, one: high},
+        }[feature.adds]
     return Measured(tuple(conditions), texts, {each: weight for each, weight in parts.items() if weight})
 
 
@@ -140,7 +153,9 @@ def _ends(grid: Grid) -> tuple[Any, ...]:
 # -- one stored answer ---------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Way:
-    """How a wanted column is computed from a stored answer: a weighted sum of columns, each cell added to one of the wanted."""
+    """How a wanted column is computed from a stored answer: a weighted sum of columns, each cell added to one
+    of the wanted.
+    """
 
     terms: Terms
     places: Integers  # for each stored cell the wanted one, or -1
@@ -154,7 +169,10 @@ def ways(wanted: Additive, known: Known, evaluate: Evaluate) -> dict[str, Way]:
     if stored.rows.text != wanted.rows.text or len(stored.plan.space) > MOST_CELLS:
         return {}
     assert wanted.plan.release is not None
-    keys = [wanted.rows.over_keys(wanted.rows.meant(key.expression), stored.keys) for key in wanted.plan.release.keys]
+    keys = [
+        wanted.rows.over_keys(wanted.rows.meant(key.expression), stored.keys)
+        for key in wanted.plan.release.keys
+    ]
     if any(each is None for each in keys):
         return {}
     laws = {name: variance(each.law) for name, each in noisy_columns(stored.plan).items()}
@@ -163,7 +181,10 @@ def ways(wanted: Additive, known: Known, evaluate: Evaluate) -> dict[str, Way]:
     for name, column in wanted.columns.items():
         options = [
             Way(terms, *placed, sum(float(weight) ** 2 * laws[each] for each, weight in terms))
-            for terms, base in (*_solutions(column, stored.columns, laws), *_added_together(column, stored.together))
+            for terms, base in (
+                *_solutions(column, stored.columns, laws),
+                *_added_together(column, stored.together),
+            )
             if (placed := reader.places(column, base)) is not None
         ]
         if options:
@@ -187,7 +208,9 @@ def _solutions(
                 yield ((one, weights[0]), (other, weights[1])), stored[one]
 
 
-def _added_together(wanted: Measured, stored: Sequence[tuple[Terms, Measured]]) -> Iterator[tuple[Terms, Measured]]:
+def _added_together(
+    wanted: Measured, stored: Sequence[tuple[Terms, Measured]]
+) -> Iterator[tuple[Terms, Measured]]:
     """Of columns that add up to a count of all rows, those with NULL among them."""
     for terms, base in stored:
         weight = _ratio(wanted.parts, base.parts)
@@ -273,7 +296,8 @@ def _values(space: KeySpace, name: str) -> list[Any]:
 
 
 # -- all of them ---------------------------------------------------------------------------------------------
-Used = Sequence[tuple[int, Way]]  # stored answers by their places, the best first, each with the way to a column
+# stored answers by their places, the best first, each with the way to a column
+Used = Sequence[tuple[int, Way]]
 
 
 def derive(
@@ -281,14 +305,21 @@ def derive(
 ) -> tuple[Derived, dict[str, Integers]] | None:
     """What stored answers say of the wanted columns; None where they do not say all of them.
 
-    Only answers that sum over the same keys go together: from others, other rows may be missing, and what is between two
-    different numbers is neither. `paid`: the question's own answer is among them, which sums over none.
+    Only answers that sum over the same keys go together: from others, other rows may be missing, and what is
+    between two different numbers is neither. `paid`: the question's own answer is among them, which sums over
+    none.
     """
     found = [ways(wanted, known, evaluate) for known in stored]
     over = [frozenset(_summed_over(wanted, [known])) for known in stored]
     options = [
         {
-            name: _best([(place, each[name]) for place, each in enumerate(found) if name in each and over[place] == keys])
+            name: _best(
+                [
+                    (place, each[name])
+                    for place, each in enumerate(found)
+                    if name in each and over[place] == keys
+                ]
+            )
             for name in wanted.columns
         }
         for keys in dict.fromkeys(over)
@@ -297,7 +328,9 @@ def derive(
     whole = [each for each in options if all(each.values())]
     if not whole:
         return None
-    used = min(whole, key=lambda each: sum(np.log(max(_worst(ways[0]), _LEAST_VARIANCE)) for ways in each.values()))
+    used = min(
+        whole, key=lambda each: sum(np.log(max(_worst(ways[0]), _LEAST_VARIANCE)) for ways in each.values())
+    )
     shares = {name: _shares([way for _, way in each]) for name, each in used.items()}
     counts = np.array([way.cells for each in used.values() for _, way in each]).T
     _, first, classes = np.unique(counts, axis=0, return_index=True, return_inverse=True)
@@ -308,8 +341,10 @@ def derive(
         )
         for number, cell in enumerate(first.tolist())
     )
-    most = {place: max(int(w.cells.max()) for each in used.values() for p, w in each if p == place)
-            for place in dict.fromkeys(place for each in used.values() for place, _ in each)}  # fmt: skip
+    most = {
+        place: max(int(w.cells.max()) for each in used.values() for p, w in each if p == place)
+        for place in dict.fromkeys(place for each in used.values() for place, _ in each)
+    }
     sources = tuple(stored[place].source(cells) for place, cells in most.items())
     columns = {name: _added(stored, used[name], shares[name]) for name in used}
     return Derived(sources, kinds, _summed_over(wanted, [stored[place] for place in most])), columns
@@ -331,13 +366,17 @@ def _shares(found: Sequence[Way]) -> list[Floats]:
 
 
 def _added(stored: Sequence[Known], used: Used, shares: Sequence[Floats]) -> Integers:
-    sums = [[_sums(stored[place].noisy.noisy_columns[name], way) for name, _ in way.terms] for place, way in used]
+    sums = [
+        [_sums(stored[place].noisy.noisy_columns[name], way) for name, _ in way.terms] for place, way in used
+    ]
     if _is_whole(used):
         whole = [int(weight) * cells for (_, weight), cells in zip(used[0][1].terms, sums[0], strict=True)]
         return np.asarray(np.add.reduce(whole), dtype=np.int64)
     mixed = np.zeros(len(used[0][1].cells))
     for (_, way), columns, share in zip(used, sums, shares, strict=True):
-        mixed += share * sum(float(weight) * cells for (_, weight), cells in zip(way.terms, columns, strict=True))
+        mixed += share * sum(
+            float(weight) * cells for (_, weight), cells in zip(way.terms, columns, strict=True)
+        )
     return np.rint(mixed).astype(np.int64)
 
 
@@ -363,13 +402,21 @@ def _noise(stored: Sequence[Known], used: Used, shares: Sequence[Floats], cell: 
 
 
 def _summed_over(wanted: Additive, stored: Sequence[Known]) -> tuple[str, ...]:
-    """Keys of the stored answers that are not keys here: rows that have another than those that were declared are missing."""
-    names = [column.name for known in stored for text, column in known.additive.keys.items() if text not in wanted.keys]
+    """Keys of the stored answers that are not keys here: rows that have another than those that were declared
+    are missing.
+    """
+    names = [
+        column.name
+        for known in stored
+        for text, column in known.additive.keys.items()
+        if text not in wanted.keys
+    ]
     return tuple(dict.fromkeys(names))
 
 
 # -- is it good enough ---------------------------------------------------------------------------------------
-_CHOICES = {  # the variance that the noise of a score stands for, in squares of its scale: half that of a difference of two
+# the variance that the noise of a score stands for, in squares of its scale: half that of a difference of two
+_CHOICES = {
     Mechanism.CHOICE_FLIP: 1.0,
     Mechanism.CHOICE_LAPLACE: 2.0,
     Mechanism.CHOICE_HISTOGRAM: 2.0,
@@ -389,20 +436,30 @@ def variances(plan: Plan) -> dict[str, float]:
 
 
 def is_as_good(plan: Plan, answered: Plan, derived: Derived) -> bool:
-    """Whether no cell of any column is noisier than the plan would make it; of other columns, no number computed from them."""
+    """Whether no cell of any column is noisier than the plan would make it; of other columns, no number
+    computed from them.
+    """
     allowed = variances(plan)
     if answered is not plan:
         most = errors(plan.estimates, plan.quotients, allowed)
         found = [{column: variance(each) for column, each in noise.items()} for _, noise in derived.kinds]
-        return all(are_no_larger(errors(answered.estimates, answered.quotients, noise), most) for noise in found)
-    return all(variance(noise[column]) <= most * (1 + 1e-9) for _, noise in derived.kinds for column, most in allowed.items())
+        return all(
+            are_no_larger(errors(answered.estimates, answered.quotients, noise), most) for noise in found
+        )
+    return all(
+        variance(noise[column]) <= most * (1 + 1e-9)
+        for _, noise in derived.kinds
+        for column, most in allowed.items()
+    )
 
 
 def chosen(release: Choose, space: KeySpace, picks: int, scores: Integers) -> Integers:
     """The best candidates by their noisy scores, or the best of each group."""
     signed = scores if release.largest else -scores
     within = {key.name for key in release.keys[: release.within]}
-    groups = int(np.prod([len(group) for group in space.groups if set(group.names) <= within], dtype=np.int64))
+    groups = int(
+        np.prod([len(group) for group in space.groups if set(group.names) <= within], dtype=np.int64)
+    )
     if release.within:
         best = np.argmax(signed.reshape(groups, -1), axis=1)
         return np.asarray(np.arange(groups) * (len(signed) // groups) + best, dtype=np.int64)

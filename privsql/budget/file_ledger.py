@@ -1,7 +1,8 @@
-"""The durable ledger: charges go into a file that all processes share, before any data is read, and stay there.
+"""The durable ledger: charges go into a file that all processes share, before any data is read, and stay
+there.
 
-A charge is one transaction that is on the disk before anything is run. A crash may lose an answer, never a charge; and
-what is charged counts as a failure until it is known to be over (fuse.py).
+A charge is one transaction that is on the disk before anything is run. A crash may lose an answer, never a
+charge; and what is charged counts as a failure until it is known to be over (fuse.py).
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Rules:
     dataset: Dataset
     opening: Caps
     caps: Caps
-    forgiven: Mapping[str, int] = field(default_factory=dict)  # up to which entry failures are, by analyst; "": of all
+    # up to which entry failures are, by analyst; "": of all
+    forgiven: Mapping[str, int] = field(default_factory=dict)
 
     def counts_from(self, analyst: str) -> int:
         """The entry after which failures of an analyst count."""
@@ -69,7 +71,9 @@ def followed(rules: Rules, row: Row) -> Rules:
     """What holds after one more entry of the owner's."""
     match row.kind:
         case "tables":
-            return replace(rules, dataset=replace(rules.dataset, tables={**rules.dataset.tables, **row.read["tables"]}))
+            return replace(
+                rules, dataset=replace(rules.dataset, tables={**rules.dataset.tables, **row.read["tables"]})
+            )
         case "renew":
             return replace(rules, caps=renewed(rules.caps, row.read["scope"], row.analyst, row.loss))
         case "forgive":
@@ -146,7 +150,9 @@ class LedgerReader:
         rows = self.rows()
         unit = rules_of(rows[:1]).caps.accountant.unit
         failed = {number for row in rows if row.kind == "failure" for number in row.read["charges"]}
-        return [replace(entry_of(row, unit), failed=row.number in failed) for row in rows if row.kind == "charge"]
+        return [
+            replace(entry_of(row, unit), failed=row.number in failed) for row in rows if row.kind == "charge"
+        ]
 
     def close(self) -> None:
         """Let go of the file; used again, it is opened again."""
@@ -174,7 +180,9 @@ class LedgerReader:
         """Inside a transaction."""
         if not self._store.is_new_format():
             return []
-        found = self._store.execute("SELECT number, runs.analyst, time FROM runs JOIN entries USING (number) ORDER BY number")
+        found = self._store.execute(
+            "SELECT number, runs.analyst, time FROM runs JOIN entries USING (number) ORDER BY number"
+        )
         return [Run(*each) for each in found]
 
 
@@ -184,18 +192,21 @@ class FileLedger(LedgerReader):
     def __init__(self, store: Store, caps: Caps, dataset: Dataset) -> None:
         super().__init__(store)
         self._policy, self._dataset = caps, dataset
-        self._seen: tuple[int, str] | None = None  # the newest entry this process knows of: it must not go away
-        self._running: set[tuple[int, int]] = set()  # what runs under this very object: its process, and its first charge
+        # the newest entry this process knows of: it must not go away
+        self._seen: tuple[int, str] | None = None
+        # what runs under this very object: its process, and its first charge
+        self._running: set[tuple[int, int]] = set()
         state = self.state()
         dataset.same_as(state.rules.dataset)
         self._caps(state, "")
 
     @contextmanager
     def running(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> Iterator[list[Charge]]:
-        """Around all that is run for these bills: charged before it, in one step, and recorded as a failure if it raises.
+        """Around all that is run for these bills: charged before it, in one step, and recorded as a failure
+        if it raises.
 
-        What is charged stands in the file as not finished, and is taken out when it is over. If that cannot be written, or
-        nobody is left to write it, it stays there, and counts as a failure.
+        What is charged stands in the file as not finished, and is taken out when it is over. If that cannot
+        be written, or nobody is left to write it, it stays there, and counts as a failure.
         """
         charges = self._charge_when_free(bills, neighbours, analyst)
         run, failed = (os.getpid(), charges[0].number), True
@@ -215,10 +226,14 @@ class FileLedger(LedgerReader):
                     details = {"charges": [each.number for each in charges]}
                     self._append(self._state(analyst).last, "failure", analyst, Loss(), details)
         except BudgetError:
-            warnings.warn("the ledger could not note how this query ended: it counts as a failure", stacklevel=2)
+            warnings.warn(
+                "the ledger could not note how this query ended: it counts as a failure", stacklevel=2
+            )
 
     def _charge_when_free(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
-        """More queries of an analyst at once than may fail wait for each other, as long as they can be seen to run."""
+        """More queries of an analyst at once than may fail wait for each other, as long as they can be seen
+        to run.
+        """
         while True:
             try:
                 return self._charge(bills, neighbours, analyst)
@@ -256,7 +271,9 @@ class FileLedger(LedgerReader):
                 events = json.dumps([each.to_json() for each in released])
                 last = self._append(last, "charge", analyst, price, events, question, own)
                 charges.append(Charge(last.number, last.time, last.hash))
-            self._store.execute("INSERT INTO runs VALUES (?, ?, ?)", (charges[0].number, len(charges), analyst))
+            self._store.execute(
+                "INSERT INTO runs VALUES (?, ?, ?)", (charges[0].number, len(charges), analyst)
+            )
         self._seen = (last.number, last.hash)
         return charges
 
@@ -267,7 +284,9 @@ class FileLedger(LedgerReader):
     def charged(self, number: int) -> str | None:
         """The hash of an entry; None where there is none."""
         with self._store.reading():
-            found = self._store.execute("SELECT hash FROM entries WHERE number = ? AND kind = 'charge'", (number,))
+            found = self._store.execute(
+                "SELECT hash FROM entries WHERE number = ? AND kind = 'charge'", (number,)
+            )
         return str(found[0][0]) if found else None
 
     def expect(self, queries: Sequence[Sequence[Event]], analyst: str) -> None:
@@ -289,23 +308,42 @@ class FileLedger(LedgerReader):
         return held(state.rules.opening, state.rules.caps, self._policy, analyst)
 
     def _still_there(self) -> None:
-        """An older copy that was put in the ledger's place is noticed by those who charged after it was made."""
+        """An older copy that was put in the ledger's place is noticed by those who charged after it was
+        made.
+        """
         if self._seen is not None:
             number, digest = self._seen
             if self._store.execute("SELECT hash FROM entries WHERE number = ?", (number,)) != [(digest,)]:
-                raise BudgetError("budget-anchor", "the ledger has lost entries that it had: an older copy was put in its place",
-                                  "restore the newest copy; privsql ledger verify --anchor shows which it is")  # fmt: skip
+                raise BudgetError(
+                    "budget-anchor",
+                    "the ledger has lost entries that it had: an older copy was put in its place",
+                    "restore the newest copy; privsql ledger verify --anchor shows which it is",
+                )
 
     def _append(
-        self, last: Row, kind: str, analyst: str, price: Loss, details: Any, question: str = "", own: Loss | None = None,
-    ) -> Row:  # fmt: skip
+        self,
+        last: Row,
+        kind: str,
+        analyst: str,
+        price: Loss,
+        details: Any,
+        question: str = "",
+        own: Loss | None = None,
+    ) -> Row:
         return append(self._store, last, kind, analyst, price, details, question, own)
 
 
 def append(
-    store: Store, last: Row, kind: str, analyst: str, price: Loss, details: Any, question: str = "",
-    own: Loss | None = None, caps: Caps | None = None,
-) -> Row:  # fmt: skip
+    store: Store,
+    last: Row,
+    kind: str,
+    analyst: str,
+    price: Loss,
+    details: Any,
+    question: str = "",
+    own: Loss | None = None,
+    caps: Caps | None = None,
+) -> Row:
     """Inside a transaction: one more entry, chained to the last."""
     total = last.total + price if kind == "charge" else last.total
     own = own or Loss()
@@ -313,9 +351,21 @@ def append(
     cap = (limit.nano, limit.atto_delta) if limit else (last.cap_epsilon, last.cap_delta)
     text = details if isinstance(details, str) else json.dumps(details)
     row = Row(
-        last.number + 1, kind, now(), written(analyst), price.nano, price.atto_delta, total.nano,
-        total.atto_delta, own.nano, own.atto_delta, *cap, written(question), text, last.hash,
-    )  # fmt: skip
+        last.number + 1,
+        kind,
+        now(),
+        written(analyst),
+        price.nano,
+        price.atto_delta,
+        total.nano,
+        total.atto_delta,
+        own.nano,
+        own.atto_delta,
+        *cap,
+        written(question),
+        text,
+        last.hash,
+    )
     row = replace(row, hash=row.digest())
     store.keep_format()
     store.execute(INSERT, row.values())
@@ -324,7 +374,12 @@ def append(
 
 def entry_of(row: Row, unit: str) -> Entry:
     return Entry(
-        row.when, row.analyst, row.question, row.loss, tuple(Released.of_json(each) for each in row.read), unit
+        row.when,
+        row.analyst,
+        row.question,
+        row.loss,
+        tuple(Released.of_json(each) for each in row.read),
+        unit,
     )
 
 
@@ -356,7 +411,9 @@ def renew(path: str | Path, by: Loss, reason: str, scope: str = "dataset", analy
             "argument-shape", "a renewal needs a reason: it is a promise that is changed", "--reason ..."
         )
     if by.nano < 0 or by.atto_delta < 0 or by == Loss() or (scope == "query" and not by.nano):
-        raise ArgumentError("argument-epsilon", "a renewal adds to a cap: epsilon, delta or both", "--epsilon 5")
+        raise ArgumentError(
+            "argument-epsilon", "a renewal adds to a cap: epsilon, delta or both", "--epsilon 5"
+        )
     if scope == "analyst" and analyst != EVERYONE:
         analyst_of(analyst)
     store = Store(named(path))
@@ -379,7 +436,10 @@ def forgive(path: str | Path, reason: str = "", analyst: str = "") -> Row:
     try:
         with store.writing():
             reader = LedgerReader(store)
-            last, left = reader._state("").last, [each for each in reader._runs() if analyst in ("", each.analyst)]
+            last, left = (
+                reader._state("").last,
+                [each for each in reader._runs() if analyst in ("", each.analyst)],
+            )
             row = append(store, last, "forgive", analyst, Loss(), {"unfinished": len(left)}, reason)
             for each in left:
                 store.execute("DELETE FROM runs WHERE number = ?", (each.number,))

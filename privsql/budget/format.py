@@ -1,7 +1,9 @@
-"""How a ledger stands in its file: one table of entries that only grows, each chained to the one before by its hash.
+"""How a ledger stands in its file: one table of entries that only grows, each chained to the one before by
+its hash.
 
-The database holds the rules by itself: no entry is changed or removed, sums fit, the dataset's cap is never passed. In an entry
-of a charge, and in all sums and caps, `epsilon` is what the ledger's accountant counts: billionths of epsilon or of rho.
+The database holds the rules by itself: no entry is changed or removed, sums fit, the dataset's cap is never
+passed. In an entry of a charge, and in all sums and caps, `epsilon` is what the ledger's accountant counts:
+billionths of epsilon or of rho.
 """
 
 from __future__ import annotations
@@ -18,11 +20,14 @@ from privsql.errors import BudgetError
 
 APPLICATION = 0x70737161  # "psqa": SQLite's mark of whose file this is
 FORMAT = 3  # goes up with every change to what stands below, or to what it means
-KNOWN = (1, 2, FORMAT)  # 1 had no accountant, and other details of events: losses added up, as they still do in such a ledger
+# 1 had no accountant, and other details of events: losses added up, as they still do in such a ledger
+KNOWN = (1, 2, FORMAT)
 START = "0" * 64  # what the first entry is chained to
 
 _NUMBERS = ("epsilon", "delta", "total_epsilon", "total_delta", "share_epsilon", "share_delta")
-_WHOLE = "\n".join(f"    {name} INTEGER NOT NULL CHECK (typeof({name}) = 'integer' AND {name} >= 0)," for name in _NUMBERS)
+_WHOLE = "\n".join(
+    f"    {name} INTEGER NOT NULL CHECK (typeof({name}) = 'integer' AND {name} >= 0)," for name in _NUMBERS
+)
 _FREE_BEFORE = "'open', 'tables'"
 _FREE = f"{_FREE_BEFORE}, 'failure', 'forgive'"
 
@@ -63,8 +68,9 @@ _CHAIN = f"""CREATE TRIGGER entries_follow_each_other BEFORE INSERT ON entries B
     SELECT RAISE(ABORT, 'cap') FROM entries WHERE number = NEW.number - 1 AND NEW.kind <> 'renew'
         AND (NEW.cap_epsilon IS NOT cap_epsilon OR NEW.cap_delta IS NOT cap_delta);
 END"""
-# What is charged and not known to be over, by the number of its first charge. A row comes with the charge and goes, without
-# waiting for the disk, when the query is over; what a crash, a kill or a power cut leaves behind counts as a failure.
+# What is charged and not known to be over, by the number of its first charge. A row comes with the charge and
+# goes, without waiting for the disk, when the query is over; what a crash, a kill or a power cut leaves
+# behind counts as a failure.
 _RUNS = """CREATE TABLE runs (
     number INTEGER PRIMARY KEY,
     charges INTEGER NOT NULL,
@@ -164,8 +170,11 @@ def row_of(values: Sequence[Any]) -> Row:
     except (TypeError, ValueError):  # bytes where a text was
         whole = False
     if not whole:
-        raise BudgetError("budget-corrupt", f"entry {row.number} of the ledger is not as it was written",
-                          "privsql ledger verify says more")  # fmt: skip
+        raise BudgetError(
+            "budget-corrupt",
+            f"entry {row.number} of the ledger is not as it was written",
+            "privsql ledger verify says more",
+        )
     return row
 
 

@@ -1,9 +1,11 @@
-"""How many of an analyst's queries failed after their charge goes in; leave to ask again, or a refusal, comes out.
+"""How many of an analyst's queries failed after their charge goes in; leave to ask again, or a refusal, comes
+out.
 
-Whether a query fails after its charge may depend on the data, and epsilon does not bound what that tells. The rules make
-expressions that cannot fail; the fuse is for the one that nobody knows of yet. A query counts from its charge until it is
-known to be over: whoever kills it, or asks many at once, gains nothing by that. So at most `most` of one analyst's queries can
-ever fail until the data owner has looked at them and renews the fuse.
+Whether a query fails after its charge may depend on the data, and epsilon does not bound what that tells. The
+rules make expressions that cannot fail; the fuse is for the one that nobody knows of yet. A query counts from
+its charge until it is known to be over: whoever kills it, or asks many at once, gains nothing by that. So at
+most `most` of one analyst's queries can ever fail until the data owner has looked at them and renews the
+fuse.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ def refuse_full(failures: Failures, analyst: str, ledger: Path | None) -> None:
         )
 
 
-_WHY = "Whether a query fails can tell about the data, so no more may fail until the data owner has looked at it"
+_WHY = (
+    "Whether a query fails can tell about the data, so no more may fail until the data owner has looked at it"
+)
 
 
 def _what(failures: Failures, analyst: str) -> str:
@@ -68,4 +72,6 @@ def _renewal(analyst: str, ledger: Path | None) -> str:
     """What the owner does: a ledger in memory ends with its session."""
     if ledger is None:
         return "can open the data in a new session"
-    return f"types: privsql ledger renew {shlex.quote(str(ledger))} --failures --analyst {shlex.quote(analyst)}"
+    return (
+        f"types: privsql ledger renew {shlex.quote(str(ledger))} --failures --analyst {shlex.quote(analyst)}"
+    )

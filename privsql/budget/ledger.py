@@ -1,4 +1,6 @@
-"""What a ledger is, for everyone who charges; and one in memory: one lock, exact integers, check and charge in one step."""
+"""What a ledger is, for everyone who charges; and one in memory: one lock, exact integers, check and charge
+in one step.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ from privsql.privacy.events import Event
 class Budget:
     """What may be spent, what is spent, what remains. Without a limit, infinity remains.
 
-    Under zCDP rho adds up and epsilon does not: each of the three is the epsilon that its rho stands for by itself.
+    Under zCDP rho adds up and epsilon does not: each of the three is the epsilon that its rho stands for by
+    itself.
     """
 
     limit: Amount
@@ -34,7 +37,8 @@ class Budget:
     remaining: Amount
     share: Budget | None = None  # the same of one analyst, who has a cap
     accountant: str = "approximate"
-    counts: int | None = None  # how many more counts within +-10 (95%) this allows, where each row is one person's
+    # how many more counts within +-10 (95%) this allows, where each row is one person's
+    counts: int | None = None
     failures: Failures | None = None  # of one analyst's queries, after their charge
 
     def __str__(self) -> str:
@@ -48,7 +52,9 @@ class Budget:
     __repr__ = __str__
 
     def without_counts(self) -> Budget:
-        """Where people have several rows each, a count costs as much as the limits of its table say: none is promised."""
+        """Where people have several rows each, a count costs as much as the limits of its table say: none is
+        promised.
+        """
         return replace(self, counts=None, share=self.share and self.share.without_counts())
 
 
@@ -129,7 +135,6 @@ class Entry:
 Bill = tuple[Sequence[Released], str]  # what is released for one question, and its text
 
 
-
 def events_of(bills: Sequence[Bill]) -> list[list[Event]]:
     """The events of each bill."""
     return [[each.event for each in released] for released, _ in bills]
@@ -150,14 +155,17 @@ class Ledger(Protocol):
     def running(
         self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str
     ) -> AbstractContextManager[list[Charge]]:
-        """Around all that is run for one bill or several: check and charge all of them in one step, an entry each; raises
-        BudgetError, with nothing charged, where the budget does not suffice or the fuse has blown. What is raised inside is
-        recorded as a failure, and so is what never comes to its end, as far as the ledger can know."""
+        """Around all that is run for one bill or several: check and charge all of them in one step, an entry
+        each; raises BudgetError, with nothing charged, where the budget does not suffice or the fuse has
+        blown. What is raised inside is recorded as a failure, and so is what never comes to its end, as far
+        as the ledger can know.
+        """
         ...
 
     def expect(self, queries: Sequence[Sequence[Event]], analyst: str) -> None:
-        """Raises BudgetError where a call that takes these queries, each given by its events, would be refused now;
-        charges nothing."""
+        """Raises BudgetError where a call that takes these queries, each given by its events, would be
+        refused now; charges nothing.
+        """
         ...
 
     def rho(self, events: Sequence[Event]) -> float | None:
@@ -223,7 +231,8 @@ class MemoryLedger:
         self._own: dict[str, Loss] = defaultdict(Loss)
         for entry in self._entries:
             self._own[entry.analyst] += entry.loss
-        runs = {(entry.analyst, entry.when) for entry in self._entries if entry.failed}  # a batch fails as one
+        # a batch fails as one
+        runs = {(entry.analyst, entry.when) for entry in self._entries if entry.failed}
         self._failed = Counter(analyst for analyst, _ in runs)
         self._unfinished: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -247,7 +256,8 @@ class MemoryLedger:
         same_neighbours(self._neighbours, neighbours)
         unit, now = self._caps.accountant.unit, dt.datetime.now(dt.UTC)
         with self._finished:
-            # more at once than may fail wait for each other: all of them run in this process, and come to an end
+            # more at once than may fail wait for each other: all of them run in this process, and come to an
+            # end
             self._finished.wait_for(lambda: self._failures(analyst).blown or not self._failures(analyst).full)
             refuse_full(self._failures(analyst), analyst, None)
             caps, spent, own = self._caps, self._spent, self._own[analyst]

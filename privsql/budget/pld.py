@@ -1,10 +1,12 @@
-"""The events of a batch that was fixed in advance, and a delta, go in; the epsilon that they lose together comes out.
+"""The events of a batch that was fixed in advance, and a delta, go in; the epsilon that they lose together
+comes out.
 
-By privacy loss distributions, through dp-accounting (an extra), which is tighter than sums of epsilon or rho. It tells, and
-decides nothing: no charge goes by it, because it holds only for a batch in which no question depends on an answer, and because it
-computes in floats. Every distribution is one that dominates the event's (docs/accounting.md):
-- Laplace noise on whole numbers, none of which moves by more than 1: at most l1 of them move, and each, a discrete Laplace
-  variable moved by 1, has the two losses +-1/scale of a coin that is (1/scale)-private;
+By privacy loss distributions, through dp-accounting (an extra), which is tighter than sums of epsilon or rho.
+It tells, and decides nothing: no charge goes by it, because it holds only for a batch in which no question
+depends on an answer, and because it computes in floats. Every distribution is one that dominates the event's
+(docs/accounting.md):
+- Laplace noise on whole numbers, none of which moves by more than 1: at most l1 of them move, and each, a
+  discrete Laplace variable moved by 1, has the two losses +-1/scale of a coin that is (1/scale)-private;
 - Gaussian noise: the normal law moved by sqrt(ratio), of which rounding is post-processing;
 - keys: as many independent (epsilon/changes, delta/changes)-private choices as may change;
 - anything else: the worst that is (epsilon, delta)-private (Kairouz, Oh, Viswanath 2015).
@@ -34,7 +36,9 @@ def batch_loss(events: Sequence[Event], delta: Fraction) -> Amount:
     """The least epsilon that is known at this delta: by distributions, or by what the accountants say."""
     Addition().price(events)  # refuses what has no price
     if not 0 < delta < 1:
-        raise ArgumentError("argument-delta", "a batch is priced at a delta above 0 and below 1", "delta=1e-6")
+        raise ArgumentError(
+            "argument-delta", "a batch is priced at a delta above 0 and below 1", "delta=1e-6"
+        )
     known = [by_distributions(events, delta), by_addition(events, delta), by_zcdp(events, delta)]
     return Amount(min(known), float(delta))
 
@@ -55,12 +59,16 @@ def by_distributions(events: Sequence[Event], delta: Fraction) -> float:
         from dp_accounting.pld import common
         from dp_accounting.pld import privacy_loss_distribution as distributions
     except ImportError:
-        raise ArgumentError("argument-extra", "distributions need dp-accounting", "pip install 'privsql[pld]'") from None
+        raise ArgumentError(
+            "argument-extra", "distributions need dp-accounting", "pip install 'privsql[pld]'"
+        ) from None
 
     def made(epsilon: Fraction, lost: Fraction, ratio: Fraction) -> Any:
         if ratio:
             return distributions.from_gaussian_mechanism(1.0 / _up(root_bounds(ratio)[1]) * (1.0 - 1e-12))
-        return distributions.from_privacy_parameters(common.DifferentialPrivacyParameters(_up(epsilon), _up(lost)))
+        return distributions.from_privacy_parameters(
+            common.DifferentialPrivacyParameters(_up(epsilon), _up(lost))
+        )
 
     composed = None
     for (epsilon, lost, ratio), times in Counter(piece for each in events for piece in _pieces(each)).items():
@@ -78,7 +86,9 @@ def _pieces(event: Event) -> Iterator[Piece]:
         case Laplace() if event.linf == 1:
             yield from [(1 / Fraction(event.scale), nothing, nothing)] * event.l1
         case Keys():
-            yield from [(Fraction(event.epsilon) / event.changes, Fraction(event.delta) / event.changes, nothing)] * event.changes
+            yield from [
+                (Fraction(event.epsilon) / event.changes, Fraction(event.delta) / event.changes, nothing)
+            ] * event.changes
         case Pure() | Choice():
             yield from [(Fraction(event.epsilon) / event.parts, nothing, nothing)] * event.parts
         case _:

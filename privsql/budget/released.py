@@ -1,4 +1,6 @@
-"""Measurements go in; what a ledger writes down of them comes out: what was released, how, and the event that is priced."""
+"""Measurements go in; what a ledger writes down of them comes out: what was released, how, and the event that
+is priced.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +29,24 @@ class Released:
         return f"{self.mechanism} of {self.what}"
 
     def to_json(self) -> dict[str, Any]:
-        numbers = {name: str(value) if isinstance(value, Fraction) else value for name, value in asdict(self.event).items()}
+        numbers = {
+            name: str(value) if isinstance(value, Fraction) else value
+            for name, value in asdict(self.event).items()
+        }
         return {"mechanism": self.mechanism, "what": self.what, "event": type(self.event).__name__, **numbers}
 
     @staticmethod
     def of_json(raw: Mapping[str, Any]) -> Released:
-        return Released(raw["mechanism"], raw["what"], _event(raw) if "event" in raw else _event_of_format_1(raw))
+        return Released(
+            raw["mechanism"], raw["what"], _event(raw) if "event" in raw else _event_of_format_1(raw)
+        )
 
 
 def _event(raw: Mapping[str, Any]) -> Event:
     kind = EVENTS[raw["event"]]
     exact: dict[str, Any] = {
-        each.name: Fraction(raw[each.name]) if each.type == "Fraction" else raw[each.name] for each in fields(kind)
+        each.name: Fraction(raw[each.name]) if each.type == "Fraction" else raw[each.name]
+        for each in fields(kind)
     }
     return kind(**exact)
 
@@ -50,7 +58,9 @@ def _event_of_format_1(raw: Mapping[str, Any]) -> Event:
 
 
 def released(measurements: Sequence[Measurement]) -> list[Released]:
-    """What is to be charged for these measurements of one question. Gaussian ones are one release together."""
+    """What is to be charged for these measurements of one question. Gaussian ones are one release
+    together.
+    """
     alone = [
         Released(each.mechanism.value, each.what, event)
         for each in measurements
@@ -74,7 +84,8 @@ def events_of(measurement: Measurement) -> list[Event]:
     """Of one measurement by itself, which has no Gaussian noise that it shares with others."""
     epsilon, delta, release = measurement.loss, measurement.delta_loss, measurement.key_release
     match measurement.mechanism:
-        case Mechanism.LAPLACE | Mechanism.CHOICE_HISTOGRAM:  # what is done with a noisy histogram is post-processing
+        # what is done with a noisy histogram is post-processing
+        case Mechanism.LAPLACE | Mechanism.CHOICE_HISTOGRAM:
             return [Laplace(epsilon, measurement.l1, measurement.linf, measurement.noise_scale)]
         case Mechanism.CHOICE_GUMBEL | Mechanism.CHOICE_EXPONENTIAL:
             return [Choice(epsilon, measurement.picks)]
@@ -96,7 +107,9 @@ def _ratio(release: KeyRelease, variance: Fraction) -> Fraction:
 
 
 def _exclusive(release: GaussianThreshold) -> Fraction:
-    """The chance that a key which one of the neighbours alone has is shown, rounded up: at most `groups` such keys."""
+    """The chance that a key which one of the neighbours alone has is shown, rounded up: at most `groups` such
+    keys.
+    """
     touched = release.contribution
     tail = tail_above(release.variance, release.limit - touched.rows)
     return min(release.delta, Fraction(math.ceil(touched.groups * tail * ATTO), ATTO))

@@ -1,4 +1,6 @@
-"""The entries of a ledger go in; what is spent, by whom and when, comes out for people (bars) and for programs (JSON)."""
+"""The entries of a ledger go in; what is spent, by whom and when, comes out for people (bars) and for
+programs (JSON).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _BAR = 30
 
 @dataclass(frozen=True)
 class Group:
-    """The charges of one analyst or of one day; `cap` and `limit` as they were declared and as they are counted."""
+    """The charges of one analyst or of one day; `cap` and `limit` as they were declared and as they are
+    counted.
+    """
 
     name: str
     answers: int
@@ -49,18 +53,32 @@ def report(rows: Sequence[Row], by: str | None, runs: Sequence[Run] = ()) -> dic
         "per_query_least": None if rules.caps.least is None else rules.caps.least / NANO,
         "max_failures": rules.caps.most_failures,
         "failures": {
-            name: {"failed": each.failed, "unfinished": each.unfinished} for name, each in failures(rows, runs).items()
+            name: {"failed": each.failed, "unfinished": each.unfinished}
+            for name, each in failures(rows, runs).items()
         },
         "failures_forgiven": [
-            {"when": row.time, "analyst": row.analyst or None, "unfinished": row.read["unfinished"], "reason": row.question}
-            for row in rows if row.kind == "forgive"
+            {
+                "when": row.time,
+                "analyst": row.analyst or None,
+                "unfinished": row.read["unfinished"],
+                "reason": row.question,
+            }
+            for row in rows
+            if row.kind == "forgive"
         ],
         "renewals": [
-            {"when": row.time, "scope": row.read["scope"], "analyst": row.analyst or None, "epsilon": row.loss.size,
-             "delta": row.loss.delta, "reason": row.question}
-            for row in rows if row.kind == "renew"
+            {
+                "when": row.time,
+                "scope": row.read["scope"],
+                "analyst": row.analyst or None,
+                "epsilon": row.loss.size,
+                "delta": row.loss.delta,
+                "reason": row.question,
+            }
+            for row in rows
+            if row.kind == "renew"
         ],
-    }  # fmt: skip
+    }
     if by is not None:
         document[f"by_{by}"] = [
             {by: each.name, "answers": each.answers}
@@ -84,15 +102,19 @@ def groups(rows: Sequence[Row], by: str) -> list[Group]:
             spent[name] += row.loss
             answers[name] += 1
     names = {name: name if by == "analyst" else None for name in sorted(spent)}
-    caps = {name: (Cap(), Cap()) if who is None else (rules.caps.share(who), rules.caps.limits(who).share)
-            for name, who in names.items()}  # fmt: skip
+    caps = {
+        name: (Cap(), Cap()) if who is None else (rules.caps.share(who), rules.caps.limits(who).share)
+        for name, who in names.items()
+    }
     return [Group(name, answers[name], spent[name], *caps[name]) for name in names]
 
 
 def failures(rows: Sequence[Row], runs: Sequence[Run] = ()) -> dict[str, Failures]:
     """Those that count, by analyst; who has none is not among them."""
     rules = _rules(rows)
-    failed = Counter(row.analyst for row in rows if row.kind == "failure" and row.number > rules.counts_from(row.analyst))
+    failed = Counter(
+        row.analyst for row in rows if row.kind == "failure" and row.number > rules.counts_from(row.analyst)
+    )
     unfinished = Counter(run.analyst for run in runs if run.number > rules.counts_from(run.analyst))
     most = rules.caps.most_failures
     return {name: Failures(failed[name], unfinished[name], most) for name in sorted({*failed, *unfinished})}
@@ -120,7 +142,11 @@ def show(name: str, rows: Sequence[Row], by: str | None, runs: Sequence[Run] = (
         lines += ["", *_grouped(groups(rows, by), by, unit)]
     failed = failures(rows, runs)
     if failed:
-        lines += ["", "queries that failed after their charge", *(f"  {who}: {each}" for who, each in failed.items())]
+        lines += [
+            "",
+            "queries that failed after their charge",
+            *(f"  {who}: {each}" for who, each in failed.items()),
+        ]
     renewals = [row for row in rows if row.kind in ("renew", "forgive")]
     if renewals:
         lines += ["", "renewals by the owner", *(f"  {_renewal(row)}" for row in renewals)]
@@ -137,7 +163,9 @@ def _line(name: str, spent: int, limit: int | None, unit: int) -> str:
     if limit is None:
         return f"{name:8} {used:g} spent, no limit"
     left = max(limit - spent, 0) / unit
-    return f"{name:8} {_bar(spent / limit if limit else 1.0)}  {used:g} of {limit / unit:g} spent, {left:g} left"
+    return (
+        f"{name:8} {_bar(spent / limit if limit else 1.0)}  {used:g} of {limit / unit:g} spent, {left:g} left"
+    )
 
 
 def _meaning(budget: Budget) -> list[str]:
@@ -160,14 +188,22 @@ def _grouped(found: Sequence[Group], by: str, unit: str) -> list[str]:
         return ["no answers yet"]
     deltas = any(each.spent.atto_delta for each in found)
     widest = max(each.spent.nano for each in found) or 1
-    table = [[head, "answers", unit, *(["delta"] if deltas else []), *(["cap"] if by == "analyst" else []), ""]]
+    table = [
+        [head, "answers", unit, *(["delta"] if deltas else []), *(["cap"] if by == "analyst" else []), ""]
+    ]
     for each in found:
         cap = each.limit.nano
         part = each.spent.nano / (widest if cap is None else cap or 1)
-        table.append([
-            each.name, str(each.answers), f"{each.spent.size:g}", *([f"{each.spent.delta:g}"] if deltas else []),
-            *(["none" if cap is None else f"{cap / NANO:g}"] if by == "analyst" else []), _bar(part),
-        ])  # fmt: skip
+        table.append(
+            [
+                each.name,
+                str(each.answers),
+                f"{each.spent.size:g}",
+                *([f"{each.spent.delta:g}"] if deltas else []),
+                *(["none" if cap is None else f"{cap / NANO:g}"] if by == "analyst" else []),
+                _bar(part),
+            ]
+        )
     widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
     aligned = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in table]
     return ["  ".join(row).rstrip() for row in aligned]
@@ -194,7 +230,11 @@ def _rules(rows: Sequence[Row]) -> Rules:
 def _budget(rules: Rules, last: Row) -> Budget:
     """A ledger does not know how many rows of one person a policy lets in."""
     budget = budget_of(rules.caps, last.total)
-    return budget if all(whose == EACH_ROW for whose in rules.dataset.tables.values()) else budget.without_counts()
+    return (
+        budget
+        if all(whose == EACH_ROW for whose in rules.dataset.tables.values())
+        else budget.without_counts()
+    )
 
 
 def _finite(amount: Amount) -> dict[str, float | None]:

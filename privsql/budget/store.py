@@ -1,7 +1,8 @@
-"""One SQLite file, shared by processes and threads: statements go in; rows come out, or a BudgetError that says what is wrong.
+"""One SQLite file, shared by processes and threads: statements go in; rows come out, or a BudgetError that
+says what is wrong.
 
-A process has at most one connection to a file for each Store, behind a lock, and none while it forks: SQLite's locks do not
-survive a fork, and a child that inherited them would believe to hold what it does not.
+A process has at most one connection to a file for each Store, behind a lock, and none while it forks:
+SQLite's locks do not survive a fork, and a child that inherited them would believe to hold what it does not.
 """
 
 from __future__ import annotations
@@ -31,19 +32,36 @@ _PREPARE = (
 )
 _WAITING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
 
-BUSY = ("budget-busy", "the ledger is in use by others, and did not become free in time; nothing was charged",
-        "ask again; if it stays so, look for a process that hangs")  # fmt: skip
-WRITE = ("budget-write", "the ledger cannot be written, so that nothing may be answered",
-         "look for a full disk, a failing one, or a file or folder that may only be read")  # fmt: skip
+BUSY = (
+    "budget-busy",
+    "the ledger is in use by others, and did not become free in time; nothing was charged",
+    "ask again; if it stays so, look for a process that hangs",
+)
+WRITE = (
+    "budget-write",
+    "the ledger cannot be written, so that nothing may be answered",
+    "look for a full disk, a failing one, or a file or folder that may only be read",
+)
 OPEN = ("budget-ledger", "the ledger cannot be opened", "check its path, and that its folder may be written")
-CORRUPT = ("budget-corrupt", "the ledger is damaged, or the file is no ledger",
-           "privsql ledger verify says more; restore a copy only if an anchor shows that it is the newest")  # fmt: skip
+CORRUPT = (
+    "budget-corrupt",
+    "the ledger is damaged, or the file is no ledger",
+    "privsql ledger verify says more; restore a copy only if an anchor shows that it is the newest",
+)
 _REASONS = {
-    sqlite3.SQLITE_BUSY: BUSY, sqlite3.SQLITE_LOCKED: BUSY, sqlite3.SQLITE_PROTOCOL: BUSY,
-    sqlite3.SQLITE_CANTOPEN: OPEN, sqlite3.SQLITE_PERM: OPEN, sqlite3.SQLITE_AUTH: OPEN,
-    sqlite3.SQLITE_CORRUPT: CORRUPT, sqlite3.SQLITE_NOTADB: CORRUPT, sqlite3.SQLITE_CONSTRAINT: CORRUPT,
-    sqlite3.SQLITE_ERROR: CORRUPT, sqlite3.SQLITE_MISMATCH: CORRUPT, sqlite3.SQLITE_SCHEMA: CORRUPT,
-}  # fmt: skip
+    sqlite3.SQLITE_BUSY: BUSY,
+    sqlite3.SQLITE_LOCKED: BUSY,
+    sqlite3.SQLITE_PROTOCOL: BUSY,
+    sqlite3.SQLITE_CANTOPEN: OPEN,
+    sqlite3.SQLITE_PERM: OPEN,
+    sqlite3.SQLITE_AUTH: OPEN,
+    sqlite3.SQLITE_CORRUPT: CORRUPT,
+    sqlite3.SQLITE_NOTADB: CORRUPT,
+    sqlite3.SQLITE_CONSTRAINT: CORRUPT,
+    sqlite3.SQLITE_ERROR: CORRUPT,
+    sqlite3.SQLITE_MISMATCH: CORRUPT,
+    sqlite3.SQLITE_SCHEMA: CORRUPT,
+}
 
 
 def primary(error: sqlite3.Error) -> int:
@@ -71,13 +89,17 @@ class Store:
     # -- transactions --------------------------------------------------------------------------------------------
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """One transaction: no other writes meanwhile, and all of it is on the disk when this returns, or none."""
+        """One transaction: no other writes meanwhile, and all of it is on the disk when this returns, or
+        none.
+        """
         with self._transaction("BEGIN IMMEDIATE", "COMMIT"):
             yield
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """The same without waiting for the disk: a crash of this process leaves it as it is, a power cut may undo it."""
+        """The same without waiting for the disk: a crash of this process leaves it as it is, a power cut may
+        undo it.
+        """
         with self._transaction("BEGIN IMMEDIATE", "COMMIT", "NORMAL"):
             yield
 
@@ -88,7 +110,9 @@ class Store:
             yield
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """One statement. Waits for other processes, but never inside a transaction, where waiting could not help."""
+        """One statement. Waits for other processes, but never inside a transaction, where waiting could not
+        help.
+        """
         connection = self._connection
         assert connection is not None
         deadline, wait = time.monotonic() + self.patience, _SHORTEST_WAIT
@@ -102,7 +126,9 @@ class Store:
             wait = min(wait * 1.5, _LONGEST_WAIT)
 
     def keep_format(self) -> None:
-        """Inside a transaction that writes: what an older privsql might misread is no longer of its format."""
+        """Inside a transaction that writes: what an older privsql might misread is no longer of its
+        format.
+        """
         if not self.is_new_format():
             for each in UPGRADE:
                 self.execute(each)
@@ -122,7 +148,8 @@ class Store:
         with self._alone():
             try:
                 self._ready()
-                self.execute(f"PRAGMA synchronous = {synchronous}")  # each says it: no transaction inherits it from another
+                # each says it: no transaction inherits it from another
+                self.execute(f"PRAGMA synchronous = {synchronous}")
                 self.execute(begin)
                 yield
                 self.execute(end)
@@ -156,8 +183,11 @@ class Store:
     def _ready(self) -> None:
         """A connection to the file that now has the ledger's name: not to one that was moved away."""
         if self._connection is not None and self._process != os.getpid():
-            raise BudgetError("budget-ledger", "the ledger was in use while this process was forked off",
-                              "open it anew in each process")  # fmt: skip
+            raise BudgetError(
+                "budget-ledger",
+                "the ledger was in use while this process was forked off",
+                "open it anew in each process",
+            )
         if self._connection is not None and self._file != self._identity():
             self._drop()
         if self._connection is None:
@@ -171,20 +201,27 @@ class Store:
         try:
             found = self.path.stat()
         except OSError:
-            raise BudgetError("budget-ledger", f"there is no ledger {self.path.name}", "check its path") from None
+            raise BudgetError(
+                "budget-ledger", f"there is no ledger {self.path.name}", "check its path"
+            ) from None
         if not stat.S_ISREG(found.st_mode):
             raise BudgetError("budget-ledger", f"{self.path.name} is no file, so no ledger", "check its path")
         return found.st_dev, found.st_ino
 
     def _open(self, mode: str) -> None:
         self._connection = sqlite3.connect(
-            f"{self.path.as_uri()}?mode={mode}", uri=True, timeout=0, isolation_level=None, check_same_thread=False
+            f"{self.path.as_uri()}?mode={mode}",
+            uri=True,
+            timeout=0,
+            isolation_level=None,
+            check_same_thread=False,
         )
         self._process = os.getpid()
         try:
             self._prepare()
         except sqlite3.OperationalError as error:
-            # in a folder that may only be read SQLite needs to be told that nobody writes; then there is no log
+            # in a folder that may only be read SQLite needs to be told that nobody writes; then there is no
+            # log
             unread = primary(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
             if not unread or mode != "ro" or Path(f"{self.path}-wal").exists():
                 raise
@@ -199,12 +236,19 @@ class Store:
         ((application,),) = self.execute("PRAGMA application_id")
         ((version,),) = self.execute("PRAGMA user_version")
         if application == APPLICATION and version > FORMAT:
-            raise BudgetError("budget-version", f"the ledger has format {version}, and this privsql knows {FORMAT}",
-                              "use a newer privsql")  # fmt: skip
+            raise BudgetError(
+                "budget-version",
+                f"the ledger has format {version}, and this privsql knows {FORMAT}",
+                "use a newer privsql",
+            )
         found = dict(self.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
         ((mode,),) = self.execute("PRAGMA journal_mode")
         objects = OBJECTS if version == FORMAT else OBJECTS_BEFORE
-        if (application, found) != (APPLICATION, objects) or version not in KNOWN or (mode != "wal" and not self.read_only):
+        if (
+            (application, found) != (APPLICATION, objects)
+            or version not in KNOWN
+            or (mode != "wal" and not self.read_only)
+        ):
             raise BudgetError(*CORRUPT)
         if self.execute("PRAGMA quick_check(1)") != [("ok",)]:
             raise BudgetError(*CORRUPT)
@@ -220,7 +264,9 @@ class Store:
 
     # -- forks ---------------------------------------------------------------------------------------------------
     def _before_fork(self) -> bool:
-        """No connection may be open in a fork. Who forks in the midst of a charge cannot use the ledger in the child."""
+        """No connection may be open in a fork. Who forks in the midst of a charge cannot use the ledger in
+        the child.
+        """
         if not self._lock.acquire(timeout=self.patience):
             return False
         self._drop()

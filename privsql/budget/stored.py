@@ -1,8 +1,9 @@
-"""Noisy cells go in with the plan that was paid for; those of any question that measures the same at the same price come out,
-and those of questions that follow from what is there.
+"""Noisy cells go in with the plan that was paid for; those of any question that measures the same at the same
+price come out, and those of questions that follow from what is there.
 
-What is measured is told by its meaning, not by its text: names, order, whitespace, CTEs, and what is done after the noise make
-no difference. A second draw of noise would cost a second time, and averaging over many would undo it.
+What is measured is told by its meaning, not by its text: names, order, whitespace, CTEs, and what is done
+after the noise make no difference. A second draw of noise would cost a second time, and averaging over many
+would undo it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ Shown = tuple[Plan, NoisyTable]
 
 @dataclass(frozen=True)
 class Signs:
-    """What is known of an answer without planning its question anew: what it means at what price, and of what rows it is."""
+    """What is known of an answer without planning its question anew: what it means at what price, and of what
+    rows it is.
+    """
 
     meaning: str
     rows: str | None  # None where its columns are not sums over rows
@@ -39,8 +42,8 @@ class Signs:
 class Kept:
     """One paid answer, as it was drawn.
 
-    `version`: of the data, as it was then. `beside`: the numbers of earlier answers that it was shown together with.
-    `read` gives None where under the policy of now the question is another one.
+    `version`: of the data, as it was then. `beside`: the numbers of earlier answers that it was shown
+    together with. `read` gives None where under the policy of now the question is another one.
     """
 
     number: int
@@ -101,7 +104,9 @@ class StoredAnswers:
         self._unread: deque[int] = deque()  # those whose signs nobody asked for yet
 
     def keep(self, kept: Kept, combine: bool) -> Shown:
-        """Keep what was drawn; what is to be shown comes out: `combine`, together with what was known of the same before."""
+        """Keep what was drawn; what is to be shown comes out: `combine`, together with what was known of the
+        same before.
+        """
         assert kept.drawn is not None
         plan, _ = shown = kept.drawn
         wanted = additive(plan) if combine and not plan.chooses and self._some() else None
@@ -179,7 +184,9 @@ class StoredAnswers:
     def _about(self, wanted: Additive, version: str | None) -> list[tuple[int, Known]]:
         """Answers about the same rows."""
         rows = digest(wanted.rows.text)
-        same = (each for each in list(self._kept.values()) if each.version == version and each.signs.rows == rows)
+        same = (
+            each for each in list(self._kept.values()) if each.version == version and each.signs.rows == rows
+        )
         return [(each.number, each.source) for each in same if each.source is not None]
 
 
@@ -194,9 +201,14 @@ def _shown(plan: Plan, derived: Derived, columns: Mapping[str, Integers], paid: 
 def _text(plan: Plan) -> tuple[Any, ...]:
     """Enough to be the same plan, but for what is done after the noise."""
     return (
-        plan.statements, plan.measurements, plan.relation_of_neighbours, plan.space.names, plan.cells,
-        tuple(plan.estimates.items()), plan.chooses,
-    )  # fmt: skip
+        plan.statements,
+        plan.measurements,
+        plan.relation_of_neighbours,
+        plan.space.names,
+        plan.cells,
+        tuple(plan.estimates.items()),
+        plan.chooses,
+    )
 
 
 def _priced(plan: Plan, what: Identity) -> str:

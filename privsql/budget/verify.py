@@ -1,7 +1,8 @@
-"""A ledger goes in, and perhaps an anchor that was taken of it earlier; what is proved of it comes out, or what is wrong.
+"""A ledger goes in, and perhaps an anchor that was taken of it earlier; what is proved of it comes out, or
+what is wrong.
 
-The hashes show that no entry was changed by accident. Whoever may write the file can also write a new chain, or restore an
-old copy; only an anchor, kept elsewhere, shows that.
+The hashes show that no entry was changed by accident. Whoever may write the file can also write a new chain,
+or restore an old copy; only an anchor, kept elsewhere, shows that.
 """
 
 from __future__ import annotations
@@ -41,14 +42,20 @@ def anchor_of(rows: Sequence[Row]) -> Anchor:
 
 
 def read_anchor(text: str) -> Anchor:
-    found = re.fullmatch(rf"{_PREFIX}:([0-9]{{1,18}}):([0-9]{{1,20}}):([0-9]{{1,20}}):([0-9a-f]{{{_SHOWN}}})", text.strip())
+    found = re.fullmatch(
+        rf"{_PREFIX}:([0-9]{{1,18}}):([0-9]{{1,20}}):([0-9]{{1,20}}):([0-9a-f]{{{_SHOWN}}})", text.strip()
+    )
     if found is None or int(found[1]) < 1:
-        raise ArgumentError("argument-anchor", "this is no anchor", "use a line that `privsql ledger anchor` printed")
+        raise ArgumentError(
+            "argument-anchor", "this is no anchor", "use a line that `privsql ledger anchor` printed"
+        )
     return Anchor(int(found[1]), Loss(int(found[2]), int(found[3])), found[4])
 
 
 def verify(path: str | Path, anchor: Anchor | None = None) -> list[Row]:
-    """All entries, if everything about them holds: the file, the chain, the sums, the caps, and the anchor."""
+    """All entries, if everything about them holds: the file, the chain, the sums, the caps, and the
+    anchor.
+    """
     store = Store(named(path), read_only=True)
     try:
         with store.reading():
@@ -97,13 +104,16 @@ def replay(rows: Sequence[Row]) -> None:
 def _known(earlier: Sequence[Row], failure: Row) -> bool:
     """Whether what failed was charged before, for this analyst."""
     return all(
-        0 < number <= len(earlier) and (earlier[number - 1].kind, earlier[number - 1].analyst) == ("charge", failure.analyst)
+        0 < number <= len(earlier)
+        and (earlier[number - 1].kind, earlier[number - 1].analyst) == ("charge", failure.analyst)
         for number in failure.read["charges"]
     )
 
 
 def _same_cap(caps: Caps, row: Row) -> bool:
-    """A conversion to rho that was proved once stands, though a later privsql should find a hair more or less."""
+    """A conversion to rho that was proved once stands, though a later privsql should find a hair more or
+    less.
+    """
     limit = caps.limits("").dataset
     if limit.nano is None or row.cap_epsilon is None:
         return (limit.nano, limit.atto_delta) == (row.cap_epsilon, row.cap_delta)
@@ -112,7 +122,9 @@ def _same_cap(caps: Caps, row: Row) -> bool:
 
 
 def _paid(rules: Rules, row: Row) -> bool:
-    """Whether no less was charged than the accountant asks for what was released; format 1 did not say that much."""
+    """Whether no less was charged than the accountant asks for what was released; format 1 did not say that
+    much.
+    """
     events = [each.event for each in entry_of(row, rules.caps.accountant.unit).released]
     if not all("event" in each for each in row.read):
         return True
@@ -125,7 +137,11 @@ def _within(caps: Caps, row: Row, total: Loss) -> None:
     limits = [(total.nano, held.dataset.nano), (total.atto_delta, held.dataset.atto_delta)]
     if row.kind == "charge":
         share = held.share
-        limits += [(row.epsilon, held.query), (row.share_epsilon, share.nano), (row.share_delta, share.atto_delta)]
+        limits += [
+            (row.epsilon, held.query),
+            (row.share_epsilon, share.nano),
+            (row.share_delta, share.atto_delta),
+        ]
     if any(cap is not None and spent > cap for spent, cap in limits):
         raise _broken(f"with entry {row.number} more is spent than its cap allows")
 
@@ -149,5 +165,8 @@ def held_to(rows: Sequence[Row], anchor: Anchor) -> None:
 
 
 def _broken(why: str) -> BudgetError:
-    return BudgetError("budget-corrupt", f"the ledger does not hold: {why}",
-                       "answer nothing from it; restore a copy only if an anchor shows that it is the newest")  # fmt: skip
+    return BudgetError(
+        "budget-corrupt",
+        f"the ledger does not hold: {why}",
+        "answer nothing from it; restore a copy only if an anchor shows that it is the newest",
+    )

@@ -1,4 +1,6 @@
-"""The command line: arguments go in; an answer goes to standard output, an error to standard error with exit code 2."""
+"""The command line: arguments go in; an answer goes to standard output, an error to standard error with exit
+code 2.
+"""
 
 from __future__ import annotations
 

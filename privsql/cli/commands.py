@@ -1,4 +1,6 @@
-"""Arguments go in; what a command prints comes out. Each imports what it needs, so that help and errors come at once."""
+"""Arguments go in; what a command prints comes out. Each imports what it needs, so that help and errors come
+at once.
+"""
 
 from __future__ import annotations
 
@@ -60,14 +62,20 @@ def audit(arguments: argparse.Namespace) -> str:
     progress = Progress(sys.stderr)
     with connect(arguments.source, policy=arguments.policy) as session:
         found = session.audit(
-            _sql(arguments), releases=arguments.releases, tries=arguments.tries, progress=progress, data=arguments.data,
+            _sql(arguments),
+            releases=arguments.releases,
+            tries=arguments.tries,
+            progress=progress,
+            data=arguments.data,
             **_options(arguments),
         )
     progress.close()
     arguments.code = 0 if found.held else 1
     if arguments.plot:
         found.plot(arguments.plot)
-    return json.dumps(found.to_dict(), indent=2, allow_nan=False) if arguments.format == "json" else str(found)
+    return (
+        json.dumps(found.to_dict(), indent=2, allow_nan=False) if arguments.format == "json" else str(found)
+    )
 
 
 def policy_init(arguments: argparse.Namespace) -> str:
@@ -75,9 +83,12 @@ def policy_init(arguments: argparse.Namespace) -> str:
         return _draft(arguments).removesuffix("\n")
     path = Path(arguments.output)
     try:
-        path.touch(exist_ok=False)  # before anything is spent, and never over a policy that somebody has edited
+        # before anything is spent, and never over a policy that somebody has edited
+        path.touch(exist_ok=False)
     except FileExistsError:
-        raise PolicyError("policy-file", "the policy file is there already", "choose another name with -o") from None
+        raise PolicyError(
+            "policy-file", "the policy file is there already", "choose another name with -o"
+        ) from None
     except OSError:
         raise PolicyError("policy-file", "the policy file cannot be written", "check its path") from None
     try:
@@ -157,17 +168,24 @@ def verify(arguments: argparse.Namespace) -> str:
     rows = verify(arguments.ledger, None if arguments.anchor is None else read_anchor(arguments.anchor))
     anchored = ", and nothing was taken back since the anchor" if arguments.anchor else ""
     unit, spent = rules_of(rows[:1]).caps.accountant.unit, rows[-1].total
-    return f"the ledger holds: {len(rows)} entries, {unit} {spent.size:g}, delta {spent.delta:g} spent{anchored}"
+    return (
+        f"the ledger holds: {len(rows)} entries, {unit} {spent.size:g}, delta {spent.delta:g} spent{anchored}"
+    )
 
 
 def _session(arguments: argparse.Namespace) -> Session:
     from privsql.session import connect
 
     return connect(
-        arguments.source, arguments.policy, ledger=arguments.ledger, analyst=arguments.analyst,
-        deadline=getattr(arguments, "deadline", None), memory_limit=getattr(arguments, "memory_limit", None),
-        time_quantum=getattr(arguments, "time_quantum", None), version=getattr(arguments, "data_version", None),
-    )  # fmt: skip
+        arguments.source,
+        arguments.policy,
+        ledger=arguments.ledger,
+        analyst=arguments.analyst,
+        deadline=getattr(arguments, "deadline", None),
+        memory_limit=getattr(arguments, "memory_limit", None),
+        time_quantum=getattr(arguments, "time_quantum", None),
+        version=getattr(arguments, "data_version", None),
+    )
 
 
 def _sql(arguments: argparse.Namespace) -> str:

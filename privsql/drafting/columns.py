@@ -1,4 +1,6 @@
-"""A column and what its schema says of it go in; the lines of a draft that declare its range or keys come out."""
+"""A column and what its schema says of it go in; the lines of a draft that declare its range or keys come
+out.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from privsql.suggestions import toml_key, toml_text
 from privsql.types import MOMENTS, NUMBERS, Kind
 
 _FILL_IN = "fill in what can honestly occur: values outside are clamped"
-_FREE_TEXT = frozenset("name comment comments note notes description address street email phone title text message url".split())
+_FREE_TEXT = frozenset(
+    "name comment comments note notes description address street email phone title text message url".split()
+)
 
 
 def shown(text: str) -> str:
@@ -25,7 +29,10 @@ def shown(text: str) -> str:
 
 def comment(text: str) -> str:
     """Text as lines behind #, none of them long."""
-    return "".join(f"# {line}\n" for line in textwrap.wrap(shown(text), 116, break_on_hyphens=False, break_long_words=False))
+    return "".join(
+        f"# {line}\n"
+        for line in textwrap.wrap(shown(text), 116, break_on_hyphens=False, break_long_words=False)
+    )
 
 
 def wants_range(column: SchemaColumn, domain: Domain | None, is_unit: bool, is_key: bool) -> bool:
@@ -70,13 +77,19 @@ def _searched_line(column: SchemaColumn, domain: Domain, search: Search) -> str:
         return reason + f"# {toml_key(column.name)} = {_to_fill_in(column, domain, identifies=False)}"
     low = search.ends[0] if domain.low is None else max(search.ends[0], float(domain.low))
     high = search.ends[1] if domain.high is None else min(search.ends[1], float(domain.high))
-    return reason + f"{toml_key(column.name)} = {{ range = [{_value(Fraction(low))}, {_value(Fraction(high))}] }}"
+    return (
+        reason
+        + f"{toml_key(column.name)} = {{ range = [{_value(Fraction(low))}, {_value(Fraction(high))}] }}"
+    )
 
 
 def _list_line(column: SchemaColumn, held: SchemaColumn) -> str:
     """Lists are opened by UNNEST, and give no other values than those that were declared."""
     assert held.type is not None
-    name, opened = shown(column.name), f"a list, which queries open by UNNEST(list_distinct({shown(column.name)}))"
+    name, opened = (
+        shown(column.name),
+        f"a list, which queries open by UNNEST(list_distinct({shown(column.name)}))",
+    )
     if held.labels is not None or held.type.kind is Kind.BOOLEAN:
         return f"# {name}: {opened}; no line needed"
     if held.type.kind in (Kind.DOUBLE, Kind.INTERVAL, Kind.TIME):
@@ -86,7 +99,10 @@ def _list_line(column: SchemaColumn, held: SchemaColumn) -> str:
 
 def _by_type(column: SchemaColumn, domain: Domain) -> bool:
     assert column.type is not None
-    return column.type.kind is Kind.INTEGER and (domain.low, domain.high) == (column.type.low, column.type.high)
+    return column.type.kind is Kind.INTEGER and (domain.low, domain.high) == (
+        column.type.low,
+        column.type.high,
+    )
 
 
 def _to_fill_in(column: SchemaColumn, domain: Domain, identifies: bool) -> str:

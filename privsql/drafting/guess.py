@@ -1,7 +1,8 @@
 """A schema goes in; for each table the most plausible unit comes out, with the reason. No row is read.
 
-A guess that is wrong should protect more than none would, so every plausible person is taken: all rows of one customer
-are a larger thing to hide than one row. Best is the surest word for a person; then the nearest, along references.
+A guess that is wrong should protect more than none would, so every plausible person is taken: all rows of one
+customer are a larger thing to hide than one row. Best is the surest word for a person; then the nearest,
+along references.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Guess:
     columns: tuple[str, ...]
     why: str
     noun: str
-    cost: tuple[int, int]  # how unsure, how far; a reference costs more than what it refers to, so none goes in a circle
+    # how unsure, how far; a reference costs more than what it refers to, so none goes in a circle
+    cost: tuple[int, int]
     table: str | None = None
     keys: tuple[str, ...] = ()
 
@@ -65,7 +67,9 @@ class Link:
 
 
 def guess_units(schema: Schema, wanted: str | None = None) -> dict[str, Guess]:
-    """Table name -> its unit, for the tables that have a plausible one. `wanted`: the owner says which column it is."""
+    """Table name -> its unit, for the tables that have a plausible one. `wanted`: the owner says which column
+    it is.
+    """
     tables = [table for table in schema.tables if not table.view]
     links = {table.name: list(links_of(table, tables)) for table in tables}
     bases = {table.name: list(_bases(table, links[table.name])) for table in tables}
@@ -73,7 +77,9 @@ def guess_units(schema: Schema, wanted: str | None = None) -> dict[str, Guess]:
         bases[name].append(guess)
     found: dict[str, Guess] = {}
     while True:  # costs only fall, and each is a sum of finitely many steps
-        best = {table.name: _best([*bases[table.name], *_through(links[table.name], found)]) for table in tables}
+        best = {
+            table.name: _best([*bases[table.name], *_through(links[table.name], found)]) for table in tables
+        }
         known = {name: guess for name, guess in best.items() if guess is not None}
         if known == found:
             return found
@@ -91,9 +97,13 @@ def _through(links: list[Link], found: Mapping[str, Guess]) -> Iterator[Guess]:
             how = "FOREIGN KEY" if link.declared else "so it seems by their names: there is no FOREIGN KEY"
             own, other = ", ".join(link.key.columns), f"{link.key.table}.{', '.join(link.key.keys)}"
             yield Guess(
-                link.key.columns, f"{own} refers to {other} ({how}), and so to the {target.noun} of that row", target.noun,
-                (target.cost[0], target.cost[1] + 1), link.key.table, link.key.keys,
-            )  # fmt: skip
+                link.key.columns,
+                f"{own} refers to {other} ({how}), and so to the {target.noun} of that row",
+                target.noun,
+                (target.cost[0], target.cost[1] + 1),
+                link.key.table,
+                link.key.keys,
+            )
 
 
 def _bases(table: SchemaTable, links: list[Link]) -> Iterator[Guess]:
@@ -109,7 +119,9 @@ def _bases(table: SchemaTable, links: list[Link]) -> Iterator[Guess]:
 
 def others_in(table: SchemaTable, unit: Guess) -> list[str]:
     """The people whom a row names besides its unit."""
-    found = [(each.name, person_of_column(each.name)) for each in people_in(table) if each.name not in unit.columns]
+    found = [
+        (each.name, person_of_column(each.name)) for each in people_in(table) if each.name not in unit.columns
+    ]
     return [name for name, person in found if person is not None and (person.rank < PROXY or not unit.sure)]
 
 
@@ -124,18 +136,25 @@ def _own(table: SchemaTable, links: list[Link]) -> Guess | None:
     if person is None:
         return None
     fit = [column for column in table.columns if _fit(column)]
-    called = [each.name for each in fit if (p := person_of_column(each.name)) is not None and p.noun == person.noun]
+    called = [
+        each.name for each in fit if (p := person_of_column(each.name)) is not None and p.noun == person.noun
+    ]
     columns = tuple(called[:1]) or _key(table, fit)
     if not columns:
         return None
-    elsewhere = [p for link in links if link.declared and (p := person_of_column(link.key.columns[0])) is not None]
-    shared = any(each.rank <= person.rank for each in elsewhere)  # students.person_id: one person may be several students
+    elsewhere = [
+        p for link in links if link.declared and (p := person_of_column(link.key.columns[0])) is not None
+    ]
+    # students.person_id: one person may be several students
+    shared = any(each.rank <= person.rank for each in elsewhere)
     why = f"{table.name} seems to have one {person.noun} in each row, named by {', '.join(columns)}"
     return Guess(columns, why, person.noun, (2 * person.rank + shared, 0))
 
 
 def _key(table: SchemaTable, fit: list[SchemaColumn]) -> tuple[str, ...]:
-    """What names a row: of several columns, without dates and versions, so that all versions of a person are one unit."""
+    """What names a row: of several columns, without dates and versions, so that all versions of a person are
+    one unit.
+    """
     for key in sorted(table.keys, key=len):
         columns = [each for each in table.columns if each.name.lower() in key]
         kept = tuple(each.name for each in columns if each in fit and each.name.lower() not in _VERSIONS)
@@ -163,14 +182,23 @@ def links_of(table: SchemaTable, tables: list[SchemaTable]) -> Iterator[Link]:
         if other is None or other is table:
             continue
         own, named = _columns(table, key.columns), _columns(other, key.keys)
-        if len(own) == len(named) == len(key.columns) and all(_fit(each) for each in own) and _can_refer(other.name, named):
+        if (
+            len(own) == len(named) == len(key.columns)
+            and all(_fit(each) for each in own)
+            and _can_refer(other.name, named)
+        ):
             linked.update(each.name for each in own)
-            yield Link(ForeignKey(tuple(each.name for each in own), other.name, tuple(each.name for each in named)), True)
+            yield Link(
+                ForeignKey(tuple(each.name for each in own), other.name, tuple(each.name for each in named)),
+                True,
+            )
     for column in table.columns:
         if column.name in linked or not _fit(column):
             continue
         for other in tables:
-            for single in _columns(other, [name for unique in other.keys if len(unique) == 1 for name in unique]):
+            for single in _columns(
+                other, [name for unique in other.keys if len(unique) == 1 for name in unique]
+            ):
                 if other is not table and _alike(column, other, single) and _can_refer(other.name, [single]):
                     yield Link(ForeignKey((column.name,), other.name, (single.name,)), False)
 
@@ -198,22 +226,33 @@ def _can_refer(table: str, columns: list[SchemaColumn]) -> bool:
     return all(_sayable(name) and "." not in name for name in (table, *(each.name for each in columns)))
 
 
-def _wanted(tables: list[SchemaTable], links: Mapping[str, list[Link]], wanted: str) -> Iterator[tuple[str, Guess]]:
+def _wanted(
+    tables: list[SchemaTable], links: Mapping[str, list[Link]], wanted: str
+) -> Iterator[tuple[str, Guess]]:
     """The unit that the owner named: column, or table.column; and the keys that such a column refers to."""
     where, _, name = wanted.rpartition(".")
     named = [each for each in tables if each.name.lower() == where.lower()] if where else tables
     holders = [(table, column) for table in named if (column := table.column(name)) is not None]
     if not holders:
         known = list(dict.fromkeys(column.name for table in tables for column in table.columns))
-        raise PolicyError("policy-unit", f"the unit {wanted} is not a column of any table", did_you_mean(name, known))
+        raise PolicyError(
+            "policy-unit", f"the unit {wanted} is not a column of any table", did_you_mean(name, known)
+        )
     for table, column in holders:
         if column.type is None or not _sayable(column.name):
-            raise PolicyError("policy-unit", f"the unit {wanted} has type {column.type_name} in {table.name}, for which there "
-                              "are no rules", "use a column of an ordinary type")  # fmt: skip
+            raise PolicyError(
+                "policy-unit",
+                f"the unit {wanted} has type {column.type_name} in {table.name}, for which there "
+                "are no rules",
+                "use a column of an ordinary type",
+            )
         noun = named_by(column.name) or "unit"
         targets = [each.key for each in links[table.name] if each.key.columns == (column.name,) and not where]
         for key in targets:
             why = f"{table.name}.{column.name}, which you named as the unit, refers to it"
             yield key.table, Guess(key.keys, why, noun, (-1, 0))
         if not targets:
-            yield table.name, Guess((column.name,), f"you named {column.name} as the unit", noun, (-1, 0 if where else 1))
+            yield (
+                table.name,
+                Guess((column.name,), f"you named {column.name} as the unit", noun, (-1, 0 if where else 1)),
+            )

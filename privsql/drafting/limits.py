@@ -1,4 +1,5 @@
-"""A session and a unit go in; noisy counts of units by their number of rows come out, and a max_rows that suits most.
+"""A session and a unit go in; noisy counts of units by their number of rows come out, and a max_rows that
+suits most.
 
 The only part of a draft that reads private data, as any other query does: charged, noised, shown.
 """
@@ -24,7 +25,8 @@ class Chosen:
     """A bound that was chosen privately; `rows` None: the noise was too loud to say anything."""
 
     rows: int | None
-    noisy_counts: tuple[float, ...]  # units with 1, 2, 3-4, 5-8 ... 513-1024, more rows; () if the query failed
+    # units with 1, 2, 3-4, 5-8 ... 513-1024, more rows; () if the query failed
+    noisy_counts: tuple[float, ...]
     epsilon: float
     scale: float
 
@@ -35,21 +37,33 @@ class Chosen:
         if not self.noisy_counts:
             return [f"{spent}but the query failed; this is the default. The epsilon is spent."]
         starts = [1, *(end + 1 for end in _ENDS[:-1])]
-        parts = [str(end) if start == end else f"{start}-{end}" for start, end in zip(starts, _ENDS, strict=True)]
-        counts = [f"{part}:{noisy:.0f}" for part, noisy in zip([*parts, f">{_ENDS[-1]}"], self.noisy_counts, strict=True)]
+        parts = [
+            str(end) if start == end else f"{start}-{end}" for start, end in zip(starts, _ENDS, strict=True)
+        ]
+        counts = [
+            f"{part}:{noisy:.0f}"
+            for part, noisy in zip([*parts, f">{_ENDS[-1]}"], self.noisy_counts, strict=True)
+        ]
         if self.rows is None:
             verdict = "Too few units for this much noise: nothing was learnt, and this is the default."
         else:
-            verdict = f"About {_COVERED:.0%} of the units, give or take the noise, have at most {self.rows} rows" + (
-                ". A few that have many more can hold a large part of all rows."
-                if self.rows < _ENDS[-1]
-                else ", or more: this is the largest that was tried."
+            verdict = (
+                f"About {_COVERED:.0%} of the units, give or take the noise, have at most {self.rows} rows"
+                + (
+                    ". A few that have many more can hold a large part of all rows."
+                    if self.rows < _ENDS[-1]
+                    else ", or more: this is the largest that was tried."
+                )
             )
-        numbers = f"noisy numbers of units by their rows (noise of scale {self.scale:g}): {', '.join(counts)}."
+        numbers = (
+            f"noisy numbers of units by their rows (noise of scale {self.scale:g}): {', '.join(counts)}."
+        )
         return [spent + numbers, verdict]
 
 
-def choose_rows(session: Session, units: Mapping[str, Guess], tables: Sequence[str], epsilon: float) -> dict[str, Chosen]:
+def choose_rows(
+    session: Session, units: Mapping[str, Guess], tables: Sequence[str], epsilon: float
+) -> dict[str, Chosen]:
     """max_rows for each of the tables, at epsilon for each: one person may be in all of them."""
     questions = {table: question(table, units) for table in tables}
     for sql in questions.values():
@@ -68,13 +82,16 @@ def choose_rows(session: Session, units: Mapping[str, Guess], tables: Sequence[s
 
 
 def covering(noisy_counts: Sequence[float], scale: float) -> int | None:
-    """The least power of two that is enough for 95% of the units, give or take the noise; None if that is too loud."""
+    """The least power of two that is enough for 95% of the units, give or take the noise; None if that is too
+    loud.
+    """
     units = sum(noisy_counts)
     if units < _CLEAR * scale * math.sqrt(len(noisy_counts)):
         return None
     for place, end in enumerate(_ENDS):
         rest = noisy_counts[place + 1 :]
-        if sum(rest) <= max((1 - _COVERED) * units, 2 * scale * math.sqrt(len(rest))):  # fewer cannot be told from none
+        # fewer cannot be told from none
+        if sum(rest) <= max((1 - _COVERED) * units, 2 * scale * math.sqrt(len(rest))):
             return end
     return _ENDS[-1]
 
@@ -84,7 +101,9 @@ def question(table: str, units: Mapping[str, Guess]) -> str:
     unit, joins, here = units[table], [f"{identifier(table)} AS t0"], 0
     while unit.table is not None:
         pairs = zip(unit.columns, unit.keys, strict=True)
-        on = " AND ".join(f"t{here}.{identifier(own)} = t{here + 1}.{identifier(name)}" for own, name in pairs)
+        on = " AND ".join(
+            f"t{here}.{identifier(own)} = t{here + 1}.{identifier(name)}" for own, name in pairs
+        )
         here += 1
         joins.append(f"JOIN {identifier(unit.table)} AS t{here} ON {on}")
         unit = units[unit.table]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# Who it is about; then people in the course of their work; then what stands for a person, who may have several.
+# Who it is about; then people in the course of their work; then what stands for a person, who may have
+# several.
 _PEOPLE = """person people who user usr customer cust client patient member subscriber student pupil participant respondent
     citizen resident inhabitant voter applicant borrower debtor donor guest visitor passenger tenant child mother father
     beneficiary insured policyholder subject individual consumer shopper buyer rider learner player taxpayer claimant
@@ -15,8 +16,15 @@ _ROLES = """employee emp staff worker doctor physician nurse provider teacher in
 _PROXIES = """account acct login device session cookie card phone email ssn mrn imei imsi msisdn ip iban username handle
     profile wallet"""
 _RANKS = {word: rank for rank, words in enumerate((_PEOPLE, _ROLES, _PROXIES)) for word in words.split()}
-_SAME = {"people": "person", "who": "person", "usr": "user", "cust": "customer", "emp": "employee", "acct": "account",
-         "kunden": "kunde"}  # fmt: skip
+_SAME = {
+    "people": "person",
+    "who": "person",
+    "usr": "user",
+    "cust": "customer",
+    "emp": "employee",
+    "acct": "account",
+    "kunden": "kunde",
+}
 # Words that also mean something else, or a number of people: they count only beside an "id".
 _VAGUE = frozenset(
     "subject contact agent session card device profile family handle wallet cookie people kunden owner staff child".split()
@@ -50,7 +58,9 @@ def singular(word: str) -> str:
 
 
 def person_of_column(name: str) -> Person | None:
-    """Whom a column like user_id, custkey or patient names; None for user_agent, customer_name, account_balance."""
+    """Whom a column like user_id, custkey or patient names; None for user_agent, customer_name,
+    account_balance.
+    """
     found = words(name)
     if found[-2:] in (["email", "address"], ["ip", "address"]):
         found = found[:-1]
@@ -88,11 +98,17 @@ def is_id(name: str) -> bool:
     found = words(name)
     if not found:
         return False
-    return found[-1] in _IDS or found[0] in _LEADING or bool(_GLUED.fullmatch(found[-1]) and _known_glued(found[-1]))
+    return (
+        found[-1] in _IDS
+        or found[0] in _LEADING
+        or bool(_GLUED.fullmatch(found[-1]) and _known_glued(found[-1]))
+    )
 
 
 def ends_like_id(name: str) -> bool:
-    """oid, pid, rowid: an identifier for whoever sees the same name in another table; by itself it may be paid or void."""
+    """oid, pid, rowid: an identifier for whoever sees the same name in another table; by itself it may be
+    paid or void.
+    """
     found = words(name)
     return bool(found) and bool(_GLUED.fullmatch(found[-1]))
 
@@ -130,4 +146,6 @@ def _known_glued(word: str) -> bool:
     return keyed or before in _RANKS or singular(before) in _THINGS
 
 
-_THINGS = frozenset("order product item visit event invoice store shop city country state case claim trip ride part".split())
+_THINGS = frozenset(
+    "order product item visit event invoice store shop city country state case claim trip ride part".split()
+)

@@ -187,11 +187,17 @@ def _table(
 def _unit(table: SchemaTable, unit: Guess, alone: bool) -> str:
     text = comment(f"Whose rows: {unit.why}. Is that the person you mean to protect?")
     if not unit.sure:
-        text += comment(f"!! Can one person have more than one {unit.noun}? Then each is protected, but not all together.")
+        text += comment(
+            f"!! Can one person have more than one {unit.noun}? Then each is protected, but not all together."
+        )
     others = others_in(table, unit)
     if others:
-        text += comment(f"!! Not protected as a whole: whoever is named by {', '.join(others)}. A row has one unit only.")
-    nullable = [column for name in unit.columns if (column := table.column(name)) is not None and not column.required]
+        text += comment(
+            f"!! Not protected as a whole: whoever is named by {', '.join(others)}. A row has one unit only."
+        )
+    nullable = [
+        column for name in unit.columns if (column := table.column(name)) is not None and not column.required
+    ]
     if nullable:
         text += "# Rows where it is NULL are left out of every answer.\n"
     text += f"unit = {_toml(unit.declaration)}\n"
@@ -201,7 +207,9 @@ def _unit(table: SchemaTable, unit: Guess, alone: bool) -> str:
 def _limits(chosen: Chosen | None) -> str:
     text = f"# The default: a unit counts in at most {DEFAULT_GROUPS} keys of a GROUP BY.\nmax_groups = {DEFAULT_GROUPS}\n"
     if chosen is None:
-        reason = [f"The default: at most {DEFAULT_ROWS} rows of a unit count in each key. Do most have fewer, or more?"]
+        reason = [
+            f"The default: at most {DEFAULT_ROWS} rows of a unit count in each key. Do most have fewer, or more?"
+        ]
     else:
         reason = chosen.lines
     rows = DEFAULT_ROWS if chosen is None or chosen.rows is None else chosen.rows
@@ -215,7 +223,9 @@ def _no_unit(schema: Schema, table: SchemaTable) -> str:
         own, named = ", ".join(link.key.columns), ", ".join(link.key.keys)
         way = Guess(link.key.columns, "", "", (0, 0), link.key.table, link.key.keys)
         whose = Guess(link.key.keys, "", "", (0, 0))
-        text += comment(f"{own} refers to {link.key.table}. Is each {named} there one person? Then say it there")
+        text += comment(
+            f"{own} refers to {link.key.table}. Is each {named} there one person? Then say it there"
+        )
         text += f"# (unit = {_toml(whose.declaration)}), and here:\n# unit = {_toml(way.declaration)}\n"
     for other in tables:
         for link in links_of(other, [table]):

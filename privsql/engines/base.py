@@ -26,21 +26,28 @@ class Engine(Protocol):
         ...
 
     def check(self, sql: str, schema: Schema) -> None:
-        """Refuse a text that the engine cannot plan for these tables, whatever their rows, and any text where the tables are
-        others by now; reads no data."""
+        """Refuse a text that the engine cannot plan for these tables, whatever their rows, and any text where
+        the tables are others by now; reads no data.
+        """
         ...
 
     def prepare(self, scan: Scan) -> None:
-        """Store a copy of a table with the rank of each row among those of its unit, or refresh it; tells nothing of it."""
+        """Store a copy of a table with the rank of each row among those of its unit, or refresh it; tells
+        nothing of it.
+        """
         ...
 
     def prepared(self, scan: Scan) -> Copy | None:
-        """The stored copy of a table, made for this unit and these columns, and whether its source was written to since."""
+        """The stored copy of a table, made for this unit and these columns, and whether its source was
+        written to since.
+        """
         ...
 
     def version(self) -> str | None:
-        """What every write to the source changes, whatever it wrote, also for later sessions; None where there is no such
-        thing. (A DuckDB file does not change when an UPDATE finds no row: whether it has changed depends on the rows.)"""
+        """What every write to the source changes, whatever it wrote, also for later sessions; None where
+        there is no such thing. (A DuckDB file does not change when an UPDATE finds no row: whether it has
+        changed depends on the rows.)
+        """
         ...
 
     def holds(self, data: Any) -> bool:
@@ -52,11 +59,15 @@ class Engine(Protocol):
         ...
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """Around a query from its planning to its answer: the schema, public tables and all statements are of one state."""
+        """Around a query from its planning to its answer: the schema, public tables and all statements are of
+        one state.
+        """
         ...
 
     def question(self) -> AbstractContextManager[None]:
-        """Around all that follows the charge of one question, up to its answer: its time is limited, and padded, as one."""
+        """Around all that follows the charge of one question, up to its answer: its time is limited, and
+        padded, as one.
+        """
         ...
 
     def run(self, sql: str, keys: Sequence[str]) -> ExactTable:

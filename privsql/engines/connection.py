@@ -1,8 +1,10 @@
-"""A DuckDB connection goes in; one comes out whose statements see one state from the start of a query to its end.
+"""A DuckDB connection goes in; one comes out whose statements see one state from the start of a query to its
+end.
 
-Between planning a query and running it others may write: the owner in another connection to the same database, or in
-another thread. A bound rests on the schema (a PRIMARY KEY of the unit, say), so both happen in one transaction. DuckDB gives
-a transaction its state when it first looks at a database, which reading the catalogue does for all of them.
+Between planning a query and running it others may write: the owner in another connection to the same
+database, or in another thread. A bound rests on the schema (a PRIMARY KEY of the unit, say), so both happen
+in one transaction. DuckDB gives a transaction its state when it first looks at a database, which reading the
+catalogue does for all of them.
 """
 
 from __future__ import annotations
@@ -42,9 +44,9 @@ class Sharing(Enum):
 class SourceConnection:
     """Statements one at a time, and those of one query in one transaction.
 
-    `reopen` opens the same source again, after an error that killed the database; None where that is the caller's to do.
-    `transaction` counts transactions, `generation` how often the source was opened again: what was read under another
-    number need not hold any more.
+    `reopen` opens the same source again, after an error that killed the database; None where that is the
+    caller's to do. `transaction` counts transactions, `generation` how often the source was opened again:
+    what was read under another number need not hold any more.
     """
 
     def __init__(
@@ -59,7 +61,8 @@ class SourceConnection:
         self._turn, self._lock = threading.RLock(), threading.Lock()
         self._depth = 0
         self._begun = self._broken = self._dead = False
-        self._left: int | None = None  # DuckDB's count of changes when the last transaction ended; None: others made some since
+        # DuckDB's count of changes when the last transaction ended; None: others made some since
+        self._left: int | None = None
         self._entered = 0
         self.changed = True  # whether others may have changed what names mean since the last transaction
         _OPEN.add(self)
@@ -70,7 +73,9 @@ class SourceConnection:
 
     @property
     def is_stable(self) -> bool:
-        """Whether what was read in this transaction still holds: it has not failed, and nobody else is in it."""
+        """Whether what was read in this transaction still holds: it has not failed, and nobody else is in
+        it.
+        """
         return self._begun and not self._broken and self.sharing is Sharing.DATABASE
 
     @contextlib.contextmanager
@@ -109,7 +114,8 @@ class SourceConnection:
             self.connection.close()
         try:
             connection = self._reopen()
-        except FATAL:  # other sessions of this program have the dead database open, and DuckDB gives it to us again
+        # other sessions of this program have the dead database open, and DuckDB gives it to us again
+        except FATAL:
             self._close_others()
             connection = self._reopen()
         with self._lock:
@@ -156,7 +162,9 @@ class SourceConnection:
     def _begin(self) -> None:
         self.transaction += 1
         self._broken = False
-        self._begun = self.sharing is Sharing.DATABASE or (self.sharing is Sharing.CONNECTION and not self._callers_is_open())
+        self._begun = self.sharing is Sharing.DATABASE or (
+            self.sharing is Sharing.CONNECTION and not self._callers_is_open()
+        )
         if self._begun:
             # the caller may write on a connection of its own, from another thread
             read_only = " READ ONLY" if self.sharing is Sharing.DATABASE else ""
@@ -169,8 +177,9 @@ class SourceConnection:
             self.changed = True
 
     def _changes(self) -> int | None:
-        """How many statements that can change what a name means have run on this database, transactions among them; None
-        where DuckDB does not say."""
+        """How many statements that can change what a name means have run on this database, transactions among
+        them; None where DuckDB does not say.
+        """
         count = getattr(self.connection, "_catalog_version", None)
         return None if count is None else int(count())
 
@@ -185,20 +194,28 @@ class SourceConnection:
         self._broken = False
 
     def _begin_again(self) -> None:
-        """A statement that fails ends its transaction; what follows sees another state, under another number."""
+        """A statement that fails ends its transaction; what follows sees another state, under another
+        number.
+        """
         self._end()
         if self._depth:
             self._begin()
 
     def _callers_is_open(self) -> bool:
-        """Without a transaction every statement has a number of its own. (To try BEGIN would end one that is open.)"""
+        """Without a transaction every statement has a number of its own. (To try BEGIN would end one that is
+        open.)
+        """
         number = "SELECT txid_current()"
         with self._lock:
-            return bool(self.connection.execute(number).fetchall() == self.connection.execute(number).fetchall())
+            return bool(
+                self.connection.execute(number).fetchall() == self.connection.execute(number).fetchall()
+            )
 
     # -- Ctrl-C ----------------------------------------------------------------------------------------------
     def _interruptible(self, statement: Callable[[], Any]) -> Any:
-        """DuckDB does not look for signals while it computes; so the thread that gets them waits, and another one computes."""
+        """DuckDB does not look for signals while it computes; so the thread that gets them waits, and another
+        one computes.
+        """
         if threading.current_thread() is not threading.main_thread():
             return statement()
         task = _Task(statement)
@@ -211,7 +228,9 @@ class SourceConnection:
 
 
 class _Task:
-    """A statement for another thread, which can be given up at any moment: before it has begun, or while it runs."""
+    """A statement for another thread, which can be given up at any moment: before it has begun, or while it
+    runs.
+    """
 
     def __init__(self, statement: Callable[[], Any]) -> None:
         self._statement, self._lock = statement, threading.Lock()
@@ -265,10 +284,11 @@ def _run_elsewhere(task: _Task) -> None:
 
 @lru_cache(maxsize=1)
 def _helper() -> SimpleQueue[_Task]:
-    """The one thread that computes while the main thread waits. (DuckDB takes longer in a thread that is new to it.)
+    """The one thread that computes while the main thread waits. (DuckDB takes longer in a thread that is new
+    to it.)
 
-    Not an executor of concurrent.futures: Ctrl-C while that starts its thread leaves one that it does not know, and then the
-    program never ends.
+    Not an executor of concurrent.futures: Ctrl-C while that starts its thread leaves one that it does not
+    know, and then the program never ends.
     """
     tasks: SimpleQueue[_Task] = SimpleQueue()
     threading.Thread(target=_work, args=(tasks,), name="privsql-statement", daemon=True).start()

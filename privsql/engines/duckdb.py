@@ -39,9 +39,15 @@ class DuckDBEngine:
     """Runs rendered SQL on one DuckDB connection, one query at a time."""
 
     def __init__(
-        self, connection: SourceConnection, known: Known, fixed_schema: bool, keeping: Keeping,
-        opening: Opening | None = None, owned: bool = True, origin: Origin = A_DATABASE,
-    ) -> None:  # fmt: skip
+        self,
+        connection: SourceConnection,
+        known: Known,
+        fixed_schema: bool,
+        keeping: Keeping,
+        opening: Opening | None = None,
+        owned: bool = True,
+        origin: Origin = A_DATABASE,
+    ) -> None:
         self._source, self._origin = connection, origin
         self._owned = owned
         self.fixed_schema = fixed_schema
@@ -51,7 +57,8 @@ class DuckDBEngine:
         self._watched = None if keeping.watched is None else sign_of(keeping.watched)
         self._prepared = PreparedTables(connection, keeping, self._places)
         self._followed = 0
-        self._verified: tuple[int, Schema] | None = None  # the transaction in which the schema was read, and the schema
+        # the transaction in which the schema was read, and the schema
+        self._verified: tuple[int, Schema] | None = None
         self._twin: Twin | None = None
         self._closed = False
 
@@ -91,12 +98,19 @@ class DuckDBEngine:
                 self._watched, self._reader = sign, SchemaReader(self._read, self.known)
                 self._followed += 1
         except (duckdb.Error, OSError):
-            raise SourceError("source-file", "the file was exchanged, and DuckDB cannot read the new one", "check it") from None
+            raise SourceError(
+                "source-file", "the file was exchanged, and DuckDB cannot read the new one", "check it"
+            ) from None
 
     def schema(self) -> Schema:
-        if self._verified is not None and self._source.is_stable and self._verified[0] == self._source.transaction:
+        if (
+            self._verified is not None
+            and self._source.is_stable
+            and self._verified[0] == self._source.transaction
+        ):
             return self._verified[1]
-        for _ in range(_TRIES):  # until it was read in one transaction, which ends when DuckDB cannot read a view
+        # until it was read in one transaction, which ends when DuckDB cannot read a view
+        for _ in range(_TRIES):
             transaction = self._source.transaction
             schema = self._reader.schema(self.fixed_schema, self._source.changed)
             if self._is_settled(transaction):
@@ -131,7 +145,11 @@ class DuckDBEngine:
             raise unusable()
         if self._source.in_snapshot and not self.sees(schema):
             raise changed()
-        if self._twin is None or self._twin.schema != schema or self._twin.copies != self._prepared.definitions:
+        if (
+            self._twin is None
+            or self._twin.schema != schema
+            or self._twin.copies != self._prepared.definitions
+        ):
             self._twin = Twin(schema, dict(self._prepared.definitions))
         self._twin.check(sql)
 
@@ -182,7 +200,8 @@ class DuckDBEngine:
     def run(self, sql: str, keys: Sequence[str]) -> ExactTable:
         try:
             exact = exact_table(self._source.columns(sql), keys)
-            if self._verified is not None and not self.sees(self._verified[1]):  # of a state for which nothing was proved
+            # of a state for which nothing was proved
+            if self._verified is not None and not self.sees(self._verified[1]):
                 raise EngineError
             return exact
         except Exception:  # noqa: BLE001 -- whatever failed, its words could tell about the data
@@ -192,7 +211,9 @@ class DuckDBEngine:
 def exact_table(exact_rows: Mapping[str, Any], keys: Sequence[str]) -> ExactTable:
     """Columns as DuckDB gives them to numpy: keys as they are, all others whole numbers."""
     exact_columns = {
-        name: np.ma.filled(values, 0).astype(np.int64) for name, values in exact_rows.items() if name not in keys
+        name: np.ma.filled(values, 0).astype(np.int64)
+        for name, values in exact_rows.items()
+        if name not in keys
     }
     return ExactTable({name: exact_rows[name] for name in keys}, exact_columns)
 
@@ -200,8 +221,9 @@ def exact_table(exact_rows: Mapping[str, Any], keys: Sequence[str]) -> ExactTabl
 def open_engine(source: Any, memory: int | None = None, folder: Path | None = None) -> DuckDBEngine:
     """A DuckDB file or connection, a frame, a dict of frames, a Parquet or CSV path -> an engine.
 
-    `memory`: how many bytes DuckDB may use, in a database of our own. `folder`: a private one, for what another process must
-    be able to open too: the rows of frames, the prepared copies of what is no DuckDB file.
+    `memory`: how many bytes DuckDB may use, in a database of our own. `folder`: a private one, for what
+    another process must be able to open too: the rows of frames, the prepared copies of what is no DuckDB
+    file.
     """
     if isinstance(source, (str, Path)):
         return _open_path(Path(source), memory, folder)
@@ -212,7 +234,11 @@ def open_engine(source: Any, memory: int | None = None, folder: Path | None = No
     frames = {"df": source} if is_frame(source) else source
     if isinstance(frames, Mapping) and frames and all(is_frame(frame) for frame in frames.values()):
         origin = Origin.of_frames(frames.values())
-        return _open_frames(_checked(frames), memory, origin) if folder is None else _hand_over(_checked(frames), folder, origin)
+        return (
+            _open_frames(_checked(frames), memory, origin)
+            if folder is None
+            else _hand_over(_checked(frames), folder, origin)
+        )
     raise SourceError(
         "source-kind",
         f"a {type(source).__name__} cannot be a source of data",
@@ -226,12 +252,16 @@ def _open_connection(source: duckdb.DuckDBPyConnection) -> DuckDBEngine:
     file = _read_only_file(reader)
     opening = _read_only(file) if own and file is not None else None
     shared = SourceConnection(reader, Sharing.DATABASE if own else Sharing.CONNECTION)
-    return DuckDBEngine(shared, Known({}, trust_labels=True), False, Keeping(beside=file, own=own), opening, owned=own)
+    return DuckDBEngine(
+        shared, Known({}, trust_labels=True), False, Keeping(beside=file, own=own), opening, owned=own
+    )
 
 
 def _reader(source: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """A connection of our own to the caller's database, so that the caller's unread results and transactions are left
-    alone; the caller's own one only where temporary tables, registered frames or USE can be seen by it alone."""
+    """A connection of our own to the caller's database, so that the caller's unread results and transactions
+    are left alone; the caller's own one only where temporary tables, registered frames or USE can be seen by
+    it alone.
+    """
     sight = (
         "SELECT current_database(), current_schema(), (SELECT count(*) FROM duckdb_tables() WHERE temporary), "
         "(SELECT count(*) FROM duckdb_views() WHERE temporary)"
@@ -262,7 +292,9 @@ def _checked(frames: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(name, str) or not name:
             raise SourceError("source-kind", "the tables of a dict must have names", '{"visits": frame}')
         if name.lower() in map(str.lower, found):
-            raise SourceError("source-kind", f"two tables are called {name}: case does not count", "rename one of them")
+            raise SourceError(
+                "source-kind", f"two tables are called {name}: case does not count", "rename one of them"
+            )
         found[name] = snapshot(checked_frame(frame))
     return found
 
@@ -293,7 +325,9 @@ def _hand_over(frames: Mapping[str, Any], folder: Path, origin: Origin) -> DuckD
         for name, frame in frames.items():
             try:
                 connection.register("privsql_frame", frame)
-                connection.execute(f"CREATE TABLE frames.main.{render.identifier(name)} AS FROM temp.main.privsql_frame")
+                connection.execute(
+                    f"CREATE TABLE frames.main.{render.identifier(name)} AS FROM temp.main.privsql_frame"
+                )
                 connection.unregister("privsql_frame")
             except duckdb.Error:
                 raise unreadable(name) from None
@@ -327,12 +361,15 @@ def _open_path(path: Path, memory: int | None, folder: Path | None) -> DuckDBEng
     except duckdb.Error:
         raise invalid() from None
     refuse_repeated_columns(source.connection, _READERS[suffix], file, name)
-    return DuckDBEngine(source, Known({name: frozenset()}, trust_labels=False), False, keeping, opening, origin=Origin(file))
+    return DuckDBEngine(
+        source, Known({name: frozenset()}, trust_labels=False), False, keeping, opening, origin=Origin(file)
+    )
 
 
 def _open_text(name: str, file: Path, rows: str, memory: int | None, folder: Path | None) -> DuckDBEngine:
-    """A CSV file as a table of a database of our own. DuckDB guesses what such a file holds from its first lines: one line that
-    is not so would fail queries after their charge, and somebody may append it later."""
+    """A CSV file as a table of a database of our own. DuckDB guesses what such a file holds from its first
+    lines: one line that is not so would fail queries after their charge, and somebody may append it later.
+    """
     known = Known({name: frozenset()}, trust_labels=False)
     database = ":memory:" if folder is None else str(folder / "rows.duckdb")
     table = f"CREATE TABLE {render.identifier(name)} AS {rows}"
@@ -349,7 +386,9 @@ def _open_text(name: str, file: Path, rows: str, memory: int | None, folder: Pat
 
     if folder is None:
         source = SourceConnection(opened(), Sharing.NOBODY, opened)
-        return DuckDBEngine(source, known, True, Keeping(frozen=True, alone=True, version=sign), opening, origin=Origin(file))
+        return DuckDBEngine(
+            source, known, True, Keeping(frozen=True, alone=True, version=sign), opening, origin=Origin(file)
+        )
     with opened():
         Path(database).chmod(0o600)
     return _open_database(Path(database), None, known, Origin(file), version=sign)
@@ -359,8 +398,11 @@ def _read_through(opening: Opening) -> duckdb.DuckDBPyConnection:
     try:
         return opening.open()
     except (duckdb.ConversionException, duckdb.InvalidInputException, UnicodeDecodeError):
-        raise SourceError("source-file", "DuckDB cannot read this file to its end: a line or a value is not like the first ones",
-                          "write it as Parquet or into a DuckDB file, with types that you choose") from None  # fmt: skip
+        raise SourceError(
+            "source-file",
+            "DuckDB cannot read this file to its end: a line or a value is not like the first ones",
+            "write it as Parquet or into a DuckDB file, with types that you choose",
+        ) from None
     except duckdb.Error:
         raise invalid() from None
 
@@ -372,7 +414,9 @@ def _open_database(
     try:
         sign = sign_of(path)  # before it is opened, not after
         keeping = Keeping(beside=path.resolve(), opened=sign, alone=True, version=version)
-        source = SourceConnection(opening.open(), Sharing.NOBODY, _again(opening, path, sign), str(path.resolve()))
+        source = SourceConnection(
+            opening.open(), Sharing.NOBODY, _again(opening, path, sign), str(path.resolve())
+        )
         return DuckDBEngine(source, known, True, keeping, opening, origin=origin)
     except duckdb.ConnectionException:  # open already in this process, with settings of its own
         if memory is not None:
@@ -393,7 +437,9 @@ def _again(opening: Opening, path: Path, sign: str) -> Callable[[], duckdb.DuckD
         connection = opening.open()
         if sign_of(path) != sign:
             connection.close()
-            raise SourceError("source-file", "the file was written to or exchanged since it was opened", "connect again")
+            raise SourceError(
+                "source-file", "the file was written to or exchanged since it was opened", "connect again"
+            )
         return connection
 
     return opened

@@ -18,15 +18,24 @@ from privsql.planning import render
 _RENAMED = re.compile(r"(.+)_\d+", re.DOTALL)
 
 
-def refuse_repeated_columns(connection: duckdb.DuckDBPyConnection, reader: str, file: Path, table: str) -> None:
-    """Where a file has a column twice, or two that differ in case alone, DuckDB calls the second one x_1, without a word: what
-    a policy says of it would be said of the first."""
+def refuse_repeated_columns(
+    connection: duckdb.DuckDBPyConnection, reader: str, file: Path, table: str
+) -> None:
+    """Where a file has a column twice, or two that differ in case alone, DuckDB calls the second one x_1,
+    without a word: what a policy says of it would be said of the first.
+    """
     try:
-        names = [str(name) for name, *_ in connection.execute(f"DESCRIBE {render.identifier(table)}").fetchall()]
+        names = [
+            str(name) for name, *_ in connection.execute(f"DESCRIBE {render.identifier(table)}").fetchall()
+        ]
         lowered = {name.lower() for name in names}
         if not any(match[1].lower() in lowered for name in names if (match := _RENAMED.fullmatch(name))):
             return
-        written = _names_in_parquet(connection, file) if reader == "read_parquet" else _names_in_csv(connection, file)
+        written = (
+            _names_in_parquet(connection, file)
+            if reader == "read_parquet"
+            else _names_in_csv(connection, file)
+        )
     except FAILURES:
         connection.close()
         raise SourceError("source-file", "DuckDB cannot read this file", "check that it is valid") from None
@@ -34,13 +43,17 @@ def refuse_repeated_columns(connection: duckdb.DuckDBPyConnection, reader: str, 
     if repeated is not None:
         connection.close()
         raise SourceError(
-            "source-columns", f"the file has more than one column {repeated}", "rename one; case does not count"
+            "source-columns",
+            f"the file has more than one column {repeated}",
+            "rename one; case does not count",
         )
 
 
 def _names_in_parquet(connection: duckdb.DuckDBPyConnection, file: Path) -> list[str]:
     """Of the columns, and not of what lies in them: a tree in preorder."""
-    nodes = connection.execute(f"SELECT name, num_children FROM parquet_schema({render.text(str(file))})").fetchall()
+    nodes = connection.execute(
+        f"SELECT name, num_children FROM parquet_schema({render.text(str(file))})"
+    ).fetchall()
     names, open_ = [], [nodes[0][1]]
     for name, children in nodes[1:]:
         while open_[-1] == 0:
@@ -65,4 +78,6 @@ def _names_in_csv(connection: duckdb.DuckDBPyConnection, file: Path) -> list[str
     options = ", ".join(f"{name} = {render.text('' if mark == '(empty)' else mark)}" for name, mark in signs)
     columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(count))
     first = f"read_csv({path}, auto_detect = false, header = false, {options}, skip = {skipped}, columns = {{{columns}}})"
-    return [str(name) for name in connection.execute(f"FROM {first} LIMIT 1").fetchall()[0] if name is not None]
+    return [
+        str(name) for name in connection.execute(f"FROM {first} LIMIT 1").fetchall()[0] if name is not None
+    ]

@@ -1,4 +1,6 @@
-"""Frames of pandas, Arrow and Polars: checked on the way in; public or noisy values made into columns on the way out."""
+"""Frames of pandas, Arrow and Polars: checked on the way in; public or noisy values made into columns on the
+way out.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def is_frame(value: Any) -> bool:
 
 
 def checked_frame(frame: Any) -> Any:
-    """The frame, if its columns can be named in SQL, and its values are of their types: others would fail after a charge."""
+    """The frame, if its columns can be named in SQL, and its values are of their types: others would fail
+    after a charge.
+    """
     if not isinstance(frame, pd.DataFrame):
         frame = frame.collect() if hasattr(frame, "collect") else frame
         if hasattr(frame, "validate"):  # an Arrow table, in which nobody has looked at the bytes of a text
@@ -38,25 +42,34 @@ def checked_frame(frame: Any) -> Any:
         return frame
     if isinstance(frame.columns, pd.MultiIndex):
         raise SourceError(
-            "source-columns", "the frame has several levels of column names", "flatten them: df.columns = [...]"
+            "source-columns",
+            "the frame has several levels of column names",
+            "flatten them: df.columns = [...]",
         )
     if not all(isinstance(name, str) for name in frame.columns):
-        raise SourceError("source-columns", "some column names are not strings", "df.columns = df.columns.astype(str)")
+        raise SourceError(
+            "source-columns", "some column names are not strings", "df.columns = df.columns.astype(str)"
+        )
     _refuse_repeated(list(frame.columns))
     if len(frame.columns) == 0:
         raise SourceError("source-columns", "the frame has no columns", "give a frame with columns")
     for name, dtype in frame.dtypes.items():
         if isinstance(dtype, _UNREAD) or (isinstance(dtype, np.dtype) and dtype.kind == "c"):
-            raise SourceError("source-frame", f"DuckDB cannot read column {name}: {type(dtype).__name__} has no type in SQL",
-                              f"convert it with df.astype, or leave it out: df.drop(columns=[{name!r}])")  # fmt: skip
-    # of a column of objects DuckDB guesses the type from its values, so that one person could change it: they are text
+            raise SourceError(
+                "source-frame",
+                f"DuckDB cannot read column {name}: {type(dtype).__name__} has no type in SQL",
+                f"convert it with df.astype, or leave it out: df.drop(columns=[{name!r}])",
+            )
+    # of a column of objects DuckDB guesses the type from its values, so that one person could change it: they
+    # are text
     objects = [name for name, dtype in frame.dtypes.items() if dtype == "object"]
     try:
         frame = frame.astype(dict.fromkeys(objects, "str")) if objects else frame
         for name, dtype in frame.dtypes.items():
             if isinstance(dtype, pd.ArrowDtype):
                 frame[name].array.__arrow_array__().validate(full=True)
-            elif getattr(dtype, "storage", None) == "python":  # texts without pyarrow, in which nobody has looked at the letters
+            # texts without pyarrow, in which nobody has looked at the letters
+            elif getattr(dtype, "storage", None) == "python":
                 frame[name].str.encode("utf-8")
         return frame
     except Exception:  # noqa: BLE001 -- an object may have any text or none, and the reason may show it
@@ -64,7 +77,9 @@ def checked_frame(frame: Any) -> Any:
 
 
 def _check_decimals(table: Any) -> None:
-    """Arrow does not look whether a DECIMAL has more digits than it may; DuckDB's own HUGEINT becomes such a one."""
+    """Arrow does not look whether a DECIMAL has more digits than it may; DuckDB's own HUGEINT becomes such a
+    one.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -77,17 +92,24 @@ def _check_decimals(table: Any) -> None:
 
 
 def _refuse_repeated(names: list[str]) -> None:
-    """DuckDB would give the second one another name, without a word: a policy that names it would mean the first."""
+    """DuckDB would give the second one another name, without a word: a policy that names it would mean the
+    first.
+    """
     repeated = repeated_name(names)
     if repeated is not None:
         raise SourceError(
-            "source-columns", f"the frame has more than one column {repeated}", "rename one; case does not count"
+            "source-columns",
+            f"the frame has more than one column {repeated}",
+            "rename one; case does not count",
         )
 
 
 def _ill_formed() -> SourceError:
-    return SourceError("source-frame", "the frame has values that are not of their column's type: bytes that are no text",
-                       "clean them, or leave the column out")  # fmt: skip
+    return SourceError(
+        "source-frame",
+        "the frame has values that are not of their column's type: bytes that are no text",
+        "clean them, or leave the column out",
+    )
 
 
 def snapshot(frame: Any) -> Any:
@@ -96,17 +118,22 @@ def snapshot(frame: Any) -> Any:
 
 
 def required_columns(frame: Any) -> frozenset[str]:
-    """Columns whose dtype has no room for NULL: numpy's whole numbers and booleans. Dtypes are public, as schemas are."""
+    """Columns whose dtype has no room for NULL: numpy's whole numbers and booleans. Dtypes are public, as
+    schemas are.
+    """
     if not isinstance(frame, pd.DataFrame):
         return frozenset()
     return frozenset(
-        str(name) for name, dtype in frame.dtypes.items() if isinstance(dtype, np.dtype) and dtype.kind in "iub"
+        str(name)
+        for name, dtype in frame.dtypes.items()
+        if isinstance(dtype, np.dtype) and dtype.kind in "iub"
     )
 
 
 def same_data(snapshot: pd.DataFrame, frame: pd.DataFrame) -> bool:
-    """Whether a frame still is its snapshot. Writing to a frame makes pandas copy the columns that a snapshot shares,
-    so equal memory means equal content; a column whose memory cannot be seen counts as changed."""
+    """Whether a frame still is its snapshot. Writing to a frame makes pandas copy the columns that a snapshot
+    shares, so equal memory means equal content; a column whose memory cannot be seen counts as changed.
+    """
     if (
         len(snapshot) != len(frame)
         or not snapshot.columns.equals(frame.columns)
@@ -150,15 +177,22 @@ def _address(array: Any) -> int:
 
 
 def list_of(values: Any, type_: Type) -> list[Any]:
-    """Public values as a list that DuckDB takes for a parameter: what Python has no exact type for goes as text."""
+    """Public values as a list that DuckDB takes for a parameter: what Python has no exact type for goes as
+    text.
+    """
     array = as_array(values, type_)
     if array.dtype != object:
         return list(array.tolist())
-    return [None if missing else str(each) for each, missing in zip(np.ma.getdata(array), np.ma.getmaskarray(array), strict=True)]
+    return [
+        None if missing else str(each)
+        for each, missing in zip(np.ma.getdata(array), np.ma.getmaskarray(array), strict=True)
+    ]
 
 
 def column_of(values: Any, type_: Type) -> Any:
-    """Public or noisy values as a column that DuckDB reads without guessing: a plain array where no value is NULL."""
+    """Public or noisy values as a column that DuckDB reads without guessing: a plain array where no value is
+    NULL.
+    """
     array = as_array(values, type_)
     if not isinstance(array, np.ma.MaskedArray) and array.dtype != object:
         return array
@@ -172,7 +206,9 @@ def column_of(values: Any, type_: Type) -> Any:
         case Kind.BOOLEAN:
             return pd.array(listed, dtype="boolean")
         case Kind.DATE | Kind.TIMESTAMP:
-            return np.array([np.datetime64("NaT") if v is None else v for v in listed], dtype="datetime64[us]")
+            return np.array(
+                [np.datetime64("NaT") if v is None else v for v in listed], dtype="datetime64[us]"
+            )
         case Kind.DOUBLE:
             return np.array([np.nan if v is None else v for v in listed], dtype=np.float64)
         case _:

@@ -1,4 +1,6 @@
-"""What connect() was told about time and memory goes in; checked limits come out, and a source opened under them."""
+"""What connect() was told about time and memory goes in; checked limits come out, and a source opened under
+them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B\s*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds that a question may take, bytes that the engine may use, and the seconds to whose multiples time is padded."""
+    """Seconds that a question may take, bytes that the engine may use, and the seconds to whose multiples
+    time is padded.
+    """
 
     deadline: float | None = None
     memory: int | None = None
@@ -36,7 +40,9 @@ class Limits:
 
 
 def open_limited(source: Any, limits: Limits) -> Engine:
-    """The source, read by a process that ends at the deadline if there is one, and padded in time if that was asked for."""
+    """The source, read by a process that ends at the deadline if there is one, and padded in time if that was
+    asked for.
+    """
     if limits.deadline is None:
         engine: Engine = open_engine(source, limits.memory)
     else:
@@ -47,7 +53,12 @@ def open_limited(source: Any, limits: Limits) -> Engine:
 def _seconds(value: object, name: str, code: str) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or not 0 < value <= _LONGEST:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not math.isfinite(value)
+        or not 0 < value <= _LONGEST
+    ):
         raise ArgumentError(code, f"{name} is a number of seconds above 0", f"{name}=30.0")
     return float(value)
 
@@ -59,5 +70,7 @@ def _bytes(value: object) -> int | None:
     if isinstance(value, str) and (match := _MEMORY.fullmatch(value)):
         value = int(float(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(match[2].upper() or " "))
     if isinstance(value, bool) or not isinstance(value, int) or not _LEAST_MEMORY <= value < 1 << 60:
-        raise ArgumentError("argument-memory", "memory_limit is a number of bytes, 64 MiB at least", 'memory_limit="2GB"')
+        raise ArgumentError(
+            "argument-memory", "memory_limit is a number of bytes, 64 MiB at least", 'memory_limit="2GB"'
+        )
     return value

@@ -13,15 +13,17 @@ from privsql.planning.render import text
 
 Config = dict[str, str | bool | int | float | list[str]]
 
-# Nothing is loaded, and no variable of the program is taken for a table. The last one does nothing but mark these databases:
-# DuckDB lets connections with equal settings share one, and nobody else's may be locked by us.
+# Nothing is loaded, and no variable of the program is taken for a table. The last one does nothing but mark
+# these databases: DuckDB lets connections with equal settings share one, and nobody else's may be locked by
+# us.
 CLOSED: Config = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
     "custom_user_agent": "privsql",
 }
-# Nothing outside the database can be reached, and nothing of this can be changed afterwards, by any connection to it.
+# Nothing outside the database can be reached, and nothing of this can be changed afterwards, by any
+# connection to it.
 CLOSE = "SET GLOBAL enable_external_access = false; SET GLOBAL lock_configuration = true"
 
 # What DuckDB raises, also where it cuts a message of its own within a letter, so that it is no text any more.
@@ -32,7 +34,9 @@ _LOCK = threading.Lock()  # two sessions that open one file at once must not loc
 
 @dataclass(frozen=True)
 class Opening:
-    """A database that only we use: `paths` and folders are all it may reach; `views` are made once it is closed."""
+    """A database that only we use: `paths` and folders are all it may reach; `views` are made once it is
+    closed.
+    """
 
     database: str
     read_only: bool = False

@@ -1,4 +1,6 @@
-"""A source of data goes in, and another one; whether they are the same, or share tables, comes out. No row is read."""
+"""A source of data goes in, and another one; whether they are the same, or share tables, comes out. No row is
+read.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from privsql.engines.frames import is_frame, same_data
 
 @dataclass(frozen=True)
 class Origin:
-    """What an engine reads: a file that is no database, or frames of the caller. A database is known by its connection."""
+    """What an engine reads: a file that is no database, or frames of the caller. A database is known by its
+    connection.
+    """
 
     file: Path | None = None
     frames: tuple[weakref.ref[Any], ...] = ()
@@ -28,7 +32,9 @@ class Origin:
         return Origin(frames=tuple(map(weakref.ref, frames)))
 
     def holds(self, connection: duckdb.DuckDBPyConnection, data: Any) -> bool:
-        """Whether `data` is this source, or some of it; `connection` is the engine's own. A copy is not recognised."""
+        """Whether `data` is this source, or some of it; `connection` is the engine's own. A copy is not
+        recognised.
+        """
         if isinstance(data, (str, Path)):
             return _overlap([data], self._files(connection))
         if isinstance(data, duckdb.DuckDBPyConnection):
@@ -47,7 +53,12 @@ A_DATABASE = Origin()
 def _databases(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """The files of all databases in its sight; none where it is closed."""
     with contextlib.suppress(duckdb.Error), connection.cursor() as cursor:
-        return [path for (path,) in cursor.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL").fetchall()]
+        return [
+            path
+            for (path,) in cursor.execute(
+                "SELECT path FROM duckdb_databases() WHERE path IS NOT NULL"
+            ).fetchall()
+        ]
     return []
 
 
@@ -64,7 +75,9 @@ def _file(path: str | Path) -> Iterator[tuple[int, int]]:
 
 
 def _one_database(one: duckdb.DuckDBPyConnection, other: duckdb.DuckDBPyConnection) -> bool:
-    """A database numbers its connections one after the other: only one that both share counts the other's between two of ours."""
+    """A database numbers its connections one after the other: only one that both share counts the other's
+    between two of ours.
+    """
     with contextlib.suppress(duckdb.Error):
         return _next_number(one) < _next_number(other) < _next_number(one)
     return False
@@ -76,4 +89,6 @@ def _next_number(connection: duckdb.DuckDBPyConnection) -> int:
 
 
 def _same_frame(one: Any, other: Any) -> bool:
-    return one is other or (isinstance(one, pd.DataFrame) and isinstance(other, pd.DataFrame) and same_data(one, other))
+    return one is other or (
+        isinstance(one, pd.DataFrame) and isinstance(other, pd.DataFrame) and same_data(one, other)
+    )

@@ -1,4 +1,6 @@
-"""An engine goes in; the same comes out whose questions take whole multiples of a quantum of time, whatever the data."""
+"""An engine goes in; the same comes out whose questions take whole multiples of a quantum of time, whatever
+the data.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ def _sleep_until(end: float) -> None:
 class PaddedEngine:
     """One question at a time, each for a whole number of quanta.
 
-    All else that is asked of the engine waits until then, too: who times a free EXPLAIN beside a question would else learn
-    when the question was really done.
+    All else that is asked of the engine waits until then, too: who times a free EXPLAIN beside a question
+    would else learn when the question was really done.
     """
 
     def __init__(self, engine: Engine, quantum: float) -> None:

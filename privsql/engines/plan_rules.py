@@ -1,6 +1,8 @@
-"""An expression of a DuckDB plan goes in; whether it has a value for all values that its parts can have comes out.
+"""An expression of a DuckDB plan goes in; whether it has a value for all values that its parts can have comes
+out.
 
-What is not listed can fail. `tests/engines/test_views.py` tries what is listed on the values most likely to break it.
+What is not listed can fail. `tests/engines/test_views.py` tries what is listed on the values most likely to
+break it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ _HUGE = 10**99  # has more digits than any type
 _FLOATS = ("FLOAT", "DOUBLE")
 _MOMENTS = ("DATE", "TIME", "TIMESTAMP")
 _SIMPLE = (*_WHOLE, *_FLOATS, *_MOMENTS, "VARCHAR", "DECIMAL", "ENUM", "UUID", "INTERVAL")
-_WITHOUT_TEXT = ("TIMESTAMP", "TIME")  # some of their values have no text: writing it fails, past TRY, and the database dies
+# some of their values have no text: writing it fails, past TRY, and the database dies
+_WITHOUT_TEXT = ("TIMESTAMP", "TIME")
 # what each function takes, of any of these types, it takes without failing
 _OF_TEXT = """lower upper lcase ucase trim ltrim rtrim length strlen bit_length reverse strip_accents contains prefix suffix
     starts_with ends_with strpos instr concat concat_ws || ~~ !~~ ~~* !~~* ascii unicode levenshtein damerau_levenshtein
@@ -42,13 +45,17 @@ TAKES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_OF_ANY.split(), _SIMPLE),
     "bit_count": tuple(INTEGER_BOUNDS),
 }
-# the same, where all arguments but the first are constants; a malformed pattern is refused as soon as there is such a view
+# the same, where all arguments but the first are constants; a malformed pattern is refused as soon as there
+# is such a view
 WITH_CONSTANTS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys("regexp_matches regexp_full_match substring left right replace translate".split(), ("VARCHAR",)),
+    **dict.fromkeys(
+        "regexp_matches regexp_full_match substring left right replace translate".split(), ("VARCHAR",)
+    ),
     "round": (*_FLOATS, "DECIMAL"),
     **dict.fromkeys(("//", "%"), tuple(INTEGER_BOUNDS)),
 }
-# What TRY makes NULL where it fails. It does not catch all: an unknown time zone, unit or escape letter fails all the same.
+# What TRY makes NULL where it fails. It does not catch all: an unknown time zone, unit or escape letter fails
+# all the same.
 _TRIED = """+ - * / // % abs floor ceil trunc round sqrt ln log log2 log10 exp pow power gcd factorial make_date last_day
     split_part array_extract asin acos sin cos tan atan sinh cosh tanh degrees radians week yearweek isoyear""".split()
 _TRIED_OF_UNIT = ("date_trunc", "datetrunc", "date_diff", "datediff", "date_part", "datepart")
@@ -57,18 +64,58 @@ _FORMATS = ("strftime", "strptime", "try_strptime")
 _ESCAPED = ("like_escape", "ilike_escape", "not_like_escape", "not_ilike_escape")
 _ARITHMETIC = ("+", "-", "*", "//", "%", "abs", "sign", "round")
 _CUT = ("substring", "left", "right")
-# Of what we render: of places on a grid, of clamped moments, of a unit's own list, and of a subquery that has one row.
-_OWN = (">>", "<<", "epoch_us", "list_sort", "list_slice", "list_transform", "list_unique", "flatten", "hash", "error")
+# Of what we render: of places on a grid, of clamped moments, of a unit's own list, and of a subquery that has
+# one row.
+_OWN = (
+    ">>",
+    "<<",
+    "epoch_us",
+    "list_sort",
+    "list_slice",
+    "list_transform",
+    "list_unique",
+    "flatten",
+    "hash",
+    "error",
+)
 _UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade", "century")
 _OF_ALL = ("struct_extract", "list_value", "unpivot_list", "row", "list_distinct", "pi")  # whatever they hold
 _FINER = ("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 _SMALL = 2**31  # a constant that is a number of letters, or of digits
-_CLASSES = ("BOUND_REF", "BOUND_COLUMN_REF", "BOUND_CONSTANT", "BOUND_CONJUNCTION", "BOUND_CASE", "BOUND_BETWEEN", "BOUND_UNNEST")
-_OPERATORS = ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "OPERATOR_COALESCE", "COMPARE_IN", "COMPARE_NOT_IN")
-_ANY_AGGREGATES = "count count_star min max first last any_value arbitrary bool_and bool_or list median".split()
+_CLASSES = (
+    "BOUND_REF",
+    "BOUND_COLUMN_REF",
+    "BOUND_CONSTANT",
+    "BOUND_CONJUNCTION",
+    "BOUND_CASE",
+    "BOUND_BETWEEN",
+    "BOUND_UNNEST",
+)
+_OPERATORS = (
+    "OPERATOR_NOT",
+    "OPERATOR_IS_NULL",
+    "OPERATOR_IS_NOT_NULL",
+    "OPERATOR_COALESCE",
+    "COMPARE_IN",
+    "COMPARE_NOT_IN",
+)
+_ANY_AGGREGATES = (
+    "count count_star min max first last any_value arbitrary bool_and bool_or list median".split()
+)
 _QUANTILES = ("quantile_cont", "quantile_disc")
-_SUMS = ("sum", "avg")  # of what cannot overflow: HUGEINT holds the sum of more BIGINTs than there can be rows
-_SUMMED = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", *_FLOATS)
+# of what cannot overflow: HUGEINT holds the sum of more BIGINTs than there can be rows
+_SUMS = ("sum", "avg")
+_SUMMED = (
+    "BOOLEAN",
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    *_FLOATS,
+)
 _SUMMED_DIGITS = 18  # of a DECIMAL
 _RANKS = ("WINDOW_ROW_NUMBER", "WINDOW_RANK", "WINDOW_RANK_DENSE")
 
@@ -77,7 +124,9 @@ _RANKS = ("WINDOW_ROW_NUMBER", "WINDOW_RANK", "WINDOW_RANK_DENSE")
 _GUARDS: Mapping[str, tuple[str, frozenset[tuple[str, Any]]]] = {
     "TIMESTAMP": (
         "CONJUNCTION_OR",
-        frozenset({("COMPARE_GREATERTHANOREQUALTO", "290309-12-22 (BC) 00:00:00"), ("COMPARE_EQUAL", "-infinity")}),
+        frozenset(
+            {("COMPARE_GREATERTHANOREQUALTO", "290309-12-22 (BC) 00:00:00"), ("COMPARE_EQUAL", "-infinity")}
+        ),
     ),
     "TIME": (
         "CONJUNCTION_AND",
@@ -90,9 +139,9 @@ _GUARDS: Mapping[str, tuple[str, frozenset[tuple[str, Any]]]] = {
 class Rules:
     """`read` is asked whether a constant can be read as another type.
 
-    `own`: of a statement that we rendered. Its whole numbers are computed in types that hold every result (sql/functions.py,
-    `result_type`; tests/conformance asks DuckDB), and some functions stand only where their arguments suit them. In an owner's
-    view neither need be so.
+    `own`: of a statement that we rendered. Its whole numbers are computed in types that hold every result
+    (sql/functions.py, `result_type`; tests/conformance asks DuckDB), and some functions stand only where
+    their arguments suit them. In an owner's view neither need be so.
     """
 
     read: Read
@@ -110,15 +159,25 @@ class Rules:
             case "BOUND_AGGREGATE":
                 fits = self.own and name in _SUMS and all(each in _WHOLE for each in ids)
                 return fits or _is_safe_aggregate(name, types)
-            case "BOUND_WINDOW":  # a frame of so much before a row computes where it begins; so many rows before it is a place
-                computed = "EXPR" in node["start"] + node["end"] and not (self.own and node["end"] == "EXPR_PRECEDING_ROWS")
+            # a frame of so much before a row computes where it begins; so many rows before it is a place
+            case "BOUND_WINDOW":
+                computed = "EXPR" in node["start"] + node["end"] and not (
+                    self.own and node["end"] == "EXPR_PRECEDING_ROWS"
+                )
                 return kind in _RANKS or (_is_safe_aggregate(name, types) and not computed)
             case "BOUND_LAMBDA":
                 return self.own
             case "BOUND_FUNCTION" if kind == "OPERATOR_CAST":
                 tried = node["function_data"]["try_cast"] and _is_simple_cast(node)
-                return tried or _is_wider(types[0], node["return_type"]) or _is_guarded(node) or self._is_value(node)
-            case "BOUND_FUNCTION" if kind.startswith("COMPARE_") or name in _OF_ALL or (self.own and name in _OWN):
+                return (
+                    tried
+                    or _is_wider(types[0], node["return_type"])
+                    or _is_guarded(node)
+                    or self._is_value(node)
+                )
+            case "BOUND_FUNCTION" if (
+                kind.startswith("COMPARE_") or name in _OF_ALL or (self.own and name in _OWN)
+            ):
                 return True
             case "BOUND_FUNCTION" if name == "array_extract":
                 return ids[0] in ("LIST", "TUPLE")
@@ -129,12 +188,18 @@ class Rules:
             case "BOUND_FUNCTION" if name == "%" and all(each in _FLOATS for each in ids):
                 return _is_not_zero(arguments[1]) or _is_nullif(arguments[1])
             case "BOUND_FUNCTION" if name == "/":
-                return all(each in _FLOATS for each in ids) and (_is_not_zero(arguments[1]) or _is_nullif(arguments[1]))
+                return all(each in _FLOATS for each in ids) and (
+                    _is_not_zero(arguments[1]) or _is_nullif(arguments[1])
+                )
             case "BOUND_FUNCTION" if name in ("+", "-", "*") and _id(node["return_type"]) == "DECIMAL":
-                return _holds(node["return_type"], name, [_digits(_type(_uncast(each))) for each in arguments])
+                return _holds(
+                    node["return_type"], name, [_digits(_type(_uncast(each))) for each in arguments]
+                )
             case "BOUND_FUNCTION" if name == "-" and ids == ["DATE", "DATE"]:
                 return True
-            case "BOUND_FUNCTION" if name in WITH_CONSTANTS and ids[0] in WITH_CONSTANTS[name] and len(ids) > 1:
+            case "BOUND_FUNCTION" if (
+                name in WITH_CONSTANTS and ids[0] in WITH_CONSTANTS[name] and len(ids) > 1
+            ):
                 return all(_is_small(each, name in ("//", "%")) for each in arguments[1:])
             case "BOUND_FUNCTION":
                 return name in TAKES and all(each in TAKES[name] for each in ids)
@@ -195,7 +260,9 @@ def _is_small(node: Node, divides: bool) -> bool:
 
 
 def _is_well_escaped(pattern: Node, mark: Node) -> bool:
-    """Whether both are constants that are accepted: DuckDB reads a pattern only at rows, and fails there, past TRY."""
+    """Whether both are constants that are accepted: DuckDB reads a pattern only at rows, and fails there,
+    past TRY.
+    """
     texts = [_value(_uncast(each)) for each in (pattern, mark)]
     if not all(isinstance(each, str) for each in texts):
         return False
@@ -220,11 +287,15 @@ def _is_guarded(node: Node) -> bool:
     """Whether a moment is written as text only where it has one."""
     (written,) = node["children"]
     match written, _uncast(written.get("else_expr") or written):
-        case {"type": "CASE_EXPR", "case_checks": [{"when_expr": test, "then_expr": then}]}, {"value": {"is_null": True}}:
+        case {"type": "CASE_EXPR", "case_checks": [{"when_expr": test, "then_expr": then}]}, {
+            "value": {"is_null": True}
+        }:
             joined, wanted = _GUARDS.get(_id(_type(written)), ("", frozenset()))
             sides = [each.get("children", []) for each in test.get("children", [])]
             same = all(len(each) == 2 and _shape(each[0]) == _shape(then) for each in sides)
-            found = {(each["type"], _text_of(each)) for each in test.get("children", []) if each.get("children")}
+            found = {
+                (each["type"], _text_of(each)) for each in test.get("children", []) if each.get("children")
+            }
             return bool(sides) and same and test["type"] == joined and found == wanted
     return False
 
@@ -257,7 +328,11 @@ def _value(node: Node) -> Any:
 def _is_nullif(node: Node) -> bool:
     """NULLIF(x, 0), which DuckDB writes as CASE WHEN x = 0 THEN NULL ELSE x END."""
     match _uncast(node):
-        case {"type": "CASE_EXPR", "case_checks": [{"when_expr": test, "then_expr": then}], "else_expr": other}:
+        case {
+            "type": "CASE_EXPR",
+            "case_checks": [{"when_expr": test, "then_expr": then}],
+            "else_expr": other,
+        }:
             match test, _uncast(then):
                 case {"type": "COMPARE_EQUAL", "children": [of, to]}, {"value": {"is_null": True}}:
                     return bool(_is_zero(to) and _shape(of) == _shape(other))
@@ -284,8 +359,12 @@ def _constant(node: Node) -> str | None:
             return f"{Decimal(value).scaleb(-_digits(type_)[1]):f}"
         case {"value": {"upper": int(), "lower": int()}, "type": {"id": kind}} if kind in _WHOLE:
             return f"CAST('{_value(node)}' AS {kind})"
-        case {"value": bool() | int() | float() as value, "type": {"id": kind}} if kind in (*_WHOLE, "DOUBLE"):
-            return f"CAST('{value}' AS {kind})"  # as a bare number it would be a DECIMAL, which is rounded otherwise
+        case {"value": bool() | int() | float() as value, "type": {"id": kind}} if kind in (
+            *_WHOLE,
+            "DOUBLE",
+        ):
+            # as a bare number it would be a DECIMAL, which is rounded otherwise
+            return f"CAST('{value}' AS {kind})"
     return None
 
 
@@ -294,7 +373,10 @@ def _is_safe_aggregate(name: str, types: list[Node]) -> bool:
         return _id(types[0]) in _SIMPLE
     if name not in _SUMS:
         return name in _ANY_AGGREGATES and len(types) <= 1  # min(x, 3) is another one
-    return all(_id(each) in _SUMMED or (_id(each) == "DECIMAL" and _digits(each)[0] <= _SUMMED_DIGITS) for each in types)
+    return all(
+        _id(each) in _SUMMED or (_id(each) == "DECIMAL" and _digits(each)[0] <= _SUMMED_DIGITS)
+        for each in types
+    )
 
 
 def _type(node: Node) -> Node:
@@ -340,11 +422,18 @@ def _is_wider(given: Node, wanted: Node) -> bool:
         digits, scale = _digits(wanted)
         own, own_scale = _digits(given)
         return digits - scale >= own - own_scale and scale >= own_scale
-    return of in _WHOLE and to in INTEGER_BOUNDS and _WHOLE[to][0] <= _WHOLE[of][0] and _WHOLE[of][1] <= _WHOLE[to][1]
+    return (
+        of in _WHOLE
+        and to in INTEGER_BOUNDS
+        and _WHOLE[to][0] <= _WHOLE[of][0]
+        and _WHOLE[of][1] <= _WHOLE[to][1]
+    )
 
 
 def _holds(result: Node, name: str, given: list[tuple[int, int]]) -> bool:
-    """Whether a DECIMAL has room for every sum, difference or product of two others: digits before and after the point."""
+    """Whether a DECIMAL has room for every sum, difference or product of two others: digits before and after
+    the point.
+    """
     if len(given) != 2:
         return False
     digits, scale = _digits(result)

@@ -1,7 +1,9 @@
-"""A query goes in; what DuckDB itself would compute for it comes out, and whether any of that can fail on some row.
+"""A query goes in; what DuckDB itself would compute for it comes out, and whether any of that can fail on
+some row.
 
-Nothing is believed about what DuckDB makes of a text: its own plan is looked at, before it is optimised and with every cast that
-it adds. A function or cast that is not known to have a value for all values (plan_rules.py) can fail.
+Nothing is believed about what DuckDB makes of a text: its own plan is looked at, before it is optimised and
+with every cast that it adds. A function or cast that is not known to have a value for all values
+(plan_rules.py) can fail.
 """
 
 from __future__ import annotations
@@ -25,18 +27,23 @@ _NAN = re.compile(
 
 
 def plan_of(read: Read, query: str) -> Any:
-    """DuckDB's plan before it is optimised, or None where DuckDB does not write it down (files, frames, other databases)."""
+    """DuckDB's plan before it is optimised, or None where DuckDB does not write it down (files, frames, other
+    databases).
+    """
     written = read(f"SELECT json_serialize_plan({render.text(query)}, optimize := false)")[0][0]
     found = json.loads(_NAN.sub('"value":NaN', written))
     return None if found["error"] else found["plans"]
 
 
 def may_fail(node: Any, rules: Rules, column: str = "") -> str:
-    """The first thing in a plan that can fail on some row, in words, or "". `column`: what it is computed for."""
+    """The first thing in a plan that can fail on some row, in words, or "". `column`: what it is computed
+    for.
+    """
     children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
     match node:
         case {"expression_class": _, "type": "OPERATOR_TRY", "children": [tried]}:
-            # only what stands directly in it: what two of them share deeper down, DuckDB computes outside of both
+            # only what stands directly in it: what two of them share deeper down, DuckDB computes outside of
+            # both
             found = may_fail(tried.get("children", list(tried.values())), rules, node.get("alias") or column)
             if found:
                 return f"{found} deep inside TRY"

@@ -1,8 +1,9 @@
-"""A table of many rows a unit goes in; a copy with a rank for each row is stored, and found again while it is up to date.
+"""A table of many rows a unit goes in; a copy with a rank for each row is stored, and found again while it is
+up to date.
 
-How a copy is made is in prepared_recipe.py, where it lies in prepared_store.py; here it is told whether it is up to date: by
-the sign of its source (signs.py), which changes with every write; never by a look at the rows, since what EXPLAIN says of
-the copy is not charged. A source without a sign cannot be prepared.
+How a copy is made is in prepared_recipe.py, where it lies in prepared_store.py; here it is told whether it is
+up to date: by the sign of its source (signs.py), which changes with every write; never by a look at the rows,
+since what EXPLAIN says of the copy is not charged. A source without a sign cannot be prepared.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ _UNCHANGING = "unchanging"
 class Keeping:
     """Where copies are kept, and how a write to the source shows.
 
-    `beside`: the DuckDB file beside which they lie; else `kept`: a file of their own; neither: in memory. `opened`: the sign
-    that the file beside them had when it was opened, by us; None: others opened it, and nobody can say in which state.
-    `watched`: a file that is the whole source. `frozen`: the source is what it was when it was given. `own`: the connection
-    sees only what is committed. `alone`: nobody else can make or attach anything there, so that names go on meaning what
-    they mean. `version`: the sign of a file that is no database, from which the rows were read; whoever writes to it changes
-    it, whatever is written.
+    `beside`: the DuckDB file beside which they lie; else `kept`: a file of their own; neither: in memory.
+    `opened`: the sign that the file beside them had when it was opened, by us; None: others opened it, and
+    nobody can say in which state. `watched`: a file that is the whole source. `frozen`: the source is what it
+    was when it was given. `own`: the connection sees only what is committed. `alone`: nobody else can make or
+    attach anything there, so that names go on meaning what they mean. `version`: the sign of a file that is
+    no database, from which the rows were read; whoever writes to it changes it, whatever is written.
     """
 
     beside: Path | None = None
@@ -67,14 +68,24 @@ class PreparedTables:
     def prepare(self, scan: Scan) -> None:
         """Store a copy, unless one is there that is up to date."""
         if self._store.taken():
-            raise _failed(f"a database of the name {DATABASE} is attached already", "detach it, or give it another name")
+            raise _failed(
+                f"a database of the name {DATABASE} is attached already", "detach it, or give it another name"
+            )
         recipe = self._recipe(scan)
         path = self._watched(recipe)
         if self._keeping.beside is not None and self._keeping.opened is None:
-            raise _unsigned("the file was opened by others in this program, and may have been exchanged since",
-                            "close their connections to it, and give its path")  # fmt: skip
+            raise _unsigned(
+                "the file was opened by others in this program, and may have been exchanged since",
+                "close their connections to it, and give its path",
+            )
         found = self.find(scan)
-        if found is not None and found.fresh and found.values == recipe.values and found.totals and found.keys == recipe.keys:
+        if (
+            found is not None
+            and found.fresh
+            and found.values == recipe.values
+            and found.totals
+            and found.keys == recipe.keys
+        ):
             return
         try:
             sign = self._settled_sign(path)  # before any row is read: who writes from here on changes it
@@ -126,20 +137,28 @@ class PreparedTables:
 
     # -- whether the table is still what was copied ----------------------------------------------------------
     def _watched(self, recipe: Recipe) -> Path | None:
-        """The file that every change of a table changes, None where there are none; a table without such a file is refused."""
+        """The file that every change of a table changes, None where there are none; a table without such a
+        file is refused.
+        """
         keeping, paths = self._keeping, {each.path for each in recipe.places}
         if keeping.frozen or keeping.watched is not None:
             return keeping.watched
         if not all(each.stored for each in recipe.places):
-            raise _unsigned(f"{recipe.table} is a view, or refers to one, and what a view shows may change without a trace",
-                            "store its rows as a table")  # fmt: skip
+            raise _unsigned(
+                f"{recipe.table} is a view, or refers to one, and what a view shows may change without a trace",
+                "store its rows as a table",
+            )
         if not keeping.own:
-            raise _unsigned("this connection has temporary tables, registered frames or a USE, which it alone can see",
-                            "give the path of a DuckDB file, or a connection without them")  # fmt: skip
+            raise _unsigned(
+                "this connection has temporary tables, registered frames or a USE, which it alone can see",
+                "give the path of a DuckDB file, or a connection without them",
+            )
         path = paths.pop()
         if path is None or paths:
-            raise _unsigned("a database in memory has no sign of its changes, and comparing its rows would tell about them",
-                            "store it (ATTACH 'x.duckdb' AS x; COPY FROM DATABASE memory TO x) and give the path")  # fmt: skip
+            raise _unsigned(
+                "a database in memory has no sign of its changes, and comparing its rows would tell about them",
+                "store it (ATTACH 'x.duckdb' AS x; COPY FROM DATABASE memory TO x) and give the path",
+            )
         return Path(path)
 
     def _is_of(self, sign: str, path: Path | None) -> bool:
@@ -148,14 +167,18 @@ class PreparedTables:
             return sign == _UNCHANGING
         if sign != sign_of(path) or self._keeping.opened not in (None, sign):
             return False
-        return self._keeping.watched is not None or is_open(path)  # or the file in its place is another than the one we read
+        # or the file in its place is another than the one we read
+        return self._keeping.watched is not None or is_open(path)
 
     def _settled_sign(self, path: Path | None) -> str:
         """The sign of what we read, once no later write can have the same."""
         if path is None:
             return _UNCHANGING
         if not settle(path, shared=not self._keeping.alone):
-            raise _failed("the file's time lies in the future, so that changes might not show", "touch it, or set the clock")
+            raise _failed(
+                "the file's time lies in the future, so that changes might not show",
+                "touch it, or set the clock",
+            )
         keeping, sign = self._keeping, sign_of(path)
         if keeping.watched is None and (keeping.opened not in (None, sign) or not is_open(path)):
             raise _failed("the file was written to or exchanged since it was opened here", "connect again")
@@ -167,7 +190,9 @@ class PreparedTables:
         found = self._recipes.get(scan)
         if found is None:
             places = self._places((scan.table, *referred(scan.unit)))
-            found = recipe_of(scan, places, self._keeping.beside, self._keeping.file is None, *self._stored(scan))
+            found = recipe_of(
+                scan, places, self._keeping.beside, self._keeping.file is None, *self._stored(scan)
+            )
             if self._keeping.alone:
                 self._recipes[scan] = found
         return found

@@ -1,11 +1,13 @@
-"""A table of many rows a unit goes in; the texts that make its copy come out, with a rank for each row, and what belongs to it.
+"""A table of many rows a unit goes in; the texts that make its copy come out, with a rank for each row, and
+what belongs to it.
 
-The rank counts the rows of one unit in the order of a hash of unit and content, then of the content itself: it depends on
-that unit's rows alone, never on where a row lies or on who else is there. Rows that agree in all columns are
-interchangeable; each has a number that is hashed with it, so that any row is as likely to come first as any other. The
-copy is named after its recipe, the text that made it, so that a copy made for another unit, other columns, another table of
-the same name or by another hash is never taken for it. A file is exchanged whole; in memory a copy for another policy must
-not take the place of one that is being read, so that there the values stored are in its name, too.
+The rank counts the rows of one unit in the order of a hash of unit and content, then of the content itself:
+it depends on that unit's rows alone, never on where a row lies or on who else is there. Rows that agree in
+all columns are interchangeable; each has a number that is hashed with it, so that any row is as likely to
+come first as any other. The copy is named after its recipe, the text that made it, so that a copy made for
+another unit, other columns, another table of the same name or by another hash is never taken for it. A file
+is exchanged whole; in memory a copy for another policy must not take the place of one that is being read, so
+that there the values stored are in its name, too.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from privsql.types import Kind
 
 @dataclass(frozen=True)
 class Place:
-    """Where a table lies: its database, the database's file if it has one, its schema; a view is `stored` nowhere."""
+    """Where a table lies: its database, the database's file if it has one, its schema; a view is `stored`
+    nowhere.
+    """
 
     database: str
     path: str | None
@@ -65,7 +69,9 @@ class Recipe:
     def text(self) -> str:
         values = "".join(f", {each.sql} AS {each.name}" for each in self.values)
         columns = [UNIT, *(identifier(each) for each in self.names), *self.order]
-        return f"SELECT {self.key}{values} FROM {numbered(self.source, columns)} ORDER BY {RANK} ASC NULLS LAST"
+        return (
+            f"SELECT {self.key}{values} FROM {numbered(self.source, columns)} ORDER BY {RANK} ASC NULLS LAST"
+        )
 
     @cached_property
     def name(self) -> str:
@@ -82,17 +88,26 @@ class Recipe:
         return counts_table(self.name, key)
 
     def tables(self, copy: str) -> dict[str, str]:
-        """The name of each table that belongs to a copy, itself first, and the text that makes it; `copy`: how it is read."""
+        """The name of each table that belongs to a copy, itself first, and the text that makes it; `copy`:
+        how it is read.
+        """
         counts = {self.counts(key): counts_sql(key, self.source) for key in self.keys}
         return {self.name: self.text, self.totals: totals_sql(copy, self.names, self.values), **counts}
 
 
 def recipe_of(
-    scan: Scan, places: Sequence[Place], beside: Path | None, apart: bool,
-    values: tuple[StoredValue, ...], keys: tuple[StoredKey, ...],
-) -> Recipe:  # fmt: skip
+    scan: Scan,
+    places: Sequence[Place],
+    beside: Path | None,
+    apart: bool,
+    values: tuple[StoredValue, ...],
+    keys: tuple[StoredKey, ...],
+) -> Recipe:
     """`beside`: the file that the copy lies beside, wherever it is attached."""
-    where = [("" if beside is not None and same_file(each.path, beside) else each.database, each.schema) for each in places]
+    where = [
+        ("" if beside is not None and same_file(each.path, beside) else each.database, each.schema)
+        for each in places
+    ]
     columns = [
         # 0.0 and -0.0 are equal, and yet not the same: which of them came first must not show
         f"CASE WHEN {name} = 0 THEN 0 ELSE {name} END AS {name}" if each.type.kind is Kind.DOUBLE else name

@@ -1,7 +1,8 @@
-"""Recipes go in; copies are stored, in a database attached to the engine's connection, and found again by their names.
+"""Recipes go in; copies are stored, in a database attached to the engine's connection, and found again by
+their names.
 
-Each table there has a line among the notes: what it is a copy of, and the sign that its source had. A file of copies is
-written whole beside the old one, which others may be reading, then put in its place.
+Each table there has a line among the notes: what it is a copy of, and the sign that its source had. A file of
+copies is written whole beside the old one, which others may be reading, then put in its place.
 """
 
 from __future__ import annotations
@@ -28,14 +29,13 @@ Attached = tuple[Path, tuple[int, int]]  # a file of copies: its path, and its n
 
 
 class PreparedStore:
-    """The copies of one engine's tables: in a file, as readable as the one that they lie beside, or in memory.
+    """The copies of one engine's tables: in a file, as readable as the one that they lie beside, or in
+    memory.
 
     `alone`: nobody else can make or attach anything there.
     """
 
-    def __init__(
-        self, source: SourceConnection, file: Path | None, beside: Path | None, alone: bool
-    ) -> None:
+    def __init__(self, source: SourceConnection, file: Path | None, beside: Path | None, alone: bool) -> None:
         self._source, self._file, self._beside, self._alone = source, file, beside, alone
         self._generation = source.generation
         self._made: set[str] = set()
@@ -61,7 +61,9 @@ class PreparedStore:
         return self.definitions[name]
 
     def close(self) -> None:
-        """Leave nothing of ours in the memory of a caller's database, but what other sessions have made there."""
+        """Leave nothing of ours in the memory of a caller's database, but what other sessions have made
+        there.
+        """
         if self._file is None and not self._alone and self._made:
             with contextlib.suppress(duckdb.Error):
                 for name in self._made:
@@ -78,10 +80,12 @@ class PreparedStore:
     def attach(self) -> bool:
         """Whether the copies can be read; a file that was put there by others meanwhile is looked at anew."""
         file = self._file
-        if self._generation != self._source.generation:  # nothing is attached to a database that was opened again
+        # nothing is attached to a database that was opened again
+        if self._generation != self._source.generation:
             self._generation, self._attached, self.signs = self._source.generation, None, {}
         if self._source.in_snapshot and file is not None and not self._alone:
-            return self._attached is not None  # DuckDB attaches and detaches nothing in the middle of a transaction
+            # DuckDB attaches and detaches nothing in the middle of a transaction
+            return self._attached is not None
         if file is None:
             if not self._alone:  # other sessions may have stored something else there meanwhile
                 self.signs = {}
@@ -156,7 +160,9 @@ class PreparedStore:
 
     def _attached_path(self) -> str | None:
         """The file of the database of our name: empty if it is in memory, None if there is none."""
-        found = self.run(f"SELECT coalesce(path, '') FROM duckdb_databases() WHERE database_name = '{DATABASE}'")
+        found = self.run(
+            f"SELECT coalesce(path, '') FROM duckdb_databases() WHERE database_name = '{DATABASE}'"
+        )
         return str(found[0][0]) if found else None
 
 

@@ -1,8 +1,9 @@
-"""A file goes in; a sign comes out that every write to it changes, and nothing else of it: no row is read for it.
+"""A file goes in; a sign comes out that every write to it changes, and nothing else of it: no row is read for
+it.
 
-The sign is what the file system keeps of a file and of the logs beside it: number, size, times. It tells of the owner's
-writes, not of anyone's rows: whatever is written gives another sign. The file is never opened, since closing it would
-loosen DuckDB's lock on it; the times of two writes differ once the clock has moved on.
+The sign is what the file system keeps of a file and of the logs beside it: number, size, times. It tells of
+the owner's writes, not of anyone's rows: whatever is written gives another sign. The file is never opened,
+since closing it would loosen DuckDB's lock on it; the times of two writes differ once the clock has moved on.
 """
 
 from __future__ import annotations
@@ -12,18 +13,24 @@ import os
 import time
 from pathlib import Path
 
-_TICK = 20_000_000  # nanoseconds after which a write surely has a later time: twice the coarsest tick of a kernel
+# nanoseconds after which a write surely has a later time: twice the coarsest tick of a kernel
+_TICK = 20_000_000
 _COARSE = 2_100_000_000  # where times are whole seconds, or every other one
-_REST = 500_000_000  # what is in a log may not be seen by others yet, if somebody writes in this program: nobody does by now
-_LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")  # as DuckDB calls them now, for folders that cannot be listed
+# what is in a log may not be seen by others yet, if somebody writes in this program: nobody does by now
+_REST = 500_000_000
+# as DuckDB calls them now, for folders that cannot be listed
+_LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 _LONGEST = 2 * _COARSE  # a time that lies further ahead is no time of this clock
 
 
 def sign_of(path: Path) -> str:
     """Whoever writes to the file, replaces it, or sets its times back changes this."""
-    return str([
-        (name, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for name, status in _files(path)
-    ])  # fmt: skip
+    return str(
+        [
+            (name, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            for name, status in _files(path)
+        ]
+    )
 
 
 Identity = tuple[int, int, int, int]  # of a file: its device, number, size and time of the last write
@@ -36,7 +43,8 @@ def identity_of(path: Path) -> Identity:
 
 
 def settle(path: Path, shared: bool) -> bool:
-    """Wait until a further write would have another time than the last one; False: the times do not go with our clock.
+    """Wait until a further write would have another time than the last one; False: the times do not go with
+    our clock.
 
     `shared`: others in this program may be writing.
     """
@@ -49,7 +57,9 @@ def settle(path: Path, shared: bool) -> bool:
 
 
 def is_open(path: Path) -> bool:
-    """Whether this very file is open in this program: another one may have been put in the place of the one that is."""
+    """Whether this very file is open in this program: another one may have been put in the place of the one
+    that is.
+    """
     try:
         numbers = os.listdir("/dev/fd")
     except OSError:

@@ -8,7 +8,9 @@ from privsql.errors import ArgumentError, SourceError
 
 
 def unusable(error: duckdb.Error | None = None) -> SourceError:
-    """`error` is what reading the catalogue, or BEGIN, raised: it depends on no row that was not reported before."""
+    """`error` is what reading the catalogue, or BEGIN, raised: it depends on no row that was not reported
+    before.
+    """
     match error:
         case duckdb.FatalException() | duckdb.InternalException():
             return SourceError(
@@ -17,15 +19,21 @@ def unusable(error: duckdb.Error | None = None) -> SourceError:
                 "close every connection to it, open it again, and connect() to the new connection",
             )
         case duckdb.TransactionException():
-            return SourceError("source-connection", "the transaction that is open on this connection has failed",
-                               "ROLLBACK it, and ask again")  # fmt: skip
+            return SourceError(
+                "source-connection",
+                "the transaction that is open on this connection has failed",
+                "ROLLBACK it, and ask again",
+            )
         case _:
             return SourceError("source-connection", "the source cannot be used", "is its connection closed?")
 
 
 def changed() -> SourceError:
-    return SourceError("source-changed", "the tables were altered while the query was planned: its bounds may not hold",
-                       "ask again")  # fmt: skip
+    return SourceError(
+        "source-changed",
+        "the tables were altered while the query was planned: its bounds may not hold",
+        "ask again",
+    )
 
 
 def unreadable(name: str) -> SourceError:

@@ -1,10 +1,11 @@
 """A schema goes in; the same tables without rows come out, where DuckDB says whether it accepts a text.
 
-DuckDB plans with statistics of the data, and even evaluates functions on them, so that whether the private database
-accepts a text may depend on its rows. What is said before the charge must not: it is asked of the twin. Some of what a text
-needs is made only when it is run, such as a pattern that is too large; so the twin runs it, without the statistics that
-would tell DuckDB that there is nothing to do. And DuckDB's own plan is looked at: nothing runs in which a function or a cast
-could fail on some row, whatever we believed when we rendered it.
+DuckDB plans with statistics of the data, and even evaluates functions on them, so that whether the private
+database accepts a text may depend on its rows. What is said before the charge must not: it is asked of the
+twin. Some of what a text needs is made only when it is run, such as a pattern that is too large; so the twin
+runs it, without the statistics that would tell DuckDB that there is nothing to do. And DuckDB's own plan is
+looked at: nothing runs in which a function or a cast could fail on some row, whatever we believed when we
+rendered it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ _PATIENCE = 20.0  # seconds that a text may take where there are no rows; a mill
 
 @lru_cache(maxsize=1)
 def without_data() -> duckdb.DuckDBPyConnection:
-    """The one database of this process for what is not private: a database takes 20 ms to open, a connection to it none."""
+    """The one database of this process for what is not private: a database takes 20 ms to open, a connection
+    to it none.
+    """
     connection = duckdb.connect(":memory:", config=_PLAIN)
     connection.execute(CLOSE)
     return connection
@@ -63,7 +66,8 @@ class Twin:
         self.schema, self.copies = schema, copies
         self._lock = threading.Lock()
         self._accepted: set[str] = set()
-        # temporary tables are of one connection, and gone with it; the database of the copies has a name of its own
+        # temporary tables are of one connection, and gone with it; the database of the copies has a name of
+        # its own
         self._connection = duckdb.connect(":memory:", config=_PLAIN) if copies else without_data().cursor()
         for table in schema.tables:
             columns = ", ".join(
@@ -95,7 +99,8 @@ class Twin:
         finally:
             late.cancel()
             if late.is_alive():
-                late.join()  # a thread that outlives the interpreter keeps objects of DuckDB, which then lists them
+                # a thread that outlives the interpreter keeps objects of DuckDB, which then lists them
+                late.join()
         if failing:
             raise _can_fail(failing)
         self._accepted.add(sql)

@@ -1,13 +1,15 @@
-"""A view goes in; what in it is unsafe comes out, or nothing: it can fail on some row, or a row's value in it depends on other
-rows. No row of any table is read.
+"""A view goes in; what in it is unsafe comes out, or nothing: it can fail on some row, or a row's value in it
+depends on other rows. No row of any table is read.
 
-A question about a view computes what the view computes, by DuckDB's own rules. If that fails on one person's row, the question
-fails, and whoever picks rows by WHERE learns whose row it is. So DuckDB is asked what it would compute (its plan before it is
-optimised, with every cast that it adds), and whatever is not listed here can fail.
+A question about a view computes what the view computes, by DuckDB's own rules. If that fails on one person's
+row, the question fails, and whoever picks rows by WHERE learns whose row it is. So DuckDB is asked what it
+would compute (its plan before it is optimised, with every cast that it adds), and whatever is not listed here
+can fail.
 
-What a view reads from a Parquet file must be what is in the file. Who writes such files leaves NaN out of their statistics, and
-DuckDB skips rows by those, and takes a column whose least and greatest value are equal for a constant: so one row decides
-whether the NaN beside it count. The option can_have_nan makes it leave them alone.
+What a view reads from a Parquet file must be what is in the file. Who writes such files leaves NaN out of
+their statistics, and DuckDB skips rows by those, and takes a column whose least and greatest value are equal
+for a constant: so one row decides whether the NaN beside it count. The option can_have_nan makes it leave
+them alone.
 """
 
 from __future__ import annotations
@@ -29,18 +31,24 @@ UNKNOWN = "something that DuckDB does not describe"
 SKIPPED = "FLOAT or DOUBLE columns of a Parquet file"
 _WHY_FAILING = "which can fail on a row: whether it fails would tell about that row"
 _HOW_TRIED = "write TRY(...) directly around it, TRY_CAST for CAST, or to store what is computed in a table"
-_WHY_SKIPPED = "in which DuckDB skips NaN by statistics that leave it out: whether one row counts would depend on others"
+_WHY_SKIPPED = (
+    "in which DuckDB skips NaN by statistics that leave it out: whether one row counts would depend on others"
+)
 _HOW_READ = "write read_parquet('...', can_have_nan = true)"
 _FLOATS = re.compile(r"\b(FLOAT|DOUBLE)\b")  # also within lists and structs
 _SOURCES = ("BASE_TABLE", "TABLE_FUNCTION")
-_READERS = re.compile(r"read_(parquet|(csv|json|ndjson)(_auto)?)|(parquet|pandas|arrow|python_arrow)_scan", re.IGNORECASE)
+_READERS = re.compile(
+    r"read_(parquet|(csv|json|ndjson)(_auto)?)|(parquet|pandas|arrow|python_arrow)_scan", re.IGNORECASE
+)
 # CREATE VIEW name (columns) AS body: the first AS that is not in quotes
 _BODY = re.compile(r'(?:[^"]|"(?:[^"]|"")*")*?\bAS\b(.*)', re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Views:
-    """`definitions` are the texts of all views, by their name in lower case. Generated columns are looked into, too."""
+    """`definitions` are the texts of all views, by their name in lower case. Generated columns are looked
+    into, too.
+    """
 
     definitions: Mapping[str, list[str]]
     read: Read
@@ -56,7 +64,8 @@ class Views:
     def _what(self, view: str) -> str:
         try:
             return self._of_source(f"SELECT * FROM {render.identifier(view)}", view)
-        except (SourceError, RecursionError, LookupError, TypeError, ValueError, AttributeError):  # a plan of an unknown form
+        # a plan of an unknown form
+        except (SourceError, RecursionError, LookupError, TypeError, ValueError, AttributeError):
             return UNKNOWN
 
     def _of_source(self, query: str, view: str) -> str:
@@ -88,8 +97,15 @@ class Views:
     # -- what DuckDB cannot write down: sources become queries of no rows with the same columns ---------------
     def _without_sources(self, tree: Node) -> str:
         """Changes the tree; what in a view beneath it can fail, or ""."""
-        local = {entry["key"].lower() for _, place, found in _nodes(tree) if place == "cte_map" for entry in found["map"]}
-        sources = [each for each in _nodes(tree) if isinstance(each[2], dict) and each[2].get("type") in _SOURCES]
+        local = {
+            entry["key"].lower()
+            for _, place, found in _nodes(tree)
+            if place == "cte_map"
+            for entry in found["map"]
+        }
+        sources = [
+            each for each in _nodes(tree) if isinstance(each[2], dict) and each[2].get("type") in _SOURCES
+        ]
         for parent, place, node in sources:
             is_table = node["type"] == "BASE_TABLE"
             name = (node if is_table else node["function"])["qualified_name"]["path"][-1]
@@ -114,13 +130,19 @@ class Views:
 
     def _is_reader(self, name: str, node: Node) -> bool:
         """Whether a table function only reads: others, and macros, compute."""
-        computes = any(isinstance(each, dict) and each.get("class") == "SUBQUERY" for _, _, each in _nodes(node))
+        computes = any(
+            isinstance(each, dict) and each.get("class") == "SUBQUERY" for _, _, each in _nodes(node)
+        )
         macros = f"duckdb_functions() WHERE function_type = 'table_macro' AND lower(function_name) = {render.text(name.lower())}"
-        return _READERS.fullmatch(name) is not None and not computes and not self.read(f"SELECT 1 FROM {macros}")
+        return (
+            _READERS.fullmatch(name) is not None and not computes and not self.read(f"SELECT 1 FROM {macros}")
+        )
 
     def _empty(self, columns: list[tuple[Any, ...]], alias: str) -> Any:
         """What stands in FROM for a source with these columns: name, type, and what else DESCRIBE says."""
-        nulls = ", ".join(f"CAST(NULL AS {type_}) AS {render.identifier(name)}" for name, type_, *_ in columns)
+        nulls = ", ".join(
+            f"CAST(NULL AS {type_}) AS {render.identifier(name)}" for name, type_, *_ in columns
+        )
         tree = self._tree(f"SELECT * FROM (SELECT {nulls}) AS {render.identifier(alias)}")
         return tree["statements"][0]["node"]["from_table"]
 
@@ -137,13 +159,21 @@ def _is_option(argument: Node) -> bool:
     match argument:
         case {"name": "can_have_nan", "expression": {"literal": {"kind": "BOOLEAN", "text": "true"}}}:
             return True
-        case {"expression": {"type": "COMPARE_EQUAL", "left": {"column_names": ["can_have_nan"]}, "right": right}}:
+        case {
+            "expression": {
+                "type": "COMPARE_EQUAL",
+                "left": {"column_names": ["can_have_nan"]},
+                "right": right,
+            }
+        }:
             return bool(right.get("literal") == {"kind": "BOOLEAN", "text": "true"})
     return False
 
 
 def _nodes(node: Any) -> Iterator[tuple[Any, Any, Any]]:
     """(parent, place, child) of everything in a tree."""
-    for place, child in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+    for place, child in (
+        node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    ):
         yield node, place, child
         yield from _nodes(child)

@@ -1,9 +1,11 @@
-"""An engine whose statements run in a process of their own, which is killed when the deadline of a question has passed.
+"""An engine whose statements run in a process of their own, which is killed when the deadline of a question
+has passed.
 
-A DuckDB statement cannot be stopped within a function; a process can. The worker has its own connection to the same file,
-opened to be read only, and is given texts; buffers come back. Whatever happens to it, a deadline, a crash or the end of its
-memory, the analyst reads the one fixed sentence, and the next question finds a new worker. Schema, checks and prepared
-copies stay with the engine of this process: they read no rows, or are the owner's own doing.
+A DuckDB statement cannot be stopped within a function; a process can. The worker has its own connection to
+the same file, opened to be read only, and is given texts; buffers come back. Whatever happens to it, a
+deadline, a crash or the end of its memory, the analyst reads the one fixed sentence, and the next question
+finds a new worker. Schema, checks and prepared copies stay with the engine of this process: they read no
+rows, or are the owner's own doing.
 """
 
 from __future__ import annotations
@@ -59,10 +61,14 @@ class _Process:
         script = str(Path(worker_process.__file__).resolve())
         self._process = subprocess.Popen(
             [sys.executable or "python3", "-I", "-X", "utf8", script],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            cwd="/",
             env={"OPENBLAS_NUM_THREADS": "1"},  # nothing of ours: there may be secrets among it
             start_new_session=True,  # Ctrl-C is for us
-        )  # fmt: skip
+        )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
         os.set_blocking(self._to, False)
@@ -85,7 +91,9 @@ class _Process:
         """Of the catalogue."""
         message, _ = self.ask({"rows": sql}, until)
         if "rows" not in message:
-            raise SourceError("source-connection", "the catalogue cannot be read", "is the file a DuckDB file?")
+            raise SourceError(
+                "source-connection", "the catalogue cannot be read", "is the file a DuckDB file?"
+            )
         return [tuple(row) for row in message["rows"]]
 
     def serve(self, schema: Schema, known: Known, until: float) -> bool:
@@ -203,7 +211,8 @@ class WorkerEngine:
     def check(self, sql: str, schema: Schema) -> None:
         self._engine.check(sql, schema)
         with self._turn:
-            self._worker(schema, time.monotonic() + _START)  # whether there can be one is said before the charge
+            # whether there can be one is said before the charge
+            self._worker(schema, time.monotonic() + _START)
 
     def prepare(self, scan: Scan) -> None:
         self._engine.prepare(scan)
@@ -225,9 +234,12 @@ class WorkerEngine:
     # -- what the worker does --------------------------------------------------------------------------------
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """The worker opens to be read only what nobody writes to, so that its statements are of one state by themselves."""
+        """The worker opens to be read only what nobody writes to, so that its statements are of one state by
+        themselves.
+        """
         with self._turn, self._engine.snapshot():
-            if self._generation != self._engine.generation:  # a file that was exchanged: the worker opens the new one
+            # a file that was exchanged: the worker opens the new one
+            if self._generation != self._engine.generation:
                 self._generation = self._engine.generation
                 self._keeper.drop()
             yield
@@ -281,7 +293,8 @@ class WorkerEngine:
     def _asked(self, worker: _Process, request: Mapping[str, Any], until: float) -> Reply:
         try:
             return worker.ask(request, until)
-        except BaseException:  # an answer may be under way that nobody waits for: this worker is of no use any more
+        # an answer may be under way that nobody waits for: this worker is of no use any more
+        except BaseException:
             self._exchange()
             raise
 
@@ -314,17 +327,31 @@ class WorkerEngine:
         """Start a worker, and do not wait for it."""
         settings = {} if self._memory is None else {"memory_limit": f"{self._memory}B"}
         opening = self._opening.with_settings(temp_directory=str(self._keeper.spill), **settings)
-        self._keeper.process = _Process({
-            "database": opening.database, "read_only": opening.read_only, "config": opening.config,
-            "statements": opening.statements, "memory": self._memory, "path": _PACKAGES,
-            "parent": os.getpid(), "folder": str(self._keeper.folder), "file": self._file,
-        })  # fmt: skip
+        self._keeper.process = _Process(
+            {
+                "database": opening.database,
+                "read_only": opening.read_only,
+                "config": opening.config,
+                "statements": opening.statements,
+                "memory": self._memory,
+                "path": _PACKAGES,
+                "parent": os.getpid(),
+                "folder": str(self._keeper.folder),
+                "file": self._file,
+            }
+        )
         return self._keeper.process
 
     def _worker(self, schema: Schema, until: float) -> _Process:
-        """A worker that is ready by then, and sees the very tables of this schema: the bounds were derived for them."""
+        """A worker that is ready by then, and sees the very tables of this schema: the bounds were derived
+        for them.
+        """
         if not self._end.alive or not self._keeper.ours:
-            raise SourceError("source-connection", "the source cannot be used", "was the session closed, or the program forked?")
+            raise SourceError(
+                "source-connection",
+                "the source cannot be used",
+                "was the session closed, or the program forked?",
+            )
         try:
             process = self._keeper.process
             if process is None or process.ended:

@@ -1,8 +1,10 @@
-"""Statements come in on standard input; columns go out on standard output: a process that can be killed at any moment.
+"""Statements come in on standard input; columns go out on standard output: a process that can be killed at
+any moment.
 
-It is started as a script of its own: it imports numpy and duckdb and nothing of privsql, so that it starts fast, and knows no
-policy, no budget and no noise. What goes over the pipes is JSON and plain buffers, never anything that can run. A failure
-is answered by the word that something failed: the engine's words could tell about the data.
+It is started as a script of its own: it imports numpy and duckdb and nothing of privsql, so that it starts
+fast, and knows no policy, no budget and no noise. What goes over the pipes is JSON and plain buffers, never
+anything that can run. A failure is answered by the word that something failed: the engine's words could tell
+about the data.
 """
 
 from __future__ import annotations
@@ -120,7 +122,9 @@ def unpack(described: list[dict[str, Any]], buffers: bytearray) -> dict[str, Any
             data = np.frombuffer(take(rows * dtype.itemsize), dtype=dtype)
         else:
             data = np.empty(rows, dtype=object)
-            data[:] = column["values"] if "values" in column else _texts(take(rows * 8), take(column["texts"]))
+            data[:] = (
+                column["values"] if "values" in column else _texts(take(rows * 8), take(column["texts"]))
+            )
             if missing is not None:
                 data[missing] = None
         columns[column["name"]] = data if missing is None else np.ma.array(data, mask=missing)
@@ -143,7 +147,9 @@ class _Database:
         import duckdb
 
         _no_core()
-        self._connection = duckdb.connect(request["database"], read_only=request["read_only"], config=request["config"])
+        self._connection = duckdb.connect(
+            request["database"], read_only=request["read_only"], config=request["config"]
+        )
         for statement in request["statements"]:
             self._connection.execute(statement)
         if request["file"] is not None and not _has_open(request["file"]):
@@ -163,7 +169,9 @@ class _Database:
 
 
 def _has_open(file: list[int]) -> bool:
-    """Whether this very file, in this state, is open here: by device, number, size and time of the last write."""
+    """Whether this very file, in this state, is open here: by device, number, size and time of the last
+    write.
+    """
     for number in os.listdir("/dev/fd"):
         with contextlib.suppress(OSError, ValueError):
             status = os.fstat(int(number))
@@ -180,7 +188,9 @@ def _no_core() -> None:
 
 
 def _limit_memory(memory: int | None) -> None:
-    """However memory is asked for, it ends; DuckDB's own limit, which is well below, ends most statements before."""
+    """However memory is asked for, it ends; DuckDB's own limit, which is well below, ends most statements
+    before.
+    """
     import resource
 
     if memory is None or not sys.platform.startswith("linux"):  # elsewhere the system does not hold to it

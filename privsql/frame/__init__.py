@@ -1,1 +1,3 @@
-"""A frame that pandas made goes in; whose budget counts for it, and words of df.dp, come out. The door itself is pandas.py."""
+"""A frame that pandas made goes in; whose budget counts for it, and words of df.dp, come out. The door itself
+is pandas.py.
+"""

@@ -1,4 +1,6 @@
-"""A frame goes in; what was declared of it comes out, and the one budget that it shares with frames made from it."""
+"""A frame goes in; what was declared of it comes out, and the one budget that it shares with frames made from
+it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ TOKEN = "privsql"  # in df.attrs, which pandas passes on to many of the frames m
 
 @dataclass(frozen=True)
 class Relation:
-    """What losses are bounds for. Those of one relation say nothing of another, or not as much: they are not added."""
+    """What losses are bounds for. Those of one relation say nothing of another, or not as much: they are not
+    added.
+    """
 
     neighbours: Neighbours = Neighbours.REPLACE_ONE
     unit: UnitPolicy | None = None
@@ -46,8 +50,10 @@ class Protection:
         return Relation.of(self.policy)
 
     def ledger(self, relation: Relation) -> Ledger:
-        """The ledger of a relation. A budget has one, and nothing is asked under another: a row's loss is bounded by
-        twice that of its unit, and a unit's by no multiple of a row's that is known before its rows are counted."""
+        """The ledger of a relation. A budget has one, and nothing is asked under another: a row's loss is
+        bounded by twice that of its unit, and a unit's by no multiple of a row's that is known before its
+        rows are counted.
+        """
         if self.promised and relation.neighbours is not self.policy.neighbours:
             raise BudgetError(
                 "budget-neighbours",
@@ -66,7 +72,9 @@ class Protection:
         return self.ledgers.setdefault(relation, MemoryLedger(None, relation.neighbours))
 
     def next_ledger(self, policy: Policy, path: str | Path | None, schema: Schema | None) -> Ledger:
-        """The ledger of a new policy, in memory or in a file; what was spent before counts, where it can be added."""
+        """The ledger of a new policy, in memory or in a file; what was spent before counts, where it can be
+        added.
+        """
         relation = Relation.of(policy)
         spent = {each: entries for each, ledger in self.ledgers.items() if (entries := ledger.entries())}
         if path is not None and schema is not None:
@@ -97,7 +105,9 @@ LINEAGE = Lineage()  # of frames with a budget
 
 
 def token_of(frame: pd.DataFrame) -> str | None:
-    """Whose budget counts for a frame, as far as pandas tells: by attrs, or by memory that it shares; None: nobody's."""
+    """Whose budget counts for a frame, as far as pandas tells: by attrs, or by memory that it shares; None:
+    nobody's.
+    """
     found = [str(frame.attrs.get(TOKEN)), *LINEAGE.tokens(frame)]
     budgets = {each for each in found if each in PROTECTIONS and PROTECTIONS[each].promised}
     if len(budgets) > 1:

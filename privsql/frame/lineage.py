@@ -1,4 +1,5 @@
-"""A frame goes in; which others it shares memory with comes out: frames made from each other by pandas often do.
+"""A frame goes in; which others it shares memory with comes out: frames made from each other by pandas often
+do.
 
 pandas copies a column when it is written to, so that memory which two frames share holds the same rows.
 """
@@ -45,7 +46,9 @@ class Lineage:
         with self._lock:
             known = self._alive()
         own = list(_memory(frame)) if known else []
-        shared = (each.token for each in known if any(low < each.high and each.low < high for _, low, high in own))
+        shared = (
+            each.token for each in known if any(low < each.high and each.low < high for _, low, high in own)
+        )
         return list(dict.fromkeys(shared))
 
     def _alive(self) -> list[_Piece]:
@@ -69,7 +72,11 @@ def _of_array(array: Any) -> Iterator[tuple[Any, int, int]]:
             yield _owner(array), low, high
         return
     inside = [array.codes] if isinstance(array, pd.Categorical) else []
-    inside += [part for name in ("_data", "_mask", "_ndarray") if isinstance(part := getattr(array, name, None), np.ndarray)]
+    inside += [
+        part
+        for name in ("_data", "_mask", "_ndarray")
+        if isinstance(part := getattr(array, name, None), np.ndarray)
+    ]
     for part in inside:
         yield from _of_array(part)
     chunks = None if inside else getattr(array, "_pa_array", None)

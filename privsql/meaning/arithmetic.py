@@ -1,7 +1,8 @@
-"""A sum, product or quotient of normal operands goes in; its normal form comes out: constants folded, terms in an order.
+"""A sum, product or quotient of normal operands goes in; its normal form comes out: constants folded, terms
+in an order.
 
-Whole numbers are computed in types that cannot overflow, so their sums and products may be taken in any order. Sums of
-DOUBLEs may not: only the two sides of one operation change places.
+Whole numbers are computed in types that cannot overflow, so their sums and products may be taken in any
+order. Sums of DOUBLEs may not: only the two sides of one operation change places.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def computed(call: Call) -> Expression:
 def whole_constant(expression: Expression) -> int | None:
     """The value of a whole number that was written out."""
     match expression:
-        case Literal(value=int() as value) if expression.type.kind is Kind.INTEGER and not isinstance(value, bool):
+        case Literal(value=int() as value) if expression.type.kind is Kind.INTEGER and not isinstance(
+            value, bool
+        ):
             return value
     return None
 

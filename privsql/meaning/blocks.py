@@ -1,9 +1,11 @@
-"""A relation over rows goes in; blocks come out, whose rows together are its rows, whatever it was written like.
+"""A relation over rows goes in; blocks come out, whose rows together are its rows, whatever it was written
+like.
 
-A block is what FROM a, b WHERE ... says: rows of some sources beside each other, for which conditions hold; its columns
-are expressions over the sources' own. Projections, filters, inner joins, UNION ALL and UNPIVOT all dissolve into blocks,
-and so subqueries, CTEs and names do. A source is what does not: a table, or rows grouped, cut or padded. Left joins come
-last in a block: a source that gives NULLs where its condition finds no row, before the conditions of the block are looked at.
+A block is what FROM a, b WHERE ... says: rows of some sources beside each other, for which conditions hold;
+its columns are expressions over the sources' own. Projections, filters, inner joins, UNION ALL and UNPIVOT
+all dissolve into blocks, and so subqueries, CTEs and names do. A source is what does not: a table, or rows
+grouped, cut or padded. Left joins come last in a block: a source that gives NULLs where its condition finds
+no row, before the conditions of the block are looked at.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ class Source:
     text: str
     private: bool
     unit: str | None = None
-    padded: Expression | None = None  # of a LEFT JOIN: the condition on which its rows stand beside the others
+    # of a LEFT JOIN: the condition on which its rows stand beside the others
+    padded: Expression | None = None
     whose: int | None = None  # of a LEFT JOIN within units: the source whose unit must be the same
 
 
@@ -72,13 +75,16 @@ class Test:
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of sources beside each other. A column is called by the number of its source, a dot, and its name there."""
+    """Rows of sources beside each other. A column is called by the number of its source, a dot, and its name
+    there.
+    """
 
     sources: tuple[Source, ...]
     columns: Mapping[str, Expression]
     conditions: tuple[Expression, ...] = ()
     tests: tuple[Test, ...] = ()
-    same_unit: tuple[tuple[int, int], ...] = ()  # sources of whose rows only those of one unit stand beside each other
+    # sources of whose rows only those of one unit stand beside each other
+    same_unit: tuple[tuple[int, int], ...] = ()
     whose: int | None = None  # the source that says whose a row is; None: public
     required: frozenset[str] = field(default_factory=frozenset)  # columns of sources that are never NULL
 
@@ -94,8 +100,8 @@ class Block:
 class BlockReader:
     """Reads relations into blocks.
 
-    `frame` makes of blocks a source of their own: its text, and the names that expressions over the blocks have as its
-    columns. `grouped` does so with groups of their rows: its text, and the names of its columns.
+    `frame` makes of blocks a source of their own: its text, and the names that expressions over the blocks
+    have as its columns. `grouped` does so with groups of their rows: its text, and the names of its columns.
     """
 
     frame: Callable[[Sequence[Block]], tuple[str, Callable[[Expression], str]]]
@@ -114,7 +120,9 @@ class BlockReader:
                 called = [each.name for each in relation.fields]
                 return _few(block for each in relation.inputs for block in self._called(each, called))
             case Unpivot():
-                return _few(each for block in self.read(relation.input) for each in _unpivoted(block, relation))
+                return _few(
+                    each for block in self.read(relation.input) for each in _unpivoted(block, relation)
+                )
             case Unnest():
                 return tuple(_unnested(each, relation) for each in self.read(relation.input))
             case Join(kind="inner"):
@@ -142,7 +150,9 @@ class BlockReader:
             for each in self.read(relation)
         ]
 
-    def _source(self, relation: Relation, text: str, names: Mapping[str, str], unit: str | None = None) -> Block:
+    def _source(
+        self, relation: Relation, text: str, names: Mapping[str, str], unit: str | None = None
+    ) -> Block:
         number, private = next(self.numbers), not is_public(relation)
         columns = {each.name: Column(f"{number}.{names[each.name]}", each.type) for each in relation.fields}
         return Block((Source(number, text, private, unit),), columns, whose=number if private else None)
@@ -151,7 +161,9 @@ class BlockReader:
         bounds = scan.limits if scan.unit is not None and not scan.unit.unique else None
         plain = replace(scan, fields=(), keys=(), matches=(), limits=bounds, lists=())
         made = self._source(scan, structure(plain), _own_names(scan), _unit_type(scan))
-        required = [name for name, claim in scan.claims.items() if not claim.nullable and name not in scan.casts]
+        required = [
+            name for name, claim in scan.claims.items() if not claim.nullable and name not in scan.casts
+        ]
         # a cast could give NULL where there was a value
         return replace(made, required=frozenset(f"{made.sources[0].number}.{name}" for name in required))
 
@@ -263,7 +275,9 @@ def _beside(left: Block, right: Block, join: Join) -> Block:
     return both.where(conjuncts(join.on))
 
 
-def _pushed(others: Sequence[Block], on: Expression, relation: Relation) -> tuple[tuple[Block, ...], list[Expression]]:
+def _pushed(
+    others: Sequence[Block], on: Expression, relation: Relation
+) -> tuple[tuple[Block, ...], list[Expression]]:
     """What a condition says of the other rows alone, asked of them alone; and the rest of it."""
     own = {each.name for each in relation.fields}
     parts = conjuncts(on)
@@ -289,4 +303,8 @@ def _unit_type(scan: Scan) -> str | None:
 def _refers_by_unit(unit: Unit) -> bool:
     """Whether what is referred to by is the unit itself."""
     target = unit.refers_to
-    return target is not None and target.unit.refers_to is None and set(target.unit.columns) == set(target.columns)
+    return (
+        target is not None
+        and target.unit.refers_to is None
+        and set(target.unit.columns) == set(target.columns)
+    )

@@ -1,8 +1,8 @@
 """Two normal values and an operator go in; the comparison in normal form comes out.
 
-Only < and <= are left of the orders, the sides of = stand in an order, casts that change no value are gone, and whole
-numbers and days are compared with <= alone: x < 5 is x <= 4. NaN needs no care: to the engine it equals itself and is
-the greatest number, so that NOT (a < b) is b <= a for all that are not NULL.
+Only < and <= are left of the orders, the sides of = stand in an order, casts that change no value are gone,
+and whole numbers and days are compared with <= alone: x < 5 is x <= 4. NaN needs no care: to the engine it
+equals itself and is the greatest number, so that NOT (a < b) is b <= a for all that are not NULL.
 """
 
 from __future__ import annotations
@@ -25,8 +25,13 @@ OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _TURNED = {">": "<", ">=": "<="}
 _EITHER_WAY = frozenset({"=", "<>", "is_same", "is_distinct"})
 _DECIDED: dict[str, Callable[[Any, Any], bool]] = {
-    "=": eq, "<>": ne, "<": lt, "<=": le, "is_same": eq, "is_distinct": ne,
-}  # fmt: skip
+    "=": eq,
+    "<>": ne,
+    "<": lt,
+    "<=": le,
+    "is_same": eq,
+    "is_distinct": ne,
+}
 _EXACT_DOUBLE = 2**53  # whole numbers up to here are DOUBLEs, too
 
 
@@ -105,7 +110,11 @@ def _comparable(literal: Literal) -> Any:
 def number(literal: Literal) -> Fraction | None:
     """The exact value of a finite number."""
     value = literal.value
-    if literal.type.kind not in NUMBERS or not isinstance(value, (int, float, Decimal)) or isinstance(value, bool):
+    if (
+        literal.type.kind not in NUMBERS
+        or not isinstance(value, (int, float, Decimal))
+        or isinstance(value, bool)
+    ):
         return None
     return Fraction(value) if math.isfinite(value) else None
 

@@ -1,8 +1,9 @@
-"""Blocks go in; text comes out that does not depend on names or on the order of anything: of the rows, and of what is
-computed from them.
+"""Blocks go in; text comes out that does not depend on names or on the order of anything: of the rows, and of
+what is computed from them.
 
-Sources get places by their text; where several have the same text (a table beside itself) every way to place them is
-tried, and the first in the order of the texts is taken. Blocks of a union stand in the order of their texts.
+Sources get places by their text; where several have the same text (a table beside itself) every way to place
+them is tried, and the first in the order of the texts is taken. Blocks of a union stand in the order of their
+texts.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ class Placed:
         return str([written(part) for part in conjuncts(both(self.conditions, [others]))])
 
     def aggregate(self, aggregate: Aggregate, exact: bool) -> str:
-        """What an aggregate is of, with all conditions on its rows. `exact`: over no rows a sum is NULL, not 0."""
+        """What an aggregate is of, with all conditions on its rows. `exact`: over no rows a sum is NULL, not
+        0.
+        """
         argument = None if aggregate.argument is None else self.value(aggregate.argument)
         function, argument, also = _counted(aggregate.function, argument, exact)
         by = "" if aggregate.by is None else f" by {written(self.value(aggregate.by))}"
@@ -70,17 +73,32 @@ class Placed:
 
     @property
     def unit(self) -> str:
-        """Whose a row is, as the engine sees it: a type, and where that may differ from source to source, which of them."""
+        """Whose a row is, as the engine sees it: a type, and where that may differ from source to source,
+        which of them.
+        """
         types = {each.unit for each in self.block.sources if each.private and each.padded is None}
         if self.block.whose is None or (len(types) == 1 and None not in types):
             return str(types)
         return f"of {self.places[self.block.whose]}"
 
 
-_SKIPPING_NULL = frozenset({
-    "count", "sum", "avg", "min", "max", "quantile_cont", "quantile_disc", "bool_or", "bool_and", "var_pop", "var_samp",
-    "stddev_pop", "stddev_samp",
-})  # fmt: skip
+_SKIPPING_NULL = frozenset(
+    {
+        "count",
+        "sum",
+        "avg",
+        "min",
+        "max",
+        "quantile_cont",
+        "quantile_disc",
+        "bool_or",
+        "bool_and",
+        "var_pop",
+        "var_samp",
+        "stddev_pop",
+        "stddev_samp",
+    }
+)
 
 
 def _counted(
@@ -93,11 +111,15 @@ def _counted(
         match argument:
             case Call(function="case", args=(test, value, Literal(value=None))):
                 argument, also = value, [*also, test]
-            case Call(function="case", args=(test, value, Literal(value=0))) if added and argument.type.kind in NUMBERS:
+            case Call(function="case", args=(test, value, Literal(value=0))) if (
+                added and argument.type.kind in NUMBERS
+            ):
                 argument, also = value, [*also, test]
             case Literal(value=1) if added and argument.type.kind is Kind.INTEGER:
                 return "count", None, also
-            case Call(function="cast", args=(test,), type=to) if added and _is_truth(test) and to.kind is Kind.INTEGER:
+            case Call(function="cast", args=(test,), type=to) if (
+                added and _is_truth(test) and to.kind is Kind.INTEGER
+            ):
                 return "count", None, [*also, test]
             case _:
                 also = [*also, not_null(argument)]
@@ -122,7 +144,9 @@ def aggregate_of(aggregate: Aggregate, exact: bool) -> Computed:
 
 
 class Frame:
-    """The blocks of one relation, each placed, in an order; `computed` helps to find it where blocks look alike."""
+    """The blocks of one relation, each placed, in an order; `computed` helps to find it where blocks look
+    alike.
+    """
 
     def __init__(self, blocks: Sequence[Block], computed: Sequence[Computed] = ()) -> None:
         def order(each: Placed) -> list[str]:
@@ -189,7 +213,9 @@ def _placed(block: Block, places: Mapping[int, int]) -> Placed:
     parts = [f"from {[sources[place] for place in sorted(sources)]}"]
     if block.same_unit:
         parts.append(f"of one unit {sorted(set(units.values()))}")
-    parts += sorted(_padding(each, places, units, required) for each in block.sources if each.padded is not None)
+    parts += sorted(
+        _padding(each, places, units, required) for each in block.sources if each.padded is not None
+    )
     parts += sorted(_tests(block, places, units, required))
     return Placed(block, places, required, tuple(conjuncts(every)), " ".join(parts))
 
@@ -199,7 +225,9 @@ def _padding(
 ) -> str:
     assert source.padded is not None
     on = written(normal_condition(_renamed(source.padded, places), required))
-    whose = "" if source.whose is None else f" of the unit of {units.get(source.whose, (places[source.whose],))}"
+    whose = (
+        "" if source.whose is None else f" of the unit of {units.get(source.whose, (places[source.whose],))}"
+    )
     return f"{places[source.number]} beside{whose} on {on}"
 
 
@@ -209,10 +237,13 @@ def _tests(
     for test in block.tests:
         on = _renamed(test.on, places)
         if test.null_aware and isinstance(on, Call):
-            shown = f"in {[written(normal(arg, required)) for arg in on.args]}"  # NULL among the others matters
+            # NULL among the others matters
+            shown = f"in {[written(normal(arg, required)) for arg in on.args]}"
         else:
             shown = written(normal_condition(on, required))
-        whose = "" if test.whose is None else f" of the unit of {units.get(test.whose, (places[test.whose],))}"
+        whose = (
+            "" if test.whose is None else f" of the unit of {units.get(test.whose, (places[test.whose],))}"
+        )
         yield f"{'without' if test.anti else 'with'} one{whose} of {test.text} on {shown}"
 
 

@@ -1,7 +1,9 @@
-"""An expression goes in; the same in normal form comes out: equal in every row, or as a condition true in the same rows.
+"""An expression goes in; the same in normal form comes out: equal in every row, or as a condition true in the
+same rows.
 
-As a value all three truths are kept: NOT goes down to comparisons by De Morgan, which holds for NULL, too, and IN becomes
-OR. As a condition NULL and FALSE are one: x IS TRUE is x, and x IS NOT NULL says nothing beside x > 5.
+As a value all three truths are kept: NOT goes down to comparisons by De Morgan, which holds for NULL, too,
+and IN becomes OR. As a condition NULL and FALSE are one: x IS TRUE is x, and x IS NOT NULL says nothing
+beside x > 5.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ _DUAL = {"and": "or", "or": "and"}
 
 
 def normal(expression: Expression, required: frozenset[str] = frozenset()) -> Expression:
-    """A form with the same value in every row, stored in the same type; columns in `required` are never NULL."""
+    """A form with the same value in every row, stored in the same type; columns in `required` are never
+    NULL.
+    """
     return _Normal(required).value(expression)
 
 
@@ -58,12 +62,17 @@ class _Normal:
         """A call that is no matter of logic."""
         if call.function == "case":
             places = enumerate(call.args)
-            both = (self.value(arg) if self._is_value(call, place) else self.condition(arg) for place, arg in places)
+            both = (
+                self.value(arg) if self._is_value(call, place) else self.condition(arg)
+                for place, arg in places
+            )
             return Call("case", tuple(both), call.type)
         if call.function == "cast" and call.type.kind is Kind.TEXT and call.args[0].type.kind is Kind.DOUBLE:
             return call  # as text, NaN has a sign, and which of two is kept depends on their order
         if is_whole(call, call.function):
-            parts = [part for each in terms(call, call.function) for part in terms(self.value(each), call.function)]
+            parts = [
+                part for each in terms(call, call.function) for part in terms(self.value(each), call.function)
+            ]
             found = chain(call.function, parts)
             if found is not None and stored_type(found) == stored_type(call):
                 return found
@@ -74,10 +83,13 @@ class _Normal:
         match same:
             case Call(function="cast"):
                 return _cast(same)
-            case Call(function="floor" | "ceil" | "trunc", args=(inner,), type=type_) if type_.kind is Kind.INTEGER:
+            case Call(function="floor" | "ceil" | "trunc", args=(inner,), type=type_) if (
+                type_.kind is Kind.INTEGER
+            ):
                 return inner
             case Call(function="least" | "greatest", type=type_) if type_.kind is not Kind.DOUBLE:
-                return Call(same.function, tuple(sorted(args, key=written)), type_)  # -0.0 and 0.0 are equal and differ
+                # -0.0 and 0.0 are equal and differ
+                return Call(same.function, tuple(sorted(args, key=written)), type_)
         return same
 
     @staticmethod
@@ -94,7 +106,9 @@ class _Normal:
             case Call(function="not", args=(inner,)):
                 return self.logic(inner, not positive)
             case Call(function="and" | "or" as function, args=args):
-                return _junction(function if positive else _DUAL[function], (self.logic(arg, positive) for arg in args))
+                return _junction(
+                    function if positive else _DUAL[function], (self.logic(arg, positive) for arg in args)
+                )
             case Call(function="in", args=(value, *options)):
                 tests = (Call("=", (value, option), BOOLEAN) for option in options)
                 return _junction("or" if positive else "and", (self.logic(test, positive) for test in tests))
@@ -180,12 +194,20 @@ class _Normal:
                 return name in self.required
             case Call(function="is_null" | "is_true" | "is_same" | "is_distinct"):
                 return True
-            case Call(function=function, args=args) if function in COMPARISONS or function in ("and", "or", "not"):
+            case Call(function=function, args=args) if function in COMPARISONS or function in (
+                "and",
+                "or",
+                "not",
+            ):
                 return all(map(self._never_null, args))
             case Call(function="coalesce", args=args):
                 return any(map(self._never_null, args))
             case Call(function="case", args=args):
-                return all(self._never_null(arg) for place, arg in enumerate(args) if self._is_value(expression, place))
+                return all(
+                    self._never_null(arg)
+                    for place, arg in enumerate(args)
+                    if self._is_value(expression, place)
+                )
         return False
 
     # -- conditions: where they are true -------------------------------------------------------------------
@@ -198,7 +220,9 @@ class _Normal:
                 return _TRUE if value is True else _FALSE
             case Call(function="is_true", args=(inner,)):
                 return self._true(inner)
-            case Call(function="is_same", args=(left, right)) if self._never_null(left) or self._never_null(right):
+            case Call(function="is_same", args=(left, right)) if self._never_null(left) or self._never_null(
+                right
+            ):
                 return compared("=", left, right)
             case Call(function="or", args=args):
                 return _junction("or", map(self._true, args))
@@ -253,7 +277,9 @@ def _with_parts(expression: Expression) -> frozenset[str]:
 
 
 def _junction(function: str, parts: Iterable[Expression]) -> Expression:
-    """AND or OR of parts in normal form: flat, each once, in an order, without constants that decide nothing."""
+    """AND or OR of parts in normal form: flat, each once, in an order, without constants that decide
+    nothing.
+    """
     found: dict[str, Expression] = {}
     for part in parts:
         for each in part.args if isinstance(part, Call) and part.function == function else (part,):
@@ -267,7 +293,9 @@ def _junction(function: str, parts: Iterable[Expression]) -> Expression:
 
 
 def _cast(cast: Call) -> Expression:
-    """A cast without effect is gone, one of a constant done; a whole number goes by no wider type on its way."""
+    """A cast without effect is gone, one of a constant done; a whole number goes by no wider type on its
+    way.
+    """
     (inner,) = cast.args
     if isinstance(inner, Literal):
         converted = literals.convert(inner, cast.type)

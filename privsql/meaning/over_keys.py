@@ -1,5 +1,5 @@
-"""A release goes in; its rows come out, and expressions and conditions over them, to be compared with those of another release
-or to be computed from its keys alone.
+"""A release goes in; its rows come out, and expressions and conditions over them, to be compared with those
+of another release or to be computed from its keys alone.
 
 Two releases with the same `rows` are made of the same rows, before any condition of WHERE or FILTER.
 """
@@ -20,12 +20,36 @@ from privsql.sql.relations import Choose, Release
 from privsql.types import TEXT, TIMESTAMP, Kind
 
 _PARTS = {
-    "minute": ("second",), "hour": ("minute", "second"), "day": ("hour", "minute", "second"), "week": ("day", "hour"),
-    "month": ("day", "hour"), "quarter": ("month", "day", "hour"), "year": ("quarter", "month", "day", "hour"),
-}  # fmt: skip
+    "minute": ("second",),
+    "hour": ("minute", "second"),
+    "day": ("hour", "minute", "second"),
+    "week": ("day", "hour"),
+    "month": ("day", "hour"),
+    "quarter": ("month", "day", "hour"),
+    "year": ("quarter", "month", "day", "hour"),
+}
 # what gives equal numbers for equal ones, or does not see them
-_EQUALS_ALIKE = COMPARISONS | {"+", "-", "*", "neg", "abs", "floor", "ceil", "round", "trunc", "in", "is_null", "is_same",
-                               "is_distinct", "isnan", "isinf", "isfinite", "case", "coalesce", "nullif"}  # fmt: skip
+_EQUALS_ALIKE = COMPARISONS | {
+    "+",
+    "-",
+    "*",
+    "neg",
+    "abs",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "in",
+    "is_null",
+    "is_same",
+    "is_distinct",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "case",
+    "coalesce",
+    "nullif",
+}
 
 
 @dataclass(frozen=True)
@@ -56,17 +80,21 @@ class Rows:
     def condition_texts(self, conditions: Sequence[Expression]) -> frozenset[str]:
         """The parts of a conjunction; none where nothing is asked."""
         every = conjuncts(normal_condition(all_of(conditions), self.block.required))
-        return frozenset(written(part) for part in every if not (isinstance(part, Literal) and part.value is True))
+        return frozenset(
+            written(part) for part in every if not (isinstance(part, Literal) and part.value is True)
+        )
 
     def over_keys(self, expression: Expression, keys: Mapping[str, Column]) -> Expression | None:
-        """The expression computed from keys alone, given by their value texts; None where it needs more than them."""
+        """The expression computed from keys alone, given by their value texts; None where it needs more than
+        them.
+        """
         if self.value_text(expression) in keys:
             return keys[self.value_text(expression)]
         match expression:
             case Literal():
                 return expression
-            case Call(function="date_trunc", args=(Literal(value=str() as unit), moment)) if finer := self._finer(
-                unit, moment, keys
+            case Call(function="date_trunc", args=(Literal(value=str() as unit), moment)) if (
+                finer := self._finer(unit, moment, keys)
             ):
                 return replace(expression, args=(expression.args[0], finer))
             case Call() if not _tells_apart(expression):
@@ -85,7 +113,9 @@ class Rows:
 
 
 def _tells_apart(call: Call) -> bool:
-    """Whether values may matter that are one as keys: 0.0 and -0.0, which as text, or in a quotient, are two."""
+    """Whether values may matter that are one as keys: 0.0 and -0.0, which as text, or in a quotient, are
+    two.
+    """
     if call.function in _EQUALS_ALIKE or (call.function == "cast" and call.type.kind is not Kind.TEXT):
         return False
     return any(each.type.kind is Kind.DOUBLE and not isinstance(each, Literal) for each in call.args)

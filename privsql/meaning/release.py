@@ -1,7 +1,9 @@
-"""A release goes in; what it measures comes out, whatever it was called: its rows, its keys and its aggregates.
+"""A release goes in; what it measures comes out, whatever it was called: its rows, its keys and its
+aggregates.
 
-Two releases with the same meaning have the same exact cells on every database, up to the order of their keys and of
-their aggregates, if what their sums are clamped into is the same, too: that is the measurement's own matter.
+Two releases with the same meaning have the same exact cells on every database, up to the order of their keys
+and of their aggregates, if what their sums are clamped into is the same, too: that is the measurement's own
+matter.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ _READ = ("input", "keys", "aggregates", "score", "largest", "not_null")
 
 @dataclass(frozen=True)
 class Meaning:
-    """What is measured. Keys and aggregates stand in the release's own order, each under a name by what it means.
+    """What is measured. Keys and aggregates stand in the release's own order, each under a name by what it
+    means.
 
-    An aggregate's name says of which rows it is, conditions and all; so of two releases with the same `rows`, `form`
-    and keys, aggregates that have the same name have the same exact cells, whatever else stands beside them.
+    An aggregate's name says of which rows it is, conditions and all; so of two releases with the same `rows`,
+    `form` and keys, aggregates that have the same name have the same exact cells, whatever else stands beside
+    them.
     """
 
     form: str  # a release or a choice, and the order of keys and counts where that makes a difference
@@ -53,7 +57,8 @@ def _places(names: Sequence[str]) -> tuple[int, ...]:
 
 
 def meaning(release: Release | Choose, open_keys: bool = False) -> Meaning:
-    """What a release measures; of one that is too large to be looked into, only its own text has the same meaning.
+    """What a release measures; of one that is too large to be looked into, only its own text has the same
+    meaning.
 
     `open_keys`: nobody declared the keys, so that which of them occur at all is measured, too.
     """
@@ -74,7 +79,9 @@ def _meaning(release: Release | Choose, open_keys: bool) -> Meaning:
     key_names, names = _named(map(frame.of, keys)), _named(map(frame.of, measured))
     form = "release"
     if isinstance(release, Choose):
-        never = sorted(name for key, name in zip(release.keys, key_names, strict=True) if key.name in release.not_null)
+        never = sorted(
+            name for key, name in zip(release.keys, key_names, strict=True) if key.name in release.not_null
+        )
         form = f"{'largest' if release.largest else 'smallest'}, not null {never}"
     further = {
         f.name: value
@@ -83,14 +90,17 @@ def _meaning(release: Release | Choose, open_keys: bool) -> Meaning:
     }
     if further:  # they speak of keys by their places
         form += f", {structure(further)} of {key_names}"
-    # each aggregate has the conditions of WHERE with it; besides, they say which keys occur, and which of a unit's are counted
+    # each aggregate has the conditions of WHERE with it; besides, they say which keys occur, and which of a
+    # unit's are counted
     bounded = not is_bounded(release.input)
     rows = frame.text if bounded or open_keys or not aggregates else frame.rows
     if bounded:
         rows += f" bounded, whose {frame.unit}"
-        # which keys of a unit are kept is decided by a hash of them in their order, and in what order several counts share
-        # a unit's rows decides how their shares are rounded
-        counts = [name for each, name in zip(aggregates, names, strict=True) if each.function in ("count", "sum")]
+        # which keys of a unit are kept is decided by a hash of them in their order, and in what order several
+        # counts share a unit's rows decides how their shares are rounded
+        counts = [
+            name for each, name in zip(aggregates, names, strict=True) if each.function in ("count", "sum")
+        ]
         form += f", in this order {key_names} {counts if len(counts) > 1 else ''}"
     return Meaning(form, digest(rows), key_names, names)
 

@@ -1,7 +1,9 @@
-"""An expression or a relation goes in; text comes out that is the same only for what is computed in the same way.
+"""An expression or a relation goes in; text comes out that is the same only for what is computed in the same
+way.
 
-Sorting and comparing go by this text. It names the type in which the engine stores each result, not the bounds that
-only the analysis uses: `age + 1` is written alike wherever it is INTEGER, and 1, 1.0 and '1' are not.
+Sorting and comparing go by this text. It names the type in which the engine stores each result, not the
+bounds that only the analysis uses: `age + 1` is written alike wherever it is INTEGER, and 1, 1.0 and '1' are
+not.
 """
 
 from __future__ import annotations
@@ -55,7 +57,9 @@ def _constant(literal: Literal) -> str:
 
 
 def stored_type(expression: Expression) -> str:
-    """The engine's type of an expression as it is rendered: a sum is computed, and stays, in a type that holds its parts, too."""
+    """The engine's type of an expression as it is rendered: a sum is computed, and stays, in a type that
+    holds its parts, too.
+    """
     match expression:
         case Literal(value=int() as value) if expression.type.kind is Kind.INTEGER:
             return integer(value, value).sql
@@ -68,7 +72,9 @@ def stored_type(expression: Expression) -> str:
             if any(each.kind is not Kind.INTEGER for each in types):
                 return type_.sql
             return integer(min(each.low for each in types), max(each.high for each in types)).sql
-        case Call(function="floor" | "ceil" | "trunc", args=(inner, *_), type=type_) if type_.kind is Kind.INTEGER:
+        case Call(function="floor" | "ceil" | "trunc", args=(inner, *_), type=type_) if (
+            type_.kind is Kind.INTEGER
+        ):
             return stored_type(inner)
         case Call(function="nullif", args=(inner, _)):
             return stored_type(inner)
@@ -83,7 +89,9 @@ def named_type(type_: Type) -> str:
 
 
 def structure(value: Any) -> str:
-    """Anything made of dataclasses as it stands, names included; where it was written and what was claimed left out."""
+    """Anything made of dataclasses as it stands, names included; where it was written and what was claimed
+    left out.
+    """
     found: list[str] = []
     pending: list[Any] = [value]  # not by recursion: this is for what is too deep, too
     while pending:
@@ -106,7 +114,9 @@ def structure(value: Any) -> str:
             case frozenset() | set():
                 found.append(f"{{{', '.join(sorted(map(structure, each)))}}}")
             case Mapping():
-                found.append(f"{{{', '.join(sorted(f'{structure(k)}: {structure(v)}' for k, v in each.items()))}}}")
+                found.append(
+                    f"{{{', '.join(sorted(f'{structure(k)}: {structure(v)}' for k, v in each.items()))}}}"
+                )
             case _:
                 found.append(repr(each))
     return "".join(found)

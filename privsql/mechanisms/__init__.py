@@ -1,7 +1,8 @@
-"""Scores or values and a price go in; a private choice or noisy numbers come out: the mechanisms themselves, without SQL.
+"""Scores or values and a price go in; a private choice or noisy numbers come out: the mechanisms themselves,
+without SQL.
 
-What one person can change (`sensitivity`) is the caller's word here, where SQL derives it; and nothing is charged to a
-budget. docs/mechanisms.md states and proves what each function promises.
+What one person can change (`sensitivity`) is the caller's word here, where SQL derives it; and nothing is
+charged to a budget. docs/mechanisms.md states and proves what each function promises.
 """
 
 from privsql.mechanisms.choices import (

@@ -25,7 +25,8 @@ class Numbers:
     """Numbers as fractions, and what they were given as."""
 
     exact_values: Sequence[Fraction]
-    whole: bool  # all of an integer type. It decides the grid of noise, so that types count as public, as in SQL
+    # all of an integer type. It decides the grid of noise, so that types count as public, as in SQL
+    whole: bool
     given: object
 
     def label(self, index: int) -> Any:
@@ -97,7 +98,9 @@ def exact(value: object, what: str) -> Fraction:
 
 
 def positive(value: object) -> Fraction:
-    """A sensitivity. A float counts as what is stored or what is written, whichever is more: 0.7 is stored as less."""
+    """A sensitivity. A float counts as what is stored or what is written, whichever is more: 0.7 is stored as
+    less.
+    """
     try:
         number = exact(value, "sensitivity")
     except ArgumentError:
@@ -114,7 +117,9 @@ def positive(value: object) -> Fraction:
 def moves(monotone: object) -> int:
     """By how many sensitivities the winner's lead over another moves at most."""
     if not isinstance(monotone, (bool, np.bool)):
-        raise ArgumentError("argument-shape", "monotone is True or False", "leave it out if scores may rise and fall")
+        raise ArgumentError(
+            "argument-shape", "monotone is True or False", "leave it out if scores may rise and fall"
+        )
     return 1 if monotone else 2
 
 
@@ -125,12 +130,18 @@ def epsilon_given(value: object) -> Fraction:
 def delta_given(value: object) -> Fraction:
     delta = delta_of(_decimal(value, "argument-delta", "delta=1e-6"))
     if delta == 0:
-        raise ArgumentError("argument-delta", "Gaussian noise needs a delta above 0", "try delta=1e-6, or laplace")
+        raise ArgumentError(
+            "argument-delta", "Gaussian noise needs a delta above 0", "try delta=1e-6, or laplace"
+        )
     return delta
 
 
 def level_given(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)) or not 0.0 < float(value) < 1.0:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float, np.floating))
+        or not 0.0 < float(value) < 1.0
+    ):
         raise ArgumentError("argument-level", "a level must lie strictly between 0 and 1", "try 0.95")
     return float(value)
 

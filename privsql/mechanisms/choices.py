@@ -27,19 +27,22 @@ _MOST_AT_ONCE = 10**6
 
 
 def exponential(scores: Any, epsilon: Any, sensitivity: Any = 1, monotone: bool = False) -> Any:
-    """The exponential mechanism: P(label) proportional to exp(epsilon score / (2 sensitivity)), epsilon-private.
+    """The exponential mechanism: P(label) proportional to exp(epsilon score / (2 sensitivity)),
+    epsilon-private.
 
     `scores`: numbers, one for each candidate; a dict or Series gives back the label, anything else the index.
-    `sensitivity`: no score moves by more between neighbours. `monotone`: between neighbours no score rises while another
-    falls (counts under add-remove); then the factor 2 is not needed.
+    `sensitivity`: no score moves by more between neighbours. `monotone`: between neighbours no score rises
+    while another falls (counts under add-remove); then the factor 2 is not needed.
     """
     return _choose(scores, epsilon, sensitivity, monotone, "gumbel", SystemRandomness())
 
 
 def permute_and_flip(scores: Any, epsilon: Any, sensitivity: Any = 1, monotone: bool = False) -> Any:
-    """In a random order, the first that passes with probability exp(-epsilon (greatest - score) / (2 sensitivity)).
+    """In a random order, the first that passes with probability exp(-epsilon (greatest - score) / (2
+    sensitivity)).
 
-    epsilon-private, and never worse than the exponential mechanism: at any gap the expected score is as great or greater.
+    epsilon-private, and never worse than the exponential mechanism: at any gap the expected score is as great
+    or greater.
     """
     return _choose(scores, epsilon, sensitivity, monotone, "exponential", SystemRandomness())
 
@@ -49,13 +52,15 @@ def noisy_max(
 ) -> Any:
     """Report-noisy-max: the label of the greatest noisy score, epsilon-private.
 
-    "exponential" noise, of scale 2 sensitivity/epsilon, has exactly the law of `permute_and_flip`, "gumbel" noise that of
-    `exponential`; "laplace" is the textbook's, and worse.
+    "exponential" noise, of scale 2 sensitivity/epsilon, has exactly the law of `permute_and_flip`, "gumbel"
+    noise that of `exponential`; "laplace" is the textbook's, and worse.
     """
     return _choose(scores, epsilon, sensitivity, monotone, noise, SystemRandomness())
 
 
-def _choose(scores: Any, epsilon: Any, sensitivity: Any, monotone: bool, noise: Noise, source: Randomness) -> Any:
+def _choose(
+    scores: Any, epsilon: Any, sensitivity: Any, monotone: bool, noise: Noise, source: Randomness
+) -> Any:
     given = _scores(scores)
     loss, linf = epsilon_given(epsilon), positive(sensitivity)
     rate = loss / linf / moves(monotone)
@@ -68,7 +73,9 @@ def _choose(scores: Any, epsilon: Any, sensitivity: Any, monotone: bool, noise: 
             index = laplace_max(given.exact_values, loss, linf, monotone, source)
         case _:
             raise ArgumentError(
-                "argument-mechanism", f"noise must be one of {', '.join(_NOISES)}", did_you_mean(str(noise), _NOISES)
+                "argument-mechanism",
+                f"noise must be one of {', '.join(_NOISES)}",
+                did_you_mean(str(noise), _NOISES),
             )
     return given.label(index)
 
@@ -76,17 +83,21 @@ def _choose(scores: Any, epsilon: Any, sensitivity: Any, monotone: bool, noise: 
 def _scores(scores: Any) -> Numbers:
     given = numbers(scores, "score")
     if is_one(scores) or (isinstance(scores, np.ndarray) and scores.ndim > 1):
-        raise ArgumentError("argument-numbers", "scores must be a list, one for each candidate", "try [3, 5, 2]")
+        raise ArgumentError(
+            "argument-numbers", "scores must be a list, one for each candidate", "try [3, 5, 2]"
+        )
     return given
 
 
 def above_threshold(
     values: Iterable[Any], threshold: Any, epsilon: Any, sensitivity: Any = 1, monotone: bool = False
 ) -> Any:
-    """The sparse vector technique: the index (of a dict or Series: the label) of the first value that is, noisily, at least
-    the threshold; None if none is. epsilon-private for any number of values, each of which moves by at most `sensitivity`.
+    """The sparse vector technique: the index (of a dict or Series: the label) of the first value that is,
+    noisily, at least the threshold; None if none is. epsilon-private for any number of values, each of which
+    moves by at most `sensitivity`.
 
-    Values are taken one at a time and none after the first above, so an iterator may compute them as they are needed.
+    Values are taken one at a time and none after the first above, so an iterator may compute them as they are
+    needed.
     """
     return _first(values, threshold, epsilon, sensitivity, monotone, SystemRandomness())
 
@@ -109,19 +120,25 @@ def _first(
 
 
 def exponential_probabilities(scores: Any, epsilon: Any, sensitivity: Any = 1, monotone: bool = False) -> Any:
-    """With which probability `exponential` chooses each candidate, in the form of the scores. Not private: for planning."""
+    """With which probability `exponential` chooses each candidate, in the form of the scores. Not private:
+    for planning.
+    """
     given = _scores(scores)
     weights = _weights(given, epsilon, sensitivity, monotone)
     total = math.fsum(weights)
     return given.alike([weight / total for weight in weights])
 
 
-def permute_and_flip_probabilities(scores: Any, epsilon: Any, sensitivity: Any = 1, monotone: bool = False) -> Any:
-    """With which probability `permute_and_flip` chooses each candidate, in the form of the scores. Not private: for planning.
+def permute_and_flip_probabilities(
+    scores: Any, epsilon: Any, sensitivity: Any = 1, monotone: bool = False
+) -> Any:
+    """With which probability `permute_and_flip` chooses each candidate, in the form of the scores. Not
+    private: for planning.
 
-    Candidate i passes with p_i, and is chosen with p_i E[1/(1 + S)], S the others that pass. Since 1/(1 + s) is the integral
-    of t^s over [0, 1], that is p_i times the integral of the product over j != i of (1 - p_j u), u = 1 - t. Panels halve
-    towards u = 0, where the product falls the faster the more candidates are near the top.
+    Candidate i passes with p_i, and is chosen with p_i E[1/(1 + S)], S the others that pass. Since 1/(1 + s)
+    is the integral of t^s over [0, 1], that is p_i times the integral of the product over j != i of (1 - p_j
+    u), u = 1 - t. Panels halve towards u = 0, where the product falls the faster the more candidates are near
+    the top.
     """
     given = _scores(scores)
     weights = np.array(_weights(given, epsilon, sensitivity, monotone))
@@ -141,8 +158,9 @@ def _weights(given: Numbers, epsilon: Any, sensitivity: Any, monotone: bool) -> 
 
 
 def _panels(candidates: int) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Some points and their weights at a time, by Gauss and Legendre: in [0, 1] where that is exact, else in [1/2, 1],
-    [1/4, 1/2], ..., [0, 2^-j], 2^j >= candidates."""
+    """Some points and their weights at a time, by Gauss and Legendre: in [0, 1] where that is exact, else in
+    [1/2, 1], [1/4, 1/2], ..., [0, 2^-j], 2^j >= candidates.
+    """
     nodes, weights = _gauss()
     at_once = max(1, _MOST_AT_ONCE // candidates)
     low, high = (0.0 if candidates < 2 * _NODES else 0.5), 1.0

@@ -14,17 +14,19 @@ from privsql.noise.randomness import Randomness, SystemRandomness
 def laplace(values: Any, epsilon: Any, sensitivity: Any = 1) -> Any:
     """Values plus discrete Laplace noise of scale sensitivity/epsilon, epsilon-private.
 
-    `sensitivity`: between neighbours the absolute changes of all values sum to at most this (l1). Whole numbers (by their
-    type, which counts as public) stay whole; all others come back as floats, from a grid about a millionth of the
-    sensitivity wide.
+    `sensitivity`: between neighbours the absolute changes of all values sum to at most this (l1). Whole
+    numbers (by their type, which counts as public) stay whole; all others come back as floats, from a grid
+    about a millionth of the sensitivity wide.
     """
     return _laplace(values, epsilon, sensitivity, SystemRandomness())
 
 
 def gaussian(values: Any, epsilon: Any, delta: Any, sensitivity: Any = 1) -> Any:
-    """Values plus Gaussian noise, (epsilon, delta)-private, with the least variance there is for that (Balle, Wang 2018).
+    """Values plus Gaussian noise, (epsilon, delta)-private, with the least variance there is for that (Balle,
+    Wang 2018).
 
-    `sensitivity`: between neighbours the values move by at most this in Euclidean distance (l2). Whole numbers stay whole.
+    `sensitivity`: between neighbours the values move by at most this in Euclidean distance (l2). Whole
+    numbers stay whole.
     """
     return _gaussian(values, epsilon, delta, sensitivity, SystemRandomness())
 
@@ -42,7 +44,9 @@ def _gaussian(values: Any, epsilon: Any, delta: Any, sensitivity: Any, source: R
         noisy = plain.gaussian(given.exact_values, given.whole, loss, chance, l2, source)
     except ValueError:
         raise ArgumentError(
-            "argument-delta", "no Gaussian noise is found for this epsilon and delta", "try delta=1e-6, or laplace"
+            "argument-delta",
+            "no Gaussian noise is found for this epsilon and delta",
+            "try delta=1e-6, or laplace",
         ) from None
     return _like(given, noisy)
 

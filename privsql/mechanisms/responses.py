@@ -1,4 +1,6 @@
-"""One bit of each person and a price go in; randomised responses come out, with what they say about all together."""
+"""One bit of each person and a price go in; randomised responses come out, with what they say about all
+together.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from privsql.privacy.flips import share_estimate, share_interval
 
 @dataclass(frozen=True, eq=False)
 class RandomisedResponse:
-    """What everybody said. Each answer is epsilon-private by itself; what is computed from them costs nothing more."""
+    """What everybody said. Each answer is epsilon-private by itself; what is computed from them costs nothing
+    more.
+    """
 
     answers: NDArray[np.bool_]
     loss: Fraction
@@ -35,12 +39,15 @@ class RandomisedResponse:
         return share_estimate(int(self.answers.sum()), self.answers.size, self.epsilon)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Holds that share with at least this probability. It covers the noise, not how the people were chosen."""
+        """Holds that share with at least this probability. It covers the noise, not how the people were
+        chosen.
+        """
         return share_interval(int(self.answers.sum()), self.answers.size, self.epsilon, level_given(level))
 
 
 def randomised_response(bits: Any, epsilon: Any) -> RandomisedResponse:
-    """Each bit (0, 1, True, False) as it is with probability exp(epsilon)/(1 + exp(epsilon)), else turned round.
+    """Each bit (0, 1, True, False) as it is with probability exp(epsilon)/(1 + exp(epsilon)), else turned
+    round.
 
     epsilon-private for everyone, also if they turn their bit round themselves and trust nobody.
     """
@@ -62,6 +69,10 @@ def _bits(given: Any) -> NDArray[np.bool_]:
         listed = given.tolist()
     elif isinstance(given, Iterable) and not isinstance(given, (np.ndarray, str, bytes, Mapping, Set)):
         listed = list(given)
-    if not listed or not all(isinstance(each, (int, np.integer, np.bool)) and each in (0, 1) for each in listed):
-        raise ArgumentError("argument-numbers", "bits must be a list of 0 and 1, or of True and False", "try [0, 1, 1]")
+    if not listed or not all(
+        isinstance(each, (int, np.integer, np.bool)) and each in (0, 1) for each in listed
+    ):
+        raise ArgumentError(
+            "argument-numbers", "bits must be a list of 0 and 1, or of True and False", "try [0, 1, 1]"
+        )
     return np.array(listed, dtype=np.bool_)

@@ -26,7 +26,8 @@ from privsql.sql.relations import Choose
 from privsql.tables import ExactTable, Integers, NoisyTable, NullLast, as_array
 
 Run = Callable[[str], ExactTable]  # a statement of the plan
-Placing = Callable[[ExactTable], tuple[Integers, npt.NDArray[np.bool_]]]  # the cell of each row, and whether it has one
+# the cell of each row, and whether it has one
+Placing = Callable[[ExactTable], tuple[Integers, npt.NDArray[np.bool_]]]
 
 _SELECTION: dict[Mechanism, SelectionNoise] = {
     Mechanism.CHOICE_FLIP: "exponential",
@@ -36,10 +37,14 @@ _SELECTION: dict[Mechanism, SelectionNoise] = {
 }
 
 
-def add_noise(plan: Plan, exact_tables: Sequence[ExactTable], source: Randomness, run: Run | None = None) -> NoisyTable:
-    """Every cell of the key space, absent ones as 0, with the noise of its measurement; or the cell that was chosen.
+def add_noise(
+    plan: Plan, exact_tables: Sequence[ExactTable], source: Randomness, run: Run | None = None
+) -> NoisyTable:
+    """Every cell of the key space, absent ones as 0, with the noise of its measurement; or the cell that was
+    chosen.
 
-    The tables are the results of what the plan runs first, in that order; `run` runs a further statement, should it be needed.
+    The tables are the results of what the plan runs first, in that order; `run` runs a further statement,
+    should it be needed.
     """
     of_values = exact_tables[len(exact_tables) - len(plan.of_values) :]
     if plan.space.open:
@@ -57,12 +62,20 @@ def add_noise(plan: Plan, exact_tables: Sequence[ExactTable], source: Randomness
             for column in measurement.columns:
                 noisy[column] = exact_columns[column] + _noise(measurement, size, source)
     for statement, exact_values in zip(plan.of_values, of_values, strict=True):
-        noisy |= _points(plan, statement, exact_values, lambda table: _places(plan.space, table), size, source, run)
+        noisy |= _points(
+            plan, statement, exact_values, lambda table: _places(plan.space, table), size, source, run
+        )
     return NoisyTable(np.arange(size, dtype=np.int64), noisy)
 
 
 def _points(
-    plan: Plan, statement: ValueStatement, exact: ExactTable, placing: Placing, size: int, source: Randomness, run: Run | None
+    plan: Plan,
+    statement: ValueStatement,
+    exact: ExactTable,
+    placing: Placing,
+    size: int,
+    source: Randomness,
+    run: Run | None,
 ) -> dict[str, Integers]:
     """The quantiles of every cell, as points of the grid."""
     measurement = next(each for each in plan.measurements if each.columns == statement.columns)
@@ -83,7 +96,9 @@ def _histograms(
     cells, known = placing(exact)
     values, counts = (exact.exact_columns[name][known] for name in (VALUE_COLUMN, ROWS_COLUMN))
     widths = exact.exact_columns.get(WIDTH_COLUMN)
-    return histograms(size, points, cells[known], values, counts, None if widths is None else widths[known], whole)
+    return histograms(
+        size, points, cells[known], values, counts, None if widths is None else widths[known], whole
+    )
 
 
 def _groups(release: Choose, space: KeySpace) -> int:
@@ -113,14 +128,18 @@ def _chosen(exact_scores: Integers, measurement: Measurement, groups: int, sourc
 def _noise(measurement: Measurement, size: int, source: Randomness) -> Integers:
     if measurement.gaussian is not None:
         return rounded_gaussian(measurement.gaussian.variance, size, source)
-    assert measurement.mechanism is Mechanism.LAPLACE, "the scale of any other mechanism is not that of this noise"
+    assert measurement.mechanism is Mechanism.LAPLACE, (
+        "the scale of any other mechanism is not that of this noise"
+    )
     return discrete_laplace(measurement.rate, size, source)
 
 
 def _open_keys(
     plan: Plan, exact: ExactTable, of_values: Sequence[ExactTable], source: Randomness, run: Run | None
 ) -> NoisyTable:
-    """Of keys that nobody declared those that their release lets out, and noise on what else was asked of them."""
+    """Of keys that nobody declared those that their release lets out, and noise on what else was asked of
+    them.
+    """
     by = next(each for each in plan.measurements if each.key_release is not None)
     exact_counts = exact.exact_columns[by.columns[0]]
     noisy: dict[str, Integers] = {}
@@ -143,20 +162,28 @@ def _open_keys(
     # made anew from what is shown: how the engine's column was kept would tell about keys that are not
     keys = {name: as_array(_listed(values[shown]), types[name]) for name, values in exact.exact_keys.items()}
     for statement, exact_values in zip(plan.of_values, of_values, strict=True):
-        noisy |= _points(plan, statement, exact_values, lambda table: _same_keys(exact, shown, table), size, source, run)
+        noisy |= _points(
+            plan, statement, exact_values, lambda table: _same_keys(exact, shown, table), size, source, run
+        )
     return NoisyTable(np.arange(size, dtype=np.int64), noisy, keys)
 
 
 def _same_keys(exact: ExactTable, shown: Any, other: ExactTable) -> tuple[Integers, npt.NDArray[np.bool_]]:
-    """For each row of another table the place of its keys among those that are shown, and whether they are."""
-    place = {keys: index for index, keys in enumerate(_rows_of({n: v[shown] for n, v in exact.exact_keys.items()}))}
+    """For each row of another table the place of its keys among those that are shown, and whether they
+    are.
+    """
+    place = {
+        keys: index for index, keys in enumerate(_rows_of({n: v[shown] for n, v in exact.exact_keys.items()}))
+    }
     places = np.array([place.get(keys, -1) for keys in _rows_of(other.exact_keys)], dtype=np.int64)
     return places, places >= 0
 
 
 def _rows_of(exact_keys: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
     """The keys of each row; NaN as a text, which is equal to itself."""
-    columns = [["NaN" if value != value else value for value in _listed(column)] for column in exact_keys.values()]
+    columns = [
+        ["NaN" if value != value else value for value in _listed(column)] for column in exact_keys.values()
+    ]
     return zip(*columns, strict=True)
 
 
@@ -211,7 +238,9 @@ def _codes(group: KeyGroup, exact: ExactTable) -> Integers:
 
 
 def _column_codes(values: Sequence[Any], exact_column: Any) -> Integers:
-    """The place of each exact value among the public ones, NULL being one of them where it is listed; -1 elsewhere."""
+    """The place of each exact value among the public ones, NULL being one of them where it is listed; -1
+    elsewhere.
+    """
     data, missing = np.ma.getdata(exact_column), np.ma.getmaskarray(exact_column)
     known, null_place = (values.values, len(values) - 1) if isinstance(values, NullLast) else (values, -1)
     if isinstance(known, range):
@@ -229,7 +258,9 @@ def _range_codes(values: range, data: Any) -> Integers:
     if data.dtype == object or data.dtype.kind not in "iuf":
         return np.full(len(data), -1, dtype=np.int64)
     inside = (data >= values.start) & (data < values.stop)
-    return np.where(inside, np.where(inside, data, values.start).astype(np.int64) - values.start, -1).astype(np.int64)
+    return np.where(inside, np.where(inside, data, values.start).astype(np.int64) - values.start, -1).astype(
+        np.int64
+    )
 
 
 def _dtype(data: Any) -> Any:

@@ -1,7 +1,9 @@
-"""A plan and its exact tables go in; as many noisy tables as wanted come out, of the same exact cells, for who measures noise.
+"""A plan and its exact tables go in; as many noisy tables as wanted come out, of the same exact cells, for
+who measures noise.
 
-Numbers, quantiles and keys: one plan with a further key that numbers the releases, its exact rows repeated for each, goes
-through add_noise once. A choice without groups is made again and again, since another key would make another choice of it.
+Numbers, quantiles and keys: one plan with a further key that numbers the releases, its exact rows repeated
+for each, goes through add_noise once. A choice without groups is made again and again, since another key
+would make another choice of it.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ _MORE = 2
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What releases showed: a row for each release, a column for each thing to be seen in it; names of these."""
+    """What releases showed: a row for each release, a column for each thing to be seen in it; names of
+    these.
+    """
 
     names: tuple[str, ...]
     seen: Integers
@@ -70,7 +74,9 @@ def release_again(
         plan = replace(plan, space=_only(plan.space, cells))
     size = len(plan.space)
     many = replace(plan, space=_numbered(plan.space, times), release=_with_key(plan.release))
-    noisy = add_noise(many, [_repeated(each, times) for each in exact], source, lambda sql: _repeated(run(sql), times))
+    noisy = add_noise(
+        many, [_repeated(each, times) for each in exact], source, lambda sql: _repeated(run(sql), times)
+    )
     if plan.chooses:
         groups = len(noisy.cells) // times
         return Outcomes(
@@ -101,7 +107,11 @@ def _choices(plan: Plan, exact: ExactTable, times: int, source: Randomness) -> I
 def _of_keys(keys: Any, noisy_columns: Any, times: int) -> Outcomes:
     """Of keys that nobody declared: each that was ever shown, with its numbers, or only that it was shown."""
     releases = np.asarray(keys[RELEASE], dtype=np.int64)
-    own = [np.ma.filled(np.ma.asarray(values).astype(object), None) for name, values in keys.items() if name != RELEASE]
+    own = [
+        np.ma.filled(np.ma.asarray(values).astype(object), None)
+        for name, values in keys.items()
+        if name != RELEASE
+    ]
     rows = list(zip(*own, strict=True))
     places = {key: place for place, key in enumerate(dict.fromkeys(rows))}
     codes = np.array([places[row] for row in rows], dtype=np.int64)
@@ -112,11 +122,15 @@ def _of_keys(keys: Any, noisy_columns: Any, times: int) -> Outcomes:
         shown[releases, codes] = values
         names += [f"{name}: {', '.join(map(str, key))}" for key in places]
         seen.append(shown)
-    return Outcomes(tuple(names), np.concatenate(seen, axis=1) if names else np.zeros((times, 0), dtype=np.int64))
+    return Outcomes(
+        tuple(names), np.concatenate(seen, axis=1) if names else np.zeros((times, 0), dtype=np.int64)
+    )
 
 
 def _numbered(space: KeySpace, times: int) -> KeySpace:
-    return KeySpace((RELEASE, *space.names), (KeyGroup((RELEASE,), (range(times),)), *space.groups), space.open)
+    return KeySpace(
+        (RELEASE, *space.names), (KeyGroup((RELEASE,), (range(times),)), *space.groups), space.open
+    )
 
 
 def _with_key(release: Release | Choose | None) -> Release | Choose | None:

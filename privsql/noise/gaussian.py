@@ -1,8 +1,9 @@
-"""A variance (an exact fraction) and a source of words go in; exact samples of rounded Gaussian noise come out.
+"""A variance (an exact fraction) and a source of words go in; exact samples of rounded Gaussian noise come
+out.
 
-Nothing is rounded before the end: floats decide only what no error of theirs could alter, and digits are drawn until the
-rest is decided. Proposals are rejected, but how many were rejected says nothing of those kept, so that, save for events
-of chance 2^-24 a draw, time does not show the noise.
+Nothing is rounded before the end: floats decide only what no error of theirs could alter, and digits are
+drawn until the rest is decided. Proposals are rejected, but how many were rejected says nothing of those
+kept, so that, save for events of chance 2^-24 a draw, time does not show the noise.
 """
 
 from bisect import bisect_right
@@ -32,10 +33,10 @@ _MARGIN = 2.0**-7  # what floats may be off by, with a lot to spare: see _scaled
 def rounded_gaussian(variance: Fraction, size: int, source: Randomness) -> NDArray[np.int64]:
     """The whole number next to Y, for Y normal with this variance and mean 0, clamped to +-GREATEST_NOISE.
 
-    Y = +-2^m (K + X) is proposed with a random sign, P(K = k) ~ exp(-c k^2) for c = 4^m/(2 variance), X uniform in [0, 1),
-    and accepted with probability exp(-c X (2K + X)): together exp(-Y^2/(2 variance)), but for a constant. Any m is right;
-    the one here rejects a twentieth or less. |Y| is rounded down after adding 1/2: below m = 0 by K alone, else by the
-    first m + 1 binary digits of X.
+    Y = +-2^m (K + X) is proposed with a random sign, P(K = k) ~ exp(-c k^2) for c = 4^m/(2 variance), X
+    uniform in [0, 1), and accepted with probability exp(-c X (2K + X)): together exp(-Y^2/(2 variance)), but
+    for a constant. Any m is right; the one here rejects a twentieth or less. |Y| is rounded down after adding
+    1/2: below m = 0 by K alone, else by the first m + 1 binary digits of X.
     """
     law = _law(variance)
     result = np.empty(size, dtype=np.int64)
@@ -52,8 +53,9 @@ def rounded_gaussian(variance: Fraction, size: int, source: Randomness) -> NDArr
 class _Law:
     """The parts of a proposal. A uniform U gives K = k if k is the number of i >= 1 with P(K < i) <= U.
 
-    `least` and `most` bound the first word of P(K < i), i = 1, 2, ...; a first word of U below `least` or above `most` tells
-    on which side U is. From some i on that word is 2^32 - 1: there the tables end, and such a first word leaves K open.
+    `least` and `most` bound the first word of P(K < i), i = 1, 2, ...; a first word of U below `least` or
+    above `most` tells on which side U is. From some i on that word is 2^32 - 1: there the tables end, and
+    such a first word leaves K open.
     """
 
     shift: int  # m
@@ -69,13 +71,16 @@ def _law(variance: Fraction) -> _Law:
         raise ValueError(f"the variance must be positive, not {variance}")
     if variance > GREATEST_VARIANCE:
         raise ValueError(f"the variance {variance} is above 2^104: its noise would not fit into 64 bits")
-    # m greatest with 2^m <= sigma/8, which the lengths in bits never pass below; c is then between 1/512 and 1/128
+    # m greatest with 2^m <= sigma/8, which the lengths in bits never pass below; c is then between 1/512 and
+    # 1/128
     shift = (variance.numerator.bit_length() - variance.denominator.bit_length()) // 2 - 3
     while 64 * Fraction(4) ** shift > variance:
         shift -= 1
     rate = Fraction(4) ** shift / (2 * variance)
     first_words = [(low >> _WORD_BITS, high >> _WORD_BITS) for low, high in _cumulated(rate, 2 * _WORD_BITS)]
-    table = [(low, min(high, _LAST_WORD)) for low, high in first_words if low < _LAST_WORD] + [(_LAST_WORD, _LAST_WORD)]
+    table = [(low, min(high, _LAST_WORD)) for low, high in first_words if low < _LAST_WORD] + [
+        (_LAST_WORD, _LAST_WORD)
+    ]
     least, most = np.array(table, dtype=np.int64).T.copy()
     starts = np.array([_size(shift, strip, 0) for strip in range(len(table))], dtype=np.int64)
     return _Law(shift, rate, least, most, starts)
@@ -112,7 +117,9 @@ def _kept(law: _Law, count: int, source: Randomness) -> NDArray[np.int64]:
     ahead = _scaled_chances(law, strips, places) - words
     accepted = ahead >= 1.0 + _MARGIN
     for index in np.flatnonzero(strips_open | ~accepted & (ahead > -_MARGIN)):
-        strip = _strip(law.rate, int(strip_words[index]), source) if strips_open[index] else int(strips[index])
+        strip = (
+            _strip(law.rate, int(strip_words[index]), source) if strips_open[index] else int(strips[index])
+        )
         accepted[index] = _accepts(law.rate, strip, int(places[index]), int(words[index]), source)
         sizes[index] = min(_size(law.shift, strip, int(places[index])), GREATEST_NOISE)
     noise: NDArray[np.int64] = np.where(positive, sizes, -sizes)[accepted]
@@ -122,10 +129,10 @@ def _kept(law: _Law, count: int, source: Randomness) -> NDArray[np.int64]:
 def _scaled_chances(law: _Law, strips: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.float64]:
     """exp(-t) 2^32 for t = c X (2K + X), X = place/2^63, off by less than 2^-10.
 
-    In the tables t is below 1. r(n) = 1 - t r(n+1)/n leads from r(16) to r(1) = exp(-t), the r being between 0 and 1. To
-    start with r(16) = 1 is wrong by at most 1/16, and so is the result by 1/16! < 2^-44. Each step adds three roundings of
-    at most 2^-53 and divides what was wrong by n; t itself is wrong by less than six. Digits of X that are not drawn yet
-    alter t by less than 2^-62.
+    In the tables t is below 1. r(n) = 1 - t r(n+1)/n leads from r(16) to r(1) = exp(-t), the r being between
+    0 and 1. To start with r(16) = 1 is wrong by at most 1/16, and so is the result by 1/16! < 2^-44. Each
+    step adds three roundings of at most 2^-53 and divides what was wrong by n; t itself is wrong by less than
+    six. Digits of X that are not drawn yet alter t by less than 2^-62.
     """
     fractions = places * 2.0**-_PLACE_BITS
     exponents = fractions * (2 * strips + fractions) * float(law.rate)

@@ -1,4 +1,6 @@
-"""Rows of cells, values and counts go in, in any order; for each cell its values come out in order, with their counts."""
+"""Rows of cells, values and counts go in, in any order; for each cell its values come out in order, with
+their counts.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ computed from them. A row that comes counts or does not, and so moves nothing fu
 class Histograms:
     """Cell k has values[offsets[k] : offsets[k + 1]], rising, each with the number of its rows.
 
-    A value may stand for several points, itself and those behind it: then `whole` gives the histograms value by value.
+    A value may stand for several points, itself and those behind it: then `whole` gives the histograms value
+    by value.
     """
 
     offsets: Integers

@@ -1,9 +1,10 @@
-"""Sorted grid values with counts, cell by cell, and a search go in; the grid points of its quantiles come out, noisy.
+"""Sorted grid values with counts, cell by cell, and a search go in; the grid points of its quantiles come
+out, noisy.
 
-What is drawn, and why it is private, is in privacy/order.py; this draws it exactly. Between two values that occur all
-points are equally far from the target, so they are one run; on the finer grid the points of one value are two runs, below
-and above the target, along which the distance grows evenly. A row is one 64-bit number of a histogram: nothing here takes time
-for each row.
+What is drawn, and why it is private, is in privacy/order.py; this draws it exactly. Between two values that
+occur all points are equally far from the target, so they are one run; on the finer grid the points of one
+value are two runs, below and above the target, along which the distance grows evenly. A row is one 64-bit
+number of a histogram: nothing here takes time for each row.
 """
 
 from __future__ import annotations
@@ -29,12 +30,15 @@ _ENTRIES = 2**20  # values of so many cells at a time: bounds the memory
 
 
 def quantiles(exact: Histograms, search: Search, source: Randomness) -> list[Integers]:
-    """For each quantile of the search, by place, a grid point in every cell; -1 - v where it is undetermined, v being a point
-    that a cell without rows might have. Both kinds rise from quantile to quantile."""
+    """For each quantile of the search, by place, a grid point in every cell; -1 - v where it is undetermined,
+    v being a point that a cell without rows might have. Both kinds rise from quantile to quantile.
+    """
     if not exact.cells:
         return [np.zeros(0, dtype=np.int64) for _ in search.steps]
     marks = max(len(step.zones(search.points)) for step in search.steps) - 1
-    parts = [_some_quantiles(exact.some(first, last), search, source) for first, last in _batches(exact, marks)]
+    parts = [
+        _some_quantiles(exact.some(first, last), search, source) for first, last in _batches(exact, marks)
+    ]
     return list(_in_order(np.concatenate(parts, axis=1)))
 
 
@@ -44,7 +48,9 @@ def _in_order(noisy: Integers) -> Integers:
         return np.sort(noisy, axis=0)
     result = noisy
     for some in (noisy >= 0, noisy < 0):
-        known = np.sort(np.where(some, np.where(noisy < 0, -1 - noisy, noisy), np.iinfo(np.int64).max), axis=0)
+        known = np.sort(
+            np.where(some, np.where(noisy < 0, -1 - noisy, noisy), np.iinfo(np.int64).max), axis=0
+        )
         rising = np.take_along_axis(known, np.maximum(np.cumsum(some, axis=0) - 1, 0), axis=0)
         result = np.where(some, np.where(noisy < 0, -1 - rising, rising), result)
     return result
@@ -89,7 +95,10 @@ def _drawn(exact: Histograms, search: Search, source: Randomness, roots: bool) -
             problem = _Problem(laid, low, high, target, search.rate, step, doublings)
             if step.parts:
                 cut = problem.part(source)
-                cuts[step.place], found = replace(cut, point=np.maximum(cut.point, 0)), cut.point >> rows.shift
+                cuts[step.place], found = (
+                    replace(cut, point=np.maximum(cut.point, 0)),
+                    cut.point >> rows.shift,
+                )
             else:
                 found = problem.choose(source)
             for side in (step.below, step.above):
@@ -108,7 +117,9 @@ class _Mass:
 
 @dataclass(frozen=True)
 class _Cut:
-    """A point of the finer grid in every cell, and the mass below it, in whole rows and parts of one, as many as points."""
+    """A point of the finer grid in every cell, and the mass below it, in whole rows and parts of one, as many
+    as points.
+    """
 
     point: Integers
     mass: _Mass
@@ -150,7 +161,9 @@ class _Rows:
         return _Rows.of(self.exact.value_by_value(), self.points, self.shift)
 
     def marked(self, step: Step) -> _Rows:
-        """The same with an entry of no rows and no points where a zone begins, unless that is inside of an entry."""
+        """The same with an entry of no rows and no points where a zone begins, unless that is inside of an
+        entry.
+        """
         marks = np.array(step.zones(self.points)[1:], dtype=np.int64)
         codes = (np.arange(self.exact.cells, dtype=np.int64)[:, None] * self.points + marks).ravel()
         places = np.searchsorted(self.codes, codes, side="left")  # before an entry of the same value
@@ -176,7 +189,9 @@ class _Rows:
 
 
 def _target(step: Step, low: _Mass, high: _Mass, fine: int) -> _Mass:
-    """low + fraction (high - low), exactly, in whole rows and (denominator * fine)-ths of one; a margin away from MIN or MAX."""
+    """low + fraction (high - low), exactly, in whole rows and (denominator * fine)-ths of one; a margin away
+    from MIN or MAX.
+    """
     if step.margin:
         rows = np.full_like(high.whole, step.margin) if step.fraction == 0 else high.whole - step.margin
         return _Mass(rows, np.zeros_like(rows))
@@ -191,7 +206,9 @@ def _target(step: Step, low: _Mass, high: _Mass, fine: int) -> _Mass:
 
 @dataclass(frozen=True)
 class _Runs:
-    """The runs of a problem: for each value between its ends the points before it and its own; at last, those behind."""
+    """The runs of a problem: for each value between its ends the points before it and its own; at last, those
+    behind.
+    """
 
     cell: Integers
     kind: Integers
@@ -211,7 +228,8 @@ class _Runs:
 
 @dataclass(frozen=True)
 class _Problem:
-    """In every cell a point between two cuts, near a target of so many rows and (denominator * fine)-ths of one.
+    """In every cell a point between two cuts, near a target of so many rows and (denominator * fine)-ths of
+    one.
 
     `doublings`: there is one candidate more, "undetermined" at -1, of this weight; None: there is not.
     """
@@ -236,7 +254,8 @@ class _Problem:
         tied = np.where(runs.gap, 0, self._of(self.rows.counts, runs.entry))
         first, lengths = runs.start, np.maximum(runs.stop - runs.start, 0)
         weighed = self._weighed(runs, lengths, *self._nearest(runs, tied), np.zeros_like(tied))
-        halvings = self._halvings(first if self.step.lean > 0 else runs.stop - 1)  # of a bin, where it weighs most
+        # of a bin, where it weighs most
+        halvings = self._halvings(first if self.step.lean > 0 else runs.stop - 1)
 
         def at(run: int, position: int) -> tuple[int, Fraction]:
             value = int(first[run]) + position
@@ -259,11 +278,14 @@ class _Problem:
         return zones if self.step.lean > 0 else len(starts) - 1 - zones
 
     def part(self, source: Randomness) -> _Cut:
-        """Of the finer grid, where the rows tied at a value lie evenly on its points. No rows are below what is undetermined."""
+        """Of the finer grid, where the rows tied at a value lie evenly on its points. No rows are below what
+        is undetermined.
+        """
         shift, fine = self.rows.shift, self.rows.fine
         upper = np.minimum(self.high.point, (self.rows.points << shift) - 1)
         runs = self._laid_out(self.low.point, upper, 3, shift)
-        whole, up = runs.gap | runs.rough, runs.kind == 2  # whole: points that are all alike, as far as is known
+        # whole: points that are all alike, as far as is known
+        whole, up = runs.gap | runs.rough, runs.kind == 2
         tied = np.where(runs.gap, 0, self._of(self.rows.counts, runs.entry))
         origin = self._of(self.rows.exact.values, runs.entry) << shift
         first, stop = runs.start - origin, runs.stop - origin
@@ -275,7 +297,8 @@ class _Problem:
         sign, mass = self._nearest(runs, tied)
         sign = np.where(whole, sign, np.where(up, 1, -1))
         mass = _Mass(
-            np.where(whole, mass.whole, runs.before + (product >> shift)), np.where(whole, 0, product & fine - 1)
+            np.where(whole, mass.whole, runs.before + (product >> shift)),
+            np.where(whole, 0, product & fine - 1),
         )
         weighed = self._weighed(runs, np.maximum(lengths, 0), sign, mass, slope)
 
@@ -301,17 +324,24 @@ class _Problem:
         return _Cut(point, found)
 
     def _nearest(self, runs: _Runs, tied: Integers) -> tuple[Integers, _Mass]:
-        """On which side of the target the rows at some points are, 0 where it is among them, and the end that is nearer."""
+        """On which side of the target the rows at some points are, 0 where it is among them, and the end that
+        is nearer.
+        """
         none = np.zeros_like(tied)
         beyond = self._reaches(runs.cell, runs.before, none)
         short = ~self._reaches(runs.cell, runs.before + tied, none)
-        sign, mass = np.where(beyond, 1, np.where(short, -1, 0)), np.where(beyond, runs.before, runs.before + tied)
+        sign, mass = (
+            np.where(beyond, 1, np.where(short, -1, 0)),
+            np.where(beyond, runs.before, runs.before + tied),
+        )
         if self.doublings is not None:
             sign[runs.last], mass[runs.last] = self._recoiled()
         return sign, _Mass(mass, none)
 
     def _recoiled(self) -> tuple[int, Integers]:
-        """The same of "undetermined", at a distance of recoil times the rows: that from the target to one of their ends."""
+        """The same of "undetermined", at a distance of recoil times the rows: that from the target to one of
+        their ends.
+        """
         rows = self.rows.end.mass.whole
         if self.step.margin:
             return 1, self.target.whole + rows
@@ -323,7 +353,9 @@ class _Problem:
         return Fraction(int(self.target.whole[cell]) * unit + int(self.target.part[cell]), unit)
 
     def _laid_out(self, lower: Integers, upper: Integers, per: int, shift: int) -> _Runs:
-        """All runs from `lower` to `upper` (both among them), cell after cell; each ends with that of "undetermined", if any."""
+        """All runs from `lower` to `upper` (both among them), cell after cell; each ends with that of
+        "undetermined", if any.
+        """
         rows, cells = self.rows, self.rows.exact.cells
         base = np.arange(cells, dtype=np.int64) * rows.points
         first = np.searchsorted(rows.codes + rows.widths, base + (lower >> shift), side="right")
@@ -341,7 +373,9 @@ class _Problem:
         behind = (self._of(rows.exact.values, entry - 1) + self._of(rows.widths, entry - 1)) << shift
         start = np.where(gap, np.where(within < per, lower[cell], behind), np.maximum(value, lower[cell]))
         end = upper[cell] + 1
-        stop = np.where(gap, np.where(entry == last[cell], end, value), np.minimum(value + (width << shift), end))
+        stop = np.where(
+            gap, np.where(entry == last[cell], end, value), np.minimum(value + (width << shift), end)
+        )
         if self.doublings is not None:
             start[offsets[1:] - 1], stop[offsets[1:] - 1] = -1, 0
         return _Runs(cell, kind, entry, before, start, stop, offsets, gap, ~gap & (width > 1))
@@ -356,7 +390,9 @@ class _Problem:
         return (whole > target) | ((whole == target) & (part * self.denominator >= parts))
 
     def _turn(self, runs: _Runs, tied: Integers) -> Integers:
-        """The first point of a value at which the target is reached; of all but one value in a cell that is one of the ends."""
+        """The first point of a value at which the target is reached; of all but one value in a cell that is
+        one of the ends.
+        """
         fine, none = self.rows.fine, np.zeros_like(tied)
         turn = np.where(self._reaches(runs.cell, runs.before, none), 0, fine)
         within = np.flatnonzero((turn == fine) & self._reaches(runs.cell, runs.before + tied, none))
@@ -364,7 +400,9 @@ class _Problem:
         return turn
 
     def _turn_within(self, cell: Integers, before: Integers, tied: Integers) -> Integers:
-        """The quotient rounded up: as a float it is off by less than one, so that is its floor or one of the two behind."""
+        """The quotient rounded up: as a float it is off by less than one, so that is its floor or one of the
+        two behind.
+        """
         shift, fine = self.rows.shift, self.rows.fine
         away = (self.target.whole[cell] - before) + self.target.part[cell] / (self.denominator * fine)
         near = np.floor(away * fine / tied).astype(np.int64)

@@ -1,9 +1,10 @@
-"""Cells of runs of positions, with weights exp(-x), go in; one position of each cell comes out, exactly as likely as it weighs.
+"""Cells of runs of positions, with weights exp(-x), go in; one position of each cell comes out, exactly as
+likely as it weighs.
 
-Floats only make proposals. A run is proposed by a whole-number weight that is certainly not below its true one, and then
-kept with probability true / proposed, which is decided by as many digits as it takes: so the result has the true
-distribution, whatever the floats were, as long as they are within 2^-21 of the truth, relatively. numpy's exp and expm1
-are within some 2^-50, and the exponents given here within 2^-24.
+Floats only make proposals. A run is proposed by a whole-number weight that is certainly not below its true
+one, and then kept with probability true / proposed, which is decided by as many digits as it takes: so the
+result has the true distribution, whatever the floats were, as long as they are within 2^-21 of the truth,
+relatively. numpy's exp and expm1 are within some 2^-50, and the exponents given here within 2^-24.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ _BITS = 60  # proposed weights of a cell add up to less than 2^62
 
 @dataclass(frozen=True)
 class Runs:
-    """Run i has positions j = 0 ... lengths[i] - 1, of weight 2^-halvings[i] exp(-(base[i] + slope[i] j)), slope >= 0.
+    """Run i has positions j = 0 ... lengths[i] - 1, of weight 2^-halvings[i] exp(-(base[i] + slope[i] j)),
+    slope >= 0.
 
-    The runs of cell k are offsets[k] ... offsets[k + 1] - 1, one of them not empty. `exact(i)` gives base and slope as
-    they truly are. Of a run that is `rough` weights are only known to be this at most; `at(i, j)` gives halvings and exponent.
+    The runs of cell k are offsets[k] ... offsets[k + 1] - 1, one of them not empty. `exact(i)` gives base and
+    slope as they truly are. Of a run that is `rough` weights are only known to be this at most; `at(i, j)`
+    gives halvings and exponent.
     """
 
     offsets: Integers
@@ -43,9 +46,11 @@ class Runs:
     slope: Floats
     lengths: Integers
     exact: Exact
-    rough: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))  # empty: none is
+    # empty: none is
+    rough: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     at: At = lambda run, position: (0, Fraction(0))
-    halvings: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # empty: none; some may be negative
+    # empty: none; some may be negative
+    halvings: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 def draw(runs: Runs, source: Randomness) -> tuple[Integers, Integers]:
@@ -56,7 +61,9 @@ def draw(runs: Runs, source: Randomness) -> tuple[Integers, Integers]:
     floor = np.floor(np.minimum.reduceat(known, starts)) - 1.0  # below every exponent of its cell, and whole
     sizes = stops - starts
     halvings = runs.halvings if runs.halvings.size else np.zeros(len(runs.base), dtype=np.int64)
-    totals = np.ldexp(np.exp(np.repeat(floor, sizes) - known) * _added_up(runs.slope, runs.lengths), -halvings)
+    totals = np.ldexp(
+        np.exp(np.repeat(floor, sizes) - known) * _added_up(runs.slope, runs.lengths), -halvings
+    )
     power = _BITS - np.ceil(np.log2(np.add.reduceat(totals, starts))).astype(np.int64)
     proposed = _whole(totals, np.repeat(power, sizes), runs.lengths > 0)
     ends = np.cumsum(proposed)  # modulo 2^64, as are differences; a cell's own sum is below 2^62
@@ -100,7 +107,9 @@ def uniform_below(bounds: Words, source: Randomness) -> Words:
 
 
 def _reached(ends: Words, before: Words, first: Integers, last: Integers, wanted: Words) -> Integers:
-    """For each cell the run in which the wanted number lies: the first whose sum is above it. By halving, all cells at once."""
+    """For each cell the run in which the wanted number lies: the first whose sum is above it. By halving, all
+    cells at once.
+    """
     low, high = first.copy(), last.copy()
     while (low < high).any():
         middle = (low + high) >> 1
@@ -135,9 +144,12 @@ def _positions(runs: Runs, chosen: Integers, source: Randomness) -> Integers:
     return positions
 
 
-def _falling(slope: Floats, lengths: Integers, exact: Callable[[int], Fraction], source: Randomness) -> Integers:
-    """j < length with P(j) ~ exp(-slope j): a stretch 0, 1, 2-3, 4-7 ... by the weight of its first, then any j of it,
-    kept with the probability by which it is lighter than that."""
+def _falling(
+    slope: Floats, lengths: Integers, exact: Callable[[int], Fraction], source: Randomness
+) -> Integers:
+    """j < length with P(j) ~ exp(-slope j): a stretch 0, 1, 2-3, 4-7 ... by the weight of its first, then any
+    j of it, kept with the probability by which it is lighter than that.
+    """
     pieces = int(lengths.max()).bit_length() + 1
     left = np.concatenate([[0], 1 << np.arange(pieces - 1)])
     right = np.concatenate([[1], 2 << np.arange(pieces - 1)])
@@ -159,7 +171,9 @@ def _falling(slope: Floats, lengths: Integers, exact: Callable[[int], Fraction],
         for place in np.flatnonzero(np.abs(words - chance) <= chance * 2.0**-19 + 2.0):
             row = int(pending[place])
             scale = Fraction(int(sizes[row, piece[place]]) << 20, int(weights[row, piece[place]]))
-            kept[place] = _happens(int(words[place]), _Sum(exact(row) * int(j[place]), Fraction(0), 1), scale, source)
+            kept[place] = _happens(
+                int(words[place]), _Sum(exact(row) * int(j[place]), Fraction(0), 1), scale, source
+            )
         result[pending[kept]] = j[kept]
         pending = pending[~kept]
     return result
@@ -181,7 +195,9 @@ class _Sum:
         end_least, end_most = _exponential(self.slope * self.length, bits)
         if most == 1:
             return Fraction(0), high * self.length  # more bits will tell
-        return low * (1 - end_most) / (1 - least), min(high * (1 - end_least) / (1 - most), high * self.length)
+        return low * (1 - end_most) / (1 - least), min(
+            high * (1 - end_least) / (1 - most), high * self.length
+        )
 
 
 def _exponential(exponent: Fraction, bits: int) -> tuple[Fraction, Fraction]:

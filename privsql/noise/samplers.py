@@ -25,7 +25,8 @@ privacy is pure as it stands. Otherwise it alters the distribution by at most ex
 """
 
 _BLOCK = 1 << 12
-_TAIL_EXPONENT = 64  # the tail is drawn in one round but for a chance of exp(-64): time does not show the noise
+# the tail is drawn in one round but for a chance of exp(-64): time does not show the noise
+_TAIL_EXPONENT = 64
 
 
 def bernoulli(probability: Probability, size: int, source: Randomness) -> NDArray[np.bool_]:
@@ -35,7 +36,8 @@ def bernoulli(probability: Probability, size: int, source: Randomness) -> NDArra
 
 
 def _drawn(probabilities: Sequence[Probability], size: int, source: Randomness) -> NDArray[np.bool_]:
-    """For each probability p a row of `size` outcomes that are True with exactly that probability, all independent.
+    """For each probability p a row of `size` outcomes that are True with exactly that probability, all
+    independent.
 
     The words w0, w1, ... are the digits of a uniform U in [0, 1), and U < p iff U has the smaller digit at
     the first place where they differ. Only values still tied draw a further word: one in 2^32.
@@ -79,13 +81,18 @@ def discrete_laplace(rate: Fraction, size: int, source: Randomness) -> NDArray[n
     return _joined(low - other_low, high - other_high, shift)
 
 
-def _geometric_parts(rate: Fraction, size: int, source: Randomness) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+def _geometric_parts(
+    rate: Fraction, size: int, source: Randomness
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """(low, high, shift): the geometric is low + 2^shift high, with 0 <= low < 2^shift <= 2^58."""
     lower_digits, tail = _digit_probabilities(rate)
     low = np.zeros(size, dtype=np.int64)
-    for start in range(0, size if lower_digits else 0, _BLOCK):  # all digits of some numbers at once, within a cache's size
+    # all digits of some numbers at once, within a cache's size
+    for start in range(0, size if lower_digits else 0, _BLOCK):
         block = low[start : start + _BLOCK]
-        for place, byte in enumerate(np.packbits(_drawn(lower_digits, block.size, source), axis=0, bitorder="little")):
+        for place, byte in enumerate(
+            np.packbits(_drawn(lower_digits, block.size, source), axis=0, bitorder="little")
+        ):
             block |= byte.astype(np.int64) << 8 * place
     high = np.zeros(size, dtype=np.int64)
     running = np.arange(size)

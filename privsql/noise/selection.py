@@ -11,12 +11,13 @@ neighbours no score rises while another falls (counts under add-remove).
   so m moves by at most 2 linf, or linf if monotone. Apply (*) that often; average over the others' noise.
 - gumbel: P(i) = exp(rate score_i) / sum over j of exp(rate score_j). The numerator and the sum change by
   factors within exp(+-rate linf) each, and in the same direction if monotone.
-- permute_and_flip: each candidate passes with probability exp(-rate (greatest - score_i)), and one of those that
-  pass is chosen uniformly: the first that passes in a random order. This is report-noisy-max with continuous
-  exponential noise N_i: score_i + N_i exceeds the greatest score with that very probability; if it does, by an
-  exponential variable again, independently (no memory), so that each of those above is as likely to be on top; and
-  one is above for certain. So i wins iff N_i > m for m = max of score_j + N_j over the others - score_i; proceed as
-  above with P(N > m) <= exp(rate t) P(N > m + t). There are no ties, and scores may be any fractions.
+- permute_and_flip: each candidate passes with probability exp(-rate (greatest - score_i)), and one of those
+  that pass is chosen uniformly: the first that passes in a random order. This is report-noisy-max with
+  continuous exponential noise N_i: score_i + N_i exceeds the greatest score with that very probability; if it
+  does, by an exponential variable again, independently (no memory), so that each of those above is as likely
+  to be on top; and one is above for certain. So i wins iff N_i > m for m = max of score_j + N_j over the
+  others - score_i; proceed as above with P(N > m) <= exp(rate t) P(N > m + t). There are no ties, and scores
+  may be any fractions.
 """
 
 import math
@@ -63,9 +64,9 @@ def select(exact_scores: NDArray[np.int64], rate: Fraction, noise: SelectionNois
     """The index of the winner: of the greatest noisy score, the first of several.
 
     "exponential" adds one-sided geometric noise (report-noisy-max of note 002, on integers), "laplace"
-    two-sided; "gumbel" is exactly the exponential mechanism, "permute_and_flip" the continuous form of the first. The
-    time of the first two does not depend on the scores; "gumbel" rejects proposals, and takes the longer the fewer
-    scores are near the greatest.
+    two-sided; "gumbel" is exactly the exponential mechanism, "permute_and_flip" the continuous form of the
+    first. The time of the first two does not depend on the scores; "gumbel" rejects proposals, and takes the
+    longer the fewer scores are near the greatest.
     """
     if exact_scores.ndim != 1 or exact_scores.size == 0:
         raise ValueError("selection needs a one-dimensional array of at least one score")
@@ -88,22 +89,31 @@ def select(exact_scores: NDArray[np.int64], rate: Fraction, noise: SelectionNois
 
 
 def select_fraction(
-    exact_scores: Sequence[Fraction], rate: Fraction, noise: Literal["gumbel", "permute_and_flip"], source: Randomness
+    exact_scores: Sequence[Fraction],
+    rate: Fraction,
+    noise: Literal["gumbel", "permute_and_flip"],
+    source: Randomness,
 ) -> int:
-    """The same for scores that are any fractions, none of them rounded. The step in which they are counted depends on
-    the scores, but the law of the winner does not depend on it."""
+    """The same for scores that are any fractions, none of them rounded. The step in which they are counted
+    depends on the scores, but the law of the winner does not depend on it.
+    """
     if not exact_scores or rate <= 0:
         raise ValueError("selection needs at least one score and a positive rate")
     parts = math.lcm(*{score.denominator for score in exact_scores})
     exact_steps = [score.numerator * (parts // score.denominator) for score in exact_scores]
     greatest = max(exact_steps)
     fits = greatest - min(exact_steps) < 2**64
-    exact_distances: Any = np.array([greatest - each for each in exact_steps], np.uint64 if fits else np.object_)
+    exact_distances: Any = np.array(
+        [greatest - each for each in exact_steps], np.uint64 if fits else np.object_
+    )
     return _select_by_distance(exact_distances, rate / parts, noise, source)
 
 
 def _select_by_distance(
-    exact_distances: Distances, rate: Fraction, noise: Literal["gumbel", "permute_and_flip"], source: Randomness
+    exact_distances: Distances,
+    rate: Fraction,
+    noise: Literal["gumbel", "permute_and_flip"],
+    source: Randomness,
 ) -> int:
     if noise == "gumbel":
         return _exponential_mechanism(exact_distances, rate, source)
@@ -122,7 +132,8 @@ def select_each(
     exact_scores = np.clip(exact_scores, -GREATEST_SCORE, GREATEST_SCORE)
     draw = geometric if noise == "exponential" else discrete_laplace
     noisy_scores = exact_scores + draw(rate, exact_scores.size, source).reshape(exact_scores.shape)
-    winners: NDArray[np.int64] = np.argmax(noisy_scores, axis=1).astype(np.int64)  # the first of several, as in `winner`
+    # the first of several, as in `winner`
+    winners: NDArray[np.int64] = np.argmax(noisy_scores, axis=1).astype(np.int64)
     return winners
 
 
@@ -139,7 +150,9 @@ def _exponential_mechanism(exact_distances: Distances, rate: Fraction, source: R
     1/candidates, and a batch of about `candidates` proposals more often than not.
     """
     while True:
-        proposals = _uniform_indices(exact_distances.size, max(2 * exact_distances.size, _LEAST_BATCH), source)
+        proposals = _uniform_indices(
+            exact_distances.size, max(2 * exact_distances.size, _LEAST_BATCH), source
+        )
         accepted = _accepted(exact_distances[proposals], rate, source)
         if accepted.size:
             return int(proposals[accepted[0]])

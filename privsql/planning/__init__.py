@@ -1,1 +1,3 @@
-"""A question goes in; a Plan comes out: measurements with their noise, the exact SQL, and the formulas of the outputs."""
+"""A question goes in; a Plan comes out: measurements with their noise, the exact SQL, and the formulas of the
+outputs.
+"""

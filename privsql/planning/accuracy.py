@@ -34,7 +34,9 @@ def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
     return Accuracy(widths, level, notes, _together(plan, level, rows, known))
 
 
-def _widths(plan: Plan, level: float, rows: int | None = None) -> tuple[dict[str, float | None], dict[str, str]]:
+def _widths(
+    plan: Plan, level: float, rows: int | None = None
+) -> tuple[dict[str, float | None], dict[str, str]]:
     """Each output's half-width, and what is said where there is none beforehand."""
     widths: dict[str, float | None] = {}
     notes: dict[str, str] = {}
@@ -58,11 +60,16 @@ def _widths(plan: Plan, level: float, rows: int | None = None) -> tuple[dict[str
 
 
 def _together(plan: Plan, level: float, rows: int | None, names: Collection[str]) -> dict[str, float | None]:
-    """By a union bound over all cells of these outputs; none where the number of cells is not known beforehand."""
+    """By a union bound over all cells of these outputs; none where the number of cells is not known
+    beforehand.
+    """
     if plan.space.open or not names:
         return {}
     outputs = [output for output in plan.outputs if output.name in names]
-    leaves = [{column.name for column in columns_of(each.expression) if column.name in plan.estimates} for each in outputs]
+    leaves = [
+        {column.name for column in columns_of(each.expression) if column.name in plan.estimates}
+        for each in outputs
+    ]
     share = 1.0 - (1.0 - level) / (max(1, plan.cells) * sum(map(len, leaves)))
     return {each.name: _width(each.expression, plan, share, rows) for each in outputs}
 
@@ -77,7 +84,9 @@ def _ranks(plan: Plan, leaves: Collection[str], level: float) -> str:
             measurement = next(each for each in plan.measurements if how.column in each.columns)
             assert measurement.search is not None
             place = measurement.columns.index(how.column)
-            found[measurement.search.rank_text(place)] = math.ceil(measurement.search.rank_error(place, level))
+            found[measurement.search.rank_text(place)] = math.ceil(
+                measurement.search.rank_error(place, level)
+            )
             few = max(few, measurement.search.rows_needed(place, level))
     if not found:
         return ""
@@ -122,7 +131,9 @@ def _leaf(estimate: Estimate, plan: Plan, level: float, rows: int | None) -> flo
 
 
 def _width(expression: Expression, plan: Plan, level: float, rows: int | None) -> float | None:
-    """Half-widths through sums, differences and products with constants; None where it depends on the answer."""
+    """Half-widths through sums, differences and products with constants; None where it depends on the
+    answer.
+    """
     match expression:
         case Literal():
             return 0.0
@@ -164,11 +175,14 @@ def epsilon_within(plan: Plan, within: float, confidence: float) -> Fraction:
         return SMALLEST_EPSILON
     if plan.space.open:
         raise ArgumentError(
-            "argument-within", "how many keys there will be is not known beforehand, so no epsilon holds for them all",
+            "argument-within",
+            "how many keys there will be is not known beforehand, so no epsilon holds for them all",
             [("give ", Argument("epsilon"), " instead"), ("declare the keys",)],
-        )  # fmt: skip
+        )
     if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 < within <= 1e300:
-        raise ArgumentError("argument-within", "within must be a positive number", [(Argument("within", "20"),)])
+        raise ArgumentError(
+            "argument-within", "within must be a positive number", [(Argument("within", "20"),)]
+        )
     cells = plan.cells * max(1, len(plan.outputs))
     level = 1.0 - (1.0 - check_level(confidence)) / cells
 
@@ -190,7 +204,8 @@ def epsilon_within(plan: Plan, within: float, confidence: float) -> Fraction:
     low, high = int(SMALLEST_EPSILON * NANO), int(LARGEST_EPSILON * NANO)
     if worst(high) > within:
         raise ArgumentError("argument-within", "no epsilon gives an answer that close", "allow a wider +-")
-    near = worst(NANO) / within  # noise is about inverse to epsilon: most of the search is over before it begins
+    # noise is about inverse to epsilon: most of the search is over before it begins
+    near = worst(NANO) / within
     for share in (0.95, 1.05):
         nano = int(min(near * share, float(LARGEST_EPSILON)) * NANO)
         if low < nano < high:

@@ -1,4 +1,6 @@
-"""A release and what surrounds it go in; the measurements it needs come out, each with its SQL and its sensitivity."""
+"""A release and what surrounds it go in; the measurements it needs come out, each with its SQL and its
+sensitivity.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +31,24 @@ from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal
 from privsql.sql.relations import Release
 from privsql.types import NUMBERS
 
-Measured = tuple[list[Part], dict[str, Estimate], dict[tuple[str, str], Ratio]]  # also of quotients, which are known better
+# also of quotients, which are known better
+Measured = tuple[list[Part], dict[str, Estimate], dict[tuple[str, str], Ratio]]
 
 
 def release_parts(
     release: Release, around: Surroundings, divided: Collection[tuple[str, str]] = (), beside: bool = False
 ) -> Measured:
-    """One joint measurement per argument whose spread is asked for, one two-sided per averaged argument, one per lone sum,
-    one per set of disjoint counts. `divided`: counts that are divided by other counts; the shares of a whole come last.
-    Where the number of rows is public, it takes the place of what would be measured for it. `beside`: COUNT(*), and the number
-    of NULLs, are measured together with sums of what may be NULL (beside.py)."""
-    together = {(each.argument, each.condition) for _, each in release.aggregates if each.function == "avg" or is_spread(each)}
+    """One joint measurement per argument whose spread is asked for, one two-sided per averaged argument, one
+    per lone sum, one per set of disjoint counts. `divided`: counts that are divided by other counts; the
+    shares of a whole come last. Where the number of rows is public, it takes the place of what would be
+    measured for it. `beside`: COUNT(*), and the number of NULLs, are measured together with sums of what may
+    be NULL (beside.py).
+    """
+    together = {
+        (each.argument, each.condition)
+        for _, each in release.aggregates
+        if each.function == "avg" or is_spread(each)
+    }
     aggregates = [
         (name, normal(each if (each.argument, each.condition) in together else as_count(each), around.facts))
         for name, each in release.aggregates
@@ -57,21 +66,30 @@ def release_parts(
     spread = [(frozenset((a.argument, a.by)), a.condition) for _, a in aggregates if is_spread(a)]
     for arguments, condition in dict.fromkeys(spread):
         same = [
-            (name, each) for name, each in aggregates
-            if name not in estimates and each.condition == condition and _goes_with(each, arguments, around.facts)
-        ]  # fmt: skip
+            (name, each)
+            for name, each in aggregates
+            if name not in estimates
+            and each.condition == condition
+            and _goes_with(each, arguments, around.facts)
+        ]
         known = [each for each in arguments if each is not None]
         part, found = spread_part(number(), same, around, wanted.kinds(known, condition, around))
         carrying.append((len(parts), known, condition))
         parts.append(part)
         estimates |= found
-    averaged = ((a.argument, a.condition) for n, a in aggregates if n not in estimates and a.function in ("sum", "avg"))
+    averaged = (
+        (a.argument, a.condition)
+        for n, a in aggregates
+        if n not in estimates and a.function in ("sum", "avg")
+    )
     for argument, condition in dict.fromkeys(averaged):
         assert argument is not None
         same = [
             (name, each)
             for name, each in aggregates
-            if name not in estimates and each.condition == condition and _counts_with(each, argument, around.facts)
+            if name not in estimates
+            and each.condition == condition
+            and _counts_with(each, argument, around.facts)
         ]
         functions, kinds = {a.function for _, a in same}, wanted.kinds([argument], condition, around)
         place = next(a.place for _, a in same if a.argument == argument)
@@ -91,7 +109,9 @@ def release_parts(
         parts.append(part)
     estimates |= shared_counts(wanted, parts, carrying)
     if parts:
-        estimates |= dict.fromkeys(wanted.public, Linear(((ALL_ROWS, Fraction(1, PARTS_OF_A_ROW)),), whole=True))
+        estimates |= dict.fromkeys(
+            wanted.public, Linear(((ALL_ROWS, Fraction(1, PARTS_OF_A_ROW)),), whole=True)
+        )
     for name, each in aggregates:
         if each.function == "count_distinct":
             part = distinct_part(number(), each, around)
@@ -132,7 +152,11 @@ def _wanted_beside(
     aggregates: Sequence[tuple[str, Aggregate]], around: Surroundings, divided: Collection[tuple[str, str]]
 ) -> Wanted:
     """The counts that no sums of this release tell by themselves."""
-    sums = {(a.argument, a.condition) for _, a in aggregates if a.function in ("sum", "avg") or (is_spread(a) and a.by is None)}
+    sums = {
+        (a.argument, a.condition)
+        for _, a in aggregates
+        if a.function in ("sum", "avg") or (is_spread(a) and a.by is None)
+    }
     told = {
         name
         for name, each in aggregates
@@ -144,7 +168,9 @@ def _wanted_beside(
 
 
 def _goes_with(aggregate: Aggregate, arguments: frozenset[Expression | None], facts: Facts) -> bool:
-    """Whether an aggregate is told by the moments of these arguments: of one (the other is None), or of two."""
+    """Whether an aggregate is told by the moments of these arguments: of one (the other is None), or of
+    two.
+    """
     if is_spread(aggregate):
         return frozenset((aggregate.argument, aggregate.by)) == arguments
     alone = next((each for each in arguments if each is not None), None) if None in arguments else None
@@ -152,7 +178,9 @@ def _goes_with(aggregate: Aggregate, arguments: frozenset[Expression | None], fa
 
 
 def _counts_with(aggregate: Aggregate, argument: Expression, facts: Facts) -> bool:
-    """Whether this aggregate is about the same argument: SUM, AVG and COUNT of it, or COUNT(*) where it is never NULL."""
+    """Whether this aggregate is about the same argument: SUM, AVG and COUNT of it, or COUNT(*) where it is
+    never NULL.
+    """
     if aggregate.function == "count_distinct":
         return False
     if aggregate.argument == argument:
@@ -178,7 +206,9 @@ def scaled_column(expression: Expression) -> tuple[str | None, Fraction]:
     match expression:
         case Column(name=name):
             return name, Fraction(1)
-        case Call(function="cast", args=(inner,)) if inner.type.kind in NUMBERS and expression.type.kind in NUMBERS:
+        case Call(function="cast", args=(inner,)) if (
+            inner.type.kind in NUMBERS and expression.type.kind in NUMBERS
+        ):
             return scaled_column(inner)
         case Call(function="*", args=(left, right)):
             for inner, factor in ((left, right), (right, left)):

@@ -3,8 +3,8 @@
 A unit adds 1 to one bucket of a histogram: l1 is 1, or 2 where a unit is replaced. Rows are counted after the
 query's own FROM and WHERE. With GROUP BY a unit stands in the bucket of its *largest* key: a unit whose
 bucket lies within a limit loses nothing, the number of units that are cut can be read off, and what is lost
-is never underrated. The rows of all keys of all units would tell what is lost more closely, but one unit adds to
-many of those.
+is never underrated. The rows of all keys of all units would tell what is lost more closely, but one unit adds
+to many of those.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Ranges that nobody knows: a question goes in; the columns whose range it needs, and how to ask for it, come out.
+"""Ranges that nobody knows: a question goes in; the columns whose range it needs, and how to ask for it, come
+out.
 
-A column's values are counted in buckets that double: 0, (1/2, 1], (1, 2], (2, 4] ... on either side. That is a histogram
-with a finite set of keys, asked like any other question, at a share of the epsilon; the range is read off its noisy counts.
+A column's values are counted in buckets that double: 0, (1/2, 1], (1, 2], (2, 4] ... on either side. That is
+a histogram with a finite set of keys, asked like any other question, at a share of the epsilon; the range is
+read off its noisy counts.
 """
 
 from __future__ import annotations
@@ -49,8 +51,19 @@ def unknown_ranges(question: Question) -> list[Unknown]:
     if release is None:
         return []
     aggregates = [release.score] if isinstance(release, Choose) else [each for _, each in release.aggregates]
-    added = [part for each in aggregates if not each.function.startswith("count") for part in (each.argument, each.by) if part]
-    open_to_us = {(scan.table, name) for scan in scans(release.input) for name, claim in scan.claims.items() if claim.auto}
+    added = [
+        part
+        for each in aggregates
+        if not each.function.startswith("count")
+        for part in (each.argument, each.by)
+        if part
+    ]
+    open_to_us = {
+        (scan.table, name)
+        for scan in scans(release.input)
+        for name, claim in scan.claims.items()
+        if claim.auto
+    }
     found = origins(release.input, names_in(added)) & open_to_us
     return sorted((Unknown(*each) for each in found), key=lambda each: each.name)
 

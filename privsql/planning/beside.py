@@ -1,8 +1,10 @@
-"""Counts beside sums of an argument that may be NULL go in; columns that cost nothing more than the sums come out.
+"""Counts beside sums of an argument that may be NULL go in; columns that cost nothing more than the sums come
+out.
 
-A row adds heights and depths that make M together, or nothing where the argument is NULL. So a further column, to which a row
-adds M where it is NULL, leaves what a row adds at M: the columns together make up COUNT(*). Where rows are replaced within one
-cell, a column to which every row adds M is free as well: it moves only as far as the sums move less.
+A row adds heights and depths that make M together, or nothing where the argument is NULL. So a further
+column, to which a row adds M where it is NULL, leaves what a row adds at M: the columns together make up
+COUNT(*). Where rows are replaced within one cell, a column to which every row adds M is free as well: it
+moves only as far as the sums move less.
 
     measured jointly                          COUNT(*) from         its noise, in columns
     GROUP BY, or people come and go           all columns           the root of their number
@@ -43,7 +45,8 @@ class Columns:
         return [f"({self._counted(kind, every, rows)} * {self.one})" for kind in self.kinds]
 
     def held(self, rows: str, most: int) -> tuple[str, list[str]]:
-        """Of a unit's rows at most so many count, NULLs among them, each with the same chance: how many are not NULL, and these.
+        """Of a unit's rows at most so many count, NULLs among them, each with the same chance: how many are
+        not NULL, and these.
 
         In the unit's own columns each has the number of all its rows so far.
         """
@@ -62,8 +65,10 @@ class Columns:
 
     def features(self, argument: Expression, condition: Expression | None) -> list[Feature]:
         """What each adds up, row by row, where there is one argument."""
-        found = {Beside.NULLS: Feature(Adds.ABSENT, argument, condition, times=self.one),
-                 Beside.ROWS: Feature(Adds.ONE, None, condition, times=self.one)}  # fmt: skip
+        found = {
+            Beside.NULLS: Feature(Adds.ABSENT, argument, condition, times=self.one),
+            Beside.ROWS: Feature(Adds.ONE, None, condition, times=self.one),
+        }
         return [found[kind] for kind in self.kinds]
 
     def all_rows(self, sums: Sequence[str], one: Fraction) -> Terms:
@@ -85,28 +90,42 @@ class Columns:
 
 
 def columns_beside(number: int, kinds: Sequence[Beside], one: int) -> Columns:
-    return Columns(tuple(f"{kind.value}_{number + place}" for place, kind in enumerate(kinds)), tuple(kinds), one)
+    return Columns(
+        tuple(f"{kind.value}_{number + place}" for place, kind in enumerate(kinds)), tuple(kinds), one
+    )
 
 
 # -- which counts --------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Wanted:
-    """Counts that may be measured beside sums, by their names; `public`: those of all rows, where their number is public."""
+    """Counts that may be measured beside sums, by their names; `public`: those of all rows, where their
+    number is public.
+    """
 
     counts: Mapping[str, Aggregate]
     public: tuple[str, ...] = ()
 
     def rows(self, condition: Expression | None) -> list[str]:
         """Those of all rows of a condition."""
-        return [name for name, each in self.counts.items() if each.argument is None and each.condition == condition]
+        return [
+            name
+            for name, each in self.counts.items()
+            if each.argument is None and each.condition == condition
+        ]
 
     def nulls(self, argument: Expression, condition: Expression | None) -> list[str]:
         """Those of the rows of a condition where an argument is NULL."""
         is_null = Call("is_null", (argument,), BOOLEAN)
         missing = {is_null} if condition is None else {*conjuncts(condition), is_null}
-        return [name for name, each in self.counts.items() if (what := counted(each)) and set(conjuncts(what)) == missing]
+        return [
+            name
+            for name, each in self.counts.items()
+            if (what := counted(each)) and set(conjuncts(what)) == missing
+        ]
 
-    def kinds(self, arguments: Collection[Expression], condition: Expression | None, around: Surroundings) -> tuple[Beside, ...]:
+    def kinds(
+        self, arguments: Collection[Expression], condition: Expression | None, around: Surroundings
+    ) -> tuple[Beside, ...]:
         """What columns they need beside the sums of these arguments."""
         rows = bool(self.rows(condition))
         nulls = len(arguments) == 1 and any(self.nulls(each, condition) for each in arguments)
@@ -126,9 +145,13 @@ def wanted_beside(
 
 
 def shared_counts(
-    wanted: Wanted, parts: list[Part], carrying: Sequence[tuple[int, Collection[Expression], Expression | None]]
+    wanted: Wanted,
+    parts: list[Part],
+    carrying: Sequence[tuple[int, Collection[Expression], Expression | None]],
 ) -> Iterator[tuple[str, Estimate]]:
-    """The counts that parts carry, each from all that do, the surer the more; `carrying`: by place, with what they are about."""
+    """The counts that parts carry, each from all that do, the surer the more; `carrying`: by place, with what
+    they are about.
+    """
     for condition in dict.fromkeys(condition for _, _, condition in carrying):
         places = [place for place, _, each in carrying if each == condition and parts[place].all_rows]
         names = wanted.rows(condition)
@@ -143,14 +166,18 @@ def shared_counts(
         yield from ((name, Linear(tuple(terms), whole=True)) for name in names)
     for place, arguments, condition in carrying:
         for argument in arguments if parts[place].nulls and len(arguments) == 1 else ():
-            yield from ((name, Linear(parts[place].nulls, whole=True)) for name in wanted.nulls(argument, condition))
+            yield from (
+                (name, Linear(parts[place].nulls, whole=True)) for name in wanted.nulls(argument, condition)
+            )
 
 
 # -- is it better --------------------------------------------------------------------------------------------
 def errors(
     estimates: Mapping[str, Estimate], quotients: Mapping[tuple[str, str], Ratio], noise: Mapping[str, float]
 ) -> Errors:
-    """How far each aggregate may be off, squared, by the variances of columns: to compare two ways to measure the same."""
+    """How far each aggregate may be off, squared, by the variances of columns: to compare two ways to measure
+    the same.
+    """
 
     def off(terms: Terms) -> float:
         return sum(float(weight) ** 2 * noise[column] for column, weight in terms)
@@ -184,16 +211,24 @@ class Measuring:
     measurements: Sequence[Measurement]
 
     def is_surer_than(self, other: Measuring) -> bool:
-        """Whether some number is surer and none less so, neither in an ordinary cell nor in the total of all."""
+        """Whether some number is surer and none less so, neither in an ordinary cell nor in the total of
+        all.
+        """
         pairs = [(self._errors(total), other._errors(total)) for total in (False, True)]
         nowhere_worse = all(are_no_larger(some, others) for some, others in pairs)
         return nowhere_worse and not all(are_no_larger(others, some) for some, others in pairs)
 
     def _errors(self, total: bool) -> Errors:
-        """By the scale of the noise alone, as if it were not rounded: which way is surer does not depend on epsilon then."""
+        """By the scale of the noise alone, as if it were not rounded: which way is surer does not depend on
+        epsilon then.
+        """
         noise: dict[str, float] = {}
         for each in self.measurements:
-            variance = float(each.gaussian.variance) if each.gaussian is not None else 2.0 * float(each.noise_scale) ** 2
+            variance = (
+                float(each.gaussian.variance)
+                if each.gaussian is not None
+                else 2.0 * float(each.noise_scale) ** 2
+            )
             times = each.sensitivity.total_times if total else 1
             noise |= dict.fromkeys(each.columns, variance / times**2)
         return errors(self.estimates, self.quotients, noise)

@@ -1,9 +1,10 @@
-"""A histogram of values and a search go in; SQL of a shorter one comes out: value by value near the ranks, elsewhere by bins.
+"""A histogram of values and a search go in; SQL of a shorter one comes out: value by value near the ranks,
+elsewhere by bins.
 
-Far from its rank a value is all but never chosen, so that there it is enough to know how many rows a bin of many points has;
-and grouping by bins is several times faster. For MIN and MAX all but the first or last rows, a public number of them, are one
-bin: the others need not even be grouped. Which bins are near is only a matter of speed: where a bin is chosen after all,
-the whole histogram is read.
+Far from its rank a value is all but never chosen, so that there it is enough to know how many rows a bin of
+many points has; and grouping by bins is several times faster. For MIN and MAX all but the first or last rows,
+a public number of them, are one bin: the others need not even be grouped. Which bins are near is only a
+matter of speed: where a bin is chosen after all, the whole histogram is read.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ _SURE = 1e-15  # the chance that a bin is chosen
 
 @dataclass(frozen=True)
 class Bins:
-    """The rows of a histogram one by one, with keys and a value on a grid; `tests` tell declared keys from others."""
+    """The rows of a histogram one by one, with keys and a value on a grid; `tests` tell declared keys from
+    others.
+    """
 
     names: tuple[str, ...]  # of the keys, quoted
     keys: tuple[str, ...]  # their SQL
@@ -39,9 +42,14 @@ class Bins:
         ends = _ends(search)
         if not self.names and ends and max(ends.values()) <= MOST_ROWS:
             return self._by_ends(ends)
-        columns = ", ".join([*self.keys, f"{self.grid.place(self.value)} AS {render.identifier(VALUE_COLUMN)}"])
+        columns = ", ".join(
+            [*self.keys, f"{self.grid.place(self.value)} AS {render.identifier(VALUE_COLUMN)}"]
+        )
         rows = f"SELECT {columns} FROM {self.source}"
-        keys, by = "".join(f"{name}, " for name in self.names), f"PARTITION BY {', '.join(self.names)} " if self.names else ""
+        keys, by = (
+            "".join(f"{name}, " for name in self.names),
+            f"PARTITION BY {', '.join(self.names)} " if self.names else "",
+        )
         where = f" WHERE {' AND '.join(self.tests)}" if self.tests else ""
         ordinals = ", ".join(str(index + 1) for index in range(len(self.names) + 1))
         binned = f"{keys}{VALUE_COLUMN} >> {SHIFT} AS privsql_bin"
@@ -49,7 +57,9 @@ class Bins:
         before = f"sum({ROWS_COLUMN}) OVER ({by}ORDER BY privsql_bin ASC NULLS LAST) - {ROWS_COLUMN}"
         ranked = f"SELECT *, {before} AS privsql_before, sum({ROWS_COLUMN}) OVER ({by}) AS privsql_all FROM privsql_coarse"
         near = f"SELECT *, ({' OR '.join(_near(search))}) AS privsql_near FROM privsql_ranked"
-        same = " AND ".join(f"(a.{name} IS NOT DISTINCT FROM b.{name})" for name in (*self.names, "privsql_bin"))
+        same = " AND ".join(
+            f"(a.{name} IS NOT DISTINCT FROM b.{name})" for name in (*self.names, "privsql_bin")
+        )
         shown = ", ".join(f"a.{name}" for name in (*self.names, VALUE_COLUMN))
         return (
             f"WITH privsql_values AS NOT MATERIALIZED ({rows}), privsql_coarse AS MATERIALIZED "
@@ -62,9 +72,11 @@ class Bins:
         )
 
     def _by_ends(self, ends: Mapping[int, int]) -> str:
-        """Value by value what has the place of one of so many first (0) or last (1) rows or is further out; one bin between.
+        """Value by value what has the place of one of so many first (0) or last (1) rows or is further out;
+        one bin between.
 
-        Rows are put in order by their measure, which is faster than to place them all; only those that may be near are placed.
+        Rows are put in order by their measure, which is faster than to place them all; only those that may be
+        near are placed.
         """
         grid = self.grid
         measured = f"SELECT {grid.measure(self.value)} AS privsql_measure FROM {self.source}"
@@ -80,7 +92,9 @@ class Bins:
             1: f"privsql_measure >= (SELECT {grid.from_place('privsql_high')} FROM privsql_edges)",
         }
         within = " OR ".join(limits[end] for end in ends)
-        placed = f"SELECT {grid.place_of('privsql_measure')} AS {VALUE_COLUMN} FROM ({measured}) WHERE {within}"
+        placed = (
+            f"SELECT {grid.place_of('privsql_measure')} AS {VALUE_COLUMN} FROM ({measured}) WHERE {within}"
+        )
         counted = f"SELECT {VALUE_COLUMN}, count(*) AS {ROWS_COLUMN} FROM ({placed}) GROUP BY {VALUE_COLUMN}"
         rest = f"(SELECT count(*) FROM ({measured})) - (SELECT coalesce(sum({ROWS_COLUMN}), 0) FROM privsql_near)"
         return (
@@ -111,7 +125,9 @@ def _near(search: Search) -> Sequence[str]:
         q, within = search.whole(place), math.ceil(search.rank_error(place, 1.0 - _SURE))
         rank = f"privsql_all * {q.numerator}"
         if step.margin:
-            name, end = ("greatest", f"{step.margin}") if q == 0 else ("least", f"(privsql_all - {step.margin})")
+            name, end = (
+                ("greatest", f"{step.margin}") if q == 0 else ("least", f"(privsql_all - {step.margin})")
+            )
             rank = f"{name}({rank}, {end} * {q.denominator})"
         slack = within * q.denominator
         last = f"(privsql_before + {ROWS_COLUMN}) * {q.denominator}"

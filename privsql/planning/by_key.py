@@ -1,8 +1,10 @@
-"""How many units each key has goes in; the same from counts that lie beside a copy comes out: one row a key is read.
+"""How many units each key has goes in; the same from counts that lie beside a copy comes out: one row a key
+is read.
 
-Beside a copy lies a small table for each column whose values are listed: for each key, how many units have it as the first,
-the second ... of their keys, added up. The keys of a unit are in the order by which they are kept while a question runs, a hash
-of unit and key, so that its rows for N have the units that have a key among their first N: the numbers without it.
+Beside a copy lies a small table for each column whose values are listed: for each key, how many units have it
+as the first, the second ... of their keys, added up. The keys of a unit are in the order by which they are
+kept while a question runs, a hash of unit and key, so that its rows for N have the units that have a key
+among their first N: the numbers without it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ _UNITS = "privsql_units"  # how many units have the key up to that place
 
 @dataclass(frozen=True)
 class CountedScan(Scan):
-    """A table of which only the number of units of each key is asked for, and the table beside its copy that has it."""
+    """A table of which only the number of units of each key is asked for, and the table beside its copy that
+    has it.
+    """
 
     counts: str = ""
 
@@ -45,7 +49,9 @@ def counts_table(copy: str, key: StoredKey) -> str:
 def stored_keys(scan: Scan, look: Look) -> tuple[StoredKey, ...]:
     """The columns of a table whose values are listed, with what tells those values from others."""
     facts = derive(scan, frozenset(each.name for each in scan.fields), look)
-    listed = [(each.column, domain_of(each.column, facts)) for each in scan.fields if each.type.kind in _LISTED]
+    listed = [
+        (each.column, domain_of(each.column, facts)) for each in scan.fields if each.type.kind in _LISTED
+    ]
     spaces = [
         (column, KeySpace((column.name,), (of_domain(_alone(column), domain),)))
         for column, domain in listed
@@ -68,7 +74,9 @@ def counts_sql(key: StoredKey, source: str) -> str:
 
 
 def units_by_key(release: Release | Choose, space: KeySpace, copies: Copies) -> Release | None:
-    """The release over stored counts of units, where nothing else is asked for and they are there; None where not."""
+    """The release over stored counts of units, where nothing else is asked for and they are there; None where
+    not.
+    """
     if isinstance(release, Choose) or release.sets or len(release.keys) != 1 or not asks_for_units(release):
         return None
     scan, column = _traced(release.input, release.keys[0])
@@ -84,7 +92,9 @@ def units_by_key(release: Release | Choose, space: KeySpace, copies: Copies) -> 
     return replace(release, input=rebuilt(release.input, lambda one: counted if one == scan else one))
 
 
-def from_counts(release: Release | Choose, parts: Sequence[Part], space: KeySpace, limits: Limits | None) -> str | None:
+def from_counts(
+    release: Release | Choose, parts: Sequence[Part], space: KeySpace, limits: Limits | None
+) -> str | None:
     """The statement over the counts; None where the release is not over them."""
     scan, column = _traced(release.input, release.keys[0]) if release.keys else (None, None)
     if not isinstance(scan, CountedScan) or limits is None or column is None:
@@ -110,4 +120,6 @@ def _traced(relation: Relation, key: Key) -> tuple[Scan | None, Column | None]:
     while isinstance(relation, Project):
         column = dict(relation.columns).get(column.name, column) if isinstance(column, Column) else column
         relation = relation.input
-    return (relation if isinstance(relation, Scan) else None), (column if isinstance(column, Column) else None)
+    return (relation if isinstance(relation, Scan) else None), (
+        column if isinstance(column, Column) else None
+    )

@@ -1,9 +1,11 @@
-"""Counts and sums over a whole copy go in; the same from its totals by rank come out: one row is read, however many there are.
+"""Counts and sums over a whole copy go in; the same from its totals by rank come out: one row is read,
+however many there are.
 
-Beside a copy lies a small table: for each rank what all rows of the copy up to it add up to, how many they are, in how many of
-them each column is not NULL, and the sums of the stored values. Its row for rank N has what the rows with rank <= N add up
-to, number for number: they are whole numbers, so that the order in which they are added makes no difference. It starts
-with rank 0, before any row, and each of its rows stands for the ranks up to the next one that occurs: one row for every N.
+Beside a copy lies a small table: for each rank what all rows of the copy up to it add up to, how many they
+are, in how many of them each column is not NULL, and the sums of the stored values. Its row for rank N has
+what the rows with rank <= N add up to, number for number: they are whole numbers, so that the order in which
+they are added makes no difference. It starts with rank 0, before any row, and each of its rows stands for the
+ranks up to the next one that occurs: one row for every N.
 """
 
 from __future__ import annotations
@@ -27,12 +29,18 @@ def totals_table(copy: str) -> str:
 
 def totals_sql(copy: str, columns: Sequence[str], values: Sequence[StoredValue]) -> str:
     """The text that makes it."""
-    counts = {_ROWS: "*", **{_present(each): identifier(each) for each in columns}, **{_rows(each): each.name for each in values}}
+    counts = {
+        _ROWS: "*",
+        **{_present(each): identifier(each) for each in columns},
+        **{_rows(each): each.name for each in values},
+    }
     of_ranks = [f"{RANK}", *(f"count({of}) AS {name}" for name, of in counts.items())]
     of_ranks += [f"sum({each.name}) AS {each.name}" for each in values]
     before = ["0", *("0" for _ in counts), *("NULL" for _ in values)]
     running = [f"TRY_CAST(sum({name}) OVER privsql_order AS BIGINT) AS {name}" for name in counts]
-    running += [f"CAST(coalesce(sum({each.name}) OVER privsql_order, 0) AS HUGEINT) AS {each.name}" for each in values]
+    running += [
+        f"CAST(coalesce(sum({each.name}) OVER privsql_order, 0) AS HUGEINT) AS {each.name}" for each in values
+    ]
     last = f"TRY_CAST(coalesce(lead({RANK}) OVER privsql_order - 1, {LARGEST_RANK}) AS USMALLINT) AS {_LAST}"
     return (
         f"SELECT TRY_CAST({RANK} AS USMALLINT) AS {RANK}, {last}, {', '.join(running)} "
@@ -42,7 +50,9 @@ def totals_sql(copy: str, columns: Sequence[str], values: Sequence[StoredValue])
 
 
 def from_totals(release: Release | Choose, parts: Sequence[Part]) -> str | None:
-    """The statement over the totals of a copy, where all that is asked follows from them; None where it does not."""
+    """The statement over the totals of a copy, where all that is asked follows from them; None where it does
+    not.
+    """
     scan = _whole(release.input)
     if scan is None or not scan.totals or release.keys or isinstance(release, Choose):
         return None
@@ -66,7 +76,9 @@ def _whole(relation: Relation) -> PreparedScan | None:
 
 
 def _added(feature: Feature, part: Part, scan: PreparedScan, named: bool) -> str | None:
-    """What one column adds up over all rows; `named`: columns still have the names that they have in the copy."""
+    """What one column adds up over all rows; `named`: columns still have the names that they have in the
+    copy.
+    """
     argument = feature.argument
     if feature.condition is not None:
         return None
@@ -79,12 +91,16 @@ def _added(feature: Feature, part: Part, scan: PreparedScan, named: bool) -> str
     if feature.adds is Adds.ABSENT:
         return _times(f"({_ROWS} - {_present(argument.name)})", feature.times)
     computed = {sql for _, sql in part.values}
-    value = next((each for each in scan.values if each.column == argument.name and each.sql in computed), None)
+    value = next(
+        (each for each in scan.values if each.column == argument.name and each.sql in computed), None
+    )
     if value is None or feature.grid is None:
         return None
     added, rows = value.name, f"CAST({_rows(value)} AS HUGEINT)"
     above, below = feature.grid.sides(added, rows)
-    return clean({Adds.VALUE: feature.grid.total(added, rows), Adds.HEIGHT: above, Adds.DEPTH: below}[feature.adds])
+    return clean(
+        {Adds.VALUE: feature.grid.total(added, rows), Adds.HEIGHT: above, Adds.DEPTH: below}[feature.adds]
+    )
 
 
 def _times(rows: str, factor: int) -> str:

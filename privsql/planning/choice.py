@@ -1,4 +1,6 @@
-"""A question for labels goes in; the scores to measure come out, the mechanism that is surest, and what else would have done."""
+"""A question for labels goes in; the scores to measure come out, the mechanism that is surest, and what else
+would have done.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,20 @@ def choice_part(release: Choose, around: Surroundings, look: Look) -> Part:
         one_way = grid.low >= 0 or grid.high <= 0
     if one_way and not release.within and moves_one_way(release, look):
         why = "; of two rows one counts wherever the other counts, so that all scores move the same way"
-        part = replace(part, sensitivity=replace(part.sensitivity, monotone=True, why=part.sensitivity.why + why))
+        part = replace(
+            part, sensitivity=replace(part.sensitivity, monotone=True, why=part.sensitivity.why + why)
+        )
     which = "largest" if release.largest else "smallest"
     many = "the key" if release.most == 1 else f"the {release.most} keys"
-    each = f", for each {', '.join(key.name for key in release.keys[: release.within])}" if release.within else ""
+    each = (
+        f", for each {', '.join(key.name for key in release.keys[: release.within])}"
+        if release.within
+        else ""
+    )
     picks = min(release.most, around.cells or 1)
-    return replace(part, what=f"{many} with the {which} {part.what}{each}", picks=picks, in_groups=release.within > 0)
+    return replace(
+        part, what=f"{many} with the {which} {part.what}{each}", picks=picks, in_groups=release.within > 0
+    )
 
 
 def groups_apart(release: Choose, space: KeySpace) -> None:
@@ -43,12 +53,18 @@ def groups_apart(release: Choose, space: KeySpace) -> None:
     inside = [set(group.names) <= within for group in space.groups]
     mixed = any(set(group.names) & within and not set(group.names) <= within for group in space.groups)
     if mixed or inside != sorted(inside, reverse=True):
-        raise Refused("refused-choice", "which candidates there are depends on the group", "group by a column of its own",
-                      release.keys[0].place)  # fmt: skip
+        raise Refused(
+            "refused-choice",
+            "which candidates there are depends on the group",
+            "group by a column of its own",
+            release.keys[0].place,
+        )
 
 
 def best_mechanism(part: Part, candidates: int) -> Mechanism:
-    """Permute-and-flip, again for every place; for several places a noisy histogram, once, where that is surer."""
+    """Permute-and-flip, again for every place; for several places a noisy histogram, once, where that is
+    surer.
+    """
     if part.picks == 1:
         return Mechanism.CHOICE_FLIP
     one_by_one = needed(Mechanism.CHOICE_FLIP, part.sensitivity, part.picks)
@@ -64,8 +80,12 @@ def choice_notes(choice: Measurement, candidates: int) -> tuple[str, ...]:
         return tuple(notes)
     of = f"of {candidates:,} cells"
     times = selection_epsilon_of_histogram(candidates, choice.l1, round(choice.noise_scale * choice.loss))
-    notes.append(f"a noisy histogram {of} and a sort would need about {times:.1f} times this epsilon to be as sure of the winner")
-    textbook = needed(Mechanism.CHOICE_EXPONENTIAL, choice.sensitivity, choice.picks) / (choice.noise_scale * choice.loss)
+    notes.append(
+        f"a noisy histogram {of} and a sort would need about {times:.1f} times this epsilon to be as sure of the winner"
+    )
+    textbook = needed(Mechanism.CHOICE_EXPONENTIAL, choice.sensitivity, choice.picks) / (
+        choice.noise_scale * choice.loss
+    )
     # overturned: exp(-g/b) for each other candidate, where exponential noise has half of that
     times = float(textbook) * math.log((candidates - 1) / 0.05) / max(math.log((candidates - 1) / 0.1), 1e-9)
     notes.append(f"the exponential mechanism about {times:.1f} times")

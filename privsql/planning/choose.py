@@ -71,9 +71,14 @@ NUMBERS = {"laplace": Mechanism.LAPLACE, "gaussian": Mechanism.GAUSSIAN}
 
 
 def plan(
-    question: Question, neighbours: Neighbours, offer: Offer, evaluate: Evaluate, look: Look, copies: Copies = no_copies,
+    question: Question,
+    neighbours: Neighbours,
+    offer: Offer,
+    evaluate: Evaluate,
+    look: Look,
+    copies: Copies = no_copies,
     beside: bool = True,
-) -> Plan:  # fmt: skip
+) -> Plan:
     """Choose the measurements, split epsilon over them, and write the exact SQL.
 
     `beside`: counts may be measured together with sums of what may be NULL, where that makes nothing noisier.
@@ -84,7 +89,9 @@ def plan(
     release = replace(question.release, input=settled(limited, look))
     if any(is_ours(field.name) for each in walk(release.input) for field in each.fields):
         raise AssertionError("a column that could stand for one of ours")  # the binder gives them other names
-    read = [key.expression for key in release.keys] + [part for each in _aggregates(release) for part in each.reads]
+    read = [key.expression for key in release.keys] + [
+        part for each in _aggregates(release) for part in each.reads
+    ]
     facts = derive(release.input, names_in(read), look)
     space = _space(release, facts, evaluate, look, offer.delta)
     sets, undeclared = release.sets if isinstance(release, Release) else (), Undeclared(release.input, look)
@@ -100,10 +107,15 @@ def plan(
         below = bounded(bounds, cells)
         assert below.rows is not None
         ad_hoc = AdHoc(
-            below.rows // bounds.max_rows, bounds.max_rows, None if sets else cells, neighbours.moves,
-            lambda: _of_laplace(plan(question, neighbours, offer, evaluate, look)) if offer.delta else Fraction(1),
+            below.rows // bounds.max_rows,
+            bounds.max_rows,
+            None if sets else cells,
+            neighbours.moves,
+            lambda: (
+                _of_laplace(plan(question, neighbours, offer, evaluate, look)) if offer.delta else Fraction(1)
+            ),
             offer.mechanism == "gaussian",
-        )  # fmt: skip
+        )
         by_key = None if space.open else units_by_key(release, space, copies)
         release = by_key or release
         stored = None if space.open or by_key else prepared_rows(release, ad_hoc, look, copies)
@@ -112,9 +124,17 @@ def plan(
             release, below, bounds = replace(release, input=stored.relation), stored.stability, None
     around = Surroundings(
         undeclared,
-        below, neighbours, key_columns(release.keys), facts, evaluate, owner(release.input), bounds, cells,
-        tuple(tuple(release.keys[place] for place in kept) for kept in sets), bounds is None and are_added_raw(release, facts),
-    )  # fmt: skip
+        below,
+        neighbours,
+        key_columns(release.keys),
+        facts,
+        evaluate,
+        owner(release.input),
+        bounds,
+        cells,
+        tuple(tuple(release.keys[place] for place in kept) for kept in sets),
+        bounds is None and are_added_raw(release, facts),
+    )
     mechanism = _mechanism(release, offer)
     shown = dict(zip(question.names, _inlined(question.relation), strict=True))
     above = guarded(question.relation, frozenset(name for name, _ in getattr(release, "aggregates", ())))
@@ -127,7 +147,9 @@ def plan(
             importance, given = importances(_uses(shown, some, estimates), len(some), offer.weights)
             return Pricing(tuple(some), importance, given, offer.delta, mechanism, keys)
 
-        shown_by = pricing_of_keys(parts, around, offer.min_units, offer.epsilon, pricing_of) if space.open else None
+        shown_by = (
+            pricing_of_keys(parts, around, offer.min_units, offer.epsilon, pricing_of) if space.open else None
+        )
         return shown_by or pricing_of(parts)
 
     if isinstance(release, Choose):
@@ -156,7 +178,9 @@ def plan(
         notes = (*notes, stored)
     counted = [part for part in parts if not isinstance(part, OrderPart)]
     of_values = tuple(
-        ValueStatement(value_sql(release, part, space, bounds), part.columns, value_bins(release, part, space, bounds))
+        ValueStatement(
+            value_sql(release, part, space, bounds), part.columns, value_bins(release, part, space, bounds)
+        )
         for part in parts
         if isinstance(part, OrderPart)
     )
@@ -182,14 +206,20 @@ def plan(
         bounding=tuple(each for each in bounding if each),
         levels=levels,
         apart=apart,
-        relations=() if isinstance(release, Choose) else relations_of(release, estimates, parts, facts, bounds is not None),
+        relations=()
+        if isinstance(release, Choose)
+        else relations_of(release, estimates, parts, facts, bounds is not None),
     )
 
 
 def _is_surer(one: Pricing, way: Measured, other: Pricing, other_way: Measured, epsilon: Fraction) -> bool:
-    """Whether one way to measure makes some number surer than another and none noisier, and needs no more people for a key."""
+    """Whether one way to measure makes some number surer than another and none noisier, and needs no more
+    people for a key.
+    """
     try:
-        surer = Measuring(*way[1:], one.at(epsilon)).is_surer_than(Measuring(*other_way[1:], other.at(epsilon)))
+        surer = Measuring(*way[1:], one.at(epsilon)).is_surer_than(
+            Measuring(*other_way[1:], other.at(epsilon))
+        )
     except ArgumentError:  # noise that does not fit 64 bits, or no keys
         return False
     return surer and people_for_keys(one, epsilon) <= people_for_keys(other, epsilon)
@@ -197,8 +227,13 @@ def _is_surer(one: Pricing, way: Measured, other: Pricing, other_way: Measured, 
 
 def _of_laplace(ad_hoc: Plan) -> Fraction:
     """What part of Laplace noise the noise of a plan is, at most."""
-    widths = ((m.half_width(LEVEL), Laplace(float(m.loss) / m.l1).half_width(LEVEL)) for m in ad_hoc.measurements if m.gaussian)
-    return min((Fraction(ours, theirs + 1) for ours, theirs in widths), default=Fraction(1))  # widths are rounded
+    widths = (
+        (m.half_width(LEVEL), Laplace(float(m.loss) / m.l1).half_width(LEVEL))
+        for m in ad_hoc.measurements
+        if m.gaussian
+    )
+    # widths are rounded
+    return min((Fraction(ours, theirs + 1) for ours, theirs in widths), default=Fraction(1))
 
 
 def _limits(release: Release | Choose) -> Limits:
@@ -206,7 +241,9 @@ def _limits(release: Release | Choose) -> Limits:
     bounds = limits_of(release.input)
     if names_in([key.expression for key in release.keys]) <= owner(release.input).fixed:
         bounds = replace(bounds, max_groups=1)  # all rows of a unit are in one key
-    if one_row_a_key(release.input, [k.expression.name for k in release.keys if isinstance(k.expression, Column)]):
+    if one_row_a_key(
+        release.input, [k.expression.name for k in release.keys if isinstance(k.expression, Column)]
+    ):
         bounds = replace(bounds, max_rows=1)
     return bounds
 
@@ -218,20 +255,31 @@ def _mechanism(release: Release | Choose, offer: Offer) -> Mechanism | None:
         return None
     if not isinstance(wanted, str) or wanted not in known:
         kind = "a label" if isinstance(release, Choose) else "numbers"
-        raise ArgumentError("argument-mechanism", f"there is no mechanism {wanted!r} for questions that ask for {kind}",
-                            did_you_mean(str(wanted), known))  # fmt: skip
+        raise ArgumentError(
+            "argument-mechanism",
+            f"there is no mechanism {wanted!r} for questions that ask for {kind}",
+            did_you_mean(str(wanted), known),
+        )
     if wanted == "gaussian" and not offer.delta:
-        raise ArgumentError("argument-delta", "Gaussian noise needs a delta above 0", [(Argument("delta", "1e-6"),)])
+        raise ArgumentError(
+            "argument-delta", "Gaussian noise needs a delta above 0", [(Argument("delta", "1e-6"),)]
+        )
     return known[wanted]
 
 
 def _has_such_noise(parts: Sequence[Part], mechanism: str | None) -> None:
     if mechanism is not None and all(isinstance(part, OrderPart) for part in parts):
-        what = f"quantiles are chosen by the exponential mechanism, not by {mechanism!r}" if parts else "keys alone have no noise"
+        what = (
+            f"quantiles are chosen by the exponential mechanism, not by {mechanism!r}"
+            if parts
+            else "keys alone have no noise"
+        )
         raise ArgumentError("argument-mechanism", what, "leave mechanism out")
 
 
-def _space(release: Release | Choose, facts: Facts, evaluate: Evaluate, look: Look, delta: Fraction) -> KeySpace:
+def _space(
+    release: Release | Choose, facts: Facts, evaluate: Evaluate, look: Look, delta: Fraction
+) -> KeySpace:
     """The cells, known beforehand; or with delta, keys that nobody declared."""
     if not release.keys:
         return KeySpace((), ())
@@ -240,9 +288,14 @@ def _space(release: Release | Choose, facts: Facts, evaluate: Evaluate, look: Lo
         return _space_of_sets(release, facts, evaluate, known, look)
     if isinstance(release, Release) and not release.aggregates:
         if not delta:
-            ways: list[Way] = [("add COUNT(*)",), ("ask for the most frequent key (ORDER BY COUNT(*) DESC LIMIT 1)",)]
+            ways: list[Way] = [
+                ("add COUNT(*)",),
+                ("ask for the most frequent key (ORDER BY COUNT(*) DESC LIMIT 1)",),
+            ]
             place = release.keys[0].place
-            raise Refused("refused-no-aggregate", "which keys occur is itself private", [*ways, _SHOWN_BY_DELTA], place)
+            raise Refused(
+                "refused-no-aggregate", "which keys occur is itself private", [*ways, _SHOWN_BY_DELTA], place
+            )
         return open_space(release.keys, facts, evaluate)
     try:
         not_null = release.not_null if isinstance(release, Choose) else frozenset()
@@ -285,7 +338,9 @@ def _space_of_sets(
         raise Refused("refused-no-aggregate", "which keys occur is itself private", "add COUNT(*)", place)
     for _, each in release.aggregates:
         if each.function not in ADDITIVE:
-            what = f"{each.name} of a total is not made up of those of its parts, so that sets would not agree"
+            what = (
+                f"{each.name} of a total is not made up of those of its parts, so that sets would not agree"
+            )
             raise Refused("refused-grouping-sets", what, "ask for each set of keys by itself", each.place)
     try:
         space = key_space(release.keys, facts, evaluate, known=known)
@@ -294,8 +349,12 @@ def _space_of_sets(
             error.with_way((*_declared_keys(release, facts, evaluate, known, look), _ALL_OF_SETS))
         raise
     if not all(is_tested(group) for group in space.groups):
-        raise Refused("refused-many-keys", "so many keys are not told from others one by one: others would be in the totals",
-                      "narrow it with WHERE, or group by something coarser", place)  # fmt: skip
+        raise Refused(
+            "refused-many-keys",
+            "so many keys are not told from others one by one: others would be in the totals",
+            "narrow it with WHERE, or group by something coarser",
+            place,
+        )
     return space
 
 
@@ -352,8 +411,10 @@ def _columns(expression: Expression, estimates: Mapping[str, Estimate]) -> set[s
 def _sorted_histogram_note(question: Question) -> tuple[str, ...]:
     limited = any(isinstance(each, Limit) for each in walk(question.relation))
     if limited and question.release is not None and question.release.keys:
-        return ("the numbers are selected too, so all cells get noise and the sort is by noisy numbers: "
-                "select only the key with ORDER BY ... LIMIT 1 to release just the label, more surely",)  # fmt: skip
+        return (
+            "the numbers are selected too, so all cells get noise and the sort is by noisy numbers: "
+            "select only the key with ORDER BY ... LIMIT 1 to release just the label, more surely",
+        )
     return ()
 
 
@@ -362,15 +423,22 @@ def _split_note(measurements: Sequence[Measurement], given: bool) -> tuple[str, 
     if len(measurements) < 2:
         return ()
     total = sum((each.loss for each in measurements), Fraction(0))
-    shares = ", ".join(f"M{index + 1} {float(each.loss / total):.0%}" for index, each in enumerate(measurements))
-    return (f"epsilon is split: {shares}, " + ("as weights= says" if given else "for the least relative error"),)
+    shares = ", ".join(
+        f"M{index + 1} {float(each.loss / total):.0%}" for index, each in enumerate(measurements)
+    )
+    return (
+        f"epsilon is split: {shares}, " + ("as weights= says" if given else "for the least relative error"),
+    )
 
 
 def _public_count_note(release: Release, around: Surroundings, parts: Sequence[Part]) -> tuple[str, ...]:
     if any(part.public for part in parts):
-        return ("under replace-one the number of rows is public: it is let out all but exactly, for a thousandth of epsilon",)
+        return (
+            "under replace-one the number of rows is public: it is let out all but exactly, for a thousandth of epsilon",
+        )
     counted = any(
-        each.function == "count" and each.argument is None and not each.condition for _, each in release.aggregates
+        each.function == "count" and each.argument is None and not each.condition
+        for _, each in release.aggregates
     )
     if counted and around.always_counts and around.neighbours is Neighbours.REPLACE_ONE:
         return (
@@ -381,9 +449,11 @@ def _public_count_note(release: Release, around: Surroundings, parts: Sequence[P
 
 # -- outputs -------------------------------------------------------------------------------------------------
 def _outputs(
-    shown: Mapping[str, Expression], release: Release | Choose, measurements: Sequence[Measurement],
+    shown: Mapping[str, Expression],
+    release: Release | Choose,
+    measurements: Sequence[Measurement],
     estimates: Mapping[str, Estimate],
-) -> tuple[Output, ...]:  # fmt: skip
+) -> tuple[Output, ...]:
     outputs = []
     for name, each in shown.items():
         columns = _columns(each, estimates)

@@ -1,4 +1,6 @@
-"""Counts go in; the measurements that give them come out: of rows, of different values, of units, of shares of a whole."""
+"""Counts go in; the measurements that give them come out: of rows, of different values, of units, of shares
+of a whole.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,17 @@ from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.disjoint import are_disjoint, both
 from privsql.planning import render
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW
-from privsql.planning.parts import Adds, Feature, Part, Surroundings, clean, filtered, helper, titled, where_clause
+from privsql.planning.parts import (
+    Adds,
+    Feature,
+    Part,
+    Surroundings,
+    clean,
+    filtered,
+    helper,
+    titled,
+    where_clause,
+)
 from privsql.planning.render_choice import Choice, choice_hash, kept_up_to
 from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal, columns_of, conjuncts
 from privsql.types import BOOLEAN, Kind
@@ -21,9 +33,17 @@ UNCOUNTED = "which keys are shown"  # of a count that is not let out itself
 def as_count(aggregate: Aggregate) -> Aggregate:
     """SUM(CASE WHEN p THEN 1 ELSE 0 END) counts the rows where p is true."""
     match aggregate:
-        case Aggregate(function="sum", argument=Call(function="case", args=(test, Literal(value=1), Literal(value=rest)))):
-            if rest in (0, None) and aggregate.argument is not None and aggregate.argument.type.kind is Kind.INTEGER:
-                return replace(aggregate, function="count", argument=None, condition=both(aggregate.condition, test))
+        case Aggregate(
+            function="sum", argument=Call(function="case", args=(test, Literal(value=1), Literal(value=rest)))
+        ):
+            if (
+                rest in (0, None)
+                and aggregate.argument is not None
+                and aggregate.argument.type.kind is Kind.INTEGER
+            ):
+                return replace(
+                    aggregate, function="count", argument=None, condition=both(aggregate.condition, test)
+                )
     return aggregate
 
 
@@ -39,7 +59,9 @@ def normal(aggregate: Aggregate, facts: Facts) -> Aggregate:
 def counts_part(index: int, counts: Sequence[Aggregate], around: Surroundings) -> Part:
     names = tuple(f"count_{index + offset}" for offset in range(len(counts)))
     once = (
-        "a row counts once" if len(counts) == 1 else "a row counts in one of them: their conditions exclude each other"
+        "a row counts once"
+        if len(counts) == 1
+        else "a row counts in one of them: their conditions exclude each other"
     )
     title = ", ".join(titled("COUNT", each.argument, each.condition) for each in counts)
     bound = around.bound(1, 1, len(counts), once, monotone=True)
@@ -58,13 +80,22 @@ def counts_part(index: int, counts: Sequence[Aggregate], around: Surroundings) -
     return Part(names, tuple(clean(each) for each in held), bound, title, of_unit=sql, counts_all=every)
 
 
-def _counted_once(name: str, counts: Sequence[Aggregate]) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Each row counts in the first of them whose condition it meets, whatever the engine makes of the conditions: that they
-    exclude each other is how they are meant, and not believed."""
-    tests = [f"WHEN {render.expression(test)} THEN {place}" for place, test in enumerate(map(counted, counts)) if test]
+def _counted_once(
+    name: str, counts: Sequence[Aggregate]
+) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Each row counts in the first of them whose condition it meets, whatever the engine makes of the
+    conditions: that they exclude each other is how they are meant, and not believed.
+    """
+    tests = [
+        f"WHEN {render.expression(test)} THEN {place}"
+        for place, test in enumerate(map(counted, counts))
+        if test
+    ]
     assert len(tests) == len(counts), "what every row meets excludes nothing"
     which = f"(CASE {' '.join(tests)} END)"
-    return ((name, which),), tuple(f"count(*) FILTER (WHERE {name} = {place})" for place in range(len(counts)))
+    return ((name, which),), tuple(
+        f"count(*) FILTER (WHERE {name} = {place})" for place in range(len(counts))
+    )
 
 
 def all_rows_part(around: Surroundings) -> Part:
@@ -73,7 +104,14 @@ def all_rows_part(around: Surroundings) -> Part:
     bound = around.bound(1, 0, 1, "under replace-one the number of rows is public, and does not move")
     sql = clean(f"count(*) * CAST({PARTS_OF_A_ROW} AS HUGEINT)")
     what = f"the number of rows, in {PARTS_OF_A_ROW:,}ths of one"
-    return Part((ALL_ROWS,), (sql,), bound, what, features=(Feature(Adds.ONE, None, None, times=PARTS_OF_A_ROW),), public=True)
+    return Part(
+        (ALL_ROWS,),
+        (sql,),
+        bound,
+        what,
+        features=(Feature(Adds.ONE, None, None, times=PARTS_OF_A_ROW),),
+        public=True,
+    )
 
 
 def _count(count: Aggregate) -> str:
@@ -87,8 +125,16 @@ def distinct_part(index: int, count: Aggregate, around: Surroundings) -> Part:
     name, argument = f"count_{index}", render.expression(count.argument)
     title = titled("COUNT DISTINCT", count.argument, count.condition)
     where = where_clause(count.condition)
-    told = count.argument.args if isinstance(count.argument, Call) and count.argument.function == "row" else (count.argument,)
-    columns = [each.name for each in told if isinstance(each, Column)] if all(isinstance(e, Column) for e in told) else []
+    told = (
+        count.argument.args
+        if isinstance(count.argument, Call) and count.argument.function == "row"
+        else (count.argument,)
+    )
+    columns = (
+        [each.name for each in told if isinstance(each, Column)]
+        if all(isinstance(e, Column) for e in told)
+        else []
+    )
     if around.limits is not None and around.owner.is_unit(columns):
         units = around.counting_units()
         bound = units.bound(1, 1, 1, "a unit counts once", monotone=True)

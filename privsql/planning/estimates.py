@@ -1,4 +1,6 @@
-"""How an aggregate is computed from noisy columns: a weighted sum, the two-sided ratio of AVG, moments, a point of a grid."""
+"""How an aggregate is computed from noisy columns: a weighted sum, the two-sided ratio of AVG, moments, a
+point of a grid.
+"""
 
 from __future__ import annotations
 
@@ -95,9 +97,11 @@ class Variable:
 
 @dataclass(frozen=True)
 class Spread:
-    """VAR, STDDEV, COVAR, CORR, REGR: from sums of products of the features of one or two variables, the first's by rows.
+    """VAR, STDDEV, COVAR, CORR, REGR: from sums of products of the features of one or two variables, the
+    first's by rows.
 
-    `row`: what a row adds to the last of three columns, the public number of rows; the others are the sums of u and 2u(1-u).
+    `row`: what a row adds to the last of three columns, the public number of rows; the others are the sums of
+    u and 2u(1-u).
     """
 
     function: str

@@ -1,4 +1,6 @@
-"""A release and its measurements go in; the exact SQL comes out: what the engine runs, and anyone can run by hand."""
+"""A release and its measurements go in; the exact SQL comes out: what the engine runs, and anyone can run by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from privsql.sql.grouping import set_number
 from privsql.sql.relations import SET_COLUMN, Choose, Limits, Release
 
 
-def exact_sql(release: Release | Choose, parts: Sequence[Part], space: KeySpace, limits: Limits | None) -> str:
+def exact_sql(
+    release: Release | Choose, parts: Sequence[Part], space: KeySpace, limits: Limits | None
+) -> str:
     """Keys and integer columns, one row per key that occurs among the declared ones."""
     stored = from_totals(release, parts) or from_counts(release, parts, space, limits)
     if stored is not None:
@@ -34,8 +38,15 @@ def _added_up(release: Release, parts: Sequence[Part], cells: str) -> str:
     columns = []
     for part in parts:
         times = part.sensitivity.total_times
-        factor = "" if times == 1 else f" * (CASE WHEN {which} = {set_number((), len(names))} THEN {times} ELSE 1 END)"
-        columns += [f"{clean(f'coalesce(sum({name}), 0){factor}')} AS {render.identifier(name)}" for name in part.columns]
+        factor = (
+            ""
+            if times == 1
+            else f" * (CASE WHEN {which} = {set_number((), len(names))} THEN {times} ELSE 1 END)"
+        )
+        columns += [
+            f"{clean(f'coalesce(sum({name}), 0){factor}')} AS {render.identifier(name)}"
+            for name in part.columns
+        ]
     sets = ", ".join(f"({', '.join(names[place] for place in kept)})" for kept in release.sets)
     shown = ", ".join([*names, f"CAST({which} AS BIGINT) AS {render.identifier(SET_COLUMN)}", *columns])
     return f"SELECT {shown} FROM ({cells}) AS privsql_all GROUP BY GROUPING SETS ({sets})"
@@ -44,10 +55,19 @@ def _added_up(release: Release, parts: Sequence[Part], cells: str) -> str:
 def _put_right(parts: Sequence[Part], source: str) -> str:
     """One row, from sums over all rows and over what lies outside the ranges."""
     others = [part for part in parts if not part.outliers]
-    counted = [(render.identifier(name), sql) for part in others for name, sql in zip(part.columns, part.sql, strict=True)]
+    counted = [
+        (render.identifier(name), sql)
+        for part in others
+        for name, sql in zip(part.columns, part.sql, strict=True)
+    ]
     inner = added_up([each for part in parts for each in part.outliers], counted, source)
-    sums = [[f"TRY_CAST(coalesce(sum({render.identifier(name)}), 0) AS BIGINT)" for name in part.columns] for part in parts]
-    columns = _named(parts, [part.sql if part.outliers else own for part, own in zip(parts, sums, strict=True)])
+    sums = [
+        [f"TRY_CAST(coalesce(sum({render.identifier(name)}), 0) AS BIGINT)" for name in part.columns]
+        for part in parts
+    ]
+    columns = _named(
+        parts, [part.sql if part.outliers else own for part, own in zip(parts, sums, strict=True)]
+    )
     return f"SELECT {', '.join(columns)} FROM ({inner}) AS privsql_added"
 
 
@@ -74,23 +94,33 @@ def _cells(release: Release | Choose, parts: Sequence[Part], space: KeySpace, li
     cells = f"SELECT {', '.join([*keys, *columns])} FROM {source} GROUP BY {ordinals}"
     if not tests:
         return cells + _in_order(release, space)
-    # keys nobody declared are left out after grouping: OFFSET keeps DuckDB from moving the filter below, which is slower
+    # keys nobody declared are left out after grouping: OFFSET keeps DuckDB from moving the filter below,
+    # which is slower
     return f"SELECT * FROM ({cells} OFFSET 0) AS privsql_cells WHERE {' AND '.join(tests)}{_in_order(release, space)}"
 
 
 def _in_order(release: Release | Choose, space: KeySpace) -> str:
-    """Keys that nobody declared come in the order of their values: the order of rows could tell about them."""
-    return f" ORDER BY {ascending([render.identifier(key.name) for key in release.keys])}" if space.open else ""
+    """Keys that nobody declared come in the order of their values: the order of rows could tell about
+    them.
+    """
+    return (
+        f" ORDER BY {ascending([render.identifier(key.name) for key in release.keys])}" if space.open else ""
+    )
 
 
 def _bounded(
-    release: Release | Choose, parts: Sequence[Part], keys: Sequence[str], tests: Sequence[str], source: str,
-    limits: Limits, ranked: bool,
-) -> str:  # fmt: skip
+    release: Release | Choose,
+    parts: Sequence[Part],
+    keys: Sequence[str],
+    tests: Sequence[str],
+    source: str,
+    limits: Limits,
+    ranked: bool,
+) -> str:
     """First what each unit has in each key, then at most so many keys of each unit, then the sum over units.
 
-    Not materialised, which took a quarter longer. Ranking rows before they are grouped is a fifth faster where a unit has
-    one row a key, and 2.6 times slower where it has many.
+    Not materialised, which took a quarter longer. Ranking rows before they are grouped is a fifth faster
+    where a unit has one row a key, and 2.6 times slower where it has many.
     """
     names = [render.identifier(key.name) for key in release.keys]
     of_unit = _named(parts, [part.of_unit for part in parts])
@@ -101,7 +131,9 @@ def _bounded(
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     if ranked:
         rank = key_rank(names)
-        steps.append(f"privsql_kept AS NOT MATERIALIZED (SELECT * FROM {last}{where} QUALIFY {rank} <= {limits.max_groups})")
+        steps.append(
+            f"privsql_kept AS NOT MATERIALIZED (SELECT * FROM {last}{where} QUALIFY {rank} <= {limits.max_groups})"
+        )
         last, where = "privsql_kept", ""
     columns = _named(parts, [part.sql for part in parts])
     by = f" GROUP BY {', '.join(str(index + 1) for index in range(len(names)))}" if names else ""

@@ -56,9 +56,13 @@ class Branch:
 
 
 def explain(plan: Plan) -> str:
-    """The whole derivation: the answer, what is done after the noise, the measurements, the rows they are made of."""
+    """The whole derivation: the answer, what is done after the noise, the measurements, the rows they are
+    made of.
+    """
     if plan.release is None:
-        return f"Answer: {', '.join(output.name for output in plan.outputs)}\n" + "\n".join(f"Note: {n}" for n in plan.notes)
+        return f"Answer: {', '.join(output.name for output in plan.outputs)}\n" + "\n".join(
+            f"Note: {n}" for n in plan.notes
+        )
     details = []
     accuracy = plan.accuracy(0.95)
     for output in plan.outputs:
@@ -72,13 +76,20 @@ def explain(plan: Plan) -> str:
         details.append(f"after the noise, free of cost: {'; '.join(steps)}")
     details += [f"then, as asked, {text}" for text in _projections(plan)]
     stored = [] if plan.derived is None else [_stored(plan.derived)]
-    below = [_levelled(_measurement(index + 1, each, plan), plan, each) for index, each in enumerate(plan.measurements)]
+    below = [
+        _levelled(_measurement(index + 1, each, plan), plan, each)
+        for index, each in enumerate(plan.measurements)
+    ]
     root = Branch(
-        f"Answer: {', '.join(output.name for output in plan.outputs)}", tuple(details), (*stored, *below, _grouping(plan))
+        f"Answer: {', '.join(output.name for output in plan.outputs)}",
+        tuple(details),
+        (*stored, *below, _grouping(plan)),
     )
     lines = root.lines()
     charged = "" if plan.rho is None else f", charged as rho {plan.rho:g}"
-    price = f"Cost: epsilon {plan.epsilon:g}, delta {plan.delta:g}{charged}, under {plan.neighbours} neighbours"
+    price = (
+        f"Cost: epsilon {plan.epsilon:g}, delta {plan.delta:g}{charged}, under {plan.neighbours} neighbours"
+    )
     lines.append(price + _budget_line(plan))
     return "\n".join([*lines, *(f"Note: {note}" for note in plan.notes)])
 
@@ -98,13 +109,19 @@ def _stored(derived: Derived) -> Branch:
     lines = []
     for each in derived.sources:
         text = " ".join(each.question.split())
-        added = "cell by cell" if each.cells == 1 else f"up to {each.cells:,} of its cells are added up to one"
-        lines.append(f"{text if len(text) <= 80 else text[:77] + '...'} (epsilon {each.epsilon:g}, {each.when[:10]}): {added}")
+        added = (
+            "cell by cell" if each.cells == 1 else f"up to {each.cells:,} of its cells are added up to one"
+        )
+        lines.append(
+            f"{text if len(text) <= 80 else text[:77] + '...'} (epsilon {each.epsilon:g}, {each.when[:10]}): {added}"
+        )
     if len(derived.sources) > 1:
         lines.append("what several of them say is weighed by inverse variance")
     if derived.left_out:
         names = ", ".join(derived.left_out)
-        lines.append(f"rows in which {names} is none of the declared keys are not in it (fresh=True asks anew)")
+        lines.append(
+            f"rows in which {names} is none of the declared keys are not in it (fresh=True asks anew)"
+        )
     return Branch("From earlier answers, at no cost: no data is read", tuple(lines))
 
 
@@ -133,10 +150,16 @@ def _measurement(number: int, measurement: Measurement, plan: Plan) -> Branch:
 
 
 def _bounds(measurement: Measurement, more: str = "") -> str:
-    """How far one person moves the columns, in the units of the values; and in their own, in which plan.sql can be checked."""
+    """How far one person moves the columns, in the units of the values; and in their own, in which plan.sql
+    can be checked.
+    """
     l1, linf, step = measurement.l1, measurement.linf, measurement.step
     found = f"l1 = {shown(l1 * step)}, linf = {shown(linf * step)}"
-    own = "" if step == 1 else f" (the columns count in steps of {float(step):.3g}: l1 = {l1:,}, linf = {linf:,})"
+    own = (
+        ""
+        if step == 1
+        else f" (the columns count in steps of {float(step):.3g}: l1 = {l1:,}, linf = {linf:,})"
+    )
     return f"{found}{own}{more}: {measurement.why}"
 
 
@@ -147,7 +170,9 @@ def _width(measurement: Measurement) -> str:
 def _gaussian(title: str, measurement: Measurement, joint: GaussianShare) -> Branch:
     part = "" if joint.share == 1 else f" / {float(joint.share):.4g} (its share of them all together)"
     unit = float(unit_variance(joint.epsilon, joint.delta)) ** 0.5
-    how = "l1 * linf = " if measurement.sensitivity.squares is None else "the sum of l1 * linf over the sets = "
+    how = (
+        "l1 * linf = " if measurement.sensitivity.squares is None else "the sum of l1 * linf over the sets = "
+    )
     step = measurement.step
     squared = f", l2^2 = {how}{shown(measurement.sensitivity.l2_squared * step**2)}"
     deviation = f"{float(measurement.noise_scale * step):,.6g}"
@@ -191,9 +216,15 @@ def _keys_shown(title: str, measurement: Measurement, release: KeyRelease, plan:
     match release:
         case TruncatedGeometric():
             how = f"scale = l1 / epsilon = {measurement.scale:,.6g}, cut at ±{release.bound:,}; shown above {release.threshold:,}"
-            how += f"; both 1 less with probability {float(release.share):.2%}, by a coin for each key" if release.lesser else ""
+            how += (
+                f"; both 1 less with probability {float(release.share):.2%}, by a coin for each key"
+                if release.lesser
+                else ""
+            )
         case GaussianThreshold():
-            how = f"standard deviation {float(release.variance) ** 0.5:,.4g}; shown above {release.threshold:,}"
+            how = (
+                f"standard deviation {float(release.variance) ** 0.5:,.4g}; shown above {release.threshold:,}"
+            )
         case _:
             how = "no count is let out"
     lines = [
@@ -221,7 +252,9 @@ def _instead(release: KeyRelease, plan: Plan) -> list[str]:
     if release.contribution.rows > 1:
         needed = f"{other.shows_at(0.5):,} units, for a share of epsilon"
         return [f"keys are shown by their rows, so from {_people(release)}; by their units, from {needed}"]
-    return [f"keys are shown by their units; by their rows, from {other.shows_at(0.5):,} of them, so from {_people(other)}"]
+    return [
+        f"keys are shown by their units; by their rows, from {other.shows_at(0.5):,} of them, so from {_people(other)}"
+    ]
 
 
 def _people(release: KeyRelease) -> str:
@@ -235,11 +268,17 @@ def _projections(plan: Plan) -> list[str]:
     found = plan.projections
     texts = []
     if found["nonnegative"]:
-        texts.append(f"the nearest numbers that are not below 0, totals kept: {', '.join(found['nonnegative'])}")
+        texts.append(
+            f"the nearest numbers that are not below 0, totals kept: {', '.join(found['nonnegative'])}"
+        )
     if plan.consistent:
-        texts.append(f"the nearest counts with {', '.join(found['consistent']) or 'nothing that is known between them'}")
+        texts.append(
+            f"the nearest counts with {', '.join(found['consistent']) or 'nothing that is known between them'}"
+        )
     if texts:
-        texts.append("intervals are those from before, and reach to what is shown; ± above is from before, too")
+        texts.append(
+            "intervals are those from before, and reach to what is shown; ± above is from before, too"
+        )
     return texts
 
 
@@ -265,22 +304,30 @@ def _grouping(plan: Plan) -> Branch:
     if not release.keys:
         return rows
     cells = f"{plan.cells:,} key{'s' if plan.cells != 1 else ''}, {'all are candidates' if plan.chooses else 'all in the answer'}"
-    cells = "keys that nobody declared, those that many have" if plan.space.open else f"{cells}, absent ones too"
+    cells = (
+        "keys that nobody declared, those that many have" if plan.space.open else f"{cells}, absent ones too"
+    )
     texts = [(describe(key.expression), key.name) for key in release.keys]
     shown = ", ".join(text if text == name else f"{text} AS {name}" for text, name in texts)
     if plan.levels is not None:
         lost = "rows with a key that nobody declared are in no total, and what is kept of a unit is kept cell by cell"
-        return Branch(f"Group by {shown}, in the sets {', '.join(set_texts(plan))}: {cells}", (lost,), (rows,))
+        return Branch(
+            f"Group by {shown}, in the sets {', '.join(set_texts(plan))}: {cells}", (lost,), (rows,)
+        )
     return Branch(f"Group by {shown}: {cells}", (), (rows,))
 
 
 def _bounding(plan: Plan, limits: Limits, rows: Branch) -> Branch:
     """What is kept of one unit, and what that may lose."""
-    lost = [f"a unit with more than {limits.max_rows:,} row{'s' if limits.max_rows > 1 else ''} in a key counts for "
-            f"{limits.max_rows:,}, and its sums are cut to what so many rows could add up to"]  # fmt: skip
+    lost = [
+        f"a unit with more than {limits.max_rows:,} row{'s' if limits.max_rows > 1 else ''} in a key counts for "
+        f"{limits.max_rows:,}, and its sums are cut to what so many rows could add up to"
+    ]
     if plan.keys and (plan.space.open or plan.cells > limits.max_groups):
-        lost.append(f"of a unit with more than {limits.max_groups:,} keys, {limits.max_groups:,} are kept: those with the "
-                    "smallest hash of unit and key, which depends on that unit alone")  # fmt: skip
+        lost.append(
+            f"of a unit with more than {limits.max_groups:,} keys, {limits.max_groups:,} are kept: those with the "
+            "smallest hash of unit and key, which depends on that unit alone"
+        )
     details = (*lost, "answers are low where people have more than that (policy: max_groups, max_rows)")
     return Branch(f"Bound contributions: {plan.stability.why}", details, (rows,))
 
@@ -292,16 +339,22 @@ def _by_rank(scan: PreparedScan, touched: str, plan: Plan) -> Branch:
     rows = f"{scan.most:,} row{'s' if scan.most > 1 else ''}"
     below = Branch(f"Scan {scan.table}, as prepared: any number of rows a unit")
     if from_totals(plan.release, plan.pricing.parts) is not None:
-        below = Branch(f"Scan the totals of {scan.table} by rank, as prepared: what all rows of one rank add up to")
+        below = Branch(
+            f"Scan the totals of {scan.table} by rank, as prepared: what all rows of one rank add up to"
+        )
     if scan.units:
-        return Branch(f"Take the first row of each unit, by a stored rank: {touched}", ("every unit has one",), (below,))
+        return Branch(
+            f"Take the first row of each unit, by a stored rank: {touched}", ("every unit has one",), (below,)
+        )
     details = [
         f"of a unit with more than {rows} in {scan.table}, {scan.most:,} are kept: the first by a hash of their content, which "
         "depends on that unit alone"
     ]
     if any(isinstance(each, (Filter, Semi)) for each in plan.steps):
-        details.append("chosen before WHERE, so that rows which do not meet it take the place of others: a selective WHERE "
-                       "loses more than with prepared=False")  # fmt: skip
+        details.append(
+            "chosen before WHERE, so that rows which do not meet it take the place of others: a selective WHERE "
+            "loses more than with prepared=False"
+        )
     details.append("answers are low where people have more than that (policy: max_groups, max_rows)")
     return Branch(f"Keep at most {rows} a unit, by a stored rank: {touched}", tuple(details), (below,))
 
@@ -310,7 +363,11 @@ def _rows(relation: Relation, plan: Plan) -> Branch:
     """One step over rows: how many rows one person can touch there, and why."""
     here = plan.steps[relation]
     below: tuple[Branch, ...] = ()
-    touched = "any number of rows a unit" if here.rows is None else f"{here.rows:,} row{'s' if here.rows != 1 else ''} a person"
+    touched = (
+        "any number of rows a unit"
+        if here.rows is None
+        else f"{here.rows:,} row{'s' if here.rows != 1 else ''} a person"
+    )
     if here.rows == 0:
         touched = "nobody's rows"
     match relation:
@@ -332,12 +389,21 @@ def _rows(relation: Relation, plan: Plan) -> Branch:
             title = "Compute " + ", ".join(f"{describe(each)} AS {name}" for name, each in relation.columns)
             below = (_rows(relation.input, plan),)
         case Unpivot():
-            title, below = f"Unpivot into {relation.name}, {relation.value.name}", (_rows(relation.input, plan),)
+            title, below = (
+                f"Unpivot into {relation.name}, {relation.value.name}",
+                (_rows(relation.input, plan),),
+            )
         case Unnest():
-            title, below = f"Unnest {relation.of.name} into {relation.element.name}", (_rows(relation.input, plan),)
+            title, below = (
+                f"Unnest {relation.of.name} into {relation.element.name}",
+                (_rows(relation.input, plan),),
+            )
         case Join():
             kind = "Left join" if relation.kind == "left" else "Join"
-            title, below = f"{kind} on {describe(relation.on)}", (_rows(relation.left, plan), _rows(relation.right, plan))
+            title, below = (
+                f"{kind} on {describe(relation.on)}",
+                (_rows(relation.left, plan), _rows(relation.right, plan)),
+            )
         case Semi():
             kind = "without" if relation.anti else "with"
             title = f"Keep rows {kind} a match on {describe(relation.on)}"
@@ -346,7 +412,10 @@ def _rows(relation: Relation, plan: Plan) -> Branch:
             listed = ", ".join(describe(key.expression) for key in relation.keys) or "the unit"
             title, below = f"Group by {listed}", (_rows(relation.input, plan),)
         case AtMost():
-            title, below = f"At most {relation.most} rows for each {relation.column}", (_rows(relation.input, plan),)
+            title, below = (
+                f"At most {relation.most} rows for each {relation.column}",
+                (_rows(relation.input, plan),),
+            )
         case Sort() | Limit() | Distinct():
             title, below = type(relation).__name__, (_rows(relation.input, plan),)
         case _:
@@ -368,7 +437,10 @@ def _after(relation: Relation) -> list[str]:
             return [*_after(relation.input), f"order by {terms}"]
         case Limit():
             limit = "" if relation.count is None else f"limit {relation.count}"
-            return [*_after(relation.input), f"{limit} offset {relation.offset}".strip() if relation.offset else limit]
+            return [
+                *_after(relation.input),
+                f"{limit} offset {relation.offset}".strip() if relation.offset else limit,
+            ]
         case Distinct():
             return [*_after(relation.input), "distinct"]
         case Project():

@@ -1,4 +1,6 @@
-"""A plan goes in; its rows come out by the noise that they have in the end: as it was added, or as least squares leaves it."""
+"""A plan goes in; its rows come out by the noise that they have in the end: as it was added, or as least
+squares leaves it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def noisy_columns(plan: Plan) -> dict[str, Measurement]:
 
 
 def alike_rows(plan: Plan) -> list[Alike]:
-    """All rows together, or where there are several levels, those whose noise is alike after least squares."""
+    """All rows together, or where there are several levels, those whose noise is alike after least
+    squares.
+    """
     columns = noisy_columns(plan)
     if plan.derived is not None:
         return [Alike(rows, noise) for rows, noise in plan.derived.kinds]
@@ -62,7 +66,9 @@ def _unknown(plan: Plan, columns: Mapping[str, Measurement], level: int) -> Alik
     rows = np.arange(plan.levels.sizes[level]) + plan.levels.starts[level]
     alone = {name: 1.0 / times_of(plan, each)[level] for name, each in columns.items()}
     return Alike(
-        rows, {name: Fitted(columns[name].law, ((size, 1),), known=False) for name, size in alone.items()}, level
+        rows,
+        {name: Fitted(columns[name].law, ((size, 1),), known=False) for name, size in alone.items()},
+        level,
     )
 
 
@@ -77,16 +83,22 @@ def set_texts(plan: Plan) -> list[str]:
     """The sets of keys as people write them."""
     sets = plan.release.sets if isinstance(plan.release, Release) else ()
     return [
-        f"({', '.join(plan.release.keys[place].name for place in kept)})" for kept in sets if plan.release is not None
+        f"({', '.join(plan.release.keys[place].name for place in kept)})"
+        for kept in sets
+        if plan.release is not None
     ]
 
 
 def gains(plan: Plan, measurement: Measurement, level: float) -> list[tuple[str, float, float]]:
-    """For each set of keys how far a column may be off as it was measured, and after least squares; the worst of its rows."""
+    """For each set of keys how far a column may be off as it was measured, and after least squares; the worst
+    of its rows.
+    """
     texts, times, column = set_texts(plan), times_of(plan, measurement), measurement.columns[0]
     after = [0.0] * len(texts)
     for kind in alike_rows(plan):
-        if kind.level is not None and column in kind.noise:  # pragma: no branch -- of several levels each kind has its own
+        if (
+            kind.level is not None and column in kind.noise
+        ):  # pragma: no branch -- of several levels each kind has its own
             after[kind.level] = max(after[kind.level], half_width([(1.0, kind.noise[column])], level))
     before = [measurement.half_width(level) / many for many in times]
     return list(zip(texts, before, after, strict=True))

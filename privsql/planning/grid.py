@@ -1,8 +1,9 @@
 """The range of a SUM's argument goes in; whole numbers to add up come out, with the SQL that makes them.
 
-Between engine and noise there are integers only. The argument is clamped into its derived range with CASE (LEAST and
-GREATEST would turn NULL into the bound), and laid on a grid of at most 2^30 steps, so that a cell of a billion rows
-still fits 64 bits. The ends of the grid are whole numbers and the clamp is against them, so rounding cannot pass them.
+Between engine and noise there are integers only. The argument is clamped into its derived range with CASE
+(LEAST and GREATEST would turn NULL into the bound), and laid on a grid of at most 2^30 steps, so that a cell
+of a billion rows still fits 64 bits. The ends of the grid are whole numbers and the clamp is against them, so
+rounding cannot pass them.
 """
 
 from __future__ import annotations
@@ -52,15 +53,19 @@ class Grid:
     def value(self, argument: str) -> str:
         """What is added up: the clamped argument, or for small types something that is cheaper to compute."""
         if self.narrow:
-            wide = f"CAST({argument} AS BIGINT)" if self.nullable else f"coalesce(CAST({argument} AS BIGINT), {self.low})"
+            wide = (
+                f"CAST({argument} AS BIGINT)"
+                if self.nullable
+                else f"coalesce(CAST({argument} AS BIGINT), {self.low})"
+            )
             return f"({_distance(wide, self.low)} - {_distance(wide, self.high)})"
         return self.clamped(argument)
 
     def total(self, added: str, rows: str) -> str:
         """The sum of the clamped arguments, from the sum of the values and their number.
 
-        |x - low| - |x - high| = 2 clamp(x) - (low + high): no branch a row, less time than a CASE where DuckDB knows from its
-        statistics that nothing can overflow.
+        |x - low| - |x - high| = 2 clamp(x) - (low + high): no branch a row, less time than a CASE where
+        DuckDB knows from its statistics that nothing can overflow.
         """
         if self.narrow:
             return f"((coalesce({added}, 0){_times(rows, self.low + self.high)}) // 2)"
@@ -75,10 +80,11 @@ class Grid:
         return f"({total}{_times(rows, -self.low)})", f"({rows} * ({self.low + self.steps}) - {total})"
 
     def clamped(self, argument: str) -> str:
-        """The argument on the grid, NULL staying NULL where it may occur; where it may not, no NULL comes out.
+        """The argument on the grid, NULL staying NULL where it may occur; where it may not, no NULL comes
+        out.
 
-        What lies in the range comes first: it is nearly all, and DuckDB looks at a further branch only for what is left. NaN is
-        above all numbers to DuckDB.
+        What lies in the range comes first: it is nearly all, and DuckDB looks at a further branch only for
+        what is left. NaN is above all numbers to DuckDB.
         """
         test, low, high = f"({argument})", str(self.low), str(self.high)
         value = f"TRY_CAST({argument} AS BIGINT)"

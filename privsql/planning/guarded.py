@@ -1,8 +1,9 @@
-"""What stands above a release goes in; the same with a guard before every quotient and list of aggregates comes out.
+"""What stands above a release goes in; the same with a guard before every quotient and list of aggregates
+comes out.
 
-A guard is a column of the noisy table: true in the cells where the released numbers cannot tell the divisor from 0, or
-where an aggregate in the list has too few rows to say anything. There the quotient or the list is NULL, and so is what is
-computed from it, as SQL has it: in HAVING and ORDER BY, too.
+A guard is a column of the noisy table: true in the cells where the released numbers cannot tell the divisor
+from 0, or where an aggregate in the list has too few rows to say anything. There the quotient or the list is
+NULL, and so is what is computed from it, as SQL has it: in HAVING and ORDER BY, too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ Meant = dict[str, Expression]  # the columns of a relation, as expressions over 
 
 @dataclass(frozen=True)
 class Guarded:
-    """`guards`: the names of the further columns of the noisy table, and what each of them guards, over the release."""
+    """`guards`: the names of the further columns of the noisy table, and what each of them guards, over the
+    release.
+    """
 
     relation: Relation
     guards: Mapping[str, Call]
@@ -36,7 +39,9 @@ def guarded(relation: Relation, aggregates: frozenset[str]) -> Guarded:
 
 
 def guarded_part(call: Call) -> tuple[Expression, ...]:
-    """What must be known of a call for its value to say anything: of a quotient its divisor, of a list all of it."""
+    """What must be known of a call for its value to say anything: of a quotient its divisor, of a list all of
+    it.
+    """
     if call.function in QUOTIENTS:
         return call.args[1:]
     return call.args if call.function == "list" else ()
@@ -54,13 +59,17 @@ class _Guards:
             case Project():
                 below, meant = self.relation(relation.input)
                 columns = tuple((name, self.expression(each, meant)) for name, each in relation.columns)
-                return Project(below, columns), {name: substitute(each, meant) for name, each in relation.columns}
+                return Project(below, columns), {
+                    name: substitute(each, meant) for name, each in relation.columns
+                }
             case Filter():
                 below, meant = self.relation(relation.input)
                 return Filter(below, self.expression(relation.predicate, meant)), meant
             case Sort():
                 below, meant = self.relation(relation.input)
-                by = tuple(replace(each, expression=self.expression(each.expression, meant)) for each in relation.by)
+                by = tuple(
+                    replace(each, expression=self.expression(each.expression, meant)) for each in relation.by
+                )
                 return Sort(below, by), meant
             case Limit() | Distinct():
                 below, meant = self.relation(relation.input)
@@ -74,7 +83,9 @@ class _Guards:
         call = replace(expression, args=tuple(self.expression(each, meant) for each in expression.args))
         inlined = substitute(expression, meant)
         assert isinstance(inlined, Call)
-        if not any(column.name in self.aggregates for part in guarded_part(inlined) for column in columns_of(part)):
+        if not any(
+            column.name in self.aggregates for part in guarded_part(inlined) for column in columns_of(part)
+        ):
             return call
         name = self.names.setdefault(inlined, f"{_PREFIX}{len(self.names)}")
         return Call("case", (Column(name, BOOLEAN), Literal(None, call.type), call), call.type)

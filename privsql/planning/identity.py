@@ -1,7 +1,8 @@
 """A plan goes in; what it measures and how comes out, without names and without a price.
 
-Two plans with the same identity run SQL that gives the same exact cells on every database, up to the names and the order
-of columns and keys, and their noise covers the same sensitivities: the noisy cells of one can be read as the other's.
+Two plans with the same identity run SQL that gives the same exact cells on every database, up to the names
+and the order of columns and keys, and their noise covers the same sensitivities: the noisy cells of one can
+be read as the other's.
 """
 
 from __future__ import annotations
@@ -42,15 +43,25 @@ def identity(plan: Plan) -> Identity:
     names = [name for name, _ in getattr(plan.release, "aggregates", ())]
     aggregates = dict(zip(names, what.aggregate_places, strict=False))
     measured = sorted(_measured(plan, index, aggregates) for index in range(len(plan.measurements)))
-    text = repr((
-        what.digest, plan.relation_of_neighbours.value, structure(plan.limits), plan.space.open,
-        sorted(_values(group, place) for group in plan.space.groups), [each for each, _ in measured],
-    ))  # fmt: skip
-    return Identity(digest(text), what, tuple(keys), tuple(name for _, columns in measured for name in columns))
+    text = repr(
+        (
+            what.digest,
+            plan.relation_of_neighbours.value,
+            structure(plan.limits),
+            plan.space.open,
+            sorted(_values(group, place) for group in plan.space.groups),
+            [each for each, _ in measured],
+        )
+    )
+    return Identity(
+        digest(text), what, tuple(keys), tuple(name for _, columns in measured for name in columns)
+    )
 
 
 def cells_of(stored: Plan, wanted: Plan) -> Integers:
-    """For each cell of one plan, the number of the same cell among those of another plan of the same identity."""
+    """For each cell of one plan, the number of the same cell among those of another plan of the same
+    identity.
+    """
     names = dict(zip(identity(wanted).keys, identity(stored).keys, strict=True))
     steps = strides(stored.space)
     cells = np.arange(len(wanted.space), dtype=np.int64)
@@ -83,7 +94,9 @@ def _in_order(names: Sequence[str], places: Sequence[int]) -> list[str]:
 
 
 def _measured(plan: Plan, index: int, aggregates: Mapping[str, int]) -> tuple[str, list[str]]:
-    """One measurement: its sensitivity, and which aggregates are computed from which of its columns, and how."""
+    """One measurement: its sensitivity, and which aggregates are computed from which of its columns, and
+    how.
+    """
     measurement = plan.measurements[index]
     columns = [(_uses(plan, column, aggregates), column) for column in measurement.columns]
     if plan.limits is None:

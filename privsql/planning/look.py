@@ -1,4 +1,6 @@
-"""A way to read SQL goes in; a Look comes out: what planning may know of public rows, each question asked once."""
+"""A way to read SQL goes in; a Look comes out: what planning may know of public rows, each question asked
+once.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class PublicLook:
     def domain(self, relation: Relation, column: str) -> Domain:
         type_ = next(each.type for each in relation.fields if each.name == column)
         name = identifier(column)
-        different = self._rows(relation, f"SELECT DISTINCT {name} FROM", f"ORDER BY 1 ASC NULLS LAST LIMIT {MAX_KEYS + 2}")
+        different = self._rows(
+            relation, f"SELECT DISTINCT {name} FROM", f"ORDER BY 1 ASC NULLS LAST LIMIT {MAX_KEYS + 2}"
+        )
         values = [value for (value,) in different if value is not None and _readable(value, type_)]
         nullable = any(value is None for (value,) in different)
         if len(values) <= MAX_KEYS:
@@ -38,15 +42,23 @@ class PublicLook:
     def combinations(self, relation: Relation, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         names = ", ".join(identifier(each) for each in columns)
         types = {each.name: each.type for each in relation.fields}
-        found = self._rows(relation, f"SELECT DISTINCT {names} FROM", f"ORDER BY ALL ASC NULLS LAST LIMIT {MAX_KEYS + 1}")
-        return [row for row in found if all(v is None or _readable(v, types[c]) for v, c in zip(row, columns, strict=True))]
+        found = self._rows(
+            relation, f"SELECT DISTINCT {names} FROM", f"ORDER BY ALL ASC NULLS LAST LIMIT {MAX_KEYS + 1}"
+        )
+        return [
+            row
+            for row in found
+            if all(v is None or _readable(v, types[c]) for v, c in zip(row, columns, strict=True))
+        ]
 
     def most_alike(self, relation: Relation, columns: Sequence[str]) -> int:
         if not columns:
             ((count,),) = self._rows(relation, "SELECT count(*) FROM")
             return int(count)
         names = ", ".join(identifier(each) for each in columns)
-        ((most,),) = self._rows(relation, "SELECT max(n) FROM (SELECT count(*) AS n FROM", f"GROUP BY {names})")
+        ((most,),) = self._rows(
+            relation, "SELECT max(n) FROM (SELECT count(*) AS n FROM", f"GROUP BY {names})"
+        )
         return int(most or 0)
 
     def _rows(self, relation: Relation, before: str, after: str = "") -> list[tuple[Any, ...]]:

@@ -50,16 +50,21 @@ class Mechanism(StrEnum):
 
 
 _CHOICES = (
-    Mechanism.CHOICE_FLIP, Mechanism.CHOICE_LAPLACE, Mechanism.CHOICE_GUMBEL, Mechanism.CHOICE_EXPONENTIAL,
+    Mechanism.CHOICE_FLIP,
+    Mechanism.CHOICE_LAPLACE,
+    Mechanism.CHOICE_GUMBEL,
+    Mechanism.CHOICE_EXPONENTIAL,
     Mechanism.CHOICE_HISTOGRAM,
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
 class GaussianShare:
-    """A part of one Gaussian release: several measurements of squared l2-sensitivities s, with variances v = s V / share,
-    V what covers a sensitivity of 1 at (epsilon, delta). Divided by sqrt(v), all their cells together move by at most
-    sum of s / v = sum of shares / V <= 1 / V, squared; so it is one release at that price (docs/proofs.md)."""
+    """A part of one Gaussian release: several measurements of squared l2-sensitivities s, with variances v =
+    s V / share, V what covers a sensitivity of 1 at (epsilon, delta). Divided by sqrt(v), all their cells
+    together move by at most sum of s / v = sum of shares / V <= 1 / V, squared; so it is one release at that
+    price (docs/proofs.md).
+    """
 
     epsilon: Fraction
     delta: Fraction
@@ -74,7 +79,8 @@ class GaussianShare:
 class Measurement:
     """Some integer columns of the exact result, the noise they get, and what that costs.
 
-    `loss` is the epsilon of this measurement, exactly; `noise_scale` the scale of its noise, in the columns' units.
+    `loss` is the epsilon of this measurement, exactly; `noise_scale` the scale of its noise, in the columns'
+    units.
     """
 
     columns: tuple[str, ...]
@@ -89,7 +95,8 @@ class Measurement:
     in_groups: bool = False  # one in each group of candidates
     other: str = ""  # what else would have done, and how noisy it is
     step: Fraction = Fraction(1)  # what 1 in its columns is, in the units of the values
-    search: Search | None = None  # the quantiles that are sought in a histogram of values: columns are grid points then
+    # the quantiles that are sought in a histogram of values: columns are grid points then
+    search: Search | None = None
 
     def __post_init__(self) -> None:
         if self.noise_scale <= 0 or self.loss <= 0 or self.sensitivity.l1 <= 0:
@@ -101,17 +108,25 @@ class Measurement:
             if touched.changes * touched.rows < self.sensitivity.l1:
                 raise ValueError("the release of keys does not cover the sensitivity")
         elif self.gaussian is not None:
-            if self.loss < self.gaussian.share * self.gaussian.epsilon or not self.gaussian.covers(self.sensitivity.l2_squared):
+            if self.loss < self.gaussian.share * self.gaussian.epsilon or not self.gaussian.covers(
+                self.sensitivity.l2_squared
+            ):
                 raise ValueError("the noise does not cover the sensitivity")
         elif self.search is not None:
             rows = self.search.change.rows * (2 if self.search.change.replaced else 1)
-            if self.search.loss > self.loss or rows < self.sensitivity.l1 or len(self.search.steps) != len(self.columns):
+            if (
+                self.search.loss > self.loss
+                or rows < self.sensitivity.l1
+                or len(self.search.steps) != len(self.columns)
+            ):
                 raise ValueError("the search does not cover the sensitivity")
         elif self.mechanism is Mechanism.ORDER:
             raise ValueError("values are put in order by a search")
         elif self.mechanism is Mechanism.GAUSSIAN:
             raise ValueError("Gaussian noise needs its share of epsilon and delta")
-        elif self.noise_scale * self.loss < needed(self.mechanism, self.sensitivity, self.picks, self.in_groups):
+        elif self.noise_scale * self.loss < needed(
+            self.mechanism, self.sensitivity, self.picks, self.in_groups
+        ):
             raise ValueError("the noise does not cover the sensitivity")
 
     @property
@@ -165,23 +180,33 @@ class Measurement:
 
     @property
     def score_sensitivity(self) -> float | None:
-        """How far one person can move the scores of two values apart, where one is chosen by its score; of all cells together."""
+        """How far one person can move the scores of two values apart, where one is chosen by its score; of
+        all cells together.
+        """
         return None if self.search is None else float(self.search.span)
 
     def to_dict(self) -> dict[str, object]:
         score = {} if self.search is None else {"score_sensitivity": self.score_sensitivity}
         return {
-            "columns": list(self.columns), "mechanism": self.mechanism.value, "l1": self.l1, "linf": self.linf,
-            "scale": self.scale, "epsilon": self.epsilon, "delta": self.delta, "why": self.why, "what": self.what,
+            "columns": list(self.columns),
+            "mechanism": self.mechanism.value,
+            "l1": self.l1,
+            "linf": self.linf,
+            "scale": self.scale,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "why": self.why,
+            "what": self.what,
             **score,
-        }  # fmt: skip
+        }
 
 
 def needed(mechanism: Mechanism, sensitivity: Sensitivity, picks: int = 1, in_groups: bool = False) -> int:
     """What epsilon times the scale must reach.
 
-    Laplace: l1. A choice: a candidate's lead over another one moves by at most 2 linf, and by l1, which holds both changes;
-    by linf where all scores move the same way. In groups, the leads in all groups together move by at most l1.
+    Laplace: l1. A choice: a candidate's lead over another one moves by at most 2 linf, and by l1, which holds
+    both changes; by linf where all scores move the same way. In groups, the leads in all groups together move
+    by at most l1.
     """
     lead = sensitivity.linf if sensitivity.monotone else min(2 * sensitivity.linf, sensitivity.l1)
     match mechanism:
@@ -194,9 +219,14 @@ def needed(mechanism: Mechanism, sensitivity: Sensitivity, picks: int = 1, in_gr
 
 
 def measure(
-    columns: tuple[str, ...], mechanism: Mechanism, sensitivity: Sensitivity, loss: Fraction, what: str, picks: int = 1,
+    columns: tuple[str, ...],
+    mechanism: Mechanism,
+    sensitivity: Sensitivity,
+    loss: Fraction,
+    what: str,
+    picks: int = 1,
     in_groups: bool = False,
-) -> Measurement:  # fmt: skip
+) -> Measurement:
     """The least noise that covers the sensitivity at this price."""
     scale = Fraction(needed(mechanism, sensitivity, picks, in_groups)) / loss
     if scale > LARGEST_SCALE:
@@ -205,7 +235,12 @@ def measure(
 
 
 def measure_gaussian(
-    columns: tuple[str, ...], sensitivity: Sensitivity, epsilon: Fraction, delta: Fraction, share: Fraction, what: str
+    columns: tuple[str, ...],
+    sensitivity: Sensitivity,
+    epsilon: Fraction,
+    delta: Fraction,
+    share: Fraction,
+    what: str,
 ) -> Measurement:
     """A share of one Gaussian release at (epsilon, delta)."""
     variance = rounded_up(sensitivity.l2_squared * unit_variance(epsilon, delta) / share)
@@ -229,8 +264,11 @@ def unit_variance(epsilon: Fraction, delta: Fraction) -> Fraction:
     try:
         return least_variance(1, epsilon, delta)
     except ValueError:
-        raise ArgumentError("argument-delta", "no Gaussian noise is known for this epsilon and delta",
-                            [("use a larger epsilon or delta",), (Argument("mechanism", '"laplace"'),)]) from None  # fmt: skip
+        raise ArgumentError(
+            "argument-delta",
+            "no Gaussian noise is known for this epsilon and delta",
+            [("use a larger epsilon or delta",), (Argument("mechanism", '"laplace"'),)],
+        ) from None
 
 
 def _too_noisy() -> ArgumentError:
@@ -242,10 +280,19 @@ def _too_noisy() -> ArgumentError:
 
 
 def measure_keys(
-    columns: tuple[str, ...], sensitivity: Sensitivity, touched: Contribution, loss: Fraction, delta: Fraction,
-    min_units: int, counted: bool, what: str, wanted: Mechanism | None = None,
-) -> Measurement:  # fmt: skip
-    """A release of keys that nobody declared: with their counts, by the noise wanted, or (`counted` false) by themselves."""
+    columns: tuple[str, ...],
+    sensitivity: Sensitivity,
+    touched: Contribution,
+    loss: Fraction,
+    delta: Fraction,
+    min_units: int,
+    counted: bool,
+    what: str,
+    wanted: Mechanism | None = None,
+) -> Measurement:
+    """A release of keys that nobody declared: with their counts, by the noise wanted, or (`counted` false) by
+    themselves.
+    """
     make = _KEYS.get(wanted, _best) if counted else optimal_selection
     try:
         release: KeyRelease = make(loss, delta, touched, min_units)
@@ -268,5 +315,6 @@ def measure_keys(
 
 _best = lru_cache(maxsize=64)(best)  # a search that takes some milliseconds
 _KEYS: dict[Mechanism | None, Callable[..., KeyRelease]] = {
-    Mechanism.GAUSSIAN: lru_cache(maxsize=64)(gaussian_threshold), Mechanism.LAPLACE: truncated_geometric,
-}  # fmt: skip
+    Mechanism.GAUSSIAN: lru_cache(maxsize=64)(gaussian_threshold),
+    Mechanism.LAPLACE: truncated_geometric,
+}

@@ -1,7 +1,8 @@
-"""MEDIAN, quantiles, MIN and MAX go in; measurements of their arguments' values come out, each with a statement of its own.
+"""MEDIAN, quantiles, MIN and MAX go in; measurements of their arguments' values come out, each with a
+statement of its own.
 
-The statement counts the rows of every key and value: a histogram, of which nothing is let out but the grid points that the
-exponential mechanism chooses in each key.
+The statement counts the rows of every key and value: a histogram, of which nothing is let out but the grid
+points that the exponential mechanism chooses in each key.
 """
 
 from __future__ import annotations
@@ -70,12 +71,17 @@ def order_parts(
 
 
 def _part(
-    argument: Expression, condition: Expression | None, columns: tuple[str, ...], fractions: tuple[Fraction, ...],
-    grid: ValueGrid, around: Surroundings,
-) -> OrderPart:  # fmt: skip
+    argument: Expression,
+    condition: Expression | None,
+    columns: tuple[str, ...],
+    fractions: tuple[Fraction, ...],
+    grid: ValueGrid,
+    around: Surroundings,
+) -> OrderPart:
     stable = around.stability
     assert stable.rows is not None
-    # one who comes may take rows of others away (adds is false): then rows are not exchanged one for one, even in one cell
+    # one who comes may take rows of others away (adds is false): then rows are not exchanged one for one,
+    # even in one cell
     apart = around.key_columns is not None or not stable.adds
     change = Change(max(1, stable.rows), around.neighbours is Neighbours.REPLACE_ONE, apart)
     value = render.expression(argument)
@@ -85,7 +91,9 @@ def _part(
         columns=columns,
         sql=(),
         # as of any histogram: a row counts in one cell of keys and value
-        sensitivity=around.bound(1, 1, max(2, grid.points), f"values clamped into {grid.text}, counted; a row counts once"),
+        sensitivity=around.bound(
+            1, 1, max(2, grid.points), f"values clamped into {grid.text}, counted; a row counts once"
+        ),
         what=f"quantiles of {describe(argument)}{where}",
         sought=Sought(fractions, change, grid.points, argument.type.kind not in MOMENTS),
         grid=grid,
@@ -103,7 +111,9 @@ def _fraction(aggregate: Aggregate) -> Fraction:
     return fraction
 
 
-def _grid(argument: Expression, condition: Expression | None, around: Surroundings, place: Place | None) -> ValueGrid:
+def _grid(
+    argument: Expression, condition: Expression | None, around: Surroundings, place: Place | None
+) -> ValueGrid:
     facts = filtered(around.facts, condition)
     domain = domain_of(argument, facts)
     if not domain.bounded:
@@ -117,39 +127,65 @@ def _grid(argument: Expression, condition: Expression | None, around: Surroundin
         )
     whole = argument.type.kind is Kind.INTEGER
     if whole and not domain.empty and max(abs(domain.low), abs(domain.high)) > LARGEST_VALUE:
-        raise Refused("refused-too-large", f"values past {float(LARGEST_VALUE):.1e} are not put in order",
-                      "ask about a smaller unit (x / 1000), or declare a narrower range", place)  # fmt: skip
+        raise Refused(
+            "refused-too-large",
+            f"values past {float(LARGEST_VALUE):.1e} are not put in order",
+            "ask about a smaller unit (x / 1000), or declare a narrower range",
+            place,
+        )
     return value_grid(argument.type, domain)
 
 
-# -- the statements -------------------------------------------------------------------------------------------
-def value_bins(release: Release | Choose, part: OrderPart, space: KeySpace, limits: Limits | None) -> Bins | None:
-    """The same in a shorter form, where that is faster: where a unit's rows need not be looked at together."""
+# -- the statements ------------------------------------------------------------------------------------------
+def value_bins(
+    release: Release | Choose, part: OrderPart, space: KeySpace, limits: Limits | None
+) -> Bins | None:
+    """The same in a shorter form, where that is faster: where a unit's rows need not be looked at
+    together.
+    """
     if limits is not None or part.sought.points < FEWEST:
         return None
     keys, tests = keys_and_tests(release, space)
     names = [render.identifier(key.name) for key in release.keys]
-    return Bins(tuple(names), tuple(keys), tuple(tests), part.value, part.grid, f"{rows(release.input)} WHERE {part.where}")
+    return Bins(
+        tuple(names),
+        tuple(keys),
+        tuple(tests),
+        part.value,
+        part.grid,
+        f"{rows(release.input)} WHERE {part.where}",
+    )
 
 
 def value_sql(release: Release | Choose, part: OrderPart, space: KeySpace, limits: Limits | None) -> str:
-    """Keys, a value's grid point and its rows: one row for every key among the declared ones and value that occur."""
+    """Keys, a value's grid point and its rows: one row for every key among the declared ones and value that
+    occur.
+    """
     keys, tests = keys_and_tests(release, space)
     names = [render.identifier(key.name) for key in release.keys]
     source = rows(release.input, unit=limits is not None)
     by = ", ".join(str(index + 1) for index in range(len(keys) + 1 + (limits is not None)))
-    shown = ", ".join([*([render.UNIT] if limits is not None else []), *keys, f"{part.grid.place(part.value)} AS {VALUE_COLUMN}"])
+    shown = ", ".join(
+        [
+            *([render.UNIT] if limits is not None else []),
+            *keys,
+            f"{part.grid.place(part.value)} AS {VALUE_COLUMN}",
+        ]
+    )
     cells = f"SELECT {shown}, count(*) AS {ROWS_COLUMN} FROM {source} WHERE {part.where} GROUP BY {by}"
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     if limits is None:
         # keys nobody declared are left out after grouping, as elsewhere
         return f"SELECT * FROM ({cells} OFFSET 0) AS privsql_cells{where}" if tests else cells
-    return _bounded(names, f"SELECT * FROM ({cells}) AS privsql_cells{where}", *limits_on_keys(release, space, limits))
+    return _bounded(
+        names, f"SELECT * FROM ({cells}) AS privsql_cells{where}", *limits_on_keys(release, space, limits)
+    )
 
 
 def _bounded(names: Sequence[str], cells: str, limits: Limits, ranked: bool) -> str:
-    """At most so many keys of a unit, those with the smallest hash of unit and key; in each at most so many rows, evenly
-    spaced in the order of their values: chosen by that unit's own rows alone."""
+    """At most so many keys of a unit, those with the smallest hash of unit and key; in each at most so many
+    rows, evenly spaced in the order of their values: chosen by that unit's own rows alone.
+    """
     steps, last = [f"privsql_units AS ({cells})"], "privsql_units"
     if ranked:
         rank = key_rank(names, "dense_rank")
@@ -157,15 +193,18 @@ def _bounded(names: Sequence[str], cells: str, limits: Limits, ranked: bool) -> 
         last = "privsql_kept"
     own = [render.UNIT, *names]
     over = f"sum({ROWS_COLUMN}) OVER (PARTITION BY {', '.join(own)}"
-    sums = {"privsql_all": f"{over})", "privsql_upto": f"{over} ORDER BY {VALUE_COLUMN} ASC NULLS LAST ROWS UNBOUNDED PRECEDING)"}
+    sums = {
+        "privsql_all": f"{over})",
+        "privsql_upto": f"{over} ORDER BY {VALUE_COLUMN} ASC NULLS LAST ROWS UNBOUNDED PRECEDING)",
+    }
     placed = ", ".join(f"TRY_CAST({total} AS BIGINT) AS {name}" for name, total in sums.items())
     steps.append(f"privsql_placed AS (SELECT *, {placed} FROM {last})")
     ends = ("privsql_upto", f"(privsql_upto - {ROWS_COLUMN})")
     after, before = (kept_up_to(end, "privsql_all", limits.max_rows, own) for end in ends)
-    steps.append(f"privsql_chosen AS (SELECT * REPLACE ({after} - {before} AS {ROWS_COLUMN}) FROM privsql_placed)")
+    steps.append(
+        f"privsql_chosen AS (SELECT * REPLACE ({after} - {before} AS {ROWS_COLUMN}) FROM privsql_placed)"
+    )
     total = f"TRY_CAST(sum({ROWS_COLUMN}) AS BIGINT) AS {ROWS_COLUMN}"
     columns = ", ".join([*names, VALUE_COLUMN])
     by = ", ".join(str(index + 1) for index in range(len(names) + 1))
-    return (
-        f"WITH {', '.join(steps)} SELECT {columns}, {total} FROM privsql_chosen WHERE {ROWS_COLUMN} > 0 GROUP BY {by}"
-    )
+    return f"WITH {', '.join(steps)} SELECT {columns}, {total} FROM privsql_chosen WHERE {ROWS_COLUMN} > 0 GROUP BY {by}"

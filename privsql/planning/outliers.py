@@ -1,11 +1,12 @@
-"""Sums of whole numbers over a stored table: each is added up as it is, and then put right by what lies outside its range.
+"""Sums of whole numbers over a stored table: each is added up as it is, and then put right by what lies
+outside its range.
 
     sum of clamp(x) = sum of x + sum of (high - x) where x > high + sum of (low - x) where x < low
 
-DuckDB keeps the least and greatest value of every piece of a stored table. A piece without outliers is read once, and no value of
-it is compared: where there are none, the sum takes hardly longer than the plain one (1.2 times; 2.6 if each value is clamped).
-Where every piece has some, it takes half as long again as clamping each. A frame has no such pieces, and an expression no such
-ends: there each value is clamped (grid.py).
+DuckDB keeps the least and greatest value of every piece of a stored table. A piece without outliers is read
+once, and no value of it is compared: where there are none, the sum takes hardly longer than the plain one
+(1.2 times; 2.6 if each value is clamped). Where every piece has some, it takes half as long again as clamping
+each. A frame has no such pieces, and an expression no such ends: there each value is clamped (grid.py).
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from privsql.types import Kind
 
 @dataclass(frozen=True)
 class Outliers:
-    """A column that is added up so; `condition` is its FILTER clause. Its sum and the number of its values get these names,
-    and where that is wanted too, the number of all rows, NULLs included."""
+    """A column that is added up so; `condition` is its FILTER clause. Its sum and the number of its values
+    get these names, and where that is wanted too, the number of all rows, NULLs included.
+    """
 
     total: str
     rows: str
@@ -45,7 +47,9 @@ class Outliers:
         return [total, (self.rows, f"count({counted}){self.condition}"), *every]
 
     def corrections(self) -> list[tuple[str, str]]:
-        """What is added for which rows; tests that DuckDB sees to exclude a WHERE x > 40, which x < 41 would not be."""
+        """What is added for which rows; tests that DuckDB sees to exclude a WHERE x > 40, which x < 41 would
+        not be.
+        """
         value, grid, type_ = render.expression(self.column), self.grid, self.column.type
         found = []
         if grid.high < type_.high:
@@ -61,25 +65,39 @@ class Outliers:
 
 
 def are_added_raw(release: Release | Choose, facts: Facts) -> bool:
-    """Whether all that is summed up are bare columns of one stored table, over all its rows or those of a condition, in ranges so
-    small that a step of the grid is 1."""
+    """Whether all that is summed up are bare columns of one stored table, over all its rows or those of a
+    condition, in ranges so small that a step of the grid is 1.
+    """
     if isinstance(release, Choose) or release.keys:
         return False
     known = {each.function for _, each in release.aggregates} <= {"count", "sum", "avg"}
     summed = [each.argument for _, each in release.aggregates if each.function != "count"]
-    return known and bool(summed) and all(_is_stored(each, release.input) and _is_small(each, facts) for each in summed)
+    return (
+        known
+        and bool(summed)
+        and all(_is_stored(each, release.input) and _is_small(each, facts) for each in summed)
+    )
 
 
 def _is_small(expression: Expression | None, facts: Facts) -> bool:
     domain = None if expression is None else domain_of(expression, facts)
-    return domain is not None and domain.bounded and (domain.empty or max(abs(domain.low), abs(domain.high)) <= MOST_STEPS)
+    return (
+        domain is not None
+        and domain.bounded
+        and (domain.empty or max(abs(domain.low), abs(domain.high)) <= MOST_STEPS)
+    )
 
 
 def _is_stored(expression: Expression | None, relation: Relation) -> bool:
     """Whether it is a column of whole numbers, as a stored table has it."""
     match expression, relation:
         case Column(name=name, type=type_), Scan(stored=True, casts=casts):
-            return type_.kind is Kind.INTEGER and type_.low >= -(2**63) and type_.high < 2**64 and name not in casts
+            return (
+                type_.kind is Kind.INTEGER
+                and type_.low >= -(2**63)
+                and type_.high < 2**64
+                and name not in casts
+            )
         case Column(), Filter(input=inner):
             return _is_stored(expression, inner)
         case Column(name=name), Project(input=inner, columns=columns):
@@ -88,7 +106,9 @@ def _is_stored(expression: Expression | None, relation: Relation) -> bool:
 
 
 def added_up(summed: Sequence[Outliers], others: Sequence[tuple[str, str]], source: str) -> str:
-    """One row for all rows, one for each correction: the sums, their numbers of values, and other columns by name and SQL."""
+    """One row for all rows, one for each correction: the sums, their numbers of values, and other columns by
+    name and SQL.
+    """
     first = [sums for each in summed for sums in each.sums()] + [*others]
     names = [name for name, _ in first]
     selects = [f"SELECT {', '.join(f'{sql} AS {name}' for name, sql in first)} FROM {source}"]

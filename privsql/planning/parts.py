@@ -39,7 +39,9 @@ class Adds(StrEnum):
 
 @dataclass(frozen=True)
 class Feature:
-    """What a column adds up over rows: of those where the argument is not NULL (ABSENT: is NULL) and the condition holds."""
+    """What a column adds up over rows: of those where the argument is not NULL (ABSENT: is NULL) and the
+    condition holds.
+    """
 
     adds: Adds
     argument: Expression | None
@@ -59,8 +61,8 @@ class Beside(StrEnum):
 class Part:
     """A measurement before it has a price: columns with the SQL that computes each, and their sensitivity.
 
-    Where units are bounded, `of_unit` computes a column of the same name from one unit's rows in one key, and `sql`
-    adds those up, each held within its bound.
+    Where units are bounded, `of_unit` computes a column of the same name from one unit's rows in one key, and
+    `sql` adds those up, each held within its bound.
     """
 
     columns: tuple[str, ...]
@@ -78,7 +80,8 @@ class Part:
     nulls: Terms = ()  # and the number of those NULLs
     step: Fraction = Fraction(1)  # what 1 in its columns is, in the units of the values
     loudest: float = 1.0  # how much noisier than one column what is computed from several may be
-    outliers: tuple[Outliers, ...] = ()  # instead of `values`: columns added up as they are, which `sql` finds by name
+    # instead of `values`: columns added up as they are, which `sql` finds by name
+    outliers: tuple[Outliers, ...] = ()
 
     @property
     def noise(self) -> float:
@@ -108,7 +111,9 @@ class Surroundings:
 
     @property
     def rows_are_public(self) -> bool:
-        """Whether neighbours have equally many rows here: a person's one row is replaced, and always becomes one row."""
+        """Whether neighbours have equally many rows here: a person's one row is replaced, and always becomes
+        one row.
+        """
         replaced = self.neighbours is Neighbours.REPLACE_ONE and self.limits is None and not self.sets
         return replaced and self.always_counts and self.stability.rows == 1
 
@@ -131,8 +136,12 @@ class Surroundings:
     def bound(self, size: int, width: int, cells: int, what: str, monotone: bool = False) -> Sensitivity:
         same_way = monotone and self.stability.adds
         if not self.sets:
-            found = sensitivity_of(self.stability, self.neighbours, self.key_columns, size, width, cells, what, same_way)
-            return found if self.cells is None or self.cells >= MAX_KEYS else at_most(found, self.cells * cells)
+            found = sensitivity_of(
+                self.stability, self.neighbours, self.key_columns, size, width, cells, what, same_way
+            )
+            return (
+                found if self.cells is None or self.cells >= MAX_KEYS else at_most(found, self.cells * cells)
+            )
         of_sets = [
             sensitivity_of(self._within(kept), self.neighbours, key_columns(kept), size, width, cells, what)
             for kept in self.sets
@@ -140,7 +149,9 @@ class Surroundings:
         return over_sets(of_sets, self.sets.index(()) if () in self.sets else None)
 
     def _within(self, kept: Sequence[Key]) -> Stability:
-        """A unit's rows are bounded in each cell of all keys: in a sum over some of them, all may come together."""
+        """A unit's rows are bounded in each cell of all keys: in a sum over some of them, all may come
+        together.
+        """
         every = {key for keys in self.sets for key in keys}
         if self.limits is None or set(kept) == every:
             return self.stability
@@ -162,7 +173,11 @@ def filtered(facts: Facts, condition: Expression | None) -> Facts:
 
 
 def grid_for(
-    argument: Expression, condition: Expression | None, around: Surroundings, place: Place | None, most: int = MOST_STEPS
+    argument: Expression,
+    condition: Expression | None,
+    around: Surroundings,
+    place: Place | None,
+    most: int = MOST_STEPS,
 ) -> tuple[Grid, str]:
     """What the argument is clamped to, and laid on; refused where its range is not known."""
     facts = filtered(around.facts, condition)
@@ -177,8 +192,12 @@ def grid_for(
             place,
         )
     if not domain.empty and max(abs(domain.low), abs(domain.high)) > LARGEST_VALUE:
-        raise Refused("refused-too-large", f"one person could move this sum by more than {float(LARGEST_VALUE):.1e}",
-                      "add up a smaller unit (SUM(x / 1000)), or declare a narrower range", place)  # fmt: skip
+        raise Refused(
+            "refused-too-large",
+            f"one person could move this sum by more than {float(LARGEST_VALUE):.1e}",
+            "add up a smaller unit (SUM(x / 1000)), or declare a narrower range",
+            place,
+        )
     grid = grid_of(argument.type, domain, most)
     low, high = float(grid.low * grid.step), float(grid.high * grid.step)
     return grid, f"values clamped into [{low:g}, {high:g}]" + (

@@ -1,7 +1,7 @@
 """A relation goes in; the same comes out with sums of one unit's DOUBLEs taken in whole steps of a grid.
 
-DuckDB adds floats in whatever order threads bring them, so that the total of a person nobody touched could change in its
-last digit, and that person's part with it. Whole numbers add up the same in every order.
+DuckDB adds floats in whatever order threads bring them, so that the total of a person nobody touched could
+change in its last digit, and that person's part with it. Whole numbers add up the same in every order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def settled(relation: Relation, look: Look) -> Relation:
     def settle(each: Relation) -> Relation:
         if not isinstance(each, Group) or not each.per_unit:
             return each
-        return replace(each, aggregates=tuple((name, _fixed(one, each, look)) for name, one in each.aggregates))
+        return replace(
+            each, aggregates=tuple((name, _fixed(one, each, look)) for name, one in each.aggregates)
+        )
 
     return rebuilt(relation, settle)
 

@@ -38,7 +38,8 @@ class Output:
 
 @dataclass(frozen=True)
 class ValueStatement:
-    """A histogram of values: the SQL of keys, grid points and rows, and the noisy columns that are chosen from it.
+    """A histogram of values: the SQL of keys, grid points and rows, and the noisy columns that are chosen
+    from it.
 
     `bins`: by what a shorter one is made, which is looked at first.
     """
@@ -61,11 +62,14 @@ class StoredSource:
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """How noisy cells are computed from those of earlier answers: rows whose noise is alike, and the noise by column."""
+    """How noisy cells are computed from those of earlier answers: rows whose noise is alike, and the noise by
+    column.
+    """
 
     sources: tuple[StoredSource, ...]
     kinds: tuple[tuple[Integers | None, Mapping[str, Noise]], ...]
-    left_out: tuple[str, ...] = ()  # keys of theirs that are summed over: rows with another than the declared ones are missing
+    # keys of theirs that are summed over: rows with another than the declared ones are missing
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,33 +86,43 @@ class Plan:
     space: KeySpace
     stability: Stability
     estimates: Mapping[str, Estimate]  # by the name of an aggregate in the release
-    quotients: Mapping[tuple[str, str], Ratio]  # counts that are divided by others, and that share, known better than both
+    # counts that are divided by others, and that share, known better than both
+    quotients: Mapping[tuple[str, str], Ratio]
     finishing: str  # SQL over the noisy table
     pricing: Pricing | None  # how epsilon is split over the measurements; None: public tables only
     notes: tuple[str, ...] = ()
     steps: Mapping[Relation, Stability] = field(default_factory=dict, compare=False, repr=False)
     limits: Limits | None = None  # what is used of one unit at most, where units are bounded
     bounding: tuple[Bounding, ...] = field(default=(), compare=False)  # what limits may drop, where they may
-    levels: Levels | None = field(default=None, compare=False, repr=False)  # how cells add up, over several sets of keys
+    # how cells add up, over several sets of keys
+    levels: Levels | None = field(default=None, compare=False, repr=False)
     relations: tuple[Within, ...] = ()  # what must hold between counts
     nonnegative: bool = False  # asked for: no count below 0, totals kept
     consistent: bool = False  # asked for: the relations hold
-    guards: Mapping[str, Call] = field(default_factory=dict)  # further columns of the noisy table: where these calls are NULL
+    # further columns of the noisy table: where these calls are NULL
+    guards: Mapping[str, Call] = field(default_factory=dict)
     show_all: bool = False  # asked for: also numbers that say nothing
-    remaining: float | None = field(default=None, compare=False)  # of epsilon; None: no limit, or rho is counted
+    # of epsilon; None: no limit, or rho is counted
+    remaining: float | None = field(default=None, compare=False)
     stored: bool = field(default=False, compare=False)  # it was asked before, and costs nothing now
     refusal: str = field(default="", compare=False)  # why the budget does not allow it now
     rho: float | None = field(default=None, compare=False)  # what is charged, where the accountant counts rho
     of_values: tuple[ValueStatement, ...] = ()  # what quantiles are chosen from
-    apart: Plan | None = field(default=None, compare=False, repr=False)  # with counts by themselves, as earlier answers have them
-    derived: Derived | None = field(default=None, compare=False, repr=False)  # from earlier answers, with this one or alone
+    # with counts by themselves, as earlier answers have them
+    apart: Plan | None = field(default=None, compare=False, repr=False)
+    # from earlier answers, with this one or alone
+    derived: Derived | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """The price is that of the measurements; of a Gaussian release only all its parts together have one."""
+        """The price is that of the measurements; of a Gaussian release only all its parts together have
+        one.
+        """
         if self.loss != sum((each.loss for each in self.measurements), Fraction(0)):
             raise ValueError("a plan costs what its measurements cost")
         joint = [each.gaussian for each in self.measurements if each.gaussian is not None]
-        if joint and (len({(each.epsilon, each.delta) for each in joint}) > 1 or sum(each.share for each in joint) != 1):
+        if joint and (
+            len({(each.epsilon, each.delta) for each in joint}) > 1 or sum(each.share for each in joint) != 1
+        ):
             raise ValueError("a Gaussian release is priced whole")
         if sum(each.key_release is not None for each in self.measurements) > 1:
             raise ValueError("keys are let out once")
@@ -120,7 +134,9 @@ class Plan:
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """What the engine runs first: counts and sums, then of each histogram of values the shorter form if it has one."""
+        """What the engine runs first: counts and sums, then of each histogram of values the shorter form if
+        it has one.
+        """
         found = [self.sql] if self.counts else []
         for each in self.of_values:
             search = next(m.search for m in self.measurements if m.columns == each.columns)
@@ -175,25 +191,36 @@ class Plan:
         return (*dropped, *dropped_matches(self.release.input), *missing)
 
     def accuracy(self, level: float = 0.95, rows: int | None = None) -> Accuracy:
-        """The +- of each output at that confidence, before anything is spent; `rows`: rows per cell, for AVG."""
+        """The +- of each output at that confidence, before anything is spent; `rows`: rows per cell, for
+        AVG.
+        """
         from privsql.planning.accuracy import accuracy_of
 
         return accuracy_of(self, level, rows)
 
     def projected(self, nonnegative: bool, consistent: bool, show_all: bool = False) -> Plan:
-        """The same plan, its answer made to be what could be true, or shown whole, afterwards and at no cost."""
+        """The same plan, its answer made to be what could be true, or shown whole, afterwards and at no
+        cost.
+        """
         if consistent and self.levels is not None and self.relations:
             raise Refused(
-                "refused-consistent", "over several sets of keys, counts are not made to fit into others: totals would move",
+                "refused-consistent",
+                "over several sets of keys, counts are not made to fit into others: totals would move",
                 "leave consistent out: the sets agree with each other as it is",
-            )  # fmt: skip
+            )
         return replace(self, nonnegative=nonnegative, consistent=consistent, show_all=show_all)
 
     @property
     def projections(self) -> dict[str, list[str]]:
         """What is made to hold afterwards, by the names of the outputs; nothing unless asked for."""
-        names = {each.expression.name: each.name for each in self.outputs if isinstance(each.expression, Column)}
-        signs = {n for n, how in self.estimates.items() if isinstance(how, Linear) and how.nonnegative and self.nonnegative}
+        names = {
+            each.expression.name: each.name for each in self.outputs if isinstance(each.expression, Column)
+        }
+        signs = {
+            n
+            for n, how in self.estimates.items()
+            if isinstance(how, Linear) and how.nonnegative and self.nonnegative
+        }
         listed = [name for each, name in names.items() if each in signs] + sorted(signs - names.keys())
         kept = [each.text(names) for each in self.relations if self.consistent]
         return {"nonnegative": listed, "consistent": kept}
@@ -204,7 +231,9 @@ class Plan:
         return self.derived is not None and not self.measurements
 
     def from_stored(self, derived: Derived, paid: bool) -> Plan:
-        """The same question, answered from earlier answers; `paid`: this one's own measurements are among them."""
+        """The same question, answered from earlier answers; `paid`: this one's own measurements are among
+        them.
+        """
         if paid:
             return replace(self, derived=derived)
         outputs = tuple(replace(each, measurements=()) for each in self.outputs)
@@ -215,16 +244,24 @@ class Plan:
         if self.pricing is None:
             return self
         measurements = self.pricing.at(epsilon)
-        return replace(self, measurements=measurements, loss=sum((each.loss for each in measurements), Fraction(0)))
+        return replace(
+            self, measurements=measurements, loss=sum((each.loss for each in measurements), Fraction(0))
+        )
 
     def to_dict(self) -> dict[str, object]:
         return {
-            "sql": self.sql, "statements": list(self.statements), "keys": self.keys, "cells": self.cells,
+            "sql": self.sql,
+            "statements": list(self.statements),
+            "keys": self.keys,
+            "cells": self.cells,
             "measurements": [each.to_dict() for each in self.measurements],
             "outputs": [each.to_dict() for each in self.outputs],
-            "neighbours": self.neighbours, "epsilon": self.epsilon, "delta": self.delta, "notes": list(self.notes),
+            "neighbours": self.neighbours,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "notes": list(self.notes),
             "warnings": list(self.warnings),
-        }  # fmt: skip
+        }
 
     def __str__(self) -> str:
         from privsql.planning.explain import explain
@@ -237,14 +274,18 @@ class Plan:
 class Accuracy(dict[str, float | None]):
     """Output name -> half-width, None where it depends on the data; prints as lines.
 
-    `together`: the half-widths within which all cells of all outputs are at once, so surely. For k counts that is note 001's
-    bound, P(some error >= a n) <= k exp(-a epsilon n / k): divided by the number of rows n, the a of it.
+    `together`: the half-widths within which all cells of all outputs are at once, so surely. For k counts
+    that is note 001's bound, P(some error >= a n) <= k exp(-a epsilon n / k): divided by the number of rows
+    n, the a of it.
     """
 
     def __init__(
-        self, widths: Mapping[str, float | None], level: float, notes: Mapping[str, str],
+        self,
+        widths: Mapping[str, float | None],
+        level: float,
+        notes: Mapping[str, str],
         together: Mapping[str, float | None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(widths)
         self.level, self.notes, self.together = level, dict(notes), dict(together or {})
 
@@ -253,7 +294,9 @@ class Accuracy(dict[str, float | None]):
         for name, width in self.items():
             shown = "?" if width is None else f"{width:,.4g}"
             every = self.together.get(name)
-            behind = self.notes.get(name) or (f"all at once +- {every:,.4g}" if every is not None and every != width else "")
+            behind = self.notes.get(name) or (
+                f"all at once +- {every:,.4g}" if every is not None and every != width else ""
+            )
             lines.append(f"  {name}: +- {shown}" + (f"   ({behind})" if behind else ""))
         return "\n".join(lines)
 

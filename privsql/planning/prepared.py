@@ -1,9 +1,11 @@
-"""Rows with any number a unit go in; the same from a stored copy come out: at most so many a unit, by a stored rank.
+"""Rows with any number a unit go in; the same from a stored copy come out: at most so many a unit, by a
+stored rank.
 
-The copy of a table has a column more, the rank of each row among the rows of its unit in an order that depends on
-their content alone. Rows with rank <= N are at most N of each unit, the same N whatever other units have: a bound
-by a plain comparison, where choosing rows while the query runs costs a grouping by unit. What a SUM of a column adds up,
-clamped into the column's declared range and laid on its grid, is stored beside it.
+The copy of a table has a column more, the rank of each row among the rows of its unit in an order that
+depends on their content alone. Rows with rank <= N are at most N of each unit, the same N whatever other
+units have: a bound by a plain comparison, where choosing rows while the query runs costs a grouping by unit.
+What a SUM of a column adds up, clamped into the column's declared range and laid on its grid, is stored
+beside it.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ LARGEST_RANK = 65_535  # of rows further down: they all have this rank, so that 
 
 @dataclass(frozen=True)
 class StoredValue:
-    """What a sum of a column adds up for one row: the SQL that would compute it, and the name under which it is stored."""
+    """What a sum of a column adds up for one row: the SQL that would compute it, and the name under which it
+    is stored.
+    """
 
     column: str
     sql: str
@@ -65,7 +69,8 @@ class StoredKey:
 
 @dataclass(frozen=True)
 class Copy:
-    """A stored copy of a table, by its name in the attached database; not `fresh`: its source was written to since.
+    """A stored copy of a table, by its name in the attached database; not `fresh`: its source was written to
+    since.
 
     `totals`: beside it lies what it adds up to by rank. `keys`: and how many units there are by these.
     """
@@ -86,9 +91,11 @@ def no_copies(scan: Scan) -> Copy | None:
 
 @dataclass(frozen=True)
 class PreparedScan(Scan):
-    """The rows of a table's copy that are among the first `most` of their unit, with some of the values stored there.
+    """The rows of a table's copy that are among the first `most` of their unit, with some of the values
+    stored there.
 
-    `totals`: what they add up to by rank is stored, too. `units`: nothing but the units is asked for, by the first row of each.
+    `totals`: what they add up to by rank is stored, too. `units`: nothing but the units is asked for, by the
+    first row of each.
     """
 
     copy: str = ""
@@ -100,10 +107,12 @@ class PreparedScan(Scan):
 
 @dataclass(frozen=True)
 class AdHoc:
-    """What is used of one unit where its rows are chosen while the question runs: so many rows in each of so many keys.
+    """What is used of one unit where its rows are chosen while the question runs: so many rows in each of so
+    many keys.
 
-    `cells`: how many keys there are; None: no GROUP BY, or several. `moves`: 2 where a unit is replaced. `less`: what part of
-    Laplace noise the noise would be, which is less than 1 where it would be Gaussian. `gaussian`: no other noise is wanted.
+    `cells`: how many keys there are; None: no GROUP BY, or several. `moves`: 2 where a unit is replaced.
+    `less`: what part of Laplace noise the noise would be, which is less than 1 where it would be Gaussian.
+    `gaussian`: no other noise is wanted.
     """
 
     keys: int
@@ -114,10 +123,12 @@ class AdHoc:
     gaussian: bool
 
     def most(self, one: Stability, columns: list[str] | None) -> int:
-        """The rows of a unit that a copy may keep, where each becomes `one`, without more noise than there would be.
+        """The rows of a unit that a copy may keep, where each becomes `one`, without more noise than there
+        would be.
 
-        They may all be in one key. So a count has l1 = most * each and linf = most * shared, where ad hoc it has `own` and
-        `rows`; Laplace noise goes with l1, Gaussian noise with the root of l1 * linf. Other sums have the same factors.
+        They may all be in one key. So a count has l1 = most * each and linf = most * shared, where ad hoc it
+        has `own` and `rows`; Laplace noise goes with l1, Gaussian noise with the root of l1 * linf. Other
+        sums have the same factors.
         """
         becomes, whole = max(1, one.rows or 0), self.keys * self.rows
         if columns is None:
@@ -129,7 +140,9 @@ class AdHoc:
         if most * shared <= self.rows:
             return most
         if self.gaussian:
-            return min(most, *(math.isqrt(a * self.rows // (b * shared)) for a, b in ((whole, becomes), (own, each))))
+            return min(
+                most, *(math.isqrt(a * self.rows // (b * shared)) for a, b in ((whole, becomes), (own, each)))
+            )
         less = self.less()
         return min(int(less * whole) // becomes, int(less * own) // each)
 
@@ -160,7 +173,9 @@ def prepared_scan(scan: PreparedScan, name: str, whose: str | None) -> str:
 
     `whose`: what tells it, if that is wanted, over the columns of the copy by that `name`.
     """
-    columns = [identifier(each.name) for each in scan.fields] + ([] if whose is None else [f"{whose} AS {UNIT}"])
+    columns = [identifier(each.name) for each in scan.fields] + (
+        [] if whose is None else [f"{whose} AS {UNIT}"]
+    )
     source = f"{DATABASE}.main.{identifier(scan.copy)} AS {name}"
     return f"(SELECT {', '.join(columns)} FROM {source} WHERE {RANK} <= {scan.most})"
 
@@ -171,14 +186,20 @@ def computed(relation: Relation) -> Mapping[str, str]:
     return {value.sql: identifier(value.name) for scan in scans for value in scan.values}
 
 
-def prepared_rows(release: Release | Choose, ad_hoc: AdHoc, look: Look, copies: Copies) -> PreparedRows | str | None:
-    """The rows of a release from a stored copy, with no more noise than ad hoc; a text says why a copy is not used."""
+def prepared_rows(
+    release: Release | Choose, ad_hoc: AdHoc, look: Look, copies: Copies
+) -> PreparedRows | str | None:
+    """The rows of a release from a stored copy, with no more noise than ad hoc; a text says why a copy is not
+    used.
+    """
     units = _counts_units(release)
     if units and not (asks_for_units(release) and not release.keys):
         return _unused(release, copies, "each unit counts once, whichever of its rows there are")
     scan = only_scan(release.input)
     if scan is None:
-        return _unused(release, copies, "rows of people meet in a join or a union, are grouped, or are made of lists")
+        return _unused(
+            release, copies, "rows of people meet in a join or a union, are grouped, or are made of lists"
+        )
     copy = copies(scan)
     if copy is None:
         return None
@@ -187,16 +208,26 @@ def prepared_rows(release: Release | Choose, ad_hoc: AdHoc, look: Look, copies: 
     unit = scan.unit
     assert unit is not None
     each = stability(rebuilt(release.input, _alone), look)
-    # one row may become several: their number stays within what was allowed. A choice pays for what one unit has in one
-    # key, and all its rows may be in one
-    whole = (ad_hoc.rows if isinstance(release, Choose) else ad_hoc.keys * ad_hoc.rows) // max(1, each.rows or 0)
-    most = whole if isinstance(release, Choose) else 1 if units else ad_hoc.most(each, key_columns(release.keys))
+    # one row may become several: their number stays within what was allowed. A choice pays for what one unit
+    # has in one key, and all its rows may be in one
+    whole = (ad_hoc.rows if isinstance(release, Choose) else ad_hoc.keys * ad_hoc.rows) // max(
+        1, each.rows or 0
+    )
+    most = (
+        whole if isinstance(release, Choose) else 1 if units else ad_hoc.most(each, key_columns(release.keys))
+    )
     if most < 1:
         return _unused(release, copies, f"one row may become {each.rows:,}, more than are used of one unit")
     if most >= LARGEST_RANK:
-        return _unused(release, copies, f"it counts to {LARGEST_RANK - 1:,} rows a unit, and {most:,} may be used")
+        return _unused(
+            release, copies, f"it counts to {LARGEST_RANK - 1:,} rows a unit, and {most:,} may be used"
+        )
     kept = _kept(scan, copy, most, _summed(release, scan), units)
-    fewer = "" if units or most == whole else f"; not {whole:,}, so that the noise is no more than without the copy"
+    fewer = (
+        ""
+        if units or most == whole
+        else f"; not {whole:,}, so that the noise is no more than without the copy"
+    )
 
     apart = looks_up(release.input)
 
@@ -223,7 +254,11 @@ def prepared_rows(release: Release | Choose, ad_hoc: AdHoc, look: Look, copies: 
 
 def _unused(release: Release | Choose, copies: Copies, why: str) -> str | None:
     """Why no copy is used, if there is one that might be expected to be."""
-    scans = (each for each in walk(release.input) if isinstance(each, Scan) and each.private and each.unit is not None)
+    scans = (
+        each
+        for each in walk(release.input)
+        if isinstance(each, Scan) and each.private and each.unit is not None
+    )
     for scan in scans:
         copy = copies(scan)
         if copy is not None:
@@ -254,7 +289,9 @@ def _times(most: int, one: Stability) -> Stability:
 
 
 def _alone(relation: Relation) -> Relation:
-    """A table as if each unit had one row there: each row of the copy by itself, and the one row that it meets elsewhere."""
+    """A table as if each unit had one row there: each row of the copy by itself, and the one row that it
+    meets elsewhere.
+    """
     if not isinstance(relation, Scan) or relation.unit is None:
         return relation
     return replace(relation, unit=replace(relation.unit, unique=True))
@@ -272,10 +309,14 @@ def _aggregates(release: Release | Choose) -> list[Aggregate]:
 
 
 def _counts_units(release: Release | Choose) -> bool:
-    """Whether units are counted, or what all rows of a unit agree in: each counts once, for which no rows need to be chosen."""
+    """Whether units are counted, or what all rows of a unit agree in: each counts once, for which no rows
+    need to be chosen.
+    """
     fixed = owner(release.input).fixed
     return any(
-        each.function == "count_distinct" and each.argument is not None and {c.name for c in columns_of(each.argument)} <= fixed
+        each.function == "count_distinct"
+        and each.argument is not None
+        and {c.name for c in columns_of(each.argument)} <= fixed
         for each in _aggregates(release)
     )
 
@@ -285,13 +326,23 @@ def asks_for_units(release: Release | Choose) -> bool:
     below, whose = release.input, owner(release.input)
     while isinstance(below, Project):
         below = below.input
-    return isinstance(below, Scan) and bool(_aggregates(release)) and all(
-        each.function == "count_distinct" and each.condition is None and whose.is_unit(_parts(each.argument))
-        for each in _aggregates(release)
-    )  # fmt: skip
+    return (
+        isinstance(below, Scan)
+        and bool(_aggregates(release))
+        and all(
+            each.function == "count_distinct"
+            and each.condition is None
+            and whose.is_unit(_parts(each.argument))
+            for each in _aggregates(release)
+        )
+    )
 
 
 def _parts(argument: Expression | None) -> list[str]:
     """The columns that a value is made of, if of nothing else."""
     listed = argument.args if isinstance(argument, Call) and argument.function == "row" else (argument,)
-    return [each.name for each in listed if isinstance(each, Column)] if all(isinstance(e, Column) for e in listed) else []
+    return (
+        [each.name for each in listed if isinstance(each, Column)]
+        if all(isinstance(e, Column) for e in listed)
+        else []
+    )

@@ -1,8 +1,10 @@
-"""A relation goes in; the one table in it that a copy can stand for comes out, and how its join with another is written.
+"""A relation goes in; the one table in it that a copy can stand for comes out, and how its join with another
+is written.
 
-Joins with rows of people compare units, copy or not. What a join is on may say already that they are the same, and a join that
-does not look takes a third of the time; but that would be a claim, and claims choose while the SQL enforces. Where each row
-meets at most one, units are compared after the join, which takes hardly longer than not at all.
+Joins with rows of people compare units, copy or not. What a join is on may say already that they are the
+same, and a join that does not look takes a third of the time; but that would be a claim, and claims choose
+while the SQL enforces. Where each row meets at most one, units are compared after the join, which takes
+hardly longer than not at all.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from privsql.sql.relations import (
 
 @dataclass(frozen=True)
 class LookUp(Join):
-    """An inner join of people's rows, each with at most one, or so it is said: those of different units are left out after it."""
+    """An inner join of people's rows, each with at most one, or so it is said: those of different units are
+    left out after it.
+    """
 
 
 def look_up(join: Join) -> LookUp:
@@ -33,7 +37,9 @@ def look_up(join: Join) -> LookUp:
 
 
 def looks_up(relation: Relation) -> bool:
-    """Whether its one join may be a LookUp: conditions on one side are asked there already, others must not have to wait."""
+    """Whether its one join may be a LookUp: conditions on one side are asked there already, others must not
+    have to wait.
+    """
     while isinstance(relation, Project):
         relation = relation.input
     while isinstance(relation, Filter):
@@ -43,7 +49,9 @@ def looks_up(relation: Relation) -> bool:
 
 
 def only_scan(relation: Relation) -> Scan | None:
-    """The one table of many rows a unit below, if on the way to it each row stays by itself, or meets public rows or one row."""
+    """The one table of many rows a unit below, if on the way to it each row stays by itself, or meets public
+    rows or one row.
+    """
     match relation:
         case Scan(private=True, unit=unit) if unit is not None and not unit.unique:
             return relation

@@ -1,9 +1,11 @@
-"""Measurements without a price and an epsilon go in; priced ones come out: how epsilon is split, and what noise each gets.
+"""Measurements without a price and an epsilon go in; priced ones come out: how epsilon is split, and what
+noise each gets.
 
-An output matters relative to its size. One person's part in it is at most linf, so noise of scale l1 / epsilon is
-(l1 / linf) / epsilon people large, and the same relative to any number of people. The sum of the squares of that,
-each weighed by the outputs it serves, is least for shares of epsilon that go with the cube roots of weight (l1 / linf)^2;
-for the shares of a Gaussian release, whose variances are l2^2 V / share, with the square roots of weight l2^2 / linf^2.
+An output matters relative to its size. One person's part in it is at most linf, so noise of scale l1 /
+epsilon is (l1 / linf) / epsilon people large, and the same relative to any number of people. The sum of the
+squares of that, each weighed by the outputs it serves, is least for shares of epsilon that go with the cube
+roots of weight (l1 / linf)^2; for the shares of a Gaussian release, whose variances are l2^2 V / share, with
+the square roots of weight l2^2 / linf^2.
 """
 
 from __future__ import annotations
@@ -15,7 +17,14 @@ from fractions import Fraction
 
 from privsql.errors import ArgumentError, did_you_mean
 from privsql.planning.counts import UNCOUNTED
-from privsql.planning.measurement import Measurement, Mechanism, measure, measure_gaussian, measure_keys, measure_order
+from privsql.planning.measurement import (
+    Measurement,
+    Mechanism,
+    measure,
+    measure_gaussian,
+    measure_keys,
+    measure_order,
+)
 from privsql.planning.order import OrderPart
 from privsql.planning.parts import Part
 from privsql.privacy.key_selection import Contribution
@@ -39,7 +48,9 @@ class Offer:
 
 @dataclass(frozen=True)
 class KeysShown:
-    """How keys that nobody declared are let out: by the one part, of these columns, that counts a key's rows or units."""
+    """How keys that nobody declared are let out: by the one part, of these columns, that counts a key's rows
+    or units.
+    """
 
     columns: tuple[str, ...]
     touched: Contribution
@@ -66,8 +77,13 @@ class Pricing:
         public = [part for part in self.parts if part.public]
         if public:
             some = self._some([index for index, part in enumerate(self.parts) if not part.public])
-            known = [measure(each.columns, Mechanism.LAPLACE, each.sensitivity, SLIVER * epsilon, each.what) for each in public]
-            priced = {each.columns: each for each in (*some._at(epsilon * (1 - len(public) * SLIVER)), *known)}
+            known = [
+                measure(each.columns, Mechanism.LAPLACE, each.sensitivity, SLIVER * epsilon, each.what)
+                for each in public
+            ]
+            priced = {
+                each.columns: each for each in (*some._at(epsilon * (1 - len(public) * SLIVER)), *known)
+            }
             return tuple(priced[part.columns] for part in self.parts)
         shares = self._shares([each.noise for each in self.parts])
         losses = [share * epsilon for share in shares]
@@ -77,11 +93,19 @@ class Pricing:
             if isinstance(part, OrderPart)
         }
         rest = [index for index in range(len(self.parts)) if index not in ordered]
-        others = dict(zip(rest, self._some(rest)._priced([losses[index] for index in rest]), strict=True)) if rest else {}
+        others = (
+            dict(zip(rest, self._some(rest)._priced([losses[index] for index in rest]), strict=True))
+            if rest
+            else {}
+        )
         return tuple((ordered | others)[index] for index in range(len(self.parts)))
 
     def _some(self, chosen: Sequence[int]) -> Pricing:
-        return replace(self, parts=tuple(self.parts[i] for i in chosen), importance=tuple(self.importance[i] for i in chosen))
+        return replace(
+            self,
+            parts=tuple(self.parts[i] for i in chosen),
+            importance=tuple(self.importance[i] for i in chosen),
+        )
 
     def _priced(self, losses: Sequence[Fraction]) -> tuple[Measurement, ...]:
         """What is counted and added up."""
@@ -94,12 +118,17 @@ class Pricing:
         return self._less_noisy(losses)
 
     def _shares(self, noise: Sequence[float], joint: bool = False) -> list[Fraction]:
-        """Shares of a whole: as asked, or with the least weighted sum of (noise / share)^2; of noise^2 / share if `joint`."""
+        """Shares of a whole: as asked, or with the least weighted sum of (noise / share)^2; of noise^2 /
+        share if `joint`.
+        """
         power = 1 / 2 if joint else 1 / 3
         if self.given:
             sizes = [float(each) for each in self.importance]
         else:
-            sizes = [(each * loud**2) ** power for each, loud in zip(map(float, self.importance), noise, strict=True)]
+            sizes = [
+                (each * loud**2) ** power
+                for each, loud in zip(map(float, self.importance), noise, strict=True)
+            ]
         whole = [max(1, round(FINENESS * len(sizes) * size / sum(sizes))) for size in sizes]
         return [Fraction(each, sum(whole)) for each in whole]
 
@@ -108,12 +137,22 @@ class Pricing:
         return measure(part.columns, mechanism, part.sensitivity, loss, part.what, part.picks, part.in_groups)
 
     def _shown(self, losses: Sequence[Fraction], keys: KeysShown) -> tuple[Measurement, ...]:
-        """One count by which keys are shown, with the whole of delta; the others as ever, for the keys that are shown."""
+        """One count by which keys are shown, with the whole of delta; the others as ever, for the keys that
+        are shown.
+        """
         shows = next(part for part in self.parts if part.columns == keys.columns)
         counted = not (shows.sensitivity.linf == 1 and shows.what == UNCOUNTED)
         return tuple(
             measure_keys(
-                part.columns, part.sensitivity, keys.touched, loss, self.delta, keys.min_units, counted, part.what, self.mechanism
+                part.columns,
+                part.sensitivity,
+                keys.touched,
+                loss,
+                self.delta,
+                keys.min_units,
+                counted,
+                part.what,
+                self.mechanism,
             )
             if part is shows
             else measure(part.columns, Mechanism.LAPLACE, part.sensitivity, loss, part.what)
@@ -121,10 +160,17 @@ class Pricing:
         )
 
     def _less_noisy(self, losses: Sequence[Fraction]) -> tuple[Measurement, ...]:
-        """Gaussian noise on those measurements that it serves best: those that one person can move in the most places."""
-        laplace = [measure(p.columns, Mechanism.LAPLACE, p.sensitivity, loss, p.what)
-                   for p, loss in zip(self.parts, losses, strict=True)]  # fmt: skip
-        order = sorted(range(len(self.parts)), key=lambda i: -self.parts[i].sensitivity.l1 / self.parts[i].sensitivity.usual)
+        """Gaussian noise on those measurements that it serves best: those that one person can move in the
+        most places.
+        """
+        laplace = [
+            measure(p.columns, Mechanism.LAPLACE, p.sensitivity, loss, p.what)
+            for p, loss in zip(self.parts, losses, strict=True)
+        ]
+        order = sorted(
+            range(len(self.parts)),
+            key=lambda i: -self.parts[i].sensitivity.l1 / self.parts[i].sensitivity.usual,
+        )
         everyone = self._gaussian(order, losses)
         if self.mechanism is Mechanism.GAUSSIAN:
             return tuple(_beside(everyone[i], laplace[i]) for i in range(len(laplace)))
@@ -136,7 +182,7 @@ class Pricing:
                 best = mixed
         return tuple(
             _beside(each, laplace[i] if each.gaussian else everyone[i]) for i, each in enumerate(best)
-        )  # fmt: skip
+        )
 
     def _gaussian(self, chosen: Sequence[int], losses: Sequence[Fraction]) -> dict[int, Measurement]:
         """Some measurements as one Gaussian release, at what they would have cost apart."""
@@ -156,7 +202,9 @@ class Pricing:
 
 
 def _beside(chosen: Measurement, other: Measurement) -> Measurement:
-    return replace(chosen, other=f"{other.mechanism.value} noise would be within ±{other.half_width(LEVEL):,} at 95%")
+    return replace(
+        chosen, other=f"{other.mechanism.value} noise would be within ±{other.half_width(LEVEL):,} at 95%"
+    )
 
 
 def importances(
@@ -164,13 +212,30 @@ def importances(
 ) -> tuple[tuple[Fraction, ...], bool]:
     """How much each part matters: the outputs that it serves, or the largest of the weights given to them."""
     if isinstance(weights, Mapping) and not weights:
-        return tuple(Fraction(max(1, sum(part in used for used in uses.values()))) for part in range(parts)), False
+        return tuple(
+            Fraction(max(1, sum(part in used for used in uses.values()))) for part in range(parts)
+        ), False
     if not isinstance(weights, Mapping):
-        raise ArgumentError("argument-weights", "weights give numbers to outputs", f"weights={{{next(iter(uses))!r}: 2}}")
+        raise ArgumentError(
+            "argument-weights", "weights give numbers to outputs", f"weights={{{next(iter(uses))!r}: 2}}"
+        )
     for name, weight in weights.items():
         if name not in uses:
-            raise ArgumentError("argument-weights", f"there is no output {name!r} to weigh", did_you_mean(str(name), list(uses)))
-        if isinstance(weight, bool) or not isinstance(weight, (int, float, Fraction)) or not 0 < weight < 1e100:
-            raise ArgumentError("argument-weights", "a weight is a positive number", f"weights={{{name!r}: 2}}")
-    served = [[Fraction(weights.get(name, 1)) for name, used in uses.items() if part in used] for part in range(parts)]
+            raise ArgumentError(
+                "argument-weights",
+                f"there is no output {name!r} to weigh",
+                did_you_mean(str(name), list(uses)),
+            )
+        if (
+            isinstance(weight, bool)
+            or not isinstance(weight, (int, float, Fraction))
+            or not 0 < weight < 1e100
+        ):
+            raise ArgumentError(
+                "argument-weights", "a weight is a positive number", f"weights={{{name!r}: 2}}"
+            )
+    served = [
+        [Fraction(weights.get(name, 1)) for name, used in uses.items() if part in used]
+        for part in range(parts)
+    ]
     return tuple(max(each, default=Fraction(1)) for each in served), True

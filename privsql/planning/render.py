@@ -1,7 +1,7 @@
 """Our own tree goes in; DuckDB text comes out. The engine never sees the analyst's text.
 
-Every operand stands in parentheses and is cast to the type it is computed in, so that DuckDB decides nothing; every
-expression that could fail on some rows is written so that it gives NULL instead.
+Every operand stands in parentheses and is cast to the type it is computed in, so that DuckDB decides nothing;
+every expression that could fail on some rows is written so that it gives NULL instead.
 """
 
 from __future__ import annotations
@@ -27,8 +27,16 @@ UNIT = UNIT_COLUMN  # says whose a row is
 FIXED_POINT = "fixed_point"  # a value on a grid, as a whole number of steps: value, step, lowest, highest
 
 _HOLE = re.compile(r"\{(args|\d+)\}")  # where an argument goes in a function's text
-_INFIX = {"=": "=", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
-          "is_same": "IS NOT DISTINCT FROM", "is_distinct": "IS DISTINCT FROM"}  # fmt: skip
+_INFIX = {
+    "=": "=",
+    "<>": "<>",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+    "is_same": "IS NOT DISTINCT FROM",
+    "is_distinct": "IS DISTINCT FROM",
+}
 
 
 def identifier(name: str) -> str:
@@ -62,7 +70,11 @@ def constant(value: Any, type_: Type) -> str:
         case Decimal() if not value.is_finite():
             raise AssertionError("a DECIMAL is finite")
         case Decimal() | int():
-            return f"CAST({value:f} AS {type_.sql})" if isinstance(value, Decimal) else f"CAST({value} AS {type_.sql})"
+            return (
+                f"CAST({value:f} AS {type_.sql})"
+                if isinstance(value, Decimal)
+                else f"CAST({value} AS {type_.sql})"
+            )
         case str() if type_.kind is Kind.INTERVAL:
             return f"INTERVAL {text(value)}"
         case str():
@@ -88,7 +100,9 @@ def expression(node: Expression) -> str:
 
 
 def _call(call: Call) -> str:
-    """A call whose engine type is the believed one: by its syntax, by a cast of its operands, or by a cast of its result."""
+    """A call whose engine type is the believed one: by its syntax, by a cast of its operands, or by a cast of
+    its result.
+    """
     args = [expression(arg) for arg in call.args]
     match call.function:
         case "and" | "or":
@@ -120,7 +134,9 @@ def _call(call: Call) -> str:
             assert isinstance(step, Literal)
             assert isinstance(low, Literal)
             assert isinstance(high, Literal)
-            return Grid(Fraction(step.value), low.value, high.value, whole=False, nullable=True).clamped(args[0])
+            return Grid(Fraction(step.value), low.value, high.value, whole=False, nullable=True).clamped(
+                args[0]
+            )
         case "cast":
             if call.type.kind is Kind.TEXT:
                 return _text(args[0], call.args[0].type)
@@ -149,10 +165,13 @@ def _call(call: Call) -> str:
             return _to(call.type, f"abs({cast(args[0], call.args[0].type, call.type)})")
         case "round" if call.args[0].type.kind is Kind.INTEGER or _places(call) < 0:
             # 127 rounds to 130, which a TINYINT cannot hold; nor can a DECIMAL(38) hold its next power of ten
-            return _to(call.type, f"round({', '.join([cast(args[0], call.args[0].type, call.type), *args[1:]])})")
+            return _to(
+                call.type, f"round({', '.join([cast(args[0], call.args[0].type, call.type), *args[1:]])})"
+            )
     # in one pass: what an argument says (a text such as '{1}') is never looked into again
     filled = _HOLE.sub(
-        lambda hole: ", ".join(args) if hole[1] == "args" else f"({args[int(hole[1])]})", FUNCTIONS[call.function].text
+        lambda hole: ", ".join(args) if hole[1] == "args" else f"({args[int(hole[1])]})",
+        FUNCTIONS[call.function].text,
     )
     return filled if call.type.kind is Kind.BOOLEAN else _to(call.type, filled)
 
@@ -165,15 +184,17 @@ def cast(rendered: str, of: Type, to: Type) -> str:
 def _tried(rendered: str, of: Type, name: str) -> str:
     """A cast to the type of this name that gives NULL where it fails.
 
-    A DATE as a TIMESTAMP stands in least(): DuckDB would compare the DATE instead of the TIMESTAMP, and find 5000000 BC, which
-    has no TIMESTAMP, to be before 2024.
+    A DATE as a TIMESTAMP stands in least(): DuckDB would compare the DATE instead of the TIMESTAMP, and find
+    5000000 BC, which has no TIMESTAMP, to be before 2024.
     """
     tried = f"TRY_CAST({rendered} AS {name})"
     return f"least({tried}, CAST(NULL AS {name}))" if (of.kind, name) == (Kind.DATE, TIMESTAMP.sql) else tried
 
 
 def _holds(wide: Type, type_: Type) -> bool:
-    """Whether the engine has a value of the wide type for each of the other, so that a plain CAST cannot fail."""
+    """Whether the engine has a value of the wide type for each of the other, so that a plain CAST cannot
+    fail.
+    """
     match type_.kind, wide.kind:
         case Kind.INTEGER, Kind.INTEGER:
             (least, most), (low, high) = INTEGER_BOUNDS[wide.sql], INTEGER_BOUNDS[type_.sql]
@@ -184,9 +205,11 @@ def _holds(wide: Type, type_: Type) -> bool:
 
 
 def _to(type_: Type, rendered: str, made: Type | None = None) -> str:
-    """What a function gives, in the type it is believed to give: DuckDB's own choice of a type is not relied on.
+    """What a function gives, in the type it is believed to give: DuckDB's own choice of a type is not relied
+    on.
 
-    Where DuckDB has that type already it drops the cast. `made`: arithmetic in a type that both operands were cast to.
+    Where DuckDB has that type already it drops the cast. `made`: arithmetic in a type that both operands were
+    cast to.
     """
     return rendered if made is not None and made.sql == type_.sql else f"TRY_CAST({rendered} AS {type_.sql})"
 
@@ -198,8 +221,8 @@ def _operands(call: Call, args: Sequence[str], to: Type) -> list[str]:
 def _text(rendered: str, type_: Type) -> str:
     """A value as text. NaN has no sign: which of two equal ones was seen first would be the order of rows.
 
-    A moment has a text, or NULL: files, frames and make_timestamp can bring others, at whose text DuckDB fails for good, past
-    TRY_CAST: all that is asked of that database afterwards fails, too.
+    A moment has a text, or NULL: files, frames and make_timestamp can bring others, at whose text DuckDB
+    fails for good, past TRY_CAST: all that is asked of that database afterwards fails, too.
     """
     shown = rendered
     match type_.kind:
@@ -214,7 +237,9 @@ def _text(rendered: str, type_: Type) -> str:
 
 
 def _named(type_: Type) -> str:
-    """The DuckDB type with exactly these bounds: what a cast to TINYINT lets through must be within a TINYINT's."""
+    """The DuckDB type with exactly these bounds: what a cast to TINYINT lets through must be within a
+    TINYINT's.
+    """
     exact = (name for name, bounds in INTEGER_BOUNDS.items() if bounds == (type_.low, type_.high))
     return next(exact, type_.sql) if type_.kind is Kind.INTEGER else type_.sql
 
@@ -252,8 +277,9 @@ def _is_null(node: Expression) -> bool:
 
 
 def _fits(node: Expression, type_: Type) -> bool:
-    """Whether it can be compared with a value of that type as it is: a constant that fits is left bare, so that DuckDB can
-    use its statistics."""
+    """Whether it can be compared with a value of that type as it is: a constant that fits is left bare, so
+    that DuckDB can use its statistics.
+    """
     if type_.kind is not Kind.INTEGER or node.type.kind is not Kind.INTEGER:
         return True  # the binder brought both to one type
     return isinstance(node, Literal) and isinstance(node.value, int) and type_.low <= node.value <= type_.high
@@ -284,7 +310,8 @@ def columns_sql(columns: Sequence[tuple[str, Expression]]) -> str:
 
 
 def finished(relation: Relation, table: str, guards: Collection[str] = ()) -> str:
-    """The whole of what is above the release; whole numbers go out as BIGINT, which numpy has, not as HUGEINT.
+    """The whole of what is above the release; whole numbers go out as BIGINT, which numpy has, not as
+    HUGEINT.
 
     `guards`: further columns of the noisy table, which every row keeps as it keeps the number of its cell.
     """
@@ -294,11 +321,15 @@ def finished(relation: Relation, table: str, guards: Collection[str] = ()) -> st
         else identifier(each.name)
         for each in relation.fields
     ]
-    return f"SELECT {CELL}, privsql_place, {', '.join(names)} FROM ({_finishing(relation, table, list(guards))})"
+    return (
+        f"SELECT {CELL}, privsql_place, {', '.join(names)} FROM ({_finishing(relation, table, list(guards))})"
+    )
 
 
 def _finishing(relation: Relation, table: str, guards: Sequence[str]) -> str:
-    """What is above the release, as SQL over the noisy table `table`; every row keeps the number of its cell."""
+    """What is above the release, as SQL over the noisy table `table`; every row keeps the number of its
+    cell.
+    """
     if isinstance(relation, Release | Choose):
         names = ", ".join([*guards, *(identifier(each.name) for each in relation.fields)])
         return f"SELECT {CELL}, {CELL} AS privsql_place, {names} FROM {identifier(table)}"

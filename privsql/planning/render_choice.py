@@ -1,6 +1,8 @@
-"""What a unit has beyond its limits goes in; the DuckDB text that chooses what is kept comes out, by that unit's own rows alone.
+"""What a unit has beyond its limits goes in; the DuckDB text that chooses what is kept comes out, by that
+unit's own rows alone.
 
-Everything chosen is chosen by `choice_hash`, so that which key, row or value is dropped does not depend on what it is.
+Everything chosen is chosen by `choice_hash`, so that which key, row or value is dropped does not depend on
+what it is.
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ class Choice(StrEnum):
 def choice_hash(choice: Choice, *values: str) -> str:
     """A number by which one of several things is chosen, as by a fair die that always falls the same way.
 
-    hash(a, b) alone is not fair: DuckDB combines the hashes of its arguments by XOR, so that of two keys the same one
-    comes first for most units. Hashing the result again mixes it. The kind of choice stands first, where all that
-    follows is mixed with it: by the same numbers, a second choice among what a first one kept would not be fair.
+    hash(a, b) alone is not fair: DuckDB combines the hashes of its arguments by XOR, so that of two keys the
+    same one comes first for most units. Hashing the result again mixes it. The kind of choice stands first,
+    where all that follows is mixed with it: by the same numbers, a second choice among what a first one kept
+    would not be fair.
     """
     hashed = ", ".join([text(choice), *values])
     return f"hash(hash({hashed}))"
@@ -50,7 +53,8 @@ def key_rank(names: Sequence[str], ranking: str = "row_number") -> str:
 
 
 def numbered(source: str, columns: Sequence[str]) -> str:
-    """Rows with a number for each among those that agree in these columns, so that each of them is chosen by itself.
+    """Rows with a number for each among those that agree in these columns, so that each of them is chosen by
+    itself.
 
     Such rows are interchangeable: which of them has which number shows nowhere.
     """
@@ -58,11 +62,14 @@ def numbered(source: str, columns: Sequence[str]) -> str:
 
 
 def kept_up_to(place: str, rows: str, most: int, of: Sequence[str]) -> str:
-    """How many of the first `place` rows are kept where `most` of `rows` are: evenly spaced, from a first row that is chosen.
+    """How many of the first `place` rows are kept where `most` of `rows` are: evenly spaced, from a first row
+    that is chosen.
 
     Every row is kept with the same chance, most / rows; `of`: the unit and the key whose rows they are.
     """
     type_ = "BIGINT" if most <= MOST_IN_64_BITS else "HUGEINT"
-    first = f"TRY_CAST({choice_hash(Choice.FIRST_ROW, *of)} % nullif(TRY_CAST({rows} AS UBIGINT), 0) AS BIGINT)"
+    first = (
+        f"TRY_CAST({choice_hash(Choice.FIRST_ROW, *of)} % nullif(TRY_CAST({rows} AS UBIGINT), 0) AS BIGINT)"
+    )
     spaced = f"(TRY_CAST({place} AS {type_}) * {most} + {first}) // nullif(TRY_CAST({rows} AS {type_}), 0)"
     return f"(CASE WHEN {rows} <= {most} THEN {place} ELSE {spaced} END)"

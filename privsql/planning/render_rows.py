@@ -1,4 +1,6 @@
-"""A relation over rows goes in; DuckDB text to stand in FROM comes out, with a column that says whose each row is on request."""
+"""A relation over rows goes in; DuckDB text to stand in FROM comes out, with a column that says whose each
+row is on request.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,16 @@ from fractions import Fraction
 
 from privsql.planning.prepared import PreparedScan, prepared_scan
 from privsql.planning.prepared_joins import LookUp
-from privsql.planning.render import FIXED_POINT, UNIT, columns_sql, constant, expression, identifier, terms, text
+from privsql.planning.render import (
+    FIXED_POINT,
+    UNIT,
+    columns_sql,
+    constant,
+    expression,
+    identifier,
+    terms,
+    text,
+)
 from privsql.planning.render_choice import ROW_NUMBER, Choice, ascending, choice_hash, numbered
 from privsql.sql.expressions import SPREAD, Aggregate, Call, Expression, Literal
 from privsql.sql.relations import (
@@ -45,7 +56,10 @@ def rows(relation: Relation, unit: bool = False) -> str:
         case Values():
             listed = ", ".join(
                 "("
-                + ", ".join(f"CAST({expression(v)} AS {f.type.sql})" for v, f in zip(row, relation.fields, strict=True))
+                + ", ".join(
+                    f"CAST({expression(v)} AS {f.type.sql})"
+                    for v, f in zip(row, relation.fields, strict=True)
+                )
                 + ")"
                 for row in relation.rows
             )
@@ -56,7 +70,11 @@ def rows(relation: Relation, unit: bool = False) -> str:
         case Project():
             return f"(SELECT {columns_sql(relation.columns)}{whose} FROM {rows(relation.input, unit)})"
         case UnionAll():
-            return "(" + " UNION ALL ".join(f"SELECT * FROM {rows(each, unit)}" for each in relation.inputs) + ")"
+            return (
+                "("
+                + " UNION ALL ".join(f"SELECT * FROM {rows(each, unit)}" for each in relation.inputs)
+                + ")"
+            )
         case Unpivot():
             taken = {name for name, _ in relation.on}
             kept = [identifier(each.name) for each in relation.input.fields if each.name not in taken]
@@ -89,7 +107,9 @@ def rows(relation: Relation, unit: bool = False) -> str:
 
 
 def _unnest(relation: Unnest, unit: bool, beside: tuple[str, ...]) -> str:
-    """The rows of a table with the elements of a list of its; `beside`: other lists of it that are still to be opened."""
+    """The rows of a table with the elements of a list of its; `beside`: other lists of it that are still to
+    be opened.
+    """
     kept, table = (*beside, relation.of.name), relation.input
     assert isinstance(table, (Scan, Unnest))
     below = _scan(table, unit, kept) if isinstance(table, Scan) else _unnest(table, unit, kept)
@@ -97,8 +117,14 @@ def _unnest(relation: Unnest, unit: bool, beside: tuple[str, ...]) -> str:
     listed = f"list_distinct({name})" if relation.distinct else name
     # a list may carry a collation that its type does not show, under which texts that differ are equal
     collated = f" {BINARY}" if relation.element.type.kind is Kind.TEXT else ""
-    columns = [identifier(each) for each in (*(field.name for field in relation.input.fields), *dict.fromkeys(beside))]
-    columns += [f"unnest({listed}){collated} AS {identifier(relation.element.name)}", *([UNIT] if unit else [])]
+    columns = [
+        identifier(each)
+        for each in (*(field.name for field in relation.input.fields), *dict.fromkeys(beside))
+    ]
+    columns += [
+        f"unnest({listed}){collated} AS {identifier(relation.element.name)}",
+        *([UNIT] if unit else []),
+    ]
     opened = f"(SELECT {', '.join(columns)} FROM {below})"
     return opened if relation.kept is None else f"(SELECT * FROM {opened} WHERE {expression(relation.kept)})"
 
@@ -107,7 +133,8 @@ def _scan(scan: Scan, unit: bool, lists: tuple[str, ...] = ()) -> str:
     if isinstance(scan, PreparedScan):
         return prepared_scan(scan, _TABLE, (unit_of_copy(scan) or UNIT) if unit else None)
     if not scan.casts and scan.unit is None and scan.whole:
-        return identifier(scan.table)  # else columns that nobody may name would be in sight, and stand for others
+        # else columns that nobody may name would be in sight, and stand for others
+        return identifier(scan.table)
     columns = [
         f"{_brought(_of(_TABLE, each.name), scan.casts[each.name])} AS {identifier(each.name)}"
         if each.name in scan.casts
@@ -115,7 +142,9 @@ def _scan(scan: Scan, unit: bool, lists: tuple[str, ...] = ()) -> str:
         for each in scan.fields
     ]
     columns += [
-        f"TRY_CAST({_of(_TABLE, each.name)} AS {each.cast}[]) AS {identifier(each.name)}" if each.cast else _of(_TABLE, each.name)
+        f"TRY_CAST({_of(_TABLE, each.name)} AS {each.cast}[]) AS {identifier(each.name)}"
+        if each.cast
+        else _of(_TABLE, each.name)
         for each in scan.lists
         if each.name in lists
     ]
@@ -130,18 +159,31 @@ def _scan(scan: Scan, unit: bool, lists: tuple[str, ...] = ()) -> str:
 
 
 def _unit(unit: Unit, table: str, casts: Mapping[str, str], depth: int) -> tuple[str, str, list[str]]:
-    """Whose a row is: an expression, the joins that lead to it, and the conditions under which it is known."""
+    """Whose a row is: an expression, the joins that lead to it, and the conditions under which it is
+    known.
+    """
     columns = [_of(table, name) for name in unit.columns]
-    brought = [_brought(sql, casts[name]) if name in casts else sql for sql, name in zip(columns, unit.columns, strict=True)]
+    brought = [
+        _brought(sql, casts[name]) if name in casts else sql
+        for sql, name in zip(columns, unit.columns, strict=True)
+    ]
     if unit.refers_to is None:
-        return (brought[0] if len(brought) == 1 else f"row({', '.join(brought)})"), "", [f"({c} IS NOT NULL)" for c in columns]
+        return (
+            (brought[0] if len(brought) == 1 else f"row({', '.join(brought)})"),
+            "",
+            [f"({c} IS NOT NULL)" for c in columns],
+        )
     target, name = unit.refers_to, f"privsql_{depth}"
     if target.unit.refers_to is None and set(target.unit.columns) == set(target.columns):
-        by_key = dict(zip(target.columns, unit.columns, strict=True))  # what is referred to by is the unit itself
+        # what is referred to by is the unit itself
+        by_key = dict(zip(target.columns, unit.columns, strict=True))
         own = Unit(tuple(by_key[each] for each in target.unit.columns), unit.unique, unit.kinds)
         return _unit(own, table, casts, depth)
     inner = dict(target.casts)
-    keys = [_brought(_of(name, each), inner[each]) if each in inner else _of(name, each) for each in target.columns]
+    keys = [
+        _brought(_of(name, each), inner[each]) if each in inner else _of(name, each)
+        for each in target.columns
+    ]
     on = " AND ".join(f"({a} = {b})" for a, b in zip(brought, keys, strict=True))
     whose, joins, tests = _unit(target.unit, name, inner, depth + 1)
     return whose, f" JOIN {identifier(target.table)} AS {name} ON {on}{joins}", tests
@@ -177,7 +219,8 @@ def _join(join: Join, unit: bool) -> str:
 def _look_up(join: LookUp, unit: bool) -> str:
     """The join on what it is on, then those of its rows whose units are the same.
 
-    OFFSET keeps DuckDB from making the comparison of units a part of the join, which takes three times as long.
+    OFFSET keeps DuckDB from making the comparison of units a part of the join, which takes three times as
+    long.
     """
     columns = [f"privsql_l.{identifier(each.name)}" for each in join.left.fields]
     columns += [f"privsql_r.{identifier(each.name)}" for each in join.right.fields]
@@ -191,11 +234,15 @@ def _look_up(join: LookUp, unit: bool) -> str:
 def _semi(semi: Semi, unit: bool) -> str:
     whose = unit or semi.same_unit
     kept, other = rows(semi.input, whose), rows(semi.other, semi.same_unit)
-    columns = ", ".join(f"privsql_l.{identifier(each.name)}" for each in semi.fields) + (f", privsql_l.{UNIT}" if unit else "")
+    columns = ", ".join(f"privsql_l.{identifier(each.name)}" for each in semi.fields) + (
+        f", privsql_l.{UNIT}" if unit else ""
+    )
     if semi.null_aware:
         assert isinstance(semi.on, Call)
         value, only = (expression(each) for each in semi.on.args)  # both in the type they are compared in
-        return f"(SELECT {columns} FROM {kept} AS privsql_l WHERE {value} NOT IN (SELECT {only} FROM {other}))"
+        return (
+            f"(SELECT {columns} FROM {kept} AS privsql_l WHERE {value} NOT IN (SELECT {only} FROM {other}))"
+        )
     on = expression(semi.on)
     if semi.same_unit:
         on = f"({on} AND (privsql_l.{UNIT} = privsql_r.{UNIT}))"
@@ -206,7 +253,8 @@ def _semi(semi: Semi, unit: bool) -> str:
 def _at_most(relation: AtMost) -> str:
     plain = ", ".join(f"{plain_zero(each.column)} AS {identifier(each.name)}" for each in relation.fields)
     column, names = identifier(relation.column), [identifier(each.name) for each in relation.fields]
-    below = str(sum(isinstance(each, AtMost) for each in walk(relation.input)))  # a choice among chosen rows is another one
+    # a choice among chosen rows is another one
+    below = str(sum(isinstance(each, AtMost) for each in walk(relation.input)))
     order = ascending([choice_hash(Choice.MATCHES, below, *names, ROW_NUMBER), *names])
     rank = f"row_number() OVER (PARTITION BY {column} ORDER BY {order})"
     source = numbered(f"(SELECT {plain} FROM {rows(relation.input)} WHERE {column} IS NOT NULL)", names)
@@ -240,13 +288,18 @@ def _aggregate(node: Aggregate) -> str:
         case "count_distinct":
             return f"count(DISTINCT {argument}){where}"
         case "sum" | "avg" if isinstance(node.argument, Call) and node.argument.function == FIXED_POINT:
-            total = f"CAST(sum({argument}){where} AS DOUBLE) * {constant(float(_step(node.argument)), DOUBLE)}"
-            return f"({total})" if node.function == "sum" else f"({total} / nullif(count({argument}){where}, 0))"
+            total = (
+                f"CAST(sum({argument}){where} AS DOUBLE) * {constant(float(_step(node.argument)), DOUBLE)}"
+            )
+            return (
+                f"({total})" if node.function == "sum" else f"({total} / nullif(count({argument}){where}, 0))"
+            )
         case "sum" | "avg" if node.argument is not None and node.argument.type.kind is Kind.DOUBLE:
             # of public rows, in an order: two readings give the same digits
             return f"{node.function}({argument} ORDER BY {argument} ASC NULLS LAST){where}"
         case "sum" | "avg" if node.argument is not None and may_overflow(node.argument.type):
-            # of public rows, too: a sum of these would fail, after the charge, and be computed or not as the plan has it
+            # of public rows, too: a sum of these would fail, after the charge, and be computed or not as the
+            # plan has it
             double = f"CAST({argument} AS DOUBLE)"
             return f"{node.function}({double} ORDER BY {double} ASC NULLS LAST){where}"
         case function if function in SPREAD:  # of public rows only
@@ -259,7 +312,8 @@ def _aggregate(node: Aggregate) -> str:
             assert node.by is not None
             place = plain_zero(node.by)
             both = f"CASE WHEN ({argument}) IS NULL OR ({place}) IS NULL THEN NULL ELSE row({place}, {argument}) END"
-            return f"({node.function[4:]}({both}){where})[2]"  # of several at the same place the least, not the first seen
+            # of several at the same place the least, not the first seen
+            return f"({node.function[4:]}({both}){where})[2]"
         case "first" | "last":
             assert node.by is not None
             descending, nulls_first = node.parameters
@@ -278,7 +332,9 @@ def may_overflow(type_: Type) -> bool:
 
 
 def plain_zero(node: Expression) -> str:
-    """An expression in which 0.0 stands for -0.0 too: they are equal, and which one is seen first is nobody's business."""
+    """An expression in which 0.0 stands for -0.0 too: they are equal, and which one is seen first is nobody's
+    business.
+    """
     return f"({expression(node)} + CAST(0 AS DOUBLE))" if node.type.kind is Kind.DOUBLE else expression(node)
 
 

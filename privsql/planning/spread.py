@@ -1,11 +1,14 @@
-"""VAR, COVAR, CORR and their kin go in; one joint measurement of moments comes out, and how each is computed from it.
+"""VAR, COVAR, CORR and their kin go in; one joint measurement of moments comes out, and how each is computed
+from it.
 
-Let u in [0, 1] be the clamped argument, scaled. A row adds u^2, 2u(1-u), (1-u)^2: together 1, whatever u is, so all three
-cost what a count costs, and hold the number of rows, the mean and the variance. With a second argument v a row adds the
-products of the features of u and of v, which again add up to 1: u, 1-u where only the mean of u is needed.
+Let u in [0, 1] be the clamped argument, scaled. A row adds u^2, 2u(1-u), (1-u)^2: together 1, whatever u is,
+so all three cost what a count costs, and hold the number of rows, the mean and the variance. With a second
+argument v a row adds the products of the features of u and of v, which again add up to 1: u, 1-u where only
+the mean of u is needed.
 
-Where the number of rows is public, the sums of u and 2u(1-u) are enough. One row replaced, from u to u' = u + d, moves them by
-|d| and 2|d||1 - u - u'|, and |1 - u - u'| <= 1 - |d|: together by |d| (3 - 2|d|), which is at most 9/8.
+Where the number of rows is public, the sums of u and 2u(1-u) are enough. One row replaced, from u to u' = u +
+d, moves them by |d| and 2|d||1 - u - u'|, and |1 - u - u'| <= 1 - |d|: together by |d| (3 - 2|d|), which is
+at most 9/8.
 """
 
 from __future__ import annotations
@@ -30,10 +33,12 @@ LARGEST_ROW = 2**30  # what one row may add to a column, so that a cell of a bil
 
 # what each function needs of its arguments: features of the first, of the second
 _SQUARED: dict[str, tuple[bool, bool | None]] = {
-    "var_pop": (True, None), "var_samp": (True, None), "stddev_pop": (True, None), "stddev_samp": (True, None),
-    "covar_pop": (False, False), "covar_samp": (False, False), "corr": (True, True), "regr_r2": (True, True),
-    "regr_slope": (False, True), "regr_intercept": (False, True),
+    "var_pop": (True, None), "var_samp": (True, None), "stddev_pop": (True, None),
+    "stddev_samp": (True, None), "covar_pop": (False, False), "covar_samp": (False, False),
+    "corr": (True, True), "regr_r2": (True, True), "regr_slope": (False, True),
+    "regr_intercept": (False, True),
 }  # fmt: skip
+
 
 def is_spread(aggregate: Aggregate) -> bool:
     return aggregate.function in SPREAD
@@ -42,7 +47,8 @@ def is_spread(aggregate: Aggregate) -> bool:
 def spread_part(
     number: int, aggregates: list[tuple[str, Aggregate]], around: Surroundings, beside: Sequence[Beside] = ()
 ) -> tuple[Part, dict[str, Estimate]]:
-    """One measurement for all spreads of the same arguments and condition; SUM, AVG and COUNT of them come along.
+    """One measurement for all spreads of the same arguments and condition; SUM, AVG and COUNT of them come
+    along.
 
     `beside`: what is counted together with them, at no further cost.
     """
@@ -58,7 +64,9 @@ def spread_part(
         return _with_public_rows(number, lead.argument, aggregates, first, grid, around, what)
     second, second_grid = None, None
     if lead.by is not None:
-        second, second_grid, also = _variable(lead.by, lead.condition, around, lead.place, any(b for _, b in needs))
+        second, second_grid, also = _variable(
+            lead.by, lead.condition, around, lead.place, any(b for _, b in needs)
+        )
         what = f"{what}; {also}"
     part = _part(number, lead, first, grid, second, second_grid, around, what, beside)
     sums = part.columns[: len(part.columns) - len(beside)]
@@ -74,9 +82,14 @@ def spread_part(
 
 
 def _with_public_rows(
-    number: int, argument: Expression, aggregates: list[tuple[str, Aggregate]], variable: Variable, grid: Grid,
-    around: Surroundings, what: str,
-) -> tuple[Part, dict[str, Estimate]]:  # fmt: skip
+    number: int,
+    argument: Expression,
+    aggregates: list[tuple[str, Aggregate]],
+    variable: Variable,
+    grid: Grid,
+    around: Surroundings,
+    what: str,
+) -> tuple[Part, dict[str, Estimate]]:
     height, one = helper(number), grid.steps**2
     columns = (f"moment_{number}", f"moment_{number + 1}")
     products = (f"{height} * {grid.steps}", _features(height, grid.steps, squared=True)[1])
@@ -98,7 +111,11 @@ def _with_public_rows(
 
 
 def _variable(
-    argument: Expression, condition: Expression | None, around: Surroundings, place: Place | None, squared: bool
+    argument: Expression,
+    condition: Expression | None,
+    around: Surroundings,
+    place: Place | None,
+    squared: bool,
 ) -> tuple[Variable, Grid, str]:
     grid, what = grid_for(argument, condition, around, place, MOST_STEPS)
     return Variable(grid.low * grid.step, grid.steps * grid.step, squared), grid, what
@@ -123,23 +140,39 @@ def _scaling(whole: int) -> int:
 
 def _features(height: str, steps: int, squared: bool) -> list[str]:
     rest = f"({steps} - {height})"
-    return [f"({height} * {height})", f"(2 * {height} * {rest})", f"({rest} * {rest})"] if squared else [height, rest]
+    return (
+        [f"({height} * {height})", f"(2 * {height} * {rest})", f"({rest} * {rest})"]
+        if squared
+        else [height, rest]
+    )
 
 
 def _part(
-    number: int, lead: Aggregate, first: Variable, grid: Grid, second: Variable | None, other: Grid | None,
-    around: Surroundings, what: str, beside: Sequence[Beside],
-) -> Part:  # fmt: skip
+    number: int,
+    lead: Aggregate,
+    first: Variable,
+    grid: Grid,
+    second: Variable | None,
+    other: Grid | None,
+    around: Surroundings,
+    what: str,
+    beside: Sequence[Beside],
+) -> Part:
     assert lead.argument is not None
     heights = [helper(number), helper(number + 1)]
-    arguments = [(lead.argument, grid)] + ([(lead.by, other)] if lead.by is not None and other is not None else [])
+    arguments = [(lead.argument, grid)] + (
+        [(lead.by, other)] if lead.by is not None and other is not None else []
+    )
     values = tuple(
         (name, f"({each.clamped(render.expression(argument))} - ({each.low}))")
         for name, (argument, each) in zip(heights, arguments, strict=False)
     )
     products = _features(heights[0], grid.steps, first.squared)
     if second is not None and other is not None:
-        products = [f"{a} * {b}" for a, b in itertools.product(products, _features(heights[1], other.steps, second.squared))]
+        products = [
+            f"{a} * {b}"
+            for a, b in itertools.product(products, _features(heights[1], other.steps, second.squared))
+        ]
     whole = _whole(grid, first, other, second)
     scaling = _scaling(whole)
     columns = tuple(f"moment_{number + place}" for place in range(len(products)))
@@ -158,12 +191,23 @@ def _part(
     where, one = where_clause(lead.condition), Fraction(whole, scaling)
     rows = [f"CAST(count({each}){where} AS HUGEINT)" for each in ("*", products[0])]
     sums = [f"coalesce(sum({each}){where}, 0)" for each in products]
-    part = Part(every, (), bound, title, values, all_rows=also.all_rows(columns, one), nulls=also.nulls(one), step=step)
+    part = Part(
+        every,
+        (),
+        bound,
+        title,
+        values,
+        all_rows=also.all_rows(columns, one),
+        nulls=also.nulls(one),
+        step=step,
+    )
     if around.limits is None:
         return replace(part, sql=tuple(clean(f"({each}{divided})") for each in (*sums, *also.sql(*rows))))
     most = around.limits.max_rows
     total = f"(({' + '.join(columns)}) // {whole})"
-    if beside:  # of the rows that count, n' are without NULL: every column is cut to n' / n of it, and the last has the rest
+    # of the rows that count, n' are without NULL: every column is cut to n' / n of it, and the last has the
+    # rest
+    if beside:
         kept, others = also.held(total, most)
         cut = [f"coalesce({column} * {kept} // nullif({total}, 0), 0)" for column in columns[:-1]]
         held = [*cut, f"{whole} * {kept} - {' - '.join(cut)}", *others]
@@ -171,7 +215,9 @@ def _part(
         cut = [f"THEN {column} * {most} // nullif({total}, 0) ELSE {column}" for column in columns]
         held = [f"(CASE WHEN {total} > {most} {each} END)" for each in cut]
     own = (*sums, *(rows[0] for _ in beside))
-    return replace(part, sql=tuple(clean(f"(coalesce(sum({each}), 0){divided})") for each in held), of_unit=own)
+    return replace(
+        part, sql=tuple(clean(f"(coalesce(sum({each}), 0){divided})") for each in held), of_unit=own
+    )
 
 
 def _beside(aggregate: Aggregate, columns: tuple[str, ...], grid: Grid) -> Estimate:

@@ -1,4 +1,6 @@
-"""A clamped argument goes in; the measurement of its SUM comes out, or of the pair that SUM, AVG and COUNT are computed from."""
+"""A clamped argument goes in; the measurement of its SUM comes out, or of the pair that SUM, AVG and COUNT
+are computed from.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,26 @@ from privsql.planning.beside import columns_beside
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
 from privsql.planning.grid import Grid
 from privsql.planning.outliers import Outliers
-from privsql.planning.parts import Adds, Beside, Feature, Part, Surroundings, clean, helper, shown, titled, where_clause
+from privsql.planning.parts import (
+    Adds,
+    Beside,
+    Feature,
+    Part,
+    Surroundings,
+    clean,
+    helper,
+    shown,
+    titled,
+    where_clause,
+)
 from privsql.sql.expressions import Aggregate, Column, Expression
 
 
 @dataclass(frozen=True)
 class _Added:
-    """A clamped argument, added up: the SQL of the sum and of the number of its values, and what they are computed from."""
+    """A clamped argument, added up: the SQL of the sum and of the number of its values, and what they are
+    computed from.
+    """
 
     total: str
     rows: str
@@ -28,7 +43,12 @@ class _Added:
 
 
 def _added(
-    number: int, argument: Expression, condition: Expression | None, grid: Grid, around: Surroundings, beside: bool = False
+    number: int,
+    argument: Expression,
+    condition: Expression | None,
+    grid: Grid,
+    around: Surroundings,
+    beside: bool = False,
 ) -> _Added:
     value, where = helper(number), where_clause(condition)
     if not around.raw:
@@ -55,7 +75,9 @@ def one_sided(
     if around.limits is None:
         feature = Feature(Adds.VALUE, argument, condition, grid)
         sql, outliers = (clean(total),), added.outliers
-        return Part((name,), sql, bound, title, added.values, features=(feature,), outliers=outliers, step=grid.step)
+        return Part(
+            (name,), sql, bound, title, added.values, features=(feature,), outliers=outliers, step=grid.step
+        )
     most = around.limits.max_rows  # a unit's total in a key is held within what so many rows could add up to
     held = f"least(greatest({name}, {most * min(grid.low, 0)}), {most * max(grid.high, 0)})"
     sql = (clean(f"coalesce(sum({held}), 0)"),)
@@ -63,10 +85,16 @@ def one_sided(
 
 
 def two_sided(
-    number: int, argument: Expression, condition: Expression | None, grid: Grid, around: Surroundings, what: str,
+    number: int,
+    argument: Expression,
+    condition: Expression | None,
+    grid: Grid,
+    around: Surroundings,
+    what: str,
     beside: Sequence[Beside] = (),
-) -> Part:  # fmt: skip
-    """A = sum of u and B = sum of (M - u), u the clamped value counted from the low end, M the width of the range.
+) -> Part:
+    """A = sum of u and B = sum of (M - u), u the clamped value counted from the low end, M the width of the
+    range.
 
     `beside`: what is counted together with them, at no further cost.
     """
@@ -78,21 +106,30 @@ def two_sided(
     added = _added(number, argument, condition, grid, around, bool(beside))
     above, below = added.grid.sides(added.total, added.rows)
     part = Part(
-        (*sums, *also.names), (), bound, titled("AVG, SUM and COUNT", argument, condition) + also.title(condition), added.values,
-        outliers=added.outliers, all_rows=also.all_rows(sums, Fraction(grid.steps)), nulls=also.nulls(Fraction(grid.steps)),
+        (*sums, *also.names),
+        (),
+        bound,
+        titled("AVG, SUM and COUNT", argument, condition) + also.title(condition),
+        added.values,
+        outliers=added.outliers,
+        all_rows=also.all_rows(sums, Fraction(grid.steps)),
+        nulls=also.nulls(Fraction(grid.steps)),
         step=grid.step,
-    )  # fmt: skip
+    )
     if around.limits is None:
         pair = [Feature(adds, argument, condition, grid) for adds in (Adds.HEIGHT, Adds.DEPTH)]
         sql = (above, below, *also.sql(added.every, added.rows))
-        return replace(part, sql=tuple(map(clean, sql)), features=(*pair, *also.features(argument, condition)))
+        return replace(
+            part, sql=tuple(map(clean, sql)), features=(*pair, *also.features(argument, condition))
+        )
     height, count = sums
     most = around.limits.max_rows
     if beside:  # of the rows that count, n' are not NULL: A' = A n' / n, B' = M n' - A'
         kept, others = also.held(count, most)
         high = f"coalesce({height} * {kept} // nullif({count}, 0), 0)"
         held = [high, f"{grid.steps} * {kept} - {high}", *others]
-    else:  # of a unit's c rows at most R count, at their mean height: A' = A min(c, R) / c, B' = M min(c, R) - A'
+    # of a unit's c rows at most R count, at their mean height: A' = A min(c, R) / c, B' = M min(c, R) - A'
+    else:
         high = f"(CASE WHEN {count} > {most} THEN {height} * {most} // nullif({count}, 0) ELSE {height} END)"
         held = [high, f"{grid.steps} * least({count}, {most}) - {high}"]
     own = (above, added.rows, *(added.every for _ in beside))
@@ -100,7 +137,9 @@ def two_sided(
 
 
 def heights(number: int, argument: Expression, grid: Grid, around: Surroundings, what: str) -> Part:
-    """A = sum of u, the clamped value counted from the low end: with the public number of rows, all that AVG needs."""
+    """A = sum of u, the clamped value counted from the low end: with the public number of rows, all that AVG
+    needs.
+    """
     reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}"
     added = _added(number, argument, None, grid, around)
     above, _ = added.grid.sides(added.total, added.rows)
@@ -121,7 +160,13 @@ def heights_estimate(aggregate: Aggregate, column: str, one: int, grid: Grid) ->
             start = ((ALL_ROWS, low * rows),) if low else ()
             return Linear(((column, width / one), *start), grid.whole)
         case _:
-            return Ratio(((column, Fraction(1)),), ((ALL_ROWS, one * rows), (column, Fraction(-1))), low, low + width, one)
+            return Ratio(
+                ((column, Fraction(1)),),
+                ((ALL_ROWS, one * rows), (column, Fraction(-1))),
+                low,
+                low + width,
+                one,
+            )
 
 
 def two_sided_estimate(aggregate: Aggregate, columns: tuple[str, ...], grid: Grid) -> Estimate:

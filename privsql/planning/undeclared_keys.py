@@ -1,9 +1,10 @@
-"""The parts of a release whose keys nobody declared go in; the same come out with the count by which keys are shown.
+"""The parts of a release whose keys nobody declared go in; the same come out with the count by which keys are
+shown.
 
-COUNT(*) can show keys by itself. But where one unit may add many rows to it, a key must have more rows than one unit could
-have, and more than its noise, which goes with them: many people with few rows each stay hidden at any epsilon. How many
-units a key has tells it with less, for a share of epsilon. Whichever needs fewer people is taken; the text of the query, the
-policy, epsilon and delta decide, never the data.
+COUNT(*) can show keys by itself. But where one unit may add many rows to it, a key must have more rows than
+one unit could have, and more than its noise, which goes with them: many people with few rows each stay hidden
+at any epsilon. How many units a key has tells it with less, for a share of epsilon. Whichever needs fewer
+people is taken; the text of the query, the policy, epsilon and delta decide, never the data.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ PricingOf = Callable[[Sequence[Part], KeysShown], Pricing]
 def pricing_of_keys(
     parts: Sequence[Part], around: Surroundings, min_units: int, epsilon: Fraction, pricing_of: PricingOf
 ) -> Pricing:
-    """The parts, priced with the count by which a key is shown from the fewest people; of equals one of units, which holds
-    however few rows they have."""
+    """The parts, priced with the count by which a key is shown from the fewest people; of equals one of
+    units, which holds however few rows they have.
+    """
 
     def shown_by(part: Part, of: Sequence[Part]) -> Pricing:
         return pricing_of(of, KeysShown(part.columns, _contribution(part, around), min_units))
@@ -45,9 +47,11 @@ def pricing_of_keys(
 
 
 def people_needed(release: KeyRelease) -> int:
-    """How many people a key needs to be shown with probability 1/2, if each has (1 + max_rows) / 2 rows there.
+    """How many people a key needs to be shown with probability 1/2, if each has (1 + max_rows) / 2 rows
+    there.
 
-    Nobody knows how many rows people have there, but that they are between 1 and max_rows: so the mean of the two.
+    Nobody knows how many rows people have there, but that they are between 1 and max_rows: so the mean of the
+    two.
     """
     return -(-2 * release.shows_at(0.5) // (1 + release.contribution.rows))
 
@@ -69,18 +73,26 @@ def people_for_keys(pricing: Pricing, epsilon: Fraction) -> float:
 
 
 def _people_and_rows(way: Pricing, epsilon: Fraction) -> tuple[float, int]:
-    """How many people a key needs, and how many rows each of them may add to the count by which it is shown."""
+    """How many people a key needs, and how many rows each of them may add to the count by which it is
+    shown.
+    """
     release = key_release(way, epsilon)
     return (math.inf, 0) if release is None else (people_needed(release), release.contribution.rows)
 
 
 def _may_count_units(counts: Sequence[Part], around: Surroundings, way: Pricing) -> bool:
-    """Whether units may tell more than what is counted; beside them, counts have Laplace noise, whatever was asked for."""
+    """Whether units may tell more than what is counted; beside them, counts have Laplace noise, whatever was
+    asked for.
+    """
     several = around.limits is not None and all(part.sensitivity.linf > 1 for part in counts)
     return several and way.mechanism is not Mechanism.GAUSSIAN
 
 
 def _contribution(part: Part, around: Surroundings) -> Contribution:
     assert around.stability.rows is not None
-    groups = around.stability.rows // around.limits.max_rows if around.limits is not None else around.stability.rows
+    groups = (
+        around.stability.rows // around.limits.max_rows
+        if around.limits is not None
+        else around.stability.rows
+    )
     return Contribution(groups, part.sensitivity.linf, groups * around.neighbours.moves)

@@ -1,6 +1,8 @@
-"""The range of an argument goes in; a grid of at most a million points to put its values on comes out, and the SQL that does.
+"""The range of an argument goes in; a grid of at most a million points to put its values on comes out, and
+the SQL that does.
 
-Whole numbers, dates and decimals are as they are where that is few enough; other grids have a step that people would choose.
+Whole numbers, dates and decimals are as they are where that is few enough; other grids have a step that
+people would choose.
 """
 
 from __future__ import annotations
@@ -20,12 +22,15 @@ MOST_STEPS = 2**20
 _FINEST = Fraction(1, 2**52)  # of the largest value: doubles tell no more apart
 _LEAST = Fraction(1, 10**290)  # a step that doubles can still divide by
 _EPOCH, _SECOND = dt.datetime(1970, 1, 1), 10**6  # microseconds
-_TIMES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400]  # seconds
+# seconds
+_TIMES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400]
 
 
 @dataclass(frozen=True)
 class ValueGrid:
-    """The points low, low + step, ... of an argument: numbers, days (DATE) or microseconds (TIMESTAMP) since 1970."""
+    """The points low, low + step, ... of an argument: numbers, days (DATE) or microseconds (TIMESTAMP) since
+    1970.
+    """
 
     type: Type
     low: Fraction
@@ -37,14 +42,17 @@ class ValueGrid:
         return self.low + self.step * (self.points - 1)
 
     def place(self, argument: str) -> str:
-        """The number of the nearest point, for an argument that is not NULL. Nothing in it can fail: clamped first.
+        """The number of the nearest point, for an argument that is not NULL. Nothing in it can fail: clamped
+        first.
 
         least and greatest take NaN for the greatest number.
         """
         return self.place_of(self.measure(argument))
 
     def measure(self, argument: str) -> str:
-        """What places rise with: of whole numbers and moments how far they are from the low end, clamped; numbers as they are."""
+        """What places rise with: of whole numbers and moments how far they are from the low end, clamped;
+        numbers as they are.
+        """
         low, high = (self._constant(each) for each in (self.low, self.high))
         match self.type.kind:
             case Kind.DATE:
@@ -59,8 +67,11 @@ class ValueGrid:
     def place_of(self, measure: str) -> str:
         if not self._whole:
             low, high, step = (constant(float(each), DOUBLE) for each in (self.low, self.high, self.step))
-            # where a step is hardly more than doubles tell apart, both ends may be rounded away from each other, by a point
-            place = f"TRY_CAST(round((least(greatest({measure}, {low}), {high}) - {low}) / {step}) AS INTEGER)"
+            # where a step is hardly more than doubles tell apart, both ends may be rounded away from each
+            # other, by a point
+            place = (
+                f"TRY_CAST(round((least(greatest({measure}, {low}), {high}) - {low}) / {step}) AS INTEGER)"
+            )
             return f"least({place}, {self.points - 1})"
         if self.step == 1:
             return f"TRY_CAST({measure} AS INTEGER)"
@@ -69,8 +80,9 @@ class ValueGrid:
     def from_place(self, place: str) -> str:
         """No value of this place or a higher one measures less than this.
 
-        Numbers are half a step around their points, and rounding moves them by another half at most: a step is no less than
-        2^-52 of the largest value. So two steps are enough. Numbers below the range are at its first point.
+        Numbers are half a step around their points, and rounding moves them by another half at most: a step
+        is no less than 2^-52 of the largest value. So two steps are enough. Numbers below the range are at
+        its first point.
         """
         if self._whole:
             return f"(CAST({place} AS {self._wide}) - 1) * {int(self.step)}"
@@ -124,7 +136,11 @@ class ValueGrid:
 
 def value_grid(type_: Type, domain: Domain) -> ValueGrid:
     """A grid for an argument whose range is known."""
-    low, high = (Fraction(0), Fraction(0)) if domain.empty else (_number(each, type_) for each in (domain.low, domain.high))
+    low, high = (
+        (Fraction(0), Fraction(0))
+        if domain.empty
+        else (_number(each, type_) for each in (domain.low, domain.high))
+    )
     least = (high - low) / MOST_STEPS
     if type_.kind in (Kind.DECIMAL, Kind.DOUBLE):
         least = max(least, max(abs(low), abs(high)) * _FINEST)
@@ -134,11 +150,15 @@ def value_grid(type_: Type, domain: Domain) -> ValueGrid:
             step = next(each for each in _nice() if each >= least)
         case Kind.TIMESTAMP:
             times = (Fraction(each * _SECOND) for each in _TIMES)
-            step = next((each for each in (*_below_a_second(), *times) if each >= least), Fraction(math.ceil(least)))
+            step = next(
+                (each for each in (*_below_a_second(), *times) if each >= least), Fraction(math.ceil(least))
+            )
         case Kind.DECIMAL:
             step = next(each for each in _nice(-type_.scale) if each >= least)
         case _:
-            step = next(each for each in _nice(math.floor(math.log10(least)) if least else 0) if each >= least)
+            step = next(
+                each for each in _nice(math.floor(math.log10(least)) if least else 0) if each >= least
+            )
     if type_.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE):  # ends that are multiples of the step
         low, high = math.floor(low / step) * step, math.ceil(high / step) * step
     points = math.ceil((high - low) / step) + 1
@@ -179,5 +199,3 @@ def _amount(step: Fraction, kind: Kind) -> str:
     if kind is not Kind.TIMESTAMP:
         return f"{float(step):,.10g}"
     return f"{int(step):,} microseconds" if step < _SECOND else f"{float(step / _SECOND):,.10g} seconds"
-
-

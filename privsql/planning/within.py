@@ -1,4 +1,6 @@
-"""The counts of a release go in; what must hold between them comes out: parts are no larger than their whole, or make it up."""
+"""The counts of a release go in; what must hold between them comes out: parts are no larger than their whole,
+or make it up.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +36,19 @@ class Within:
 def relations_of(
     release: Release, estimates: Mapping[str, Estimate], parts: Sequence[Part], facts: Facts, bounded: bool
 ) -> tuple[Within, ...]:
-    """What is provable. `bounded`: units count for some of their rows, count by count; then sums of parts prove nothing."""
+    """What is provable. `bounded`: units count for some of their rows, count by count; then sums of parts
+    prove nothing.
+    """
     counts: dict[str, Expression | None] = {}
     for name, each in release.aggregates:
         count = normal(as_count(each), facts)
         if count.function == "count" and isinstance(estimates[name], Linear):
             counts[name] = counted(count)
-    if bounded:  # of several counts in one measurement each takes what those before it have left of a unit's rows
+    # of several counts in one measurement each takes what those before it have left of a unit's rows
+    if bounded:
         alone = {column for part in parts for column in part.columns if len(part.columns) == 1}
-        beside = [{column for column, _ in part.all_rows} for part in parts]  # all of a unit's rows are cut together
+        # all of a unit's rows are cut together
+        beside = [{column for column, _ in part.all_rows} for part in parts]
 
         def is_whole(columns: set[str]) -> bool:
             return columns <= alone or columns == set().union(*(each for each in beside if each & columns))
@@ -73,7 +79,11 @@ def _grouped(counts: Conditions, facts: Facts) -> tuple[Within, ...]:
         groups: list[list[str]] = []
         for part in parts:
             fitting = next(
-                (g for g in groups if {part, *g} <= single and all(are_disjoint(counts[part], counts[o]) for o in g)),
+                (
+                    g
+                    for g in groups
+                    if {part, *g} <= single and all(are_disjoint(counts[part], counts[o]) for o in g)
+                ),
                 None,
             )
             if fitting is None:

@@ -1,7 +1,8 @@
 """Noise rates and a confidence level go in; how far an answer may be off comes out.
 
-Half-widths are either from the exact discrete tail, or from the continuous one plus a step per noise: discrete Laplace
-noise is a difference of two floored exponentials and so lies less than one step from the continuous one.
+Half-widths are either from the exact discrete tail, or from the continuous one plus a step per noise:
+discrete Laplace noise is a difference of two floored exponentials and so lies less than one step from the
+continuous one.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ Terms = Sequence[tuple[float, Law]]  # a weighted sum of independent noises
 def combined_half_width(terms: Terms, level: float) -> float:
     """h with P(|sum of w X| <= h) >= level.
 
-    Of the continuous noises, by their characteristic function, plus what each can differ by from its whole number:
-    less than a step for Laplace, half a step for Gaussian noise.
+    Of the continuous noises, by their characteristic function, plus what each can differ by from its whole
+    number: less than a step for Laplace, half a step for Gaussian noise.
     """
     used = [(abs(weight), law) for weight, law in terms if weight]
     if not used:
@@ -62,7 +63,9 @@ def combined_half_width(terms: Terms, level: float) -> float:
         ((weight, law),) = used
         return weight * law.half_width(level)
     scales = [weight / law.rate for weight, law in used if isinstance(law, Laplace)]
-    deviation = math.sqrt(sum(weight**2 * float(law.variance) for weight, law in used if isinstance(law, Gaussian)))
+    deviation = math.sqrt(
+        sum(weight**2 * float(law.variance) for weight, law in used if isinstance(law, Gaussian))
+    )
     steps = sum(weight * (1.0 if isinstance(law, Laplace) else 0.5) for weight, law in used)
     largest = max([*scales, deviation])
     ratios = tuple(sorted(round(scale / largest, 9) for scale in scales))
@@ -83,7 +86,9 @@ def _standard_half_width(scales: tuple[float, ...], deviation: float, level: flo
         points, weight = points[weight > 1e-13], weight[weight > 1e-13]
 
         def tail(width: float) -> float:
-            return float(1.0 - 2.0 / math.pi * step * np.sum(np.sin(points * width) / points * weight)) + 1e-11
+            return (
+                float(1.0 - 2.0 / math.pi * step * np.sum(np.sin(points * width) / points * weight)) + 1e-11
+            )
     else:  # too far out for sums of floats: the bound of Chernoff
         rates = np.linspace(0.0, 1.0, 401)[1:-1] / max([*scales, 1e-9])
 
@@ -97,8 +102,8 @@ def _standard_half_width(scales: tuple[float, ...], deviation: float, level: flo
 
 
 def selection_epsilon_of_histogram(candidates: int, histogram: int, choice: int) -> float:
-    """How many times the epsilon a noisy histogram of scale histogram / epsilon needs to name the winner as surely as a
-    choice by exponential noise of scale choice / epsilon does.
+    """How many times the epsilon a noisy histogram of scale histogram / epsilon needs to name the winner as
+    surely as a choice by exponential noise of scale choice / epsilon does.
 
     Union bound over the candidates: exponential noise of scale b overturns a gap g with probability
     exp(-g/b)/2, a pair of Laplace noises with (1/2 + g/4b) exp(-g/b). Both are set to 5%.

@@ -1,4 +1,5 @@
-"""A fraction goes in; two fractions come out, between which its exponential, its logarithm or its square root lies.
+"""A fraction goes in; two fractions come out, between which its exponential, its logarithm or its square root
+lies.
 
 Exponential and logarithm rest on Decimal's being correctly rounded (to nearest), which the decimal module
 promises: of n digits, the computed value is then off by less than one part in 10^(n-1), and 0 is exact.
@@ -17,7 +18,9 @@ GREATEST_EXPONENT = 10_000  # its exponential has 4,300 digits; fractions of man
 
 
 def exponential_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
-    """low <= exp(exponent) <= high, 1e-48 apart, relatively; below -10,000 it is between 0 and exp(-10,000)."""
+    """low <= exp(exponent) <= high, 1e-48 apart, relatively; below -10,000 it is between 0 and
+    exp(-10,000).
+    """
     if exponent > GREATEST_EXPONENT:
         raise ValueError(f"the exponent {exponent} is above {GREATEST_EXPONENT}")
     if exponent < -GREATEST_EXPONENT:

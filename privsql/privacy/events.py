@@ -1,7 +1,9 @@
-"""What was released, in exact numbers, and nothing of the data: a closed list of events, which accountants price.
+"""What was released, in exact numbers, and nothing of the data: a closed list of events, which accountants
+price.
 
-Every event states an epsilon and a delta at which it is private by itself, under the neighbour relation of its ledger, and
-what else is known of it. Whoever makes an event has proved that; what cannot be true is refused here.
+Every event states an epsilon and a delta at which it is private by itself, under the neighbour relation of
+its ledger, and what else is known of it. Whoever makes an event has proved that; what cannot be true is
+refused here.
 """
 
 from __future__ import annotations
@@ -12,13 +14,15 @@ from typing import get_args
 
 from privsql.privacy.gaussian import greatest_ratio
 
-_DOUBT = Fraction(1025, 1024)  # what was proved once stays readable, though a later proof should find a hair less
+# what was proved once stays readable, though a later proof should find a hair less
+_DOUBT = Fraction(1025, 1024)
 
 
 @dataclass(frozen=True)
 class Pure:
-    """Anything epsilon-private of which no more is known, such as report-noisy-max and permute-and-flip; or so many such
-    releases, one after the other, each (epsilon/parts)-private."""
+    """Anything epsilon-private of which no more is known, such as report-noisy-max and permute-and-flip; or
+    so many such releases, one after the other, each (epsilon/parts)-private.
+    """
 
     epsilon: Fraction
     parts: int = 1
@@ -34,8 +38,10 @@ class Pure:
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice by the exponential mechanism: for any two neighbours the logarithms of the ratios of the chances of all that
-    may be chosen lie in an interval of length epsilon (bounded range); or so many, one after the other, of epsilon/parts."""
+    """A choice by the exponential mechanism: for any two neighbours the logarithms of the ratios of the
+    chances of all that may be chosen lie in an interval of length epsilon (bounded range); or so many, one
+    after the other, of epsilon/parts.
+    """
 
     epsilon: Fraction
     parts: int = 1
@@ -51,7 +57,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class Laplace:
-    """Laplace noise of this scale on each of some whole numbers: their changes sum to at most l1, none passes linf."""
+    """Laplace noise of this scale on each of some whole numbers: their changes sum to at most l1, none passes
+    linf.
+    """
 
     epsilon: Fraction
     l1: int
@@ -71,7 +79,9 @@ class Laplace:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Gaussian noise on some numbers: squares of changes, each divided by the variance of its noise, sum to at most ratio."""
+    """Gaussian noise on some numbers: squares of changes, each divided by the variance of its noise, sum to
+    at most ratio.
+    """
 
     epsilon: Fraction
     delta: Fraction
@@ -86,8 +96,9 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys that nobody declared, each shown or hidden by itself: neighbours differ in at most `changes` of them, and each
-    is (epsilon/changes, delta/changes)-private."""
+    """Keys that nobody declared, each shown or hidden by itself: neighbours differ in at most `changes` of
+    them, and each is (epsilon/changes, delta/changes)-private.
+    """
 
     epsilon: Fraction
     delta: Fraction
@@ -102,8 +113,10 @@ class Keys:
 
 @dataclass(frozen=True)
 class GaussianKeys:
-    """Keys that nobody declared, each with a count that has Gaussian noise and passes a threshold. `ratio` as for Gaussian;
-    `exclusive` bounds the chance that any key is shown which only one of the two neighbours has."""
+    """Keys that nobody declared, each with a count that has Gaussian noise and passes a threshold. `ratio` as
+    for Gaussian; `exclusive` bounds the chance that any key is shown which only one of the two neighbours
+    has.
+    """
 
     epsilon: Fraction
     delta: Fraction

@@ -1,4 +1,6 @@
-"""A falling function and a level go in; a place where it is no higher comes out, as near to the first as floats tell."""
+"""A falling function and a level go in; a place where it is no higher comes out, as near to the first as
+floats tell.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ _MOST = 100
 def first_below(function: Callable[[float], float], level: float, low: float, high: float) -> float:
     """The first place in low .. high where the function is at most `level`, as it is at `high`; rounded up.
 
-    Tails fall about exponentially, so that the line through two points of their logarithm nearly meets the level: some ten
-    evaluations do what halving does in forty. An end that stays twice has its value halved (the Illinois rule).
+    Tails fall about exponentially, so that the line through two points of their logarithm nearly meets the
+    level: some ten evaluations do what halving does in forty. An end that stays twice has its value halved
+    (the Illinois rule).
     """
 
     def above(place: float) -> float:

@@ -1,14 +1,17 @@
-"""Epsilon, delta and a squared l2-sensitivity go in; the variance of rounded Gaussian noise comes out, or its tails.
+"""Epsilon, delta and a squared l2-sensitivity go in; the variance of rounded Gaussian noise comes out, or its
+tails.
 
-The noise is that of the normal law, rounded to a whole number: x + round(sigma Z) = round(x + sigma Z) for whole x, so what
-holds of continuous noise on any number of cells holds of it as post-processing. There, only ratio = l2/sigma counts:
+The noise is that of the normal law, rounded to a whole number: x + round(sigma Z) = round(x + sigma Z) for
+whole x, so what holds of continuous noise on any number of cells holds of it as post-processing. There, only
+ratio = l2/sigma counts:
 - noise is (epsilon, delta)-private if and only if (Balle, Wang 2018, theorem 8), with F the normal law's P(N <= x),
     F(a) - exp(epsilon) F(-b) <= delta, a = ratio/2 - epsilon/ratio, b = ratio/2 + epsilon/ratio;              (*)
-- it is ratio^2/2-zCDP (Bun, Steinke 2016), and rho-zCDP is (epsilon, delta)-private (Canonne, Kamath, Steinke 2020,
-  corollary 13) if for some order a > 1
-    ln delta >= (a-1) (a rho - epsilon + ln(1 - 1/a)) - ln a.                                                (**)
-The best ratio or order is guessed in floats, and what it proves is then worked out in fractions, rounded to the safe
-side. So no float decides.
+- it is ratio^2/2-zCDP (Bun, Steinke 2016), and rho-zCDP is (epsilon, delta)-private (Canonne, Kamath, Steinke
+  2020, corollary 13) if for some order a > 1
+    ln delta >= (a-1) (a rho - epsilon + ln(1 - 1/a)) - ln a.
+    (**)
+The best ratio or order is guessed in floats, and what it proves is then worked out in fractions, rounded to
+the safe side. So no float decides.
 """
 
 from __future__ import annotations
@@ -37,9 +40,10 @@ _SLACK = 1e-12  # for rounding in half_width, which informs but protects nobody
 def least_variance(l2_squared: int | Fraction, epsilon: Fraction, delta: Fraction) -> Fraction:
     """The least variance by (*) that makes a vector of this squared l2-sensitivity (epsilon, delta)-private.
 
-    Rounded up to a multiple of a power of two, so that arithmetic stays cheap; never less than what is needed. One
-    release may have parts of squared sensitivities s_i and variances v_i: divided by the root of its variance, each part
-    has noise of variance 1 and moves by s_i/v_i, so that a sum of s_i/v_i of at most 1/least_variance(1, ...) suffices.
+    Rounded up to a multiple of a power of two, so that arithmetic stays cheap; never less than what is
+    needed. One release may have parts of squared sensitivities s_i and variances v_i: divided by the root of
+    its variance, each part has noise of variance 1 and moves by s_i/v_i, so that a sum of s_i/v_i of at most
+    1/least_variance(1, ...) suffices.
     """
     if l2_squared <= 0:
         raise ValueError(f"the squared sensitivity must be positive, not {l2_squared}")
@@ -50,15 +54,17 @@ def least_variance(l2_squared: int | Fraction, epsilon: Fraction, delta: Fractio
 def greatest_ratio(epsilon: Fraction, delta: Fraction) -> Fraction:
     """A ratio = l2/sigma, next to the greatest by (*), such that noise is (epsilon, delta)-private.
 
-    Let D(ratio) be the left side of (*). Its derivative is f(a), f the normal density, since exp(epsilon) f(b) = f(a). So
-    D = exp(h) for an h that rises and is concave in u = ln(ratio), as ln(f(a) ratio) is, and Newton's steps towards
-    h(u) = ln(delta) stay below the solution. So does the first guess, since D <= F(a) <= exp(-a^2/2)/2 for a < 0, and
-    D <= ratio f(0).
+    Let D(ratio) be the left side of (*). Its derivative is f(a), f the normal density, since exp(epsilon)
+    f(b) = f(a). So D = exp(h) for an h that rises and is concave in u = ln(ratio), as ln(f(a) ratio) is, and
+    Newton's steps towards h(u) = ln(delta) stay below the solution. So does the first guess, since D <= F(a)
+    <= exp(-a^2/2)/2 for a < 0, and D <= ratio f(0).
     """
     _check(epsilon, delta)
     wanted, loss = float(logarithm_bounds(delta)[0]), float(epsilon)
     reach = math.sqrt(max(0.0, -2.0 * (wanted + math.log(2.0))))
-    guess = max(2.0 * loss / (reach + math.sqrt(reach**2 + 2.0 * loss)), math.exp(wanted) * math.sqrt(2.0 * math.pi))
+    guess = max(
+        2.0 * loss / (reach + math.sqrt(reach**2 + 2.0 * loss)), math.exp(wanted) * math.sqrt(2.0 * math.pi)
+    )
     for _ in range(_MOST_STEPS):
         ratio = _short(guess)
         low, high = _delta_bounds(ratio, epsilon)
@@ -74,9 +80,13 @@ def greatest_ratio(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def analytic_delta(l2_squared: int | Fraction, variance: Fraction, epsilon: Fraction) -> Fraction:
-    """A delta, next to the least by (*), such that noise of this variance is (epsilon, delta)-private; 0 for l2 = 0."""
+    """A delta, next to the least by (*), such that noise of this variance is (epsilon, delta)-private; 0 for
+    l2 = 0.
+    """
     if l2_squared < 0 or variance <= 0 or epsilon <= 0:
-        raise ValueError("needs a squared sensitivity of at least 0, a positive variance and a positive epsilon")
+        raise ValueError(
+            "needs a squared sensitivity of at least 0, a positive variance and a positive epsilon"
+        )
     if l2_squared == 0:
         return Fraction(0)
     _, ratio = root_bounds(l2_squared / variance)
@@ -86,8 +96,8 @@ def analytic_delta(l2_squared: int | Fraction, variance: Fraction, epsilon: Frac
 def _delta_bounds(ratio: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
     """Of the left side of (*), which rises with the ratio.
 
-    With R(z) = F(-z)/f(z) and exp(epsilon) f(b) = f(a) it is f(a) (R(-a) - R(b)) or, with F(a) = 1 - f(a) R(a),
-    1 - f(a) (R(a) + R(b)).
+    With R(z) = F(-z)/f(z) and exp(epsilon) f(b) = f(a) it is f(a) (R(-a) - R(b)) or, with F(a) = 1 - f(a)
+    R(a), 1 - f(a) (R(a) + R(b)).
     """
     near, far = ratio / 2 - epsilon / ratio, ratio / 2 + epsilon / ratio
     density_low, density_high = density_bounds(near)
@@ -99,7 +109,9 @@ def _delta_bounds(ratio: Fraction, epsilon: Fraction) -> tuple[Fraction, Fractio
 
 
 def rounded_up(number: Fraction, bits: int = _VARIANCE_BITS) -> Fraction:
-    """The next number that has so many binary digits, or one more: greater by less than one part in 2^(bits-1)."""
+    """The next number that has so many binary digits, or one more: greater by less than one part in
+    2^(bits-1).
+    """
     size = number.numerator.bit_length() - number.denominator.bit_length()
     step = Fraction(2) ** (size - bits)
     return math.ceil(number / step) * step
@@ -118,9 +130,9 @@ def zcdp(l2_squared: int, variance: Fraction) -> Fraction:
 def greatest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """A rho, next to the greatest by (**), such that rho-zCDP is (epsilon, delta)-private.
 
-    (**) solved for rho: rho <= (epsilon - ln(1 - 1/a) + (ln delta + ln a)/(a-1)) / a. At the best a the derivative
-    of (**) in a is zero, (2a-1) rho = epsilon - ln(1 - 1/a); put into (**), this leaves
-    ln delta = -(a-1)^2 (epsilon - ln(1 - 1/a)) / (2a-1) - ln a, which falls as a grows.
+    (**) solved for rho: rho <= (epsilon - ln(1 - 1/a) + (ln delta + ln a)/(a-1)) / a. At the best a the
+    derivative of (**) in a is zero, (2a-1) rho = epsilon - ln(1 - 1/a); put into (**), this leaves ln delta =
+    -(a-1)^2 (epsilon - ln(1 - 1/a)) / (2a-1) - ln a, which falls as a grows.
     """
     _check(epsilon, delta)
     log_delta, _ = logarithm_bounds(delta)
@@ -152,7 +164,9 @@ def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
         above = math.exp(middle)
-        low, high = (middle, high) if (1.0 + 2.0 * above) * slope - math.log1p(1.0 / above) < loss else (low, middle)
+        low, high = (
+            (middle, high) if (1.0 + 2.0 * above) * slope - math.log1p(1.0 / above) < loss else (low, middle)
+        )
     above_one = _short(math.exp(high))
     order = 1 + above_one
     log_order, _ = logarithm_bounds(order)
@@ -177,7 +191,9 @@ def tail_above(variance: Fraction, bound: int) -> Fraction:
 
 
 def half_width(variance: Fraction, level: float) -> int:
-    """The least whole h with P(|X| <= h) >= level for rounded Gaussian X: |X| > h means |sigma Z| >= h + 1/2."""
+    """The least whole h with P(|X| <= h) >= level for rounded Gaussian X: |X| > h means |sigma Z| >= h +
+    1/2.
+    """
     if not 0.0 < level < 1.0:
         raise ValueError(f"a level is between 0 and 1, not {level}")
     deviation = math.sqrt(2.0 * float(variance))

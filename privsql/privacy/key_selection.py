@@ -1,18 +1,20 @@
 """Epsilon, delta and what one unit can touch go in; how to release keys that nobody declared comes out.
 
-Which keys occur is itself private, so a key is shown only if a noisy count passes a threshold, or by a chance that
-grows with its count; a key of count 0 is absent and never shown. Three ways, each a function that makes the best choice
-and a type that holds it and refuses less than is needed.
+Which keys occur is itself private, so a key is shown only if a noisy count passes a threshold, or by a chance
+that grows with its count; a key of count 0 is absent and never shown. Three ways, each a function that makes
+the best choice and a type that holds it and refuses less than is needed.
 
-Composition, used throughout. Keys are treated independently; write P_i and Q_i for what two neighbouring tables give at
-key i. If P_i min exp(e_i) Q_i (the lesser, outcome by outcome) has mass at least 1 - d_i, then the product of these
-lesser measures has mass at least the product of the 1 - d_i, which is at least 1 - sum d_i, and it is at most
-exp(sum e_i) Q. So P(A) <= exp(sum e_i) Q(A) + sum d_i for every set A of outcomes. Keys that nobody changed add nothing.
+Composition, used throughout. Keys are treated independently; write P_i and Q_i for what two neighbouring
+tables give at key i. If P_i min exp(e_i) Q_i (the lesser, outcome by outcome) has mass at least 1 - d_i, then
+the product of these lesser measures has mass at least the product of the 1 - d_i, which is at least 1 - sum
+d_i, and it is at most exp(sum e_i) Q. So P(A) <= exp(sum e_i) Q(A) + sum d_i for every set A of outcomes.
+Keys that nobody changed add nothing.
 
-Floor. Fewer than min_units units make a count of at most shift = rows (min_units - 1). The count n is replaced by
-max(0, n - shift), and shift is added again to what is published. If n moves by at most so much, so does max(0, n - shift);
-a key in the one table only has fallen to 0, so it is among those of the unit that left. All proofs stand, then, and a
-key of fewer units counts as absent: it is never shown, for certain, however unbounded the noise of others.
+Floor. Fewer than min_units units make a count of at most shift = rows (min_units - 1). The count n is
+replaced by max(0, n - shift), and shift is added again to what is published. If n moves by at most so much,
+so does max(0, n - shift); a key in the one table only has fallen to 0, so it is among those of the unit that
+left. All proofs stand, then, and a key of fewer units counts as absent: it is never shown, for certain,
+however unbounded the noise of others.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ _EACH_NUMBER = 32  # of keys in one table only; beyond it, in steps of an eighth
 class Contribution:
     """A unit is in at most `groups` keys and adds at most `rows` to the count of each.
 
-    Between neighbours at most `changes` keys differ, by at most `rows` each: groups for add-remove, 2 groups for
-    replace-one. At most `groups` keys are in the one table only, and at most `groups` in the other only.
+    Between neighbours at most `changes` keys differ, by at most `rows` each: groups for add-remove, 2 groups
+    for replace-one. At most `groups` keys are in the one table only, and at most `groups` in the other only.
     """
 
     groups: int
@@ -80,8 +82,9 @@ class KeyRelease(ABC):
         return self.contribution.rows * (self.min_units - 1)
 
     def chance(self, count: int) -> float:
-        """The chance that a key of this count is shown; it never falls as the count grows. It informs, and decides
-        nothing."""
+        """The chance that a key of this count is shown; it never falls as the count grows. It informs, and
+        decides nothing.
+        """
         return self._chance(count - self.shift) if count > self.shift else 0.0
 
     def shows_at(self, probability: float) -> int:
@@ -109,19 +112,21 @@ class KeyRelease(ABC):
 class TruncatedGeometric(KeyRelease):
     """Publish n + X if it exceeds k; X in -k..k, P(X = x) ~ exp(-rate |x|), rate = epsilon/(changes rows).
 
-    Let epsilon' = epsilon/changes and delta' = delta/changes, and let a key's count be n in one table and n' in the
-    other, |n - n'| <= rows. A number that n + X and n' + X both reach has chances within exp(rate rows) = exp(epsilon')
-    of each other. What n + X reaches and n' + X does not are the last |n - n'| values of X before k, or before -k, of
-    chance at most d(k) = P(X > k - rows). If that is at most delta' then e_i = epsilon', d_i = delta' in the composition.
-    To hide what is not above k is a function of n + X and costs nothing; n = 0 is always hidden, as if it had no noise.
-    Nor would less do: with n = 0 and n' = rows every number shown is new, of chance d(k).
+    Let epsilon' = epsilon/changes and delta' = delta/changes, and let a key's count be n in one table and n'
+    in the other, |n - n'| <= rows. A number that n + X and n' + X both reach has chances within exp(rate
+    rows) = exp(epsilon') of each other. What n + X reaches and n' + X does not are the last |n - n'| values
+    of X before k, or before -k, of chance at most d(k) = P(X > k - rows). If that is at most delta' then e_i
+    = epsilon', d_i = delta' in the composition. To hide what is not above k is a function of n + X and costs
+    nothing; n = 0 is always hidden, as if it had no noise. Nor would less do: with n = 0 and n' = rows every
+    number shown is new, of chance d(k).
 
-    Coin. The least k leaves a part of delta' over, since it is a whole number. So k is drawn for each key, not looking at
-    its count: k - 1 with chance w, else k. Of the pair (coin, what is published) the lesser measure has the mass
-    w (1 - d(k - 1)) + (1 - w)(1 - d(k)), so that w d(k - 1) + (1 - w) d(k) <= delta' is enough; the coin is then kept
-    secret, which costs nothing. For rows = 1 and the greatest w no other way shows a key with more: p(n), the chance to be
-    shown, has p(n + 1) = exp(epsilon') p(n) + p(1) below n = k, and 1 - p(n) = exp(-epsilon') (1 - p(n - 1) - p(1)) above,
-    for k - 1 and k and so for both together, with p(1) = delta': OptimalSelection, but for the very last n.
+    Coin. The least k leaves a part of delta' over, since it is a whole number. So k is drawn for each key,
+    not looking at its count: k - 1 with chance w, else k. Of the pair (coin, what is published) the lesser
+    measure has the mass w (1 - d(k - 1)) + (1 - w)(1 - d(k)), so that w d(k - 1) + (1 - w) d(k) <= delta' is
+    enough; the coin is then kept secret, which costs nothing. For rows = 1 and the greatest w no other way
+    shows a key with more: p(n), the chance to be shown, has p(n + 1) = exp(epsilon') p(n) + p(1) below n = k,
+    and 1 - p(n) = exp(-epsilon') (1 - p(n - 1) - p(1)) above, for k - 1 and k and so for both together, with
+    p(1) = delta': OptimalSelection, but for the very last n.
     """
 
     bound: int  # k
@@ -150,7 +155,9 @@ class TruncatedGeometric(KeyRelease):
 
     def _chance(self, above: int) -> float:
         share = float(self.share)
-        return (1.0 - share) * self._shown(above, self.bound) + (share and share * self._shown(above, self.bound - 1))
+        return (1.0 - share) * self._shown(above, self.bound) + (
+            share and share * self._shown(above, self.bound - 1)
+        )
 
     def _shown(self, above: int, bound: int) -> float:
         least = bound + 1 - above  # the least X that shows the key
@@ -177,9 +184,9 @@ def truncated_geometric(
 def _least_bound(epsilon: Fraction, delta: Fraction, contribution: Contribution) -> int:
     """The least k with d(k) <= delta', never too small.
 
-    With q = exp(-rate) and k >= rows - 1 d(k) is (q^(k-rows+1) - q^(k+1)) / (1 + q - 2 q^(k+1)), at most delta'
-    iff exp(rate k) >= (exp(epsilon') - 1 + 2 delta') / (delta' (exp(rate) + 1)). At k = rows - 1 it is P(X >= 0) > 1/2 >
-    delta', so that no lesser k will do.
+    With q = exp(-rate) and k >= rows - 1 d(k) is (q^(k-rows+1) - q^(k+1)) / (1 + q - 2 q^(k+1)), at most
+    delta' iff exp(rate k) >= (exp(epsilon') - 1 + 2 delta') / (delta' (exp(rate) + 1)). At k = rows - 1 it is
+    P(X >= 0) > 1/2 > delta', so that no lesser k will do.
     """
     _check_loss(epsilon, delta)
     epsilon, delta = epsilon / contribution.changes, delta / contribution.changes
@@ -197,7 +204,8 @@ def _lesser(release: TruncatedGeometric) -> int:
         return 0  # there is hardly any noise
     (_, growth), (step, _) = exponential_bounds(epsilon), exponential_bounds(release.rate)
     reached = (exponential_bounds(release.rate * k)[0] for k in (release.bound - 1, release.bound))
-    narrow, wide = ((growth - 1) / (reach * (step + 1) - 2) for reach in reached)  # at least d(k - 1) and d(k)
+    # at least d(k - 1) and d(k)
+    narrow, wide = ((growth - 1) / (reach * (step + 1) - 2) for reach in reached)
     return max(0, min(COIN - 1, math.floor((delta - wide) / (narrow - wide) * COIN)))
 
 
@@ -208,13 +216,14 @@ def _lesser(release: TruncatedGeometric) -> int:
 class GaussianThreshold(KeyRelease):
     """Publish n + X if it exceeds t, for n >= 1 and X rounded Gaussian.
 
-    Let e keys be in P's table only, and let tail = P(X > t - rows) be at least the chance that one of them is shown:
-    their count is at most rows. Q hides it, so e_i = 0, d_i = tail. A key in Q's table only is hidden by P, and by Q with
-    chance at least 1 - tail, so d_i = 0, e_i = -ln(1 - tail) <= tail/(1 - tail). The other keys, at most changes - e,
-    together are a vector of squared l2-sensitivity (changes - e) rows^2, private at (epsilon_g, delta_g(e)): the lesser
-    measure of all of them at once, with exp(epsilon_g), has mass at least 1 - delta_g(e). So
-    epsilon_g = epsilon - groups tail/(1 - tail) and delta_g(e) + e tail <= delta for every e from 0 to groups suffice:
-    a unit that has keys for itself has fewer among others, and delta need not be split for the two.
+    Let e keys be in P's table only, and let tail = P(X > t - rows) be at least the chance that one of them is
+    shown: their count is at most rows. Q hides it, so e_i = 0, d_i = tail. A key in Q's table only is hidden
+    by P, and by Q with chance at least 1 - tail, so d_i = 0, e_i = -ln(1 - tail) <= tail/(1 - tail). The
+    other keys, at most changes - e, together are a vector of squared l2-sensitivity (changes - e) rows^2,
+    private at (epsilon_g, delta_g(e)): the lesser measure of all of them at once, with exp(epsilon_g), has
+    mass at least 1 - delta_g(e). So epsilon_g = epsilon - groups tail/(1 - tail) and delta_g(e) + e tail <=
+    delta for every e from 0 to groups suffice: a unit that has keys for itself has fewer among others, and
+    delta need not be split for the two.
     """
 
     variance: Fraction
@@ -229,9 +238,12 @@ class GaussianThreshold(KeyRelease):
         tail = tail_above(self.variance, self.limit - self.contribution.rows)
         loss = self.epsilon - self.contribution.groups * tail / (1 - tail) if tail < 1 else Fraction(0)
         if loss <= 0 or any(
-            lost + last * tail > self.delta for last, lost in _exclusive(self.contribution, self.variance, loss)
+            lost + last * tail > self.delta
+            for last, lost in _exclusive(self.contribution, self.variance, loss)
         ):
-            raise ValueError(f"variance {self.variance} and limit {self.limit} do not cover epsilon and delta")
+            raise ValueError(
+                f"variance {self.variance} and limit {self.limit} do not cover epsilon and delta"
+            )
         _check_threshold(max(self.threshold, math.isqrt(math.ceil(self.variance))))
 
     def _chance(self, above: int) -> float:
@@ -241,10 +253,12 @@ class GaussianThreshold(KeyRelease):
 def gaussian_threshold(
     epsilon: Fraction, delta: Fraction, contribution: Contribution, min_units: int = 1
 ) -> GaussianThreshold:
-    """Of several variances, those that would leave 20% to 100% of delta to the noise if no key were exclusive, the one
-    with the least threshold."""
+    """Of several variances, those that would leave 20% to 100% of delta to the noise if no key were
+    exclusive, the one with the least threshold.
+    """
     _check_loss(epsilon, delta)
-    loss = epsilon - delta / (1 - delta)  # groups tail <= delta, so that groups tail/(1 - tail) <= delta/(1 - delta)
+    # groups tail <= delta, so that groups tail/(1 - tail) <= delta/(1 - delta)
+    loss = epsilon - delta / (1 - delta)
     choices = []
     for share in _SHARES:
         variance = least_variance(contribution.changes * contribution.rows**2, loss, share * delta)
@@ -255,8 +269,12 @@ def gaussian_threshold(
     return GaussianThreshold(epsilon, delta, contribution, min_units, variance, limit)
 
 
-def _exclusive(contribution: Contribution, variance: Fraction, loss: Fraction) -> Iterator[tuple[int, Fraction]]:
-    """(last, delta_g(first)) for ranges first..last of numbers of keys in one table only, which cover 0..groups."""
+def _exclusive(
+    contribution: Contribution, variance: Fraction, loss: Fraction
+) -> Iterator[tuple[int, Fraction]]:
+    """(last, delta_g(first)) for ranges first..last of numbers of keys in one table only, which cover
+    0..groups.
+    """
     first = 0
     while first <= contribution.groups:
         last = min(contribution.groups, first if first < _EACH_NUMBER else first + first // 8)
@@ -277,13 +295,14 @@ def _least_above(variance: Fraction, tail: Fraction) -> int:
 
 @dataclass(frozen=True)
 class OptimalSelection(KeyRelease):
-    """Show a key of n units with probability p(n); no other way shows it with more (Desfontaines et al. 2020).
+    """Show a key of n units with probability p(n); no other way shows it with more (Desfontaines et al.
+    2020).
 
-    `scaled` holds p(0), p(1), ..., 1 as multiples of 2^-bits. With epsilon' = epsilon/changes, delta' = delta/changes,
-    E <= exp(epsilon'), and n, n + 1 units: p(n+1) <= E p(n) + delta' bounds "shown", and 1 - p(n) <= E (1 - p(n+1)) +
-    delta' "hidden"; the other way round both hold since p never falls. So e_i = epsilon', d_i = delta' in the
-    composition. p is the greatest that satisfies this, rounded down at each step; rounding keeps it growing, by
-    delta' - 2^-bits or more.
+    `scaled` holds p(0), p(1), ..., 1 as multiples of 2^-bits. With epsilon' = epsilon/changes, delta' =
+    delta/changes, E <= exp(epsilon'), and n, n + 1 units: p(n+1) <= E p(n) + delta' bounds "shown", and 1 -
+    p(n) <= E (1 - p(n+1)) + delta' "hidden"; the other way round both hold since p never falls. So e_i =
+    epsilon', d_i = delta' in the composition. p is the greatest that satisfies this, rounded down at each
+    step; rounding keeps it growing, by delta' - 2^-bits or more.
     """
 
     bits: int
@@ -297,11 +316,15 @@ class OptimalSelection(KeyRelease):
         delta = self.delta / self.contribution.changes * one
         if len(self.scaled) < 2 or self.scaled[0] != 0 or self.scaled[-1] != one:
             raise ValueError("the probabilities must begin with 0 and end with 1")
-        # all times the denominators: whole numbers are compared ten times as fast as fractions, and there may be 10^5 of them
+        # all times the denominators: whole numbers are compared ten times as fast as fractions, and there may
+        # be 10^5 of them
         scale, rise = growth.denominator * delta.denominator, growth.numerator * delta.denominator
         rest = delta.numerator * growth.denominator
         for less, more in itertools.pairwise(self.scaled):
-            shown, hidden = more * scale <= rise * less + rest, (one - less) * scale <= rise * (one - more) + rest
+            shown, hidden = (
+                more * scale <= rise * less + rest,
+                (one - less) * scale <= rise * (one - more) + rest,
+            )
             if not (less <= more and shown and hidden):
                 raise ValueError("the probabilities do not cover epsilon and delta")
 
@@ -323,7 +346,9 @@ def optimal_selection(
     scaled = [0]
     while scaled[-1] < one:
         if len(scaled) >= GREATEST_TABLE:
-            raise ValueError(f"epsilon or delta is too small: a key would need {GREATEST_TABLE} units to be shown")
+            raise ValueError(
+                f"epsilon or delta is too small: a key would need {GREATEST_TABLE} units to be shown"
+            )
         hidden = max(0, one - scaled[-1] - step)
         scaled.append(min((growth * scaled[-1] >> bits) + step, one - -(-(hidden << bits) // growth)))
     return OptimalSelection(epsilon, delta, contribution, min_units, bits, tuple(scaled))
@@ -344,7 +369,9 @@ def best(
 def _check_loss(epsilon: Fraction, delta: Fraction) -> None:
     # a delta as great as epsilon would be pointless, and its truncated noise all but uniform
     if not 0 < 2 * delta < min(Fraction(1), epsilon):
-        raise ValueError(f"keys need delta > 0 below 1/2 and below epsilon/2, not {delta} at epsilon {epsilon}")
+        raise ValueError(
+            f"keys need delta > 0 below 1/2 and below epsilon/2, not {delta} at epsilon {epsilon}"
+        )
 
 
 def _check_threshold(threshold: int) -> None:

@@ -1,8 +1,10 @@
-"""Noisy sums of the same cells at several levels go in; cells come out whose own sums are the best estimates of them all.
+"""Noisy sums of the same cells at several levels go in; cells come out whose own sums are the best estimates
+of them all.
 
-Every level adds up the same cells. What is measured of level s is times_s A_s x + noise, x the unknown cells, A_s sums of them,
-and all noise is alike: the least squares solution is the best linear unbiased estimate (Gauss, Markov), so that at no level it is
-worse than the measured sum itself. Its sums agree by construction: they are sums of the same cells.
+Every level adds up the same cells. What is measured of level s is times_s A_s x + noise, x the unknown cells,
+A_s sums of them, and all noise is alike: the least squares solution is the best linear unbiased estimate
+(Gauss, Markov), so that at no level it is worse than the measured sum itself. Its sums agree by construction:
+they are sums of the same cells.
 """
 
 from __future__ import annotations
@@ -30,9 +32,10 @@ _MOST_CLASSES = 128  # of rows whose noise differs: each takes some time to work
 class Levels:
     """Cell c goes into row `places[s][c]` of level s; rows are counted through, level after level.
 
-    `shape`: the cells as a product of axes. `order`: the cells in an order in which the sums over the first keys are contiguous.
-    `axes`: the axes that each level keeps, where all levels add up along whole axes; then all rows of a level are alike.
-    `corners`: how many running sums along all axes a row of each level is made of, at most.
+    `shape`: the cells as a product of axes. `order`: the cells in an order in which the sums over the first
+    keys are contiguous. `axes`: the axes that each level keeps, where all levels add up along whole axes;
+    then all rows of a level are alike. `corners`: how many running sums along all axes a row of each level is
+    made of, at most.
     """
 
     places: tuple[Integers, ...]
@@ -79,7 +82,9 @@ class Levels:
 
 
 def fitted(levels: Levels, times: Sequence[int], measured: Floats) -> Floats:
-    """The cells whose sums, `times` as large, are nearest to what was measured; of several such the smallest."""
+    """The cells whose sums, `times` as large, are nearest to what was measured; of several such the
+    smallest.
+    """
     scale = levels.scale(times)
     finest = next((s for s, size in enumerate(levels.sizes) if size == levels.cells), None)
     start = np.zeros(levels.cells)
@@ -90,7 +95,9 @@ def fitted(levels: Levels, times: Sequence[int], measured: Floats) -> Floats:
 
 
 def solved(levels: Levels, scale: Floats, goal: Floats) -> Floats:
-    """x with A' S^2 A x = goal, by conjugate gradients: as many steps as that matrix has different eigenvalues, which are few."""
+    """x with A' S^2 A x = goal, by conjugate gradients: as many steps as that matrix has different
+    eigenvalues, which are few.
+    """
     found, rest, direction = np.zeros(levels.cells), goal, goal
     size = first = float(rest @ rest)
     for _ in range(_MOST_STEPS):
@@ -119,7 +126,9 @@ def classes(levels: Levels) -> Integers | None:
 def weights(levels: Levels, times: Sequence[int], row: int) -> Weights:
     """By what weights the noise of all measured rows goes into the estimate of one row."""
     if levels.axes is not None:
-        return _product_weights(levels, times, max(s for s, start in enumerate(levels.starts) if start <= row))
+        return _product_weights(
+            levels, times, max(s for s, start in enumerate(levels.starts) if start <= row)
+        )
     scale = levels.scale(times)
     one = np.zeros(levels.rows)
     one[row] = 1.0
@@ -130,12 +139,15 @@ def weights(levels: Levels, times: Sequence[int], row: int) -> Weights:
 def _product_weights(levels: Levels, times: Sequence[int], level: int) -> Weights:
     """The same for any row of a level of a product.
 
-    Cells that agree with that row's first cell in the same axes have the same weight; so there are 2^axes different ones.
+    Cells that agree with that row's first cell in the same axes have the same weight; so there are 2^axes
+    different ones.
     """
     assert levels.axes is not None
     shape = levels.shape
     cells = list(itertools.product((True, False), repeat=len(shape)))  # in which axes a cell agrees
-    counts = [math.prod(1 if same else size - 1 for same, size in zip(cell, shape, strict=True)) for cell in cells]
+    counts = [
+        math.prod(1 if same else size - 1 for same, size in zip(cell, shape, strict=True)) for cell in cells
+    ]
     rows: list[tuple[int, Floats]] = []  # how many are alike; what each cell adds to them
     goal = 0
     for number, (kept, scale) in enumerate(zip(levels.axes, times, strict=True)):
@@ -152,12 +164,15 @@ def _product_weights(levels: Levels, times: Sequence[int], level: int) -> Weight
     one[goal] = 1.0  # the row itself is the only one of its class
     found = matrix @ np.linalg.lstsq(matrix, one, rcond=None)[0] / times[level]
     return counted(
-        [value / math.sqrt(many) for value, (many, _) in zip(found, rows, strict=True)], [many for many, _ in rows]
+        [value / math.sqrt(many) for value, (many, _) in zip(found, rows, strict=True)],
+        [many for many, _ in rows],
     )
 
 
 def _tree_classes(levels: Levels) -> Integers | None:
-    """Where the levels are nested: rows are alike if their parents are, and if they have the same tree below them."""
+    """Where the levels are nested: rows are alike if their parents are, and if they have the same tree below
+    them.
+    """
     order = sorted(range(len(levels.sizes)), key=lambda level: -levels.sizes[level])
     if levels.sizes[order[0]] != levels.cells:
         return None
@@ -188,12 +203,12 @@ def _numbered(things: Sequence[object]) -> Integers:
     return np.array([seen.setdefault(each, len(seen)) for each in things], dtype=np.int64)
 
 
-# -- whole numbers ---------------------------------------------------------------------------------------------
+# -- whole numbers -------------------------------------------------------------------------------------------
 def rounded(levels: Levels, cells: Floats) -> Integers:
     """Whole numbers near the cells, and every sum over whole axes near that of the cells.
 
-    The running sums along all axes are rounded, and their differences taken: a row that keeps k axes is made of 2^k rounded
-    numbers (`corners`), so that it is off by at most 2^(k-1), however many cells it has.
+    The running sums along all axes are rounded, and their differences taken: a row that keeps k axes is made
+    of 2^k rounded numbers (`corners`), so that it is off by at most 2^(k-1), however many cells it has.
     """
     table = (cells if levels.order is None else cells[levels.order]).reshape(levels.shape)
     base = np.rint(table)  # only the rest is added up, so that large numbers lose no digits

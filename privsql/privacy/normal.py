@@ -1,7 +1,8 @@
 """A fraction goes in; two fractions come out, between which a figure of the standard normal law lies.
 
-Tails are given by Mills' ratio R(z) = P(N >= z)/f(z), f the density: it neither vanishes far out, nor do differences of
-it lose their digits there. Numbers are whole multiples of 2^-192, rounded outwards at every step.
+Tails are given by Mills' ratio R(z) = P(N >= z)/f(z), f the density: it neither vanishes far out, nor do
+differences of it lose their digits there. Numbers are whole multiples of 2^-192, rounded outwards at every
+step.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def _by_series(number: Fraction, least: int) -> tuple[Fraction, Fraction]:
         low, high = low + term_low, high + term_high
     high += term_high  # of what is left, each term is at most half the one before
     growth_low, growth_high = exponential_bounds(number**2 / 2)
-    return _HALF_CIRCLE[0] * growth_low - Fraction(high, _ONE), _HALF_CIRCLE[1] * growth_high - Fraction(low, _ONE)
+    return _HALF_CIRCLE[0] * growth_low - Fraction(high, _ONE), _HALF_CIRCLE[1] * growth_high - Fraction(
+        low, _ONE
+    )
 
 
 def _by_fraction(least: int) -> tuple[Fraction, Fraction]:

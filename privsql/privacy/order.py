@@ -1,51 +1,59 @@
-"""Quantiles to be found go in; in which steps the exponential mechanism finds them, and at what rate, comes out.
+"""Quantiles to be found go in; in which steps the exponential mechanism finds them, and at what rate, comes
+out.
 
-A step. Of n values on a grid 0 ... G one point v is drawn with probability ~ exp(-rate d(v)), where d is how many rows v is
-away from a target rank T: d(v) = max(0, #{x < v} - T, T - #{x <= v}), so that it is 0 where values are tied around T. Let
-neighbours change d(v) by a number that lies in an interval of length w, the span, whatever v is. Then P(v) changes by a
-factor within exp(rate w): the change of exp(-rate d(v)) over that of the sum over all points, which is an average of such.
-- T = q n. A row that comes moves #{x < v} - q n and q n - #{x <= v} by 1 - q or -q, so w is 2 max(q, 1 - q). One that is
-  replaced by another leaves n, and moves a count by at most 1, so w is 2. d is a maximum of such terms, and moves no further.
-- MIN and MAX: q is 0 or 1, and d(v) is #{x < v} or #{x > v}. A row that comes, or is replaced, moves it by 1 for some v and
-  not at all for the others, all the same way: w is 1.
-- With a margin: T = max(q n, k) for q < 1/2, min(q n, n - k) for q > 1/2. #{x < v} - k and #{x < v} - n + k move by at most
-  1, either way, so w is 2.
+A step. Of n values on a grid 0 ... G one point v is drawn with probability ~ exp(-rate d(v)), where d is how
+many rows v is away from a target rank T: d(v) = max(0, #{x < v} - T, T - #{x <= v}), so that it is 0 where
+values are tied around T. Let neighbours change d(v) by a number that lies in an interval of length w, the
+span, whatever v is. Then P(v) changes by a factor within exp(rate w): the change of exp(-rate d(v)) over that
+of the sum over all points, which is an average of such.
+- T = q n. A row that comes moves #{x < v} - q n and q n - #{x <= v} by 1 - q or -q, so w is 2 max(q, 1 - q).
+  One that is replaced by another leaves n, and moves a count by at most 1, so w is 2. d is a maximum of such
+  terms, and moves no further.
+- MIN and MAX: q is 0 or 1, and d(v) is #{x < v} or #{x > v}. A row that comes, or is replaced, moves it by 1
+  for some v and not at all for the others, all the same way: w is 1.
+- With a margin: T = max(q n, k) for q < 1/2, min(q n, n - k) for q > 1/2. #{x < v} - k and #{x < v} - n + k
+  move by at most 1, either way, so w is 2.
 
-Leaning. Points may have constant weights c(v): P(v) ~ c(v) exp(-rate d(v)) is as private. Near the ends there are few rows to
-tell a good point from the empty part of a range that was declared too wide. So there weights halve from zone to zone towards
-that end. Zones are counted from the low end, which is 0 as often as not: the first is a 128th of the range, each other one an
-eighth of all before it. What is above all rows then weighs no more than a fraction of what they span, and what is below them
-no more than a fraction of what lies next to them. Dates and timestamps are counted from nowhere in particular; they do not
-lean, and their MIN and MAX have a margin, so wide that the empty part is chosen with probability exp(-5) at most. So have
-those of numbers where that takes a few rows only: what leans stays unsure of the empty part, however large epsilon is.
+Leaning. Points may have constant weights c(v): P(v) ~ c(v) exp(-rate d(v)) is as private. Near the ends there
+are few rows to tell a good point from the empty part of a range that was declared too wide. So there weights
+halve from zone to zone towards that end. Zones are counted from the low end, which is 0 as often as not: the
+first is a 128th of the range, each other one an eighth of all before it. What is above all rows then weighs
+no more than a fraction of what they span, and what is below them no more than a fraction of what lies next to
+them. Dates and timestamps are counted from nowhere in particular; they do not lean, and their MIN and MAX
+have a margin, so wide that the empty part is chosen with probability exp(-5) at most. So have those of
+numbers where that takes a few rows only: what leans stays unsure of the empty part, however large epsilon is.
 
-Too few rows. A step that looks at all rows of a cell, a root, has one candidate more, "undetermined", of constant weight C at a
-distance of g n, n the number of the rows. A row that comes moves that by g, and a row replaced by another by 0. It is no
-worse than a point whose distance the change of the rows moves within the same interval:
-- T = q n: g = max(q, 1 - q). As a row comes, distances move within [-g, g]; as one goes, too; as one is replaced, within [-1, 1].
-- MIN and MAX: g = 1. As a row comes, distances move within [0, 1], as one goes within [-1, 0], as one is replaced within one of
-  these two.
-- With a margin: g = 1. Distances move within [-1, 1].
-So the span w, and with it the price, is what it would be without. Of several rows both changes and intervals add up, and
-so they do over cells and levels. C is at least 19 times the weight of all points together, so a cell without rows, in which no
-point is nearer than "undetermined", is undetermined with a chance of 95% or more; one of n rows with a chance of at most
-C / W exp(-rate g n), where the points nearest to the target weigh W and are at a distance of 0. Given that a point is chosen, it
-has the law that it has without this candidate: what is said of errors holds for what is determined. A step below an undetermined
-root is undetermined, whatever it gives, and has no such candidate.
+Too few rows. A step that looks at all rows of a cell, a root, has one candidate more, "undetermined", of
+constant weight C at a distance of g n, n the number of the rows. A row that comes moves that by g, and a row
+replaced by another by 0. It is no worse than a point whose distance the change of the rows moves within the
+same interval:
+- T = q n: g = max(q, 1 - q). As a row comes, distances move within [-g, g]; as one goes, too; as one is
+  replaced, within [-1, 1].
+- MIN and MAX: g = 1. As a row comes, distances move within [0, 1], as one goes within [-1, 0], as one is
+  replaced within one of these two.
+- With a margin: g = 1. Distances move within [-1, 1]. So the span w, and with it the price, is what it would
+  be without. Of several rows both changes and intervals add up, and so they do over cells and levels. C is at
+  least 19 times the weight of all points together, so a cell without rows, in which no point is nearer than
+  "undetermined", is undetermined with a chance of 95% or more; one of n rows with a chance of at most C / W
+  exp(-rate g n), where the points nearest to the target weigh W and are at a distance of 0. Given that a
+  point is chosen, it has the law that it has without this candidate: what is said of errors holds for what is
+  determined. A step below an undetermined root is undetermined, whatever it gives, and has no such candidate.
 
-Several quantiles. After q at a point v, those below q are sought among the rows below v, and those above among the rows above,
-each at the fraction that it has between its neighbours. Rows tied at v would all fall on one side; so v is a point of a
-finer grid, S = 2^shift points to a value, on which a row at x has 1/S of its mass at each of the points of x. Given v, a row
-is parted: a share m of it is in the one problem, 1 - m in the other, and the shares over all problems of one level sum to 1.
-A problem at fraction f then has a span of at most 2 m max(f, 1 - f) as a row comes. Hence a level costs rate times the greatest
-2 max(f, 1 - f) for a row that comes. For a row replaced by another, with shares m and m', a problem moves by at most the greater
-of (1 - f) m' + f m and f m' + (1 - f) m either way; the sum over problems is greatest where both rows are whole in one problem,
-a span of 2, or each is whole in one of its own, the sum of two 2 max(f, 1 - f). Levels add up: each is a release that may
-depend on those before it. On the last level v need not part any rows, and d is that of a step, which is 0 around the target.
+Several quantiles. After q at a point v, those below q are sought among the rows below v, and those above
+among the rows above, each at the fraction that it has between its neighbours. Rows tied at v would all fall
+on one side; so v is a point of a finer grid, S = 2^shift points to a value, on which a row at x has 1/S of
+its mass at each of the points of x. Given v, a row is parted: a share m of it is in the one problem, 1 - m in
+the other, and the shares over all problems of one level sum to 1. A problem at fraction f then has a span of
+at most 2 m max(f, 1 - f) as a row comes. Hence a level costs rate times the greatest 2 max(f, 1 - f) for a
+row that comes. For a row replaced by another, with shares m and m', a problem moves by at most the greater of
+(1 - f) m' + f m and f m' + (1 - f) m either way; the sum over problems is greatest where both rows are whole
+in one problem, a span of 2, or each is whole in one of its own, the sum of two 2 max(f, 1 - f). Levels add
+up: each is a release that may depend on those before it. On the last level v need not part any rows, and d is
+that of a step, which is 0 around the target.
 
-Many cells, many rows. A row is in one cell, and cells are drawn independently: their spans add up. A person of R rows has R
-times the span: rows that are replaced one for one within one cell as above, rows that leave a cell and enter another twice
-that of a row that comes.
+Many cells, many rows. A row is in one cell, and cells are drawn independently: their spans add up. A person
+of R rows has R times the span: rows that are replaced one for one within one cell as above, rows that leave a
+cell and enter another twice that of a row that comes.
 """
 
 from __future__ import annotations
@@ -59,7 +67,8 @@ from functools import lru_cache
 
 SHIFT = 26  # the finer grid has 2^26 points to a value
 DIGITS = 6  # of a fraction
-LARGEST_RATE = Fraction(2**10)  # so that distances times the rate are exact enough in floats; past it nothing improves
+# so that distances times the rate are exact enough in floats; past it nothing improves
+LARGEST_RATE = Fraction(2**10)
 LARGEST_START = 2**20  # of margin times rate, for the same reason
 NEAR = Fraction(1, 10)  # quantiles nearer to an end than this lean away from it
 _FIRST, _GROWTH = 128, 8
@@ -68,13 +77,16 @@ of maxima, over 30 to 10,000 uniform, normal, lognormal and Pareto values in ran
 more zones, a few rows do not outweigh what is far from them."""
 _SURENESS = 5.0
 _FEW = 8  # rows of a margin that are better than to lean
-_EMPTY = 19  # times the weight of all points: that of "undetermined", so that 95% of the cells without rows are
+# times the weight of all points: that of "undetermined", so that 95% of the cells without rows are
+_EMPTY = 19
 _MOST_ROWS = 10**9  # in one cell, where the accuracy of a quantile between two others is told beforehand
 
 
 @dataclass(frozen=True)
 class Change:
-    """What neighbours differ in: `rows` rows that come, or (`replaced`) have others in their place; `keyed`: in any cells."""
+    """What neighbours differ in: `rows` rows that come, or (`replaced`) have others in their place; `keyed`:
+    in any cells.
+    """
 
     rows: int
     replaced: bool
@@ -97,10 +109,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Step:
-    """One quantile, by its place among all; sought between two that are known (None: the end of the grid) at a fraction.
+    """One quantile, by its place among all; sought between two that are known (None: the end of the grid) at
+    a fraction.
 
-    `parts`: others will be sought on either side of it, so it is a point of the finer grid. `lean`: 1 where weights fall
-    upwards, -1 where they fall downwards.
+    `parts`: others will be sought on either side of it, so it is a point of the finer grid. `lean`: 1 where
+    weights fall upwards, -1 where they fall downwards.
     """
 
     place: int
@@ -188,7 +201,11 @@ class Search:
         for level in self.levels:
             if not level or (len(level) > 1 and not _disjoint(level, known)):
                 raise ValueError("the steps of one level must be over disjoint rows")
-            if any(side is not None and not known[side].parts for step in level for side in (step.below, step.above)):
+            if any(
+                side is not None and not known[side].parts
+                for step in level
+                for side in (step.below, step.above)
+            ):
                 raise ValueError("only a quantile of the finer grid parts the rows")
             known |= {step.place: step for step in level}
         if sorted(known) != list(range(sum(map(len, self.levels)))):
@@ -201,8 +218,10 @@ class Search:
 
     @property
     def losses(self) -> list[Fraction]:
-        """What each level costs. Given those before it, all its points are drawn independently, and for two neighbours the
-        logarithms of the ratios of their chances lie in intervals whose lengths sum to this: each is one choice more."""
+        """What each level costs. Given those before it, all its points are drawn independently, and for two
+        neighbours the logarithms of the ratios of their chances lie in intervals whose lengths sum to this:
+        each is one choice more.
+        """
         return [self.rate * self.change.span(level) for level in self.levels]
 
     @property
@@ -222,8 +241,8 @@ class Search:
     def rows_needed(self, place: int, level: float) -> int:
         """A cell of so many rows or more is not undetermined, so surely, whatever its values.
 
-        The odds of it are at most C / W exp(-rate (g n - d)): d = 0 or, of fewer rows than a margin, as many as are missing; W is
-        the least weight of a point or, on the finer grid, what it is in rank_error.
+        The odds of it are at most C / W exp(-rate (g n - d)): d = 0 or, of fewer rows than a margin, as many
+        as are missing; W is the least weight of a point or, on the finer grid, what it is in rank_error.
         """
         step = self._root(place)
         rate, recoil = float(self.rate), float(step.recoil)
@@ -240,7 +259,9 @@ class Search:
         return rows if rows >= step.margin else math.ceil((wanted(rows) + step.margin) / 2)
 
     def _root(self, place: int) -> Step:
-        """The step over all rows by which another one is undetermined: itself, or where its part of the rows is from."""
+        """The step over all rows by which another one is undetermined: itself, or where its part of the rows
+        is from.
+        """
         step = self.steps[place]
         side = step.above if step.below is None else step.below
         return step if side is None else self._root(side)
@@ -248,9 +269,10 @@ class Search:
     def rank_error(self, place: int, level: float, rows: int = _MOST_ROWS) -> float:
         """Where it is determined, the quantile is within so many rows of its rank, ties aside, so surely.
 
-        P(d > least + x) <= points exp(-rate x) / W, W = 1 on the grid: some point has d = 0 (or the least); where it leans,
-        points stands for the sum of all weights over the least of them. On the finer grid the least are c/S rows apart where c
-        rows are tied, and at least half of their points are on one side of the target: W >= exp(-rate c / S) / (2 + rate c).
+        P(d > least + x) <= points exp(-rate x) / W, W = 1 on the grid: some point has d = 0 (or the least);
+        where it leans, points stands for the sum of all weights over the least of them. On the finer grid the
+        least are c/S rows apart where c rows are tied, and at least half of their points are on one side of
+        the target: W >= exp(-rate c / S) / (2 + rate c).
         """
         above = self._above(place)
         share, rate = (1.0 - level) / len(above), float(self.rate)
@@ -300,8 +322,11 @@ def _disjoint(level: Sequence[Step], known: Mapping[int, Step]) -> bool:
     return len(set(pairs)) == len(pairs) and set(pairs) <= set(itertools.pairwise(cuts))
 
 
-def search(fractions: Sequence[Fraction], change: Change, loss: Fraction, points: int, leans: bool = True) -> Search:
-    """The steps that find these quantiles, which rise: each by itself, or by parting the rows where the rate is clearly greater.
+def search(
+    fractions: Sequence[Fraction], change: Change, loss: Fraction, points: int, leans: bool = True
+) -> Search:
+    """The steps that find these quantiles, which rise: each by itself, or by parting the rows where the rate
+    is clearly greater.
 
     Those near the ends lean away from them, unless without that all could be had at more than twice the rate.
     """
@@ -326,13 +351,18 @@ def _search(
     ]
     ends = [each for each in steps if each.fraction in (0, 1)]
     outer = [each for each in steps if each.lean or each in ends]
-    inner, between = [each for each in steps if each not in outer], [each for each in steps if each not in ends]
+    inner, between = (
+        [each for each in steps if each not in outer],
+        [each for each in steps if each not in ends],
+    )
     best = _alone(steps)
     for some, apart, times in ((inner, outer, Fraction(5, 4)), (between, ends, Fraction(2))):
         other = (*_parted([replace(each, lean=0) for each in some]), *_alone(apart))
         best = other if rate(other) > times * rate(best) else best
     margin = math.ceil((math.log(points) + _SURENESS) / rate(best))
-    kept = tuple(tuple(replace(each, margin=margin) if each.margin else each for each in level) for level in best)
+    kept = tuple(
+        tuple(replace(each, margin=margin) if each.margin else each for each in level) for level in best
+    )
     return Search(kept, change, rate(best), points)
 
 
@@ -348,7 +378,9 @@ def log_weight(points: int, step: Step) -> float:
 
 
 def _weights(points: int, step: Step) -> tuple[int, int]:
-    """The sum of all weights, of which the least is 1, and how often the greatest is halved until it is that."""
+    """The sum of all weights, of which the least is 1, and how often the greatest is halved until it is
+    that.
+    """
     starts = step.zones(points)
     most, sizes = len(starts) - 1, (stop - start for start, stop in itertools.pairwise((*starts, points)))
     return sum(size << most - step.halvings(zone, most + 1) for zone, size in enumerate(sizes)), most
@@ -371,9 +403,15 @@ def _parted(steps: Sequence[Step]) -> Levels:
         low, high = (below.fraction if below else Fraction(0)), (above.fraction if above else Fraction(1))
         levels.extend([[]] if depth == len(levels) else [])
         levels[depth].append(
-            Step(steps[middle].place, (steps[middle].fraction - low) / (high - low), 0,
-                 below.place if below else None, above.place if above else None, first < last)
-        )  # fmt: skip
+            Step(
+                steps[middle].place,
+                (steps[middle].fraction - low) / (high - low),
+                0,
+                below.place if below else None,
+                above.place if above else None,
+                first < last,
+            )
+        )
         add(first, middle - 1, depth + 1)
         add(middle + 1, last, depth + 1)
 

@@ -1,4 +1,5 @@
-"""Noisy numbers go in; the nearest ones come out that could be true: not negative, or parts no larger than their whole.
+"""Noisy numbers go in; the nearest ones come out that could be true: not negative, or parts no larger than
+their whole.
 
 Only what is noisy already and what is public is used, so that privacy is not touched (post-processing).
 """
@@ -18,9 +19,11 @@ _CLOSE = 1e-9
 _NEARLY_NOTHING = 1e-3
 
 
-# -- not negative ----------------------------------------------------------------------------------------------
+# -- not negative --------------------------------------------------------------------------------------------
 def onto_simplex(values: Floats, total: float) -> Floats:
-    """The nearest numbers that are not negative and have this sum; clipping would put all that is cut off on the sum."""
+    """The nearest numbers that are not negative and have this sum; clipping would put all that is cut off on
+    the sum.
+    """
     if total <= 0.0:
         return np.zeros_like(values)
     falling = np.sort(values)[::-1]
@@ -31,20 +34,25 @@ def onto_simplex(values: Floats, total: float) -> Floats:
 
 
 def nonnegative_cells(levels: Levels, times: Sequence[int], measured: Floats, cells: Floats) -> Floats:
-    """The cells, none negative, whose sums at all levels are nearest to what was measured; their total is that of `cells`,
-    which are the solution with any sign.
+    """The cells, none negative, whose sums at all levels are nearest to what was measured; their total is
+    that of `cells`, which are the solution with any sign.
 
-    With y the cells as measured by themselves and w their weight, the solution is x = max(0, y + A' v), A the sums at all
-    other levels, v their residuals in units of w; for the total, which is kept, v is whatever keeps it. That v is the least
-    point of a convex function, found by Newton's method: piece by piece, that function is a parabola.
+    With y the cells as measured by themselves and w their weight, the solution is x = max(0, y + A' v), A the
+    sums at all other levels, v their residuals in units of w; for the total, which is kept, v is whatever
+    keeps it. That v is the least point of a convex function, found by Newton's method: piece by piece, that
+    function is a parabola.
     """
     total = float(cells.sum())
     if total <= 0.0:
         return np.zeros_like(cells)
     finest = next((s for s, size in enumerate(levels.sizes) if size == levels.cells), None)
-    own, weight = cells, _NEARLY_NOTHING  # cells that are not measured: any that fit will do, the smaller the better
+    # cells that are not measured: any that fit will do, the smaller the better
+    own, weight = cells, _NEARLY_NOTHING
     if finest is not None:
-        own, weight = measured[levels.places[finest] + levels.starts[finest]] / times[finest], float(times[finest] ** 2)
+        own, weight = (
+            measured[levels.places[finest] + levels.starts[finest]] / times[finest],
+            float(times[finest] ** 2),
+        )
     others = [s for s, size in enumerate(levels.sizes) if s != finest and size > 1]
     starts = np.cumsum([0, *(levels.sizes[s] for s in others)])
     places = [levels.places[s] + start for s, start in zip(others, starts, strict=False)]
@@ -111,7 +119,9 @@ def _preconditioned(matrix: Callable[[Floats], Floats], diagonal: Floats, goal: 
 
 
 def whole_nonnegative(values: Floats, order: Integers | None = None) -> Integers:
-    """Whole numbers, none negative, of which every stretch sums up to within 1 of what it did: rounded running sums."""
+    """Whole numbers, none negative, of which every stretch sums up to within 1 of what it did: rounded
+    running sums.
+    """
     table = values if order is None else values[order]
     base = np.floor(table)
     rest = np.diff(np.rint(np.cumsum(table - base)), prepend=0.0)
@@ -123,7 +133,7 @@ def whole_nonnegative(values: Floats, order: Integers | None = None) -> Integers
     return result
 
 
-# -- parts and wholes --------------------------------------------------------------------------------------------
+# -- parts and wholes ----------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Within:
     """Some numbers, by their places, sum up to at most another one, or to exactly that."""
@@ -136,9 +146,11 @@ class Within:
 def onto_relations(
     values: Floats, variances: Sequence[float], relations: Sequence[Within], nonnegative: bool
 ) -> Floats:
-    """The nearest numbers, in units of their noise, for which the relations hold; a row of `values` for each number.
+    """The nearest numbers, in units of their noise, for which the relations hold; a row of `values` for each
+    number.
 
-    Dykstra's algorithm, on all cells at once. As the truth meets the relations, the result is never further from it.
+    Dykstra's algorithm, on all cells at once. As the truth meets the relations, the result is never further
+    from it.
     """
     normals: list[tuple[Floats, bool]] = []
     for each in relations:
@@ -147,7 +159,10 @@ def onto_relations(
         normals.append((normal, each.exactly))
     if nonnegative:
         normals += [(-np.eye(len(values))[place], False) for place in range(len(values))]
-    moves = [np.asarray(variances) * normal / float(normal @ (np.asarray(variances) * normal)) for normal, _ in normals]
+    moves = [
+        np.asarray(variances) * normal / float(normal @ (np.asarray(variances) * normal))
+        for normal, _ in normals
+    ]
     found, owed = values.astype(np.float64).copy(), [np.zeros(values.shape[1]) for _ in normals]
     close = _CLOSE * (1.0 + float(np.abs(values).max(initial=0.0)))
     for _ in range(_MOST_SWEEPS):
@@ -167,8 +182,8 @@ def onto_relations(
 def whole_within(values: Floats, relations: Sequence[Within]) -> Integers:
     """Whole numbers near those of `values`, which meet the relations; they meet them, too.
 
-    Every number is a stretch of a line, its parts side by side within it; the ends of all stretches are rounded. What is
-    a part of two wholes has a line of its own, and is at most each of them.
+    Every number is a stretch of a line, its parts side by side within it; the ends of all stretches are
+    rounded. What is a part of two wholes has a line of its own, and is at most each of them.
     """
     starts, ends = np.zeros_like(values), values.copy()
     waiting, listed = list(relations), [part for each in relations for part in each.parts]
@@ -180,7 +195,9 @@ def whole_within(values: Floats, relations: Sequence[Within]) -> Integers:
         start = starts[each.whole]
         for part in each.parts:
             if part in shared:
-                ends[part] = np.minimum(ends[part], np.rint(ends[each.whole]) - np.rint(starts[each.whole]) + 0.25)
+                ends[part] = np.minimum(
+                    ends[part], np.rint(ends[each.whole]) - np.rint(starts[each.whole]) + 0.25
+                )
             else:
                 starts[part], ends[part] = start, start + values[part]
                 start = ends[part]

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Over neighbouring tables the cells' absolute changes sum to at most `l1`; no cell moves by more than `linf`.
+    """Over neighbouring tables the cells' absolute changes sum to at most `l1`; no cell moves by more than
+    `linf`.
 
     `monotone`: one person's arrival moves every cell the same way, so that selection needs half the noise
-    when neighbours differ by adding or removing one. `squares`: what the squares of the changes sum to at most, where that
-    is known better than by l1 and linf. `total_times`: where a vector has sums over several sets of keys, the sum over all
-    of them is taken so many times, because it moves so much less than the others.
+    when neighbours differ by adding or removing one. `squares`: what the squares of the changes sum to at
+    most, where that is known better than by l1 and linf. `total_times`: where a vector has sums over several
+    sets of keys, the sum over all of them is taken so many times, because it moves so much less than the
+    others.
     """
 
     l1: int

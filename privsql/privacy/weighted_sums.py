@@ -1,11 +1,13 @@
-"""Weights of many independent noises of one law and a level go in; how far their weighted sum may be off comes out.
+"""Weights of many independent noises of one law and a level go in; how far their weighted sum may be off
+comes out.
 
-Let E be the sum of w_j N_j, N_j independent discrete Laplace noise of one rate a, q = exp(-a). Every bound here is rigorous, and
-the least of them is taken:
-- smoothed: if E + d U is within h - d/2, U uniform on [-1/2, 1/2], then E is within h. With d the greatest weight, that sum has a
-  density, whose Fourier series is summed; a bound on the terms that are left out is put on the safe side.
-- dominated: P(N >= u) <= q^u / (1 + q) for every u, so P(E > h) <= q^(h/d) E[q^(-R/d)] / (1 + q), where R is E without one noise
-  of the greatest weight d. Exact for a single noise, close where one weight stands out.
+Let E be the sum of w_j N_j, N_j independent discrete Laplace noise of one rate a, q = exp(-a). Every bound
+here is rigorous, and the least of them is taken:
+- smoothed: if E + d U is within h - d/2, U uniform on [-1/2, 1/2], then E is within h. With d the greatest
+  weight, that sum has a density, whose Fourier series is summed; a bound on the terms that are left out is
+  put on the safe side.
+- dominated: P(N >= u) <= q^u / (1 + q) for every u, so P(E > h) <= q^(h/d) E[q^(-R/d)] / (1 + q), where R is
+  E without one noise of the greatest weight d. Exact for a single noise, close where one weight stands out.
 - Chernoff: P(E > h) <= exp(-t h) E[exp(t E)] for any t > 0.
 - all at once: |E| <= k sum |w_j| where no |N_j| exceeds k; for noise so small that most of it is 0.
 """
@@ -38,7 +40,8 @@ _DIGITS = 11  # weights that agree in so many digits of the greatest are one
 class Fitted:
     """What least squares makes of independent noises of one law: their sum by these weights.
 
-    `known` is false where the weights are not worked out, only that their squares sum to at most that of the one weight here.
+    `known` is false where the weights are not worked out, only that their squares sum to at most that of the
+    one weight here.
     """
 
     law: Law
@@ -48,8 +51,9 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Summed:
-    """A sum of noises of several draws, rounded by at most so much. `parts` that come from the same `origin` may be the same
-    draws, seen again in another sum; all others are independent."""
+    """A sum of noises of several draws, rounded by at most so much. `parts` that come from the same `origin`
+    may be the same draws, seen again in another sum; all others are independent.
+    """
 
     parts: tuple[tuple[tuple[int, str], Fitted], ...]  # by their origins
     rounding: float = 0.0
@@ -73,27 +77,36 @@ def variance(noise: Noise) -> float:
 def half_width(terms: Sequence[tuple[float, Noise]], level: float) -> float:
     """h with P(|sum of w X| <= h) >= level, for independent noises."""
     if any(isinstance(noise, Summed) for _, noise in terms):
-        return _summed_half_width([(weight, noise) for weight, noise in terms if isinstance(noise, Summed)], level)
+        return _summed_half_width(
+            [(weight, noise) for weight, noise in terms if isinstance(noise, Summed)], level
+        )
     plain = [(weight, noise) for weight, noise in terms if not isinstance(noise, Fitted | Summed)]
     fitted = [(abs(weight), noise) for weight, noise in terms if isinstance(noise, Fitted) and weight]
     if not fitted:
         return combined_half_width(plain, level)
     assert not plain, "of one release, all noise is fitted or none"
     if len({noise.law for _, noise in fitted}) > 1:  # of several measurements, each a sum of draws of its own
-        own = [(weight, Summed((((place, "measurement"), noise),))) for place, (weight, noise) in enumerate(fitted)]
+        own = [
+            (weight, Summed((((place, "measurement"), noise),)))
+            for place, (weight, noise) in enumerate(fitted)
+        ]
         return _summed_half_width(own, level)
     law, known = fitted[0][1].law, all(noise.known for _, noise in fitted)
     sizes = [(weight * size, count) for weight, noise in fitted for size, count in noise.weights]
     weights = counted([size for size, _ in sizes], [count for _, count in sizes])
     match law:
         case Laplace(rate=rate):
-            return laplace_combination(weights, rate, level) if known else _largest_laplace(weights, rate, level)
+            return (
+                laplace_combination(weights, rate, level) if known else _largest_laplace(weights, rate, level)
+            )
         case Gaussian(variance=variance):
             return gaussian_combination(weights, math.sqrt(float(variance)), level, known)
 
 
 def _summed_half_width(terms: Sequence[tuple[float, Summed]], level: float) -> float:
-    """Draws of one law that are independent go together; how far the others may be off adds up, each being so much surer."""
+    """Draws of one law that are independent go together; how far the others may be off adds up, each being so
+    much surer.
+    """
     used = [(weight, noise) for weight, noise in terms if weight]
     rounding = sum(abs(weight) * noise.rounding for weight, noise in used)
     together: dict[Law, list[tuple[float, Fitted]]] = {}
@@ -113,12 +126,16 @@ def _summed_half_width(terms: Sequence[tuple[float, Summed]], level: float) -> f
         sizes = [(weight * size, part.law, count) for weight, part in parts for size, count in part.weights]
         found.append(_mixed_chernoff(sizes, 1.0 - level))
         if all(part.known for _, part in parts) and sum(count for *_, count in sizes) <= _FEW:
-            found.append(combined_half_width([(size, law) for size, law, count in sizes for _ in range(count)], level))
+            found.append(
+                combined_half_width([(size, law) for size, law, count in sizes for _ in range(count)], level)
+            )
     return min(found) + rounding
 
 
 def _mixed_chernoff(sizes: Sequence[tuple[float, Law, int]], missing: float) -> float:
-    """Of independent draws of several laws, each with its weight and how many there are: their moments multiply."""
+    """Of independent draws of several laws, each with its weight and how many there are: their moments
+    multiply.
+    """
     longest = min([law.rate / size for size, law, _ in sizes if isinstance(law, Laplace)], default=math.inf)
     spread = math.sqrt(sum(count * size**2 * variance(law) for size, law, count in sizes))
     most = min(longest, 8.0 * math.sqrt(math.log(2.0 / missing)) / spread)
@@ -136,14 +153,20 @@ def _mixed_chernoff(sizes: Sequence[tuple[float, Law, int]], missing: float) -> 
 
 
 def counted(weights: Sequence[float] | Floats, counts: Sequence[int] | None = None) -> Weights:
-    """Weights, each so often: those that differ by rounding only are taken as one, and what is as good as 0 is left out."""
+    """Weights, each so often: those that differ by rounding only are taken as one, and what is as good as 0
+    is left out.
+    """
     sizes = np.abs(np.asarray(weights, dtype=np.float64))
     largest = float(sizes.max(initial=0.0))
     if largest == 0.0:
         return ()
     values, places = np.unique(np.round(sizes / largest, _DIGITS), return_inverse=True)
-    many = np.bincount(places, np.ones(len(sizes)) if counts is None else np.asarray(counts, dtype=np.float64))
-    return tuple((float(value) * largest, int(count)) for value, count in zip(values, many, strict=True) if value > 0.0)
+    many = np.bincount(
+        places, np.ones(len(sizes)) if counts is None else np.asarray(counts, dtype=np.float64)
+    )
+    return tuple(
+        (float(value) * largest, int(count)) for value, count in zip(values, many, strict=True) if value > 0.0
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -156,7 +179,8 @@ def laplace_combination(weights: Weights, rate: float, level: float) -> float:
     scaled = tuple((weight / largest, count) for weight, count in weights)
     count = sum(each for _, each in weights)
     total = sum(weight * each for weight, each in scaled)
-    within = math.log(2.0 * count / (missing * (1.0 + math.exp(-rate)))) / rate - 1.0  # all of them at once, so surely
+    # all of them at once, so surely
+    within = math.log(2.0 * count / (missing * (1.0 + math.exp(-rate)))) / rate - 1.0
     found = [
         max(0, math.ceil(within - 1e-12)) * total,
         _chernoff(scaled, rate, missing),
@@ -170,8 +194,9 @@ def laplace_combination(weights: Weights, rate: float, level: float) -> float:
 def _largest_laplace(weights: Weights, rate: float, level: float) -> float:
     """The same for any weights whose squares sum to at most that of these.
 
-    ln E[exp(t N)] is a power series in t^2 without constant term and with coefficients >= 0, so it is at most w^2 times as
-    large at w t as at t, for |w| <= 1: Chernoff's bound for one noise of the whole weight holds for all.
+    ln E[exp(t N)] is a power series in t^2 without constant term and with coefficients >= 0, so it is at most
+    w^2 times as large at w t as at t, for |w| <= 1: Chernoff's bound for one noise of the whole weight holds
+    for all.
     """
     whole = math.sqrt(sum(count * weight**2 for weight, count in weights))
     return whole * _chernoff(((1.0, 1),), rate, 1.0 - level)
@@ -206,9 +231,11 @@ def _dominated(scaled: Weights, rate: float, missing: float) -> float:
 
 
 def _smoothed(scaled: Weights, rate: float, missing: float) -> float:
-    """By the Fourier series of the density of E + U, wrapped around a circle so long that its tails do not meet.
+    """By the Fourier series of the density of E + U, wrapped around a circle so long that its tails do not
+    meet.
 
-    Where that takes too long, U is the sum of two uniform variables (`order` 2), whose transform falls faster.
+    Where that takes too long, U is the sum of two uniform variables (`order` 2), whose transform falls
+    faster.
     """
     deviation = math.sqrt(sum(count * weight**2 for weight, count in scaled) / _steepness(rate) + 1.0)
     length, left_out = 2.0 * (40.0 / rate + 12.0 * deviation), missing / _CAREFUL
@@ -237,8 +264,9 @@ def _last(rate: float, order: int, left_out: float) -> float:
     """Where the series may stop: what is beyond adds up to at most `left_out`.
 
     With s the distance of t to the next multiple of 2 pi, the transform of a noise of weight 1 is at most
-    min(1, 2.7 rate^2 / s^2) for rate <= 1, and that of U at most (|s| / t)^order. The part beyond some t is 2/pi times
-    the integral of their product over t; `peak` is that integral over one period, without 1/t^(order + 1).
+    min(1, 2.7 rate^2 / s^2) for rate <= 1, and that of U at most (|s| / t)^order. The part beyond some t is
+    2/pi times the integral of their product over t; `peak` is that integral over one period, without
+    1/t^(order + 1).
     """
     small = rate < 1.0
     if order == 1:
@@ -253,7 +281,8 @@ def _last(rate: float, order: int, left_out: float) -> float:
 
 
 def gaussian_combination(weights: Weights, deviation: float, level: float, known: bool = True) -> float:
-    """The same for normal noise of this deviation, rounded to whole numbers: rounding moves each by at most 1/2.
+    """The same for normal noise of this deviation, rounded to whole numbers: rounding moves each by at most
+    1/2.
 
     Not `known`: E[exp(t N)] <= exp(t^2 (deviation + 1/2)^2 / 2) by Hölder's inequality, so that
     Chernoff's bound holds for any weights whose squares sum to so much.
@@ -263,4 +292,7 @@ def gaussian_combination(weights: Weights, deviation: float, level: float, known
         return size * (deviation + 0.5) * math.sqrt(2.0 * math.log(2.0 / (1.0 - level)))
     spread = deviation * size
     rounding = 0.5 * sum(count * weight for weight, count in weights)
-    return first_below(lambda width: math.erfc(width / math.sqrt(2.0)), 1.0 - level, 0.0, 40.0) * spread + rounding
+    return (
+        first_below(lambda width: math.erfc(width / math.sqrt(2.0)), 1.0 - level, 0.0, 40.0) * spread
+        + rounding
+    )

@@ -45,7 +45,8 @@ class Answer:
     stored: bool = False  # asked before, or computed from earlier answers, so it cost nothing this time
     found: tuple[FoundRange, ...] = ()
     limits_found: tuple[FoundLimit, ...] = ()
-    undetermined: tuple[Any, ...] = ()  # one mask per output: rows with too few rows behind them to say anything
+    # one mask per output: rows with too few rows behind them to say anything
+    undetermined: tuple[Any, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -90,7 +91,9 @@ class Answer:
         return frame
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        """Every numeric output with the ends of its interval: n, n_low, n_high. Noise only, not sampling or clamping."""
+        """Every numeric output with the ends of its interval: n, n_low, n_high. Noise only, not sampling or
+        clamping.
+        """
         from privsql.results.finish import keys_of
 
         level = check_level(level)
@@ -100,7 +103,9 @@ class Answer:
         settled = Settled(plan, self.noisy)
         keys = {name: listed(values) for name, values in keys_of(plan, self.noisy).items()}
         for output in plan.outputs:
-            leaves = {column.name for column in columns_of(output.expression) if column.name in plan.estimates}
+            leaves = {
+                column.name for column in columns_of(output.expression) if column.name in plan.estimates
+            }
             if not leaves or output.expression.type.kind not in NUMBERS:
                 continue
             share = 1.0 - (1.0 - level) / len(leaves)
@@ -114,9 +119,12 @@ class Answer:
                 else (np.full(len(self.noisy.cells), -np.inf), np.full(len(self.noisy.cells), np.inf))
             )
             for offset, (suffix, values) in enumerate(zip(("low", "high"), ends, strict=True)):
-                result.insert(place + offset, f"{output.name}_{suffix}", values[self.cells], allow_duplicates=True)
+                result.insert(
+                    place + offset, f"{output.name}_{suffix}", values[self.cells], allow_duplicates=True
+                )
             threshold = self._threshold(leaves)
-            if found is not None and threshold is not None:  # shown because of the noise, perhaps: read these with care
+            # shown because of the noise, perhaps: read these with care
+            if found is not None and threshold is not None:
                 near = found.low[self.cells] <= threshold
                 result.insert(place + 2, f"{output.name}_near_threshold", near, allow_duplicates=True)
         return result
@@ -135,7 +143,12 @@ class Answer:
         """What the answer may lack, in plain sentences: what bounding may have dropped, missing keys ..."""
         left_out = self.plan.derived.left_out if self.plan.derived else ()
         others = (f"Rows in which {name} is not a declared key are not in this answer." for name in left_out)
-        return (*self.plan.warnings, *(each.sentence for each in self.limits_found), *others, *self._too_few())
+        return (
+            *self.plan.warnings,
+            *(each.sentence for each in self.limits_found),
+            *others,
+            *self._too_few(),
+        )
 
     def _too_few(self) -> list[str]:
         """How many cells say nothing, and what is to be done about it."""
@@ -156,24 +169,33 @@ class Answer:
         """What was released, how and at what cost; JSON-able."""
         searches = self.searches
         return {
-            "outputs": self.columns, "rows": len(self), "neighbours": self.plan.neighbours,
-            "epsilon": self.plan.epsilon + searches, "delta": self.plan.delta, "rho": self.plan.rho, "stored": self.stored,
+            "outputs": self.columns,
+            "rows": len(self),
+            "neighbours": self.plan.neighbours,
+            "epsilon": self.plan.epsilon + searches,
+            "delta": self.plan.delta,
+            "rho": self.plan.rho,
+            "stored": self.stored,
             "charged": (0.0 if self.stored else self.plan.epsilon) + searches,
             "from_answers": [asdict(each) for each in self.plan.derived.sources] if self.plan.derived else [],
-            "only_declared": list(self.plan.derived.left_out) if self.plan.derived else [],  # keys: other rows are not in it
+            # keys: other rows are not in it
+            "only_declared": list(self.plan.derived.left_out) if self.plan.derived else [],
             "ranges_found": [asdict(each) for each in self.found],
             "limits_found": [asdict(each) for each in self.limits_found],
             "warnings": list(self.warnings),
             "undetermined": self._undetermined_by_output(),
             "keys_may_be_missing": self.plan.space.open,
-            "keys": self.plan.keys, "cells": self.plan.cells,
+            "keys": self.plan.keys,
+            "cells": self.plan.cells,
             "measurements": [each.to_dict() for each in self.plan.measurements],
-            "least_squares_over": set_texts(self.plan), "projected": self.plan.projections,
-        }  # fmt: skip
+            "least_squares_over": set_texts(self.plan),
+            "projected": self.plan.projections,
+        }
 
     def _undetermined_by_output(self) -> dict[str, int]:
         counted: dict[str, int] = {}
-        for name, mask in zip(self.columns, self.undetermined, strict=False):  # of public tables there are none
+        # of public tables there are none
+        for name, mask in zip(self.columns, self.undetermined, strict=False):
             counted[name] = counted.get(name, 0) + int(mask.sum())
         return {name: cells for name, cells in counted.items() if cells}
 
@@ -200,17 +222,24 @@ class Answer:
 
 
 def _series(array: Any) -> pd.Series[Any]:
-    """NULL as pandas writes it: NA among whole numbers, NaN among others, NaT among moments, None elsewhere."""
+    """NULL as pandas writes it: NA among whole numbers, NaN among others, NaT among moments, None
+    elsewhere.
+    """
     if not isinstance(array, np.ma.MaskedArray):
         return pd.Series(array)
     if array.dtype.kind in "iu":  # Int64: as floats large ones would be others
-        return pd.Series(pd.arrays.IntegerArray(np.ma.getdata(array).astype(np.int64), np.ma.getmaskarray(array).copy()))
+        return pd.Series(
+            pd.arrays.IntegerArray(np.ma.getdata(array).astype(np.int64), np.ma.getmaskarray(array).copy())
+        )
     if array.dtype.kind == "f":
         return pd.Series(np.where(np.ma.getmaskarray(array), np.nan, array.data.astype(np.float64)))
     if array.dtype.kind == "M":
         return pd.Series(array.filled(np.datetime64("NaT")))
     return pd.Series(
-        [None if gone else value for value, gone in zip(array.data.tolist(), np.ma.getmaskarray(array), strict=True)]
+        [
+            None if gone else value
+            for value, gone in zip(array.data.tolist(), np.ma.getmaskarray(array), strict=True)
+        ]
     )
 
 
@@ -218,11 +247,15 @@ def listed(values: Any) -> Any:
     """Keys as they are counted through: NULL as None where an array masks it."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
-    return [None if gone else value for value, gone in zip(values.data, np.ma.getmaskarray(values), strict=True)]
+    return [
+        None if gone else value for value, gone in zip(values.data, np.ma.getmaskarray(values), strict=True)
+    ]
 
 
 def _is_null(value: Any) -> bool:
-    return value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+    return (
+        value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+    )
 
 
 def _optional(module: str, extra: str) -> Any:

@@ -1,8 +1,10 @@
-"""A plan and its noisy cells go in; what every aggregate is said to be comes out, and between what ends it lies.
+"""A plan and its noisy cells go in; what every aggregate is said to be comes out, and between what ends it
+lies.
 
-Over several sets of keys noise is on every level, and least squares make the levels agree; whole numbers are rounded all
-together, so that they still add up. What could not be true (counts below 0, parts larger than their whole) is moved to the
-nearest that could, only where that is asked for. All of it from noisy numbers and public ones.
+Over several sets of keys noise is on every level, and least squares make the levels agree; whole numbers are
+rounded all together, so that they still add up. What could not be true (counts below 0, parts larger than
+their whole) is moved to the nearest that could, only where that is asked for. All of it from noisy numbers
+and public ones.
 """
 
 from __future__ import annotations
@@ -97,9 +99,13 @@ class Settled:
         for name in names:
             how = self.plan.estimates[name]
             assert isinstance(how, Linear)
-            variances.append(sum(float(weight) ** 2 * variance(kind.noise[column]) for column, weight in how.terms))
+            variances.append(
+                sum(float(weight) ** 2 * variance(kind.noise[column]) for column, weight in how.terms)
+            )
         together = np.array([moved[name] for name in names])
-        fitting = whole_within(onto_relations(together, variances, relations, self.plan.nonnegative), relations)
+        fitting = whole_within(
+            onto_relations(together, variances, relations, self.plan.nonnegative), relations
+        )
         return dict(zip(names, fitting, strict=True))
 
     # -- several sets of keys ------------------------------------------------------------------------------------

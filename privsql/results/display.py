@@ -42,7 +42,10 @@ def _cells(answer: Answer) -> tuple[list[str], list[list[str]], list[bool]]:
     return (
         names,
         rows,
-        [name in lows or pd.api.types.is_numeric_dtype(answer.frame.iloc[:, i]) for i, name in enumerate(names)],
+        [
+            name in lows or pd.api.types.is_numeric_dtype(answer.frame.iloc[:, i])
+            for i, name in enumerate(names)
+        ],
     )
 
 
@@ -80,16 +83,22 @@ def _is_greyed(answer: Answer, row: int, place: int) -> bool:
 def shown(answer: Answer, terminal: bool = False) -> str:
     """A box of text; in a terminal cells that say nothing are dimmed."""
     names, rows, right = _cells(answer)
-    widths = [max(len(name), *(len(row[i]) for row in rows)) if rows else len(name) for i, name in enumerate(names)]
+    widths = [
+        max(len(name), *(len(row[i]) for row in rows)) if rows else len(name) for i, name in enumerate(names)
+    ]
 
     def line(cells: list[str], row: int | None = None) -> str:
         padded = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True)]
         if terminal and row is not None:
-            padded = [_DIMMED.format(c) if _is_greyed(answer, row, place) else c for place, c in enumerate(padded)]
+            padded = [
+                _DIMMED.format(c) if _is_greyed(answer, row, place) else c for place, c in enumerate(padded)
+            ]
         return "  ".join(padded).rstrip()
 
     rule = "-" * max(1, sum(widths) + 2 * (len(widths) - 1))
-    return "\n".join([line(names), rule, *(line(cells, row) for row, cells in enumerate(rows)), rule, _footer(answer)])
+    return "\n".join(
+        [line(names), rule, *(line(cells, row) for row, cells in enumerate(rows)), rule, _footer(answer)]
+    )
 
 
 def html(answer: Answer) -> str:
@@ -97,7 +106,9 @@ def html(answer: Answer) -> str:
     names, rows, right = _cells(answer)
     style = ["right" if each else "left" for each in right]
     grey = f";color:{_GREY}"
-    head = "".join(f"<th style='text-align:{s}'>{escaping.escape(n)}</th>" for n, s in zip(names, style, strict=True))
+    head = "".join(
+        f"<th style='text-align:{s}'>{escaping.escape(n)}</th>" for n, s in zip(names, style, strict=True)
+    )
     body = "".join(
         "<tr>"
         + "".join(

@@ -1,4 +1,6 @@
-"""Noisy columns go in; aggregates come out, and intervals computed from noisy values and public numbers alone."""
+"""Noisy columns go in; aggregates come out, and intervals computed from noisy values and public numbers
+alone.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,15 @@ def estimate(how: Estimate, noisy: Mapping[str, Integers]) -> npt.NDArray[Any]:
             return noisy[column]
         case Linear():
             total = weighted(how.terms, noisy)
-            return np.rint(np.clip(total, -LARGEST_WHOLE, LARGEST_WHOLE)).astype(np.int64) if how.whole else total
+            return (
+                np.rint(np.clip(total, -LARGEST_WHOLE, LARGEST_WHOLE)).astype(np.int64)
+                if how.whole
+                else total
+            )
         case Ratio():
             above, below = weighted(how.above, noisy), weighted(how.below, noisy)
-            # a noisy count below 1 is taken as 1: the answer stays within the declared range whatever the noise
+            # a noisy count below 1 is taken as 1: the answer stays within the declared range whatever the
+            # noise
             share = np.clip(above / np.maximum(above + below, float(how.one)), 0.0, 1.0)
             return float(how.low) + float(how.high - how.low) * share
         case Spread():
@@ -39,7 +46,9 @@ def estimate(how: Estimate, noisy: Mapping[str, Integers]) -> npt.NDArray[Any]:
 
 
 def grid_points(noisy: Integers) -> Integers:
-    """What was drawn: p below 0 stands for the point -1 - p, drawn from the prior because there are too few rows."""
+    """What was drawn: p below 0 stands for the point -1 - p, drawn from the prior because there are too few
+    rows.
+    """
     return np.where(noisy < 0, -1 - noisy, noisy)
 
 
@@ -87,8 +96,8 @@ def leaf_interval(
 def undetermined(how: Estimate, noisy: Mapping[str, Integers], noise: Mapping[str, Noise]) -> Mask:
     """Where an aggregate says next to nothing: the cell may well be empty, or everything is possible.
 
-    The noise is symmetric, so that an empty cell is said to be undetermined with at least the probability LEVEL. Counts and
-    sums always say something; of a quantile its mechanism says so itself.
+    The noise is symmetric, so that an empty cell is said to be undetermined with at least the probability
+    LEVEL. Counts and sums always say something; of a quantile its mechanism says so itself.
     """
     match how:
         case Linear():
@@ -105,22 +114,31 @@ def undetermined(how: Estimate, noisy: Mapping[str, Integers], noise: Mapping[st
 
 
 def _upwards(terms: Terms, noise: Mapping[str, Noise]) -> float:
-    """What the noise of a sum passes with probability 1 - LEVEL at most. Bounds on its parts are closer where it is all but 0."""
+    """What the noise of a sum passes with probability 1 - LEVEL at most. Bounds on its parts are closer where
+    it is all but 0.
+    """
     each_level = 1.0 - (1.0 - ONE_SIDED) / len(terms)
     apart = sum(terms_half_width((term,), noise, each_level) for term in terms)
     return min(terms_half_width(terms, noise, ONE_SIDED), apart)
 
 
-def _ratio_interval(how: Ratio, noisy: Mapping[str, Integers], noise: Mapping[str, Noise], level: float) -> Interval:
+def _ratio_interval(
+    how: Ratio, noisy: Mapping[str, Integers], noise: Mapping[str, Noise], level: float
+) -> Interval:
     """The r that the noisy pair does not contradict: |(1 - r) A - r B| <= the noise of (1 - r) X - r Y.
 
-    That noise is no larger than max(|X|, |Y|), whatever r is, so a half-width h that holds for both at once keeps the
-    solution closed: r = (A -+ h) / (A + B). Nor is it larger than |X| + |X + Y|, which is less where A + B is all but known.
+    That noise is no larger than max(|X|, |Y|), whatever r is, so a half-width h that holds for both at once
+    keeps the solution closed: r = (A -+ h) / (A + B). Nor is it larger than |X| + |X + Y|, which is less
+    where A + B is all but known.
     """
     each_level = 1.0 - (1.0 - level) / 2.0
-    width = max(terms_half_width(how.above, noise, each_level), terms_half_width(how.below, noise, each_level))
+    width = max(
+        terms_half_width(how.above, noise, each_level), terms_half_width(how.below, noise, each_level)
+    )
     nearly, rarely = 1.0 - 0.99 * (1.0 - level), 1.0 - 0.01 * (1.0 - level)
-    width = min(width, terms_half_width(how.above, noise, nearly) + terms_half_width(how.total, noise, rarely))
+    width = min(
+        width, terms_half_width(how.above, noise, nearly) + terms_half_width(how.total, noise, rarely)
+    )
     above, below = weighted(how.above, noisy), weighted(how.below, noisy)
     total = above + below
     usable = total > 0

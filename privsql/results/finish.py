@@ -1,4 +1,6 @@
-"""A plan and its noisy cells go in; the Answer comes out: AVG, HAVING, ORDER BY, LIMIT over noisy numbers only."""
+"""A plan and its noisy cells go in; the Answer comes out: AVG, HAVING, ORDER BY, LIMIT over noisy numbers
+only.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from privsql.types import BIGINT, BOOLEAN, Kind, Type
 
 
 class Finish(Protocol):
-    """Runs rendered SQL over the table `noisy`; the columns of the result, the cell's number and place first."""
+    """Runs rendered SQL over the table `noisy`; the columns of the result, the cell's number and place
+    first.
+    """
 
     def __call__(self, sql: str, columns: Mapping[str, tuple[Any, Type]]) -> list[Any]: ...
 
@@ -28,7 +32,9 @@ class Finish(Protocol):
 def public_answer(plan: Plan, rows: Sequence[tuple[Any, ...]]) -> Answer:
     """The rows of a question about public tables alone, as they are."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(plan.outputs)
-    arrays = (as_array(values, output.expression.type) for values, output in zip(columns, plan.outputs, strict=True))
+    arrays = (
+        as_array(values, output.expression.type) for values, output in zip(columns, plan.outputs, strict=True)
+    )
     cells = np.arange(len(rows), dtype=np.int64)
     return Answer(tuple(arrays), plan, NoisyTable(cells, {}), cells)
 
@@ -53,7 +59,10 @@ def finish(plan: Plan, noisy: NoisyTable, run: Finish) -> Answer:
     else:
         found, _, *shown = run(plan.finishing, columns)
         cells = np.asarray(found, dtype=np.int64)
-    shown = [_lists(each) if o.expression.type.kind is Kind.LIST else each for each, o in zip(shown, plan.outputs, strict=True)]
+    shown = [
+        _lists(each) if o.expression.type.kind is Kind.LIST else each
+        for each, o in zip(shown, plan.outputs, strict=True)
+    ]
     masks = undetermined_outputs(plan, unknown, guards, cells)
     if not plan.show_all:  # what COALESCE or CASE put in the place of NULL is as the analyst wants it
         masks = [mask & np.ma.getmaskarray(each) for mask, each in zip(masks, shown, strict=True)]

@@ -18,7 +18,8 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 LEVEL = 0.95  # how surely a cell with no rows is told to be undetermined
-ONE_SIDED = 1.0 - 2.0 * (1.0 - LEVEL)  # at this level a half-width is passed upwards with probability 1 - LEVEL
+# at this level a half-width is passed upwards with probability 1 - LEVEL
+ONE_SIDED = 1.0 - 2.0 * (1.0 - LEVEL)
 TINY = 1e-9  # what sums of floats may be off
 
 
@@ -35,11 +36,17 @@ Quotients = Mapping[tuple[str, str], Interval]
 
 
 def interval(
-    expression: Expression, leaves: Leaves, keys: Mapping[str, Any], size: int, quotients: Quotients | None = None
+    expression: Expression,
+    leaves: Leaves,
+    keys: Mapping[str, Any],
+    size: int,
+    quotients: Quotients | None = None,
 ) -> Interval | None:
     """Interval arithmetic through a formula; None where a function has no rule."""
     match expression:
-        case Call(function="/", args=(above, below)) if quotients and (share := _share(above, below, quotients)) is not None:
+        case Call(function="/", args=(above, below)) if (
+            quotients and (share := _share(above, below, quotients)) is not None
+        ):
             return share
         case Column(name=name):
             if name in leaves:
@@ -119,9 +126,13 @@ def _apply(call: Call, args: list[Interval | None]) -> Interval | None:
                 step = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}[call.function]
                 return Interval(step(a.low), step(a.high))
             case "least":
-                return Interval(np.minimum.reduce([x.low for x in known]), np.minimum.reduce([x.high for x in known]))
+                return Interval(
+                    np.minimum.reduce([x.low for x in known]), np.minimum.reduce([x.high for x in known])
+                )
             case "greatest":
-                return Interval(np.maximum.reduce([x.low for x in known]), np.maximum.reduce([x.high for x in known]))
+                return Interval(
+                    np.maximum.reduce([x.low for x in known]), np.maximum.reduce([x.high for x in known])
+                )
             case "sqrt":
                 return Interval(np.sqrt(np.maximum(a.low, 0)), np.sqrt(np.maximum(a.high, 0)))
             case "exp":
@@ -129,13 +140,16 @@ def _apply(call: Call, args: list[Interval | None]) -> Interval | None:
             case "ln" | "log10" | "log2":
                 log = {"ln": np.log, "log10": np.log10, "log2": np.log2}[call.function]
                 return Interval(
-                    np.where(a.low > 0, log(np.maximum(a.low, 1e-300)), -np.inf), log(np.maximum(a.high, 1e-300))
+                    np.where(a.low > 0, log(np.maximum(a.low, 1e-300)), -np.inf),
+                    log(np.maximum(a.high, 1e-300)),
                 )
     return None
 
 
 def _half_away(values: Floats, places: int) -> Floats:
-    """ROUND as SQL means it: halves go away from 0 (numpy's go to the even neighbour, and would cut an end off)."""
+    """ROUND as SQL means it: halves go away from 0 (numpy's go to the even neighbour, and would cut an end
+    off).
+    """
     unit = 10.0**-places
     rounded: Floats = np.sign(values) * np.floor(np.abs(values) / unit + 0.5) * unit
     return rounded
@@ -145,7 +159,9 @@ def product(a: Interval, b: Interval) -> Interval:
     """The extremes of a product are at corners; 0 times anything is 0."""
     with np.errstate(all="ignore"):
         corners = [
-            np.nan_to_num(x * y, nan=0.0, posinf=np.inf, neginf=-np.inf) for x in (a.low, a.high) for y in (b.low, b.high)
+            np.nan_to_num(x * y, nan=0.0, posinf=np.inf, neginf=-np.inf)
+            for x in (a.low, a.high)
+            for y in (b.low, b.high)
         ]
     return Interval(np.minimum.reduce(corners), np.maximum.reduce(corners))
 

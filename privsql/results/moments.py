@@ -1,15 +1,18 @@
 """Noisy sums of features go in; VAR, COVAR, CORR and REGR come out, with intervals.
 
 In units of rows, A, B, C are the sums of u^2, 2u(1-u), (1-u)^2, and n = A + B + C. Then the variance of u is
-(AC - B^2/4) / n^2. With a, b, c, d the sums of uv, u(1-v), (1-u)v, (1-u)(1-v) the covariance is (ad - bc) / n^2.
+(AC - B^2/4) / n^2. With a, b, c, d the sums of uv, u(1-v), (1-u)v, (1-u)(1-v) the covariance is (ad - bc) /
+n^2.
 
-Intervals: every exact sum lies in a box, all at once, so surely; what is computed from sums lies between its extremes over
-the box. (AC - B^2/4)/n^2, where positive, falls as B grows, and as a function of A rises and then falls; so its least value
-is at a corner, and its greatest at a corner or where A = B + C + B^2/(2C), or the same with A and C exchanged. (Inside, both
-would have to hold, and their sum says 0 = 2B + B^2/(2A) + B^2/(2C), so B = 0 and A = C, a ray that ends at an edge.)
-(ad - bc)/n^2 rises and falls in a and in d, likewise, and its negative in b and in c.
+Intervals: every exact sum lies in a box, all at once, so surely; what is computed from sums lies between its
+extremes over the box. (AC - B^2/4)/n^2, where positive, falls as B grows, and as a function of A rises and
+then falls; so its least value is at a corner, and its greatest at a corner or where A = B + C + B^2/(2C), or
+the same with A and C exchanged. (Inside, both would have to hold, and their sum says 0 = 2B + B^2/(2A) +
+B^2/(2C), so B = 0 and A = C, a ray that ends at an edge.) (ad - bc)/n^2 rises and falls in a and in d,
+likewise, and its negative in b and in c.
 
-Where the number of rows n is public: of the sums S of u and D of 2u(1-u) the variance is m(1 - m) - D / 2n, m = S / n.
+Where the number of rows n is public: of the sums S of u and D of 2u(1-u) the variance is m(1 - m) - D / 2n, m
+= S / n.
 """
 
 from __future__ import annotations
@@ -30,12 +33,19 @@ _FALLING = {2: np.array([0.0, 1.0]), 3: np.array([0.0, 0.5, 1.0])}  # 1 - u
 
 _FIRST, _SECOND, _MIXED = ("A1", "B1", "C1"), ("A2", "B2", "C2"), ("a", "b", "c", "d")
 _NEEDS: dict[str, tuple[str, ...]] = {
-    "var_pop": _FIRST, "var_samp": _FIRST, "stddev_pop": _FIRST, "stddev_samp": _FIRST,
-    "covar_pop": _MIXED, "covar_samp": _MIXED,
-    "corr": (*_FIRST, *_SECOND, *_MIXED), "regr_r2": (*_FIRST, *_SECOND, *_MIXED),
-    "regr_slope": (*_SECOND, *_MIXED), "regr_intercept": (*_SECOND, *_MIXED),
-}  # fmt: skip
-_TURNED = dict(zip((*_FIRST, *_SECOND, *_MIXED), (*_SECOND, *_FIRST, "a", "c", "b", "d"), strict=True))  # the arguments exchanged
+    "var_pop": _FIRST,
+    "var_samp": _FIRST,
+    "stddev_pop": _FIRST,
+    "stddev_samp": _FIRST,
+    "covar_pop": _MIXED,
+    "covar_samp": _MIXED,
+    "corr": (*_FIRST, *_SECOND, *_MIXED),
+    "regr_r2": (*_FIRST, *_SECOND, *_MIXED),
+    "regr_slope": (*_SECOND, *_MIXED),
+    "regr_intercept": (*_SECOND, *_MIXED),
+}
+# the arguments exchanged
+_TURNED = dict(zip((*_FIRST, *_SECOND, *_MIXED), (*_SECOND, *_FIRST, "a", "c", "b", "d"), strict=True))
 Box = Callable[..., Interval]  # some sums, as points or as boxes, to what is computed from them
 
 
@@ -63,7 +73,9 @@ def spread(how: Spread, noisy: Mapping[str, Integers]) -> Floats:
     """The value in every cell; a variance is never negative, a correlation never past 1."""
     if how.row is not None:
         found = [noisy[column] / size for column, size in _sizes(how)]
-        return _of_one(how, _variance_of_rows(*(Interval(each, each) for each in found)), Interval(found[2], found[2])).low
+        return _of_one(
+            how, _variance_of_rows(*(Interval(each, each) for each in found)), Interval(found[2], found[2])
+        ).low
     columns = np.array([noisy[column] for column in how.columns], dtype=np.float64) / float(how.one)
     sums = {name: _weights(how, name) @ columns for name in _needed(how)}
     points = {name: Interval(each, each) for name, each in sums.items()}
@@ -82,11 +94,19 @@ def spread_interval(
 
 
 def spread_undetermined(how: Spread, noisy: Mapping[str, Integers], noise: Mapping[str, Noise]) -> Mask:
-    """Where there may well be no rows, or one where it takes two, or where the interval is all that is possible."""
+    """Where there may well be no rows, or one where it takes two, or where the interval is all that is
+    possible.
+    """
     needed = 0.0 if how.function.endswith("_pop") else 1.0
-    counted = [(how.columns[2], float(how.row))] if how.row is not None else [(each, float(how.one)) for each in how.columns]
+    counted = (
+        [(how.columns[2], float(how.row))]
+        if how.row is not None
+        else [(each, float(how.one)) for each in how.columns]
+    )
     rows = np.sum([noisy[column] / one for column, one in counted], axis=0)
-    few = rows <= needed + half_width([(1.0 / one, noise[column]) for column, one in counted], ONE_SIDED) + TINY
+    few = (
+        rows <= needed + half_width([(1.0 / one, noise[column]) for column, one in counted], ONE_SIDED) + TINY
+    )
     found = spread_interval(how, noisy, noise, LEVEL)
     if how.row is not None:
         any_variance = Interval(np.zeros(len(rows)), np.full(len(rows), 0.25))
@@ -94,7 +114,9 @@ def spread_undetermined(how: Spread, noisy: Mapping[str, Integers], noise: Mappi
     else:
         with np.errstate(all="ignore"):
             possible = _computed(how, _boxes(how, noisy, noise, LEVEL), _any_variance, _any_covariance)
-    return np.asarray(few | (found.low <= possible.low) & (found.high >= possible.high) & (possible.low < possible.high))
+    return np.asarray(
+        few | (found.low <= possible.low) & (found.high >= possible.high) & (possible.low < possible.high)
+    )
 
 
 def _boxes_of_rows(
@@ -139,7 +161,9 @@ def _variance_of_rows(heights: Interval, mixed: Interval, rows: Interval) -> Int
     top = np.where((mean.low < 0.5) & (mean.high > 0.5), 0.25, np.maximum(*ends))
     low, high = np.minimum(*ends) - mixed.high / least / 2.0, top - mixed.low / most / 2.0
     few = rows.low < 0.5  # perhaps nobody: nothing is known
-    return Interval(np.where(few, 0.0, np.clip(low, 0.0, 0.25)), np.where(few, 0.25, np.clip(high, 0.0, 0.25)))
+    return Interval(
+        np.where(few, 0.0, np.clip(low, 0.0, 0.25)), np.where(few, 0.25, np.clip(high, 0.0, 0.25))
+    )
 
 
 def _of_one(how: Spread, variance: Interval, rows: Interval) -> Interval:
@@ -158,7 +182,9 @@ def _computed(how: Spread, sums: Mapping[str, Interval], variance: Box, covarian
         sums = {_TURNED[name]: each for name, each in sums.items()}
     first = float(how.first.width)
     second = float(how.second.width) if how.second is not None else 1.0
-    top, bottom, mixed = ([sums[name] for name in names if name in sums] for names in (_FIRST, _SECOND, _MIXED))
+    top, bottom, mixed = (
+        [sums[name] for name in names if name in sums] for names in (_FIRST, _SECOND, _MIXED)
+    )
     match how.function:
         case "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp":
             return _of_one(how, variance(*top), _total(top))
@@ -178,8 +204,12 @@ def _computed(how: Spread, sums: Mapping[str, Interval], variance: Box, covarian
             a, b, c, d = mixed
             height = _times(_share(_total([a, b]), _total([c, d])), first)
             across = _times(_share(_total([a, c]), _total([b, d])), second)
-            down = product(slope, Interval(across.low + float(how.second.low), across.high + float(how.second.low)))
-            return Interval(float(how.first.low) + height.low - down.high, float(how.first.low) + height.high - down.low)
+            down = product(
+                slope, Interval(across.low + float(how.second.low), across.high + float(how.second.low))
+            )
+            return Interval(
+                float(how.first.low) + height.low - down.high, float(how.first.low) + height.high - down.low
+            )
 
 
 def _times(a: Interval, factor: float) -> Interval:
@@ -187,7 +217,9 @@ def _times(a: Interval, factor: float) -> Interval:
 
 
 def _total(parts: Sequence[Interval]) -> Interval:
-    return Interval(np.sum([each.low for each in parts], axis=0), np.sum([each.high for each in parts], axis=0))
+    return Interval(
+        np.sum([each.low for each in parts], axis=0), np.sum([each.high for each in parts], axis=0)
+    )
 
 
 def _squared(a: Interval) -> Interval:
@@ -208,7 +240,7 @@ def _sampled(a: Interval, rows: Interval) -> Interval:
     return product(a, Interval(most / (most - 1.0), least / (least - 1.0)))
 
 
-# -- points: a total below one row is taken as one row, and what cannot be is cut off -------------------------
+# -- points: a total below one row is taken as one row, and what cannot be is cut off ------------------------
 def _variance_at(a: Interval, b: Interval, c: Interval) -> Interval:
     found = _variance(a.low, b.low, c.low)
     return Interval(found, found)
@@ -229,18 +261,22 @@ def _covariance(a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:
     return found
 
 
-# -- boxes ------------------------------------------------------------------------------------------------------
+# -- boxes ---------------------------------------------------------------------------------------------------
 def _variance_box(a: Interval, b: Interval, c: Interval) -> Interval:
     corners = list(itertools.product((a.low, a.high), (c.low, c.high)))
     least = np.minimum.reduce([_variance(x, b.high, z) for x, z in corners])
-    edges = [(_top(z, b.low, a), z) for z in (c.low, c.high)] + [(x, _top(x, b.low, c)) for x in (a.low, a.high)]
+    edges = [(_top(z, b.low, a), z) for z in (c.low, c.high)] + [
+        (x, _top(x, b.low, c)) for x in (a.low, a.high)
+    ]
     most = np.maximum.reduce([_variance(x, b.low, z) for x, z in (*corners, *edges)])
     few = a.low + b.low + c.low < 1.0  # perhaps nobody: nothing is known
     return Interval(np.where(few, 0.0, least), np.where(few, 0.25, most))
 
 
 def _top(other: Floats, b: Floats, within: Interval) -> Floats:
-    """Where the variance is greatest as one outer sum moves, the other one and the middle one standing still."""
+    """Where the variance is greatest as one outer sum moves, the other one and the middle one standing
+    still.
+    """
     best = b + other + b**2 / (2.0 * np.maximum(other, 1e-300))
     return np.clip(best, within.low, within.high)
 
@@ -265,7 +301,9 @@ def _greatest(a: Interval, b: Interval, c: Interval, d: Interval) -> Floats:
     for y, z in itertools.product((b.low, b.high), (c.low, c.high)):
         corners = list(itertools.product((a.low, a.high), (d.low, d.high)))
         # d/da of (ad - bc)/n^2 is 0 where a d = d (b + c + d) + 2 b c
-        edges = [(_peak(w, y, z, a), w) for w in (d.low, d.high)] + [(x, _peak(x, y, z, d)) for x in (a.low, a.high)]
+        edges = [(_peak(w, y, z, a), w) for w in (d.low, d.high)] + [
+            (x, _peak(x, y, z, d)) for x in (a.low, a.high)
+        ]
         found += [_covariance(x, y, z, w) for x, w in (*corners, *edges)]
     greatest: Floats = np.maximum.reduce(found)
     return greatest

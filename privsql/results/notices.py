@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from privsql.errors import BoundingWarning
 from privsql.planning.plan import Plan
 
-_PACKAGE = str(Path(__file__).parent.parent)
+_INNER = (str(Path(__file__).parent.parent), contextlib.__file__)  # the latter: a with as a decorator
 SESSION = (
     "Declare max_rows and max_groups in the policy or in the call, let them be found for a share of epsilon "
     '(max_rows="auto", max_groups="auto"), or look first: session.suggest_limits(table, epsilon=0.1).'
@@ -50,6 +51,6 @@ class BoundingNotice:
 def _outside() -> int:
     """How far up the first caller stands that is not of this package, as warnings.warn counts it."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INNER):
         frame, level = frame.f_back, level + 1
     return level

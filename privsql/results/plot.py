@@ -12,11 +12,15 @@ from privsql.results.answer import Answer
 
 
 def plot(answer: Answer, level: float = 0.95, ax: Any = None) -> Any:
-    """Bars of the first numeric output over the keys, with the interval of each; NULL stands where nothing can be said."""
+    """Bars of the first numeric output over the keys, with the interval of each; NULL stands where nothing
+    can be said.
+    """
     try:
         pyplot = import_module("matplotlib.pyplot")
     except ImportError:
-        raise ArgumentError("argument-extra", "plots need matplotlib", "pip install 'privsql[plot]'") from None
+        raise ArgumentError(
+            "argument-extra", "plots need matplotlib", "pip install 'privsql[plot]'"
+        ) from None
     table = answer.intervals(level)
     values = [name for name in answer.columns if f"{name}_low" in table.columns]
     if not values:
@@ -35,11 +39,18 @@ def plot(answer: Answer, level: float = 0.95, ax: Any = None) -> Any:
         _, ax = pyplot.subplots(figsize=(max(5.5, 0.5 * len(heights)), 4.0))
     ax.bar(places[known], heights[known], yerr=reach[:, known], capsize=4, color="#4878a8", ecolor="#333333")
     for place in places[~known]:  # a bar would stand for a number
-        ax.text(place, 0.02, "NULL", transform=ax.get_xaxis_transform(), color="#888888", rotation=90, ha="center")
+        ax.text(
+            place, 0.02, "NULL", transform=ax.get_xaxis_transform(), color="#888888", rotation=90, ha="center"
+        )
     ax.set_xlim(-0.6, len(heights) - 0.4)
     ax.set_xticks(
-        range(len(heights)), ticks, rotation=45 if len(heights) > 6 else 0, ha="right" if len(heights) > 6 else "center"
+        range(len(heights)),
+        ticks,
+        rotation=45 if len(heights) > 6 else 0,
+        ha="right" if len(heights) > 6 else "center",
     )
     ax.set_ylabel(name)
-    ax.set_title(f"{name} with {level:.0%} intervals (noise only), epsilon {answer.plan.epsilon:g}", fontsize=10)
+    ax.set_title(
+        f"{name} with {level:.0%} intervals (noise only), epsilon {answer.plan.epsilon:g}", fontsize=10
+    )
     return ax

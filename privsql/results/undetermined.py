@@ -1,7 +1,8 @@
 """A plan and its noisy cells go in; where what is shown says next to nothing comes out.
 
-A share of a whole is undetermined as an AVG is, any other quotient where its divisor may be 0, a list of quantiles where one
-of them is, and an output where something is that it is computed from. All of it follows from noisy numbers and public ones.
+A share of a whole is undetermined as an AVG is, any other quotient where its divisor may be 0, a list of
+quantiles where one of them is, and an output where something is that it is computed from. All of it follows
+from noisy numbers and public ones.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from privsql.sql.expressions import Call, Expression, calls_of, columns_of
 from privsql.tables import Integers
 
 
-def undetermined_guards(settled: Settled, aggregates: Mapping[str, Mask], keys: Mapping[str, Any]) -> dict[str, Mask]:
+def undetermined_guards(
+    settled: Settled, aggregates: Mapping[str, Mask], keys: Mapping[str, Any]
+) -> dict[str, Mask]:
     """By the name of each guard of a plan: where the quotient or the list that it guards cannot be told."""
     plan = settled.plan
     shares = settled.undetermined(plan.quotients)
@@ -33,28 +36,41 @@ def undetermined_guards(settled: Settled, aggregates: Mapping[str, Mask], keys: 
         elif call.function in QUOTIENTS:
             found[name] = _may_be_zero(call, settled, keys)
         else:
-            found[name] = _any_of([aggregates[each] for each in _leaves(call, plan)], len(settled.noisy.cells))
+            found[name] = _any_of(
+                [aggregates[each] for each in _leaves(call, plan)], len(settled.noisy.cells)
+            )
     return found
 
 
-def undetermined_outputs(plan: Plan, aggregates: Mapping[str, Mask], guards: Mapping[str, Mask], cells: Integers) -> list[Mask]:
+def undetermined_outputs(
+    plan: Plan, aggregates: Mapping[str, Mask], guards: Mapping[str, Mask], cells: Integers
+) -> list[Mask]:
     """Of each output: the rows in which something that it is computed from cannot be told."""
     of_call = {call: guards[name] for name, call in plan.guards.items()}
     found = []
     for output in plan.outputs:
-        masks = [aggregates[each] for each in dict.fromkeys(c.name for c in columns_of(output.expression)) if each in aggregates]
+        masks = [
+            aggregates[each]
+            for each in dict.fromkeys(c.name for c in columns_of(output.expression))
+            if each in aggregates
+        ]
         masks += [of_call[each] for each in dict.fromkeys(calls_of(output.expression)) if each in of_call]
         found.append(_any_of([mask[cells] for mask in masks], len(cells)))
     return found
 
 
 def _may_be_zero(call: Call, settled: Settled, keys: Mapping[str, Any]) -> Mask:
-    """Where the interval of a divisor holds 0, or ends below it although what is counted cannot be negative."""
+    """Where the interval of a divisor holds 0, or ends below it although what is counted cannot be
+    negative.
+    """
     (divisor,), plan, size = guarded_part(call), settled.plan, len(settled.noisy.cells)
     leaves = _leaves(divisor, plan)
-    if any(isinstance(plan.estimates[each], Placed) for each in leaves):  # its interval is the declared range, whatever it is
+    # its interval is the declared range, whatever it is
+    if any(isinstance(plan.estimates[each], Placed) for each in leaves):
         return np.zeros(size, dtype=np.bool_)
-    known = settled.intervals({each: plan.estimates[each] for each in leaves}, 1.0 - (1.0 - LEVEL) / len(leaves))
+    known = settled.intervals(
+        {each: plan.estimates[each] for each in leaves}, 1.0 - (1.0 - LEVEL) / len(leaves)
+    )
     for name, each in known.items():
         how = plan.estimates[name]
         if isinstance(how, Linear) and how.nonnegative:

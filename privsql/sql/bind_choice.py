@@ -1,7 +1,8 @@
-"""Questions for a label go in; a Choose comes out: ORDER BY a score LIMIT k, arg_max over a grouped subquery, MODE.
+"""Questions for a label go in; a Choose comes out: ORDER BY a score LIMIT k, arg_max over a grouped subquery,
+MODE.
 
-A score is a sum of aggregates times constants or keys: `price * COUNT(*)`. A key is the same in all rows of its group, so
-that is SUM(price): one aggregate, with a range and a grid like any other.
+A score is a sum of aggregates times constants or keys: `price * COUNT(*)`. A key is the same in all rows of
+its group, so that is SUM(price): one aggregate, with a range and a grid like any other.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ Columns = Mapping[str, Expression]
 
 
 def best_keys(
-    node: exp.Select, relation: Relation, keys: tuple[Key, ...], binder: ReleaseBinder, shown: list[Expression], items: Items
+    node: exp.Select,
+    relation: Relation,
+    keys: tuple[Key, ...],
+    binder: ReleaseBinder,
+    shown: list[Expression],
+    items: Items,
 ) -> Source | None:
     """SELECT keys ... GROUP BY keys ORDER BY score LIMIT k: only the labels are wanted."""
     order, most = node.args.get("order"), _most(node)
@@ -37,7 +43,8 @@ def best_keys(
     names = [name for name, _ in items]
     term, *ties = [bind_order(each, binder, shown, names) for each in order.expressions]
     if any(each.expression not in binder.keys.values() for each in ties):
-        return None  # keys behind the score only break ties, which noise leaves to the order of the candidates
+        # keys behind the score only break ties, which noise leaves to the order of the candidates
+        return None
     aggregates = {name: each for each, name in binder.aggregates.items()}
     score = linear_score(term.expression, aggregates, {key.name: key.expression for key in keys})
     if score is None:
@@ -56,7 +63,9 @@ def best_of_answer(
     release, columns = grouped
     term, *ties = [bind_order(each, rows, shown, names) for each in order.expressions]
     keys = {Column(key.name, key.expression.type) for key in release.keys}
-    if any(not isinstance(each.expression, Column) or columns[each.expression.name] not in keys for each in ties):
+    if any(
+        not isinstance(each.expression, Column) or columns[each.expression.name] not in keys for each in ties
+    ):
         return None
     labels = _labels(shown, columns, release)
     score = _inner_score(term.expression, columns, release)
@@ -66,10 +75,17 @@ def best_of_answer(
 
 
 def choice_function(
-    node: exp.Select, relation: Relation, keys: tuple[Key, ...], rows: ExpressionBinder, items: Items, binder: ReleaseBinder
+    node: exp.Select,
+    relation: Relation,
+    keys: tuple[Key, ...],
+    rows: ExpressionBinder,
+    items: Items,
+    binder: ReleaseBinder,
 ) -> Source:
     """MODE(k) over rows, arg_max(k, n) over a grouped subquery; with GROUP BY, one for every key."""
-    places = [index for index, (_, each) in enumerate(items) if isinstance(each, exp.Expr) and _is_choice(each)]
+    places = [
+        index for index, (_, each) in enumerate(items) if isinstance(each, exp.Expr) and _is_choice(each)
+    ]
     if len(places) != 1 or any(node.args.get(name) for name in (*_PLAIN, "limit")):
         raise _alone(place_of(node))
     shown: list[Expression] = [Literal(None, BIGINT)] * len(items)  # in the choice's place, until it is known
@@ -78,7 +94,11 @@ def choice_function(
             shown[index] = binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each)
     names = tuple(name for name, _ in items)
     order = node.args.get("order")
-    terms = [bind_order(each, binder, shown, list(names)) for each in order.expressions] if order is not None else []
+    terms = (
+        [bind_order(each, binder, shown, list(names)) for each in order.expressions]
+        if order is not None
+        else []
+    )
     if binder.aggregates or any(isinstance(each.expression, Literal) for each in terms):
         raise _alone(place_of(node))
     choice = items[places[0]][1]
@@ -87,7 +107,12 @@ def choice_function(
     label: Expression
     if isinstance(function, exp.Mode) and function.this is not None:
         if is_released(relation):
-            raise Refused("refused-choice", "mode of a noisy answer has no rule", "ask for mode over rows", place_of(node))
+            raise Refused(
+                "refused-choice",
+                "mode of a noisy answer has no rule",
+                "ask for mode over rows",
+                place_of(node),
+            )
         argument = rows.bind(function.this)
         name = key_names([*(key.name for key in keys), names[places[0]]])[-1]
         key = Key(name, argument, as_written(function.this), place_of(function))
@@ -111,7 +136,9 @@ def _arg_max(
         release, columns = grouped
         labels = _labels([rows.bind(function.this)], columns, release)
         score = _inner_score(rows.bind(function.expression), columns, release)
-        outer = [columns.get(key.expression.name) if isinstance(key.expression, Column) else None for key in keys]
+        outer = [
+            columns.get(key.expression.name) if isinstance(key.expression, Column) else None for key in keys
+        ]
         within = [each.name for each in outer if isinstance(each, Column)]
         if labels is not None and score is not None and len(within) == len(keys):
             ((_, label),) = labels
@@ -121,7 +148,13 @@ def _arg_max(
             if set(within) <= by_name.keys() and (not within or [key.name for key in rest] == [label.name]):
                 ordered = (*(by_name[name] for name in within), *rest)
                 largest = isinstance(function, exp.ArgMax)
-                return Choose(release.input, ordered, score, largest, frozenset({label.name}), within=len(within)), label, columns
+                return (
+                    Choose(
+                        release.input, ordered, score, largest, frozenset({label.name}), within=len(within)
+                    ),
+                    label,
+                    columns,
+                )
     raise Refused(
         "refused-choice",
         "arg_max and arg_min over rows would name one person's value",
@@ -159,7 +192,9 @@ def _most(node: exp.Select) -> int | None:
     return count if count is not None and count >= 1 else None
 
 
-def _labels(shown: Sequence[Expression], columns: Columns, release: Release) -> tuple[tuple[str, Expression], ...] | None:
+def _labels(
+    shown: Sequence[Expression], columns: Columns, release: Release
+) -> tuple[tuple[str, Expression], ...] | None:
     """Columns of a grouped subquery as the keys they are; None where one is something else."""
     keys = {key.name for key in release.keys}
     found = [columns.get(each.name) if isinstance(each, Column) else None for each in shown]
@@ -176,18 +211,23 @@ def _inner_score(score: Expression, columns: Columns, release: Release) -> Aggre
 
 
 def _plain_release(relation: Relation) -> tuple[Release, dict[str, Expression]] | None:
-    """A grouped subquery that only names keys and aggregates: its release, and what each column stands for."""
+    """A grouped subquery that only names keys and aggregates: its release, and what each column stands
+    for.
+    """
     if not isinstance(relation, Project) or not isinstance(relation.input, Release):
         return None
     return relation.input, dict(relation.columns)
 
 
-# -- scores ----------------------------------------------------------------------------------------------------
-Term = tuple[Expression | None, Aggregate]  # a factor that is the same in all rows of a group, and what it multiplies
+# -- scores --------------------------------------------------------------------------------------------------
+# a factor that is the same in all rows of a group, and what it multiplies
+Term = tuple[Expression | None, Aggregate]
 
 
 def linear_score(score: Expression, aggregates: Mapping[str, Aggregate], keys: Columns) -> Aggregate | None:
-    """One aggregate whose value is the score; None where it is not a sum of counts and sums times constants and keys."""
+    """One aggregate whose value is the score; None where it is not a sum of counts and sums times constants
+    and keys.
+    """
     terms = _terms(score, aggregates, keys)
     if terms is None:
         return None
@@ -224,7 +264,9 @@ def _terms(score: Expression, aggregates: Mapping[str, Aggregate], keys: Columns
                     return _scaled(_terms(inner, aggregates, keys), substitute(factor, dict(keys)))
         case Call(function="/", args=(inner, divisor)) if _same_in_group(divisor, keys):
             one = Literal(1.0, DOUBLE)
-            return _scaled(_terms(inner, aggregates, keys), arithmetic("/", one, substitute(divisor, dict(keys))))
+            return _scaled(
+                _terms(inner, aggregates, keys), arithmetic("/", one, substitute(divisor, dict(keys)))
+            )
     return None
 
 
@@ -235,7 +277,9 @@ def _same_in_group(expression: Expression, keys: Columns) -> bool:
 def _scaled(terms: list[Term] | None, factor: Expression) -> list[Term] | None:
     if terms is None:
         return None
-    return [(factor if already is None else arithmetic("*", already, factor), each) for already, each in terms]
+    return [
+        (factor if already is None else arithmetic("*", already, factor), each) for already, each in terms
+    ]
 
 
 def _product(factor: Expression, argument: Expression | None) -> Expression:
@@ -260,4 +304,6 @@ def _where_it_counts(factor: Expression | None, aggregate: Aggregate) -> Express
 
 
 def _summed(argument: Expression, condition: Expression | None, place: Place | None) -> Aggregate:
-    return Aggregate("sum", argument, condition, BIGINT if argument.type.kind is Kind.INTEGER else DOUBLE, place)
+    return Aggregate(
+        "sum", argument, condition, BIGINT if argument.type.kind is Kind.INTEGER else DOUBLE, place
+    )

@@ -31,9 +31,15 @@ from privsql.types import (
 )
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
-    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
-    exp.NullSafeEQ: "is_same", exp.NullSafeNEQ: "is_distinct",
-}  # fmt: skip
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "is_same",
+    exp.NullSafeNEQ: "is_distinct",
+}
 _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -48,44 +54,51 @@ _NODES: dict[str, tuple[str, tuple[str, ...]]] = {
     "Lower": ("lower", ("this",)), "Upper": ("upper", ("this",)), "Length": ("length", ("this",)),
     "Substring": ("substring", ("this", "start", "length")), "Left": ("left", ("this", "expression")),
     "Right": ("right", ("this", "expression")), "Replace": ("replace", ("this", "expression", "replacement")),
-    "Translate": ("translate", ("this", "from_", "to")), "StartsWith": ("starts_with", ("this", "expression")),
-    "EndsWith": ("ends_with", ("this", "expression")), "Contains": ("contains", ("this", "expression")),
-    "StrPosition": ("strpos", ("this", "substr")), "Reverse": ("reverse", ("this",)),
-    "SplitPart": ("split_part", ("this", "delimiter", "part_index")), "Ascii": ("ascii", ("this",)),
-    "Unicode": ("unicode", ("this",)), "Levenshtein": ("levenshtein", ("this", "expression")),
-    "BitLength": ("bit_length", ("this",)), "JarowinklerSimilarity": ("jaro_winkler_similarity", ("this", "expression")),
-    "SimilarTo": ("similar_to", ("this", "expression")), "RegexpLike": ("regexp_matches", ("this", "expression", "flag")),
+    "Translate": ("translate", ("this", "from_", "to")),
+    "StartsWith": ("starts_with", ("this", "expression")), "EndsWith": ("ends_with", ("this", "expression")),
+    "Contains": ("contains", ("this", "expression")), "StrPosition": ("strpos", ("this", "substr")),
+    "Reverse": ("reverse", ("this",)), "SplitPart": ("split_part", ("this", "delimiter", "part_index")),
+    "Ascii": ("ascii", ("this",)), "Unicode": ("unicode", ("this",)),
+    "Levenshtein": ("levenshtein", ("this", "expression")), "BitLength": ("bit_length", ("this",)),
+    "JarowinklerSimilarity": ("jaro_winkler_similarity", ("this", "expression")),
+    "SimilarTo": ("similar_to", ("this", "expression")),
+    "RegexpLike": ("regexp_matches", ("this", "expression", "flag")),
     "RegexpFullMatch": ("regexp_full_match", ("this", "expression")),
     "RegexpReplace": ("regexp_replace", ("this", "expression", "replacement", "modifiers")),
-    "RegexpExtract": ("regexp_extract", ("this", "expression", "group")),
-    "Abs": ("abs", ("this",)), "Ceil": ("ceil", ("this",)), "Floor": ("floor", ("this",)),
-    "Round": ("round", ("this", "decimals")), "Trunc": ("trunc", ("this",)), "Sign": ("sign", ("this",)),
-    "Sqrt": ("sqrt", ("this",)), "Cbrt": ("cbrt", ("this",)), "Exp": ("exp", ("this",)), "Ln": ("ln", ("this",)),
-    "Sin": ("sin", ("this",)), "Cos": ("cos", ("this",)), "Tan": ("tan", ("this",)), "Asin": ("asin", ("this",)),
-    "Acos": ("acos", ("this",)), "Atan": ("atan", ("this",)), "Atan2": ("atan2", ("this", "expression")),
-    "Sinh": ("sinh", ("this",)), "Cosh": ("cosh", ("this",)), "Tanh": ("tanh", ("this",)),
-    "Degrees": ("degrees", ("this",)), "Radians": ("radians", ("this",)), "Pi": ("pi", ()),
-    "Pow": ("pow", ("this", "expression")), "IsNan": ("isnan", ("this",)), "IsInf": ("isinf", ("this",)),
-    "Year": ("year", ("this",)), "Month": ("month", ("this",)), "Day": ("day", ("this",)), "Hour": ("hour", ("this",)),
-    "Minute": ("minute", ("this",)), "Second": ("second", ("this",)), "Quarter": ("quarter", ("this",)),
-    "Week": ("week", ("this",)), "WeekOfYear": ("week", ("this",)), "DayOfWeek": ("dayofweek", ("this",)),
-    "DayOfWeekIso": ("isodow", ("this",)), "DayOfMonth": ("day", ("this",)), "DayOfYear": ("dayofyear", ("this",)),
-    "Dayname": ("dayname", ("this",)), "Monthname": ("monthname", ("this",)), "LastDay": ("last_day", ("this",)),
+    "RegexpExtract": ("regexp_extract", ("this", "expression", "group")), "Abs": ("abs", ("this",)),
+    "Ceil": ("ceil", ("this",)), "Floor": ("floor", ("this",)), "Round": ("round", ("this", "decimals")),
+    "Trunc": ("trunc", ("this",)), "Sign": ("sign", ("this",)), "Sqrt": ("sqrt", ("this",)),
+    "Cbrt": ("cbrt", ("this",)), "Exp": ("exp", ("this",)), "Ln": ("ln", ("this",)),
+    "Sin": ("sin", ("this",)), "Cos": ("cos", ("this",)), "Tan": ("tan", ("this",)),
+    "Asin": ("asin", ("this",)), "Acos": ("acos", ("this",)), "Atan": ("atan", ("this",)),
+    "Atan2": ("atan2", ("this", "expression")), "Sinh": ("sinh", ("this",)), "Cosh": ("cosh", ("this",)),
+    "Tanh": ("tanh", ("this",)), "Degrees": ("degrees", ("this",)), "Radians": ("radians", ("this",)),
+    "Pi": ("pi", ()), "Pow": ("pow", ("this", "expression")), "IsNan": ("isnan", ("this",)),
+    "IsInf": ("isinf", ("this",)), "Year": ("year", ("this",)), "Month": ("month", ("this",)),
+    "Day": ("day", ("this",)), "Hour": ("hour", ("this",)), "Minute": ("minute", ("this",)),
+    "Second": ("second", ("this",)), "Quarter": ("quarter", ("this",)), "Week": ("week", ("this",)),
+    "WeekOfYear": ("week", ("this",)), "DayOfWeek": ("dayofweek", ("this",)),
+    "DayOfWeekIso": ("isodow", ("this",)), "DayOfMonth": ("day", ("this",)),
+    "DayOfYear": ("dayofyear", ("this",)), "Dayname": ("dayname", ("this",)),
+    "Monthname": ("monthname", ("this",)), "LastDay": ("last_day", ("this",)),
     "TimeToUnix": ("epoch", ("this",)), "DateFromParts": ("make_date", ("year", "month", "day")),
     "TimeToStr": ("strftime", ("this", "format")), "StrToTime": ("try_strptime", ("this", "format")),
 }  # fmt: skip
 _CAST_TYPES: dict[str, Type] = {
-    "BOOLEAN": BOOLEAN, "TINYINT": integer(*INTEGER_BOUNDS["TINYINT"]), "UTINYINT": integer(*INTEGER_BOUNDS["UTINYINT"]),
-    "SMALLINT": integer(*INTEGER_BOUNDS["SMALLINT"]), "USMALLINT": integer(*INTEGER_BOUNDS["USMALLINT"]),
-    "INT": integer(*INTEGER_BOUNDS["INTEGER"]), "UINT": integer(*INTEGER_BOUNDS["UINTEGER"]),
-    "BIGINT": BIGINT, "UBIGINT": integer(*INTEGER_BOUNDS["UBIGINT"]), "INT128": integer(*INTEGER_BOUNDS["HUGEINT"]),
-    "FLOAT": DOUBLE, "DOUBLE": DOUBLE, "TEXT": TEXT, "VARCHAR": TEXT, "CHAR": TEXT, "NVARCHAR": TEXT, "DATE": DATE,
-    "TIME": TIME, "TIMESTAMP": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP, "DATETIME": TIMESTAMP,
+    "BOOLEAN": BOOLEAN, "TINYINT": integer(*INTEGER_BOUNDS["TINYINT"]),
+    "UTINYINT": integer(*INTEGER_BOUNDS["UTINYINT"]), "SMALLINT": integer(*INTEGER_BOUNDS["SMALLINT"]),
+    "USMALLINT": integer(*INTEGER_BOUNDS["USMALLINT"]), "INT": integer(*INTEGER_BOUNDS["INTEGER"]),
+    "UINT": integer(*INTEGER_BOUNDS["UINTEGER"]), "BIGINT": BIGINT,
+    "UBIGINT": integer(*INTEGER_BOUNDS["UBIGINT"]), "INT128": integer(*INTEGER_BOUNDS["HUGEINT"]),
+    "FLOAT": DOUBLE, "DOUBLE": DOUBLE, "TEXT": TEXT, "VARCHAR": TEXT, "CHAR": TEXT, "NVARCHAR": TEXT,
+    "DATE": DATE, "TIME": TIME, "TIMESTAMP": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP, "DATETIME": TIMESTAMP,
 }  # fmt: skip
 
 
 class ExpressionBinder:
-    """Binds expressions over rows. `column` resolves a column node; subclasses see each node first by `special`."""
+    """Binds expressions over rows. `column` resolves a column node; subclasses see each node first by
+    `special`.
+    """
 
     def __init__(self, column: Callable[[exp.Column], Expression]) -> None:
         self.column = column
@@ -143,7 +156,9 @@ class ExpressionBinder:
                 return self._is(node)
             case exp.Between():
                 value, low, high = (self.bind(node.args[name]) for name in ("this", "low", "high"))
-                return Call("and", (build.compare(">=", value, low), build.compare("<=", value, high)), BOOLEAN)
+                return Call(
+                    "and", (build.compare(">=", value, low), build.compare("<=", value, high)), BOOLEAN
+                )
             case exp.In() if not node.args.get("query"):
                 return self._in(node)
             case exp.In() | exp.Exists():
@@ -157,7 +172,9 @@ class ExpressionBinder:
             case exp.Escape(this=exp.Like() | exp.ILike()):
                 return self._negated(node.this, self._like(node.this, node.expression))
             case exp.Escape():  # SIMILAR TO, ~ and GLOB, of which DuckDB has none with ESCAPE
-                raise Refused("refused-pattern", "ESCAPE is read behind LIKE and ILIKE only", "LIKE '10!%' ESCAPE '!'")
+                raise Refused(
+                    "refused-pattern", "ESCAPE is read behind LIKE and ILIKE only", "LIKE '10!%' ESCAPE '!'"
+                )
             case exp.Neg():
                 return build.negate(self.bind(node.this))
             case exp.DPipe():
@@ -167,7 +184,9 @@ class ExpressionBinder:
             case exp.Case():
                 return self._case(node)
             case exp.If():
-                return self._choice([self.condition(node.this), self.bind(node.args["true"])], node.args.get("false"))
+                return self._choice(
+                    [self.condition(node.this), self.bind(node.args["true"])], node.args.get("false")
+                )
             case exp.Coalesce():
                 return build.unify("coalesce", self._all(node))
             case exp.Least() | exp.Greatest():
@@ -177,7 +196,9 @@ class ExpressionBinder:
                 return chosen if node.args.get("ignore_nulls") else build.null_if_any(values, chosen)
             case exp.Nullif():
                 pair = [self.bind(node.this), self.bind(node.expression)]
-                left, right = build.comparable(build.with_truths(pair) if pair[0].type.kind is Kind.BOOLEAN else pair)
+                left, right = build.comparable(
+                    build.with_truths(pair) if pair[0].type.kind is Kind.BOOLEAN else pair
+                )
                 return Call("nullif", (left, right), left.type)
             case exp.TryCast() | exp.Cast():
                 return self._cast(node)
@@ -189,7 +210,8 @@ class ExpressionBinder:
                 )
                 return build.call(name, self._present(node, ("this", "expression")))
             case exp.Concat() | exp.ConcatWs():
-                name = "concat_ws" if isinstance(node, exp.ConcatWs) else "concat"  # ConcatWs is a Concat, too
+                # ConcatWs is a Concat, too
+                name = "concat_ws" if isinstance(node, exp.ConcatWs) else "concat"
                 values = [build.as_text(self.bind(each)) for each in node.expressions]
                 joined = build.call(name, values)
                 return joined if node.args.get("coalesce") else build.null_if_any(values, joined)
@@ -198,19 +220,24 @@ class ExpressionBinder:
             case exp.TimestampTrunc() | exp.DateTrunc():
                 moment = self.bind(node.this)
                 cut = build.call("date_trunc", [self._unit(node.args.get("unit"), UNITS), moment])
-                stays = node.args.get("input_type_preserved") and moment.type.kind is Kind.DATE  # in some dialects
+                # in some dialects
+                stays = node.args.get("input_type_preserved") and moment.type.kind is Kind.DATE
                 return build.convert(cut, DATE) if stays else cut
             case exp.Extract():
                 return self._extract(_word(node.this), node.expression)
             case exp.TsOrDsToDate():
                 day = self.bind(node.this)
                 if node.args.get("default_date") and day.type.kind not in (*MOMENTS, Kind.TEXT):
-                    raise Refused("refused-dialect", "a number is another day in other dialects", "give a date")
+                    raise Refused(
+                        "refused-dialect", "a number is another day in other dialects", "give a date"
+                    )
                 return build.convert(day, DATE, explicit=True)
             case exp.TsOrDsToTimestamp() | exp.TimeStrToTime():
                 return build.convert(self.bind(node.this), TIMESTAMP, explicit=True)
             case exp.StrToDate():
-                return build.convert(build.call("try_strptime", self._present(node, ("this", "format"))), DATE, explicit=True)
+                return build.convert(
+                    build.call("try_strptime", self._present(node, ("this", "format"))), DATE, explicit=True
+                )
             case exp.SafeDivide():
                 return build.arithmetic("/", self.bind(node.this), self.bind(node.expression))
             case exp.DateDiff() | exp.TsOrDsDiff():
@@ -237,7 +264,8 @@ class ExpressionBinder:
                 "use COUNT, SUM or AVG, or move it out",
             )
         args = self._present(node, known[1])
-        if isinstance(node, exp.RegexpReplace) and len(args) == 3:  # in some dialects all matches are replaced
+        # in some dialects all matches are replaced
+        if isinstance(node, exp.RegexpReplace) and len(args) == 3:
             args.append(Literal("" if node.args.get("single_replace") else "g", TEXT))
         return build.call(known[0], args)
 
@@ -258,8 +286,11 @@ class ExpressionBinder:
         if name in ("all", "some"):
             raise Refused("refused-any", *WAYS_OUT["Any"])
         if name in ("now", "today", "current_date", "get_current_timestamp"):
-            raise Refused("refused-function", "the time of asking would make the same question another one each time",
-                          "write the date out: DATE '2024-01-31'")  # fmt: skip
+            raise Refused(
+                "refused-function",
+                "the time of asking would make the same question another one each time",
+                "write the date out: DATE '2024-01-31'",
+            )
         if name not in FUNCTIONS or name == "||":
             raise Refused(
                 "refused-function",
@@ -305,7 +336,9 @@ class ExpressionBinder:
     def _in(self, node: exp.In) -> Expression:
         if not node.expressions:
             raise Refused("refused-in", "IN needs a list of values", "write IN ('CA', 'NY')")
-        args = build.comparable(build.with_truths([self.bind(node.this), *(self.bind(each) for each in node.expressions)]))
+        args = build.comparable(
+            build.with_truths([self.bind(node.this), *(self.bind(each) for each in node.expressions)])
+        )
         return Call("in", tuple(args), BOOLEAN)
 
     def _like(self, node: exp.Expr, escape: exp.Expr | None) -> Expression:
@@ -315,7 +348,9 @@ class ExpressionBinder:
             return build.call(name, args)
         mark = self.bind(escape)
         if not isinstance(mark, Literal) or not isinstance(mark.value, str) or len(mark.value) != 1:
-            raise Refused("refused-pattern", "ESCAPE must be one character, written out", "LIKE '10!%' ESCAPE '!'")
+            raise Refused(
+                "refused-pattern", "ESCAPE must be one character, written out", "LIKE '10!%' ESCAPE '!'"
+            )
         return build.call(f"{name}_escape", [*args, mark])
 
     def _negated(self, node: exp.Expr, bound: Expression) -> Expression:
@@ -326,7 +361,9 @@ class ExpressionBinder:
         parts: list[Expression] = []
         for branch in node.args["ifs"]:
             test = (
-                self.condition(branch.this) if subject is None else build.compare("=", subject, self.bind(branch.this))
+                self.condition(branch.this)
+                if subject is None
+                else build.compare("=", subject, self.bind(branch.this))
             )
             parts += [test, self.bind(branch.args["true"])]
         return self._choice(parts, node.args.get("default"))
@@ -344,13 +381,17 @@ class ExpressionBinder:
         if isinstance(base, Literal) and base.value in (2, 10):
             return build.call(f"log{int(base.value)}", [self.bind(node.expression)])
         raise Refused(
-            "refused-function", "logarithms are read to the bases e, 2 and 10", "write ln(x), log2(x) or log10(x)"
+            "refused-function",
+            "logarithms are read to the bases e, 2 and 10",
+            "write ln(x), log2(x) or log10(x)",
         )
 
     def _extract(self, part: str, value: exp.Expr) -> Expression:
         name = PARTS.get(part.lower().removesuffix("s"))
         if name is None:
-            raise SqlError("sql-arguments", f"there is no date part {part}", did_you_mean(part, sorted(PARTS)))
+            raise SqlError(
+                "sql-arguments", f"there is no date part {part}", did_you_mean(part, sorted(PARTS))
+            )
         return build.call(name, [self.bind(value)])
 
     def _unit(self, node: exp.Expr | None, known: Sequence[str]) -> Literal:
@@ -381,7 +422,9 @@ class ExpressionBinder:
             name = _word(unit) if unit is not None else ""
         found = literals.interval(text, name)
         if found is None:
-            raise Refused("refused-interval", "an interval is a whole number of one unit", "write INTERVAL 3 MONTH")
+            raise Refused(
+                "refused-interval", "an interval is a whole number of one unit", "write INTERVAL 3 MONTH"
+            )
         return found
 
     def _cast(self, node: exp.Cast) -> Expression:
@@ -404,15 +447,23 @@ class ExpressionBinder:
                 return build.call(
                     "left", [build.convert(self.bind(node.this), TEXT, explicit=True), literals.whole(length)]
                 )
-            if sizes and (to, sizes) not in ((TEXT, ["MAX"]), (TIMESTAMP, ["6"])):  # TIMESTAMP(3) cuts what is below 1 ms
-                raise Refused("refused-cast", "casts to a type of a size, like TIMESTAMP(3), have no rule",
-                              "leave the size out, or cut with LEFT or date_trunc")  # fmt: skip
+            # TIMESTAMP(3) cuts what is below 1 ms
+            if sizes and (to, sizes) not in ((TEXT, ["MAX"]), (TIMESTAMP, ["6"])):
+                raise Refused(
+                    "refused-cast",
+                    "casts to a type of a size, like TIMESTAMP(3), have no rule",
+                    "leave the size out, or cut with LEFT or date_trunc",
+                )
         elif name == "UUID" or name == "INTERVAL":
             raise Refused("refused-cast", f"casts to {name} have no rule", "compare the text instead")
         else:
             raise Refused("refused-cast", f"casts to {name} have no rule", "cast to a plain type")
         value = self.bind(node.this)
-        if isinstance(value, Literal) and not isinstance(node, exp.TryCast) and literals.unreadable(value, to):
+        if (
+            isinstance(value, Literal)
+            and not isinstance(node, exp.TryCast)
+            and literals.unreadable(value, to)
+        ):
             raise build.type_error(
                 f"this constant cannot be read as {to}",
                 suggestion="write one that can, as in DATE '2024-01-31' or 42; TRY_CAST, where NULL is meant",
@@ -428,8 +479,12 @@ class ExpressionBinder:
 
 
 def _word(node: exp.Expr) -> str:
-    """A part or unit of time as it is written: day, 'day', ('day'). In NOT 'day' sqlglot finds the same word."""
-    while isinstance(node, exp.Paren) or (isinstance(node, exp.Cast) and node.to.is_type(*exp.DataType.TEXT_TYPES)):
+    """A part or unit of time as it is written: day, 'day', ('day'). In NOT 'day' sqlglot finds the same
+    word.
+    """
+    while isinstance(node, exp.Paren) or (
+        isinstance(node, exp.Cast) and node.to.is_type(*exp.DataType.TEXT_TYPES)
+    ):
         node = node.this
     if not isinstance(node, (exp.Literal, exp.Var, exp.Column, exp.Identifier)):
         raise SqlError("sql-arguments", "a part or unit of time is a word", "write date_trunc('month', d)")

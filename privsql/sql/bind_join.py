@@ -1,7 +1,7 @@
 """Two sources and how they are joined go in; one source comes out, if whose rows it then has is known.
 
-Allowed: with public tables; people's rows with people's rows of the same unit; one row with one row. Everything else
-would let one person touch any number of rows.
+Allowed: with public tables; people's rows with people's rows of the same unit; one row with one row.
+Everything else would let one person touch any number of rows.
 """
 
 from __future__ import annotations
@@ -40,11 +40,25 @@ def bind_join(left: Source, right: Source, node: exp.Join) -> Source:
     place = place_of(node.this) or place_of(node)
     side, kind = str(node.args.get("side") or "").upper(), str(node.args.get("kind") or "").upper()
     form = kind if kind in ("SEMI", "ANTI", "CROSS") else side
-    if node.args.get("method") or side == "FULL" or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
+    if (
+        node.args.get("method")
+        or side == "FULL"
+        or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI")
+    ):
         shown = " ".join(filter(None, (str(node.args.get("method") or "").upper(), side, kind)))
-        raise Refused("refused-join", f"{shown} JOIN has no rule", "use JOIN ... ON, LEFT JOIN, SEMI JOIN or ANTI JOIN", place)
+        raise Refused(
+            "refused-join",
+            f"{shown} JOIN has no rule",
+            "use JOIN ... ON, LEFT JOIN, SEMI JOIN or ANTI JOIN",
+            place,
+        )
     if is_released(left.relation) or is_released(right.relation):
-        raise Refused("refused-join", "a noisy answer cannot be joined", "join the rows, or join answers in pandas", place)
+        raise Refused(
+            "refused-join",
+            "a noisy answer cannot be joined",
+            "join the rows, or join answers in pandas",
+            place,
+        )
     right = apart(right, left.relation)
     both = _beside(left, right)
     using = [each.name for each in node.args.get("using") or []]
@@ -53,7 +67,8 @@ def bind_join(left: Source, right: Source, node: exp.Join) -> Source:
         kept, other = decided(left.relation), decided(right.relation)
         return replace(left, relation=semi(kept, other, on, form == "ANTI", place))
     first, second = (right.relation, left.relation) if form == "RIGHT" else (left.relation, right.relation)
-    # whose rows these are is decided when WHERE is known: FROM a, b WHERE a.id = b.id is a join on the unit, too
+    # whose rows these are is decided when WHERE is known: FROM a, b WHERE a.id = b.id is a join on the unit,
+    # too
     relation = Join(first, second, "left" if form in ("LEFT", "RIGHT") else "inner", on, place=place)
     return _shown(both, relation, left, right, using, from_right=form == "RIGHT")
 
@@ -66,7 +81,9 @@ def with_conditions(relation: Relation, conditions: Sequence[Expression]) -> Rel
 
 
 def _placed(relation: Relation, condition: Expression) -> Relation:
-    """A condition as far down as it says the same there: at one side of a join, or in what an inner join is on."""
+    """A condition as far down as it says the same there: at one side of a join, or in what an inner join is
+    on.
+    """
     names = {column.name for column in columns_of(condition)}
     match relation:
         case Join() if names and names <= {each.name for each in relation.left.fields}:
@@ -76,7 +93,9 @@ def _placed(relation: Relation, condition: Expression) -> Relation:
         case Join(kind="inner") if names:
             return replace(relation, on=_both(relation.on, condition))
         case Project() if isinstance(_below_projections(relation), Join):
-            return replace(relation, input=_placed(relation.input, substitute(condition, dict(relation.columns))))
+            return replace(
+                relation, input=_placed(relation.input, substitute(condition, dict(relation.columns)))
+            )
         case Filter():
             return replace(relation, predicate=_both(relation.predicate, condition))
         case _:
@@ -96,7 +115,9 @@ def _both(one: Expression, other: Expression) -> Expression:
 
 
 def decided(relation: Relation) -> Relation:
-    """The same with every join between people's rows allowed, and marked as one unit's where it is; or refused."""
+    """The same with every join between people's rows allowed, and marked as one unit's where it is; or
+    refused.
+    """
     match relation:
         case Project() | Filter():
             return replace(relation, input=decided(relation.input))
@@ -108,7 +129,9 @@ def decided(relation: Relation) -> Relation:
 
 
 def _public_first(join: Join) -> Join:
-    """(people JOIN p) JOIN q as people JOIN (p JOIN q) where q is looked up from p: what p and q hold together is public."""
+    """(people JOIN p) JOIN q as people JOIN (p JOIN q) where q is looked up from p: what p and q hold
+    together is public.
+    """
     left = join.left
     if join.kind == "inner" and isinstance(left, Join) and left.kind == "inner" and is_public(join.right):
         inside = {each.name for each in (*left.right.fields, *join.right.fields)}
@@ -145,12 +168,18 @@ def joined(left: Relation, right: Relation, kind: str, on: Expression, place: Pl
 def _refuse_limits(public: Relation, place: Place | None) -> None:
     """Which rows a LIMIT keeps may differ from one reading to the next, and so what people's rows meet."""
     if any(isinstance(each, Limit) for each in walk(public)):
-        raise Refused("refused-limit", "which public rows LIMIT keeps is not certain, so what people's rows meet is not either",
-                      "choose them by WHERE", place)  # fmt: skip
+        raise Refused(
+            "refused-limit",
+            "which public rows LIMIT keeps is not certain, so what people's rows meet is not either",
+            "choose them by WHERE",
+            place,
+        )
 
 
 def _limited(side: Relation, columns: Sequence[str]) -> Relation | None:
-    """A side of a join with others' rows, of which only so many share a value: by UNIQUE, or cut to what was declared."""
+    """A side of a join with others' rows, of which only so many share a value: by UNIQUE, or cut to what was
+    declared.
+    """
     if is_unique(side, columns) or (isinstance(side, AtMost) and side.column in columns):
         return side
     if any(each.type.kind is Kind.INTERVAL for each in side.fields):
@@ -159,15 +188,21 @@ def _limited(side: Relation, columns: Sequence[str]) -> Relation | None:
     return AtMost(side, *min(known, key=lambda each: each[1])) if known else None
 
 
-def semi(kept: Relation, other: Relation, on: Expression, anti: bool, place: Place | None,
-         null_aware: bool = False) -> Semi:  # fmt: skip
+def semi(
+    kept: Relation, other: Relation, on: Expression, anti: bool, place: Place | None, null_aware: bool = False
+) -> Semi:
     """Rows kept by what another relation holds: a public one, or rows of the same unit."""
     if is_public(other):
         if not is_public(kept):
             _refuse_limits(other, place)
         return Semi(kept, other, on, anti, null_aware=null_aware)
     if null_aware:
-        raise Refused("refused-in", "one person's NULL would empty NOT IN for everybody", "write NOT EXISTS (...)", place)
+        raise Refused(
+            "refused-in",
+            "one person's NULL would empty NOT IN for everybody",
+            "write NOT EXISTS (...)",
+            place,
+        )
     if is_public(kept) or not pairs_one_unit(kept, other, on):
         raise not_one_unit(place)
     return Semi(kept, other, on, anti, same_unit=True)
@@ -180,7 +215,11 @@ def not_one_unit(place: Place | None) -> Refused:
         [
             ("join on the unit (", DeclareUnit(), ")"),
             (InPolicy('join along a declared reference (unit = "customer_id -> customers.id")'),),
-            (InPolicy("join on columns that are UNIQUE in both or have a bound (matches = {doctor_id = 50})"),),
+            (
+                InPolicy(
+                    "join on columns that are UNIQUE in both or have a bound (matches = {doctor_id = 50})"
+                ),
+            ),
             (InPolicy("declare one table public"),),
         ],
         place,
@@ -226,9 +265,12 @@ def _condition(
     return binder.condition(on)
 
 
-def _shown(both: Source, relation: Relation, left: Source, right: Source, using: list[str], from_right: bool) -> Source:
-    """The columns in the order of SELECT *: those of the left, then the right's. Of two that USING makes one, the side that
-    cannot be NULL is shown; a table's name before it still means that table's own."""
+def _shown(
+    both: Source, relation: Relation, left: Source, right: Source, using: list[str], from_right: bool
+) -> Source:
+    """The columns in the order of SELECT *: those of the left, then the right's. Of two that USING makes one,
+    the side that cannot be NULL is shown; a table's name before it still means that table's own.
+    """
     merged = {name.lower() for name in using}
     columns: list[tuple[str, frozenset[str], Field, bool]] = []
     for source, gives_way in ((left, from_right), (right, not from_right)):
@@ -238,7 +280,9 @@ def _shown(both: Source, relation: Relation, left: Source, right: Source, using:
     names = unique_names([each.name for _, _, each, _ in columns])
     inner: Relation = relation
     if names != [each.name for each in relation.fields]:
-        renamed = ((name, Column(each.name, each.type)) for name, (_, _, each, _) in zip(names, columns, strict=True))
+        renamed = (
+            (name, Column(each.name, each.type)) for name, (_, _, each, _) in zip(names, columns, strict=True)
+        )
         inner = Project(relation, tuple(renamed))
     return Source(
         inner,

@@ -23,13 +23,21 @@ MOST_KEYS = 30  # in several sets: a bit for each must fit a number
 def bind_keys(
     group: exp.Expr | None, items: Items, bind: Callable[[exp.Expr], Expression]
 ) -> tuple[tuple[Key, ...], Sets]:
-    """The different keys, in the order in which they are named, and the sets of them; none for the one set of all."""
+    """The different keys, in the order in which they are named, and the sets of them; none for the one set of
+    all.
+    """
     if group is None:
         return (), ()
     sets = [[_term(each, items) for each in listed] for listed in grouping_sets(group)]
     if group.args.get("all"):
         kept = [(each, item) for item in items for each in [item[1]]]
-        sets = [[item for each, item in kept if isinstance(each, Column) or not (has_any_aggregate(each) or has_choice(each))]]
+        sets = [
+            [
+                item
+                for each, item in kept
+                if isinstance(each, Column) or not (has_any_aggregate(each) or has_choice(each))
+            ]
+        ]
     bound: dict[Expression, tuple[str, exp.Expr | Column]] = {}
     found: list[list[Expression]] = []
     for listed in sets:
@@ -50,7 +58,9 @@ def bind_keys(
         for name, (expression, (_, term)) in zip(names, bound.items(), strict=True)
     )
     places = {expression: place for place, expression in enumerate(bound)}
-    return keys, _checked([tuple(sorted({places[each] for each in listed})) for listed in found], len(keys), group)
+    return keys, _checked(
+        [tuple(sorted({places[each] for each in listed})) for listed in found], len(keys), group
+    )
 
 
 def _checked(sets: list[tuple[int, ...]], keys: int, group: exp.Expr) -> Sets:
@@ -65,7 +75,10 @@ def _checked(sets: list[tuple[int, ...]], keys: int, group: exp.Expr) -> Sets:
         )
     if keys > MOST_KEYS:
         raise Refused(
-            "refused-grouping-sets", f"{keys} keys in several sets are too many", "group by fewer", place_of(group)
+            "refused-grouping-sets",
+            f"{keys} keys in several sets are too many",
+            "group by fewer",
+            place_of(group),
         )
     return tuple(sets)
 
@@ -84,7 +97,9 @@ def _term(node: exp.Expr, items: Items) -> tuple[str, exp.Expr | Column]:
         )
     wanted = items[index - 1][1]
     if isinstance(wanted, exp.Expr) and has_any_aggregate(wanted):
-        raise SqlError("sql-aggregate", "an aggregate cannot be a key", "group by another column", place_of(node))
+        raise SqlError(
+            "sql-aggregate", "an aggregate cannot be a key", "group by another column", place_of(node)
+        )
     return items[index - 1]
 
 

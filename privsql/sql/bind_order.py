@@ -15,9 +15,12 @@ from privsql.types import DOUBLE, MOMENTS, NUMBERS, TIMESTAMP, Kind, Type
 
 EXTREMES: dict[type[exp.Expr], str] = {exp.Min: "min", exp.Max: "max"}
 _QUANTILES: dict[type[exp.Expr], str] = {
-    exp.Median: "quantile_cont", exp.PercentileCont: "quantile_cont", exp.PercentileDisc: "quantile_disc",
-    exp.Quantile: "quantile_disc", exp.ApproxQuantile: "quantile_disc",
-}  # fmt: skip
+    exp.Median: "quantile_cont",
+    exp.PercentileCont: "quantile_cont",
+    exp.PercentileDisc: "quantile_disc",
+    exp.Quantile: "quantile_disc",
+    exp.ApproxQuantile: "quantile_disc",
+}
 ORDERS: tuple[type[exp.Expr], ...] = (*EXTREMES, *_QUANTILES, exp.WithinGroup)
 MOST_FRACTIONS = 1_000
 
@@ -47,17 +50,25 @@ def order_aggregates(
         return
     if kind not in NUMBERS | MOMENTS:
         raise SqlError(
-            "sql-type", f"a quantile needs numbers, dates or timestamps, this is {argument.type}", "cast it", place
+            "sql-type",
+            f"a quantile needs numbers, dates or timestamps, this is {argument.type}",
+            "cast it",
+            place,
         )
     function = _QUANTILES[type(node.this if isinstance(node, exp.WithinGroup) else node)]
     if exact and function == "quantile_cont":
         if kind in MOMENTS:  # DuckDB fails on dates that a timestamp does not hold
             raise Refused(
-                "refused-quantile", "the point between two dates has no rule here", "write quantile_disc", place
+                "refused-quantile",
+                "the point between two dates has no rule here",
+                "write quantile_disc",
+                place,
             )
         argument = build.convert(argument, DOUBLE)
     for fraction in _listed(node, place):
-        yield Aggregate(function, argument, condition, _result(function, argument.type), place, parameters=(fraction,))
+        yield Aggregate(
+            function, argument, condition, _result(function, argument.type), place, parameters=(fraction,)
+        )
 
 
 def _ordered(node: exp.Expr) -> exp.Expr:
@@ -99,7 +110,10 @@ def _listed(node: exp.Expr, place: Place | None) -> list[Fraction]:
     listed = written.expressions if isinstance(written, exp.Array) else [written]
     if not 1 <= len(listed) <= MOST_FRACTIONS:
         raise SqlError(
-            "sql-arguments", f"quantiles are asked for 1 to {MOST_FRACTIONS:,} at a time", "[0.25, 0.5, 0.75]", place
+            "sql-arguments",
+            f"quantiles are asked for 1 to {MOST_FRACTIONS:,} at a time",
+            "[0.25, 0.5, 0.75]",
+            place,
         )
     turned = isinstance(node, exp.WithinGroup) and bool(node.expression.expressions[0].args.get("desc"))
     fractions = [_fraction(each, place) for each in listed]
@@ -111,7 +125,9 @@ def _fraction(node: exp.Expr, place: Place | None) -> Fraction:
         node = node.this
     number = literals.number(str(node.this)) if isinstance(node, exp.Literal) and not node.is_string else None
     if number is None or not 0 <= number.value <= 1:
-        raise SqlError("sql-arguments", "the fraction of a quantile is a number from 0 to 1, written out", "0.5", place)
+        raise SqlError(
+            "sql-arguments", "the fraction of a quantile is a number from 0 to 1, written out", "0.5", place
+        )
     return fraction_of(Fraction(number.value))
 
 
@@ -134,6 +150,7 @@ def one_persons_value(extreme: str) -> tuple[str, str, str]:
 
 def _unread(node: exp.Expr) -> SqlError:
     return SqlError(
-        "sql-arguments", "a quantile is read with a fraction and one argument",
+        "sql-arguments",
+        "a quantile is read with a fraction and one argument",
         "quantile_cont(x, 0.5), or percentile_cont(0.5) WITHIN GROUP (ORDER BY x)",
-    )  # fmt: skip
+    )

@@ -76,7 +76,10 @@ class QueryBinder:
             case exp.Select():
                 if node.args.get("from_") is None:
                     raise Refused(
-                        "refused-from", "there is no table in this question", "SELECT ... FROM a table", place_of(node)
+                        "refused-from",
+                        "there is no table in this question",
+                        "SELECT ... FROM a table",
+                        place_of(node),
                     )
                 return SelectBinder(node, self.joined(node), self).bind()
             case exp.Pivot():
@@ -85,15 +88,21 @@ class QueryBinder:
                 return self._tail(node, self._union(node))
             case exp.Subquery():
                 if node.args.get("pivots"):
-                    raise Refused("refused-unpivot", "UNPIVOT behind parentheses is read in FROM only",
-                                  "SELECT ... FROM (...) UNPIVOT (...)", place_of(node))  # fmt: skip
+                    raise Refused(
+                        "refused-unpivot",
+                        "UNPIVOT behind parentheses is read in FROM only",
+                        "SELECT ... FROM (...) UNPIVOT (...)",
+                        place_of(node),
+                    )
                 inner = (
                     self.query(node.this)
                     if not isinstance(node.this, (exp.Table, exp.Pivot))
                     else self.source(node.this)
                 )
                 return self._tail(node, inner)
-        raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", place_of(node))
+        raise Refused(
+            "refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", place_of(node)
+        )
 
     def joined(self, node: exp.Select) -> Source:
         """FROM with all its joins, from left to right."""
@@ -114,7 +123,9 @@ class QueryBinder:
         relation = source.relation
         if order is not None:
             source = source.all_read("ORDER BY behind *", place_of(order))
-            binder = ExpressionBinder(lambda column: source.find(column.name, column.table or None, place_of(column)))
+            binder = ExpressionBinder(
+                lambda column: source.find(column.name, column.table or None, place_of(column))
+            )
             shown: list[Expression] = [each.column for each in relation.fields]
             relation = Sort(relation, tuple(bind_order(each, binder, shown) for each in order.expressions))
         return replace(source, relation=limited(relation, limit, offset))
@@ -140,7 +151,10 @@ class QueryBinder:
                 found = self._unpivot(node, self.source(node.this))
             case _:
                 raise Refused(
-                    "refused-from", f"{type(node).__name__.upper()} in FROM has no rule", "name a table", place_of(node)
+                    "refused-from",
+                    f"{type(node).__name__.upper()} in FROM has no rule",
+                    "name a table",
+                    place_of(node),
                 )
         for pivot in node.args.get("pivots") or []:
             found = self._renamed(self._unpivot(pivot, found), pivot.args.get("alias"))
@@ -148,7 +162,9 @@ class QueryBinder:
 
     def _table(self, node: exp.Table) -> Source:
         if not isinstance(node.this, exp.Identifier):
-            raise Refused("refused-table-function", "functions in FROM are not read", "name a table", place_of(node))
+            raise Refused(
+                "refused-table-function", "functions in FROM are not read", "name a table", place_of(node)
+            )
         name = node.this.name
         if name.lower() in self.ctes:
             return replace(self.ctes[name.lower()], alias=name)
@@ -158,7 +174,9 @@ class QueryBinder:
             raise error.at(place_of(node)) from None
         if found is None:
             known = [*self.catalogue.names, *self.ctes]
-            raise UnknownName("name-table", f"there is no table {name}", did_you_mean(name, known), place_of(node))
+            raise UnknownName(
+                "name-table", f"there is no table {name}", did_you_mean(name, known), place_of(node)
+            )
         return found
 
     def _renamed(self, source: Source, alias: exp.Expr | None) -> Source:
@@ -166,7 +184,9 @@ class QueryBinder:
             return source
         name = alias.this.name if alias.this is not None else source.alias
         columns = [each.name for each in alias.args.get("columns") or []]
-        if len(columns) > min((source.gaps.get(each, 0) for each in source.unsupported), default=len(columns)):
+        if len(columns) > min(
+            (source.gaps.get(each, 0) for each in source.unsupported), default=len(columns)
+        ):
             source = source.all_read("a list of aliases", place_of(alias))
         if len(columns) > len(source.names):
             raise SqlError("sql-alias", "more column aliases than columns", "leave some out", place_of(alias))
@@ -179,20 +199,28 @@ class QueryBinder:
         rows = [[binder.bind(each) for each in row.expressions] for row in node.expressions]
         if len({len(row) for row in rows}) != 1:
             raise SqlError(
-                "sql-values", "the rows of VALUES have different lengths", "VALUES (1, 2), (3, 4)", place_of(node)
+                "sql-values",
+                "the rows of VALUES have different lengths",
+                "VALUES (1, 2), (3, 4)",
+                place_of(node),
             )
         columns = [build.same_type([row[index] for row in rows]) for index in range(len(rows[0]))]
         names = [f"col{index}" for index in range(len(columns))]
         types = [common([each.type for each in column]) or TEXT for column in columns]
         fields = tuple(
-            Field(name, TEXT if type_.kind is Kind.NULL else type_) for name, type_ in zip(names, types, strict=True)
+            Field(name, TEXT if type_.kind is Kind.NULL else type_)
+            for name, type_ in zip(names, types, strict=True)
         )
-        relation = Values(tuple(tuple(column[index] for column in columns) for index in range(len(rows))), fields)
+        relation = Values(
+            tuple(tuple(column[index] for column in columns) for index in range(len(rows))), fields
+        )
         return Source(relation, None, tuple(names))
 
     def _unpivot(self, node: exp.Pivot, source: Source) -> Source:
         if not node.args.get("unpivot"):
-            raise Refused("refused-pivot", "PIVOT makes column names out of data", "use GROUP BY", place_of(node))
+            raise Refused(
+                "refused-pivot", "PIVOT makes column names out of data", "use GROUP BY", place_of(node)
+            )
         if is_released(source.relation):
             raise Refused(
                 "refused-unpivot", "UNPIVOT of a noisy answer is not read", "unpivot the rows", place_of(node)
@@ -206,30 +234,47 @@ class QueryBinder:
         else:
             name, value, listed = "name", ["value"], node.expressions
         if len(value) != 1 or not listed:
-            raise Refused("refused-unpivot", "UNPIVOT is read with one name and one value column",
-                          "UNPIVOT t ON a, b INTO NAME k VALUE v", place_of(node))  # fmt: skip
+            raise Refused(
+                "refused-unpivot",
+                "UNPIVOT is read with one name and one value column",
+                "UNPIVOT t ON a, b INTO NAME k VALUE v",
+                place_of(node),
+            )
         columns: list[tuple[Column, str]] = []
         for each in listed:
             inner = each.this if isinstance(each, exp.PivotAlias) else each
             if not isinstance(inner, exp.Column):
                 raise Refused(
-                    "refused-unpivot", "UNPIVOT is read with plain columns", "list the columns", place_of(node)
+                    "refused-unpivot",
+                    "UNPIVOT is read with plain columns",
+                    "list the columns",
+                    place_of(node),
                 )
             found = source.find(inner.name, inner.table or None, place_of(inner))
             assert isinstance(found, Column)
-            columns.append((found, _unpivoted_as(each) if isinstance(each, exp.PivotAlias) else _shown_name(source, found)))
-        if len({column.name for column, _ in columns}) < len(columns) or len({label for _, label in columns}) < len(
-            columns
-        ):
-            raise SqlError("sql-unpivot", "UNPIVOT names a column twice", "list each column once", place_of(node))
+            columns.append(
+                (
+                    found,
+                    _unpivoted_as(each) if isinstance(each, exp.PivotAlias) else _shown_name(source, found),
+                )
+            )
+        if len({column.name for column, _ in columns}) < len(columns) or len(
+            {label for _, label in columns}
+        ) < len(columns):
+            raise SqlError(
+                "sql-unpivot", "UNPIVOT names a column twice", "list each column once", place_of(node)
+            )
         shared = common([column.type for column, _ in columns])
         if shared is None:
-            raise SqlError("sql-type", "the columns of UNPIVOT have different types", "cast them alike", place_of(node))
+            raise SqlError(
+                "sql-type", "the columns of UNPIVOT have different types", "cast them alike", place_of(node)
+            )
         taken = {column.name for column, _ in columns}
         kept = [(shown, each) for shown, each in source.fields() if each.name not in taken]
         name_inside, value_inside = unique_names([*(each.name for _, each in kept), name, value[0]])[-2:]
         casts = tuple((each.name, each.column) for _, each in kept) + tuple(
-            (column.name, column if column.type == shared else Call("cast", (column,), shared)) for column, _ in columns
+            (column.name, column if column.type == shared else Call("cast", (column,), shared))
+            for column, _ in columns
         )
         relation: Relation = Unpivot(
             Project(source.relation, casts),
@@ -240,7 +285,9 @@ class QueryBinder:
         if not node.args.get("include_nulls"):
             test = Call("is_null", (Column(value_inside, shared),), BOOLEAN)
             relation = Filter(relation, Call("not", (test,), BOOLEAN))
-        return Source(relation, source.alias, (*(shown for shown, _ in kept), name, value[0]), source.unsupported)
+        return Source(
+            relation, source.alias, (*(shown for shown, _ in kept), name, value[0]), source.unsupported
+        )
 
 
 def _refuse_repeated(named: Sequence[exp.CTE]) -> None:
@@ -250,26 +297,39 @@ def _refuse_repeated(named: Sequence[exp.CTE]) -> None:
         name = each.args["alias"].name.lower()
         if name in seen:
             raise SqlError(
-                "sql-alias", f"WITH names two queries {name}: case does not count", "rename one of them", place_of(each)
+                "sql-alias",
+                f"WITH names two queries {name}: case does not count",
+                "rename one of them",
+                place_of(each),
             )
         seen.add(name)
 
 
 def _unpivoted_as(column: exp.PivotAlias) -> str:
-    """What UNPIVOT calls a column: of anything but a name and a text, such as FALSE, sqlglot does not tell what was written."""
+    """What UNPIVOT calls a column: of anything but a name and a text, such as FALSE, sqlglot does not tell
+    what was written.
+    """
     match column.args["alias"]:
         case exp.Identifier() | exp.Literal(is_string=True) as alias:
             return str(alias.name)
         case _:
-            raise Refused("refused-unpivot", "UNPIVOT calls a column by a name or a text",
-                          "k IN (a AS 'first')", place_of(column))  # fmt: skip
+            raise Refused(
+                "refused-unpivot",
+                "UNPIVOT calls a column by a name or a text",
+                "k IN (a AS 'first')",
+                place_of(column),
+            )
 
 
 def _small(source: Source) -> Source:
-    """Looked at while a query is bound, not behind it: queries that double each other are past counting by then."""
+    """Looked at while a query is bound, not behind it: queries that double each other are past counting by
+    then.
+    """
     many = any(count > _MAX_OPERATORS for count, _ in enumerate(walk(source.relation)))
     if many or max(_sizes(source.relation).values(), default=0) > build.MAX_SIZE:
-        raise SqlError("sql-too-long", "the query becomes too large once its CTEs are written out", "use fewer repeats")
+        raise SqlError(
+            "sql-too-long", "the query becomes too large once its CTEs are written out", "use fewer repeats"
+        )
     return source
 
 
@@ -289,7 +349,9 @@ def _sizes(relation: Relation) -> dict[str, int]:
 
 
 def _no_columns(node: exp.Column) -> Expression:
-    raise UnknownName("name-column", f"there is no column {node.name} here", "VALUES holds constants", place_of(node))
+    raise UnknownName(
+        "name-column", f"there is no column {node.name} here", "VALUES holds constants", place_of(node)
+    )
 
 
 def _shown_name(source: Source, column: Column) -> str:

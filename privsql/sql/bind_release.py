@@ -1,4 +1,6 @@
-"""Expressions over keys and aggregates: the nodes of a grouped SELECT go in, columns of its release come out."""
+"""Expressions over keys and aggregates: the nodes of a grouped SELECT go in, columns of its release come
+out.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,29 @@ from privsql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER_BOUNDS, NUMBERS, TEXT
 
 # Of one argument, or of two: the class and the function's name in our tree.
 SPREADS: dict[type[exp.Expr], str] = {
-    exp.VariancePop: "var_pop", exp.Variance: "var_samp", exp.StddevPop: "stddev_pop", exp.StddevSamp: "stddev_samp",
-    exp.Stddev: "stddev_samp", exp.CovarPop: "covar_pop", exp.CovarSamp: "covar_samp", exp.Corr: "corr",
-    exp.RegrSlope: "regr_slope", exp.RegrIntercept: "regr_intercept", exp.RegrR2: "regr_r2",
-}  # fmt: skip
-PAIRED = (exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy)  # COUNT and AVG of the rows where both arguments are known
-AGGREGATES: tuple[type[exp.Expr], ...] = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, *SPREADS, *PAIRED, *ORDERS)
+    exp.VariancePop: "var_pop",
+    exp.Variance: "var_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.StddevSamp: "stddev_samp",
+    exp.Stddev: "stddev_samp",
+    exp.CovarPop: "covar_pop",
+    exp.CovarSamp: "covar_samp",
+    exp.Corr: "corr",
+    exp.RegrSlope: "regr_slope",
+    exp.RegrIntercept: "regr_intercept",
+    exp.RegrR2: "regr_r2",
+}
+# COUNT and AVG of the rows where both arguments are known
+PAIRED = (exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy)
+AGGREGATES: tuple[type[exp.Expr], ...] = (
+    exp.Count,
+    exp.CountIf,
+    exp.Sum,
+    exp.Avg,
+    *SPREADS,
+    *PAIRED,
+    *ORDERS,
+)
 CHOICES = (exp.ArgMax, exp.ArgMin, exp.Mode)
 # What only exact aggregates are read for: of public rows, or of one unit's own.
 EXACT: dict[type[exp.Expr], str] = {
@@ -82,7 +101,10 @@ class ReleaseBinder(ExpressionBinder):
         return None
 
     def _collected(self, aggregate: Aggregate) -> Expression:
-        same = next((each for each in self.aggregates if replace(each, place=None) == replace(aggregate, place=None)), None)
+        same = next(
+            (each for each in self.aggregates if replace(each, place=None) == replace(aggregate, place=None)),
+            None,
+        )
         if same is None:
             name = unique_names([*self.taken, aggregate.function])[-1]
             self.taken.append(name)
@@ -95,8 +117,12 @@ class ReleaseBinder(ExpressionBinder):
         keys = list(self.keys)
         named = [self.rows.bind(each) for each in node.expressions]
         if not named or any(each not in keys for each in named):
-            raise SqlError("sql-grouping", "GROUPING takes keys of GROUP BY, one or more", "GROUPING(a), where a is a key",
-                           place_of(node))  # fmt: skip
+            raise SqlError(
+                "sql-grouping",
+                "GROUPING takes keys of GROUP BY, one or more",
+                "GROUPING(a), where a is a key",
+                place_of(node),
+            )
         return grouping([keys.index(each) for each in named], len(keys)) if self.sets else Literal(0, BIGINT)
 
     def _column(self, node: exp.Column) -> Expression:
@@ -131,19 +157,29 @@ class ReleaseBinder(ExpressionBinder):
     def _row(self, node: exp.Expr) -> Expression:
         """What an aggregate is taken of."""
         if has_any_aggregate(node):
-            raise SqlError("sql-aggregate", "an aggregate inside an aggregate", "use a subquery", place_of(node))
+            raise SqlError(
+                "sql-aggregate", "an aggregate inside an aggregate", "use a subquery", place_of(node)
+            )
         return self.rows.bind(node)
 
     def _aggregate(self, node: exp.Expr, condition: Expression | None, place: Place | None) -> Aggregate:
         rows = self.rows
         if isinstance(node, (exp.ArgMin, exp.ArgMax)) and not self.exact:
-            raise Refused("refused-choice", "arg_max and arg_min over rows would name one person's value",
-                          "SELECT arg_max(k, n) FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)", place)  # fmt: skip
+            raise Refused(
+                "refused-choice",
+                "arg_max and arg_min over rows would name one person's value",
+                "SELECT arg_max(k, n) FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)",
+                place,
+            )
         if isinstance(node, (exp.First, exp.Last, exp.AnyValue)) and not self.exact:
             raise Refused("refused-arrayagg", *WAYS_OUT["ArrayAgg"], place)
         if type(node) in EXACT and not self.exact:
-            raise Refused("refused-logicalor", "one person's row can decide a yes or no about all",
-                          "ask for COUNT(*) FILTER (WHERE ...)", place)  # fmt: skip
+            raise Refused(
+                "refused-logicalor",
+                "one person's row can decide a yes or no about all",
+                "ask for COUNT(*) FILTER (WHERE ...)",
+                place,
+            )
         inner = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
         if inner is not None and has_any_aggregate(inner):
             raise SqlError("sql-aggregate", "an aggregate inside an aggregate", "use a subquery", place)
@@ -158,11 +194,15 @@ class ReleaseBinder(ExpressionBinder):
                 return Aggregate(EXACT[type(node)], rows.condition(inner), condition, BOOLEAN, place)
             case exp.ArgMin() | exp.ArgMax():
                 argument = rows.bind(inner)
-                return Aggregate(EXACT[type(node)], argument, condition, argument.type, place, rows.bind(node.expression))
+                return Aggregate(
+                    EXACT[type(node)], argument, condition, argument.type, place, rows.bind(node.expression)
+                )
             case exp.First() | exp.Last():
                 return self._at_the_end(node, condition, place)
             case exp.AnyValue() if isinstance(inner, exp.Order):
-                raise Refused("refused-arrayagg", "ANY_VALUE in an order has no rule", "first(x ORDER BY day)", place)
+                raise Refused(
+                    "refused-arrayagg", "ANY_VALUE in an order has no rule", "first(x ORDER BY day)", place
+                )
             case exp.AnyValue():
                 argument = rows.bind(inner.expressions[0] if isinstance(inner, exp.Distinct) else inner)
                 return Aggregate(EXACT[type(node)], argument, condition, argument.type, place)
@@ -171,7 +211,9 @@ class ReleaseBinder(ExpressionBinder):
                 both = test if condition is None else Call("and", (condition, test), BOOLEAN)
                 return Aggregate("count", None, both, BIGINT, place)
         if isinstance(inner, exp.Distinct):
-            raise Refused("refused-distinct", "DISTINCT is read inside COUNT only", "COUNT(DISTINCT x)", place)
+            raise Refused(
+                "refused-distinct", "DISTINCT is read inside COUNT only", "COUNT(DISTINCT x)", place
+            )
         name = SPREADS.get(type(node), "sum" if isinstance(node, exp.Sum) else "avg")
         argument = self._number(inner, name, place)
         if isinstance(node, PAIRED) or name in OF_TWO:
@@ -179,21 +221,31 @@ class ReleaseBinder(ExpressionBinder):
             if isinstance(node, PAIRED):
                 return _paired(node, argument, other, condition, place)
             return Aggregate(name, argument, condition, DOUBLE, place, other)
-        return Aggregate(name, argument, condition, self._total_type(argument.type) if name == "sum" else DOUBLE, place)
+        return Aggregate(
+            name, argument, condition, self._total_type(argument.type) if name == "sum" else DOUBLE, place
+        )
 
     def _total_type(self, summed: Type) -> Type:
-        """Exact totals of numbers past 64 bits are past them, too; what is released fits, since it is clamped."""
+        """Exact totals of numbers past 64 bits are past them, too; what is released fits, since it is
+        clamped.
+        """
         if summed.kind is not Kind.INTEGER:
             return DOUBLE
         return integer(*INTEGER_BOUNDS["HUGEINT"]) if self.exact and summed.sql == "HUGEINT" else BIGINT
 
     def _at_the_end(self, node: exp.Expr, condition: Expression | None, place: Place | None) -> Aggregate:
-        """FIRST(x ORDER BY day), LAST(x ORDER BY day): by something that is in the rows, not by the order in which they come."""
+        """FIRST(x ORDER BY day), LAST(x ORDER BY day): by something that is in the rows, not by the order in
+        which they come.
+        """
         inner = node.this
         terms = inner.expressions if isinstance(inner, exp.Order) else []
         if len(terms) != 1 or isinstance(inner.this, exp.Distinct):
-            raise Refused("refused-arrayagg", "FIRST and LAST are read in the order of one thing, written inside",
-                          "first(x ORDER BY day), last(x ORDER BY day)", place)  # fmt: skip
+            raise Refused(
+                "refused-arrayagg",
+                "FIRST and LAST are read in the order of one thing, written inside",
+                "first(x ORDER BY day), last(x ORDER BY day)",
+                place,
+            )
         (term,) = terms
         argument, by = self.rows.bind(inner.this), self.rows.bind(term.this)
         order = bool(term.args.get("desc")), bool(term.args.get("nulls_first"))
@@ -204,25 +256,41 @@ class ReleaseBinder(ExpressionBinder):
         if argument.type.kind is Kind.BOOLEAN:
             argument = Call("cast", (argument,), integer(0, 1))
         if argument.type.kind not in NUMBERS:
-            raise SqlError("sql-type", f"{name.upper()} needs numbers, this is {argument.type}", "cast it", place)
+            raise SqlError(
+                "sql-type", f"{name.upper()} needs numbers, this is {argument.type}", "cast it", place
+            )
         return argument
 
     def _distinct(self, node: exp.Distinct, condition: Expression | None, place: Place | None) -> Aggregate:
         if len(node.expressions) != 1:
-            raise Refused("refused-distinct", "COUNT(DISTINCT ...) is read with one value", "COUNT(DISTINCT (a, b))", place)
+            raise Refused(
+                "refused-distinct",
+                "COUNT(DISTINCT ...) is read with one value",
+                "COUNT(DISTINCT (a, b))",
+                place,
+            )
         (counted,) = node.expressions
         if isinstance(counted, exp.Tuple):  # a row of values, of which NULL is one, too
-            argument: Expression = Call("row", tuple(self.rows.bind(each) for each in counted.expressions), TEXT)
+            argument: Expression = Call(
+                "row", tuple(self.rows.bind(each) for each in counted.expressions), TEXT
+            )
         else:
             argument = self.rows.bind(counted)
-        if any(each.type.kind is Kind.INTERVAL for each in (argument, *(argument.args if isinstance(argument, Call) else ()))):
-            raise Refused("refused-type", "intervals that are equal may look different", "compute days", place)
+        if any(
+            each.type.kind is Kind.INTERVAL
+            for each in (argument, *(argument.args if isinstance(argument, Call) else ()))
+        ):
+            raise Refused(
+                "refused-type", "intervals that are equal may look different", "compute days", place
+            )
         return Aggregate("count_distinct", argument, condition, BIGINT, place)
 
 
 def _is_aggregate(node: exp.Expr) -> bool:
     return (
-        isinstance(node, AGGREGATES) or type(node) in EXACT or (isinstance(node, exp.Anonymous) and is_mean(node))
+        isinstance(node, AGGREGATES)
+        or type(node) in EXACT
+        or (isinstance(node, exp.Anonymous) and is_mean(node))
     )
 
 
@@ -252,7 +320,8 @@ def is_mean(node: exp.Anonymous) -> bool:
 def has_aggregate(node: exp.Expr) -> bool:
     """Whether COUNT, SUM or AVG stands anywhere in it."""
     return any(
-        isinstance(each, AGGREGATES) or (isinstance(each, exp.Anonymous) and is_mean(each)) for each in _own(node)
+        isinstance(each, AGGREGATES) or (isinstance(each, exp.Anonymous) and is_mean(each))
+        for each in _own(node)
     )
 
 

@@ -1,4 +1,6 @@
-"""One SELECT over one source goes in; a relation comes out: over rows, with a release, or over a noisy answer."""
+"""One SELECT over one source goes in; a relation comes out: over rows, with a release, or over a noisy
+answer.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from privsql.sql.bind_choice import best_keys, best_of_answer, choice_function
 from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.bind_join import decided
 from privsql.sql.bind_keys import Items, bind_keys, output_name
-from privsql.sql.bind_release import CHOICES, ReleaseBinder, bare, has_aggregate, has_any_aggregate, has_choice
+from privsql.sql.bind_release import (
+    CHOICES,
+    ReleaseBinder,
+    bare,
+    has_aggregate,
+    has_any_aggregate,
+    has_choice,
+)
 from privsql.sql.bind_unnest import RowBinder
 from privsql.sql.bind_where import Queries, where_rows
 from privsql.sql.clauses import bind_order, limited, order_terms, ordered_rows
@@ -46,7 +55,9 @@ class SelectBinder:
             star = each.this if isinstance(each, exp.Column) else each
             for renamed in star.args.get("rename") or [] if isinstance(star, exp.Star) else []:
                 named.setdefault(renamed.alias.lower(), []).append(renamed.this)
-        self.aliases = {name: first for name, (first, *others) in named.items() if all(each == first for each in others)}
+        self.aliases = {
+            name: first for name, (first, *others) in named.items() if all(each == first for each in others)
+        }
         self.ambiguous = named.keys() - self.aliases.keys()
         self.resolving: list[str] = []
         self.rows = RowBinder(self._row_column, source)
@@ -69,7 +80,10 @@ class SelectBinder:
                     self.resolving.pop()
             if table is None and name.lower() in self.ambiguous:
                 raise UnknownName(
-                    "name-ambiguous", f"{name} names more than one column", "give them other aliases", place_of(node)
+                    "name-ambiguous",
+                    f"{name} names more than one column",
+                    "give them other aliases",
+                    place_of(node),
                 ) from None
             raise
 
@@ -94,12 +108,18 @@ class SelectBinder:
                 binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys)
                 return choice_function(node, self.input, keys, self.rows, items, binder)
             if any(isinstance(each, exp.Expr) and has_choice(each) for _, each in items):
-                raise Refused("refused-choice", "a choice is a label: nothing can be computed from it here",
-                              "select it by itself", place_of(node))  # fmt: skip
+                raise Refused(
+                    "refused-choice",
+                    "a choice is a label: nothing can be computed from it here",
+                    "select it by itself",
+                    place_of(node),
+                )
         grouped = node.args.get("group") is not None or node.args.get("having") is not None
         if grouped or node.args.get("order") is not None or node.args.get("distinct") is not None:
             replace(self.source, unsupported=self.unread).all_read("* here", place_of(node))
-        if not grouped and not any(isinstance(each, exp.Expr) and has_any_aggregate(each) for _, each in items):
+        if not grouped and not any(
+            isinstance(each, exp.Expr) and has_any_aggregate(each) for _, each in items
+        ):
             return self._rows(items)
         return self._grouped(items, keys) if exact else self._released(items, keys)
 
@@ -126,8 +146,12 @@ class SelectBinder:
             return Source(choice, None, tuple(name for name, _ in items))
         return self._finish(self.input, items, shown, self.rows)
 
-    def _finish(self, relation: Relation, items: Items, shown: list[Expression], binder: ExpressionBinder) -> Source:
-        """Project, then DISTINCT, ORDER BY, LIMIT. ORDER BY may use what is not selected, so it comes first."""
+    def _finish(
+        self, relation: Relation, items: Items, shown: list[Expression], binder: ExpressionBinder
+    ) -> Source:
+        """Project, then DISTINCT, ORDER BY, LIMIT. ORDER BY may use what is not selected, so it comes
+        first.
+        """
         node = self.node
         names = unique_names([name for name, _ in items])
         order, given = node.args.get("order"), [name for name, _ in items]
@@ -139,7 +163,9 @@ class SelectBinder:
         source = Source(relation, None, tuple(name for name, _ in items), self.unread, gaps=self.gaps)
         if node.args.get("distinct") is not None:
             source = distinct_rows(source, place_of(node))
-        return replace(source, relation=limited(source.relation, node.args.get("limit"), node.args.get("offset")))
+        return replace(
+            source, relation=limited(source.relation, node.args.get("limit"), node.args.get("offset"))
+        )
 
     # -- a SELECT with aggregates --------------------------------------------------------------------------
     def _grouped(self, items: Items, keys: tuple[Key, ...]) -> Source:
@@ -147,19 +173,30 @@ class SelectBinder:
         node, private = self.node, not is_public(self.input)
         if private and any(node.args.get(name) is not None for name in ("order", "limit", "offset")):
             raise Refused(
-                "refused-rows", "each row of this is one person's, because it is grouped by the unit",
-                "ask about people: SELECT COUNT(*), AVG(total) FROM (...)", place_of(node),
-            )  # fmt: skip
+                "refused-rows",
+                "each row of this is one person's, because it is grouped by the unit",
+                "ask about people: SELECT COUNT(*), AVG(total) FROM (...)",
+                place_of(node),
+            )
         if self.sets:
-            raise Refused("refused-grouping-sets", "several sets of keys are read for noisy totals, not for exact ones",
-                          "ask for each set by itself, and put them together with UNION ALL", place_of(node))  # fmt: skip
+            raise Refused(
+                "refused-grouping-sets",
+                "several sets of keys are read for noisy totals, not for exact ones",
+                "ask for each set by itself, and put them together with UNION ALL",
+                place_of(node),
+            )
         binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys, exact=True)
-        shown = [binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each) for _, each in items]
+        shown = [
+            binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each) for _, each in items
+        ]
         having = node.args.get("having")
         condition = binder.condition(having.this) if having is not None else None
         self._bind_order(binder, shown, items)
         group = Group(
-            self.input, keys, tuple((name, each) for each, name in binder.aggregates.items()), per_unit=private
+            self.input,
+            keys,
+            tuple((name, each) for each, name in binder.aggregates.items()),
+            per_unit=private,
         )
         if private:
             _refuse_intervals(group, place_of(node))
@@ -178,10 +215,16 @@ class SelectBinder:
     def _released(self, items: Items, keys: tuple[Key, ...]) -> Source:
         node = self.node
         if is_released(self.input):
-            raise Refused("refused-nested-aggregate", "an aggregate of noisy aggregates has no rule yet",
-                          "select the inner answer and add up in Python", place_of(node))  # fmt: skip
+            raise Refused(
+                "refused-nested-aggregate",
+                "an aggregate of noisy aggregates has no rule yet",
+                "select the inner answer and add up in Python",
+                place_of(node),
+            )
         binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys, self.sets)
-        shown = [binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each) for _, each in items]
+        shown = [
+            binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each) for _, each in items
+        ]
         choice = None if self.sets else best_keys(node, self.input, keys, binder, shown, items)
         if choice is not None:
             return choice
@@ -189,7 +232,9 @@ class SelectBinder:
         condition = binder.condition(having.this) if having is not None else None
         self._bind_order(binder, shown, items)
         if not binder.aggregates and not keys:
-            raise Refused("refused-rows", "this would show rows as they are", "ask for an aggregate", place_of(node))
+            raise Refused(
+                "refused-rows", "this would show rows as they are", "ask for an aggregate", place_of(node)
+            )
         aggregates = tuple((name, each) for each, name in binder.aggregates.items())
         relation: Relation = Release(self.input, keys, aggregates, self.sets)
         if isinstance(self.input, Distinct):  # COUNT(*) FROM (SELECT DISTINCT x ...) is COUNT(DISTINCT x)
@@ -215,24 +260,35 @@ class SelectBinder:
         left_out = {each.name.lower() for each in star.args.get("except_") or []}
         replaced = {each.alias.lower(): each.this for each in star.args.get("replace") or []}
         if len(replaced) < len(star.args.get("replace") or []):
-            raise SqlError("sql-alias", "a column is replaced twice: case does not count", "name it once", place_of(star))
+            raise SqlError(
+                "sql-alias", "a column is replaced twice: case does not count", "name it once", place_of(star)
+            )
         renamed = {each.this.name.lower(): each.alias for each in star.args.get("rename") or []}
         known = {shown.lower() for shown in self.source.names}
         unread = self.source.unsupported
         self.unread |= {name: type_name for name, type_name in unread.items() if name not in left_out}
         if len(self.node.expressions) == 1:
-            for name, place in ((name, self.source.gaps[name]) for name in self.source.gaps if name in self.unread):
+            for name, place in (
+                (name, self.source.gaps[name]) for name in self.source.gaps if name in self.unread
+            ):
                 self.gaps[name] = sum(shown.lower() not in left_out for shown in self.source.names[:place])
         for name in [*(left_out - unread.keys()), *replaced, *renamed]:
             if name in unread and name not in known:
                 replace(self.source, unsupported={name: unread[name]}).all_read("this *", place_of(star))
             if name not in known:
                 raise UnknownName(
-                    "name-column", f"there is no column {name}", did_you_mean(name, self.source.names), place_of(star)
+                    "name-column",
+                    f"there is no column {name}",
+                    did_you_mean(name, self.source.names),
+                    place_of(star),
                 )
         if len(renamed) < len(star.args.get("rename") or []) or renamed.keys() & (left_out | replaced.keys()):
-            raise SqlError("sql-alias", "a column is renamed once, and not also left out or replaced", "name it once",
-                           place_of(star))  # fmt: skip
+            raise SqlError(
+                "sql-alias",
+                "a column is renamed once, and not also left out or replaced",
+                "name it once",
+                place_of(star),
+            )
         return [
             (renamed.get(shown.lower(), shown), replaced.get(shown.lower(), each.column))
             for (shown, each), here in zip(self.source.fields(), called, strict=True)
@@ -241,7 +297,9 @@ class SelectBinder:
 
 
 def distinct_rows(source: Source, place: Place | None = None) -> Source:
-    """The different rows: of a noisy answer or public rows as they are, of one unit's as groups of its own."""
+    """The different rows: of a noisy answer or public rows as they are, of one unit's as groups of its
+    own.
+    """
     relation = source.relation
     columns = [each.name for each in relation.fields]
     if not is_public(relation) and not is_released(relation):
@@ -257,15 +315,26 @@ def distinct_rows(source: Source, place: Place | None = None) -> Source:
 
 
 def _sorted_last(shown: Project, sort: Sort, place: Place | None) -> Sort:
-    """Public rows: DuckDB's DISTINCT keeps no order, so that what is selected is sorted after it, and by nothing else."""
+    """Public rows: DuckDB's DISTINCT keeps no order, so that what is selected is sorted after it, and by
+    nothing else.
+    """
     selected = {each: Column(name, each.type) for name, each in shown.columns}
     names = {each.name: column for each, column in selected.items() if isinstance(each, Column)}
     by = []
     for each in sort.by:
-        if each.expression not in selected and not {column.name for column in columns_of(each.expression)} <= names.keys():
-            raise SqlError("sql-syntax", "the different rows can be ordered by what is selected, and nothing else",
-                           "select it, too", place)  # fmt: skip
-        by.append(replace(each, expression=selected.get(each.expression, substitute(each.expression, dict(names)))))
+        if (
+            each.expression not in selected
+            and not {column.name for column in columns_of(each.expression)} <= names.keys()
+        ):
+            raise SqlError(
+                "sql-syntax",
+                "the different rows can be ordered by what is selected, and nothing else",
+                "select it, too",
+                place,
+            )
+        by.append(
+            replace(each, expression=selected.get(each.expression, substitute(each.expression, dict(names))))
+        )
     return Sort(Distinct(Project(sort.input, shown.columns)), tuple(by))
 
 
@@ -273,26 +342,40 @@ def _refuse_spread(group: Group) -> None:
     """Sums of floats depend on the order of rows, and what is used of a unit must not."""
     spread = next((each for _, each in group.aggregates if each.function in SPREAD), None)
     if spread is not None:
-        raise Refused("refused-spread", "the spread of one unit's own rows has no rule",
-                      "select COUNT(*), SUM(x) and SUM(x * x) of each unit, and compute it outside", spread.place)  # fmt: skip
+        raise Refused(
+            "refused-spread",
+            "the spread of one unit's own rows has no rule",
+            "select COUNT(*), SUM(x) and SUM(x * x) of each unit, and compute it outside",
+            spread.place,
+        )
 
 
 def _refuse_intervals(group: Group, place: Place | None) -> None:
-    """30 days and 1 month are equal and look different: which one is seen first would be the order of rows."""
+    """30 days and 1 month are equal and look different: which one is seen first would be the order of
+    rows.
+    """
     if any(each.type.kind is Kind.INTERVAL for each in group.fields):
-        raise Refused("refused-type", "intervals have no rule as keys or results of one unit's aggregates",
-                      "compute days: date_diff('day', a, b)", place)  # fmt: skip
+        raise Refused(
+            "refused-type",
+            "intervals have no rule as keys or results of one unit's aggregates",
+            "compute days: date_diff('day', a, b)",
+            place,
+        )
 
 
 def _counted_distinct(
-    different: Distinct, keys: tuple[Key, ...], aggregates: tuple[tuple[str, Aggregate], ...], place: Place | None
+    different: Distinct,
+    keys: tuple[Key, ...],
+    aggregates: tuple[tuple[str, Aggregate], ...],
+    place: Place | None,
 ) -> Release:
     if len(aggregates) != 1:
         raise refused_distinct(place)
     ((name, count),) = aggregates
     if keys or count.function != "count" or count.argument is not None or count.condition is not None:
         raise refused_distinct(place)
-    whole_row = Call("row", tuple(each.column for each in different.fields), TEXT)  # of which NULL is a value, too
+    # of which NULL is a value, too
+    whole_row = Call("row", tuple(each.column for each in different.fields), TEXT)
     by_value = replace(count, function="count_distinct", argument=whole_row)
     return Release(different.input, (), ((name, by_value),))
 

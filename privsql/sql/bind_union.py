@@ -1,4 +1,6 @@
-"""The two sides of a UNION go in; their rows together come out, paired by place or BY NAME, each column in one type."""
+"""The two sides of a UNION go in; their rows together come out, paired by place or BY NAME, each column in
+one type.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,22 @@ from privsql.sql.places import place_of
 from privsql.sql.relations import Project, Relation, UnionAll, is_released
 from privsql.types import NULL, Type
 
-Pairs = list[tuple[Expression, Expression]]  # a column of the left with the one of the right that goes below it
+# a column of the left with the one of the right that goes below it
+Pairs = list[tuple[Expression, Expression]]
 
 
 def united(left: Source, right: Source, node: exp.Union) -> Source:
     """UNION ALL, UNION, and either BY NAME."""
     if is_released(left.relation) or is_released(right.relation):
-        raise Refused("refused-union", "noisy answers cannot be put together in one question",
-                      "ask them one by one", place_of(node))  # fmt: skip
-    alike = left.gaps == right.gaps and left.gaps.keys() == left.unsupported.keys() == right.unsupported.keys()
+        raise Refused(
+            "refused-union",
+            "noisy answers cannot be put together in one question",
+            "ask them one by one",
+            place_of(node),
+        )
+    alike = (
+        left.gaps == right.gaps and left.gaps.keys() == left.unsupported.keys() == right.unsupported.keys()
+    )
     if not alike or node.args.get("distinct") or node.args.get("by_name"):
         left, right = (each.all_read("UNION", place_of(node)) for each in (left, right))
     shown, pairs = _by_name(left, right, node) if node.args.get("by_name") else _by_place(left, right, node)
@@ -53,11 +62,17 @@ def _by_place(left: Source, right: Source, node: exp.Union) -> tuple[tuple[str, 
 
 
 def _by_name(left: Source, right: Source, node: exp.Union) -> tuple[tuple[str, ...], Pairs]:
-    """The columns of the left, then those that only the right has; what a side does not have is NULL in its rows."""
+    """The columns of the left, then those that only the right has; what a side does not have is NULL in its
+    rows.
+    """
     one, other = ({name.lower(): each.column for name, each in side.fields()} for side in (left, right))
     if len(one) < len(left.names) or len(other) < len(right.names):
-        raise UnknownName("name-ambiguous", "UNION ALL BY NAME needs different names on each side",
-                          "give the columns aliases", place_of(node))  # fmt: skip
+        raise UnknownName(
+            "name-ambiguous",
+            "UNION ALL BY NAME needs different names on each side",
+            "give the columns aliases",
+            place_of(node),
+        )
     shown = (*left.names, *(name for name in right.names if name.lower() not in one))
     absent = Literal(None, NULL)
     return shown, [(one.get(name.lower(), absent), other.get(name.lower(), absent)) for name in shown]
@@ -66,6 +81,10 @@ def _by_name(left: Source, right: Source, node: exp.Union) -> tuple[tuple[str, .
 def _shared(one: Expression, other: Expression, node: exp.Union) -> Type:
     shared = common([one.type, other.type])
     if shared is None:
-        raise SqlError("sql-type", f"UNION ALL of {one.type} and {other.type} does not go together",
-                       "cast one of them", place_of(node))  # fmt: skip
+        raise SqlError(
+            "sql-type",
+            f"UNION ALL of {one.type} and {other.type} does not go together",
+            "cast one of them",
+            place_of(node),
+        )
     return shared

@@ -1,7 +1,8 @@
-"""What stands in FROM goes in, and UNNEST of lists in it; sources come out, with the elements of a list as a column of its table.
+"""What stands in FROM goes in, and UNNEST of lists in it; sources come out, with the elements of a list as a
+column of its table.
 
-One row becomes one row per element, and what is joined to it meets each of them: so a list is opened at its table, before
-any join. SELECT UNNEST(x) FROM t is read as SELECT u.e FROM t, UNNEST(x) AS u(e).
+One row becomes one row per element, and what is joined to it meets each of them: so a list is opened at its
+table, before any join. SELECT UNNEST(x) FROM t is read as SELECT u.e FROM t, UNNEST(x) AS u(e).
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ _RANGES = {Kind.INTEGER: Fact.RANGE, Kind.DATE: Fact.MOMENTS}
 
 @dataclass(frozen=True)
 class Asked:
-    """One UNNEST: what it opens, and what its table and column are called; `name`: a better one for people."""
+    """One UNNEST: what it opens, and what its table and column are called; `name`: a better one for
+    people.
+    """
 
     node: exp.Expr
     argument: exp.Expr
@@ -44,7 +47,9 @@ class Asked:
 
 @dataclass
 class Part:
-    """A table of FROM with the lists of it that were opened; `places`: where in FROM each of its columns stands."""
+    """A table of FROM with the lists of it that were opened; `places`: where in FROM each of its columns
+    stands.
+    """
 
     source: Source
     join: exp.Join | None
@@ -52,7 +57,9 @@ class Part:
 
     def says(self, name: str) -> bool:
         """Whether it is joined by that word: LEFT, RIGHT, SEMI, ANTI."""
-        return self.join is not None and name in (str(self.join.args.get(each) or "").upper() for each in ("side", "kind"))
+        return self.join is not None and name in (
+            str(self.join.args.get(each) or "").upper() for each in ("side", "kind")
+        )
 
 
 class RowBinder(ExpressionBinder):
@@ -93,8 +100,12 @@ def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
     for part in parts[1:]:
         assert part.join is not None
         if comma and part.says("RIGHT"):  # to DuckDB it joins what is behind the comma alone
-            raise Refused("refused-join", "RIGHT JOIN behind a comma is read differently by different engines",
-                          "write CROSS JOIN for the comma, or LEFT JOIN", place_of(part.join))  # fmt: skip
+            raise Refused(
+                "refused-join",
+                "RIGHT JOIN behind a comma is read differently by different engines",
+                "write CROSS JOIN for the comma, or LEFT JOIN",
+                place_of(part.join),
+            )
         comma = comma or not any(part.join.args.get(each) for each in ("kind", "side", "on", "using"))
         found = bind_join(found, part.source, part.join)
         places = places if part.says("SEMI") or part.says("ANTI") else [*places, *part.places]
@@ -114,9 +125,13 @@ def _in_from(node: exp.Expr) -> Asked | None:
     if join is not None:
         on, form = join.args.get("on"), [join.args.get(name) for name in ("side", "method", "using")]
         if any(form) or str(join.args.get("kind") or "").upper() not in ("", "INNER", "CROSS"):
-            raise _refused(node, "UNNEST is read behind a comma, JOIN or CROSS JOIN", "FROM t, UNNEST(...) AS u(tag)")
+            raise _refused(
+                node, "UNNEST is read behind a comma, JOIN or CROSS JOIN", "FROM t, UNNEST(...) AS u(tag)"
+            )
         if on is not None and on != exp.true():
-            raise _refused(node, "a condition behind UNNEST is not read", "write ON TRUE, and the condition into WHERE")
+            raise _refused(
+                node, "a condition behind UNNEST is not read", "write ON TRUE, and the condition into WHERE"
+            )
     arguments = inner.expressions if isinstance(inner, exp.Unnest) else [inner.this]
     columns = [each.name for each in (alias.args.get("columns") or [])] if alias is not None else []
     if len(arguments) != 1 or len(columns) > 1:
@@ -130,9 +145,17 @@ def _selected(node: exp.Select) -> Iterator[Asked]:
     """The one UNNEST in the SELECT list, however often it stands there."""
     found = _explodes(node)
     if any(each != found[0] for each in found[1:]):
-        raise _refused(found[1], "several lists in one SELECT would be paired by the places of their elements", _TWO)
+        raise _refused(
+            found[1], "several lists in one SELECT would be paired by the places of their elements", _TWO
+        )
     for each in found[:1]:
-        yield Asked(each, each.this, _SELECTED, _SELECTED, each.parent.alias if isinstance(each.parent, exp.Alias) else "element")
+        yield Asked(
+            each,
+            each.this,
+            _SELECTED,
+            _SELECTED,
+            each.parent.alias if isinstance(each.parent, exp.Alias) else "element",
+        )
 
 
 def _explodes(node: exp.Select) -> list[exp.Explode]:
@@ -167,15 +190,26 @@ def _holder(parts: list[Part], node: exp.Column) -> tuple[Part, ListColumn]:
     name, table = node.name, node.table.lower()
     seen = [part for part in parts if not (part.says("SEMI") or part.says("ANTI"))]
     named = [part for part in seen if not table or (part.source.alias or "").lower() == table]
-    found = [(part, each) for part in named for each in part.source.lists if each.name.lower() == name.lower()]
+    found = [
+        (part, each) for part in named for each in part.source.lists if each.name.lower() == name.lower()
+    ]
     if len(found) > 1:
-        raise UnknownName("name-ambiguous", f"{name} names more than one column", "write the table before it", place_of(node))
+        raise UnknownName(
+            "name-ambiguous",
+            f"{name} names more than one column",
+            "write the table before it",
+            place_of(node),
+        )
     if not found:
         raise _no_list(named, node)
     ((part, column),) = found
     later = parts[parts.index(part) + 1 :]
     if part.says("LEFT") or any(each.says("RIGHT") for each in later):
-        raise _refused(node, f"the rows that are padded with NULL have no {name}", "unnest it in a subquery, and join that")
+        raise _refused(
+            node,
+            f"the rows that are padded with NULL have no {name}",
+            "unnest it in a subquery, and join that",
+        )
     return part, column
 
 
@@ -184,11 +218,19 @@ def _no_list(parts: list[Part], node: exp.Column) -> Exception:
     tables = [part.source for part in parts if isinstance(part.source.relation, Scan)]
     types = {each.lower(): type_ for table in tables for each, type_ in table.unsupported.items()}
     if name.lower() in types:
-        return Refused("refused-type", f"column {name} has type {types[name.lower()]}, of whose elements there are no rules",
-                       "use lists of ordinary types", place)  # fmt: skip
+        return Refused(
+            "refused-type",
+            f"column {name} has type {types[name.lower()]}, of whose elements there are no rules",
+            "use lists of ordinary types",
+            place,
+        )
     if any(shown.lower() == name.lower() for part in parts for shown in part.source.names):
-        return SqlError("sql-type", f"UNNEST needs a list, and {name} is none",
-                        "a list has a type like VARCHAR[] (pandas: pd.ArrowDtype(pa.list_(pa.string())))", place)  # fmt: skip
+        return SqlError(
+            "sql-type",
+            f"UNNEST needs a list, and {name} is none",
+            "a list has a type like VARCHAR[] (pandas: pd.ArrowDtype(pa.list_(pa.string())))",
+            place,
+        )
     known = [each.name for part in parts for each in part.source.lists]
     way_out = did_you_mean(name, known) if known else "UNNEST it where its table itself stands in FROM"
     return UnknownName("name-column", f"there is no list {name} in a table of this FROM", way_out, place)
@@ -198,15 +240,25 @@ def _refuse_unbounded(relation: Relation, column: ListColumn, distinct: bool, no
     """One person's list may be of any length: only different values of a known set have a bound."""
     name = column.name
     if not distinct:
-        raise _refused(node, "one person could name one value any number of times", f"write UNNEST(list_distinct({name}))")
+        raise _refused(
+            node,
+            "one person could name one value any number of times",
+            f"write UNNEST(list_distinct({name}))",
+        )
     if column.type.kind not in _PLAIN:
-        raise _refused(node, f"of {column.type} values that look alike may differ, so that no set of them can be declared",
-                       "use lists of whole numbers, decimals, texts or dates")  # fmt: skip
+        raise _refused(
+            node,
+            f"of {column.type} values that look alike may differ, so that no set of them can be declared",
+            "use lists of whole numbers, decimals, texts or dates",
+        )
     if column.most is None:
         fact = _RANGES.get(column.type.kind, Fact.VALUES)
         table = next(each.table for each in walk(relation) if isinstance(each, Scan))
-        raise _refused(node, f"one person could name any number of values in {name}: which can occur is not known",
-                       [("declare them, and a row becomes that many at most: ", Declare(table, ((name, fact),)))])  # fmt: skip
+        raise _refused(
+            node,
+            f"one person could name any number of values in {name}: which can occur is not known",
+            [("declare them, and a row becomes that many at most: ", Declare(table, ((name, fact),)))],
+        )
 
 
 def _in_order(source: Source, places: list[int]) -> Source:

@@ -1,4 +1,6 @@
-"""WHERE goes in; filters come out, and a semi-join for each EXISTS (...) and IN (SELECT ...) that stands in it as a condition."""
+"""WHERE goes in; filters come out, and a semi-join for each EXISTS (...) and IN (SELECT ...) that stands in
+it as a condition.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class Queries(Protocol):
 def where_rows(
     relation: Relation, where: exp.Expr, rows: ExpressionBinder, source: Source, queries: Queries
 ) -> Relation:
-    """The rows that meet a condition; conditions with subqueries become semi-joins, in the order they are written."""
+    """The rows that meet a condition; conditions with subqueries become semi-joins, in the order they are
+    written.
+    """
     parts = _conjuncts(where)
     plain = [rows.condition(part) for part in parts if part.find(exp.Query) is None]
     relation = with_conditions(relation, plain)
@@ -61,7 +65,9 @@ def _with_subquery(
         anti ^= isinstance(inner, exp.Not)
         inner = inner.this
     if is_released(relation):
-        raise Refused("refused-exists", "a subquery beside a noisy answer has no rule", "use it below", place_of(part))
+        raise Refused(
+            "refused-exists", "a subquery beside a noisy answer has no rule", "use it below", place_of(part)
+        )
     match inner:
         case exp.Exists():
             return _exists(relation, inner.this, anti, source, queries)
@@ -75,17 +81,29 @@ def _with_subquery(
     )
 
 
-def _member(relation: Relation, node: exp.In, anti: bool, rows: ExpressionBinder, queries: Queries) -> Relation:
+def _member(
+    relation: Relation, node: exp.In, anti: bool, rows: ExpressionBinder, queries: Queries
+) -> Relation:
     found = queries.query(node.args["query"])
     place = place_of(node)
     if is_released(found.relation):
-        raise Refused("refused-exists", "IN over a noisy answer has no rule", "ask it first, and write its keys out", place)
+        raise Refused(
+            "refused-exists",
+            "IN over a noisy answer has no rule",
+            "ask it first, and write its keys out",
+            place,
+        )
     if len(found.all_read("IN (SELECT ...)", place).names) != 1:
         raise SqlError("sql-subquery", "IN (SELECT ...) needs one column", "select one column", place)
     found = apart(found, relation)
     value = rows.bind(node.this)
     if not {column.name for column in columns_of(value)} <= {each.name for each in relation.fields}:
-        raise Refused("refused-exists", "IN is read with a value of the rows it filters", "move it to the query around", place)
+        raise Refused(
+            "refused-exists",
+            "IN is read with a value of the rows it filters",
+            "move it to the query around",
+            place,
+        )
     on = build.compare("=", value, found.relation.fields[0].column)
     return semi(relation, found.relation, on, anti, place, null_aware=anti)
 
@@ -98,11 +116,16 @@ def _exists(relation: Relation, query: exp.Expr, anti: bool, source: Source, que
         not isinstance(node, exp.Select)
         or node.args.get("from_") is None
         or any(node.args.get(each) for each in clauses)
-        or any(has_any_aggregate(each) for each in node.expressions)  # one row always: EXISTS would be true of everything
+        # one row always: EXISTS would be true of everything
+        or any(has_any_aggregate(each) for each in node.expressions)
     ):
-        raise Refused("refused-exists", "EXISTS is read over SELECT ... FROM ... WHERE ...", "leave the rest out", place)
+        raise Refused(
+            "refused-exists", "EXISTS is read over SELECT ... FROM ... WHERE ...", "leave the rest out", place
+        )
     if is_released(relation):
-        raise Refused("refused-exists", "EXISTS beside a noisy answer has no rule", "use it in the rows below", place)
+        raise Refused(
+            "refused-exists", "EXISTS beside a noisy answer has no rule", "use it in the rows below", place
+        )
     found = apart(queries.joined(node), relation)
     if is_released(found.relation):
         raise Refused("refused-exists", "EXISTS over a noisy answer has no rule", "use the rows below", place)
@@ -126,8 +149,14 @@ def _exists(relation: Relation, query: exp.Expr, anti: bool, source: Source, que
     for part in parts:
         if part.find(exp.Query) is not None:
             other = _with_subquery(other, part, binder, replace(found, relation=other), queries)
-    condition: Expression = build.true() if not on else on[0] if len(on) == 1 else Call("and", tuple(on), BOOLEAN)
+    condition: Expression = (
+        build.true() if not on else on[0] if len(on) == 1 else Call("and", tuple(on), BOOLEAN)
+    )
     if not on and not is_public(other):
-        raise Refused("refused-exists", "whether some person's row exists is itself private",
-                      "tie the subquery to the row: WHERE inner.user_id = outer.user_id", place)  # fmt: skip
+        raise Refused(
+            "refused-exists",
+            "whether some person's row exists is itself private",
+            "tie the subquery to the row: WHERE inner.user_id = outer.user_id",
+            place,
+        )
     return semi(relation, other, condition, anti, place)

@@ -1,4 +1,5 @@
-"""Typed expressions go in, with what is to be done to them; one typed expression comes out, or a reason why not.
+"""Typed expressions go in, with what is to be done to them; one typed expression comes out, or a reason why
+not.
 
 Every value is brought to the type it is computed in here, so that DuckDB has nothing left to decide.
 """
@@ -34,9 +35,13 @@ _OF_NULL = {"text": TEXT, "bool": BOOLEAN, "int": BIGINT, "moment": TIMESTAMP, "
 
 
 def small(value: Expression) -> Expression:
-    """The value, if it is not too large once written out: what is compared twice at each of many levels grows beyond bounds."""
+    """The value, if it is not too large once written out: what is compared twice at each of many levels grows
+    beyond bounds.
+    """
     if size_of(value) > MAX_SIZE:
-        raise SqlError("sql-too-long", "an expression becomes too large once it is written out", "use fewer repeats")
+        raise SqlError(
+            "sql-too-long", "an expression becomes too large once it is written out", "use fewer repeats"
+        )
     return value
 
 
@@ -55,7 +60,8 @@ def call(name: str, args: Sequence[Expression]) -> Expression:
             "give it those arguments",
         )
     bound = tuple(_argument(function, each, want) for each, want in zip(args, takes, strict=True))
-    if name == "date_diff":  # of two types DuckDB would cast one, and fail where a TIMESTAMP does not reach that DATE
+    # of two types DuckDB would cast one, and fail where a TIMESTAMP does not reach that DATE
+    if name == "date_diff":
         bound = (bound[0], *same_type(bound[1:]))
     check_constants(name, bound)
     return Call(name, bound, function.gives([each.type for each in bound]))
@@ -90,7 +96,9 @@ def _argument(function: Function, value: Expression, want: str) -> Expression:
             return value
         case "moment" | "clock" if isinstance(value, Literal) and kind is Kind.TEXT:
             return convert(value, TIMESTAMP)
-    raise type_error(f"{function.name} takes {_signature(function)}, not {value.type}", suggestion="cast the argument")
+    raise type_error(
+        f"{function.name} takes {_signature(function)}, not {value.type}", suggestion="cast the argument"
+    )
 
 
 def compare(operator: str, left: Expression, right: Expression) -> Expression:
@@ -98,12 +106,14 @@ def compare(operator: str, left: Expression, right: Expression) -> Expression:
 
 
 def comparable(values: Sequence[Expression]) -> list[Expression]:
-    """Values brought to one type in which two constants are equal only where they are written alike: not so 30 days and
-    1 month."""
+    """Values brought to one type in which two constants are equal only where they are written alike: not so
+    30 days and 1 month.
+    """
     found = same_type(values)
     if any(each.type.kind is Kind.INTERVAL for each in found):
         raise type_error(
-            "intervals cannot be compared here", suggestion="compare dates, or date_diff('day', a, b) with a number"
+            "intervals cannot be compared here",
+            suggestion="compare dates, or date_diff('day', a, b) with a number",
         )
     return found
 
@@ -158,8 +168,11 @@ def negate(value: Expression) -> Expression:
 def not_a_list(value: Expression) -> Expression:
     """The value, if something can be done with it."""
     if value.type.kind is Kind.LIST:
-        raise Refused("refused-list", "a list of quantiles can be shown, and nothing can be computed from it",
-                      "ask for each quantile by itself: quantile_cont(x, 0.25), quantile_cont(x, 0.5)")  # fmt: skip
+        raise Refused(
+            "refused-list",
+            "a list of quantiles can be shown, and nothing can be computed from it",
+            "ask for each quantile by itself: quantile_cont(x, 0.25), quantile_cont(x, 0.5)",
+        )
     return value
 
 
@@ -180,13 +193,19 @@ def convert(value: Expression, to: Type, explicit: bool = False) -> Expression:
 
 
 def with_truths(values: Sequence[Expression]) -> list[Expression]:
-    """Values to be compared: beside a BOOLEAN the constants 1 and 0 are true and false, in every comparison."""
+    """Values to be compared: beside a BOOLEAN the constants 1 and 0 are true and false, in every
+    comparison.
+    """
     numbers = [each for each in values if each.type.kind is Kind.INTEGER]
     kinds = {each.type.kind for each in values} - {Kind.NULL}
-    if kinds != {Kind.BOOLEAN, Kind.INTEGER} or not all(isinstance(each, Literal) and each.value in (0, 1) for each in numbers):
+    if kinds != {Kind.BOOLEAN, Kind.INTEGER} or not all(
+        isinstance(each, Literal) and each.value in (0, 1) for each in numbers
+    ):
         return list(values)
     return [
-        Literal(each.value == 1, BOOLEAN) if isinstance(each, Literal) and each.type.kind is Kind.INTEGER else each
+        Literal(each.value == 1, BOOLEAN)
+        if isinstance(each, Literal) and each.type.kind is Kind.INTEGER
+        else each
         for each in values
     ]
 
@@ -195,7 +214,10 @@ def same_type(values: Sequence[Expression]) -> list[Expression]:
     """Values brought to one type, so that DuckDB has nothing left to decide."""
     kinds = {each.type.kind for each in values}
     if kinds - {Kind.NULL} == {Kind.BOOLEAN, Kind.INTEGER}:  # true is 1 beside whole numbers
-        values = [Call("cast", (each,), integer(0, 1)) if each.type.kind is Kind.BOOLEAN else each for each in values]
+        values = [
+            Call("cast", (each,), integer(0, 1)) if each.type.kind is Kind.BOOLEAN else each
+            for each in values
+        ]
     if len(kinds - {Kind.NULL, Kind.TEXT}) and Kind.TEXT in kinds:
         # 'constants' next to other types are read as those types, as SQL does
         goal = common([each.type for each in values if each.type.kind is not Kind.TEXT])
@@ -223,7 +245,8 @@ def _constant(value: Literal, to: Type) -> Expression:
     converted = literals.convert(value, to)
     if converted is None and to.kind is Kind.INTEGER:
         converted = literals.convert(value, DOUBLE)
-        if converted is not None and converted.value % 1 != 0:  # DuckDB would round it: 'x > 50.5' has no one meaning
+        # DuckDB would round it: 'x > 50.5' has no one meaning
+        if converted is not None and converted.value % 1 != 0:
             converted = None
     if converted is None and to.kind is Kind.DATE:
         converted = literals.convert(value, TIMESTAMP)
@@ -273,15 +296,22 @@ def null_if_any(values: Sequence[Expression], result: Expression) -> Expression:
 
 
 def shared_type(values: Sequence[Expression]) -> Type:
-    """The type of values that same_type brought together: whole numbers keep their own bounds, so it must hold them all."""
+    """The type of values that same_type brought together: whole numbers keep their own bounds, so it must
+    hold them all.
+    """
     shared = common([each.type for each in values])
     assert shared is not None
     return shared
 
 
 def _signature(function: Function) -> str:
-    words = {"num": "a number", "double": "a number", "int": "a whole number", "moment": "a date or timestamp",
-             "clock": "a date, timestamp or time"}  # fmt: skip
+    words = {
+        "num": "a number",
+        "double": "a number",
+        "int": "a whole number",
+        "moment": "a date or timestamp",
+        "clock": "a date, timestamp or time",
+    }
     shown = [words.get(each.strip("?*").lower(), each.strip("?*").lower()) for each in function.takes]
     return f"({', '.join(shown)})"
 

@@ -27,13 +27,17 @@ class Catalogue:
 
     schema: Schema
     policy: Policy
-    _known: dict[str, Source] = field(default_factory=dict, compare=False, repr=False)  # those asked for so far
+    # those asked for so far
+    _known: dict[str, Source] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in self.policy.tables:
             if self.schema.table(name) is None:
-                raise PolicyError("policy-table", f"the policy names a table {name} that is not there",
-                                  did_you_mean(name, self.names))  # fmt: skip
+                raise PolicyError(
+                    "policy-table",
+                    f"the policy names a table {name} that is not there",
+                    did_you_mean(name, self.names),
+                )
 
     @property
     def names(self) -> list[str]:
@@ -51,7 +55,11 @@ class Catalogue:
             return None
         if table.name not in self._known:
             policy = self.policy.table(table.name)
-            unit = None if policy.unit is None or policy.public else self._unit(table, policy.unit, (table.name,))
+            unit = (
+                None
+                if policy.unit is None or policy.public
+                else self._unit(table, policy.unit, (table.name,))
+            )
             found = _source(table, policy, unit)
             _refuse_unsafe(table, policy)  # what is wrong with the policy is said first
             self._known[table.name] = found
@@ -68,16 +76,24 @@ class Catalogue:
             return Unit(columns, alone, kinds)
         other = self.schema.table(declared.table)
         if other is None:
-            raise PolicyError("policy-unit", f"the unit of {table.name} refers to a table {declared.table} that is not there",
-                              did_you_mean(declared.table, self.names))  # fmt: skip
+            raise PolicyError(
+                "policy-unit",
+                f"the unit of {table.name} refers to a table {declared.table} that is not there",
+                did_you_mean(declared.table, self.names),
+            )
         if other.name in path:
-            raise PolicyError("policy-unit", f"the unit of {path[0]} refers back to {other.name}", "end at a column")
+            raise PolicyError(
+                "policy-unit", f"the unit of {path[0]} refers back to {other.name}", "end at a column"
+            )
         target = self.policy.table(other.name)
         _refuse_unsafe(other, target)
         named = tuple(_column(other, name) for name in declared.keys)
         if target.unit is None:
-            raise PolicyError("policy-unit", f"the unit of {table.name} refers to {other.name}, which has no unit",
-                              f'declare it: [tables.{other.name}] unit = "{named[0]}"')  # fmt: skip
+            raise PolicyError(
+                "policy-unit",
+                f"the unit of {table.name} refers to {other.name}, which has no unit",
+                f'declare it: [tables.{other.name}] unit = "{named[0]}"',
+            )
         if not any(key <= {name.lower() for name in named} for key in _keys(other, target)):
             raise PolicyError(
                 "policy-unit",
@@ -85,8 +101,11 @@ class Catalogue:
                 f"a row could have two owners: make it UNIQUE, or promise it ([tables.{other.name}] unique = [{named[0]!r}])",
             )
         if kinds != tuple(_kind(other, name) for name in named):
-            raise PolicyError("policy-unit", f"the unit of {table.name} refers to {other.name} by columns of other types",
-                              "refer by columns of the same type")  # fmt: skip
+            raise PolicyError(
+                "policy-unit",
+                f"the unit of {table.name} refers to {other.name} by columns of other types",
+                "refer by columns of the same type",
+            )
         whose = self._unit(other, target.unit, (*path, other.name))
         casts = tuple((each.name, each.cast) for each in other.columns if each.cast)
         return Unit(columns, alone and whose.unique, whose.kinds, Reference(other.name, named, whose, casts))
@@ -96,11 +115,15 @@ def _refuse_repeated(table: SchemaTable) -> None:
     """To DuckDB É and é are two columns; to a policy and a query they are one name."""
     repeated = repeated_name(column.name for column in table.columns)
     if repeated is not None:
-        raise SourceError("source-columns", f"table {table.name} has more than one column {repeated}", "rename one")
+        raise SourceError(
+            "source-columns", f"table {table.name} has more than one column {repeated}", "rename one"
+        )
 
 
 def _refuse_unsafe(table: SchemaTable, policy: TablePolicy) -> None:
-    """By rules of DuckDB's own, not by ours: whoever picks rows by WHERE would learn on whose row it fails."""
+    """By rules of DuckDB's own, not by ours: whoever picks rows by WHERE would learn on whose row it
+    fails.
+    """
     if table.unsafe is not None and not policy.public:
         raise Refused(
             "refused-view" if table.view else "refused-generated",
@@ -113,11 +136,17 @@ def _column(table: SchemaTable, name: str) -> str:
     """A column of a unit by its own spelling."""
     column = table.column(name)
     if column is None:
-        raise PolicyError("policy-unit", f"the unit {name} is not a column of {table.name}",
-                          did_you_mean(name, [each.name for each in table.columns]))  # fmt: skip
+        raise PolicyError(
+            "policy-unit",
+            f"the unit {name} is not a column of {table.name}",
+            did_you_mean(name, [each.name for each in table.columns]),
+        )
     if column.type is None or _loses(column) or column.type.kind is Kind.INTERVAL:
-        raise PolicyError("policy-unit", f"the unit {name} has type {column.type_name}, in which people cannot be told apart",
-                          "use a column of whole numbers or text")  # fmt: skip
+        raise PolicyError(
+            "policy-unit",
+            f"the unit {name} has type {column.type_name}, in which people cannot be told apart",
+            "use a column of whole numbers or text",
+        )
     return column.name
 
 
@@ -129,7 +158,9 @@ def _kind(table: SchemaTable, name: str) -> UnitKind:
 
 
 def _loses(column: SchemaColumn) -> bool:
-    """Whether different values of a column are the same for us: nanoseconds; seconds that microseconds do not reach, all NULL."""
+    """Whether different values of a column are the same for us: nanoseconds; seconds that microseconds do not
+    reach, all NULL.
+    """
     return column.type_name.upper() in ("TIMESTAMP_NS", "TIMESTAMP_S", "TIMESTAMP_MS")
 
 
@@ -137,11 +168,18 @@ def _keys(table: SchemaTable, policy: TablePolicy) -> list[frozenset[str]]:
     """Sets of columns that no two rows agree in: enforced by the schema, or the owner's promise."""
     for name in (name for names in policy.unique for name in names):
         if table.column(name) is None:
-            raise PolicyError("policy-column", f"the policy of {table.name} names a column {name} that is not there",
-                              did_you_mean(name, [column.name for column in table.columns]))  # fmt: skip
+            raise PolicyError(
+                "policy-column",
+                f"the policy of {table.name} names a column {name} that is not there",
+                did_you_mean(name, [column.name for column in table.columns]),
+            )
     found = [*table.keys, *(frozenset(name.lower() for name in names) for names in policy.unique)]
     # 0.0 and -0.0 differ for UNIQUE and are equal for a join; nanoseconds differ and are equal for us
-    unlike = {c.name.lower() for c in table.columns if c.type is None or c.type.kind in (Kind.DOUBLE, Kind.INTERVAL) or _loses(c)}
+    unlike = {
+        c.name.lower()
+        for c in table.columns
+        if c.type is None or c.type.kind in (Kind.DOUBLE, Kind.INTERVAL) or _loses(c)
+    }
     return [key for key in found if not key & unlike]
 
 
@@ -150,15 +188,23 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
     lowered = [column.name.lower() for column in table.columns]
     ours = next((name for name in lowered if is_ours(name)), None)
     if ours is not None:
-        raise SourceError("source-columns", f"table {table.name} has a column {ours}: privsql needs names that begin so itself",
-                          "rename it, or leave it out by a view")  # fmt: skip
+        raise SourceError(
+            "source-columns",
+            f"table {table.name} has a column {ours}: privsql needs names that begin so itself",
+            "rename it, or leave it out by a view",
+        )
     for name in policy.columns:
         if name not in lowered:
-            raise PolicyError("policy-column", f"the policy of {table.name} names a column {name} that is not there",
-                              did_you_mean(name, [column.name for column in table.columns]))  # fmt: skip
+            raise PolicyError(
+                "policy-column",
+                f"the policy of {table.name} names a column {name} that is not there",
+                did_you_mean(name, [column.name for column in table.columns]),
+            )
     usable = [column for column in table.columns if column.type is not None]
     fields = tuple(Field(column.name, column.type) for column in usable if column.type is not None)
-    claims = {column.name: _claim(table.name, column, policy.column(column.name), policy.auto) for column in usable}
+    claims = {
+        column.name: _claim(table.name, column, policy.column(column.name), policy.auto) for column in usable
+    }
     scan = Scan(
         table.name,
         fields,
@@ -175,7 +221,11 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
         ),
         matches=tuple((_column(table, name), most) for name, most in policy.matches.items()),
         whole=len(usable) == len(table.columns),
-        lists=tuple(_list(table.name, column, policy.column(column.name)) for column in table.columns if column.elements),
+        lists=tuple(
+            _list(table.name, column, policy.column(column.name))
+            for column in table.columns
+            if column.elements
+        ),
         view=table.view,
         stored=table.stored,
     )
@@ -253,9 +303,13 @@ def _convert(value: Any, type_: Type, where: str) -> Any:
     ):
         return value  # a range like (0, 1.5) on whole numbers
     if converted is None or (isinstance(value, bool) and type_.kind is not Kind.BOOLEAN):
-        frames = "; a pandas column of dtype object is read as text: convert it" if type_.kind is Kind.TEXT else ""
+        frames = (
+            "; a pandas column of dtype object is read as text: convert it" if type_.kind is Kind.TEXT else ""
+        )
         raise PolicyError(
-            "policy-values", f"what was declared of {where} is not a {type_}", f"declare values of its type{frames}"
+            "policy-values",
+            f"what was declared of {where} is not a {type_}",
+            f"declare values of its type{frames}",
         )
     return converted.value
 

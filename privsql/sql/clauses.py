@@ -32,12 +32,16 @@ def order_terms(order: exp.Expr, shown: Sequence[Expression]) -> list[exp.Expr]:
 def bind_order(
     node: exp.Expr, binder: ExpressionBinder, shown: Sequence[Expression], names: Sequence[str] = ()
 ) -> Order:
-    """One term: an ordinal, the name of an output (which goes before a column of that name), or an expression."""
+    """One term: an ordinal, the name of an output (which goes before a column of that name), or an
+    expression.
+    """
     inner = node.this
     lowered = [name.lower() for name in names]
     if isinstance(inner, exp.Column) and not inner.table and lowered.count(inner.name.lower()) == 1:
         place = lowered.index(inner.name.lower())
-        return Order(_orderable(shown[place], node), bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+        return Order(
+            _orderable(shown[place], node), bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
+        )
     if isinstance(inner, exp.Literal) and not inner.is_string:
         index = ordinal(inner.name) or 0
         if not 1 <= index <= len(shown):
@@ -50,7 +54,9 @@ def bind_order(
         expression = shown[index - 1]
     else:
         expression = binder.bind(inner)
-    return Order(_orderable(expression, node), bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+    return Order(
+        _orderable(expression, node), bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
+    )
 
 
 def _orderable(expression: Expression, node: exp.Expr) -> Expression:
@@ -62,7 +68,11 @@ def _orderable(expression: Expression, node: exp.Expr) -> Expression:
 
 def whole_number(limit: exp.Expr) -> int | None:
     """The number behind LIMIT, FETCH or OFFSET, if it is written out."""
-    inner = (limit.args.get("count") or exp.Literal.number(1)) if isinstance(limit, exp.Fetch) else limit.expression
+    inner = (
+        (limit.args.get("count") or exp.Literal.number(1))
+        if isinstance(limit, exp.Fetch)
+        else limit.expression
+    )
     return ordinal(inner.name) if isinstance(inner, exp.Literal) and not inner.is_string else None
 
 

@@ -12,7 +12,9 @@ from privsql.types import BOOLEAN, Kind, Type
 
 @dataclass(frozen=True)
 class Claim:
-    """What policy and schema say of a column. Claims choose clamps and keys; the rendered SQL enforces them."""
+    """What policy and schema say of a column. Claims choose clamps and keys; the rendered SQL enforces
+    them.
+    """
 
     low: Any = None
     high: Any = None
@@ -54,6 +56,12 @@ class ListColumn:
             tests.append(Call("in", (element, *(Literal(each, self.type) for each in claim.values)), BOOLEAN))
         for operator, end in ((">=", claim.low), ("<=", claim.high)):
             if end is not None:
-                whole = end if self.type.kind is not Kind.INTEGER else math.ceil(end) if operator == ">=" else math.floor(end)
+                whole = (
+                    end
+                    if self.type.kind is not Kind.INTEGER
+                    else math.ceil(end)
+                    if operator == ">="
+                    else math.floor(end)
+                )
                 tests.append(Call(operator, (element, Literal(whole, self.type)), BOOLEAN))
         return tests[0] if len(tests) == 1 else Call("and", tuple(tests), BOOLEAN)

@@ -1,4 +1,6 @@
-"""An expression goes in; text for people comes out: as they would write it, without casts that only the engine needs."""
+"""An expression goes in; text for people comes out: as they would write it, without casts that only the
+engine needs.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,10 @@ from privsql.sql.expressions import Call, Column, Expression, Literal
 from privsql.types import Kind
 
 _INFIX = {
-    "=": "=", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "+": "+", "-": "-", "*": "*", "/": "/", "//": "//",
-    "%": "%", "||": "||", "and": "AND", "or": "OR", "is_same": "IS NOT DISTINCT FROM", "is_distinct": "IS DISTINCT FROM",
-    "like": "LIKE", "ilike": "ILIKE", "date_add": "+", "date_shift": "+", "date_minus": "-",
+    "=": "=", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "+": "+", "-": "-", "*": "*", "/": "/",
+    "//": "//", "%": "%", "||": "||", "and": "AND", "or": "OR", "is_same": "IS NOT DISTINCT FROM",
+    "is_distinct": "IS DISTINCT FROM", "like": "LIKE", "ilike": "ILIKE", "date_add": "+", "date_shift": "+",
+    "date_minus": "-",
 }  # fmt: skip
 
 
@@ -24,7 +27,9 @@ def describe(expression: Expression, names: Mapping[str, str] | None = None) -> 
         case Call(function=function):
             args = [describe(arg, names) for arg in expression.args]
             if function in _INFIX:
-                return f" {_INFIX[function]} ".join(_grouped(a, t) for a, t in zip(expression.args, args, strict=True))
+                return f" {_INFIX[function]} ".join(
+                    _grouped(a, t) for a, t in zip(expression.args, args, strict=True)
+                )
             return _form(expression, args)
 
 
@@ -32,7 +37,9 @@ def _form(call: Call, args: list[str]) -> str:
     match call.function:
         case "cast":
             number = call.args[0].type.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.BOOLEAN)
-            return args[0] if number and call.type.kind is not Kind.TEXT else f"CAST({args[0]} AS {call.type})"
+            return (
+                args[0] if number and call.type.kind is not Kind.TEXT else f"CAST({args[0]} AS {call.type})"
+            )
         case "not":
             return f"NOT {_grouped(call.args[0], args[0])}"
         case "neg":
@@ -65,4 +72,8 @@ def _constant(literal: Literal) -> str:
         return str(value).lower()
     if isinstance(value, (int, float)) or hasattr(value, "as_tuple"):
         return str(value)
-    return f"INTERVAL {value}" if literal.type.kind is Kind.INTERVAL else "'" + str(value).replace("'", "''") + "'"
+    return (
+        f"INTERVAL {value}"
+        if literal.type.kind is Kind.INTERVAL
+        else "'" + str(value).replace("'", "''") + "'"
+    )

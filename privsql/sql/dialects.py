@@ -19,19 +19,40 @@ _SAME_WEEKDAYS = frozenset({"duckdb", "postgres", "redshift", "materialize", "sn
 # Weeks begin on Monday, and are numbered as ISO has it.
 _SAME_WEEKS = _SAME_WEEKDAYS | {"presto", "trino", "athena", "hive", "spark2", "spark", "databricks"}
 # DATEDIFF counts the borders between two moments; in others it counts whole months and years.
-_COUNT_BORDERS = frozenset({"duckdb", "snowflake", "bigquery", "mysql", "doris", "tsql", "fabric", "redshift", "clickhouse"})
+_COUNT_BORDERS = frozenset(
+    {"duckdb", "snowflake", "bigquery", "mysql", "doris", "tsql", "fabric", "redshift", "clickhouse"}
+)
 _SETS_IN_LIKE = frozenset({"tsql", "fabric"})
 # A backslash in LIKE stands for itself, unless ESCAPE says otherwise.
-_PLAIN_BACKSLASH = frozenset({"duckdb", "sqlite", "presto", "trino", "athena", "tsql", "fabric", "oracle", "snowflake"})
+_PLAIN_BACKSLASH = frozenset(
+    {"duckdb", "sqlite", "presto", "trino", "athena", "tsql", "fabric", "oracle", "snowflake"}
+)
 # In what REGEXP_REPLACE writes, $1 stands for itself.
-_PLAIN_DOLLAR = frozenset({"duckdb", "postgres", "materialize", "bigquery", "snowflake", "clickhouse", "oracle"})
+_PLAIN_DOLLAR = frozenset(
+    {"duckdb", "postgres", "materialize", "bigquery", "snowflake", "clickhouse", "oracle"}
+)
 # One NULL makes LEAST and GREATEST NULL; sqlglot knows it of the others.
 _NULL_IF_ANY = frozenset({"oracle", "hive"})
 # LEFT(s, -1) is all but the last letter.
 _LEFT_OF_END = frozenset({"duckdb", "postgres", "materialize", "risingwave"})
 # TRIM(LEADING 'ab' FROM s) takes a and b away, in any order; in others it takes away 'ab'.
-_TRIMS_LETTERS = frozenset({"duckdb", "postgres", "redshift", "materialize", "snowflake", "bigquery", "spark", "databricks",
-                            "presto", "trino", "athena", "tsql", "sqlite"})  # fmt: skip
+_TRIMS_LETTERS = frozenset(
+    {
+        "duckdb",
+        "postgres",
+        "redshift",
+        "materialize",
+        "snowflake",
+        "bigquery",
+        "spark",
+        "databricks",
+        "presto",
+        "trino",
+        "athena",
+        "tsql",
+        "sqlite",
+    }
+)
 _LEN_WITHOUT_END = frozenset({"tsql", "fabric"})  # LEN does not count the spaces at the end
 _STDDEV_OF_ALL = frozenset({"hive"})  # sqlglot knows it of the others
 # DECIMAL without digits: how many it has; None: as many as there are.
@@ -42,18 +63,20 @@ _DECIMALS: dict[str, tuple[int, int] | None] = {
     **dict.fromkeys(("snowflake", "presto", "trino", "athena"), (38, 0)),
     "bigquery": (38, 9),
 }
-# The parts of a date in a format that sqlglot writes with the letter that means the same to DuckDB; -: also without a 0 before.
+# The parts of a date in a format that sqlglot writes with the letter that means the same to DuckDB; -: also
+# without a 0 before.
 _FORMATS = {
     **dict.fromkeys(("postgres", "materialize", "risingwave"), "YymdjHIMSfGVABab-"),
-    **dict.fromkeys(("redshift",), "YymdjHIMSfGV-"),
-    **dict.fromkeys(("oracle",), "YymdjHIMSfGV"),
+    **dict.fromkeys(("redshift",), "YymdjHIMSfGV-"), **dict.fromkeys(("oracle",), "YymdjHIMSfGV"),
     **dict.fromkeys(("spark", "spark2", "databricks", "hive"), "YymdjHIMSpfABab-"),
     **dict.fromkeys(("mysql", "doris", "starrocks"), "YymdjHIMSpfwABab-"),
-    **dict.fromkeys(("presto", "trino", "athena"), "YymdjHIMSpfABab-"),
-    "snowflake": "YymdHIMS", "bigquery": "YymdjHIMSpfGVuwUWABab", "sqlite": "YmdjHMSwW", "clickhouse": "YymdjHSGV",
+    **dict.fromkeys(("presto", "trino", "athena"), "YymdjHIMSpfABab-"), "snowflake": "YymdHIMS",
+    "bigquery": "YymdjHIMSpfGVuwUWABab", "sqlite": "YmdjHMSwW", "clickhouse": "YymdjHSGV",
 }  # fmt: skip
 # Formats in which a part begins with %: other letters stand for themselves.
-_PERCENT = frozenset({"mysql", "doris", "starrocks", "presto", "trino", "athena", "bigquery", "sqlite", "clickhouse"})
+_PERCENT = frozenset(
+    {"mysql", "doris", "starrocks", "presto", "trino", "athena", "bigquery", "sqlite", "clickhouse"}
+)
 _TRUNCATED = (exp.TimestampTrunc, exp.DateTrunc)
 _DIFFERENCES = (exp.DateDiff, exp.TsOrDsDiff)
 
@@ -74,11 +97,19 @@ def refuse_other_meanings(statement: exp.Expr, dialect: str) -> None:
             node.set("coalesce", False)
         elif type(node) is exp.Length and name in _LEN_WITHOUT_END:
             node.set("this", exp.Trim(this=node.this, position="TRAILING"))
-        elif isinstance(node, exp.Cast) and node.to.is_type(exp.DType.DECIMAL) and not node.to.expressions and name in _DECIMALS:
+        elif (
+            isinstance(node, exp.Cast)
+            and node.to.is_type(exp.DType.DECIMAL)
+            and not node.to.expressions
+            and name in _DECIMALS
+        ):
             digits = _DECIMALS[name]
-            node.set("to", exp.DataType.build("DOUBLE" if digits is None else f"DECIMAL({digits[0]}, {digits[1]})"))
+            node.set(
+                "to", exp.DataType.build("DOUBLE" if digits is None else f"DECIMAL({digits[0]}, {digits[1]})")
+            )
         elif isinstance(node, (exp.TimeToStr, exp.StrToTime, exp.StrToDate)) and node.args.get("format"):
-            for text in node.args["format"].find_all(exp.Literal):  # how strictly a number is read, in sqlglot's own words
+            # how strictly a number is read, in sqlglot's own words
+            for text in node.args["format"].find_all(exp.Literal):
                 text.set("this", re.sub(r"(%[a-zA-Z])strict", r"\1", text.name))
         reason = _other_meaning(node, name)
         if reason is not None:
@@ -89,53 +120,108 @@ def _other_meaning(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
     """Why, and what to write instead."""
     part = _part(node)
     if part in ("dayofweek", "dow", "weekday", "day_of_week") and dialect not in _SAME_WEEKDAYS:
-        return ("days of the week have other numbers in this dialect than in DuckDB",
-                "use dayname(d), or write the question in DuckDB's SQL")  # fmt: skip
+        return (
+            "days of the week have other numbers in this dialect than in DuckDB",
+            "use dayname(d), or write the question in DuckDB's SQL",
+        )
     if isinstance(node, _DIFFERENCES):
         if part.startswith("week") and dialect != "duckdb":
-            return ("weeks between two dates are counted otherwise in this dialect than in DuckDB",
-                    "count days, and divide them by 7")  # fmt: skip
-        if dialect not in _COUNT_BORDERS and not (part == "day" and _is_date(node.this) and _is_date(node.expression)):
-            return ("in this dialect whole units are counted, in DuckDB the borders between them",
-                    "count days between dates (both cast to DATE), or write the question in DuckDB's SQL")  # fmt: skip
-    elif part.startswith(("week", "yearweek")) and part not in ("weekday", "weekofyear") and dialect not in _SAME_WEEKS:
-        return "weeks begin on another day in this dialect than in DuckDB", "write the question in DuckDB's SQL"
+            return (
+                "weeks between two dates are counted otherwise in this dialect than in DuckDB",
+                "count days, and divide them by 7",
+            )
+        if dialect not in _COUNT_BORDERS and not (
+            part == "day" and _is_date(node.this) and _is_date(node.expression)
+        ):
+            return (
+                "in this dialect whole units are counted, in DuckDB the borders between them",
+                "count days between dates (both cast to DATE), or write the question in DuckDB's SQL",
+            )
+    elif (
+        part.startswith(("week", "yearweek"))
+        and part not in ("weekday", "weekofyear")
+        and dialect not in _SAME_WEEKS
+    ):
+        return (
+            "weeks begin on another day in this dialect than in DuckDB",
+            "write the question in DuckDB's SQL",
+        )
     if part == "century" and not isinstance(node, (exp.Extract, *_DIFFERENCES)) and dialect != "duckdb":
-        return "centuries begin a year later in this dialect than in DuckDB", "group by extract(century FROM d)"
+        return (
+            "centuries begin a year later in this dialect than in DuckDB",
+            "group by extract(century FROM d)",
+        )
     match node:
         case exp.Like() | exp.ILike() if dialect in _SETS_IN_LIKE and "[" in _constants(node.expression):
-            return "in this dialect [AB] in LIKE is one of several letters", "write name LIKE 'A%' OR name LIKE 'B%'"
-        case exp.Like() | exp.ILike() if dialect not in _PLAIN_BACKSLASH and not isinstance(node.parent, exp.Escape):
+            return (
+                "in this dialect [AB] in LIKE is one of several letters",
+                "write name LIKE 'A%' OR name LIKE 'B%'",
+            )
+        case exp.Like() | exp.ILike() if dialect not in _PLAIN_BACKSLASH and not isinstance(
+            node.parent, exp.Escape
+        ):
             if "\\" in _constants(node.expression):
-                return "in this dialect a backslash in LIKE takes the next letter as it stands", "write LIKE '10#%' ESCAPE '#'"
+                return (
+                    "in this dialect a backslash in LIKE takes the next letter as it stands",
+                    "write LIKE '10#%' ESCAPE '#'",
+                )
         case exp.SimilarTo() if dialect != "duckdb":
-            return ("in this dialect % and _ stand for any letters in SIMILAR TO, in DuckDB it is a regular expression",
-                    "write LIKE, or the question in DuckDB's SQL")  # fmt: skip
-        case exp.Substring(args={"start": start}) if dialect != "duckdb" and (start.find(exp.Neg) or _constants(start) == "0"):
-            return "letters before the first are counted otherwise in this dialect", "write RIGHT(s, 4) or LEFT(s, 4)"
+            return (
+                "in this dialect % and _ stand for any letters in SIMILAR TO, in DuckDB it is a regular expression",
+                "write LIKE, or the question in DuckDB's SQL",
+            )
+        case exp.Substring(args={"start": start}) if dialect != "duckdb" and (
+            start.find(exp.Neg) or _constants(start) == "0"
+        ):
+            return (
+                "letters before the first are counted otherwise in this dialect",
+                "write RIGHT(s, 4) or LEFT(s, 4)",
+            )
         case exp.Substring(args={"start": start}) if dialect != "duckdb" and _lowest(start) < 1:
-            return ("letters before the first are counted otherwise in this dialect, and this may begin there",
-                    "write SUBSTRING(s, GREATEST(n, 1))")  # fmt: skip
-        case exp.Substring(args={"length": length}) if dialect != "duckdb" and length is not None and _lowest(length) < 0:
-            return ("in DuckDB a length below 0 counts to the left, in this dialect it does not",
-                    "write SUBSTRING(s, 1, GREATEST(n, 0))")  # fmt: skip
+            return (
+                "letters before the first are counted otherwise in this dialect, and this may begin there",
+                "write SUBSTRING(s, GREATEST(n, 1))",
+            )
+        case exp.Substring(args={"length": length}) if (
+            dialect != "duckdb" and length is not None and _lowest(length) < 0
+        ):
+            return (
+                "in DuckDB a length below 0 counts to the left, in this dialect it does not",
+                "write SUBSTRING(s, 1, GREATEST(n, 0))",
+            )
         case exp.Left() | exp.Right() if dialect not in _LEFT_OF_END and _lowest(node.expression) < 0:
-            return ("in DuckDB LEFT(s, -1) is all but the last letter, in this dialect it is not",
-                    "write LEFT(s, GREATEST(n, 0))")  # fmt: skip
+            return (
+                "in DuckDB LEFT(s, -1) is all but the last letter, in this dialect it is not",
+                "write LEFT(s, GREATEST(n, 0))",
+            )
         case exp.Trim() if dialect not in _TRIMS_LETTERS and len(_constants(node.args.get("expression"))) > 1:
-            return ("in DuckDB TRIM takes letters away, in this dialect a whole text",
-                    "write REGEXP_REPLACE(s, '^(ab)+', ''), or the question in DuckDB's SQL")  # fmt: skip
+            return (
+                "in DuckDB TRIM takes letters away, in this dialect a whole text",
+                "write REGEXP_REPLACE(s, '^(ab)+', ''), or the question in DuckDB's SQL",
+            )
         case exp.Variance() if dialect in _STDDEV_OF_ALL:
-            return "in this dialect VARIANCE is that of all, and VAR_SAMP that of a sample", "write VAR_POP(x)"
+            return (
+                "in this dialect VARIANCE is that of all, and VAR_SAMP that of a sample",
+                "write VAR_POP(x)",
+            )
         case exp.Stddev() if dialect in _STDDEV_OF_ALL:
             return "in this dialect STDDEV is that of all", "write STDDEV_POP(x), or STDDEV_SAMP(x)"
         case exp.Cast() if node.to.is_type(exp.DType.DECIMAL) and not node.to.expressions:
             return "how many digits a DECIMAL has in this dialect is not known", "write DECIMAL(18, 3)"
-        case exp.TimeToStr() | exp.StrToTime() | exp.StrToDate() if not _same_format(node.args.get("format"), dialect):
-            return ("a part of this format has no equal in DuckDB, or is written otherwise there",
-                    "write dates by their numbers, or the question in DuckDB's SQL: strftime(d, '%Y-%m')")  # fmt: skip
-        case exp.RegexpReplace() if dialect not in _PLAIN_DOLLAR and "$" in _constants(node.args.get("replacement")):
-            return "in this dialect $1 stands for a part of what was found", "write it in DuckDB's SQL, where that is \\1"
+        case exp.TimeToStr() | exp.StrToTime() | exp.StrToDate() if not _same_format(
+            node.args.get("format"), dialect
+        ):
+            return (
+                "a part of this format has no equal in DuckDB, or is written otherwise there",
+                "write dates by their numbers, or the question in DuckDB's SQL: strftime(d, '%Y-%m')",
+            )
+        case exp.RegexpReplace() if dialect not in _PLAIN_DOLLAR and "$" in _constants(
+            node.args.get("replacement")
+        ):
+            return (
+                "in this dialect $1 stands for a part of what was found",
+                "write it in DuckDB's SQL, where that is \\1",
+            )
     return None
 
 
@@ -190,7 +276,10 @@ def _part(node: exp.Expr) -> str:
             return _word(node.this)
         case exp.Anonymous():
             name = str(node.this).lower()
-            of_part = name in ("date_part", "datepart", "date_trunc", "datetrunc", "date_diff", "datediff") and node.expressions
+            of_part = (
+                name in ("date_part", "datepart", "date_trunc", "datetrunc", "date_diff", "datediff")
+                and node.expressions
+            )
             return _word(node.expressions[0]) if of_part else name
         case _ if isinstance(node, (*_TRUNCATED, *_DIFFERENCES)):
             unit = node.args.get("unit")
@@ -200,4 +289,6 @@ def _part(node: exp.Expr) -> str:
 
 
 def _is_date(node: exp.Expr) -> bool:
-    return isinstance(node, exp.TsOrDsToDate) or (isinstance(node, exp.Cast) and node.to.is_type(exp.DType.DATE))
+    return isinstance(node, exp.TsOrDsToDate) or (
+        isinstance(node, exp.Cast) and node.to.is_type(exp.DType.DATE)
+    )

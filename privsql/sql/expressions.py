@@ -22,13 +22,16 @@ class Column:
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant that the analyst wrote: None, bool, int, Decimal, float, str, date, time, datetime or interval text."""
+    """A constant that the analyst wrote: None, bool, int, Decimal, float, str, date, time, datetime or
+    interval text.
+    """
 
     value: Any
     type: Type
 
     def __post_init__(self) -> None:
-        if isinstance(self.value, float) and math.isnan(self.value):  # the one object that Python finds equal to itself
+        # the one object that Python finds equal to itself
+        if isinstance(self.value, float) and math.isnan(self.value):
             object.__setattr__(self, "value", math.nan)
 
 
@@ -49,7 +52,9 @@ class Call:
 
     @cached_property
     def size(self) -> int:
-        """How many parts it has once written out; BETWEEN and CASE x WHEN write what they compare more than once."""
+        """How many parts it has once written out; BETWEEN and CASE x WHEN write what they compare more than
+        once.
+        """
         return 1 + _times(self) * sum(size_of(arg) for arg in self.args)
 
 
@@ -63,8 +68,8 @@ SPREAD = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"}) | OF_TW
 class Aggregate:
     """COUNT(*) (argument None) or an aggregate of an argument, over the rows where `condition` is true.
 
-    Released: count, count_distinct, sum, avg; var_pop, ... (spread), quantile, min, max (order). Exact, in a Group, also:
-    arg_min, arg_max, bool_or, bool_and, first, last.
+    Released: count, count_distinct, sum, avg; var_pop, ... (spread), quantile, min, max (order). Exact, in a
+    Group, also: arg_min, arg_max, bool_or, bool_and, first, last.
     """
 
     function: str
@@ -72,8 +77,10 @@ class Aggregate:
     condition: Expression | None
     type: Type
     place: Place | None = None
-    by: Expression | None = None  # what arg_min, arg_max, first and last compare; the second argument of CORR, COVAR and REGR
-    parameters: tuple[Any, ...] = ()  # constants of the function: the fractions of a quantile; DESC and NULLS FIRST
+    # what arg_min, arg_max, first and last compare; the second argument of CORR, COVAR and REGR
+    by: Expression | None = None
+    # constants of the function: the fractions of a quantile; DESC and NULLS FIRST
+    parameters: tuple[Any, ...] = ()
 
     @property
     def reads(self) -> tuple[Expression, ...]:
@@ -98,7 +105,9 @@ def columns_of(expression: Expression) -> Iterator[Column]:
 
 
 def _times(call: Call) -> int:
-    """How often its arguments are written where it is rendered: nested, they would be multiplied without end."""
+    """How often its arguments are written where it is rendered: nested, they would be multiplied without
+    end.
+    """
     match call:
         case Call(function="cbrt"):
             return 2

@@ -1,9 +1,11 @@
-"""The table of functions: a name that is not here is refused. Each row: arguments, result, and DuckDB text that cannot fail.
+"""The table of functions: a name that is not here is refused. Each row: arguments, result, and DuckDB text
+that cannot fail.
 
-An argument is one of: num, double, int, text, any, bool, moment (DATE or TIMESTAMP), clock (those or TIME), or a capitalised
-variant that must be a literal (INT, TEXT). A trailing '?' is optional, '*' repeats. `{0}` in the text is the first argument,
-`{args}` all of them; every argument arrives in parentheses. TRY stands directly around what can fail, and takes only what
-cannot: what two of them share, DuckDB computes once, outside of both.
+An argument is one of: num, double, int, text, any, bool, moment (DATE or TIMESTAMP), clock (those or TIME),
+or a capitalised variant that must be a literal (INT, TEXT). A trailing '?' is optional, '*' repeats. `{0}` in
+the text is the first argument, `{args}` all of them; every argument arrives in parentheses. TRY stands
+directly around what can fail, and takes only what cannot: what two of them share, DuckDB computes once,
+outside of both.
 """
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ def _add(
 
 
 # What makes text longer is cut at 10,000 characters, so that no row can be made to fill the memory.
-# -- text --------------------------------------------------------------------------------------------------
+# -- text ----------------------------------------------------------------------------------------------------
 _add("lower upper reverse strip_accents", "text", TEXT, "{name}({0})")
 _add("trim ltrim rtrim", "text TEXT?", TEXT, "{name}({args})")
 _add("length", "text", BIGINT, "length({0})")
@@ -105,15 +107,22 @@ _add("like ilike", "text TEXT", BOOLEAN, "({0} {name} {1})")
 _add("like_escape ilike_escape", "text TEXT TEXT", BOOLEAN, "{name}({args})")
 _add("similar_to", "text TEXT", BOOLEAN, "({0} SIMILAR TO {1})")
 _add("regexp_matches regexp_full_match", "text TEXT TEXT?", BOOLEAN, "{name}({args})")
-# DuckDB reads the pattern of regexp_matches when it plans, and those of the others only when rows come, outside TRY: whether a
-# malformed one fails would tell whether there are such rows. So it is read by regexp_matches first, which is then a constant,
-# with the same options: a pattern may be too large only where 'i' has every letter in both cases.
+# DuckDB reads the pattern of regexp_matches when it plans, and those of the others only when rows come,
+# outside TRY: whether a malformed one fails would tell whether there are such rows. So it is read by
+# regexp_matches first, which is then a constant, with the same options: a pattern may be too large only where
+# 'i' has every letter in both cases.
 _READ = "(CASE WHEN regexp_matches('', {{1}}{}) IS NOT NULL THEN {} END)"
-_add("regexp_replace", "text TEXT TEXT TEXT", TEXT,
-     _READ.format(", replace({3}, 'g', '')", "left(TRY(regexp_replace({args})), 10000)"), partial=True)  # fmt: skip
-# \C matches one byte, and a part of a letter is no text: DuckDB fails on the rows where it is all that was found
+_add(
+    "regexp_replace",
+    "text TEXT TEXT TEXT",
+    TEXT,
+    _READ.format(", replace({3}, 'g', '')", "left(TRY(regexp_replace({args})), 10000)"),
+    partial=True,
+)
+# \C matches one byte, and a part of a letter is no text: DuckDB fails on the rows where it is all that was
+# found
 _add("regexp_extract", "text TEXT INT?", TEXT, _READ.format("", "TRY(regexp_extract({args}))"), partial=True)
-# -- numbers -----------------------------------------------------------------------------------------------
+# -- numbers -------------------------------------------------------------------------------------------------
 _add("abs", "num", _absolute, "abs({0})")
 _add("floor ceil trunc", "num", _whole, "{name}({0})")
 _add("round", "num INT?", _rounded, "round({args})")
@@ -121,8 +130,11 @@ _add("sign", "num", integer(-1, 1), "sign({0})")
 _add("even", "double", DOUBLE, "even({0})")
 _add("sqrt ln log10 log2", "double", DOUBLE, "TRY({name}({0}))", partial=True)
 _add("asin acos", "double", DOUBLE, "TRY({name}({0}))", partial=True)
-_add("exp sin cos tan atan sinh cosh tanh degrees radians", "double", DOUBLE, "TRY({name}({0}))", partial=True)
-# DuckDB 2.0 takes its own cbrt for monotone, and fails where two neighbouring values of the data show that it is not quite
+_add(
+    "exp sin cos tan atan sinh cosh tanh degrees radians", "double", DOUBLE, "TRY({name}({0}))", partial=True
+)
+# DuckDB 2.0 takes its own cbrt for monotone, and fails where two neighbouring values of the data show that it
+# is not quite
 _add("cbrt", "double", DOUBLE, "(sign({0}) * TRY(pow(abs({0}), 1.0 / 3.0)))", partial=True)
 _add("atan2", "double double", DOUBLE, "atan2({args})")
 _add("pow", "double double", DOUBLE, "TRY(pow({args}))", partial=True)
@@ -130,11 +142,17 @@ _add("pi", "", DOUBLE, "pi()")
 _add("isnan isinf isfinite", "double", BOOLEAN, "{name}({0})")
 _add("bit_count", "int", integer(0, 128), "bit_count({0})")
 _add("gcd", "int int", BIGINT, "TRY(gcd({args}))", partial=True)
-# -- dates -------------------------------------------------------------------------------------------------
-_add("year month day quarter dayofweek isodow dayofyear decade century", "moment", BIGINT, "{name}({0})", partial=True)
-# DuckDB's optimizer calls these on the least and greatest value of a column, outside TRY, and fails where dates end;
-# it knows nothing of a sum, so it leaves them alone behind + INTERVAL 0 DAY. The sum has a TRY of its own: two functions
-# of one sum share it, and DuckDB would compute it before, outside their TRY.
+# -- dates ---------------------------------------------------------------------------------------------------
+_add(
+    "year month day quarter dayofweek isodow dayofyear decade century",
+    "moment",
+    BIGINT,
+    "{name}({0})",
+    partial=True,
+)
+# DuckDB's optimizer calls these on the least and greatest value of a column, outside TRY, and fails where
+# dates end; it knows nothing of a sum, so it leaves them alone behind + INTERVAL 0 DAY. The sum has a TRY of
+# its own: two functions of one sum share it, and DuckDB would compute it before, outside their TRY.
 _add("week yearweek isoyear", "moment", BIGINT, "TRY({name}(TRY({0} + INTERVAL 0 DAY)))", partial=True)
 _add("hour minute second", "clock", BIGINT, "{name}({0})", partial=True)
 _add("dayname monthname", "moment", TEXT, "{name}({0})", partial=True)
@@ -154,7 +172,8 @@ ALIASES = {
     "prefix": "starts_with", "suffix": "ends_with", "date_part": "extract", "datepart": "extract",
     "weekday": "dayofweek", "dow": "dayofweek", "dayofmonth": "day", "weekofyear": "week", "isdow": "isodow",
     "datediff": "date_diff", "datetrunc": "date_trunc", "strptime": "try_strptime", "mean": "avg",
-    "editdist3": "levenshtein", "log": "log10", "isoweek": "week", "day_of_week": "dayofweek", "day_of_year": "dayofyear",
+    "editdist3": "levenshtein", "log": "log10", "isoweek": "week", "day_of_week": "dayofweek",
+    "day_of_year": "dayofyear",
 }  # fmt: skip
 
 # Parts that EXTRACT and DATE_PART know, by the function that computes each.
@@ -170,10 +189,10 @@ UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year", 
 OPERATORS: dict[str, str] = {
     "+": "a + b", "-": "a - b", "*": "a * b", "/": "a / b", "//": "a // b", "%": "a % b", "neg": "-a",
     "=": "a = b", "<>": "a <> b", "<": "a < b", "<=": "a <= b", ">": "a > b", ">=": "a >= b",
-    "is_distinct": "a IS DISTINCT FROM b", "is_same": "a IS NOT DISTINCT FROM b", "and": "a AND b", "or": "a OR b",
-    "not": "NOT a", "is_null": "a IS NULL", "is_true": "a IS TRUE", "is_false": "a IS FALSE", "in": "a IN (1, 2)",
-    "case": "CASE WHEN a THEN b ELSE c END", "coalesce": "COALESCE(a, b)", "nullif": "NULLIF(a, b)",
-    "least": "LEAST(a, b)", "greatest": "GREATEST(a, b)", "cast": "CAST(a AS type)",
+    "is_distinct": "a IS DISTINCT FROM b", "is_same": "a IS NOT DISTINCT FROM b", "and": "a AND b",
+    "or": "a OR b", "not": "NOT a", "is_null": "a IS NULL", "is_true": "a IS TRUE", "is_false": "a IS FALSE",
+    "in": "a IN (1, 2)", "case": "CASE WHEN a THEN b ELSE c END", "coalesce": "COALESCE(a, b)",
+    "nullif": "NULLIF(a, b)", "least": "LEAST(a, b)", "greatest": "GREATEST(a, b)", "cast": "CAST(a AS type)",
     "date_add": "d + INTERVAL 1 DAY", "date_shift": "d + 1", "date_minus": "d1 - d2",
 }  # fmt: skip
 _STRICT = frozenset("+ - * / // % neg = <> < <= > >= cast not date_add date_shift date_minus".split())
@@ -198,7 +217,9 @@ def result_type(operator: str, left: Type, right: Type, divisor: int | None) -> 
         case "*":
             corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
             # DuckDB's multiplication cannot give the least HUGEINT
-            return integer(min(corners), max(corners)) if min(corners) > INTEGER_BOUNDS["HUGEINT"][0] else DOUBLE
+            return (
+                integer(min(corners), max(corners)) if min(corners) > INTEGER_BOUNDS["HUGEINT"][0] else DOUBLE
+            )
         case "//":
             if divisor and divisor > 0:
                 return integer(-(abs(left.low) // divisor), abs(left.high) // divisor)
@@ -222,7 +243,9 @@ def common(types: Sequence[Type]) -> Type | None:
     if kinds <= {Kind.INTEGER, Kind.DECIMAL} and len(set(known)) > 1:
         scale = max(each.scale for each in known)
         whole = max(
-            each.precision - each.scale if each.kind is Kind.DECIMAL else len(str(max(abs(each.low), abs(each.high))))
+            each.precision - each.scale
+            if each.kind is Kind.DECIMAL
+            else len(str(max(abs(each.low), abs(each.high))))
             for each in known
         )
         return decimal(whole + scale, scale)

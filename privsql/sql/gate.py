@@ -1,7 +1,8 @@
-"""SQL text goes in; one parsed SELECT comes out in which every node and every argument has a rule, or a refusal.
+"""SQL text goes in; one parsed SELECT comes out in which every node and every argument has a rule, or a
+refusal.
 
-Refuse by default: PERMITTED lists each node class with the arguments that the binder reads. A class that is not
-there, or an argument that is set and not listed, is refused. There is no list of forbidden things.
+Refuse by default: PERMITTED lists each node class with the arguments that the binder reads. A class that is
+not there, or an argument that is set and not listed, is refused. There is no list of forbidden things.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def parse(text: str, dialect: str) -> exp.Expr:
     """Exactly one SELECT, parsed and permitted node by node."""
     tokens, start = tokens_of(text, dialect)
     try:
-        parser = sqlglot.Dialect.get_or_raise(dialect).parser(error_message_context=0)  # words of the text it would log
+        # words of the text it would log
+        parser = sqlglot.Dialect.get_or_raise(dialect).parser(error_message_context=0)
         statements = [each for each in parser.parse(tokens, text) if each is not None]
     except RecursionError:
         raise too_deep() from None
@@ -35,9 +37,14 @@ def parse(text: str, dialect: str) -> exp.Expr:
         details = getattr(error, "errors", None) or [{}]
         line, column = details[0].get("line"), details[0].get("col")
         place = Place(line, column) if line and column else None
-        raise SqlError("sql-syntax", "this is not SQL that can be read", "check the text near here", place) from None
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError):  # some malformed texts break sqlglot itself
-        raise SqlError("sql-syntax", "this is not SQL that can be read", "check for missing arguments", start) from None
+        raise SqlError(
+            "sql-syntax", "this is not SQL that can be read", "check the text near here", place
+        ) from None
+    # some malformed texts break sqlglot itself
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        raise SqlError(
+            "sql-syntax", "this is not SQL that can be read", "check for missing arguments", start
+        ) from None
     if not statements:
         raise SqlError("sql-empty", "there is no SQL here", "write a SELECT")
     if len(statements) > 1:
@@ -60,13 +67,19 @@ def permitted(statement: exp.Expr, dialect: str, start: Place | None) -> exp.Exp
 
 
 def _refuse_half_between(tokens: list[Token], statement: exp.Expr) -> None:
-    """sqlglot reads x BETWEEN 1 5 AND y as (x BETWEEN 1 AND 5) AND y: every AND of the tree must be one of the text."""
+    """sqlglot reads x BETWEEN 1 5 AND y as (x BETWEEN 1 AND 5) AND y: every AND of the tree must be one of
+    the text.
+    """
     between = next((each for each in tokens if each.token_type is TokenType.BETWEEN), None)
     if between is not None:
         written = sum(each.token_type in (TokenType.AND, TokenType.DAMP) for each in tokens)
         if written < sum(1 for _ in statement.find_all(exp.And, exp.Between)):
-            raise SqlError("sql-syntax", "BETWEEN needs AND between its ends", "write x BETWEEN 1 AND 5",
-                           Place(between.line, between.col))  # fmt: skip
+            raise SqlError(
+                "sql-syntax",
+                "BETWEEN needs AND between its ends",
+                "write x BETWEEN 1 AND 5",
+                Place(between.line, between.col),
+            )
 
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -82,19 +95,51 @@ def _permit(statement: exp.Expr, cuts_text: bool) -> None:
         if allowed is None:
             raise _refuse(node, node, f"{_shown(node)} has no rule")
         if isinstance(node, exp.Identifier) and not node.this:
-            raise SqlError("sql-syntax", "a name must not be empty", "give it a name of at least one letter", place_of(node))
+            raise SqlError(
+                "sql-syntax",
+                "a name must not be empty",
+                "give it a name of at least one letter",
+                place_of(node),
+            )
         if isinstance(node, exp.Select) and not node.expressions:
-            raise SqlError("sql-syntax", "this SELECT selects nothing", "SELECT COUNT(*) FROM ...", place_of(node))
+            raise SqlError(
+                "sql-syntax", "this SELECT selects nothing", "SELECT COUNT(*) FROM ...", place_of(node)
+            )
         if isinstance(node, exp.Star) and isinstance(node.parent, exp.Count) and any(node.args.values()):
-            raise SqlError("sql-syntax", "COUNT(*) counts rows, whatever their columns", "write COUNT(*)", place_of(node.parent))
-        if isinstance(node, _COMPARISONS) and (isinstance(node.this, _COMPARISONS) or isinstance(node.expression, _COMPARISONS)):
-            raise SqlError("sql-syntax", "comparisons in a row mean different things to different people",
-                           "write 1 < x AND x < 5, or parentheses around one of them", place_of(node))  # fmt: skip
-        if isinstance(node, exp.DataType) and not cuts_text and node.expressions and node.is_type(*exp.DataType.TEXT_TYPES):
-            raise Refused("refused-cast", "in DuckDB the size of a text cuts nothing",
-                          "leave it out, or write LEFT(x, 3)", place_of(node))  # fmt: skip
+            raise SqlError(
+                "sql-syntax",
+                "COUNT(*) counts rows, whatever their columns",
+                "write COUNT(*)",
+                place_of(node.parent),
+            )
+        if isinstance(node, _COMPARISONS) and (
+            isinstance(node.this, _COMPARISONS) or isinstance(node.expression, _COMPARISONS)
+        ):
+            raise SqlError(
+                "sql-syntax",
+                "comparisons in a row mean different things to different people",
+                "write 1 < x AND x < 5, or parentheses around one of them",
+                place_of(node),
+            )
+        if (
+            isinstance(node, exp.DataType)
+            and not cuts_text
+            and node.expressions
+            and node.is_type(*exp.DataType.TEXT_TYPES)
+        ):
+            raise Refused(
+                "refused-cast",
+                "in DuckDB the size of a text cuts nothing",
+                "leave it out, or write LEFT(x, 3)",
+                place_of(node),
+            )
         if any(node.args.get(name) is None for name in _NEEDED[type(node)]):
-            raise SqlError("sql-syntax", "an argument is missing here", "check the commas and parentheses", place_of(node))
+            raise SqlError(
+                "sql-syntax",
+                "an argument is missing here",
+                "check the commas and parentheses",
+                place_of(node),
+            )
         if (
             isinstance(node, exp.Query)
             and isinstance(node.parent, (exp.Binary, exp.Unary, exp.Func, exp.Alias, exp.Between))
@@ -103,8 +148,12 @@ def _permit(statement: exp.Expr, cuts_text: bool) -> None:
             raise Refused("refused-exists", *WAYS_OUT["Exists"], place_of(node))
         for name, value in node.args.items():
             if allowed.get(name) and isinstance(value, exp.Expr):
-                raise SqlError("sql-syntax", f"{_shown(node)} does not take so many arguments",
-                               "check the commas and parentheses", place_of(value) or place_of(node))  # fmt: skip
+                raise SqlError(
+                    "sql-syntax",
+                    f"{_shown(node)} does not take so many arguments",
+                    "check the commas and parentheses",
+                    place_of(value) or place_of(node),
+                )
             if name not in allowed and value is not None and value is not False and value != []:
                 child = value[0] if isinstance(value, list) else value
                 blamed = child if isinstance(child, exp.Expr) else node
@@ -124,7 +173,8 @@ def _shown(node: exp.Expr) -> str:
 
 def _refuse(blamed: exp.Expr, node: exp.Expr, reason: str) -> Refused:
     place, above = place_of(blamed), blamed.parent
-    while place is None and above is not None:  # a node without a token of its own: where the thing around it begins
+    # a node without a token of its own: where the thing around it begins
+    while place is None and above is not None:
         place, above = place_of(above), above.parent
     for each in (blamed, node):
         name = SAME_AS.get(type(each).__name__, type(each).__name__)

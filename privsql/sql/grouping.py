@@ -1,4 +1,6 @@
-"""GROUP BY goes in; the sets of keys to group by come out: ROLLUP, CUBE, GROUPING SETS; GROUPING() tells them apart."""
+"""GROUP BY goes in; the sets of keys to group by come out: ROLLUP, CUBE, GROUPING SETS; GROUPING() tells them
+apart.
+"""
 
 from __future__ import annotations
 
@@ -81,22 +83,32 @@ def _too_many(what: str, node: exp.Expr) -> Refused:
     )
 
 
-# -- GROUPING() ------------------------------------------------------------------------------------------------
+# -- GROUPING() ----------------------------------------------------------------------------------------------
 def set_number(kept: Sequence[int], keys: int) -> int:
-    """What the column that tells sets apart holds: a bit for each key, the last one's being 1's, 1 in totals over it."""
+    """What the column that tells sets apart holds: a bit for each key, the last one's being 1's, 1 in totals
+    over it.
+    """
     return sum(2 ** (keys - 1 - place) for place in range(keys) if place not in kept)
 
 
 def grouping(places: Sequence[int], keys: int) -> Expression:
-    """The bits of some keys put together, the last one's being 1's: GROUPING(a, b). Public: it tells which set a row is of."""
+    """The bits of some keys put together, the last one's being 1's: GROUPING(a, b). Public: it tells which
+    set a row is of.
+    """
     which = Column(SET_COLUMN, integer(0, 2**keys - 1))
     if list(places) == list(range(keys)):
         return which
     result: Expression = Literal(0, BIGINT)
     for rank, place in enumerate(reversed(places)):
         bit: Expression = (
-            which if place == keys - 1 else build.arithmetic("//", which, literals.whole(2 ** (keys - 1 - place)))
+            which
+            if place == keys - 1
+            else build.arithmetic("//", which, literals.whole(2 ** (keys - 1 - place)))
         )
         bit = build.arithmetic("%", bit, literals.whole(2))
-        result = build.arithmetic("+", build.arithmetic("*", bit, literals.whole(2**rank)), result) if rank else bit
+        result = (
+            build.arithmetic("+", build.arithmetic("*", bit, literals.whole(2**rank)), result)
+            if rank
+            else bit
+        )
     return result

@@ -1,4 +1,6 @@
-"""Constants: the text or Python value of a literal goes in with the type it must have; a typed Literal comes out."""
+"""Constants: the text or Python value of a literal goes in with the type it must have; a typed Literal comes
+out.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,12 @@ _ROOMY = Context(prec=100, rounding=ROUND_HALF_UP)  # Python's own 28 digits do 
 
 
 # Texts that DuckDB reads as true or false, in any case.
-_TRUTHS = {**dict.fromkeys(("true", "t", "yes", "y", "1"), True), **dict.fromkeys(("false", "f", "no", "n", "0"), False)}
-# Texts that DuckDB reads, too; Python reads further ones: digits of other scripts, 20240131, 2024-W05, ten o'clock as 10.
+_TRUTHS = {
+    **dict.fromkeys(("true", "t", "yes", "y", "1"), True),
+    **dict.fromkeys(("false", "f", "no", "n", "0"), False),
+}
+# Texts that DuckDB reads, too; Python reads further ones: digits of other scripts, 20240131, 2024-W05, ten
+# o'clock as 10.
 _NUMBER = re.compile(r"\s*([+-]?[0-9.e+-]+|[+-]?nan|[+-]?inf(inity)?)\s*", re.ASCII | re.IGNORECASE)
 _TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?"
 _MOMENT = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T]{_TIME})?"
@@ -51,7 +57,9 @@ def ordinal(text: str) -> int | None:
 
 
 def number(text: str) -> Literal | None:
-    """'12', '1.50' or '1e3' as DuckDB would type it: an integer, a DECIMAL, a DOUBLE; None where it is none, or too long."""
+    """'12', '1.50' or '1e3' as DuckDB would type it: an integer, a DECIMAL, a DOUBLE; None where it is none,
+    or too long.
+    """
     if len(text) > _LONGEST_NUMBER:
         return None
     if re.fullmatch(r"[+-]?\d+", text):
@@ -98,7 +106,9 @@ def convert(literal: Literal, target: Type) -> Literal | None:
 
 
 def unreadable(literal: Literal, target: Type) -> bool:
-    """Whether a cast of it surely fails, in DuckDB too, which reads more spellings than we do: 1999-1-5, 1e2 as an INTEGER."""
+    """Whether a cast of it surely fails, in DuckDB too, which reads more spellings than we do: 1999-1-5, 1e2
+    as an INTEGER.
+    """
     value = literal.value
     if value is None or convert(literal, target) is not None:
         return False
@@ -116,7 +126,9 @@ def unreadable(literal: Literal, target: Type) -> bool:
             if day is None:
                 return not re.fullmatch(r"\s*([+-]?inf(inity)?|epoch)\s*", value, re.IGNORECASE)
             clock = value[day.end() + 1 :]
-            return not _is_day(int(day[1]), int(day[3]), int(day[4])) or bool(re.fullmatch(_TIME, clock) and not _is_time(clock))
+            return not _is_day(int(day[1]), int(day[3]), int(day[4])) or bool(
+                re.fullmatch(_TIME, clock) and not _is_time(clock)
+            )
         case Kind.TIME:
             spelt = _SPELT_DAY.match(value) or re.search(":|epoch", value)
             return spelt is None or bool(re.fullmatch(_TIME, value) and not _is_time(value))
@@ -126,7 +138,8 @@ def unreadable(literal: Literal, target: Type) -> bool:
 
 def _is_day(year: int, month: int, day: int) -> bool:
     try:
-        dt.date(2000 + year % 400, month, day)  # the calendar repeats itself, also where Python's does not reach
+        # the calendar repeats itself, also where Python's does not reach
+        dt.date(2000 + year % 400, month, day)
     except ValueError:
         return False
     return True
@@ -144,7 +157,9 @@ def _convert(value: Any, target: Type) -> Any:
         case Kind.INTEGER if isinstance(value, (int, str)) and not isinstance(value, bool):
             whole = int(value)
             return whole if target.low <= whole <= target.high else None
-        case Kind.INTEGER if isinstance(value, (float, Decimal)) and math.isfinite(value) and value == int(value):
+        case Kind.INTEGER if (
+            isinstance(value, (float, Decimal)) and math.isfinite(value) and value == int(value)
+        ):
             return int(value) if target.low <= value <= target.high else None
         case Kind.DECIMAL if isinstance(value, (int, str, Decimal)) and not isinstance(value, bool):
             if not Decimal(value).is_finite():
@@ -152,7 +167,8 @@ def _convert(value: Any, target: Type) -> Any:
             exact = Decimal(value).quantize(Decimal(1).scaleb(-target.scale), context=_ROOMY)
             return exact if len(exact.as_tuple().digits) <= target.precision else None
         case Kind.DOUBLE if isinstance(value, (int, float, str, Decimal)) and not isinstance(value, bool):
-            return float(value) + 0.0  # one zero: -0.0 equals 0.0 in Python, and is not the same to every function
+            # one zero: -0.0 equals 0.0 in Python, and is not the same to every function
+            return float(value) + 0.0
         case Kind.TEXT:
             return value if isinstance(value, str) else None
         case Kind.BOOLEAN if isinstance(value, bool):
@@ -163,7 +179,9 @@ def _convert(value: Any, target: Type) -> Any:
             return value.date() if value.time() == dt.time() else None
         case Kind.DATE if isinstance(value, dt.date):
             return value
-        case Kind.DATE if isinstance(value, str) and re.fullmatch(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}\s*", value, re.ASCII):
+        case Kind.DATE if isinstance(value, str) and re.fullmatch(
+            r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}\s*", value, re.ASCII
+        ):
             return dt.date.fromisoformat(value.strip())
         case Kind.TIMESTAMP if isinstance(value, dt.datetime):
             return value.replace(tzinfo=None) if value.tzinfo is None else None

@@ -21,18 +21,23 @@ class Source:
     relation: Relation
     alias: str | None
     names: tuple[str, ...]
-    unsupported: dict[str, str] = field(default_factory=dict)  # columns whose type has no rule: not among the names
+    # columns whose type has no rule: not among the names
+    unsupported: dict[str, str] = field(default_factory=dict)
     tables: tuple[frozenset[str], ...] = ()
-    hidden: frozenset[int] = frozenset()  # places of columns that only a table name before them means: the others of USING
+    # places of columns that only a table name before them means: the others of USING
+    hidden: frozenset[int] = frozenset()
     lists: tuple[ListColumn, ...] = ()  # what UNNEST may name, where a table itself stands here
-    gaps: dict[str, int] = field(default_factory=dict)  # how many names stand before each unsupported one, where that is known
+    # how many names stand before each unsupported one, where that is known
+    gaps: dict[str, int] = field(default_factory=dict)
 
     def fields(self) -> list[tuple[str, Field]]:
         return list(zip(self.names, self.relation.fields, strict=True))
 
     def qualifiers(self) -> tuple[frozenset[str], ...]:
         """The table names, in lower case, by which each column can be called."""
-        return self.tables or (frozenset() if self.alias is None else frozenset({self.alias.lower()}),) * len(self.names)
+        return self.tables or (frozenset() if self.alias is None else frozenset({self.alias.lower()}),) * len(
+            self.names
+        )
 
     def called(self, table: str | None, place: Place | None) -> list[bool]:
         """For each column whether `table.` before it means it; an unknown table says so."""
@@ -40,8 +45,13 @@ class Source:
             return [place not in self.hidden for place in range(len(self.names))]
         found = [table.lower() in each for each in self.qualifiers()]
         if not any(found) and table.lower() != (self.alias or "").lower():
-            known = sorted({name for each in self.qualifiers() for name in each} | ({self.alias} if self.alias else set()))
-            raise UnknownName("name-table", f"there is no table {table} here", did_you_mean(table, known), place)
+            known = sorted(
+                {name for each in self.qualifiers() for name in each}
+                | ({self.alias} if self.alias else set())
+            )
+            raise UnknownName(
+                "name-table", f"there is no table {table} here", did_you_mean(table, known), place
+            )
         return found
 
     def find(self, name: str, table: str | None, place: Place | None) -> Expression:
@@ -49,7 +59,9 @@ class Source:
         named = [each for each, here in zip(self.fields(), self.called(table, place), strict=True) if here]
         matches = [each for shown, each in named if shown.lower() == name.lower()]
         if len(matches) > 1:
-            raise UnknownName("name-ambiguous", f"{name} names more than one column", "give them aliases", place)
+            raise UnknownName(
+                "name-ambiguous", f"{name} names more than one column", "give them aliases", place
+            )
         if matches:
             return matches[0].column
         if name.lower() in self.unsupported:
@@ -78,7 +90,8 @@ class Source:
 
 OURS = "privsql_"  # columns that planning adds beside the analyst's own begin so, and no others
 UNIT_COLUMN = "privsql_unit"
-VALUE_COLUMN, WIDTH_COLUMN, ROWS_COLUMN = "privsql_value", "privsql_width", "privsql_rows"  # grid point, points, rows
+# grid point, points, rows
+VALUE_COLUMN, WIDTH_COLUMN, ROWS_COLUMN = "privsql_value", "privsql_width", "privsql_rows"
 _MEASURED = re.compile(r"(count|sum|above|below|score|order|moment)_\d+", re.IGNORECASE)
 
 
@@ -96,7 +109,9 @@ def key_names(wanted: list[str]) -> list[str]:
 
 
 def output_names(wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """What the analyst sees: names as written, a number behind the second of a kind, so that frames can hold them."""
+    """What the analyst sees: names as written, a number behind the second of a kind, so that frames can hold
+    them.
+    """
     taken: set[str] = set(wanted)
     result: list[str] = []
     for name in wanted:
@@ -109,7 +124,9 @@ def output_names(wanted: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def unique_names(wanted: list[str]) -> list[str]:
-    """Names made different from each other (case-insensitively) by a number behind, and from our own by a word before."""
+    """Names made different from each other (case-insensitively) by a number behind, and from our own by a
+    word before.
+    """
     taken: set[str] = set()
     result = []
     for name in (f"as_{each}" if is_ours(each) else each for each in wanted):

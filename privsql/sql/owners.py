@@ -1,8 +1,9 @@
 """A relation goes in; whose rows it has comes out, and which of its columns tell the unit apart.
 
-A column that holds the unit, or a key of a table on the way to it, is tagged: two rows that agree in all parts of a
-tag belong to one unit. Tags only decide what is read as "of the same unit"; the rendered SQL pairs and groups rows by
-the unit itself besides, so that a tag that were wrong could change an answer but never a bound.
+A column that holds the unit, or a key of a table on the way to it, is tagged: two rows that agree in all
+parts of a tag belong to one unit. Tags only decide what is read as "of the same unit"; the rendered SQL pairs
+and groups rows by the unit itself besides, so that a tag that were wrong could change an answer but never a
+bound.
 
 The right side of a LEFT JOIN is NULL where nothing matched. There a column tells nobody apart, and GROUP BY
 must not take it for the unit; but an equality never holds for NULL, so what it pairs is still of one unit.
@@ -83,7 +84,11 @@ class Owner:
         """Whether these columns hold the unit, the whole of it and nothing else."""
         listed = list(columns)
         found = {tag for tag in self._tags(listed) if tag.name == UNIT}
-        return bool(listed) and _whole(found) and all(any(t.name == UNIT for t in self.tags.get(c, ())) for c in listed)
+        return (
+            bool(listed)
+            and _whole(found)
+            and all(any(t.name == UNIT for t in self.tags.get(c, ())) for c in listed)
+        )
 
     def in_equality(self, column: str) -> frozenset[Tag]:
         """What a column tells where it equals something, and so is not NULL."""
@@ -120,12 +125,20 @@ def owner(relation: Relation) -> Owner:
             return Owner(Whose.ROWS, {})
         case Scan():
             assert relation.unit is not None
-            fixed = {each.name for each in relation.fields} if relation.unit.unique else _unit_columns(relation.unit)
+            fixed = (
+                {each.name for each in relation.fields}
+                if relation.unit.unique
+                else _unit_columns(relation.unit)
+            )
             return Owner(Whose.UNITS, _scanned(relation), frozenset(fixed), relation.unit.kinds)
         case Project():
             inner = owner(relation.input)
             kept = {name: each.name for name, each in relation.columns if isinstance(each, Column)}
-            fixed = {name for name, each in relation.columns if all(c.name in inner.fixed for c in columns_of(each))}
+            fixed = {
+                name
+                for name, each in relation.columns
+                if all(c.name in inner.fixed for c in columns_of(each))
+            }
             return inner.renamed(kept, fixed)
         case Unpivot():
             inner = owner(relation.input)
@@ -139,7 +152,11 @@ def owner(relation: Relation) -> Owner:
             inner = owner(relation.input)
             named = [(key.name, key.expression) for key in relation.keys]
             kept = {name: each.name for name, each in named if isinstance(each, Column)}
-            fixed = {key.name for key in relation.keys if all(c.name in inner.fixed for c in columns_of(key.expression))}
+            fixed = {
+                key.name
+                for key in relation.keys
+                if all(c.name in inner.fixed for c in columns_of(key.expression))
+            }
             if by_unit_alone(relation, inner):
                 fixed = {each.name for each in relation.fields}
             return inner.renamed(kept, fixed)
@@ -240,7 +257,9 @@ def _joined_tags(join: Join, left: Owner, right: Owner) -> tuple[Tags, Tags]:
 
 
 def pairs_one_unit(left: Relation, right: Relation, on: Expression) -> bool:
-    """Whether a condition pairs only rows of one unit: it equates every part of something that tells the unit."""
+    """Whether a condition pairs only rows of one unit: it equates every part of something that tells the
+    unit.
+    """
     first, second = owner(left), owner(right)
     if first.whose is not Whose.UNITS or second.whose is not Whose.UNITS or first.kinds != second.kinds:
         return False
@@ -261,7 +280,12 @@ def equated(on: Expression, left: Relation, right: Relation) -> list[tuple[str, 
         match part:
             case Call(function="=", args=(one, other)):
                 for a, b in ((_uncast(one), _uncast(other)), (_uncast(other), _uncast(one))):
-                    if isinstance(a, Column) and isinstance(b, Column) and a.name in first and b.name in second:
+                    if (
+                        isinstance(a, Column)
+                        and isinstance(b, Column)
+                        and a.name in first
+                        and b.name in second
+                    ):
                         found.append((a.name, b.name))
     return found
 
@@ -269,9 +293,13 @@ def equated(on: Expression, left: Relation, right: Relation) -> list[tuple[str, 
 def _uncast(expression: Expression) -> Expression:
     """What stands under casts that keep different values apart: INTEGER to BIGINT, DECIMAL to more digits."""
     match expression:
-        case Call(function="cast", args=(inner,), type=type_) if inner.type.kind is type_.kind is Kind.INTEGER:
+        case Call(function="cast", args=(inner,), type=type_) if (
+            inner.type.kind is type_.kind is Kind.INTEGER
+        ):
             return _uncast(inner)
-        case Call(function="cast", args=(inner,), type=type_) if inner.type.kind is type_.kind is Kind.DECIMAL:
+        case Call(function="cast", args=(inner,), type=type_) if (
+            inner.type.kind is type_.kind is Kind.DECIMAL
+        ):
             return _uncast(inner) if inner.type.scale <= type_.scale else expression
         case _:
             return expression
@@ -284,7 +312,9 @@ def is_unique(relation: Relation, columns: Iterable[str]) -> bool:
         case Scan():
             return any(key <= wanted for key in relation.keys)
         case Project():
-            stands_for = {each.name for name, each in relation.columns if name in wanted and isinstance(each, Column)}
+            stands_for = {
+                each.name for name, each in relation.columns if name in wanted and isinstance(each, Column)
+            }
             return is_unique(relation.input, stands_for)
         case Filter() | Semi() | AtMost() | Sort() | Limit():
             return is_unique(relation.input, wanted)
@@ -318,10 +348,16 @@ def one_row_a_key(relation: Relation, columns: Iterable[str]) -> bool:
             whose = owner(relation)
             return all(key.name in wanted or key.name in whose.fixed for key in relation.keys)
         case Project():
-            stands_for = {each.name for name, each in relation.columns if name in wanted and isinstance(each, Column)}
+            stands_for = {
+                each.name for name, each in relation.columns if name in wanted and isinstance(each, Column)
+            }
             return one_row_a_key(relation.input, stands_for)
         case Unnest():
-            return relation.distinct and relation.element.name in wanted and one_row_a_key(relation.input, wanted)
+            return (
+                relation.distinct
+                and relation.element.name in wanted
+                and one_row_a_key(relation.input, wanted)
+            )
         case Filter() | Semi():
             return one_row_a_key(relation.input, wanted)
         case _:

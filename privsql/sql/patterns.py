@@ -1,8 +1,9 @@
-"""Formats, patterns and options of functions: each is read piece by piece, and a piece without a rule is refused.
+"""Formats, patterns and options of functions: each is read piece by piece, and a piece without a rule is
+refused.
 
-They are constants that the analyst wrote, and DuckDB has a language of its own for each. It must not be trusted with what it
-happens to take: `%n` in strftime returned other people's text from memory, `%n`, `%z` and `%Z` change the type of strptime, and
-`\\C` of a regular expression gives half a letter.
+They are constants that the analyst wrote, and DuckDB has a language of its own for each. It must not be
+trusted with what it happens to take: `%n` in strftime returned other people's text from memory, `%n`, `%z`
+and `%Z` change the type of strptime, and `\\C` of a regular expression gives half a letter.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _REGULAR = frozenset(
     {"regexp_matches", "regexp_full_match", "regexp_replace", "regexp_extract", "similar_to"}
 )
 
-# What strftime and strptime may be given: total under TRY, of this row alone, and leaving strptime a TIMESTAMP.
+# What strftime and strptime may be given: total under TRY, of this row alone, and leaving strptime a
+# TIMESTAMP.
 DIRECTIVES: dict[str, str] = {
     "%a": "day of the week, Mon",
     "%A": "day of the week, Monday",
@@ -154,7 +156,9 @@ def _check_options(text: str | None) -> None:
 
 
 def check_escape(pattern: str | None, mark: str | None) -> None:
-    """DuckDB fails on a malformed pattern only at rows that match it so far, and TRY does not hold that back."""
+    """DuckDB fails on a malformed pattern only at rows that match it so far, and TRY does not hold that
+    back.
+    """
     if mark is None or pattern is None:
         return
     if len(mark) != 1 or not mark.isascii():

@@ -1,4 +1,6 @@
-"""The node classes of sqlglot that have a rule, with the arguments that are read, and ways out for some that have none."""
+"""The node classes of sqlglot that have a rule, with the arguments that are read, and ways out for some that
+have none.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ def _rows(text: str) -> dict[type[exp.Expr], dict[str, bool]]:
     return rows
 
 
-# Node class, then the arguments that may be set. One with a question mark is sqlglot's own yes or no, and never what somebody
-# wrote: sqlglot puts an argument too many there, as that of COUNT_IF(p, x), and nobody would read it.
+# Node class, then the arguments that may be set. One with a question mark is sqlglot's own yes or no, and
+# never what somebody wrote: sqlglot puts an argument too many there, as that of COUNT_IF(p, x), and nobody
+# would read it.
 PERMITTED = _rows("""
 Select expressions from_ joins laterals where group having order limit offset distinct with_
 Subquery this alias with_ order limit offset pivots
@@ -224,13 +227,18 @@ TsOrDsDiff this expression unit
 StrToTime this format
 """)
 
-# Why some things that people write have no rule, and what to write instead; code refused-<class in lower case>.
+# Why some things that people write have no rule, and what to write instead; code refused-<class in lower
+# case>.
 WAYS_OUT = {
     "Join": ("this kind of join has no rule", "use JOIN ... ON, LEFT JOIN, SEMI JOIN or ANTI JOIN"),
     "Window": ("window functions mix many people's rows", "aggregate with GROUP BY instead"),
-    "TableSample": ("samples make one person's weight unclear", "ask about all rows; the noise already protects them"),
+    "TableSample": (
+        "samples make one person's weight unclear",
+        "ask about all rows; the noise already protects them",
+    ),
     "CurrentDate": (
-        "the time of asking would make the same question another one each time", "write the date out: DATE '2024-01-31'",
+        "the time of asking would make the same question another one each time",
+        "write the date out: DATE '2024-01-31'",
     ),
     "Placeholder": ("parameters are not read", "write the value into the text"),
     "Columns": ("COLUMNS() stands for columns nobody named", "name the columns"),
@@ -239,15 +247,24 @@ WAYS_OUT = {
         "join it instead: JOIN (SELECT user_id, COUNT(*) AS n FROM t GROUP BY user_id) AS q ON ..., or CROSS JOIN one row of "
         "public values",
     ),
-    "Any": ("ANY and ALL are read as x = ANY and x <> ALL of a list that is written out", "x IN (1, 2), or x = ANY([1, 2])"),
+    "Any": (
+        "ANY and ALL are read as x = ANY and x <> ALL of a list that is written out",
+        "x IN (1, 2), or x = ANY([1, 2])",
+    ),
     "Lateral": ("LATERAL has no rule", "write a join: JOIN (SELECT ... GROUP BY the unit) ON ..."),
-    "Distinct": ("DISTINCT ON keeps one of many people's rows", "GROUP BY declared keys, or COUNT(DISTINCT x)"),
+    "Distinct": (
+        "DISTINCT ON keeps one of many people's rows",
+        "GROUP BY declared keys, or COUNT(DISTINCT x)",
+    ),
     "ArrayAgg": (
         "this hands out people's own values",
         "ask for COUNT(*) ... GROUP BY declared keys; within one person, first(x ORDER BY day) is the first x by day",
     ),
     "ApproxDistinct": ("approximate counts of different values have no rule", "COUNT(DISTINCT x)"),
-    "Qualify": ("QUALIFY needs window functions, which mix many people's rows", "use HAVING over noisy aggregates"),
+    "Qualify": (
+        "QUALIFY needs window functions, which mix many people's rows",
+        "use HAVING over noisy aggregates",
+    ),
     "Except": ("EXCEPT compares rows of many people", "use WHERE"),
     "Intersect": ("INTERSECT compares rows of many people", "use WHERE"),
     "Pivot": ("PIVOT makes column names out of data", "use GROUP BY"),
@@ -262,7 +279,12 @@ WAYS_OUT = {
     ),
 }
 SAME_AS = {
-    "GroupConcat": "ArrayAgg", "Explode": "Unnest", "ArrayContains": "Unnest", "Parameter": "Placeholder",
+    "GroupConcat": "ArrayAgg",
+    "Explode": "Unnest",
+    "ArrayContains": "Unnest",
+    "Parameter": "Placeholder",
     "All": "Exists",
-    **dict.fromkeys(("CurrentTimestamp", "CurrentTime", "CurrentDatetime", "Localtime", "Localtimestamp"), "CurrentDate"),
-}  # fmt: skip
+    **dict.fromkeys(
+        ("CurrentTimestamp", "CurrentTime", "CurrentDatetime", "Localtime", "Localtimestamp"), "CurrentDate"
+    ),
+}

@@ -1,4 +1,6 @@
-"""SQL text, schema and policy go in; a Question comes out: the relation, its names, and the one release inside it."""
+"""SQL text, schema and policy go in; a Question comes out: the relation, its names, and the one release
+inside it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,17 @@ from privsql.sql.gate import parse
 from privsql.sql.names import output_names
 from privsql.sql.owners import Whose, is_bounded, owner
 from privsql.sql.places import place_of
-from privsql.sql.relations import Distinct, Key, Question, Relation, Release, is_public, is_released, release_of, walk
+from privsql.sql.relations import (
+    Distinct,
+    Key,
+    Question,
+    Relation,
+    Release,
+    is_public,
+    is_released,
+    release_of,
+    walk,
+)
 from privsql.sql.tokens import too_deep
 
 

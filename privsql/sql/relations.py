@@ -22,7 +22,8 @@ from privsql.sql.declared import Claim, ListColumn
 from privsql.sql.expressions import Aggregate, Column, Expression
 from privsql.types import TEXT, Kind, Type, integer
 
-SET_COLUMN = "privsql_set"  # the reserved name of the column that says which set of keys a row of an answer is of
+# the reserved name of the column that says which set of keys a row of an answer is of
+SET_COLUMN = "privsql_set"
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,16 @@ class Field:
         return Column(self.name, self.type)
 
 
-# Of one column. DECIMALs of different scales are different kinds: what they have in common may have too few digits for either, so
-# that in a UNION two people became one, and comparing them may fail on a long number.
+# Of one column. DECIMALs of different scales are different kinds: what they have in common may have too few
+# digits for either, so that in a UNION two people became one, and comparing them may fail on a long number.
 UnitKind = tuple[Kind, int]
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Whose row it is: the value of some columns, or the unit of the row that they refer to in another table."""
+    """Whose row it is: the value of some columns, or the unit of the row that they refer to in another
+    table.
+    """
 
     columns: tuple[str, ...]
     unique: bool  # a unit has at most one row in this table
@@ -98,7 +101,8 @@ class Scan:
     unit: Unit | None = None  # None: each row is one person's
     limits: Limits | None = None
     keys: tuple[frozenset[str], ...] = ()
-    matches: tuple[tuple[str, int], ...] = ()  # columns, with the number of rows that may share a value in a join
+    # columns, with the number of rows that may share a value in a join
+    matches: tuple[tuple[str, int], ...] = ()
     whole: bool = True  # the table has no other columns, of types without rules
     lists: tuple[ListColumn, ...] = ()
     view: bool = False  # its own query may leave a person's row out
@@ -178,7 +182,9 @@ class Unnest:
 
     def __post_init__(self) -> None:
         assert isinstance(self.input, (Scan, Unnest)), "a list is opened at its table"
-        assert is_public(self.input) or (self.distinct and self.of.most is not None), "one person's rows have a bound"
+        assert is_public(self.input) or (self.distinct and self.of.most is not None), (
+            "one person's rows have a bound"
+        )
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -198,7 +204,8 @@ class Unnest:
 
 @dataclass(frozen=True)
 class Join:
-    """Pairs of rows that meet a condition; `kind` left keeps rows of the left that meet none, padded with NULL.
+    """Pairs of rows that meet a condition; `kind` left keeps rows of the left that meet none, padded with
+    NULL.
 
     The sides have different names. `same_unit`: both are people's, and only rows of the same unit are paired.
     """
@@ -224,7 +231,8 @@ class Semi:
     on: Expression  # over the columns of both, which have different names
     anti: bool
     same_unit: bool = False
-    null_aware: bool = False  # x NOT IN (...), `on` being x = the other's column: a NULL among the others leaves no row
+    # x NOT IN (...), `on` being x = the other's column: a NULL among the others leaves no row
+    null_aware: bool = False
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -233,7 +241,9 @@ class Semi:
 
 @dataclass(frozen=True)
 class AtMost:
-    """At most `most` rows for each value of a column, chosen by a hash of their content; none where it is NULL."""
+    """At most `most` rows for each value of a column, chosen by a hash of their content; none where it is
+    NULL.
+    """
 
     input: Relation
     column: str
@@ -278,7 +288,8 @@ class Key:
 class Release:
     """Keys and aggregates over rows: what the noise goes on.
 
-    `sets`: grouped by each of these sets of keys, given as their places; a further field says which set a row is of.
+    `sets`: grouped by each of these sets of keys, given as their places; a further field says which set a row
+    is of.
     """
 
     input: Relation
@@ -303,7 +314,8 @@ class Choose:
     keys: tuple[Key, ...]
     score: Aggregate
     largest: bool
-    not_null: frozenset[str] = frozenset()  # keys that are never NULL in the answer: mode and arg_max skip NULL
+    # keys that are never NULL in the answer: mode and arg_max skip NULL
+    not_null: frozenset[str] = frozenset()
     most: int = 1  # so many keys, the best first
     within: int = 0  # so many keys come first, and for each value of them the best of the others is chosen
 
@@ -410,9 +422,15 @@ def rebuilt(relation: Relation, change: Callable[[Relation], Relation]) -> Relat
         case UnionAll():
             return change(replace(relation, inputs=tuple(rebuilt(each, change) for each in relation.inputs)))
         case Join():
-            return change(replace(relation, left=rebuilt(relation.left, change), right=rebuilt(relation.right, change)))
+            return change(
+                replace(relation, left=rebuilt(relation.left, change), right=rebuilt(relation.right, change))
+            )
         case Semi():
-            return change(replace(relation, input=rebuilt(relation.input, change), other=rebuilt(relation.other, change)))
+            return change(
+                replace(
+                    relation, input=rebuilt(relation.input, change), other=rebuilt(relation.other, change)
+                )
+            )
         case Scan() | Values():
             return change(relation)
         case _:

@@ -1,13 +1,16 @@
-"""A parsed query goes in; it comes out with other spellings of what has a rule written plainly, before anything is permitted.
+"""A parsed query goes in; it comes out with other spellings of what has a rule written plainly, before
+anything is permitted.
 
-Only what has exactly one plain meaning is rewritten; everything else is left as it stands, and refused where it has no rule.
+Only what has exactly one plain meaning is rewritten; everything else is left as it stands, and refused where
+it has no rule.
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-_SPREADS: dict[str, type[exp.Func]] = {"VAR": exp.Variance, "VARP": exp.VariancePop, "STDEVP": exp.StddevPop}  # T-SQL
+# T-SQL
+_SPREADS: dict[str, type[exp.Func]] = {"VAR": exp.Variance, "VARP": exp.VariancePop, "STDEVP": exp.StddevPop}
 
 
 def write_plainly(statement: exp.Expr) -> None:
@@ -36,32 +39,50 @@ def _plain(node: exp.Expr) -> exp.Expr | None:
             return None
         case exp.EQ(expression=exp.Any(this=compared)):
             return _member(node.this, compared)
-        case exp.EQ(expression=exp.Anonymous(this=str(name), expressions=[compared])) if name.upper() == "SOME":
+        case exp.EQ(expression=exp.Anonymous(this=str(name), expressions=[compared])) if (
+            name.upper() == "SOME"
+        ):
             return _member(node.this, compared)
         case exp.NEQ(expression=exp.All(this=compared)):
             return _negated(_member(node.this, compared))
-        case exp.NEQ(expression=exp.Anonymous(this=str(name), expressions=[compared])) if name.upper() == "ALL":
+        case exp.NEQ(expression=exp.Anonymous(this=str(name), expressions=[compared])) if (
+            name.upper() == "ALL"
+        ):
             return _negated(_member(node.this, compared))
-        case exp.In(args={"unnest": exp.Unnest(expressions=[listed]) as opened}) if _has_only(node, "this", "unnest"):
+        case exp.In(args={"unnest": exp.Unnest(expressions=[listed]) as opened}) if _has_only(
+            node, "this", "unnest"
+        ):
             return _member(node.this, listed) if _has_only(opened, "expressions") else None
         case exp.ArrayContains(this=exp.Array() as listed) if _has_only(node, "this", "expression"):
             # NULL among the elements is passed over, and makes no test unknown as it would in IN
             known = [each for each in listed.expressions if not isinstance(each, exp.Null)]
-            return exp.In(this=node.expression, expressions=known) if known and all(map(_is_constant, known)) else None
-        case exp.WithinGroup(this=exp.Mode() as mode, expression=exp.Order(expressions=[exp.Ordered() as term])):
-            return exp.Mode(this=term.this) if _has_only(mode) else None  # the order decides between equals, as noise does
-        case exp.IgnoreNulls(this=exp.AnyValue() as any_value) if _has_only(node, "this"):  # as it is without saying so
+            return (
+                exp.In(this=node.expression, expressions=known)
+                if known and all(map(_is_constant, known))
+                else None
+            )
+        case exp.WithinGroup(
+            this=exp.Mode() as mode, expression=exp.Order(expressions=[exp.Ordered() as term])
+        ):
+            # the order decides between equals, as noise does
+            return exp.Mode(this=term.this) if _has_only(mode) else None
+        # as it is without saying so
+        case exp.IgnoreNulls(this=exp.AnyValue() as any_value) if _has_only(node, "this"):
             return any_value
         case _:
             return None
 
 
 def _member(value: exp.Expr, compared: exp.Expr) -> exp.Expr | None:
-    """value IN (a, b) for a list that is written out, value IN (SELECT ...) for a query; None for anything else."""
+    """value IN (a, b) for a list that is written out, value IN (SELECT ...) for a query; None for anything
+    else.
+    """
     while isinstance(compared, exp.Paren):
         compared = compared.this
     match compared:
-        case exp.Array() if compared.expressions and not any(isinstance(each, exp.Query) for each in compared.expressions):
+        case exp.Array() if compared.expressions and not any(
+            isinstance(each, exp.Query) for each in compared.expressions
+        ):
             return exp.In(this=value, expressions=compared.expressions)
         case exp.Subquery() if _has_only(compared, "this"):
             return exp.In(this=value, query=compared)
@@ -72,7 +93,9 @@ def _member(value: exp.Expr, compared: exp.Expr) -> exp.Expr | None:
 
 
 def _is_alone_in_list(node: exp.Expr) -> bool:
-    """Whether it stands in x IN (y = ANY(z)), which DuckDB takes for x = ANY(z), and everybody else for x = (y = ANY(z))."""
+    """Whether it stands in x IN (y = ANY(z)), which DuckDB takes for x = ANY(z), and everybody else for x =
+    (y = ANY(z)).
+    """
     above = node.parent
     while isinstance(above, exp.Paren):
         above = above.parent

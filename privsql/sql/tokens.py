@@ -1,6 +1,8 @@
-"""SQL text goes in; its tokens come out, or a refusal of what a parser that recurses must not see, or would read wrongly.
+"""SQL text goes in; its tokens come out, or a refusal of what a parser that recurses must not see, or would
+read wrongly.
 
-sqlglot reads some texts that nobody can have meant without a word, and engines read some differently; no tree shows it.
+sqlglot reads some texts that nobody can have meant without a word, and engines read some differently; no tree
+shows it.
 """
 
 from __future__ import annotations
@@ -22,21 +24,31 @@ MAX_NESTING = 40
 
 
 def tokens_of(text: str, dialect: str) -> tuple[list[Token], Place | None]:
-    """Length and nesting, before a recursive parser sees the text; its tokens come out, and where it begins."""
+    """Length and nesting, before a recursive parser sees the text; its tokens come out, and where it
+    begins.
+    """
     if not isinstance(text, str):
         raise SqlError("sql-syntax", "the SQL must be a string")
     if len(text) > MAX_LENGTH:
-        raise SqlError("sql-too-long", f"the text is longer than {MAX_LENGTH:,} characters", "ask a shorter question")
+        raise SqlError(
+            "sql-too-long", f"the text is longer than {MAX_LENGTH:,} characters", "ask a shorter question"
+        )
     if _NO_TEXT.search(text):
-        raise SqlError("sql-syntax", "the text has a character that is no text", "check where it was copied from")
+        raise SqlError(
+            "sql-syntax", "the text has a character that is no text", "check where it was copied from"
+        )
     if not isinstance(dialect, str):
         raise SqlError("sql-dialect", "the dialect must be a string", "leave it out for DuckDB's SQL")
     try:
         tokens = sqlglot.tokenize(text, read=dialect)
     except SqlglotError:
-        raise SqlError("sql-syntax", "this is not SQL that can be read", "check quotes and comments") from None
+        raise SqlError(
+            "sql-syntax", "this is not SQL that can be read", "check quotes and comments"
+        ) from None
     except ValueError:
-        raise SqlError("sql-dialect", f"there is no dialect {dialect!r}", did_you_mean(dialect, _dialects())) from None
+        raise SqlError(
+            "sql-dialect", f"there is no dialect {dialect!r}", did_you_mean(dialect, _dialects())
+        ) from None
     depth, run = 0, 0
     for place, token in enumerate(tokens):
         if token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE):
@@ -49,12 +61,18 @@ def tokens_of(text: str, dialect: str) -> tuple[list[Token], Place | None]:
         sign = token.text == "!" and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
         if sign and not _is_no_match(tokens[place : place + 3]):
             # sqlglot reads `x ! in (1)` as NOT IN, DuckDB as a factorial: nobody can have meant it
-            raise SqlError("sql-syntax", "'!' is read differently by different engines", "write NOT or <>",
-                           Place(token.line, token.col))  # fmt: skip
+            raise SqlError(
+                "sql-syntax",
+                "'!' is read differently by different engines",
+                "write NOT or <>",
+                Place(token.line, token.col),
+            )
     _refuse_unfinished(tokens)
     _refuse_ambiguous(text, tokens)
     _refuse_dropped(tokens, dialect)
-    start = Place(tokens[0].line, max(1, tokens[0].col - (tokens[0].end - tokens[0].start))) if tokens else None
+    start = (
+        Place(tokens[0].line, max(1, tokens[0].col - (tokens[0].end - tokens[0].start))) if tokens else None
+    )
     # before sqlglot sees it: commands it cannot read it writes to the log, words and all
     if any(token.token_type is TokenType.SEMICOLON for token in _without_end(tokens)):
         raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
@@ -76,59 +94,124 @@ def _is_no_match(tokens: list[Token]) -> bool:
 
 
 def _refuse_unfinished(tokens: list[Token]) -> None:
-    """What sqlglot passes over: a parenthesis that is not closed, AS without a name, the DISTINCT of GROUP BY DISTINCT."""
+    """What sqlglot passes over: a parenthesis that is not closed, AS without a name, the DISTINCT of GROUP BY
+    DISTINCT.
+    """
     opened: list[Token] = []
     for token in tokens:
         if token.token_type in _BRACKETS:
             opened.append(token)
-        elif token.token_type in _CLOSING and (not opened or _BRACKETS[opened.pop().token_type] is not token.token_type):
-            raise SqlError("sql-syntax", "this closes what was not opened", "check the parentheses", Place(token.line, token.col))
+        elif token.token_type in _CLOSING and (
+            not opened or _BRACKETS[opened.pop().token_type] is not token.token_type
+        ):
+            raise SqlError(
+                "sql-syntax",
+                "this closes what was not opened",
+                "check the parentheses",
+                Place(token.line, token.col),
+            )
     if opened:
-        raise SqlError("sql-syntax", "this is not closed", "check the parentheses", Place(opened[-1].line, opened[-1].col))
+        raise SqlError(
+            "sql-syntax",
+            "this is not closed",
+            "check the parentheses",
+            Place(opened[-1].line, opened[-1].col),
+        )
     for word, after in itertools.pairwise(tokens):
-        if word.token_type is TokenType.ALIAS and after.token_type in (TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN):
-            raise SqlError("sql-syntax", "there is no name behind AS", "write one, or leave AS out", Place(word.line, word.col))
+        if word.token_type is TokenType.ALIAS and after.token_type in (
+            TokenType.COMMA,
+            TokenType.FROM,
+            TokenType.R_PAREN,
+        ):
+            raise SqlError(
+                "sql-syntax",
+                "there is no name behind AS",
+                "write one, or leave AS out",
+                Place(word.line, word.col),
+            )
         if word.token_type is TokenType.GROUP_BY and after.token_type is TokenType.DISTINCT:
-            raise SqlError("sql-syntax", "GROUP BY DISTINCT has no rule", "list the keys once", Place(after.line, after.col))
+            raise SqlError(
+                "sql-syntax",
+                "GROUP BY DISTINCT has no rule",
+                "list the keys once",
+                Place(after.line, after.col),
+            )
 
 
 def _refuse_ambiguous(text: str, tokens: list[Token]) -> None:
-    """Characters that nobody sees: sqlglot takes some for spaces and DuckDB for letters, and others the other way round.
+    """Characters that nobody sees: sqlglot takes some for spaces and DuckDB for letters, and others the other
+    way round.
 
-    So is DATE '2024-01-31'::VARCHAR: to one the text is cast first, to the other the date. What is missing before a comma sqlglot
-    may leave out, and read the next argument for it; so it may the AND of BETWEEN, where b'1' is a column and a text to it. NULL
-    among the elements of x IN [a, b] DuckDB passes over; in IN (a, b) it makes the test unknown, and sqlglot does not say which
-    brackets there were.
+    So is DATE '2024-01-31'::VARCHAR: to one the text is cast first, to the other the date. What is missing
+    before a comma sqlglot may leave out, and read the next argument for it; so it may the AND of BETWEEN,
+    where b'1' is a column and a text to it. NULL among the elements of x IN [a, b] DuckDB passes over; in IN
+    (a, b) it makes the test unknown, and sqlglot does not say which brackets there were.
     """
     for place, (word, bracket) in enumerate(itertools.pairwise(tokens)):
         if word.token_type is TokenType.IN and bracket.token_type is TokenType.L_BRACKET:
-            listed = itertools.takewhile(lambda each: each.token_type is not TokenType.R_BRACKET, tokens[place + 2 :])
+            listed = itertools.takewhile(
+                lambda each: each.token_type is not TokenType.R_BRACKET, tokens[place + 2 :]
+            )
             if any(each.token_type not in _OF_CONSTANTS for each in listed):
-                raise SqlError("sql-syntax", "in brackets behind IN only constants are read: NULL there is read differently",
-                               "write IN ('CA', 'NY'), in parentheses", Place(bracket.line, bracket.col))  # fmt: skip
+                raise SqlError(
+                    "sql-syntax",
+                    "in brackets behind IN only constants are read: NULL there is read differently",
+                    "write IN ('CA', 'NY'), in parentheses",
+                    Place(bracket.line, bracket.col),
+                )
     for before, comma in itertools.pairwise(tokens):
-        if comma.token_type is TokenType.COMMA and before.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA):
-            raise SqlError("sql-syntax", "an argument is missing here", "check the commas and parentheses",
-                           Place(comma.line, comma.col))  # fmt: skip
+        if comma.token_type is TokenType.COMMA and before.token_type in (
+            TokenType.L_PAREN,
+            TokenType.L_BRACKET,
+            TokenType.COMMA,
+        ):
+            raise SqlError(
+                "sql-syntax",
+                "an argument is missing here",
+                "check the commas and parentheses",
+                Place(comma.line, comma.col),
+            )
     if any(each.token_type in (TokenType.UNPIVOT, TokenType.BETWEEN) for each in tokens):
         for word, value in itertools.pairwise(tokens):
-            if value.token_type is TokenType.STRING and word.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
-                raise SqlError("sql-syntax", "a name before a text is a column to some engines, and a type to others",
-                               "write AS between them", Place(value.line, value.col))  # fmt: skip
+            if value.token_type is TokenType.STRING and word.token_type in (
+                TokenType.VAR,
+                TokenType.IDENTIFIER,
+            ):
+                raise SqlError(
+                    "sql-syntax",
+                    "a name before a text is a column to some engines, and a type to others",
+                    "write AS between them",
+                    Place(value.line, value.col),
+                )
     for kind, value, cast in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if (kind.token_type in Parser.TYPE_TOKENS and value.token_type is TokenType.STRING
-                and cast.token_type is TokenType.DCOLON):  # fmt: skip
-            raise SqlError("sql-syntax", "a cast behind a typed constant is read differently by different engines",
-                           "write CAST(DATE '...' AS ...)", Place(cast.line, cast.col))  # fmt: skip
+        if (
+            kind.token_type in Parser.TYPE_TOKENS
+            and value.token_type is TokenType.STRING
+            and cast.token_type is TokenType.DCOLON
+        ):
+            raise SqlError(
+                "sql-syntax",
+                "a cast behind a typed constant is read differently by different engines",
+                "write CAST(DATE '...' AS ...)",
+                Place(cast.line, cast.col),
+            )
     if text.isprintable():  # as most are: letters, signs and plain spaces
         return
     unseen = [place for place, letter in enumerate(text) if letter not in _SPACES and _is_unseen(letter)]
-    quoted = [(each.start, each.end) for each in tokens if text[each.start : each.end + 1][-1:] in ("'", '"', "`", "$")]
+    quoted = [
+        (each.start, each.end)
+        for each in tokens
+        if text[each.start : each.end + 1][-1:] in ("'", '"', "`", "$")
+    ]
     for place in unseen:
         if not any(start <= place <= end for start, end in quoted):
             line = text.count("\n", 0, place)
-            raise SqlError("sql-syntax", "there is a character here that cannot be seen", "delete it, or write a plain space",
-                           Place(line + 1, place - text.rfind("\n", 0, place)))  # fmt: skip
+            raise SqlError(
+                "sql-syntax",
+                "there is a character here that cannot be seen",
+                "delete it, or write a plain space",
+                Place(line + 1, place - text.rfind("\n", 0, place)),
+            )
 
 
 def _refuse_dropped(tokens: list[Token], dialect: str) -> None:
@@ -138,8 +221,12 @@ def _refuse_dropped(tokens: list[Token], dialect: str) -> None:
         if bracket.token_type is TokenType.L_PAREN and word.text.upper() in known:
             count = _arguments(tokens, place + 2)
             if count and _is_dropped(dialect, word.text.upper(), min(count, _MANY)):
-                raise SqlError("sql-syntax", f"{word.text.upper()} does not take {count} arguments",
-                               "check the commas and parentheses", Place(word.line, word.col))  # fmt: skip
+                raise SqlError(
+                    "sql-syntax",
+                    f"{word.text.upper()} does not take {count} arguments",
+                    "check the commas and parentheses",
+                    Place(word.line, word.col),
+                )
 
 
 def _arguments(tokens: list[Token], start: int) -> int:
@@ -168,19 +255,30 @@ def _is_dropped(dialect: str, name: str, count: int) -> bool:
 
 _MANY = 8  # arguments: what keeps so many keeps any number
 _BRACKETS = {
-    TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET, TokenType.L_BRACE: TokenType.R_BRACE,
-}  # fmt: skip
+    TokenType.L_PAREN: TokenType.R_PAREN,
+    TokenType.L_BRACKET: TokenType.R_BRACKET,
+    TokenType.L_BRACE: TokenType.R_BRACE,
+}
 _CLOSING = frozenset(_BRACKETS.values())
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _SPACES = frozenset(" \t\n\r\v\f")
-_OF_CONSTANTS = frozenset({
-    TokenType.STRING, TokenType.NUMBER, TokenType.COMMA, TokenType.DASH, TokenType.TRUE, TokenType.FALSE, TokenType.DATE,
-    TokenType.TIMESTAMP,
-})  # fmt: skip
+_OF_CONSTANTS = frozenset(
+    {
+        TokenType.STRING,
+        TokenType.NUMBER,
+        TokenType.COMMA,
+        TokenType.DASH,
+        TokenType.TRUE,
+        TokenType.FALSE,
+        TokenType.DATE,
+        TokenType.TIMESTAMP,
+    }
+)
 
 
 def _is_unseen(letter: str) -> bool:
-    return unicodedata.category(letter) in ("Cc", "Cf", "Zl", "Zp", "Zs")  # spaces too: at the end of a text one is a letter
+    # spaces too: at the end of a text one is a letter
+    return unicodedata.category(letter) in ("Cc", "Cf", "Zl", "Zp", "Zs")
 
 
 def _is_command(first: Token, dialect: str) -> bool:
@@ -197,18 +295,26 @@ def _without_end(tokens: list[Token]) -> list[Token]:
     return tokens[:last]
 
 
-# Words a statement may begin with that is not a question. Only for the log's sake: whatever is not a SELECT once it
-# is parsed is refused below.
+# Words a statement may begin with that is not a question. Only for the log's sake: whatever is not a SELECT
+# once it is parsed is refused below.
 _COMMANDS = frozenset(
     "ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT COPY CREATE DEALLOCATE DELETE DESCRIBE DETACH DROP EXECUTE "
     "EXPLAIN EXPORT FORCE GRANT IMPORT INSERT INSTALL LOAD LOCK MERGE OPTIMIZE PRAGMA PREPARE REFRESH RENAME RESET REVOKE "
     "ROLLBACK SET SHOW START TRUNCATE UNSET UPDATE USE VACUUM".split()
 )
 # What a question begins with, and a text without words.
-_BEGINNINGS = frozenset({
-    TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN, TokenType.VALUES, TokenType.PIVOT, TokenType.UNPIVOT,
-    TokenType.SEMICOLON,
-})  # fmt: skip
+_BEGINNINGS = frozenset(
+    {
+        TokenType.SELECT,
+        TokenType.WITH,
+        TokenType.FROM,
+        TokenType.L_PAREN,
+        TokenType.VALUES,
+        TokenType.PIVOT,
+        TokenType.UNPIVOT,
+        TokenType.SEMICOLON,
+    }
+)
 
 
 @functools.cache

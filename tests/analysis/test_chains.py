@@ -51,7 +51,9 @@ def test_one_row_of_a_person_meets_public_ones():
     meets = compared("<=", PRICE, BID)
     assert chain(Join(PRICES, UnionAll((BIDS, BIDS)), "inner", meets)) is None, "a person has two rows"
     assert chain(Join(PRICES, Scan("bids", BIDS.fields, False, {}), "inner", meets)) is None, "nobody's rows"
-    assert chain(Join(Scan("prices", PRICES.fields, True, {}), BIDS, "inner", meets)) is None, "candidates are people's, too"
+    assert chain(Join(Scan("prices", PRICES.fields, True, {}), BIDS, "inner", meets)) is None, (
+        "candidates are people's, too"
+    )
 
 
 def test_a_condition_is_about_one_side():

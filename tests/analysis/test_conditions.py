@@ -20,7 +20,19 @@ from privsql.types import BOOLEAN, DOUBLE
 
 X, B = Column("x", DOUBLE), Column("b", BOOLEAN)
 HOW = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq}
-POINTS = [-math.inf, -1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, math.inf, 10**400]  # the last one is NaN, DuckDB's greatest number
+POINTS = [
+    -math.inf,
+    -1.0,
+    0.0,
+    0.5,
+    1.0,
+    1.5,
+    2.0,
+    3.0,
+    5.0,
+    math.inf,
+    10**400,
+]  # the last one is NaN, DuckDB's greatest number
 NUMBERS = (0.0, 1.0, 2.0)
 LISTS = [(0.0,), (0.0, 2.0), (1.0, 2.0), (5.0,)]
 
@@ -35,7 +47,11 @@ def listed(values: tuple[float, ...]) -> Call:
 
 
 TESTS = [
-    *((compared(how, number), {p for p in POINTS if HOW[how](p, number)}) for how in HOW for number in NUMBERS),
+    *(
+        (compared(how, number), {p for p in POINTS if HOW[how](p, number)})
+        for how in HOW
+        for number in NUMBERS
+    ),
     *((compared(how, 1.0, True), {p for p in POINTS if HOW[how](1.0, p)}) for how in HOW),
     *((listed(values), set(values)) for values in LISTS),
 ]
@@ -50,13 +66,17 @@ def test_which_exclude_each_other():
 def test_which_imply_each_other():
     """But for a list that a range is within, of which no number can be said."""
     for (one, meet), (other, too) in PAIRS:
-        holds = meet <= too and (one == other or one.function in ("in", "=") or other.function not in ("in", "="))
+        holds = meet <= too and (
+            one == other or one.function in ("in", "=") or other.function not in ("in", "=")
+        )
         assert implies(one, other) == holds, (one, other)
 
 
 def test_with_others_beside_them():
     for (one, meet), (other, too) in PAIRS:
-        assert are_disjoint(both(B, one), both(other, Call("is_null", (X,), BOOLEAN))), "x has a value, and has none"
+        assert are_disjoint(both(B, one), both(other, Call("is_null", (X,), BOOLEAN))), (
+            "x has a value, and has none"
+        )
         assert are_disjoint(both(one, B), both(B, other)) == (not meet & too)
         assert implies(both(one, B), other) == implies(one, other)
         assert not implies(one, both(other, B))

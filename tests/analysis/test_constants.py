@@ -56,7 +56,9 @@ FORMS = ("x = {}", "x IN ({})", "{} >= x AND x >= {}", "x BETWEEN {} AND {}", "x
 def condition(session: privsql.Session, text: str) -> Expression | None:
     """As it is bound; None where it is refused."""
     try:
-        question = read(f"SELECT COUNT(*) FROM t WHERE {text}", Catalogue(session._schema, session._policy), "duckdb")
+        question = read(
+            f"SELECT COUNT(*) FROM t WHERE {text}", Catalogue(session._schema, session._policy), "duckdb"
+        )
     except privsql.SqlError:
         return None
     assert question.release is not None
@@ -72,7 +74,11 @@ def test_conditions_that_exclude_each_other_are_never_met_by_one_row(type_: str)
     texts = [form.format(*[written] * 2) for written in WRITTEN[type_] for form in FORMS]
     bound = {text: found for text in texts if (found := condition(session, text)) is not None}
     plans = {text: session.explain(f"SELECT COUNT(*) FROM t WHERE {text}", epsilon=1).sql for text in bound}
-    apart = [(one, other) for one, other in itertools.combinations(bound, 2) if are_disjoint(bound[one], bound[other])]
+    apart = [
+        (one, other)
+        for one, other in itertools.combinations(bound, 2)
+        if are_disjoint(bound[one], bound[other])
+    ]
     assert apart or type_ in NOTHING_APART
     for written in WRITTEN[type_]:
         connection.execute(f"DELETE FROM t; INSERT INTO t SELECT TRY_CAST({written} AS {plain})")

@@ -17,7 +17,12 @@ TABLES = """
     CREATE TABLE wide AS SELECT i AS a, i % 7 AS c, 'k' || i AS s, i * 0.5 AS v,
         CASE WHEN i > 60 THEN 'inf'::DOUBLE ELSE i END AS u FROM range(100) r(i);
 """
-COLUMNS = {"i": {"range": [0, 2000]}, "j": {"range": [0, 2000]}, "s": {"values": ["x", "y"]}, "n": {"range": [0, 3_000_000]}}
+COLUMNS = {
+    "i": {"range": [0, 2000]},
+    "j": {"range": [0, 2000]},
+    "s": {"values": ["x", "y"]},
+    "n": {"range": [0, 3_000_000]},
+}
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +71,9 @@ def test_stretches_of_rows_in_order():
     assert tuple(levels.corners) == (2, 2, 4, 1)  # x is in two stretches, with y between them
 
 
-@pytest.mark.parametrize(("keys", "where"), [("n % 3, n % 5", "n % 3 > 7"), ("i % 3", "i % 3 > 7"), ("i", "i > 2000")])
+@pytest.mark.parametrize(
+    ("keys", "where"), [("n % 3, n % 5", "n % 3 > 7"), ("i % 3", "i % 3 > 7"), ("i", "i > 2000")]
+)
 def test_no_key_at_all(session, keys, where):
     with pytest.raises(privsql.Refused) as refused:
         session.explain(f"SELECT COUNT(*) FROM t WHERE {where} GROUP BY {keys}", epsilon=1)
@@ -85,7 +92,9 @@ def test_no_key_at_all(session, keys, where):
 )
 def test_combinations_of_a_public_table(session, keys, where, expected):
     """Those that it holds, and no others: x never meets NULL there, so no noise is spent on it."""
-    found = session.query(f"SELECT {keys}, COUNT(*) AS n FROM t JOIN lookup ON {where} GROUP BY {keys}", epsilon=1).fetchall()
+    found = session.query(
+        f"SELECT {keys}, COUNT(*) AS n FROM t JOIN lookup ON {where} GROUP BY {keys}", epsilon=1
+    ).fetchall()
     assert {row[:-1] for row in found} == expected
     assert len(found) == len(expected)
 
@@ -103,7 +112,12 @@ def test_a_public_column_with_too_many_values_is_a_range(session, monkeypatch):
     monkeypatch.setattr("privsql.planning.look.MAX_KEYS", 50)
     plan = session.explain("SELECT SUM(v) AS s FROM t JOIN wide ON t.i = wide.a", epsilon=1)
     assert "clamped into [0, 49.5]" in plan.measurements[0].why
-    assert session.explain("SELECT wide.a, COUNT(*) FROM t JOIN wide ON t.i = wide.a GROUP BY 1", epsilon=1).cells == 100
+    assert (
+        session.explain(
+            "SELECT wide.a, COUNT(*) FROM t JOIN wide ON t.i = wide.a GROUP BY 1", epsilon=1
+        ).cells
+        == 100
+    )
     with pytest.raises(privsql.Refused) as refused:
         session.explain("SELECT wide.s, COUNT(*) FROM t JOIN wide ON t.i = wide.a GROUP BY 1", epsilon=1)
     assert refused.value.code == "refused-unknown-keys"
@@ -146,7 +160,9 @@ def test_infinity_in_a_public_column_bounds_nothing(session):
 @pytest.mark.parametrize("key", ["s", "upper(s)"])
 def test_null_is_a_key_only_where_it_is_listed(keys, shown, key):
     frame = pd.DataFrame({"s": ["x", "y", None, "z"]})
-    found = frame.dp.query(f"SELECT {key} AS k, COUNT(*) AS n FROM df GROUP BY 1", epsilon=100, keys={"s": keys})
+    found = frame.dp.query(
+        f"SELECT {key} AS k, COUNT(*) AS n FROM df GROUP BY 1", epsilon=100, keys={"s": keys}
+    )
     assert {None if pd.isna(k) else k.upper() for k in found["k"]} == shown
 
 
@@ -165,10 +181,19 @@ def test_keys_that_are_joined_on_are_those_of_the_public_side(session):
 # -- conditions ----------------------------------------------------------------------------------------------------
 def test_conditions_on_whole_numbers_that_have_no_range():
     with privsql.connect({"t": pd.DataFrame({"m": [1]})}, {}) as session:
-        for where, keys in (("m > 5 AND m < 9", [6, 7, 8]), ("m <= 8.5 AND m >= 5.5", [6, 7, 8]), ("m IN (7, 3)", [7, 3])):
-            (group,) = session.explain(f"SELECT m, COUNT(*) AS n FROM t WHERE {where} GROUP BY m", epsilon=1).space.groups
+        for where, keys in (
+            ("m > 5 AND m < 9", [6, 7, 8]),
+            ("m <= 8.5 AND m >= 5.5", [6, 7, 8]),
+            ("m IN (7, 3)", [7, 3]),
+        ):
+            (group,) = session.explain(
+                f"SELECT m, COUNT(*) AS n FROM t WHERE {where} GROUP BY m", epsilon=1
+            ).space.groups
             assert sorted(group.columns[0]) == sorted(keys)
         for where in ("m > 5", "m < 9"):
-            assert session.explain(f"SELECT COUNT(*) AS n FROM t WHERE {where}", epsilon=1).measurements[0].l1 == 1
+            assert (
+                session.explain(f"SELECT COUNT(*) AS n FROM t WHERE {where}", epsilon=1).measurements[0].l1
+                == 1
+            )
             with pytest.raises(privsql.Refused):
                 session.explain(f"SELECT m, COUNT(*) AS n FROM t WHERE {where} GROUP BY m", epsilon=1)

@@ -20,7 +20,9 @@ def columns(**grade: Any) -> dict[str, Any]:
 
 def opened(rows: str = "('a', 1), (NULL, 2)", **table: Any) -> privsql.Session:
     owner = duckdb.connect()
-    owner.execute(f"CREATE TABLE t (grade VARCHAR, x INTEGER, who INTEGER DEFAULT 1); INSERT INTO t (grade, x) VALUES {rows}")
+    owner.execute(
+        f"CREATE TABLE t (grade VARCHAR, x INTEGER, who INTEGER DEFAULT 1); INSERT INTO t (grade, x) VALUES {rows}"
+    )
     return privsql.connect(owner, {"tables": {"t": {"columns": columns(nullable=False), **table}}})
 
 
@@ -30,7 +32,11 @@ def keys(session: privsql.Session, sql: str = SQL) -> list[Any]:
 
 @pytest.mark.parametrize("grade", [{}, {"nullable": True}, {"nullable": False}])
 def test_null_is_a_key_unless_the_owner_says_that_there_is_none(grade: dict[str, Any]) -> None:
-    assert keys(opened(columns=columns(**grade))) == ["a", "b", *([None] if grade.get("nullable", True) else [])]
+    assert keys(opened(columns=columns(**grade))) == [
+        "a",
+        "b",
+        *([None] if grade.get("nullable", True) else []),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +47,11 @@ def test_null_is_a_key_unless_the_owner_says_that_there_is_none(grade: dict[str,
         ("BOOLEAN", {}, [False, True]),
         ("ENUM ('x', 'y')", {}, ["x", "y"]),
         ("VARCHAR CHECK (k IN ('p', 'q'))", {}, ["p", "q"]),
-        ("VARCHAR NOT NULL CHECK (k IN ('p', 'q'))", {"nullable": True}, ["p", "q"]),  # the schema's word comes first
+        (
+            "VARCHAR NOT NULL CHECK (k IN ('p', 'q'))",
+            {"nullable": True},
+            ["p", "q"],
+        ),  # the schema's word comes first
     ],
 )
 def test_every_kind_of_key_set(type_: str, column: dict[str, Any], shown: Any) -> None:
@@ -54,7 +64,9 @@ def test_every_kind_of_key_set(type_: str, column: dict[str, Any], shown: Any) -
 
 def test_a_toml_file_and_a_key_set_that_is_given_with_null(tmp_path: Any) -> None:
     policy = tmp_path / "p.toml"
-    policy.write_text('[tables.df.columns]\ngrade = { values = ["a", "b"], nullable = false }\n', encoding="utf-8")
+    policy.write_text(
+        '[tables.df.columns]\ngrade = { values = ["a", "b"], nullable = false }\n', encoding="utf-8"
+    )
     frame = duckdb.sql("SELECT * FROM (VALUES ('a'), (NULL)) v(grade)").df()
     assert keys(privsql.connect(frame, policy), SQL.replace("FROM t", "FROM df")) == ["a", "b"]
     asked = "SELECT grade, COUNT(*) AS n FROM df GROUP BY grade"
@@ -71,11 +83,18 @@ def test_rows_with_null_are_left_out_as_those_with_other_undeclared_keys_are() -
                                  "SELECT grade IS NULL AS g, COUNT(*) AS n FROM t GROUP BY g"])  # fmt: skip
 def test_expressions_count_null_as_it_is(sql: str) -> None:
     """The owner's word is believed of the key set alone: what is computed from a NULL is there, and counted."""
-    assert dict(opened("('a', 1), (NULL, 2)").query(sql, epsilon=10_000).fetchall())[True if "IS NULL" in sql else "none"] == 1
+    assert (
+        dict(opened("('a', 1), (NULL, 2)").query(sql, epsilon=10_000).fetchall())[
+            True if "IS NULL" in sql else "none"
+        ]
+        == 1
+    )
 
 
 def test_totals_of_one_unit_are_null_only_where_their_values_may_be() -> None:
-    sql = "SELECT best, COUNT(*) AS n FROM (SELECT who, max(grade) AS best FROM t GROUP BY who) p GROUP BY best"
+    sql = (
+        "SELECT best, COUNT(*) AS n FROM (SELECT who, max(grade) AS best FROM t GROUP BY who) p GROUP BY best"
+    )
     assert keys(opened(unit="who"), sql) == ["a", "b"]
     some = sql.replace("max(grade)", "max(grade) FILTER (WHERE x > 5)")
     assert keys(opened(unit="who"), some) == ["a", "b", None]
@@ -88,7 +107,9 @@ def test_it_is_not_believed_for_bounds() -> None:
         believed = opened().explain(sql, epsilon=1.0)
         plain = opened(columns={"x": {"range": [0, 10]}}).explain(sql, epsilon=1.0)
         assert believed.sql == plain.sql
-        assert [each.to_dict() for each in believed.measurements] == [each.to_dict() for each in plain.measurements]
+        assert [each.to_dict() for each in believed.measurements] == [
+            each.to_dict() for each in plain.measurements
+        ]
 
 
 QUESTIONS = [
@@ -103,14 +124,26 @@ QUESTIONS = [
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("unit", [None, "who"])
 @pytest.mark.parametrize("sql", QUESTIONS)
-def test_no_neighbour_passes_a_bound_although_null_is_there(sql: str, unit: str | None, relation: str) -> None:
+def test_no_neighbour_passes_a_bound_although_null_is_there(
+    sql: str, unit: str | None, relation: str
+) -> None:
     """Every table of up to two people, and every other row or rows of the last of them."""
-    declared = {"columns": columns(nullable=False), **({"unit": unit, "max_groups": 1, "max_rows": 1} if unit else {})}
+    declared = {
+        "columns": columns(nullable=False),
+        **({"unit": unit, "max_groups": 1, "max_rows": 1} if unit else {}),
+    }
     with duckdb.connect() as owner:
         owner.execute("CREATE TABLE t (grade VARCHAR, x INTEGER, who INTEGER)")
-        plan = privsql.connect(owner, {"neighbours": relation, "tables": {"t": declared}}).explain(sql, epsilon=1.0)
-        some = [f"({grade}, {x}, 2)" for grade in ("NULL", "'a'", "'b'", "'z'") for x in ("NULL", "0", "10", "99")]
-        people = [*([each] for each in some), *([list(pair) for pair in itertools.combinations(some[::3], 2)] if unit else [])]
+        plan = privsql.connect(owner, {"neighbours": relation, "tables": {"t": declared}}).explain(
+            sql, epsilon=1.0
+        )
+        some = [
+            f"({grade}, {x}, 2)" for grade in ("NULL", "'a'", "'b'", "'z'") for x in ("NULL", "0", "10", "99")
+        ]
+        people = [
+            *([each] for each in some),
+            *([list(pair) for pair in itertools.combinations(some[::3], 2)] if unit else []),
+        ]
 
         def cells(rows: list[str]) -> Any:
             owner.execute("DELETE FROM t")
@@ -119,7 +152,9 @@ def test_no_neighbour_passes_a_bound_although_null_is_there(sql: str, unit: str 
 
         tables = [cells(each) for each in people]
         others = tables if relation == "replace-one" else [cells([])]
-        moved = [each for one, other in itertools.product(tables, others) for each in movements(plan, one, other)]
+        moved = [
+            each for one, other in itertools.product(tables, others) for each in movements(plan, one, other)
+        ]
         assert not [each for each in moved if each.passed]
         attained = any(each.found == each.claimed for each in moved if each.norm == "l1")
         assert attained or "ROLLUP" in sql, "nothing was moved as far as it can be"

@@ -47,9 +47,13 @@ def catalogue() -> Catalogue:
 
 def shown(text: str) -> str:
     expression, _, condition = text.partition("; ")
-    question = read(f"SELECT COUNT(x) FROM (SELECT {expression} AS x FROM t WHERE {condition or 'TRUE'})", catalogue())
+    question = read(
+        f"SELECT COUNT(x) FROM (SELECT {expression} AS x FROM t WHERE {condition or 'TRUE'})", catalogue()
+    )
     project = next(each for each in walk(question.release.input) if isinstance(each, Project))
-    facts = derive(project.input, frozenset(each.name for each in project.input.fields), PublicLook(lambda sql: []))
+    facts = derive(
+        project.input, frozenset(each.name for each in project.input.fields), PublicLook(lambda sql: [])
+    )
     domain = domain_of(dict(project.columns)["x"], facts)
     if domain.empty:
         known = "nothing"

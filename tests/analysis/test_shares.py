@@ -11,7 +11,19 @@ import pytest
 from privsql.analysis.stability import Stability, _filtered, _project, _union, _unnest, _unpivot, stability
 from privsql.sql.declared import Claim, ListColumn
 from privsql.sql.expressions import Call, Column, Expression, Literal
-from privsql.sql.relations import AtMost, Field, Filter, Join, Project, Relation, Scan, UnionAll, Unit, Unnest, Unpivot
+from privsql.sql.relations import (
+    AtMost,
+    Field,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    UnionAll,
+    Unit,
+    Unnest,
+    Unpivot,
+)
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, INTERVAL, Kind
 
 ROWS = Scan("t", (Field("k", BIGINT), Field("a", BIGINT), Field("b", BIGINT)), True, {})
@@ -27,7 +39,15 @@ BELOW = Stability(4, True, "", below, {"k": "one", "a": 5, "name": 6})
 
 @pytest.mark.parametrize(
     ("columns", "most"),
-    [([], 6), (["k"], 2), (["name"], 3), (["k", "name"], 1), (["value"], 6), (["k", "value"], 2), (["k", "value", "name"], 1)],
+    [
+        ([], 6),
+        (["k"], 2),
+        (["name"], 3),
+        (["k", "name"], 1),
+        (["value"], 6),
+        (["k", "value"], 2),
+        (["k", "value", "name"], 1),
+    ],
 )
 def test_rows_made_of_columns(columns, most):
     """Of two columns a row each: those with one label are as many as there were rows, those with any label twice as many."""
@@ -38,7 +58,8 @@ def test_rows_made_of_columns(columns, most):
 
 
 @pytest.mark.parametrize(
-    ("columns", "most"), [([], 15), (["k"], 5), (["tag"], 3), (["k", "tag"], 1), (["a", "tag"], 3), (["a"], 15)]
+    ("columns", "most"),
+    [([], 15), (["k"], 5), (["tag"], 3), (["k", "tag"], 1), (["a", "tag"], 3), (["a"], 15)],
 )
 def test_rows_made_of_lists(columns, most):
     """A row becomes one for each of five declared values, and one of them has any one value."""
@@ -64,7 +85,9 @@ EIGHT = Stability(8, True, "eight", halved, {"k": 1}, adds=False)
 
 
 def call(function: str, *args: Expression | int) -> Call:
-    return Call(function, tuple(Literal(each, BIGINT) if isinstance(each, int) else each for each in args), BOOLEAN)
+    return Call(
+        function, tuple(Literal(each, BIGINT) if isinstance(each, int) else each for each in args), BOOLEAN
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +129,13 @@ def test_columns_under_other_names():
     found = _project(Project(ROWS, columns), EIGHT)
     assert (found.rows, found.steady, found.adds) == (8, True, False)
     assert found.labels == {"b": 1, "one": 1}
-    assert [found.shares(each) for each in ([], ["b"], ["b", "c"], ["sum"], ["c", "sum", "one"])] == [8, 4, 2, 8, 4]
+    assert [found.shares(each) for each in ([], ["b"], ["b", "c"], ["sum"], ["c", "sum", "one"])] == [
+        8,
+        4,
+        2,
+        8,
+        4,
+    ]
 
 
 # -- unions --------------------------------------------------------------------------------------------------------

@@ -48,7 +48,10 @@ POLICY = {
 # Held in another way than the shared file asks for, as safely: outcome, and why.
 OTHERWISE = {
     "num-007": ("reject", "1 / income has no range where income may be 0; the refusal says what to declare"),
-    "num-018": ("noisy", "correlation and slope come from noisy moments, which were refused when the file was written"),
+    "num-018": (
+        "noisy",
+        "correlation and slope come from noisy moments, which were refused when the file was written",
+    ),
     "rel-006": ("noisy", "MAX is chosen by the exponential mechanism over values, which came later"),
 }
 
@@ -71,7 +74,10 @@ def patients() -> list[tuple[Any, ...]]:
                 None if number % 17 == 0 else number % 3 == 0,
             )
         )
-    rows += [(90_000_001, "900017", 71, 1.5, "ZQ", "xyzitis", False), (90_000_002, None, None, None, None, None, None)]
+    rows += [
+        (90_000_001, "900017", 71, 1.5, "ZQ", "xyzitis", False),
+        (90_000_002, None, None, None, None, None, None),
+    ]
     return rows
 
 
@@ -226,7 +232,9 @@ def run(paths: Sequence[Path]) -> list[Went]:
 def _judge(case: dict[str, Any], connections: dict[str, Any], secrets: list[str]) -> Went:
     texts = [case["sql"], *case.get("then", [])]
     expected = [case["expected"], *case.get("also_ok", [])]
-    went = Went(case["id"], case["sql"], tuple("reject" if each == "reject" else "noisy" for each in expected))
+    went = Went(
+        case["id"], case["sql"], tuple("reject" if each == "reject" else "noisy" for each in expected)
+    )
     seen: dict[str, list[Seen]] = {}
     for table, connection in connections.items():
         session = privsql.connect(connection, policy=POLICY)
@@ -241,7 +249,9 @@ def _judge(case: dict[str, Any], connections: dict[str, Any], secrets: list[str]
             if time.monotonic() - started > SECONDS:
                 went.trouble.append(f"ran {time.monotonic() - started:.0f} s on {table}")
             heard = "\n".join([said, *log])
-            went.leaks += [f"{secret!r} on {table}" for secret in secrets if secret in heard and secret not in text]
+            went.leaks += [
+                f"{secret!r} on {table}" for secret in secrets if secret in heard and secret not in text
+            ]
             if looked.outcome == "reject" and any(looked.charge):
                 went.trouble.append("refused, and charged")
             if looked.outcome == "noisy" and not looked.charge[0] and not (looked.stored and seen[table]):
@@ -266,7 +276,10 @@ def summary(results: list[Went]) -> str:
     attacks = [each for each in results if not each.is_control]
     controls = [each for each in results if each.is_control]
     clean = [each for each in attacks if not each.problems]
-    as_asked, otherwise = ([each for each in clean if each.as_expected], [each for each in clean if each.otherwise])
+    as_asked, otherwise = (
+        [each for each in clean if each.as_expected],
+        [each for each in clean if each.otherwise],
+    )
     answered = [each for each in controls if each.outcome == "noisy"]
     lines = [
         f"attacks held:       {len(as_asked) + len(otherwise)} of {len(attacks)}"
@@ -277,7 +290,9 @@ def summary(results: list[Went]) -> str:
     lines += [f"  {each.id}: {each.outcome}: {each.otherwise}" for each in otherwise]
     for each in results:
         if each.problems or not (each.as_expected or each.otherwise):
-            lines.append(f"{each.id}: {each.outcome}, allowed {'/'.join(each.allowed)}: {each.sql[:100]}  {each.words[:160]}")
+            lines.append(
+                f"{each.id}: {each.outcome}, allowed {'/'.join(each.allowed)}: {each.sql[:100]}  {each.words[:160]}"
+            )
             lines += [f"    {problem[:600]}" for problem in each.problems]
     return "\n".join(lines)
 

@@ -24,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from mutants import MUTANTS, Mutant  # noqa: E402
+from mutants import MUTANTS, Mutant, Spot, spots  # noqa: E402
 
 _KNOWN = {each.name: each for each in MUTANTS}
 _NOISE, _SAMPLERS, _KEYS = "noise/add_noise.py", "noise/samplers.py", "noise/key_release.py"
@@ -77,7 +77,6 @@ PLANTED = [
     Planted("no clamp from above", "SELECT SUM(y) FROM t"),
     Planted("empty sum is NULL", "SELECT SUM(y) FROM t WHERE k"),
     Planted("sum not whole", "SELECT SUM(y) FROM t"),
-    Planted("TRY_CAST becomes CAST", "SELECT COUNT(*) FROM t WHERE CAST(word AS INTEGER) = 7"),
     # -- units
     Planted("max_groups ignored", "SELECT k, COUNT(*) FROM visits GROUP BY k", ADD),
     Planted("keys ranked across units", "SELECT k, COUNT(*) FROM visits GROUP BY k", ADD),
@@ -121,22 +120,28 @@ PLANTED = [
 ]  # fmt: skip
 
 
+def _spot(mutant: Mutant) -> Spot:
+    found = spots(mutant, ROOT / "privsql")
+    if len(found) != 1:
+        raise LookupError(f"the code has moved on: {mutant.name}")
+    return found[0]
+
+
 class _Patched(importlib.machinery.SourceFileLoader):
     def __init__(self, name: str, path: str, mutant: Mutant) -> None:
         super().__init__(name, path)
         self.mutant = mutant
 
     def get_code(self, fullname: str) -> Any:
-        text = Path(self.path).read_text(encoding="utf-8")
-        if text.count(self.mutant.old) != 1:
-            raise LookupError(f"the code has moved on: {self.mutant.name}")
-        return compile(text.replace(self.mutant.old, self.mutant.new), self.path, "exec")
+        return compile(_spot(self.mutant).planted(self.mutant.new.strip()), self.path, "exec")
 
 
 class _Finder(importlib.abc.MetaPathFinder):
     def __init__(self, mutant: Mutant) -> None:
-        self.mutant, self.path = mutant, ROOT / "privsql" / mutant.file
-        self.name = "privsql." + mutant.file.removesuffix(".py").replace("/", ".")
+        self.mutant, self.path = mutant, _spot(mutant).path
+        self.name = "privsql." + str(self.path.relative_to(ROOT / "privsql")).removesuffix(".py").replace(
+            "/", "."
+        )
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         if fullname != self.name:
@@ -167,7 +172,9 @@ def audited(each: Planted, mutant: Mutant | None) -> dict[str, Any]:
     started = time.monotonic()
     with planted(mutant):
         try:
-            found = session(each.neighbours).audit(each.sql, 1.0, **each.options, releases=each.releases, tries=TRIES)
+            found = session(each.neighbours).audit(
+                each.sql, 1.0, **each.options, releases=each.releases, tries=TRIES
+            )
         except Exception as error:  # noqa: BLE001 -- reported, and so a failure of the test
             return {"name": each.mistake.name, "sql": each.sql, "error": f"{type(error).__name__}: {error}"}
     return {
@@ -196,7 +203,9 @@ def main() -> None:
         shard, shards = map(int, words[1].split("/"))
         words = words[2:]
     chosen = [
-        each for each in PLANTED if not words or any(word.lower() in each.mistake.name.lower() for word in words)
+        each
+        for each in PLANTED
+        if not words or any(word.lower() in each.mistake.name.lower() for word in words)
     ][shard::shards]
     for each in chosen:
         print(json.dumps(audited(each, each.mistake)), flush=True)

@@ -31,7 +31,7 @@ TABLES: dict[str, Any] = {
     "orders": {"unit": "cid -> customers.id", "max_groups": 2, "max_rows": 2, "columns": _KEYS},
     "items": {"unit": "oid -> orders.oid", "max_groups": 2, "max_rows": 3, "columns": _KEYS},
     "visits": {"unit": "uid", "max_groups": 2, "max_rows": 3, "columns": {**_KEYS, "x": {"range": [0, 10]}}},
-    "rooms": {"unit": ["clinic", "patient"], "max_rows": 2, "columns": {"n": _KEYS["n"]}},
+    "rooms": {"unit": ["clinic", "patient"], "max_groups": 1, "max_rows": 2, "columns": {"n": _KEYS["n"]}},
     "people": {"columns": {"k": _KEYS["k"]}},
     "calls": {"matches": {"k": 3}, "columns": _KEYS},
     "shifts": {"matches": {"k": 2}, "columns": _KEYS},

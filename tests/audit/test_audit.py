@@ -53,7 +53,9 @@ def broken() -> Audit:
 # -- what it says
 def test_a_verdict_that_held(held: Audit) -> None:
     assert held.held and not held.broken
-    assert held.verdict.startswith("held: largest movement found 2 of 2 claimed, attained; epsilon at least 0.")
+    assert held.verdict.startswith(
+        "held: largest movement found 2 of 2 claimed, attained; epsilon at least 0."
+    )
     assert {(each.norm, each.found, each.claimed) for each in held.bounds} == {
         ("l1", 2, 2),
         ("linf", 1, 1),
@@ -86,7 +88,9 @@ def test_a_pair_can_be_made_again_by_anyone(broken: Audit) -> None:
     assert sum(map(abs, differences(*cells, broken.plan.measurements[0].columns))) == 2
     one, other_tables = broken.pair.one["t"], broken.pair.other["t"]
     assert len(one) == len(other_tables)
-    assert (one.fillna("NULL") != other_tables.fillna("NULL")).any(axis=1).sum() == 1  # they differ in one person's row
+    assert (one.fillna("NULL") != other_tables.fillna("NULL")).any(
+        axis=1
+    ).sum() == 1  # they differ in one person's row
 
 
 def test_an_audit_is_a_frozen_value_for_programs_and_notebooks(held: Audit, broken: Audit) -> None:
@@ -125,7 +129,10 @@ def test_no_private_row_is_read_and_nothing_spent() -> None:
     connection.execute("CREATE TABLE t (x INTEGER, word VARCHAR)")
     connection.execute("INSERT INTO t VALUES (987654321, 'CANARY')")
     connection.execute("CREATE TABLE pub (x INTEGER); INSERT INTO pub VALUES (1)")
-    policy = {"budget": {"epsilon": 1}, "tables": {"t": {"columns": {"x": {"range": [0, 9]}}}, "pub": {"public": True}}}
+    policy = {
+        "budget": {"epsilon": 1},
+        "tables": {"t": {"columns": {"x": {"range": [0, 9]}}}, "pub": {"public": True}},
+    }
     asked = privsql.connect(connection, policy=policy)
     read: list[str] = []
 
@@ -142,12 +149,19 @@ def test_no_private_row_is_read_and_nothing_spent() -> None:
     engine = asked._engine
     asked._engine = Watched()  # type: ignore[assignment]
     found = asked.audit(
-        "SELECT word, SUM(t.x) FROM t JOIN pub ON t.x >= pub.x GROUP BY word", 0.5, 0.01, releases=300, tries=20
+        "SELECT word, SUM(t.x) FROM t JOIN pub ON t.x >= pub.x GROUP BY word",
+        0.5,
+        0.01,
+        releases=300,
+        tries=20,
     )
     assert "CANARY" not in str(found) and "987654321" not in str(found)
     assert all('"t"' not in sql for sql in read) and any('"pub"' in sql for sql in read)
     assert asked.budget.spent.epsilon == 0 and asked.history().empty
-    assert connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall() == [("pub",), ("t",)]
+    assert connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall() == [
+        ("pub",),
+        ("t",),
+    ]
 
 
 @pytest.mark.slow
@@ -158,9 +172,9 @@ def test_the_same_audit_for_other_data() -> None:
         connection = duckdb.connect()
         connection.execute(f"CREATE TABLE t (x INTEGER, word VARCHAR); {rows}")
         found.append(
-            privsql.connect(connection, policy={"tables": {"t": {"columns": {"x": {"range": [0, 9]}}}}}).audit(
-                "SELECT SUM(x) FROM t WHERE word = 'w3'", 1.0, releases=300, tries=20
-            )
+            privsql.connect(
+                connection, policy={"tables": {"t": {"columns": {"x": {"range": [0, 9]}}}}}
+            ).audit("SELECT SUM(x) FROM t WHERE word = 'w3'", 1.0, releases=300, tries=20)
         )
     assert found[0].bounds == found[1].bounds and str(found[0].pair) == str(found[1].pair)
 
@@ -178,7 +192,9 @@ def test_ends_null_and_constants_are_tried() -> None:
     whole = _tried("SELECT SUM(x) FROM t WHERE x <> 4", "t", "x")
     assert {f"CAST('{each}' AS INTEGER)" for each in (5, 2, 4, 3, 6, 1, 2147483647)} | {"NULL"} <= set(whole)
     numbers = _tried("SELECT SUM(y) FROM t", "t", "y")
-    assert {f"CAST('{each}' AS DOUBLE)" for each in ("3.0", "-1.0", "nan", "inf", "-inf")} | {"NULL"} <= set(numbers)
+    assert {f"CAST('{each}' AS DOUBLE)" for each in ("3.0", "-1.0", "nan", "inf", "-inf")} | {"NULL"} <= set(
+        numbers
+    )
     assert "CAST('fox' AS VARCHAR)" in _tried("SELECT COUNT(*) FROM t WHERE word LIKE '%fox%'", "t", "word")
     assert len(_tried("SELECT SUM(x) FROM t", "t", "word")) == 1  # it plays no part
 

@@ -35,7 +35,9 @@ POLICY: dict[str, Any] = {
 }  # fmt: skip
 PEOPLE = pd.DataFrame({"id": [7, 8, 9], "age": [30, 37, 130]})
 ORDERS = pd.DataFrame({"oid": [70, 71, 80], "who": [7, 7, 8]})
-ITEMS = pd.DataFrame({"oid": [70, 71, 71, 80, 99], "price": [5, 6, 7, 8, 1], "kind": ["a", "b", "zz", None, "a"]})
+ITEMS = pd.DataFrame(
+    {"oid": [70, 71, 71, 80, 99], "price": [5, 6, 7, 8, 1], "kind": ["a", "b", "zz", None, "a"]}
+)
 GIVEN = {"people": PEOPLE, "orders": ORDERS, "items": ITEMS}
 
 
@@ -46,7 +48,9 @@ def shop() -> privsql.Session:
 
 
 def audited(session: privsql.Session, plan: Plan, data: Any = None) -> Audit:
-    return audit(plan, "", session._engine.schema(), session._engine.read_public, Fraction(1), 300, 60, data=data)
+    return audit(
+        plan, "", session._engine.schema(), session._engine.read_public, Fraction(1), 300, 60, data=data
+    )
 
 
 def test_rows_are_those_of_their_person_over_references() -> None:
@@ -57,7 +61,11 @@ def test_rows_are_those_of_their_person_over_references() -> None:
     world = with_values(world, given)
     states = people_of(world, given)
     rows = {table.name: [len(state[place]) for state in states] for place, table in enumerate(world.tables)}
-    assert sorted(zip(rows["people"], rows["orders"], rows["items"], strict=True)) == [(1, 0, 0), (1, 1, 1), (1, 2, 3)]
+    assert sorted(zip(rows["people"], rows["orders"], rows["items"], strict=True)) == [
+        (1, 0, 0),
+        (1, 1, 1),
+        (1, 2, 3),
+    ]
     place = world.table("items")
     column = next(n for n, each in enumerate(world.tables[place].tried) if each.name == "kind")
     texts = world.tables[place].tried[column].texts
@@ -85,7 +93,9 @@ def test_what_only_one_value_shows_is_found_in_data_that_has_it(neighbours: str)
 
 @pytest.mark.slow
 def test_people_are_counted_and_the_rest_is_as_without() -> None:
-    found = shop().audit("SELECT kind, SUM(price) FROM items GROUP BY kind", 1.0, releases=300, tries=60, data=GIVEN)
+    found = shop().audit(
+        "SELECT kind, SUM(price) FROM items GROUP BY kind", 1.0, releases=300, tries=60, data=GIVEN
+    )
     assert found.held
     assert any(note == "3 people of the data given were tried, and were the others" for note in found.notes)
 
@@ -94,7 +104,10 @@ def test_people_are_counted_and_the_rest_is_as_without() -> None:
     ("data", "words"),
     [
         ({"people": PEOPLE}, "the data of the audit has no table"),
-        ({**GIVEN, "items": ITEMS.drop(columns="price")}, "the data of the audit has no column price in items"),
+        (
+            {**GIVEN, "items": ITEMS.drop(columns="price")},
+            "the data of the audit has no column price in items",
+        ),
         (5, "cannot be a source of data"),
     ],
 )
@@ -152,7 +165,9 @@ def test_the_own_connection_is_refused() -> None:
         assert is_own(session, connection.cursor())
         assert not is_own(session, other)
         other.cursor().close()  # its connections have other numbers now
-    connection.execute("CREATE TEMP TABLE visits AS SELECT 1 AS id")  # seen by that connection alone, which is used itself
+    connection.execute(
+        "CREATE TEMP TABLE visits AS SELECT 1 AS id"
+    )  # seen by that connection alone, which is used itself
     assert is_own(privsql.connect(connection), connection)
     other.close()
     assert not is_own(session, other)
@@ -160,7 +175,12 @@ def test_the_own_connection_is_refused() -> None:
 
 def test_the_own_frame_is_refused() -> None:
     session = privsql.connect({"people": PEOPLE, "orders": ORDERS})
-    for data in (PEOPLE, {"made_up": PEOPLE}, {"people": PEOPLE.copy(), "orders": ORDERS}, PEOPLE.copy(deep=False)):
+    for data in (
+        PEOPLE,
+        {"made_up": PEOPLE},
+        {"people": PEOPLE.copy(), "orders": ORDERS},
+        PEOPLE.copy(deep=False),
+    ):
         assert is_own(session, data)
     for data in (PEOPLE.copy(), {"people": PEOPLE.copy(), "items": ITEMS}, 5, {"people": 5}):
         assert not is_own(session, data)
@@ -209,7 +229,13 @@ def test_the_command_line_refuses_its_source(tmp_path: Path, capsys: pytest.Capt
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "people.csv").write_text("id,age\n1,2\n", encoding="utf-8")
     PEOPLE.to_csv(tmp_path / "made_up.csv", index=False)
-    question = ["audit", str(tmp_path / "people.csv"), "SELECT COUNT(*) FROM people WHERE age > 1", "--epsilon", "1"]
+    question = [
+        "audit",
+        str(tmp_path / "people.csv"),
+        "SELECT COUNT(*) FROM people WHERE age > 1",
+        "--epsilon",
+        "1",
+    ]
     code = main([*question, "--releases", "300", "--data", str(tmp_path / "made_up.csv")])
     assert code == 0
     assert "3 people of the data given were tried" in capsys.readouterr().out

@@ -70,7 +70,9 @@ def _measured(case: Case, noise: float) -> Measured:
     scratch = Scratch(world_of(plan, asked._engine.schema(), asked._engine.read_public))
     try:
         pairs = Search(plan, scratch, 40, lambda _: None).run().pairs
-        found = measure(plan, scratch, pairs, case.releases, CONFIDENCE, (case.epsilon, plan.delta), lambda _: None)
+        found = measure(
+            plan, scratch, pairs, case.releases, CONFIDENCE, (case.epsilon, plan.delta), lambda _: None
+        )
     finally:
         scratch.close()
     assert found is not None

@@ -43,7 +43,15 @@ def test_a_mistake_is_told_by_the_exit_code(tmp_path: Path) -> None:
     """As a script would see it: exit code 1, the verdict first, the pair and the picture after it."""
     source = tmp_path / "t.csv"
     source.write_text("k,x\ntrue,1\nfalse,2\n", encoding="utf-8")
-    question = ("audit", str(source), "SELECT COUNT(*) FROM t WHERE k", "--epsilon", "1", "--releases", "20000")
+    question = (
+        "audit",
+        str(source),
+        "SELECT COUNT(*) FROM t WHERE k",
+        "--epsilon",
+        "1",
+        "--releases",
+        "20000",
+    )
     done = _run("--cli", "scale 0.7 times too small", *question)
     assert done.returncode == 1, done.stderr
     assert done.stdout.startswith("BROKEN: epsilon at least 1.")

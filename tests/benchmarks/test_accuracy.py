@@ -29,7 +29,10 @@ def test_means_and_ratios_have_standard_errors() -> None:
 def test_nothing_is_called_least_that_the_data_cannot_tell() -> None:
     """32% and 17% wrong of 40 answers each are not told apart; of 15,000 they are."""
     few, many = (
-        {tool: Mean(share, (share * (1 - share) / draws) ** 0.5, draws) for tool, share in (("a", 0.32), ("b", 0.17))}
+        {
+            tool: Mean(share, (share * (1 - share) / draws) ** 0.5, draws)
+            for tool, share in (("a", 0.32), ("b", 0.17))
+        }
         for draws in (40, 15_000)
     )
     assert str(judge(few)) == "not told apart: b, a"
@@ -41,6 +44,8 @@ def test_every_line_has_draws_that_can_tell_ten_percent() -> None:
     cells = {"COUNT by 50 keys": 50, "AVG by 50 keys": 50, "20 overlapping counts": 20, "ROLLUP, 17 cells": 5}
     cells |= {"CUBE, 20 cells": 5, "unknown keys": 100}
     for line in LINES:
-        spread = {"wrong": 2.4, "missed": 0.1}.get(line.measure, 1.0)  # deviation of one answer's error, over its mean
+        spread = {"wrong": 2.4, "missed": 0.1}.get(
+            line.measure, 1.0
+        )  # deviation of one answer's error, over its mean
         relative = spread / (line.draws * cells.get(line.name, 1)) ** 0.5
         assert 3 * relative * 2**0.5 < 0.1, line.name

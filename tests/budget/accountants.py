@@ -92,7 +92,10 @@ class AccountantConformance:
 
     def test_loss_never_decreases(self) -> None:
         for number in range(1, len(self.events) + 1):
-            less, more = self.loss(self.events[: number - 1] or self.events[:1]), self.loss(self.events[:number])
+            less, more = (
+                self.loss(self.events[: number - 1] or self.events[:1]),
+                self.loss(self.events[:number]),
+            )
             assert all(before <= after for before, after in zip(less, more, strict=True))
             assert number == 1 or less != more
 
@@ -116,7 +119,9 @@ class AccountantConformance:
         truth = coins_truth(float(rate), times, float(DELTA))
         assert truth <= self.epsilon([laplace(rate)] * times, DELTA) * (1.0 + 1e-9)
         spread = [laplace(2 * rate, 2)] * max(1, times // 2)  # two counts that move by 1 each
-        assert coins_truth(float(rate), 2 * len(spread), float(DELTA)) <= self.epsilon(spread, DELTA) * (1.0 + 1e-9)
+        assert coins_truth(float(rate), 2 * len(spread), float(DELTA)) <= self.epsilon(spread, DELTA) * (
+            1.0 + 1e-9
+        )
 
     @pytest.mark.parametrize("times", [1, 7, 100])
     @pytest.mark.parametrize("epsilon", [Fraction(1, 50), Fraction(1, 10), Fraction(1)])
@@ -129,7 +134,10 @@ class AccountantConformance:
         assert truth <= self.epsilon([event] * times, DELTA) * (1.0 + 1e-9)
 
     def test_and_not_much_more(self) -> None:
-        truth, found = coins_truth(0.1, 100, float(DELTA)), self.epsilon([laplace(Fraction(1, 10))] * 100, DELTA)
+        truth, found = (
+            coins_truth(0.1, 100, float(DELTA)),
+            self.epsilon([laplace(Fraction(1, 10))] * 100, DELTA),
+        )
         assert truth <= found <= self.tight * truth
 
 

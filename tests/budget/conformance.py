@@ -81,7 +81,9 @@ class LedgerConformance:
         with pytest.raises(BudgetError) as caught:
             ledger.expect([[Pure(Fraction(2))]], "ana")
         assert caught.value.code == "budget-query"
-        assert refusal(ledger.expect, [[Pure(Fraction(1))]] * 2, "ana").code == "budget-query"  # it is one call
+        assert (
+            refusal(ledger.expect, [[Pure(Fraction(1))]] * 2, "ana").code == "budget-query"
+        )  # it is one call
 
     def test_what_costs_less_than_a_query_must_is_expected_to_be_refused(self) -> None:
         ledger = self.make(policy(5, per_query_least=0.5))
@@ -89,7 +91,9 @@ class LedgerConformance:
         assert refusal(ledger.expect, [[Pure(Fraction(1, 4))]] * 2, "ana").code == "budget-least"
 
     def test_analysts_have_shares(self) -> None:
-        ledger = self.make(policy(5, delta=1e-5, analysts={"ana": 2.0, "ben": {"epsilon": 4.0, "delta": 1e-6}}))
+        ledger = self.make(
+            policy(5, delta=1e-5, analysts={"ana": 2.0, "ben": {"epsilon": 4.0, "delta": 1e-6}})
+        )
         charge(ledger, 1.5, analyst="ana")
         assert code_of(ledger, 1, analyst="ana") == "budget-analyst"
         assert code_of(ledger, 1, analyst="cleo") == "budget-analyst"
@@ -120,7 +124,11 @@ class LedgerConformance:
 
     @pytest.mark.parametrize(
         "events",
-        [[], [Pure(Fraction(10**30))], [Keys(Fraction(1), Fraction(1, 2), 1), Keys(Fraction(1), Fraction(1, 2), 1)]],
+        [
+            [],
+            [Pure(Fraction(10**30))],
+            [Keys(Fraction(1), Fraction(1, 2), 1), Keys(Fraction(1), Fraction(1, 2), 1)],
+        ],
         ids=["nothing", "too much", "a delta of 1"],
     )
     def test_what_is_no_price_is_refused(self, events: Any) -> None:

@@ -83,7 +83,9 @@ def size(folder: Path, step: int) -> dict[str, int]:
     copy(seed, folder / "clean.ledger")
     trials = [(kind, limit, 3) for kind in ("log", "clean", "none") for limit in range(0, 90_000, step)]
     if step < 10_000:
-        trials += [("clean", limit, 700) for limit in range(4_050_000, 4_250_000, step * 16)]  # the log is written back there
+        trials += [
+            ("clean", limit, 700) for limit in range(4_050_000, 4_250_000, step * 16)
+        ]  # the log is written back there
     for number, (kind, limit, count) in enumerate(trials):
         path = folder / f"{number}.ledger"
         if kind != "none":
@@ -154,7 +156,11 @@ def fork(folder: Path) -> dict[str, int]:
         thread.join()
     ledger.close()
     expected = 8 * each + 8 + len(by_threads)
-    return {"charged": charges(path), "expected": expected, "wrong": sum(map(bool, ends)) + int(charges(path) != expected)}
+    return {
+        "charged": charges(path),
+        "expected": expected,
+        "wrong": sum(map(bool, ends)) + int(charges(path) != expected),
+    }
 
 
 def main() -> int:

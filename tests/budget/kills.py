@@ -160,7 +160,14 @@ def main() -> int:
         total["rounds"] = total.get("rounds", 0) + 1
     print(json.dumps({**total, "writers": args.writers, "seconds": round(time.monotonic() - begin, 1)}))
     not_counted = ("killed_and_not_counted", "released_and_counted")
-    wrong = (*not_counted, "overspent", "released_without_charge", "charged_twice", "released_twice", "errors")
+    wrong = (
+        *not_counted,
+        "overspent",
+        "released_without_charge",
+        "charged_twice",
+        "released_twice",
+        "errors",
+    )
     return int(any(total[name] for name in wrong))
 
 

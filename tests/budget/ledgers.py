@@ -58,7 +58,9 @@ def charge(
         pass
 
 
-def fail(ledger: Ledger, epsilon: Any = 0.01, analyst: str = "ana", error: type[BaseException] = EngineError) -> None:
+def fail(
+    ledger: Ledger, epsilon: Any = 0.01, analyst: str = "ana", error: type[BaseException] = EngineError
+) -> None:
     """A query that is charged and fails."""
     with suppress(error), running(ledger, epsilon, analyst=analyst):
         raise error
@@ -123,5 +125,3 @@ def copy(path: Path, target: Path) -> Path:
         if Path(f"{path}{end}").exists():
             Path(f"{target}{end}").write_bytes(Path(f"{path}{end}").read_bytes())
     return target
-
-

@@ -171,7 +171,9 @@ def test_forked_off_in_the_midst_of_a_charge(path, ledger):
         with store.reading():
             pass
         """
-    done = subprocess.run([sys.executable, "-c", code, str(path)], env=SAME, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], env=SAME, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -212,7 +214,10 @@ def test_a_view_is_part_of_a_dataset_only_where_the_policy_names_it():
     declared["tables"]["seen"] = {"unit": "Who"}
     assert dataset_of(load_policy(declared), schema).tables == {"seen": "who", "visits": "each row"}
     declared["tables"]["seen"] = {"unit": "visit -> visits.ID"}
-    assert dataset_of(load_policy(declared), schema).tables == {"seen": "visit -> visits.id", "visits": "each row"}
+    assert dataset_of(load_policy(declared), schema).tables == {
+        "seen": "visit -> visits.id",
+        "visits": "each row",
+    }
 
 
 def test_the_first_entry_has_spent_nothing(ledger):
@@ -220,7 +225,9 @@ def test_the_first_entry_has_spent_nothing(ledger):
     assert (opening.loss, opening.total, opening.share) == (Loss(), Loss(), Loss())
 
 
-@pytest.mark.parametrize("details", ["no JSON", '[{"event": "Pure"}]', '[{"event": "None", "mechanism": "", "what": ""}]', "[3]"])
+@pytest.mark.parametrize(
+    "details", ["no JSON", '[{"event": "Pure"}]', '[{"event": "None", "mechanism": "", "what": ""}]', "[3]"]
+)
 def test_an_entry_that_cannot_be_read_breaks_the_ledger(ledger, details):
     charge(ledger, 1)
     opening, row = ledger.rows()
@@ -239,7 +246,9 @@ def test_where_mounts_are_not_known_nothing_is_refused(path, monkeypatch):
 def test_more_is_spent_than_the_cap_allows(path, ledger):
     charge(ledger, 1)
     opening, row = ledger.rows()
-    caps = caps_of(Fraction(10), Fraction(1, 1000), Fraction(2), {"ana": Share(Fraction(3), Fraction(1, 10**6))})
+    caps = caps_of(
+        Fraction(10), Fraction(1, 1000), Fraction(2), {"ana": Share(Fraction(3), Fraction(1, 10**6))}
+    )
     _within(caps, row, Loss(10 * 10**9, 10**15))
     _within(caps, opening, Loss(10 * 10**9, 10**15))
     for total, wrong in [
@@ -263,7 +272,12 @@ def test_a_cap_in_rho_may_be_off_by_a_millionth(ledger):
         hair = 0 if part is None else 1 + limit.nano // part
         for off, holds in ((0, True), (hair, True), (hair + 1, False)):
             for sign in (1, -1):
-                assert _same_cap(caps, replace(row, cap_epsilon=limit.nano + sign * off, cap_delta=limit.atto_delta)) is holds
+                assert (
+                    _same_cap(
+                        caps, replace(row, cap_epsilon=limit.nano + sign * off, cap_delta=limit.atto_delta)
+                    )
+                    is holds
+                )
         assert not _same_cap(caps, replace(row, cap_epsilon=limit.nano, cap_delta=limit.atto_delta + 1))
         assert not _same_cap(caps, replace(row, cap_epsilon=None, cap_delta=limit.atto_delta))
     assert _same_cap(Caps(), replace(row, cap_epsilon=None, cap_delta=None))
@@ -272,7 +286,10 @@ def test_a_cap_in_rho_may_be_off_by_a_millionth(ledger):
 
 def test_which_stored_numbers_fit_a_plan():
     """Whole ones, one for each cell and column; of a choice, cells that there are."""
-    frame, policy_ = pd.DataFrame({"k": ["a"], "c": ["x"]}), {"tables": {"t": {"columns": {"k": {"values": ["a", "b"]}}}}}
+    frame, policy_ = (
+        pd.DataFrame({"k": ["a"], "c": ["x"]}),
+        {"tables": {"t": {"columns": {"k": {"values": ["a", "b"]}}}}},
+    )
     session = privsql.connect({"t": frame}, policy_)
     label = session.explain("SELECT k FROM t GROUP BY k ORDER BY COUNT(*) DESC LIMIT 1", epsilon=1)
     counts = session.explain("SELECT k, COUNT(*) AS n FROM t GROUP BY k", epsilon=1)
@@ -280,9 +297,14 @@ def test_which_stored_numbers_fit_a_plan():
     (column,) = counts.measurements[0].columns
     assert len(label.space) == len(counts.space) == 3
 
-    def fits(plan: privsql.Plan, cells: list[int], numbers: dict[str, list[float]], keys: dict[str, list[str]]) -> bool:
+    def fits(
+        plan: privsql.Plan, cells: list[int], numbers: dict[str, list[float]], keys: dict[str, list[str]]
+    ) -> bool:
         arrays = {name: np.array(each) for name, each in numbers.items()}
-        return _fits(plan, NoisyTable(np.array(cells), arrays, {name: np.ma.array(each) for name, each in keys.items()}))
+        return _fits(
+            plan,
+            NoisyTable(np.array(cells), arrays, {name: np.ma.array(each) for name, each in keys.items()}),
+        )
 
     assert [fits(label, [cell], {}, {}) for cell in (-1, 0, 2, 3)] == [False, True, True, False]
     assert not fits(label, [[0]], {}, {})
@@ -342,7 +364,9 @@ def test_distributions_are_no_narrower_than_the_noise(monkeypatch):
     made_by = SimpleNamespace(from_gaussian_mechanism=Distribution, from_privacy_parameters=Distribution)
     common = SimpleNamespace(DifferentialPrivacyParameters=lambda epsilon, delta: (epsilon, delta))
     monkeypatch.setitem(sys.modules, "dp_accounting", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "dp_accounting.pld", SimpleNamespace(common=common, privacy_loss_distribution=made_by))
+    monkeypatch.setitem(
+        sys.modules, "dp_accounting.pld", SimpleNamespace(common=common, privacy_loss_distribution=made_by)
+    )
     for ratio in (Fraction(1, 30), Fraction(1, 70), Fraction(1, 49), Fraction(2, 101)):
         by_distributions([Gaussian(Fraction(1), Fraction(1, 10**6), ratio)], Fraction(1, 10**6))
         assert 1 - Fraction(1, 10**11) < Fraction(made.pop()) ** 2 * ratio < 1
@@ -363,8 +387,12 @@ def test_a_part_of_a_gaussian_release_is_no_event_by_itself():
 def test_what_keys_with_gaussian_noise_lose(neighbours, changes):
     """One unit moves so many counts by 4 at most; and who comes shows one of its 9 keys by so small a chance."""
     table = {"unit": "who", "max_groups": 9, "max_rows": 4}
-    session = privsql.connect({"t": pd.DataFrame({"who": [1], "k": ["x"]})}, {"neighbours": neighbours, "tables": {"t": table}})
-    plan = session.explain("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=1, delta=1e-6, mechanism="gaussian")
+    session = privsql.connect(
+        {"t": pd.DataFrame({"who": [1], "k": ["x"]})}, {"neighbours": neighbours, "tables": {"t": table}}
+    )
+    plan = session.explain(
+        "SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=1, delta=1e-6, mechanism="gaussian"
+    )
     (keys,) = plan.measurements
     (event,) = events_of(keys)
     variance, limit = keys.key_release.variance, keys.key_release.limit
@@ -379,7 +407,11 @@ def test_what_the_first_format_knew():
     old = {"mechanism": "some noise", "what": "COUNT(*)", "epsilon": "1/2", "delta": "0"}
     assert Released.of_json(old).event == Pure(Fraction(1, 2))
     assert Released.of_json({**old, "delta": "1/1000"}).event == Keys(Fraction(1, 2), Fraction(1, 1000), 1)
-    for event in (Pure(Fraction(1, 2), 3), Keys(Fraction(1), Fraction(1, 10), 2), Laplace(Fraction(1), 4, 2, Fraction(4))):
+    for event in (
+        Pure(Fraction(1, 2), 3),
+        Keys(Fraction(1), Fraction(1, 10), 2),
+        Laplace(Fraction(1), 4, 2, Fraction(4)),
+    ):
         kept = Released("some noise", "COUNT(*)", event)
         assert Released.of_json(kept.to_json()) == kept
 
@@ -391,12 +423,18 @@ HALF = Fraction(1, 2)
     ("event", "pieces"),
     [
         (Laplace(HALF, 4, 1, Fraction(8)), [(Fraction(1, 8), 0, 0)] * 4),
-        (Laplace(HALF, 4, 2, Fraction(8)), [(HALF, 0, 0)]),  # how far a cell moves is not known: the whole at once
+        (
+            Laplace(HALF, 4, 2, Fraction(8)),
+            [(HALF, 0, 0)],
+        ),  # how far a cell moves is not known: the whole at once
         (Keys(HALF, Fraction(1, 1000), 2), [(Fraction(1, 4), Fraction(1, 2000), 0)] * 2),
         (Pure(HALF, 2), [(Fraction(1, 4), 0, 0)] * 2),
         (Choice(HALF, 5), [(Fraction(1, 10), 0, 0)] * 5),
         (Gaussian(HALF, Fraction(1, 1000), Fraction(1, 900)), [(0, 0, Fraction(1, 900))]),
-        (GaussianKeys(HALF, Fraction(1, 1000), Fraction(1, 900), Fraction(1, 2000)), [(HALF, Fraction(1, 1000), 0)]),
+        (
+            GaussianKeys(HALF, Fraction(1, 1000), Fraction(1, 900), Fraction(1, 2000)),
+            [(HALF, Fraction(1, 1000), 0)],
+        ),
     ],
 )
 def test_events_in_pieces_for_distributions(event, pieces):
@@ -472,14 +510,18 @@ def test_a_renewal_that_is_refused_leaves_nothing_open(path, ledger):
     [
         np.ma.array([3, -4, 0], mask=[False, True, False]),
         np.ma.array([1.5, float("inf"), 0.0], mask=[True, False, False]),
-        np.ma.array(np.array(["2024-01-01", "NaT", "1999-12-31"], dtype="datetime64[us]"), mask=[False, True, False]),
+        np.ma.array(
+            np.array(["2024-01-01", "NaT", "1999-12-31"], dtype="datetime64[us]"), mask=[False, True, False]
+        ),
         np.ma.array([True, False, True], mask=False),
         np.ma.array(np.array(["x", "", "\ud800"], dtype=object), mask=[False, True, False]),
         np.array(["a", "b", "c"], dtype=object),
     ],
 )
 def test_keys_come_back_from_the_shelf_as_they_were(values):
-    noisy = NoisyTable(np.arange(3), {"n": np.array([5, -6, 7])}, {"second": values, "a first": np.array([1, 2, 3])})
+    noisy = NoisyTable(
+        np.arange(3), {"n": np.array([5, -6, 7])}, {"second": values, "a first": np.array([1, 2, 3])}
+    )
     found = unpacked(packed(noisy))
     assert found.cells.tolist() == [0, 1, 2]
     assert found.noisy_columns["n"].tolist() == [5, -6, 7]
@@ -501,7 +543,9 @@ def test_two_columns_solve_a_third_only_if_they_differ():
 
 def test_the_best_of_each_group_follows_from_a_histogram():
     frame = pd.DataFrame({"k": ["a"] * 4 + ["b"] * 5, "x": [3, 3, 1, 0, 2, 2, 2, 9, 9]})
-    session = privsql.connect({"t": frame}, {"tables": {"t": {"columns": {"k": {"values": ["a", "b"]}, "x": {"range": [0, 9]}}}}})
+    session = privsql.connect(
+        {"t": frame}, {"tables": {"t": {"columns": {"k": {"values": ["a", "b"]}, "x": {"range": [0, 9]}}}}}
+    )
     session.query("SELECT k, x, COUNT(*) FROM t GROUP BY k, x", epsilon=4000)
     found = session.query("SELECT k, mode(x) AS most FROM t WHERE k IS NOT NULL GROUP BY k", epsilon=0.01)
     assert found.stored
@@ -544,7 +588,9 @@ def test_what_is_asked_anew_is_shown_as_it_was_drawn():
     """Nothing is combined with it, though it is combined with what is asked later."""
     session = privsql.connect({"t": FRAME}, COLUMNS)
     text = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
-    combined = [len(session.query(text, epsilon=1 + i, fresh=i == 1).receipt["from_answers"]) for i in range(3)]
+    combined = [
+        len(session.query(text, epsilon=1 + i, fresh=i == 1).receipt["from_answers"]) for i in range(3)
+    ]
     assert combined == [0, 0, 3]
     label = "SELECT mode(x) AS most FROM t"
     assert [session.query(label, epsilon=1 + i).receipt["from_answers"] for i in range(2)] == [[], []]
@@ -564,7 +610,10 @@ def test_the_same_meaning_as_a_combined_answer():
 
 
 def test_by_zcdp_what_keys_lose_is_set_aside():
-    events = [Gaussian(HALF, Fraction(1, 1000), Fraction(1, 900)), Keys(Fraction(1, 10), Fraction(1, 10**7), 2)]
+    events = [
+        Gaussian(HALF, Fraction(1, 1000), Fraction(1, 900)),
+        Keys(Fraction(1, 10), Fraction(1, 10**7), 2),
+    ]
     spent = Zcdp().price(events)
     expected = float(least_epsilon(Fraction(spent.nano, 10**9), Fraction(1, 10**6) - Fraction(spent.delta)))
     assert by_zcdp(events, Fraction(1, 10**6)) == expected
@@ -581,7 +630,9 @@ def test_by_zcdp_what_keys_lose_is_set_aside():
     [(None, 1.0), ("laplace", 2.0), ("gumbel", np.pi**2 / 6), ("exponential", np.pi**2 / 6)],
 )
 def test_how_noisy_a_choice_is(mechanism, squares):
-    plan = privsql.connect({"t": FRAME}, COLUMNS).explain("SELECT mode(x) FROM t", epsilon=0.5, mechanism=mechanism)
+    plan = privsql.connect({"t": FRAME}, COLUMNS).explain(
+        "SELECT mode(x) FROM t", epsilon=0.5, mechanism=mechanism
+    )
     (measured,) = plan.measurements
     assert derive.variances(plan) == {measured.columns[0]: pytest.approx(squares * measured.scale**2)}
 
@@ -608,7 +659,9 @@ def test_what_is_said_of_earlier_answers():
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", today)
     assert f"{long[:77]}... (epsilon 1, {today}): up to 10 of its cells are added up to one" in str(plan)
     assert "rows in which x is none of the declared keys are not in it (fresh=True asks anew)" in str(plan)
-    alike = str(session.explain("SELECT k, COUNT(*) FROM t WHERE x > 3 AND k IS NOT NULL GROUP BY k", epsilon=0.01))
+    alike = str(
+        session.explain("SELECT k, COUNT(*) FROM t WHERE x > 3 AND k IS NOT NULL GROUP BY k", epsilon=0.01)
+    )
     assert f"{short} (epsilon 2, {today}): cell by cell" in alike
     assert "fresh=True" not in alike
     assert "inverse variance" not in alike
@@ -616,7 +669,9 @@ def test_what_is_said_of_earlier_answers():
 
 
 def test_answers_with_too_many_cells_are_not_added_up(monkeypatch):
-    session = privsql.connect({"t": pd.DataFrame({"x": [1, 2]})}, {"tables": {"t": {"columns": {"x": {"range": [0, 9]}}}}})
+    session = privsql.connect(
+        {"t": pd.DataFrame({"x": [1, 2]})}, {"tables": {"t": {"columns": {"x": {"range": [0, 9]}}}}}
+    )
     session.query("SELECT x, COUNT(*) FROM t GROUP BY x", epsilon=100)
     for most, free in ((10, True), (9, False)):
         monkeypatch.setattr(derive, "MOST_CELLS", most)

@@ -42,7 +42,9 @@ FRAME = pd.DataFrame({"age": [i % 80 for i in range(200)], "pay": [float(i) for 
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("fuse") / "clinic.duckdb"
     with duckdb.connect(str(path)) as owner:
-        owner.execute("CREATE TABLE visits AS SELECT i AS id, i % 80 AS age, i / 7.0 AS pay FROM range(1000) t(i)")
+        owner.execute(
+            "CREATE TABLE visits AS SELECT i AS id, i % 80 AS age, i / 7.0 AS pay FROM range(1000) t(i)"
+        )
     return path
 
 
@@ -136,9 +138,13 @@ def test_the_failures_of_a_frame_stay_with_it():
         frame.dp.query("SELECT COUNT(*) AS n FROM df", epsilon=0.1, fresh=True)
         (session,) = list(frame.dp._state.sessions.values())[-1:]
         broken(session)
-        assert refusal(session.query, "SELECT COUNT(*) FROM df", epsilon=0.1, fresh=True).code == "engine-failed"
+        assert (
+            refusal(session.query, "SELECT COUNT(*) FROM df", epsilon=0.1, fresh=True).code == "engine-failed"
+        )
         frame.dp._state.engine = None  # a new engine, that works
-    assert refusal(frame.dp.query, "SELECT COUNT(*) FROM df", epsilon=0.1, fresh=True).code == "budget-failures"
+    assert (
+        refusal(frame.dp.query, "SELECT COUNT(*) FROM df", epsilon=0.1, fresh=True).code == "budget-failures"
+    )
 
 
 def test_the_least_price_of_a_query(source):
@@ -234,7 +240,10 @@ def test_a_failure_that_cannot_be_recorded_counts(path):
 
 
 def test_a_query_of_another_process_is_waited_for(path):
-    ledger, other = opened(Store(path, patience=60), policy(1, max_failures=1)), opened(Store(path), policy(1))
+    ledger, other = (
+        opened(Store(path, patience=60), policy(1, max_failures=1)),
+        opened(Store(path), policy(1)),
+    )
     held = running(other, 0.1)
     held.__enter__()
     threading.Timer(0.05, held.__exit__, (None, None, None)).start()
@@ -245,7 +254,10 @@ def test_a_query_of_another_process_is_waited_for(path):
 
 
 def test_one_that_is_gone_is_not_waited_for(path):
-    ledger, other = opened(Store(path, patience=0.0), policy(1, max_failures=1)), opened(Store(path), policy(1))
+    ledger, other = (
+        opened(Store(path, patience=0.0), policy(1, max_failures=1)),
+        opened(Store(path), policy(1)),
+    )
     held = running(other, 0.1)
     held.__enter__()  # and never leaves
     assert refusal(charge, ledger, 0.1).code == "budget-failures"
@@ -264,7 +276,9 @@ def test_the_end_of_a_query_does_not_wait_for_the_disk(path):
     ledger = opened(store, policy(1))
     store.said.clear()
     charge(ledger, 0.1)
-    told = [each for each in store.said if each.startswith(("PRAGMA synchronous", "INSERT", "DELETE", "COMMIT"))]
+    told = [
+        each for each in store.said if each.startswith(("PRAGMA synchronous", "INSERT", "DELETE", "COMMIT"))
+    ]
     charging = ["PRAGMA synchronous = FULL", "INSERT INTO entries", "INSERT INTO runs VALUES", "COMMIT"]
     ending = ["PRAGMA synchronous = NORMAL", "DELETE FROM runs WHERE number = ?", "COMMIT"]
     assert [each.split(" (")[0] for each in told] == charging + ending
@@ -322,7 +336,9 @@ def test_a_policy_may_tighten_the_fuse_and_not_loosen_it(path):
         (name,) = budget
         assert f"{name} = {4 if name == 'max_failures' else 0.1}" in caught.suggestion
     assert open_ledger(path.with_name("other"), policy(5), VISITS).failures("ana").most == 3
-    assert refusal(open_ledger, path.with_name("other"), policy(5, max_failures=4), VISITS).code == "budget-caps"
+    assert (
+        refusal(open_ledger, path.with_name("other"), policy(5, max_failures=4), VISITS).code == "budget-caps"
+    )
 
 
 @pytest.fixture
@@ -382,14 +398,27 @@ def test_what_is_shown_of_failures(path):
     fail(ledger)
     fail(ledger, analyst="ben")
     with running(ledger, 0.1, analyst="ben"):
-        text, document = show("x", ledger.rows(), None, ledger.runs()), report(ledger.rows(), None, ledger.runs())
+        text, document = (
+            show("x", ledger.rows(), None, ledger.runs()),
+            report(ledger.rows(), None, ledger.runs()),
+        )
     assert "answers: 5, each for epsilon 0.01 at least\n" in text
-    assert "queries that failed after their charge\n  ana: 2 of at most 3\n  ben: 1 of at most 3, 1 not finished" in text
+    assert (
+        "queries that failed after their charge\n  ana: 2 of at most 3\n  ben: 1 of at most 3, 1 not finished"
+        in text
+    )
     assert "failures of ana forgiven: the disk was full" in text
     assert (document["max_failures"], document["per_query_least"]) == (3, 0.01)
-    assert document["failures"] == {"ana": {"failed": 2, "unfinished": 0}, "ben": {"failed": 1, "unfinished": 1}}
+    assert document["failures"] == {
+        "ana": {"failed": 2, "unfinished": 0},
+        "ben": {"failed": 1, "unfinished": 1},
+    }
     (forgiven,) = document["failures_forgiven"]
-    assert (forgiven["analyst"], forgiven["unfinished"], forgiven["reason"]) == ("ana", 0, "the disk was full")
+    assert (forgiven["analyst"], forgiven["unfinished"], forgiven["reason"]) == (
+        "ana",
+        0,
+        "the disk was full",
+    )
     ledger.close()
 
 
@@ -405,7 +434,12 @@ def test_renewing_on_the_command_line(path, capsys):
     assert capsys.readouterr().out == "failed queries are counted from 0 again, as entry 7 says\n"
     assert main(["budget", str(path), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["failures"] == {}
-    for wrong in ("--failures --epsilon 1", "--failures --per-query", "--failures --delta 0.1", "--epsilon 1"):
+    for wrong in (
+        "--failures --epsilon 1",
+        "--failures --per-query",
+        "--failures --delta 0.1",
+        "--epsilon 1",
+    ):
         assert main(["ledger", "renew", str(path), *wrong.split()]) == 2
         assert "[argument-shape]" in capsys.readouterr().err
     ledger.close()

@@ -124,7 +124,10 @@ enough for 0 more counts within +-10 (95%)"""
 )
 def test_what_is_printed(path, made, by, text):
     found = re.sub(r"\d{4}-\d\d-\d\d", "DAY", show("x", made(path), by))
-    assert re.sub(r"(day \(UTC\)) +answers", r"\1  answers", re.sub(r"DAY +(\d)", r"DAY              \1", found)) == text
+    assert (
+        re.sub(r"(day \(UTC\)) +answers", r"\1  answers", re.sub(r"DAY +(\d)", r"DAY              \1", found))
+        == text
+    )
 
 
 def test_the_same_as_json(path):
@@ -140,20 +143,33 @@ def test_the_same_as_json(path):
     assert found["spent"] == {"epsilon": 3.5, "delta": 1e-6}
     assert found["remaining"] == {"epsilon": 8.5, "delta": 0.000999}
     assert found["more_counts"] == {"within": 10, "level": 0.95, "counts": 29}
-    renewal = {"when": rows[4].time, "scope": "dataset", "analyst": None, "epsilon": 2.0, "delta": 0.0, "reason": "a new year"}
+    renewal = {
+        "when": rows[4].time,
+        "scope": "dataset",
+        "analyst": None,
+        "epsilon": 2.0,
+        "delta": 0.0,
+        "reason": "a new year",
+    }
     assert found["renewals"] == [renewal]
     assert found["by_analyst"] == [
         {"analyst": "ana", "answers": 2, "epsilon": 1.5, "delta": 1e-6, "cap": 4.0},
         {"analyst": "bob", "answers": 1, "epsilon": 2.0, "delta": 0.0, "cap": 6.0},
         {"analyst": "cy", "answers": 0, "epsilon": 0.0, "delta": 0.0, "cap": 1.0},
     ]
-    assert report(rows, "day")["by_day"] == [{"day": rows[0].time[:10], "answers": 3, "epsilon": 3.5, "delta": 1e-6}]
+    assert report(rows, "day")["by_day"] == [
+        {"day": rows[0].time[:10], "answers": 3, "epsilon": 3.5, "delta": 1e-6}
+    ]
     assert "by_day" not in report(rows, None)
 
 
 def test_rho_as_json(path):
     found = report(in_rho(path), "day")
-    assert found["spent"] == {"epsilon": pytest.approx(0.53625822), "delta": pytest.approx(9.01e-7), "rho": 0.0075}
+    assert found["spent"] == {
+        "epsilon": pytest.approx(0.53625822),
+        "delta": pytest.approx(9.01e-7),
+        "rho": 0.0075,
+    }
     assert found["limit"] == {"epsilon": 2.0, "delta": 1e-6, "rho": pytest.approx(0.0874039, rel=1e-4)}
     assert found["remaining"]["epsilon"] == pytest.approx(1.904995)
     assert found["by_day"][0]["rho"] == 0.0075
@@ -161,9 +177,15 @@ def test_rho_as_json(path):
 
 def test_no_limit_is_null(path):
     found = report(unlimited(path), "analyst")
-    assert (found["limit"]["epsilon"], found["remaining"]["epsilon"], found["more_counts"]["counts"]) == (None, None, None)
+    assert (found["limit"]["epsilon"], found["remaining"]["epsilon"], found["more_counts"]["counts"]) == (
+        None,
+        None,
+        None,
+    )
     assert found["per_query"] is None
-    assert found["by_analyst"] == [{"analyst": "ana", "answers": 1, "epsilon": 1.0, "delta": 0.0, "cap": None}]
+    assert found["by_analyst"] == [
+        {"analyst": "ana", "answers": 1, "epsilon": 1.0, "delta": 0.0, "cap": None}
+    ]
 
 
 # -- how many more counts --------------------------------------------------------------------------------------
@@ -174,7 +196,9 @@ VISITED = pd.DataFrame({"u": [1, 1, 2], "age": [1, 2, 3]})
 def test_no_counts_are_promised_where_people_have_several_rows(path):
     """One costs epsilon 28 under this policy, and a ledger does not know its limits."""
     with privsql.connect({"visits": VISITED}, BY_UNIT, ledger=path) as session:
-        assert session.explain("SELECT COUNT(*) FROM visits", within=10).epsilon == pytest.approx(28.43, abs=0.01)
+        assert session.explain("SELECT COUNT(*) FROM visits", within=10).epsilon == pytest.approx(
+            28.43, abs=0.01
+        )
         assert "count" not in str(session.budget)
         session.query("SELECT COUNT(*) FROM visits", epsilon=1)
     rows = open_reader(path).rows()
@@ -200,4 +224,6 @@ def test_so_many_counts_can_be_asked(budget, asked):
         for _ in range(counts):
             session.query("SELECT COUNT(*) FROM visits", **{"within": 10, "fresh": True, **asked})
         assert session.budget.counts == 0
-        assert refusal(session.query, "SELECT COUNT(*) FROM visits", **{"within": 10, "fresh": True, **asked}).code
+        assert refusal(
+            session.query, "SELECT COUNT(*) FROM visits", **{"within": 10, "fresh": True, **asked}
+        ).code

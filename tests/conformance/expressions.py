@@ -122,7 +122,11 @@ class Generator:
                 days = (dt.date(1, 1, 1), dt.date(2024, 2, 29), dt.date(9999, 12, 31))
                 return [Literal(each, DATE) for each in days]
             case Kind.TIMESTAMP:
-                moments = (dt.datetime(1, 1, 1), dt.datetime(2024, 2, 29), dt.datetime(9999, 12, 31, 23, 59, 59))
+                moments = (
+                    dt.datetime(1, 1, 1),
+                    dt.datetime(2024, 2, 29),
+                    dt.datetime(9999, 12, 31, 23, 59, 59),
+                )
                 return [Literal(each, TIMESTAMP) for each in moments]
             case Kind.INTEGER:
                 return [Literal(each, integer(each, each)) for each in (0, -1, 7, wanted.low, wanted.high)]

@@ -76,7 +76,9 @@ def asked(seed: int, count: int, depth: int = 3) -> list[Expression]:
 def casts() -> list[Expression]:
     """Every column in every type, compared with constants of that type."""
     generator = expressions.Generator(1)
-    made = [build.convert(column, to, explicit=True) for column in COLUMNS.values() for to in expressions.CASTS]
+    made = [
+        build.convert(column, to, explicit=True) for column in COLUMNS.values() for to in expressions.CASTS
+    ]
     return [test for each in (*COLUMNS.values(), *made) for test in conditions(each, generator)]
 
 

@@ -111,7 +111,9 @@ def test_a_search_is_charged_to_the_ledger(
         assert session.budget.limit.epsilon == 3
         assert set(session.history()["analyst"]) == {"policy init"}
     capsys.readouterr()
-    assert main(command) == 0  # the same search again is charged again: nobody said that the data are the same
+    assert (
+        main(command) == 0
+    )  # the same search again is charged again: nobody said that the data are the same
     assert "# Of this, the draft has spent 1.2," in capsys.readouterr().out
     assert main([*command[:5], "1", *command[6:]]) == 2  # 0.6 is left: nothing is searched, nothing is spent
     assert "[budget-exhausted]" in capsys.readouterr().err

@@ -17,7 +17,12 @@ from privsql.engines.twin import Twin, without_data
 from tests.prepare.visits import BY_STATE, POLICY, make
 
 FRAME = pd.DataFrame({"state": ["CA", "NY"], "amount": [1, 2], "user_id": [1, 2]})
-CLOSED = ("enable_external_access", "autoload_known_extensions", "autoinstall_known_extensions", "python_enable_replacements")
+CLOSED = (
+    "enable_external_access",
+    "autoload_known_extensions",
+    "autoinstall_known_extensions",
+    "python_enable_replacements",
+)
 SETTINGS = "SELECT name, value FROM duckdb_settings() ORDER BY name"
 
 
@@ -121,7 +126,11 @@ def test_a_file_is_read_and_never_written(file):
         session.prepare("visits")
         session.query(BY_STATE, epsilon=1)
     assert hashlib.sha256(file.read_bytes()).hexdigest() == before
-    assert sorted(each.name for each in file.parent.iterdir()) == ["clinic.duckdb", "clinic.duckdb.prepared", "secret.csv"]
+    assert sorted(each.name for each in file.parent.iterdir()) == [
+        "clinic.duckdb",
+        "clinic.duckdb.prepared",
+        "secret.csv",
+    ]
     with duckdb.connect(str(file)) as owner:  # and is the owner's afterwards as before
         assert owner.execute(f"SELECT name FROM '{file.parent}/secret.csv'").fetchall() == [("Ada",)]
         owner.execute("SET threads = 1; CREATE TABLE more AS SELECT 1")
@@ -133,8 +142,14 @@ def test_sessions_share_a_file_and_what_is_opened_by_others_is_not_locked(file):
         for each in (one, two):
             assert "privsql_prepared" in each.explain(BY_STATE, epsilon=1).sql
             each.query(BY_STATE, epsilon=1)
-    plain = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "python_enable_replacements": "false"}
-    with duckdb.connect(str(file), read_only=True, config=plain) as owner:  # the very settings of ours, by chance
+    plain = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "python_enable_replacements": "false",
+    }
+    with duckdb.connect(
+        str(file), read_only=True, config=plain
+    ) as owner:  # the very settings of ours, by chance
         with pytest.raises(privsql.SourceError, match="cannot open"):
             privsql.connect(file, POLICY)
         with privsql.connect(owner, POLICY) as session:
@@ -147,23 +162,32 @@ def test_sessions_share_a_file_and_what_is_opened_by_others_is_not_locked(file):
 @pytest.mark.parametrize("given", ["connection", "path", "temporary"])
 def test_settings_of_the_owner_are_the_same_before_and_after(given, read_only, file):
     with duckdb.connect(str(file), read_only=read_only) as owner:
-        owner.execute("SET GLOBAL default_null_order = 'nulls_first'; SET SESSION errors_as_json = true; SET threads = 2")
+        owner.execute(
+            "SET GLOBAL default_null_order = 'nulls_first'; SET SESSION errors_as_json = true; SET threads = 2"
+        )
         if given == "temporary":
             owner.execute("CREATE TEMP TABLE mine AS SELECT 1 AS x")  # so that this very connection is used
         cursor = owner.cursor()
         before = [each.execute(SETTINGS).fetchall() for each in (owner, cursor, owner.cursor())]
-        databases = owner.execute("SELECT database_name, path FROM duckdb_databases() ORDER BY ALL").fetchall()
+        databases = owner.execute(
+            "SELECT database_name, path FROM duckdb_databases() ORDER BY ALL"
+        ).fetchall()
         session = privsql.connect(file if given == "path" else owner, POLICY)
         session.query(BY_STATE, epsilon=1)
         session.explain(BY_STATE, epsilon=1)
         with pytest.raises(privsql.PrivsqlError):
             session.query("SELECT nothing FROM visits", epsilon=1)
         for when in ("during", "after"):
-            assert [each.execute(SETTINGS).fetchall() for each in (owner, cursor, owner.cursor())] == before, when
+            assert [
+                each.execute(SETTINGS).fetchall() for each in (owner, cursor, owner.cursor())
+            ] == before, when
             assert owner.execute("SELECT * FROM duckdb_prepared_statements()").fetchall() == []
             if when == "during":
                 session.close()
-        assert owner.execute("SELECT database_name, path FROM duckdb_databases() ORDER BY ALL").fetchall() == databases
+        assert (
+            owner.execute("SELECT database_name, path FROM duckdb_databases() ORDER BY ALL").fetchall()
+            == databases
+        )
         assert owner.execute(f"SELECT name FROM '{file.parent}/secret.csv'").fetchall() == [("Ada",)]
         assert owner.execute("SELECT count(*) FROM FRAME").fetchall() == [(2,)]
 
@@ -192,4 +216,6 @@ def test_a_view_of_what_a_closed_database_cannot_reach_is_not_there(file):
     with privsql.connect(file, policy) as session, pytest.raises(privsql.PolicyError):
         session.query("SELECT COUNT(*) FROM outside", epsilon=1)
     with duckdb.connect(str(file)) as owner:
-        assert privsql.connect(owner, policy).query("SELECT COUNT(*) FROM outside", epsilon=10_000).fetchall() == [(1,)]
+        assert privsql.connect(owner, policy).query(
+            "SELECT COUNT(*) FROM outside", epsilon=10_000
+        ).fetchall() == [(1,)]

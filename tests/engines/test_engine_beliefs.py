@@ -139,7 +139,9 @@ def test_a_large_constant_is_no_cast_that_can_fail(number: int) -> None:
     assert privsql.connect(connection).query(asked, epsilon=10_000).fetchall() == [(9,)]
 
 
-@pytest.mark.parametrize("kind", ["TINYINT", "BIGINT", "UBIGINT", "HUGEINT", "DECIMAL(18,2)", "DECIMAL(38,0)", "FLOAT"])
+@pytest.mark.parametrize(
+    "kind", ["TINYINT", "BIGINT", "UBIGINT", "HUGEINT", "DECIMAL(18,2)", "DECIMAL(38,0)", "FLOAT"]
+)
 @pytest.mark.parametrize("function", ["AVG", "SUM"])
 def test_an_average_of_one_person_is_answered_for_every_number(kind: str, function: str) -> None:
     """AVG of UBIGINT was refused as something that could fail."""

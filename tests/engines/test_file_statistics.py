@@ -25,9 +25,13 @@ def write(path: Path, rows: list[float | None], writer: str) -> None:
     """One row group, with the statistics that the writer thinks right."""
     match writer:
         case "pyarrow":
-            pq.write_table(pa.table({"x": pa.array(rows, pa.float64()), "y": pa.array(rows, pa.float32())}), path)
+            pq.write_table(
+                pa.table({"x": pa.array(rows, pa.float64()), "y": pa.array(rows, pa.float32())}), path
+            )
         case "polars":
-            pl.DataFrame({"x": rows}).with_columns(y=pl.col("x").cast(pl.Float32)).write_parquet(path, statistics=True)
+            pl.DataFrame({"x": rows}).with_columns(y=pl.col("x").cast(pl.Float32)).write_parquet(
+                path, statistics=True
+            )
         case "pandas":
             pd.DataFrame({"x": rows, "y": pd.array(rows, dtype="float32")}).to_parquet(path)
         case _:
@@ -39,9 +43,12 @@ def write(path: Path, rows: list[float | None], writer: str) -> None:
 
 @pytest.mark.parametrize("writer", ["pyarrow", "polars", "pandas", "duckdb"])
 @pytest.mark.parametrize(
-    "condition", ["x > 1000", "NOT x <= 1000", "isnan(x)", "x <> 1", "y > 1000", "x > 1000 AND y > 0", "x IN (5, 2000)"]
+    "condition",
+    ["x > 1000", "NOT x <= 1000", "isnan(x)", "x <> 1", "y > 1000", "x > 1000 AND y > 0", "x IN (5, 2000)"],
 )
-def test_one_row_does_not_decide_whether_the_nan_beside_it_count(tmp_path: Path, writer: str, condition: str) -> None:
+def test_one_row_does_not_decide_whether_the_nan_beside_it_count(
+    tmp_path: Path, writer: str, condition: str
+) -> None:
     """The attack: 500 rows counted exactly if one row was above 1000, at l1 = 1."""
     cells = []
     for last in (1.0, 2000.0):
@@ -71,7 +78,9 @@ def test_conditions_mean_the_same_with_and_without_statistics(tmp_path: Path, ty
     pq.write_table(arrow, path, row_group_size=GROUP)
     with privsql.connect(path) as session:
         read = session._engine._source.rows
-        ((held,),) = read("SELECT DISTINCT typeof(x) FROM sorted")  # an ENUM is a text there, and so is a UUID
+        ((held,),) = read(
+            "SELECT DISTINCT typeof(x) FROM sorted"
+        )  # an ENUM is a text there, and so is a UUID
         for constant in VALUES[type_]:
             if constant.startswith("make_timestamp"):
                 continue  # DuckDB calls the column after the constant, which has no text

@@ -57,12 +57,19 @@ def line_from(process: subprocess.Popen[str], word: str) -> str:
 def test_ctrl_c_interrupts_the_statement_and_the_session_goes_on(where):
     environment = {**os.environ, "PYTHONPATH": str(Path(privsql.__file__).parent.parent)}
     process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, where], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        [sys.executable, "-c", SCRIPT, where],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
     )
     try:
         line_from(process, "running")
         process.send_signal(signal.SIGINT)
-        assert line_from(process, "interrupted") == "interrupted: the query was interrupted; its charge stands 1.0\n"
+        assert (
+            line_from(process, "interrupted")
+            == "interrupted: the query was interrupted; its charge stands 1.0\n"
+        )
         assert line_from(process, "then") == "then [(5,)]\n"
         assert process.wait(60) == 0
     finally:
@@ -83,7 +90,9 @@ def test_a_statement_that_has_not_reached_duckdb_yet_is_interrupted_again():
     asked = threading.Semaphore(0)
 
     def statement() -> None:
-        assert asked.acquire(timeout=20) and asked.acquire(timeout=20)  # the first one found nothing to interrupt
+        assert asked.acquire(timeout=20) and asked.acquire(
+            timeout=20
+        )  # the first one found nothing to interrupt
 
     task = _Task(statement)
     thread = threading.Thread(target=task.run)
@@ -150,7 +159,9 @@ def test_a_long_query_shows_its_seconds_and_wipes_them_away(terminal):
     with terminal.shown(), progress.elapsed_time():
         terminal.read(r"\rquery running: \d+ s")
     assert re.fullmatch(r"(\rquery running: \d+ s)*\r +\r", terminal.read(r"\r +\r"))
-    assert threading.active_count() == 1 or all(each.name != "privsql-progress" for each in threading.enumerate())
+    assert threading.active_count() == 1 or all(
+        each.name != "privsql-progress" for each in threading.enumerate()
+    )
 
 
 def test_a_short_one_shows_nothing_nor_does_one_that_nobody_watches(terminal, monkeypatch):
@@ -189,7 +200,10 @@ def test_it_goes_on_until_the_padding_ends(tmp_path, terminal, monkeypatch):
     sleep = time.sleep
     monkeypatch.setattr(
         "privsql.engines.padding.time.sleep",
-        lambda seconds: (shown.append([each.name for each in threading.enumerate()]), sleep(min(seconds, 0.01))),
+        lambda seconds: (
+            shown.append([each.name for each in threading.enumerate()]),
+            sleep(min(seconds, 0.01)),
+        ),
     )
     with terminal.shown(), privsql.connect(make(tmp_path / "x.duckdb", rows=50), time_quantum=0.1) as session:
         session.query("SELECT COUNT(*) FROM visits", epsilon=1)

@@ -13,7 +13,11 @@ from privsql.engines.duckdb import exact_table
 from privsql.noise.add_noise import laid_out
 from tests.prepare.visits import make
 
-UNITS = {"tables": {"t": {"unit": "u", "max_rows": 1, "max_groups": 1, "columns": {"k": {"values": ["a", "b", "c"]}}}}}
+UNITS = {
+    "tables": {
+        "t": {"unit": "u", "max_rows": 1, "max_groups": 1, "columns": {"k": {"values": ["a", "b", "c"]}}}
+    }
+}
 MACROS = [
     "CREATE MACRO least(a, b) AS a",
     "CREATE TEMP TABLE mine (x INTEGER); CREATE TEMP MACRO Greatest(a, b) AS a",
@@ -41,12 +45,16 @@ def test_a_macro_named_like_a_function_of_duckdb_is_refused(macro: str) -> None:
 
 
 def test_other_macros_are_not() -> None:
-    session = privsql.connect(opened("CREATE MACRO my_least(a, b) AS a", "CREATE MACRO least(a) AS TABLE SELECT a"), UNITS)
+    session = privsql.connect(
+        opened("CREATE MACRO my_least(a, b) AS a", "CREATE MACRO least(a) AS TABLE SELECT a"), UNITS
+    )
     assert session.query("SELECT COUNT(*) AS n FROM t", epsilon=1).fetchall()
 
 
 def test_a_macro_in_another_database_is_not_found_by_duckdb() -> None:
-    session = privsql.connect(opened("ATTACH ':memory:' AS other", "CREATE MACRO other.least(a, b) AS a"), UNITS)
+    session = privsql.connect(
+        opened("ATTACH ':memory:' AS other", "CREATE MACRO other.least(a, b) AS a"), UNITS
+    )
     assert session.query("SELECT COUNT(*) AS n FROM t", epsilon=1).fetchall()
 
 
@@ -134,7 +142,9 @@ def test_the_numbers_are_the_same_under_every_setting(tmp_path: Path, setting: s
         if prepared:
             session.prepare("t")
         plans = [session.explain(asked, epsilon=1) for asked in ASKED]
-        cells = [sorted(session._engine._source.rows(sql), key=repr) for plan in plans for sql in plan.statements]
+        cells = [
+            sorted(session._engine._source.rows(sql), key=repr) for plan in plans for sql in plan.statements
+        ]
         found.append(cells)
         session.close()
         connection.close()
@@ -142,7 +152,11 @@ def test_the_numbers_are_the_same_under_every_setting(tmp_path: Path, setting: s
 
 
 @pytest.mark.parametrize(
-    "asked", ["SELECT d, COUNT(*) AS n FROM t GROUP BY d", "SELECT d FROM t GROUP BY d ORDER BY COUNT(*) DESC LIMIT 1"]
+    "asked",
+    [
+        "SELECT d, COUNT(*) AS n FROM t GROUP BY d",
+        "SELECT d FROM t GROUP BY d ORDER BY COUNT(*) DESC LIMIT 1",
+    ],
 )
 def test_decimal_keys_next_to_a_declared_one_are_not_added_to_it(asked: str) -> None:
     """The attack: 100 undeclared keys of one person became one double, and were added up in one cell at linf 1."""
@@ -155,6 +169,8 @@ def test_decimal_keys_next_to_a_declared_one_are_not_added_to_it(asked: str) -> 
         connection.executemany("INSERT INTO t VALUES (?, ?)", [(1, Decimal(5)), *person])
         plan = privsql.connect(connection, policy).explain(asked, epsilon=1)
         assert plan.release is not None
-        exact = exact_table(connection.execute(plan.sql).fetchnumpy(), [key.name for key in plan.release.keys])
+        exact = exact_table(
+            connection.execute(plan.sql).fetchnumpy(), [key.name for key in plan.release.keys]
+        )
         cells.append(laid_out(plan.space, exact)[plan.measurements[0].columns[0]])
     assert abs(cells[0] - cells[1]).max() <= plan.measurements[0].linf

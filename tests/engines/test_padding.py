@@ -24,7 +24,9 @@ def people(file: Path, rows: int) -> Path:
     """Of which so many are dear to ask about."""
     with duckdb.connect(str(file)) as owner:
         dear = f"CASE WHEN i < {rows} THEN repeat('ba', 100000) || i END"
-        owner.execute(f"CREATE TABLE people AS SELECT {dear} AS long, CAST(i AS INTEGER) AS age FROM range(50) t(i)")
+        owner.execute(
+            f"CREATE TABLE people AS SELECT {dear} AS long, CAST(i AS INTEGER) AS age FROM range(50) t(i)"
+        )
     return file
 
 
@@ -44,7 +46,10 @@ def test_two_databases_one_many_times_as_dear_look_alike(tmp_path):
         runs = [min(_run(each) for _ in range(tries)) for each, tries in ((one, 5), (other, 1))]
     assert runs[1] > 10 * runs[0], runs
     assert plain[1] > 1.5 * plain[0], plain
-    with privsql.connect(cheap, time_quantum=QUANTUM) as one, privsql.connect(dear, time_quantum=QUANTUM) as other:
+    with (
+        privsql.connect(cheap, time_quantum=QUANTUM) as one,
+        privsql.connect(dear, time_quantum=QUANTUM) as other,
+    ):
         for each in (one, other):
             each.explain(QUESTION, epsilon=1)
             took: list[float] = []
@@ -88,9 +93,15 @@ def test_whatever_else_is_asked_meanwhile_waits_for_the_whole_quantum(tmp_path):
         asking = threading.Thread(target=seconds, args=(session,))
         asking.start()
         time.sleep(QUANTUM / 4)
-        uses = (engine.schema, engine.version, lambda: engine.read_public("SELECT 1"), lambda: engine.run("SELECT 1 AS n", []))
+        uses = (
+            engine.schema,
+            engine.version,
+            lambda: engine.read_public("SELECT 1"),
+            lambda: engine.run("SELECT 1 AS n", []),
+        )
         threads = [
-            threading.Thread(target=lambda use=use: (use(), waits.append(time.monotonic() - start))) for use in uses
+            threading.Thread(target=lambda use=use: (use(), waits.append(time.monotonic() - start)))
+            for use in uses
         ]
         for each in threads:
             each.start()
@@ -101,7 +112,9 @@ def test_whatever_else_is_asked_meanwhile_waits_for_the_whole_quantum(tmp_path):
 
 def test_a_refusal_is_not_padded(tmp_path):
     """It is settled before any row is read."""
-    with privsql.connect(people(tmp_path / "cheap.duckdb", 1), {"budget": {"epsilon": 1}}, time_quantum=60) as session:
+    with privsql.connect(
+        people(tmp_path / "cheap.duckdb", 1), {"budget": {"epsilon": 1}}, time_quantum=60
+    ) as session:
         start = time.monotonic()
         with pytest.raises(privsql.Refused):
             session.query("SELECT long FROM people", epsilon=1)
@@ -139,7 +152,9 @@ def test_nothing_exact_is_left_when_the_padding_begins(tmp_path, monkeypatch, de
 
         monkeypatch.setattr(engine, "run", watched)
         monkeypatch.setattr(session._stored, "keep", keep)
-        monkeypatch.setattr("privsql.engines.padding._sleep_until", lambda end: alive.append([each() for each in exact]))
+        monkeypatch.setattr(
+            "privsql.engines.padding._sleep_until", lambda end: alive.append([each() for each in exact])
+        )
         expected = {"answered": None, "interrupted": KeyboardInterrupt}.get(outcome, privsql.EngineError)
         gc.disable()
         try:
@@ -165,7 +180,9 @@ def test_nor_when_the_engine_itself_fails(tmp_path, monkeypatch, deadline):
 
     name = "privsql.engines.duckdb" if deadline is None else "privsql.engines.worker"
     monkeypatch.setattr(f"{name}.exact_table", fails)
-    monkeypatch.setattr("privsql.engines.padding._sleep_until", lambda end: alive.append([each() for each in exact]))
+    monkeypatch.setattr(
+        "privsql.engines.padding._sleep_until", lambda end: alive.append([each() for each in exact])
+    )
     with privsql.connect(people(tmp_path / "x.duckdb", 5), time_quantum=0.01, deadline=deadline) as session:
         gc.disable()
         try:

@@ -138,5 +138,7 @@ def test_failing_within_a_query_ends_its_transaction():
         assert session._engine.read_public("SELECT 1") == [(1,)]
         assert session._engine._source.transaction == begun + 1
         caller.execute("DROP TABLE t; CREATE TABLE t AS SELECT 1 AS x, 2 AS y")
-        failed(session, "SELECT count(*) AS k FROM t")  # what is there now is of another transaction, and another schema
+        failed(
+            session, "SELECT count(*) AS k FROM t"
+        )  # what is there now is of another transaction, and another schema
     assert session.query(f"{COUNT} WHERE y = 2", epsilon=EXACT).fetchall() == [(1,)]

@@ -46,7 +46,10 @@ def test_a_policy_file_too(tmp_path: Any) -> None:
 )
 def test_arguments_that_say_two_things_of_one_column(given: dict[str, Any]) -> None:
     for call in (FRAME.dp.query, FRAME.dp.explain):
-        assert refusal(call, "SELECT a, SUM(a) FROM df GROUP BY a", epsilon=1, **given).code == "argument-duplicate"
+        assert (
+            refusal(call, "SELECT a, SUM(a) FROM df GROUP BY a", epsilon=1, **given).code
+            == "argument-duplicate"
+        )
     assert refusal(FRAME.dp.protect, **given).code == "argument-duplicate"
 
 
@@ -83,7 +86,13 @@ def test_frames_of_a_dict() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["id,ID,x\n1,2,3\n", "id,id,x\n1,2,3\n", "id,id_1,ID\n1,2,3\n", '"i;d";x;"I;d"\n"a";2;"b"\n', "\ufeffid\tID\n1\t2\n"],
+    [
+        "id,ID,x\n1,2,3\n",
+        "id,id,x\n1,2,3\n",
+        "id,id_1,ID\n1,2,3\n",
+        '"i;d";x;"I;d"\n"a";2;"b"\n',
+        "\ufeffid\tID\n1\t2\n",
+    ],
 )
 def test_columns_of_a_csv_file(tmp_path: Any, text: str) -> None:
     path = tmp_path / "t.csv"
@@ -127,18 +136,26 @@ def test_a_temporary_table_still_hides_another() -> None:
 
 def test_whose_rows_are_not_said_by_one_of_two_columns() -> None:
     with duckdb.connect() as owner:
-        owner.execute('CREATE TABLE people ("é" INTEGER UNIQUE, "É" INTEGER); CREATE TABLE visits (who INTEGER)')
+        owner.execute(
+            'CREATE TABLE people ("é" INTEGER UNIQUE, "É" INTEGER); CREATE TABLE visits (who INTEGER)'
+        )
         tables = {"people": {"unit": "É"}, "visits": {"unit": "who -> people.É"}}
         with privsql.connect(owner, {"tables": tables}) as session:
             for table in tables:
-                assert refusal(session.explain, f"SELECT COUNT(*) FROM {table}", epsilon=1).code == "source-columns"
+                assert (
+                    refusal(session.explain, f"SELECT COUNT(*) FROM {table}", epsilon=1).code
+                    == "source-columns"
+                )
 
 
 # -- queries ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("sql", "code"),
     [
-        ("WITH x AS (SELECT * FROM df), X AS (SELECT * FROM df WHERE a = 2) SELECT COUNT(*) FROM x", "sql-alias"),
+        (
+            "WITH x AS (SELECT * FROM df), X AS (SELECT * FROM df WHERE a = 2) SELECT COUNT(*) FROM x",
+            "sql-alias",
+        ),
         ("SELECT COUNT(*) FROM (SELECT * REPLACE (1 AS a, 2 AS A) FROM df) WHERE a = 2", "sql-alias"),
         ("SELECT COUNT(*) FROM (SELECT a AS n, u AS N FROM df WHERE n = 2)", "name-ambiguous"),
     ],
@@ -147,6 +164,8 @@ def test_names_of_a_query(sql: str, code: str) -> None:
     session = privsql.connect(FRAME)
     assert refusal(session.explain, sql, epsilon=1).code == code
     inner = "SELECT COUNT(*) FROM (WITH X AS (SELECT * FROM df WHERE a = 2) SELECT * FROM x)"
-    assert session.explain(f"WITH x AS (SELECT * FROM df) {inner}", epsilon=1).epsilon == 1  # the inner one hides the other
+    assert (
+        session.explain(f"WITH x AS (SELECT * FROM df) {inner}", epsilon=1).epsilon == 1
+    )  # the inner one hides the other
     same = "SELECT COUNT(*) FROM (SELECT a AS n, a AS N FROM df WHERE n = 2)"
     assert session.explain(same, epsilon=1).epsilon == 1

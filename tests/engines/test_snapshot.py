@@ -58,7 +58,9 @@ def test_a_key_that_is_dropped_between_planning_and_running_still_holds_for_the_
     assert answer.plan.measurements[0].l1 == 1
     assert answer.fetchall() == [(100,)], "the state for which the bound was derived"
     meddled(session, lambda: None)
-    assert session.query(COUNT, epsilon=EXACT, fresh=True, max_rows=10).fetchall() == [(10,)], "the unit is not unique any more"
+    assert session.query(COUNT, epsilon=EXACT, fresh=True, max_rows=10).fetchall() == [(10,)], (
+        "the unit is not unique any more"
+    )
 
 
 def test_a_batch_is_about_one_state(owner, monkeypatch):
@@ -312,7 +314,9 @@ def test_a_copy_of_the_file_that_took_the_place_of_the_open_one_is_not_used(tmp_
     with duckdb.connect(str(file), read_only=True) as caller:
         os.replace(f"{new}.prepared", f"{file}.prepared")
         os.replace(new, file)
-        with duckdb.connect(f"{file}.prepared") as prepared:  # as if another process had prepared it in its new place
+        with duckdb.connect(
+            f"{file}.prepared"
+        ) as prepared:  # as if another process had prepared it in its new place
             prepared.execute("UPDATE privsql_signs SET sign = ?", [sign_of(file)])
         for source in (caller, file):  # by its path, too, DuckDB gives the one that is open
             with privsql.connect(source, VISITS) as session:

@@ -35,11 +35,27 @@ NASTY = {
     "DECIMAL(4,2)": ["99.99", "-99.99"],
     "DECIMAL(18,0)": ["999999999999999999", "-999999999999999999"],
     "DECIMAL(38,10)": ["'9999999999999999999999999999.9999999999'"],
-    "VARCHAR": ["''", "'a'", "'\\'", "'%_'", "'['", "'9999999999999999999'", "'éﬀ\U0001f600'", "chr(0)", "repeat('x', 2000)"],
+    "VARCHAR": [
+        "''",
+        "'a'",
+        "'\\'",
+        "'%_'",
+        "'['",
+        "'9999999999999999999'",
+        "'éﬀ\U0001f600'",
+        "chr(0)",
+        "repeat('x', 2000)",
+    ],
     "DATE": ["'infinity'", "'-infinity'", "'5881580-07-10'", "'5877642-06-25 (BC)'", "'1970-01-01'"],
     "TIME": ["'00:00:00'", "'23:59:59.999999'", "'24:00:00'"],
-    "TIMESTAMP": ["'infinity'", "'-infinity'", "'294247-01-10 04:00:54.775806'", "'290309-12-22 (BC) 00:00:00'",
-                  "make_timestamp(-9223372036854775000)", "make_timestamp(9223372036854775806)"],
+    "TIMESTAMP": [
+        "'infinity'",
+        "'-infinity'",
+        "'294247-01-10 04:00:54.775806'",
+        "'290309-12-22 (BC) 00:00:00'",
+        "make_timestamp(-9223372036854775000)",
+        "make_timestamp(9223372036854775806)",
+    ],
     "TIMESTAMP_S": ["'infinity'", "'-infinity'", "'2020-01-01'"],
     "TIMESTAMP_MS": ["'infinity'", "'-infinity'", "'2020-01-01'"],
     "TIMESTAMP_NS": ["'infinity'", "'-infinity'", "'2020-01-01'"],
@@ -77,7 +93,9 @@ def nasty() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
         for kind, values in NASTY.items():
             rows = ", ".join(f"(CAST({value} AS {kind}))" for value in [*values, "NULL"])
-            connection.execute(f"CREATE TABLE {COLUMNS[kind]} AS SELECT * FROM (VALUES {rows}) AS v({COLUMNS[kind]})")
+            connection.execute(
+                f"CREATE TABLE {COLUMNS[kind]} AS SELECT * FROM (VALUES {rows}) AS v({COLUMNS[kind]})"
+            )
         yield connection
 
 
@@ -91,16 +109,26 @@ def is_safe(connection: duckdb.DuckDBPyConnection, query: str) -> bool | None:
 
 
 @pytest.mark.parametrize("strict", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_no_cast_and_no_function_that_is_said_to_be_safe_fails(nasty: duckdb.DuckDBPyConnection, strict: bool) -> None:
+def test_no_cast_and_no_function_that_is_said_to_be_safe_fails(
+    nasty: duckdb.DuckDBPyConnection, strict: bool
+) -> None:
     nasty.execute(f"SET ieee_floating_point_ops = {not strict}")
-    casts = [f"SELECT CAST({x} AS {to}) AS y FROM {x}" for of, x in COLUMNS.items() for to in NASTY if of != to]
+    casts = [
+        f"SELECT CAST({x} AS {to}) AS y FROM {x}" for of, x in COLUMNS.items() for to in NASTY if of != to
+    ]
     calls = []
     for name in TAKES:
         for taken in (kind for kind in NASTY if kind.split("(")[0] in TAKES[name]):
             x, pair = COLUMNS[taken], f"FROM {COLUMNS[taken]} AS s, {COLUMNS[taken]} AS t"
             operator = not name[0].isalpha()
-            calls.append(f"SELECT s.{x} {name} t.{x} AS y {pair}" if operator else f'SELECT "{name}"(s.{x}, t.{x}) AS y {pair}')
-            calls.append(f"SELECT {name} {x} AS y FROM {x}" if operator else f'SELECT "{name}"({x}) AS y FROM {x}')
+            calls.append(
+                f"SELECT s.{x} {name} t.{x} AS y {pair}"
+                if operator
+                else f'SELECT "{name}"(s.{x}, t.{x}) AS y {pair}'
+            )
+            calls.append(
+                f"SELECT {name} {x} AS y FROM {x}" if operator else f'SELECT "{name}"({x}) AS y FROM {x}'
+            )
     for name, kinds in WITH_CONSTANTS.items():
         taken = (column for kind, column in COLUMNS.items() if kind.split("(")[0] in kinds)
         for x, given in itertools.product(taken, CONSTANTS):
@@ -114,15 +142,30 @@ def test_no_cast_and_no_function_that_is_said_to_be_safe_fails(nasty: duckdb.Duc
         calls.append(f"SELECT s.{x} {name} t.{y} {name} t.{y} AS y FROM {x} AS s, {y} AS t")
     for kind in NASTY:
         x = COLUMNS[kind]
-        calls += [f"SELECT {name}({x}) AS y FROM {x}, range(50)" for name in ("sum", "avg", "min", "max", "count", "any_value")]
-        calls += [f"SELECT {x} / 2 AS y FROM {x}", f"SELECT {x} / 0 AS y FROM {x}", f"SELECT 1 / {x} AS y FROM {x}"]
+        calls += [
+            f"SELECT {name}({x}) AS y FROM {x}, range(50)"
+            for name in ("sum", "avg", "min", "max", "count", "any_value")
+        ]
+        calls += [
+            f"SELECT {x} / 2 AS y FROM {x}",
+            f"SELECT {x} / 0 AS y FROM {x}",
+            f"SELECT 1 / {x} AS y FROM {x}",
+        ]
         calls.append(f"SELECT sum({x}) OVER (ORDER BY {x} RANGE 1 PRECEDING) AS y FROM {x}")
-        calls += [f"SELECT {each} AS y FROM {x}" for each in (f"{x} - {x}", f"1 / NULLIF({x}, 0)", f"{x}[2147483647]")]
+        calls += [
+            f"SELECT {each} AS y FROM {x}"
+            for each in (f"{x} - {x}", f"1 / NULLIF({x}, 0)", f"{x}[2147483647]")
+        ]
         calls += [f"SELECT TRY_CAST({x} AS {to}) AS y FROM {x}" for to in NASTY]
-        calls += [f"SELECT TRY(s.{x} {name} t.{x}) AS y FROM {x} AS s, {x} AS t" for name in ("+", "-", "*", "/", "//", "%")]
+        calls += [
+            f"SELECT TRY(s.{x} {name} t.{x}) AS y FROM {x} AS s, {x} AS t"
+            for name in ("+", "-", "*", "/", "//", "%")
+        ]
         calls += [f"SELECT TRY({name}) AS y FROM {x}" for name in (each.format(x) for each in TRIED)]
         texts = ("1", "2020-01-01", "x")
-        calls += [f"SELECT CASE WHEN {x} IS NULL THEN CAST('{text}' AS {kind}) END AS y FROM {x}" for text in texts]
+        calls += [
+            f"SELECT CASE WHEN {x} IS NULL THEN CAST('{text}' AS {kind}) END AS y FROM {x}" for text in texts
+        ]
     safe = 0
     for query in [*casts, *calls]:
         # a table function is not safe, and only there for more rows: what is read of it is the query without it
@@ -252,7 +295,9 @@ def owned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[duckdb.Duc
 
 
 @pytest.mark.parametrize(("query", "fails"), VIEWS)
-def test_what_in_a_view_can_fail(owned: tuple[duckdb.DuckDBPyConnection, Path], query: str, fails: str) -> None:
+def test_what_in_a_view_can_fail(
+    owned: tuple[duckdb.DuckDBPyConnection, Path], query: str, fails: str
+) -> None:
     connection, folder = owned
     connection.execute(f'CREATE OR REPLACE VIEW "it AS ""is" AS {query.replace("FOLDER", str(folder))}')
     table = SchemaReader(reader(connection), Known({}, True)).schema(fixed=False).table('it AS "is')
@@ -273,8 +318,12 @@ def test_a_question_about_a_view_that_can_fail_is_refused_before_the_charge() ->
         policy = {"budget": {"epsilon": 9.0}, "tables": {"totals": {"unique": ["person"]}, "tried": {}}}
         session = privsql.connect(connection, policy)
         for person in ("ann", "bob"):
-            with pytest.raises(privsql.Refused, match=r"totals computes INTEGER \* INTEGER \(for total\)") as refused:
-                session.query(f"SELECT COUNT(*) FROM totals WHERE person = '{person}' AND total > 0", epsilon=1)
+            with pytest.raises(
+                privsql.Refused, match=r"totals computes INTEGER \* INTEGER \(for total\)"
+            ) as refused:
+                session.query(
+                    f"SELECT COUNT(*) FROM totals WHERE person = '{person}' AND total > 0", epsilon=1
+                )
             assert refused.value.code == "refused-view"
             assert "TRY(...)" in str(refused.value)
         assert session.budget.spent.epsilon == 0
@@ -289,8 +338,12 @@ def test_a_question_about_a_view_that_can_fail_is_refused_before_the_charge() ->
 
 def test_other_tables_are_answered_about_also_with_a_ledger(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE t (a INTEGER); CREATE VIEW v AS SELECT a + 1 AS b FROM t; CREATE VIEW w AS FROM t")
-        with privsql.connect(connection, {"tables": {"t": {}, "v": {}}}, ledger=tmp_path / "x.ledger") as session:
+        connection.execute(
+            "CREATE TABLE t (a INTEGER); CREATE VIEW v AS SELECT a + 1 AS b FROM t; CREATE VIEW w AS FROM t"
+        )
+        with privsql.connect(
+            connection, {"tables": {"t": {}, "v": {}}}, ledger=tmp_path / "x.ledger"
+        ) as session:
             assert session.query("SELECT COUNT(*) AS n FROM t", epsilon=1).fetchall()
             with pytest.raises(privsql.Refused):
                 session.query("SELECT COUNT(*) AS n FROM v", epsilon=1)
@@ -328,5 +381,10 @@ def test_a_generated_column_that_can_fail_is_one() -> None:
 def test_every_function_that_is_listed_is_duckdbs_own() -> None:
     """A name that DuckDB does not have could be a function of the owner's."""
     with duckdb.connect() as connection:
-        known = {name for (name,) in connection.execute("SELECT function_name FROM duckdb_functions() WHERE internal").fetchall()}
+        known = {
+            name
+            for (name,) in connection.execute(
+                "SELECT function_name FROM duckdb_functions() WHERE internal"
+            ).fetchall()
+        }
         assert {*TAKES, *WITH_CONSTANTS} <= known

@@ -56,7 +56,7 @@ POLICY = {
             }
         },
         "prices": {"public": True},
-    }
+    },
 }
 QUESTIONS = [
     "SELECT COUNT(*) FROM people",
@@ -138,7 +138,9 @@ def failed(session: privsql.Session, sql: str) -> float:
 
 
 def answers(session: privsql.Session) -> list[tuple]:
-    return session.query("SELECT member, COUNT(*) FROM people GROUP BY member", epsilon=EXACT, fresh=True).fetchall()
+    return session.query(
+        "SELECT member, COUNT(*) FROM people GROUP BY member", epsilon=EXACT, fresh=True
+    ).fetchall()
 
 
 def rows_of(table: ExactTable) -> tuple[object, ...]:
@@ -184,7 +186,9 @@ def test_exact_tables_come_through_whole():
 
 @pytest.mark.slow
 def test_frames_of_all_kinds():
-    frame = pd.DataFrame({"k": ["a", "b", None, "a"], "x": [1.5, None, 3.5, 99.0], "c": pd.Categorical(list("uvuv"))})
+    frame = pd.DataFrame(
+        {"k": ["a", "b", None, "a"], "x": [1.5, None, 3.5, 99.0], "c": pd.Categorical(list("uvuv"))}
+    )
     sources = {"one": frame, "Two": pl.from_pandas(frame), "privsql_frame": frame}
     columns = {"k": {"values": ["a", "b", "c"]}, "x": {"range": [0, 10]}, "c": {"values": ["u", "v"]}}
     policy = {"tables": {name: {"columns": columns} for name in sources}}
@@ -230,7 +234,9 @@ def test_one_deadline_for_all_statements_of_a_question(session):
 
 @pytest.mark.slow
 def test_public_questions_have_a_deadline_too_and_are_not_charged(session):
-    assert session.query("SELECT COUNT(*) FROM prices a, prices b WHERE a.price > 3", epsilon=1).fetchall() == [(2,)]
+    assert session.query(
+        "SELECT COUNT(*) FROM prices a, prices b WHERE a.price > 3", epsilon=1
+    ).fetchall() == [(2,)]
     before = session.budget.spent.epsilon
     with within(session, 0.5), pytest.raises(privsql.SourceError) as caught:
         session._engine.read_public("SELECT levenshtein(repeat('ab', 400000), repeat('ba', 400000))")
@@ -291,7 +297,9 @@ def test_a_question_that_is_interrupted_does_not_leave_its_answer_to_the_next(se
 
 @pytest.mark.slow
 def test_memory_ends_and_the_next_question_is_answered(session):
-    limit = session._engine._keeper.process.rows("SELECT current_setting('memory_limit')", time.monotonic() + 9)
+    limit = session._engine._keeper.process.rows(
+        "SELECT current_setting('memory_limit')", time.monotonic() + 9
+    )
     assert limit == [("476.8 MiB",)]
     if sys.platform.startswith("linux"):
         limits = Path(f"/proc/{worker_of(session)}/limits").read_text()
@@ -331,10 +339,14 @@ def test_the_worker_gets_no_secrets_and_reaches_nothing(session, path, monkeypat
         assert message == {"failed": True}, sql
     if sys.platform.startswith("linux"):
         pid = worker_of(session)
-        names = {each.split(b"=")[0] for each in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if each}
+        names = {
+            each.split(b"=")[0] for each in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if each
+        }
         assert names <= {b"OPENBLAS_NUM_THREADS", b"LC_CTYPE"}
         opened = {os.readlink(f"/proc/{pid}/fd/{each}") for each in os.listdir(f"/proc/{pid}/fd")}
-        assert {each for each in opened if each.startswith("/") and not each.startswith("/dev/")} == {str(path)}
+        assert {each for each in opened if each.startswith("/") and not each.startswith("/dev/")} == {
+            str(path)
+        }
         assert len([each for each in opened if each.startswith(("socket", "pipe"))]) == 2
 
 
@@ -396,7 +408,9 @@ def test_connections_that_can_be_handed_over_and_others(path, tmp_path):
     with duckdb.connect(str(copy), read_only=True) as mine:
         with privsql.connect(mine, POLICY, deadline=DEADLINE) as session:
             assert answers(session) == ANSWERS
-            mine.execute("CREATE TEMP TABLE people AS SELECT 7 AS age")  # of this connection alone: not what is asked about
+            mine.execute(
+                "CREATE TEMP TABLE people AS SELECT 7 AS age"
+            )  # of this connection alone: not what is asked about
             assert answers(session) == ANSWERS
         refused(mine, "argument-deadline")  # people is now another table here
     with duckdb.connect(str(copy)) as mine:
@@ -436,7 +450,11 @@ def test_prepared_copies(kind, tmp_path):
     if kind != "duckdb":
         with duckdb.connect(str(source)) as owner:
             owner.execute(f"COPY visits TO '{tmp_path}/visits.parquet'")
-        source = tmp_path / "visits.parquet" if kind == "parquet" else {"visits": pd.read_parquet(tmp_path / "visits.parquet")}
+        source = (
+            tmp_path / "visits.parquet"
+            if kind == "parquet"
+            else {"visits": pd.read_parquet(tmp_path / "visits.parquet")}
+        )
     with privsql.connect(source, VISITS, deadline=30) as session:
         before = session.query(BY_STATE, epsilon=EXACT).fetchall()
         session.prepare("visits")
@@ -444,15 +462,23 @@ def test_prepared_copies(kind, tmp_path):
         assert uses_copy(plan)
         for _ in range(2):
             after = session.query(BY_STATE, epsilon=EXACT, fresh=True).fetchall()
-            assert [row[0] for row in after] == [row[0] for row in before] and sum(row[1] for row in after) > 0
+            assert [row[0] for row in after] == [row[0] for row in before] and sum(
+                row[1] for row in after
+            ) > 0
             kill(session)
     assert sorted(each.name for each in tmp_path.iterdir() if each.name.startswith(".")) == []
 
 
 @pytest.mark.parametrize(
     ("options", "code"),
-    [({"deadline": value}, "argument-deadline") for value in (0, -1, float("nan"), float("inf"), "30", True, 1e9)]
-    + [({"memory_limit": value}, "argument-memory") for value in (0, "2", "2 GB or so", "1MB", True, 1.5, "9999999TB")]
+    [
+        ({"deadline": value}, "argument-deadline")
+        for value in (0, -1, float("nan"), float("inf"), "30", True, 1e9)
+    ]
+    + [
+        ({"memory_limit": value}, "argument-memory")
+        for value in (0, "2", "2 GB or so", "1MB", True, 1.5, "9999999TB")
+    ]
     + [({"time_quantum": value}, "argument-quantum") for value in (0, float("nan"), "1")],
     ids=str,
 )

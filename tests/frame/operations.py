@@ -113,5 +113,14 @@ def as_python_objects(df: pd.DataFrame) -> pd.DataFrame:
 
 def made(operation: str, df: pd.DataFrame, other: pd.DataFrame, wards: pd.DataFrame) -> pd.DataFrame:
     """The frame that an operation makes."""
-    names = {"df": df, "other": other, "wards": wards, "pd": pd, "np": np, "copy": copy, "io": io, "pickle": pickle}
+    names = {
+        "df": df,
+        "other": other,
+        "wards": wards,
+        "pd": pd,
+        "np": np,
+        "copy": copy,
+        "io": io,
+        "pickle": pickle,
+    }
     return eval(operation, names)

@@ -41,7 +41,9 @@ def fates() -> dict[str, str]:
 
 
 def test_the_table_in_the_docs_is_what_pandas_does(fates):
-    shown = dict(re.findall(r"^\| `(.+)` \| (kept.*|lost) \|$", DOCS.read_text(encoding="utf-8"), re.MULTILINE))
+    shown = dict(
+        re.findall(r"^\| `(.+)` \| (kept.*|lost) \|$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    )
     assert shown == fates
 
 
@@ -89,7 +91,9 @@ def test_frames_of_others_have_no_budget():
     df, other = pd.DataFrame({"a": array}), pd.DataFrame({"a": array.copy()})
     df.dp.protect(budget=1)
     assert other.dp.budget.limit.epsilon == float("inf")
-    assert df.dp.query(COUNT, epsilon=0.5).dp.budget.limit.epsilon == float("inf")  # an answer is nobody's rows
+    assert df.dp.query(COUNT, epsilon=0.5).dp.budget.limit.epsilon == float(
+        "inf"
+    )  # an answer is nobody's rows
 
 
 def test_memory_that_is_used_again_is_not_taken_for_what_lay_there():
@@ -178,7 +182,10 @@ def test_a_ledger_in_a_file_outlives_the_frame(tmp_path):
 def test_a_ledger_of_another_unit_or_relation_is_refused(tmp_path):
     path = tmp_path / "clinic.ledger"
     table().dp.protect(budget=1, ledger=path)
-    for other, code in (({"unit": "user"}, "budget-dataset"), ({"neighbours": "add-remove"}, "budget-neighbours")):
+    for other, code in (
+        ({"unit": "user"}, "budget-dataset"),
+        ({"neighbours": "add-remove"}, "budget-neighbours"),
+    ):
         with pytest.raises(BudgetError) as caught:
             table().dp.protect(ledger=path, **other)
         assert caught.value.code == code
@@ -207,7 +214,9 @@ def test_losses_of_rows_and_of_units_are_not_added():
     df.dp.query(COUNT, epsilon=0.5)
     assert df.dp.budget.spent.epsilon == 0.5
     df.dp.query(COUNT, epsilon=0.25, unit="user", max_rows=2, max_groups=1)
-    assert df.dp.budget.spent.epsilon == 0.25 == df.dp.history()["epsilon"].sum()  # of the relation asked under last
+    assert (
+        df.dp.budget.spent.epsilon == 0.25 == df.dp.history()["epsilon"].sum()
+    )  # of the relation asked under last
     for unit in (None, "user"):
         with pytest.raises(BudgetError) as caught:
             df.dp.protect(unit=unit, budget=1)

@@ -42,7 +42,9 @@ from privsql.session import _ledger
 from tests.attacks.judge import listening
 
 CANARY = re.compile(r"zqc|7310593|7,310,593|7\.310593|7310-0")
-OF_A_SESSION = (8,) * 19 + (80,)  # calls: every later one looks through what is stored, so that long sessions are few
+OF_A_SESSION = (8,) * 19 + (
+    80,
+)  # calls: every later one looks through what is stored, so that long sessions are few
 WRITTEN = 20  # of so many sessions one keeps its ledger in a file: writing takes longer than all else
 SHORT = 0.95  # of all calls: what functions and operators make of a value is seen as well in a short question, in a third of the time
 MUTATED = 0.3  # of the short ones: what is wrong with a text is said, and in that no value may be, either
@@ -62,7 +64,13 @@ SCHEMA = """
 """
 _SMALL = {"range": [0, 10]}
 _DAYS = {"range": ["2024-01-01", "2024-01-12"]}
-_T = {"a": _SMALL, "b": {"range": [0.0, 5.0]}, "c": {"values": ["p", "q"]}, "d": _DAYS, "h": {"range": [0, 100]}}
+_T = {
+    "a": _SMALL,
+    "b": {"range": [0.0, 5.0]},
+    "c": {"values": ["p", "q"]},
+    "d": _DAYS,
+    "h": {"range": [0, 100]},
+}
 _PATIENTS = {
     "age": {"range": [0, 120]}, "income": {"range": [0, 200_000]}, "state": {"values": ["CA", "NY"]}, "admitted": _DAYS,
     "diagnosis": {"values": ["flu", "hiv"]}, "weight": {"range": [0, 300]}, "visits": {"range": [1, 10]}, "tags": {"values": ["x", "y"]},
@@ -91,7 +99,20 @@ WORLD = World(
 )  # fmt: skip
 
 # Ways in besides the text: each argument with values that are usual, odd and wrong.
-_DIALECTS = ["duckdb", "postgres", "bigquery", "mysql", "snowflake", "spark", "tsql", "sqlite", "oracle", "klingon", "", 5]
+_DIALECTS = [
+    "duckdb",
+    "postgres",
+    "bigquery",
+    "mysql",
+    "snowflake",
+    "spark",
+    "tsql",
+    "sqlite",
+    "oracle",
+    "klingon",
+    "",
+    5,
+]
 _DOORS: dict[str, list[Any]] = {
     "epsilon": [0.5, 2, 1e-6, 10_000, 0, -1, float("nan"), float("inf"), "1", None, True, 1e-300, 10**400, [1], 0.1 + 0.2],
     "delta": [1e-6, 1e-9, 1e-300, 0.999, 1, -1, "x", float("nan"), None],
@@ -138,7 +159,9 @@ def rows(people: int, first: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any
         fixed_point = f"{number}.{n % 1000:03}"
         patients.append((number, number, text, number, number + 0.25, text, text, n % 2 == 0, day, f"{day} 07:31:05", fixed_point,
                          number, -number, text, [text, f"{text}y"]))  # fmt: skip
-        plain.append((number, number + 0.5, text, day, n % 2 == 0, f"{day} 07:31:05", number, fixed_point, [text]))
+        plain.append(
+            (number, number + 0.5, text, day, n % 2 == 0, f"{day} 07:31:05", number, fixed_point, [text])
+        )
     return patients, plain
 
 
@@ -185,7 +208,12 @@ def ears() -> Iterator[Ear]:
     """Open for many calls: to open them takes longer than a short one."""
     said = io.StringIO()
     kept = warnings.catch_warnings(record=True)
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), listening() as log, kept as warned:
+    with (
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(said),
+        listening() as log,
+        kept as warned,
+    ):
         warnings.simplefilter("always")
         yield Ear(said, log, warned)
 
@@ -233,9 +261,14 @@ def call(session: privsql.Session, sql: Any, options: dict[str, Any], how: str, 
     except privsql.PrivsqlError as error:
         outcome, text = f"{type(error).__name__} {error}", told(error)
     except Exception as error:  # noqa: BLE001 -- anything but privsql's own tree is what we look for
-        outcome, text = f"CRASH {type(error).__name__}", told(error) + "".join(traceback.format_exception(error))
+        outcome, text = (
+            f"CRASH {type(error).__name__}",
+            told(error) + "".join(traceback.format_exception(error)),
+        )
     after = _spent(session)
-    return Heard(outcome, (after[0] - before[0], after[1] - before[1]), answered, f"{text}\n{ear.heard()}", numbers)
+    return Heard(
+        outcome, (after[0] - before[0], after[1] - before[1]), answered, f"{text}\n{ear.heard()}", numbers
+    )
 
 
 def _spent(session: privsql.Session) -> tuple[float, float]:
@@ -243,14 +276,20 @@ def _spent(session: privsql.Session) -> tuple[float, float]:
     return spent.epsilon, spent.delta
 
 
-def way(rng: Random, sql: Any, options: dict[str, Any], listed: list[tuple[str, str]]) -> tuple[str, Any, dict[str, Any]]:
+def way(
+    rng: Random, sql: Any, options: dict[str, Any], listed: list[tuple[str, str]]
+) -> tuple[str, Any, dict[str, Any]]:
     """By which method it is asked, and with what; a batch is of some texts, for a price alone."""
     roll = rng.random()
     if roll < 0.7:  # takes a fifth of the time: nothing is run
         return "explain", sql, options
     if roll < 0.71:
         some = [sql, *(rng.choice(listed)[1] for _ in range(rng.randrange(3)))]
-        return "batch", rng.choice([some, some, some, sql]), {key: options[key] for key in ("epsilon", "delta", "dialect", "epsilom") if key in options}
+        return (
+            "batch",
+            rng.choice([some, some, some, sql]),
+            {key: options[key] for key in ("epsilon", "delta", "dialect", "epsilom") if key in options},
+        )
     if roll < 0.7101:  # takes seconds
         return "audit", sql, options
     return "query", sql, options
@@ -289,10 +328,20 @@ def connections() -> tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection]
 def run(calls: int, seed: int, stop: int = 20) -> Report:
     """So many calls, each on both databases."""
     report, number = Report(), 0
-    own = {float(n) for first in (0, 500) for row in (r for rs in rows(PEOPLE, first) for r in rs) for n in row if type(n) in (int, float)}
+    own = {
+        float(n)
+        for first in (0, 500)
+        for row in (r for rs in rows(PEOPLE, first) for r in rs)
+        for n in row
+        if type(n) in (int, float)
+    }
     listed = [each for each in texts.corpus() if each[0] in ("patients", "patients_unit", "bare", "attacked")]
     opened = [fixed(privsql.connect(each, policy=POLICY)) for each in connections()]
-    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.exists() else None) as folder, ears() as ear, parsed_once():
+    with (
+        tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.exists() else None) as folder,
+        ears() as ear,
+        parsed_once(),
+    ):
         while report.asked < calls and len(report.problems) < stop:
             number += 1
             written = (seed + number) % WRITTEN == 0
@@ -308,7 +357,9 @@ def run(calls: int, seed: int, stop: int = 20) -> Report:
                 session._ledger.close()
                 for each in path.parent.glob(f"{path.name}*") if path else ():
                     kept = each.read_bytes()
-                    if CANARY.search(kept.decode("latin-1")) or CANARY.search(kept.decode("utf-16-le", "replace")):
+                    if CANARY.search(kept.decode("latin-1")) or CANARY.search(
+                        kept.decode("utf-16-le", "replace")
+                    ):
                         report.problems.append(f"LEDGER {seed} {number} {each.suffix}")
                     each.unlink()
     return report
@@ -321,7 +372,14 @@ def anew(session: privsql.Session, ledger: Path | None) -> privsql.Session:
 
 
 def _both(
-    sessions: list[privsql.Session], how: str, sql: Any, options: dict[str, Any], own: set[float], report: Report, where: str, ear: Ear
+    sessions: list[privsql.Session],
+    how: str,
+    sql: Any,
+    options: dict[str, Any],
+    own: set[float],
+    report: Report,
+    where: str,
+    ear: Ear,
 ) -> None:
     report.asked += 1
     heard = [call(session, sql, options, how, ear) for session in sessions]

@@ -96,7 +96,11 @@ class Accepted:
     def texts(self) -> list[str]:
         """All that DuckDB is to read of it."""
         plan = self.plan
-        return [*([self.sql] if self.looked_at else []), *plan.statements, *([plan.finishing] if plan.release else [])]
+        return [
+            *([self.sql] if self.looked_at else []),
+            *plan.statements,
+            *([plan.finishing] if plan.release else []),
+        ]
 
 
 class Comparer:
@@ -208,7 +212,9 @@ class Comparer:
                         wanted += [meant.expression(each.expression) for each in relation.by]
                 (relation,) = below(relation)
             missing = [each for each in wanted if not holds(plain, each)]
-            return self._whole(plan.finishing, read) + [f"MEANT {each}\n  NOT IN {plain}\n  OF {plan.finishing}" for each in missing]
+            return self._whole(plan.finishing, read) + [
+                f"MEANT {each}\n  NOT IN {plain}\n  OF {plan.finishing}" for each in missing
+            ]
         except (UnreadError, meant.NotMeantError) as error:
             return [f"UNREAD {type(error).__name__} {error} in {plan.finishing}"]
 
@@ -220,7 +226,9 @@ def holds(whole: Node, part: Node) -> bool:
 
 
 def _nameless(node: Node) -> Node:
-    return (*node[:2], "", node[3]) if node[0] == "subquery" or (node[0] == "table" and node[2] == "") else node
+    return (
+        (*node[:2], "", node[3]) if node[0] == "subquery" or (node[0] == "table" and node[2] == "") else node
+    )
 
 
 def is_known(ours: Node, theirs: Node) -> bool:
@@ -232,8 +240,16 @@ def is_known(ours: Node, theirs: Node) -> bool:
     match ours, theirs:
         case ("text", one), ("cast", ("varchar",), ("text", two)):
             return one == two
-        case ("call", "date_trunc" | "date_diff" as name, (("text", unit), *rest)), ("call", other, (("column", word), *further)):
-            return name == other and neutral.call(name, [("text", word)])[2] == (("text", unit),) and is_known((*rest,), (*further,))
+        case ("call", "date_trunc" | "date_diff" as name, (("text", unit), *rest)), (
+            "call",
+            other,
+            (("column", word), *further),
+        ):
+            return (
+                name == other
+                and neutral.call(name, [("text", word)])[2] == (("text", unit),)
+                and is_known((*rest,), (*further,))
+            )
     return len(ours) == len(theirs) and all(is_known(one, two) for one, two in zip(ours, theirs, strict=True))
 
 
@@ -295,7 +311,9 @@ def run(accepted: int, seed: int, stop: int = 20, kinds: tuple[str, ...] = ("row
                     comparer.ask(session_for("short"), short.question(rng), "short", True)
                 elif rng.random() < GENERATED:
                     generator = kind.generator(rng, world)
-                    comparer.ask(session, generator.query(), f"{name} {world_seed} {place}", False, **generator.options)
+                    comparer.ask(
+                        session, generator.query(), f"{name} {world_seed} {place}", False, **generator.options
+                    )
                 else:
                     schema, sql = rng.choice(listed)
                     comparer.ask(session_for(schema), texts.mutated(rng, sql), schema, True)

@@ -44,7 +44,9 @@ class DuckDBReader:
             self._fetched.update(zip(new, self.trees(new), strict=True))
 
     def trees(self, sql: list[str]) -> list[dict[str, Any] | None]:
-        rows = self._connection.execute("SELECT json_serialize_sql(t) FROM (SELECT unnest($1) AS t)", [sql]).fetchall()
+        rows = self._connection.execute(
+            "SELECT json_serialize_sql(t) FROM (SELECT unnest($1) AS t)", [sql]
+        ).fetchall()
         return [_statement(json.loads(row)) for (row,) in rows]
 
     def read(self, sql: str) -> Node | None:
@@ -93,7 +95,9 @@ def query(node: dict[str, Any]) -> Node:
         sides = [query(each) for each in node["children"]]
         read = sides[0]
         for side in sides[1:]:
-            read = neutral.union(bool(node.get("setop_all")), read, side, node["setop_type"] == "UNION_BY_NAME")
+            read = neutral.union(
+                bool(node.get("setop_all")), read, side, node["setop_type"] == "UNION_BY_NAME"
+            )
     else:
         raise UnreadError(kind)
     order = [_ordered(each) for each in modifiers.get("ORDER_MODIFIER", {}).get("orders", [])]
@@ -141,15 +145,35 @@ def source(node: dict[str, Any]) -> Node:
             using = node.get("using_columns") or []
             if node["ref_type"] == "CROSS":
                 kind = "cross"
-            return neutral.join(kind, source(node["left"]), source(node["right"]), _maybe(node.get("condition")), using)
+            return neutral.join(
+                kind, source(node["left"]), source(node["right"]), _maybe(node.get("condition")), using
+            )
         case "TABLE_FUNCTION":
-            return ("opened", expression(node["function"]), alias.lower(), tuple(each.lower() for each in columns))
+            return (
+                "opened",
+                expression(node["function"]),
+                alias.lower(),
+                tuple(each.lower() for each in columns),
+            )
         case "PIVOT" if node.get("unpivot_names"):
             (pivot,) = node["pivots"]
-            entries = tuple((expression(each["star_expr"]), each.get("alias", "")) for each in pivot["entries"])
-            names = (tuple(map(str.lower, node["unpivot_names"])), tuple(map(str.lower, pivot["unpivot_names"])))
+            entries = tuple(
+                (expression(each["star_expr"]), each.get("alias", "")) for each in pivot["entries"]
+            )
+            names = (
+                tuple(map(str.lower, node["unpivot_names"])),
+                tuple(map(str.lower, pivot["unpivot_names"])),
+            )
             below = source(node["source"])
-            return ("unpivot", below, *names, entries, bool(node.get("include_nulls")), alias.lower(), tuple(columns))
+            return (
+                "unpivot",
+                below,
+                *names,
+                entries,
+                bool(node.get("include_nulls")),
+                alias.lower(),
+                tuple(columns),
+            )
     raise UnreadError(node["type"])
 
 
@@ -164,7 +188,9 @@ def expression(node: dict[str, Any]) -> Node:
         case "STAR":
             if node.get("columns") or node.get("expr"):
                 raise UnreadError("COLUMNS")
-            excluded = [each if isinstance(each, str) else each["column"] for each in node.get("exclude_list") or []]
+            excluded = [
+                each if isinstance(each, str) else each["column"] for each in node.get("exclude_list") or []
+            ]
             replaced = [(each["key"], expression(each["value"])) for each in node.get("replace_list") or []]
             renamed = [(each["key"]["column"], each["value"]) for each in node.get("rename_list") or []]
             return neutral.star(node.get("relation_name", ""), excluded, replaced, renamed)
@@ -173,11 +199,17 @@ def expression(node: dict[str, Any]) -> Node:
         case "COMPARISON":
             return neutral.compared(_COMPARE[kind], expression(node["left"]), expression(node["right"]))
         case "CONJUNCTION":
-            return neutral.junction(kind.removeprefix("CONJUNCTION_").lower(), [expression(each) for each in node["children"]])
+            return neutral.junction(
+                kind.removeprefix("CONJUNCTION_").lower(), [expression(each) for each in node["children"]]
+            )
         case "BETWEEN":
-            return neutral.between(expression(node["input"]), expression(node["lower"]), expression(node["upper"]))
+            return neutral.between(
+                expression(node["input"]), expression(node["lower"]), expression(node["upper"])
+            )
         case "CASE":
-            checks = [(expression(each["when_expr"]), expression(each["then_expr"])) for each in node["case_checks"]]
+            checks = [
+                (expression(each["when_expr"]), expression(each["then_expr"])) for each in node["case_checks"]
+            ]
             return neutral.case(checks, expression(node["else_expr"]))
         case "OPERATOR":
             return _operator(kind, [expression(each) for each in node["children"]])
@@ -194,8 +226,13 @@ def expression(node: dict[str, Any]) -> Node:
         case "WINDOW":
             order = tuple(_ordered(each) for each in node["orders"])
             by = tuple(expression(each) for each in node["partitions"])
-            args = tuple(expression(each.get("expression", each)) for each in node.get("arguments") or node.get("children") or [])
-            frame = tuple((node[end].removeprefix("EXPR_"), _maybe(node.get(f"{end}_expr"))) for end in ("start", "end"))
+            args = tuple(
+                expression(each.get("expression", each))
+                for each in node.get("arguments") or node.get("children") or []
+            )
+            frame = tuple(
+                (node[end].removeprefix("EXPR_"), _maybe(node.get(f"{end}_expr"))) for end in ("start", "end")
+            )
             return ("over", node["function_name"].lower(), args, by, order, frame)
     raise UnreadError(f"{node['class']} {kind}")
 
@@ -215,7 +252,12 @@ def _constant(literal: dict[str, Any]) -> Node:
 
 def _cast(node: dict[str, Any]) -> Node:
     to, inner = _type(node["type_expr"]), expression(node["child"])
-    if to == ("interval",) and inner[0] == "text" and inner[1].strip().count(" ") == 1 and not node.get("try_cast"):
+    if (
+        to == ("interval",)
+        and inner[0] == "text"
+        and inner[1].strip().count(" ") == 1
+        and not node.get("try_cast")
+    ):
         return neutral.interval(*inner[1].strip().split(" "))
     return neutral.cast(to, inner, bool(node.get("try_cast")))
 
@@ -224,7 +266,9 @@ def _type(node: dict[str, Any]) -> Node:
     if node["class"] != "TYPE":
         return expression(node)
     inner = [_type(each) for each in node.get("children") or []]
-    return neutral.type_of(node["type_name"], [int(each[2]) if each[0] == "number" else each for each in inner])
+    return neutral.type_of(
+        node["type_name"], [int(each[2]) if each[0] == "number" else each for each in inner]
+    )
 
 
 def _operator(kind: str, args: list[Node]) -> Node:
@@ -258,7 +302,9 @@ def _function(node: dict[str, Any]) -> Node:
     args = [expression(each.get("expression", each)) for each in node.get("arguments") or []]
     if name in _INTERVALS and len(args) == 1 and args[0][0] == "cast":
         return _interval(_INTERVALS[name], args[0])
-    if node.get("is_operator") and (not name[0].isalpha() and (name not in _SIGNS or (name == "@" and len(args) > 1))):
+    if node.get("is_operator") and (
+        not name[0].isalpha() and (name not in _SIGNS or (name == "@" and len(args) > 1))
+    ):
         raise UnknownOperatorError(name)
     if name == "count_star":
         name, args = "count", [neutral.STAR]
@@ -282,7 +328,10 @@ def _subquery(node: dict[str, Any]) -> Node:
             return ("exists", inner)
         case "ANY" if node["comparison_type"] == "COMPARE_EQUAL":
             opened = inner[2][0][0] if inner[0] == "select" and len(inner[2]) == 1 and inner[3] == () else ()
-            if opened[:2] == ("call", "unnest") and opened[2][0][:2] == ("call", "list_value"):  # x = ANY([1, 2])
+            if opened[:2] == ("call", "unnest") and opened[2][0][:2] == (
+                "call",
+                "list_value",
+            ):  # x = ANY([1, 2])
                 return ("in", expression(node["child"]), opened[2][0][2])
             return ("in_query", expression(node["child"]), inner)
         case "SCALAR":

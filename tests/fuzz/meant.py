@@ -8,7 +8,6 @@ The renderer writes more than was meant: types, and guards by which no row can f
 - floor, ceil and trunc of whole numbers are the number; NULL in an IN list stands beside it as OR NULL
 """
 
-# ruff: noqa: E501 -- tables read better in one line each
 from __future__ import annotations
 
 import datetime as dt
@@ -53,7 +52,21 @@ _GUARD = "privsql_guard_"  # a column of the noisy table: where a quotient canno
 _ZERO = ("number", "0")
 _ANY = [DOUBLE, DOUBLE, DOUBLE]
 _RESULTS = {*FUNCTIONS} - {"||"} | {"left", "round"}
-_AGGREGATES = {"count", "sum", "avg", "min", "max", "bool_or", "bool_and", "any_value", "first", "last", "quantile_cont", "quantile_disc", *SPREAD}
+_AGGREGATES = {
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "bool_or",
+    "bool_and",
+    "any_value",
+    "first",
+    "last",
+    "quantile_cont",
+    "quantile_disc",
+    *SPREAD,
+}
 _FULL: Node = ("bare",)  # a relation that is more than its table
 _GROUP_KEYS: Node = ()
 
@@ -77,26 +90,52 @@ def bare(node: Node) -> Node:
             return bare(inner)
         case ("try", inner):
             return bare(inner)
-        case ("call", "least", (("try_cast", ("timestamp",), _) as tried, ("cast", ("timestamp",), ("null",)))):
+        case (
+            "call",
+            "least",
+            (("try_cast", ("timestamp",), _) as tried, ("cast", ("timestamp",), ("null",))),
+        ):
             return bare(tried)
         case ("call", "+", (inner, ("interval", "0", "day"))):
             return bare(inner)
         case ("call", "+", (inner, ("cast", ("double",), ("number", _, "0")))):
             return bare(inner)
-        case ("call", "/" | "//" | "%" as name, (above, ("call", "nullif", (below, zero)))) if bare(zero) == _ZERO:
+        case ("call", "/" | "//" | "%" as name, (above, ("call", "nullif", (below, zero)))) if (
+            bare(zero) == _ZERO
+        ):
             return ("call", name, (bare(above), bare(below)))
-        case ("case", ((("column", name), null),), inner) if name.startswith(_GUARD) and bare(null) == ("null",):
+        case ("case", ((("column", name), null),), inner) if name.startswith(_GUARD) and bare(null) == (
+            "null",
+        ):
             return bare(inner)
-        case ("case", ((("not", ("is_null", ("call", "regexp_matches", (("text", ""), read, *options)))), inner),), ("null",)):
+        case (
+            "case",
+            ((("not", ("is_null", ("call", "regexp_matches", (("text", ""), read, *options)))), inner),),
+            ("null",),
+        ):
             found = bare(inner)
             alike = found[:1] == ("call",) and found[2][1] == bare(read)
-            without = [("call", "replace", (each, ("text", "g"), ("text", ""))) for each in found[2][3:]] if alike else None
+            without = (
+                [("call", "replace", (each, ("text", "g"), ("text", ""))) for each in found[2][3:]]
+                if alike
+                else None
+            )
             return found if without == options else node
-        case ("call", "left", (("call", name, _) | ("try", ("call", name, _)) as inner, ("number", _, "10000"))) if name in _LONG:
+        case (
+            "call",
+            "left",
+            (("call", name, _) | ("try", ("call", name, _)) as inner, ("number", _, "10000")),
+        ) if name in _LONG:
             return bare(inner)
-        case ("call", "replace", (("try_cast", ("varchar",) as kind, inner), ("text", "-nan"), ("text", "nan"))):
+        case (
+            "call",
+            "replace",
+            (("try_cast", ("varchar",) as kind, inner), ("text", "-nan"), ("text", "nan")),
+        ):
             return ("try_cast", kind, bare(inner))
-        case ("try_cast", ("varchar",) as kind, ("case", (((_, (one, two)), inner),), ("null",))) if bare((one, two)) in _calendars(inner):
+        case ("try_cast", ("varchar",) as kind, ("case", (((_, (one, two)), inner),), ("null",))) if bare(
+            (one, two)
+        ) in _calendars(inner):
             return ("try_cast", kind, bare(inner))
     return tuple(bare(each) for each in node)
 
@@ -107,8 +146,16 @@ def _is_guarded(inner: Node) -> bool:
         case ("try", _) | ("element", *_):
             return True
         case ("call", name, *_):
-            return name == "nullif" or name in _AGGREGATES or (name in _RESULTS and FUNCTIONS[name].gives(_ANY) != BOOLEAN)
-        case ("case", ((("not", ("is_null", ("call", "regexp_matches", (("text", ""), *_)))), _),), ("null",)):
+            return (
+                name == "nullif"
+                or name in _AGGREGATES
+                or (name in _RESULTS and FUNCTIONS[name].gives(_ANY) != BOOLEAN)
+            )
+        case (
+            "case",
+            ((("not", ("is_null", ("call", "regexp_matches", (("text", ""), *_)))), _),),
+            ("null",),
+        ):
             return True
     return False
 
@@ -117,7 +164,10 @@ def _calendars(inner: Node) -> list[Node]:
     """The two tests that a moment has a text, which stand before it is made one."""
     shown = bare(inner)
     return [
-        ((">=", shown, ("typed", "timestamp", "290309-12-22 (BC) 00:00:00")), ("=", shown, ("typed", "timestamp", "-infinity"))),
+        (
+            (">=", shown, ("typed", "timestamp", "290309-12-22 (BC) 00:00:00")),
+            ("=", shown, ("typed", "timestamp", "-infinity")),
+        ),
         ((">=", shown, ("typed", "time", "00:00:00")), ("<=", shown, ("typed", "time", "24:00:00"))),
     ]
 
@@ -125,7 +175,14 @@ def _calendars(inner: Node) -> list[Node]:
 def _number(value: Decimal | str) -> Node:
     if isinstance(value, str):
         return ("number", value)
-    return ("number", "0" if not value else f"{value.normalize():f}" if -60 < value.adjusted() < 60 else f"{value.normalize():e}")
+    return (
+        "number",
+        "0"
+        if not value
+        else f"{value.normalize():f}"
+        if -60 < value.adjusted() < 60
+        else f"{value.normalize():e}",
+    )
 
 
 # -- expressions ---------------------------------------------------------------------------------------------
@@ -135,7 +192,9 @@ def expression(node: Expression) -> Node:
             return neutral.column([name])
         case Literal():
             return _constant(node)
-        case Call(function="+", args=(inner, Literal(value=int() as value))) if not value and node.type.kind is Kind.DOUBLE:
+        case Call(function="+", args=(inner, Literal(value=int() as value))) if (
+            not value and node.type.kind is Kind.DOUBLE
+        ):
             return expression(inner)  # looks like the guard that makes -0.0 0.0, which bare() leaves out
         case Call(function="date_add", args=(inner, Literal(value="0 day"))):
             return expression(inner)  # and so does this
@@ -185,7 +244,9 @@ def _call(node: Call) -> Node:
         case "cast":
             return ("try_cast", _type(node), args[0])
         case "neg":
-            return _in_its_type(node, neutral.call("-", args) if args[0][0] != "number" else ("call", "-", tuple(args)))
+            return _in_its_type(
+                node, neutral.call("-", args) if args[0][0] != "number" else ("call", "-", tuple(args))
+            )
         case "date_add" | "date_shift":
             return neutral.call("+", args)
         case "date_minus":
@@ -194,7 +255,9 @@ def _call(node: Call) -> Node:
             return args[0]
         case "cbrt":
             third = ("call", "/", (_number(Decimal("1.0")), _number(Decimal("3.0"))))
-            root = neutral.call("*", [neutral.call("sign", args), neutral.call("pow", [neutral.call("abs", args), third])])
+            root = neutral.call(
+                "*", [neutral.call("sign", args), neutral.call("pow", [neutral.call("abs", args), third])]
+            )
             return _tried(root, node.type)
         case "list":
             return neutral.call("list_value", args)
@@ -205,11 +268,16 @@ def _call(node: Call) -> Node:
         case "nullif" | "row" | "coalesce" | "least" | "greatest" as name:
             return neutral.call(name, args)
         case name if name in _COMPARE:
-            left = neutral.cast(("boolean",), args[0]) if args[0] == neutral.NULL else args[0]  # written as CAST(NULL AS BOOLEAN)
+            left = (
+                neutral.cast(("boolean",), args[0]) if args[0] == neutral.NULL else args[0]
+            )  # written as CAST(NULL AS BOOLEAN)
             found = neutral.compared(name, left, args[1])
             return found if found[0] != name else (name, args[0], args[1])
         case name if name in FUNCTIONS:
-            if name in ("log2", "log10"):  # log(2, x): only the base is as DuckDB reads it, the cast in x is meant
+            if name in (
+                "log2",
+                "log10",
+            ):  # log(2, x): only the base is as DuckDB reads it, the cast in x is meant
                 called, log, (base, inner) = neutral.call(name, args)
                 return called, log, (bare(base), inner)
             return neutral.call(name, args)
@@ -239,7 +307,14 @@ def _fixed_point(node: Call, inner: Node) -> Node:
     first, last = (_number(Decimal(repr(float(each * factor)))) for each in (low, high))
     least, most = (_number(Decimal(int(each))) for each in (low, high))
     within = ("try_cast", ("bigint",), scaled)
-    return neutral.case([(neutral.between(test, first, last), within), ((">", test, last), most), (("<", test, first), least)], neutral.NULL)
+    return neutral.case(
+        [
+            (neutral.between(test, first, last), within),
+            ((">", test, last), most),
+            (("<", test, first), least),
+        ],
+        neutral.NULL,
+    )
 
 
 # -- relations: what stands in FROM --------------------------------------------------------------------------
@@ -252,7 +327,11 @@ def rows(relation: Relation, unit: bool = False) -> Node:
             inner = ("values", listed, "v", tuple(each.name.lower() for each in relation.fields))
             return _selected(neutral.select([(neutral.STAR, "")], inner))
         case Filter():
-            return _selected(neutral.select([(neutral.STAR, "")], rows(relation.input, unit), expression(relation.predicate)))
+            return _selected(
+                neutral.select(
+                    [(neutral.STAR, "")], rows(relation.input, unit), expression(relation.predicate)
+                )
+            )
         case Project():
             items = [(expression(each), name) for name, each in relation.columns]
             return _selected(neutral.select([*items, *_whose(unit)], rows(relation.input, unit)))
@@ -264,8 +343,13 @@ def rows(relation: Relation, unit: bool = False) -> Node:
             return _selected(read)
         case Unpivot():
             taken = {name for name, _ in relation.on}
-            items = [(neutral.column([each.name]), "") for each in relation.input.fields if each.name not in taken]
-            lists = [[neutral.text(label) for _, label in relation.on], [neutral.column([name]) for name, _ in relation.on]]
+            items = [
+                (neutral.column([each.name]), "") for each in relation.input.fields if each.name not in taken
+            ]
+            lists = [
+                [neutral.text(label) for _, label in relation.on],
+                [neutral.column([name]) for name, _ in relation.on],
+            ]
             for listed, name in zip(lists, (relation.name, relation.value.name), strict=True):
                 items.append((neutral.call("unnest", [neutral.call("list_value", listed)]), name))
             return _selected(neutral.select([*items, *_whose(unit)], rows(relation.input, unit)))
@@ -342,37 +426,64 @@ def _scan(scan: Scan, unit: bool, lists: tuple[str, ...] = ()) -> Node:
     whose, source, tests = _unit(scan.unit, "privsql_t", scan.casts, 1, source)
     joined = source[0] == "join"
     required = all(not scan.claims[name].nullable for name in scan.unit.columns)
-    where = None if required and not joined else tests[0] if len(tests) == 1 else neutral.junction("and", tests)
+    where = (
+        None if required and not joined else tests[0] if len(tests) == 1 else neutral.junction("and", tests)
+    )
     return _selected(neutral.select([*items, *([(whose, UNIT)] if unit else [])], source, where))
 
 
-def _unit(unit: Unit, table: str, casts: dict[str, str], depth: int, source: Node) -> tuple[Node, Node, list[Node]]:
+def _unit(
+    unit: Unit, table: str, casts: dict[str, str], depth: int, source: Node
+) -> tuple[Node, Node, list[Node]]:
     columns = [neutral.column([table, name]) for name in unit.columns]
-    brought = [_brought(each, casts[name]) if name in casts else each for each, name in zip(columns, unit.columns, strict=True)]
+    brought = [
+        _brought(each, casts[name]) if name in casts else each
+        for each, name in zip(columns, unit.columns, strict=True)
+    ]
     if unit.refers_to is None:
         whose = brought[0] if len(brought) == 1 else neutral.call("row", brought)
         return whose, source, [neutral.denied(("is_null", each)) for each in columns]
     target, name = unit.refers_to, f"privsql_{depth}"
     if target.unit.refers_to is None and set(target.unit.columns) == set(target.columns):
         by_key = dict(zip(target.columns, unit.columns, strict=True))
-        return _unit(Unit(tuple(by_key[each] for each in target.unit.columns), unit.unique, unit.kinds), table, casts, depth, source)
+        return _unit(
+            Unit(tuple(by_key[each] for each in target.unit.columns), unit.unique, unit.kinds),
+            table,
+            casts,
+            depth,
+            source,
+        )
     inner = dict(target.casts)
     keys = [neutral.column([name, each]) for each in target.columns]
-    keys = [_brought(key, inner[each]) if each in inner else key for key, each in zip(keys, target.columns, strict=True)]
+    keys = [
+        _brought(key, inner[each]) if each in inner else key
+        for key, each in zip(keys, target.columns, strict=True)
+    ]
     parts: list[Node] = [("=", a, b) for a, b in zip(brought, keys, strict=True)]
     on = parts[0] if len(parts) == 1 else neutral.junction("and", parts)
-    return _unit(target.unit, name, inner, depth + 1, neutral.join("inner", source, neutral.table(target.table, name, ()), on))
+    return _unit(
+        target.unit,
+        name,
+        inner,
+        depth + 1,
+        neutral.join("inner", source, neutral.table(target.table, name, ()), on),
+    )
 
 
 def _unnest(relation: Unnest, unit: bool, beside: tuple[str, ...]) -> Node:
     kept, table = (*beside, relation.of.name), relation.input
     below = _scan(table, unit, kept) if isinstance(table, Scan) else _unnest(table, unit, kept)  # type: ignore[arg-type]
     listed = neutral.column([relation.of.name])
-    opened = neutral.call("unnest", [neutral.call("list_distinct", [listed]) if relation.distinct else listed])
+    opened = neutral.call(
+        "unnest", [neutral.call("list_distinct", [listed]) if relation.distinct else listed]
+    )
     if relation.element.type.kind is Kind.TEXT:
         opened = ("collate", "binary", opened)
     names = (*(each.name for each in relation.input.fields), *dict.fromkeys(beside))
-    items = [(neutral.column([each]), "") for each in names] + [(opened, relation.element.name), *_whose(unit)]
+    items = [(neutral.column([each]), "") for each in names] + [
+        (opened, relation.element.name),
+        *_whose(unit),
+    ]
     found = _selected(neutral.select(items, below))
     if relation.kept is None:
         return found
@@ -390,18 +501,26 @@ def _join(join: Join, unit: bool) -> Node:
     left_whose, right_whose = (unit or join.same_unit) and not is_public(join.left), join.same_unit
     if unit and is_public(join.left):
         right_whose = True
-    left, right = _aliased(rows(join.left, left_whose), "privsql_l"), _aliased(rows(join.right, right_whose), "privsql_r")
+    left, right = (
+        _aliased(rows(join.left, left_whose), "privsql_l"),
+        _aliased(rows(join.right, right_whose), "privsql_r"),
+    )
     on = expression(join.on)
     on = _beside(on, _SAME) if join.same_unit else on
     items = [(neutral.column(["privsql_l", each.name]), "") for each in join.left.fields]
     items += [(neutral.column(["privsql_r", each.name]), "") for each in join.right.fields]
     if unit:
         items.append((neutral.column([f"privsql_{'l' if left_whose else 'r'}", UNIT]), ""))
-    return _selected(neutral.select(items, neutral.join("left" if join.kind == "left" else "inner", left, right, on)))
+    return _selected(
+        neutral.select(items, neutral.join("left" if join.kind == "left" else "inner", left, right, on))
+    )
 
 
 def _semi(semi: Semi, unit: bool) -> Node:
-    kept, other = _aliased(rows(semi.input, unit or semi.same_unit), "privsql_l"), rows(semi.other, semi.same_unit)
+    kept, other = (
+        _aliased(rows(semi.input, unit or semi.same_unit), "privsql_l"),
+        rows(semi.other, semi.same_unit),
+    )
     items = [(neutral.column(["privsql_l", each.name]), "") for each in semi.fields]
     items += [(neutral.column(["privsql_l", UNIT]), "")] if unit else []
     if semi.null_aware:
@@ -420,7 +539,9 @@ def _at_most(relation: AtMost) -> Node:
     names = [each.name for each in relation.fields]
     columns = [neutral.column([each]) for each in names]
     key = neutral.column([relation.column])
-    inner = neutral.select(list(zip(columns, names, strict=True)), rows(relation.input), neutral.denied(("is_null", key)))
+    inner = neutral.select(
+        list(zip(columns, names, strict=True)), rows(relation.input), neutral.denied(("is_null", key))
+    )
     whole = (("UNBOUNDED_PRECEDING", None), ("CURRENT_ROW_RANGE", None))
     alike = ("over", "row_number", (), tuple(columns), (), whole)
     numbered = neutral.select([(neutral.STAR, ""), (alike, ROW_NUMBER)], _selected(inner))
@@ -456,7 +577,9 @@ def aggregate(node: Aggregate) -> Node:
             mean = neutral.call("/", [total, neutral.call("count", [argument], where=where)])
             return _tried(total if node.function == "sum" else mean, node.type)
         case "sum" | "avg" if node.argument is not None and node.argument.type.kind is Kind.DOUBLE:
-            return neutral.call(node.function, [argument], where=where, order=[neutral.ordered(argument, False, False)])
+            return neutral.call(
+                node.function, [argument], where=where, order=[neutral.ordered(argument, False, False)]
+            )
         case "sum" | "avg" if node.argument is not None and may_overflow(node.argument.type):
             order = [neutral.ordered(argument, False, False)]
             return neutral.call(node.function, [argument], where=where, order=order)
@@ -464,7 +587,9 @@ def aggregate(node: Aggregate) -> Node:
             other = [] if node.by is None else [expression(node.by)]
             return neutral.call(name, [argument, *other], where=where)
         case "quantile_cont" | "quantile_disc" as name:
-            return neutral.call(name, [argument, _number(Decimal(repr(float(node.parameters[0]))))], where=where)
+            return neutral.call(
+                name, [argument, _number(Decimal(repr(float(node.parameters[0]))))], where=where
+            )
         case "arg_min" | "arg_max" as name:
             assert node.by is not None
             place = expression(node.by)
@@ -473,7 +598,10 @@ def aggregate(node: Aggregate) -> Node:
             return ("element", neutral.call(name[4:], [both], where=where), _number(Decimal(2)))
         case "first" | "last" as name:
             assert node.by is not None
-            order = [neutral.ordered(expression(node.by), *node.parameters), neutral.ordered(argument, False, False)]
+            order = [
+                neutral.ordered(expression(node.by), *node.parameters),
+                neutral.ordered(argument, False, False),
+            ]
             return neutral.call(name, [argument], where=where, order=order)
         case name:
             return neutral.call(name, [argument], where=where)
@@ -481,4 +609,8 @@ def aggregate(node: Aggregate) -> Node:
 
 def _tried(call: Node, type_: Type) -> Node:
     name, _, rest = type_.sql.partition("(")
-    return ("try_cast", neutral.type_of(name, [int(each) for each in rest.rstrip(")").split(",") if each]), call)
+    return (
+        "try_cast",
+        neutral.type_of(name, [int(each) for each in rest.rstrip(")").split(",") if each]),
+        call,
+    )

@@ -47,8 +47,21 @@ TYPES = {
     "logical": "boolean", "datetime": "timestamp", "timestampntz": "timestamp", "timestamp_us": "timestamp", "uint": "uinteger",
     "int128": "hugeint", "uint64": "ubigint", "uint32": "uinteger", "uint16": "usmallint", "uint8": "utinyint",
 }  # fmt: skip
-_CONTAINS = ("contains", "list_contains", "array_contains", "list_has", "array_has")  # of a list: x IN [1, 2] is one, to DuckDB
-_OPERATORS = {"~~": "like", "~~*": "ilike", "!~~": "like", "!~~*": "ilike", "~": "regexp_full_match", "!~": "regexp_full_match"}
+_CONTAINS = (
+    "contains",
+    "list_contains",
+    "array_contains",
+    "list_has",
+    "array_has",
+)  # of a list: x IN [1, 2] is one, to DuckDB
+_OPERATORS = {
+    "~~": "like",
+    "~~*": "ilike",
+    "!~~": "like",
+    "!~~*": "ilike",
+    "~": "regexp_full_match",
+    "!~": "regexp_full_match",
+}
 
 
 def number(text: str) -> Node:
@@ -77,7 +90,11 @@ def column(names: Iterable[str]) -> Node:
 def negative(inner: Node) -> Node:
     if inner[0] == "number":
         value = inner[2]
-        return ("number", inner[1], value[1:] if value.startswith("-") else value if set(value) <= set("0.") else f"-{value}")
+        return (
+            "number",
+            inner[1],
+            value[1:] if value.startswith("-") else value if set(value) <= set("0.") else f"-{value}",
+        )
     return ("call", "-", (inner,))
 
 
@@ -122,10 +139,20 @@ def type_of(name: str, parameters: Sequence[Any] = ()) -> Node:
 
 
 def interval(amount: str, unit: str) -> Node:
-    return ("interval", str(int(amount)) if amount.strip().lstrip("+-").isdigit() else amount, unit.lower().rstrip("s"))
+    return (
+        "interval",
+        str(int(amount)) if amount.strip().lstrip("+-").isdigit() else amount,
+        unit.lower().rstrip("s"),
+    )
 
 
-def call(name: str, args: Sequence[Node], distinct: bool = False, where: Node | None = None, order: Sequence[Node] = ()) -> Node:
+def call(
+    name: str,
+    args: Sequence[Node],
+    distinct: bool = False,
+    where: Node | None = None,
+    order: Sequence[Node] = (),
+) -> Node:
     name = name.lower()
     if name in _OPERATORS:
         plain = ("call", _OPERATORS[name], tuple(args))
@@ -158,7 +185,9 @@ def call(name: str, args: Sequence[Node], distinct: bool = False, where: Node | 
     if name == "mode" and not args and len(order) == 1:  # mode() WITHIN GROUP (ORDER BY x)
         return call(name, [order[0][1]], distinct, where)
     if name in _CONTAINS and len(args) == 2 and args[0][:2] == ("call", "list_value"):
-        known = tuple(each for each in args[0][2] if each != NULL)  # passed over: the test is not unknown for it, as IN's would be
+        known = tuple(
+            each for each in args[0][2] if each != NULL
+        )  # passed over: the test is not unknown for it, as IN's would be
         return ("in", args[1], known) if known else ("call", name, tuple(args))
     if name == "date" and len(args) == 1:
         return cast(type_of("date"), args[0])
@@ -174,7 +203,15 @@ def logarithm(args: Sequence[Node]) -> Node:
 
 def _unit(name: str) -> str:
     name = name.lower().removesuffix("s")
-    return {"mm": "month", "mon": "month", "yyyy": "year", "yy": "year", "dd": "day", "q": "quarter", "w": "week"}.get(name, name)
+    return {
+        "mm": "month",
+        "mon": "month",
+        "yyyy": "year",
+        "yy": "year",
+        "dd": "day",
+        "q": "quarter",
+        "w": "week",
+    }.get(name, name)
 
 
 def ordered(inner: Node, descending: bool, nulls_first: bool) -> Node:
@@ -182,9 +219,15 @@ def ordered(inner: Node, descending: bool, nulls_first: bool) -> Node:
 
 
 def star(
-    table: str, excluded: Iterable[str], replaced: Iterable[tuple[str, Node]], renamed: Iterable[tuple[str, str]] = ()
+    table: str,
+    excluded: Iterable[str],
+    replaced: Iterable[tuple[str, Node]],
+    renamed: Iterable[tuple[str, str]] = (),
 ) -> Node:
-    left_out, names = (tuple(sorted(each)) for each in ((each.lower() for each in excluded), ((a.lower(), b.lower()) for a, b in renamed)))
+    left_out, names = (
+        tuple(sorted(each))
+        for each in ((each.lower() for each in excluded), ((a.lower(), b.lower()) for a, b in renamed))
+    )
     return ("star", table.lower(), left_out, tuple((n.lower(), e) for n, e in replaced), names)
 
 
@@ -196,7 +239,12 @@ def subquery(inner: Node, alias: str, columns: Iterable[str]) -> Node:
     """A query in parentheses; VALUES in them is rows with a name."""
     listed = tuple(each.lower() for each in columns)
     plain = select([(STAR, "")], ())
-    if inner[0] == "select" and inner[3][:1] == ("values",) and len(inner[3]) == 2 and inner == (*plain[:3], inner[3], *plain[4:]):
+    if (
+        inner[0] == "select"
+        and inner[3][:1] == ("values",)
+        and len(inner[3]) == 2
+        and inner == (*plain[:3], inner[3], *plain[4:])
+    ):
         return ("values", inner[3][1], alias.lower(), listed)
     return ("subquery", inner, alias.lower(), listed)
 
@@ -217,7 +265,16 @@ def select(
     items: Iterable[tuple[Node, str]], source: Node, where: Node | None = None, by: Node = (), having: Node | None = None,
     distinct: bool = False, qualify: Node | None = None,
 ) -> Node:  # fmt: skip
-    return ("select", distinct, tuple((each, alias.lower()) for each, alias in items), source, where, by, having, qualify)
+    return (
+        "select",
+        distinct,
+        tuple((each, alias.lower()) for each, alias in items),
+        source,
+        where,
+        by,
+        having,
+        qualify,
+    )
 
 
 def tail(query: Node, order: Sequence[Node], limit: Node | None, offset: Node | None) -> Node:
@@ -225,11 +282,17 @@ def tail(query: Node, order: Sequence[Node], limit: Node | None, offset: Node | 
         limit = None
     if offset == number("0"):
         offset = None
-    return query if not order and limit is None and offset is None else ("tail", query, tuple(order), limit, offset)
+    return (
+        query
+        if not order and limit is None and offset is None
+        else ("tail", query, tuple(order), limit, offset)
+    )
 
 
 def with_names(ctes: Sequence[tuple[str, tuple[str, ...], Node]], query: Node) -> Node:
-    named = tuple((name.lower(), tuple(each.lower() for each in columns), inner) for name, columns, inner in ctes)
+    named = tuple(
+        (name.lower(), tuple(each.lower() for each in columns), inner) for name, columns, inner in ctes
+    )
     return ("with", named, query) if named else query
 
 

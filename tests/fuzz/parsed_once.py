@@ -20,7 +20,11 @@ def parsed_once() -> Iterator[None]:
     remembered = lru_cache(maxsize=REMEMBERED)(parse)
 
     def of_texts(text: str, dialect: str) -> exp.Expr:
-        return remembered(text, dialect) if isinstance(text, str) and isinstance(dialect, str) else parse(text, dialect)
+        return (
+            remembered(text, dialect)
+            if isinstance(text, str) and isinstance(dialect, str)
+            else parse(text, dialect)
+        )
 
     read.parse = of_texts
     try:

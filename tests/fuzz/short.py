@@ -17,13 +17,27 @@ from soundness.queries import CONSTANTS, EXPRESSIONS
 import privsql
 from fuzz import texts
 
-SCHEMA = "CREATE TABLE t (n INTEGER, x DOUBLE, w DECIMAL(5, 1), s VARCHAR, b BOOLEAN, d DATE, m TIMESTAMP, c TIME)"
+SCHEMA = (
+    "CREATE TABLE t (n INTEGER, x DOUBLE, w DECIMAL(5, 1), s VARCHAR, b BOOLEAN, d DATE, m TIMESTAMP, c TIME)"
+)
 POLICY = {"tables": {"t": {"columns": {
     "n": {"range": [0, 9]}, "x": {"range": [0, 5]}, "w": {"range": [0, 9]}, "s": {"values": ["p", "q"]},
     "d": {"range": ["2024-01-01", "2024-01-04"]},
 }}}}  # fmt: skip
-_COLUMNS = {"int": ["n", "t.n", "N", '"n"'], "num": ["x", "w", "t.x"], "text": ["s", '"s"'], "bool": ["b"], "date": ["d"], "ts": ["m", "t.m"], "time": ["c"]}
-_KINDS = {"num": ("num", "int"), "moment": ("date", "ts"), "any": ("int", "num", "text", "bool", "date", "ts")}
+_COLUMNS = {
+    "int": ["n", "t.n", "N", '"n"'],
+    "num": ["x", "w", "t.x"],
+    "text": ["s", '"s"'],
+    "bool": ["b"],
+    "date": ["d"],
+    "ts": ["m", "t.m"],
+    "time": ["c"],
+}
+_KINDS = {
+    "num": ("num", "int"),
+    "moment": ("date", "ts"),
+    "any": ("int", "num", "text", "bool", "date", "ts"),
+}
 _FORMS = [
     "SELECT COUNT(*) FROM t WHERE {bool}", "SELECT COUNT(*) FROM t WHERE {bool} AND {bool}", "SELECT COUNT(*) FROM t WHERE NOT {bool} OR {bool}",
     "FROM t SELECT COUNT(*) WHERE {bool}", "SELECT COUNT({any}) FROM t", "SELECT COUNT(*) FILTER (WHERE {bool}) AS c FROM t",

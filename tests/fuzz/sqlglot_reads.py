@@ -32,12 +32,19 @@ def query(node: exp.Expr) -> Node:
     ctes = []
     for each in node.args["with_"].expressions if node.args.get("with_") else []:
         alias = each.args["alias"]
-        ctes.append((alias.name, tuple(column.name for column in alias.args.get("columns") or ()), query(each.this)))
+        ctes.append(
+            (alias.name, tuple(column.name for column in alias.args.get("columns") or ()), query(each.this))
+        )
     match node:
         case exp.Subquery():
             read = source(node.this) if isinstance(node.this, exp.Table) else query(node.this)
         case exp.Union():
-            read = neutral.union(not node.args.get("distinct"), query(node.this), query(node.expression), bool(node.args.get("by_name")))
+            read = neutral.union(
+                not node.args.get("distinct"),
+                query(node.this),
+                query(node.expression),
+                bool(node.args.get("by_name")),
+            )
         case exp.Pivot():
             read = neutral.select([(neutral.STAR, "")], source(node))
         case exp.Select():
@@ -68,7 +75,10 @@ def _most(limit: exp.Expr) -> Node:
 
 
 def _select(node: exp.Select) -> Node:
-    items = [(expression(each.unalias()), each.alias if isinstance(each, exp.Alias) else "") for each in node.expressions]
+    items = [
+        (expression(each.unalias()), each.alias if isinstance(each, exp.Alias) else "")
+        for each in node.expressions
+    ]
     below: Node = ()
     if node.args.get("from_") is not None:
         below = _joined(source(node.args["from_"].this), node.args.get("joins") or [])
@@ -88,7 +98,10 @@ def _groups(group: exp.Group | None) -> Node:
     if group.args.get("all"):
         return "all"
     several = (exp.Rollup, exp.Cube, exp.GroupingSets)
-    listed = [*group.expressions, *(each for name in ("rollup", "cube", "grouping_sets") for each in group.args.get(name) or [])]
+    listed = [
+        *group.expressions,
+        *(each for name in ("rollup", "cube", "grouping_sets") for each in group.args.get(name) or []),
+    ]
     factors = [_sets(each) if isinstance(each, several) else [_keys(each)] for each in listed]
     return neutral.groups([key for part in combination for key in part] for combination in product(*factors))
 
@@ -99,10 +112,17 @@ def _sets(node: exp.Expr) -> list[tuple[Node, ...]]:
         case exp.Rollup():
             return [sum(parts[:count], ()) for count in range(len(parts), -1, -1)]
         case exp.Cube():
-            return [sum((part for place, part in enumerate(parts) if mask >> place & 1), ()) for mask in range(2 ** len(parts))]
+            return [
+                sum((part for place, part in enumerate(parts) if mask >> place & 1), ())
+                for mask in range(2 ** len(parts))
+            ]
         case exp.GroupingSets():
             nested = (exp.Rollup, exp.Cube, exp.GroupingSets)
-            return [one for each in node.expressions for one in (_sets(each) if isinstance(each, nested) else [_keys(each)])]
+            return [
+                one
+                for each in node.expressions
+                for one in (_sets(each) if isinstance(each, nested) else [_keys(each)])
+            ]
     raise UnreadError(type(node).__name__)
 
 
@@ -116,7 +136,11 @@ def _ordered(node: exp.Expr) -> Node:
     if not isinstance(node, exp.Ordered):
         return neutral.ordered(expression(node), False, False)
     inner = node.this
-    named = isinstance(inner, (exp.Column, exp.Var)) and inner.name.upper() == "ALL" and not inner.args.get("table")
+    named = (
+        isinstance(inner, (exp.Column, exp.Var))
+        and inner.name.upper() == "ALL"
+        and not inner.args.get("table")
+    )
     quoted = isinstance(inner, exp.Column) and inner.this.args.get("quoted")
     read = "all" if named and not quoted else expression(inner)
     return neutral.ordered(read, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
@@ -129,7 +153,11 @@ def _joined(left: Node, joins: list[exp.Join]) -> Node:
         if each.args.get("method"):
             raise UnreadError("a join with a method")
         on, using = each.args.get("on"), [name.name for name in each.args.get("using") or []]
-        how = kind if kind in ("semi", "anti") else side or ("cross" if kind in ("cross", "") and on is None and not using else "inner")
+        how = (
+            kind
+            if kind in ("semi", "anti")
+            else side or ("cross" if kind in ("cross", "") and on is None and not using else "inner")
+        )
         left = neutral.join(how, left, source(each.this), expression(on) if on is not None else None, using)
     return left
 
@@ -137,7 +165,9 @@ def _joined(left: Node, joins: list[exp.Join]) -> Node:
 def source(node: exp.Expr) -> Node:
     alias = node.args.get("alias")
     name = alias.name if isinstance(alias, exp.TableAlias) else node.alias
-    columns = [each.name for each in alias.args.get("columns") or []] if isinstance(alias, exp.TableAlias) else []
+    columns = (
+        [each.name for each in alias.args.get("columns") or []] if isinstance(alias, exp.TableAlias) else []
+    )
     match node:
         case exp.Table():
             if not isinstance(node.this, exp.Identifier):
@@ -161,7 +191,9 @@ def source(node: exp.Expr) -> Node:
         case exp.Unnest():
             opened = neutral.call("unnest", [expression(each) for each in node.expressions])
             read = ("opened", opened, name.lower(), tuple(each.lower() for each in columns))
-        case exp.Lateral() if isinstance(node.this, exp.Unnest):  # what is beside it may be named without the word, too
+        case exp.Lateral() if isinstance(
+            node.this, exp.Unnest
+        ):  # what is beside it may be named without the word, too
             opened = neutral.call("unnest", [expression(each) for each in node.this.expressions])
             read = ("opened", opened, name.lower(), tuple(each.lower() for each in columns))
         case exp.Pivot() if node.args.get("unpivot"):
@@ -175,7 +207,8 @@ def source(node: exp.Expr) -> Node:
 
 def _rows(node: exp.Values) -> Node:
     return tuple(
-        tuple(expression(each) for each in (row.expressions if isinstance(row, exp.Tuple) else [row])) for row in node.expressions
+        tuple(expression(each) for each in (row.expressions if isinstance(row, exp.Tuple) else [row]))
+        for row in node.expressions
     )
 
 
@@ -186,7 +219,11 @@ def _unpivot(below: Node, node: exp.Expr) -> Node:
     name = alias.name if isinstance(alias, exp.TableAlias) else str(alias or "")
     into = node.args.get("into")
     if into is not None or not node.args.get("fields"):
-        names = (tuple(each.name.lower() for each in into.expressions), (into.this.name.lower(),)) if into else (("value",), ("name",))
+        names = (
+            (tuple(each.name.lower() for each in into.expressions), (into.this.name.lower(),))
+            if into
+            else (("value",), ("name",))
+        )
         listed = node.expressions
     else:
         (inside,) = node.args["fields"]
@@ -206,7 +243,11 @@ def expression(node: exp.Expr) -> Node:
         case exp.Paren():
             return expression(node.this)
         case exp.Literal() | exp.RawString():
-            return neutral.text(str(node.this)) if isinstance(node, exp.RawString) or node.is_string else neutral.number(str(node.this))
+            return (
+                neutral.text(str(node.this))
+                if isinstance(node, exp.RawString) or node.is_string
+                else neutral.number(str(node.this))
+            )
         case exp.Boolean():
             return neutral.truth(bool(node.this))
         case exp.Null():
@@ -218,7 +259,10 @@ def expression(node: exp.Expr) -> Node:
         case exp.Star():
             return _star(node, "")
         case exp.And() | exp.Or():
-            return neutral.junction("and" if isinstance(node, exp.And) else "or", [expression(node.this), expression(node.expression)])
+            return neutral.junction(
+                "and" if isinstance(node, exp.And) else "or",
+                [expression(node.this), expression(node.expression)],
+            )
         case exp.Not():
             return neutral.denied(expression(node.this))
         case exp.Neg():
@@ -238,7 +282,12 @@ def expression(node: exp.Expr) -> Node:
         case exp.Escape():
             inner = node.this
             name = "like_escape" if isinstance(inner, exp.Like) else "ilike_escape"
-            return _negated(inner, neutral.call(name, [expression(each) for each in (inner.this, inner.expression, node.expression)]))
+            return _negated(
+                inner,
+                neutral.call(
+                    name, [expression(each) for each in (inner.this, inner.expression, node.expression)]
+                ),
+            )
         case exp.Like() | exp.ILike():
             name = "like" if isinstance(node, exp.Like) else "ilike"
             return _negated(node, neutral.call(name, [expression(node.this), expression(node.expression)]))
@@ -248,7 +297,10 @@ def expression(node: exp.Expr) -> Node:
             return _case(node)
         case exp.If():
             default = node.args.get("false")
-            return neutral.case([(expression(node.this), expression(node.args["true"]))], expression(default) if default else None)
+            return neutral.case(
+                [(expression(node.this), expression(node.args["true"]))],
+                expression(default) if default else None,
+            )
         case exp.TryCast() | exp.Cast():
             return neutral.cast(_type(node.to), expression(node.this), isinstance(node, exp.TryCast))
         case exp.TsOrDsToDate():
@@ -266,7 +318,14 @@ def expression(node: exp.Expr) -> Node:
             return neutral.call("date_trunc", [neutral.text(node.args["unit"].name), expression(node.this)])
         case exp.DateDiff() | exp.TsOrDsDiff():
             unit = node.args.get("unit")
-            return neutral.call("date_diff", [neutral.text(unit.name if unit else "day"), expression(node.expression), expression(node.this)])
+            return neutral.call(
+                "date_diff",
+                [
+                    neutral.text(unit.name if unit else "day"),
+                    expression(node.expression),
+                    expression(node.this),
+                ],
+            )
         case exp.DateAdd():
             amount = node.expression
             if not isinstance(amount, exp.Interval):
@@ -281,7 +340,9 @@ def expression(node: exp.Expr) -> Node:
         case exp.DPipe():
             return neutral.call("||", [expression(node.this), expression(node.expression)])
         case exp.Trim():
-            name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
+            name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(
+                str(node.args.get("position") or "").upper(), "trim"
+            )
             return neutral.call(name, _present(node, ("this", "expression")))
         case exp.Log():
             return neutral.logarithm(_present(node, ("this", "expression")))
@@ -310,7 +371,9 @@ def _listed(name: str, node: exp.Expr) -> Node:
     if isinstance(inner, exp.Order):
         order, inner = [_ordered(each) for each in inner.expressions], inner.this
     distinct = isinstance(inner, exp.Distinct)
-    first = [expression(each) for each in (inner.expressions if distinct else [inner] if inner is not None else [])]
+    first = [
+        expression(each) for each in (inner.expressions if distinct else [inner] if inner is not None else [])
+    ]
     rest = _present(node, ("expression", "quantile"))
     rest += [expression(each) for each in node.expressions]
     return neutral.call(name, [*first, *rest], distinct, None, order)
@@ -381,7 +444,9 @@ def _filtered(node: exp.Filter) -> Node:
 def _type(node: exp.DataType) -> Node:
     name = node.this.name if hasattr(node.this, "name") else str(node.this)
     if node.args.get("nested"):
-        return neutral.type_of("list" if name == "ARRAY" else name, [_type(each) for each in node.expressions])
+        return neutral.type_of(
+            "list" if name == "ARRAY" else name, [_type(each) for each in node.expressions]
+        )
     return neutral.type_of(name, [int(each.name) for each in node.expressions if each.name.isdigit()])
 
 
@@ -392,7 +457,11 @@ def _of_rendered(node: exp.Expr) -> Node:
             return ("collate", node.expression.name.lower(), expression(node.this))
         case exp.Bracket():  # sqlglot counts elements from 0
             (place,) = node.expressions
-            return ("element", expression(node.this), neutral.number(str(int(place.name) + 1 - (node.args.get("offset") or 0))))
+            return (
+                "element",
+                expression(node.this),
+                neutral.number(str(int(place.name) + 1 - (node.args.get("offset") or 0))),
+            )
         case exp.Try():
             return ("try", expression(node.this))
         case exp.Lambda():

@@ -13,7 +13,9 @@ from tests.test_cases import ALL_CASES
 
 LONGEST = 1_000  # characters: what is longer is about limits, and slow to look through
 
-_TOKEN = re.compile(r"\s+|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|\w+|[<>=!|:*/~^@&-]+|.", re.DOTALL)
+_TOKEN = re.compile(
+    r"\s+|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|\w+|[<>=!|:*/~^@&-]+|.", re.DOTALL
+)
 _CLASSES = (
     "= <> != == < > <= >= ! !! ~ ~~ !~~ !~ ^@ ** ^ // / % & | << >> || :: -> ->> @ # + - * IN LIKE ILIKE GLOB IS AND OR XOR DIV "
     "MOD NOT BETWEEN SIMILAR ESCAPE COLLATE ISNULL NOTNULL".split(),
@@ -39,12 +41,18 @@ _ODD = ["\u00a0", "\u3000", "\u200b", "\ufeff", "\x0b", "\x0c", "\x85", "\u2028"
 @lru_cache(maxsize=1)
 def corpus() -> tuple[tuple[str, str], ...]:
     """Texts with the name of the tables they are about."""
-    found = [(case.settings["schema"], case.sql) for case in ALL_CASES if case.settings.get("dialect", "duckdb") == "duckdb"]
+    found = [
+        (case.settings["schema"], case.sql)
+        for case in ALL_CASES
+        if case.settings.get("dialect", "duckdb") == "duckdb"
+    ]
     for path in (judge.SHARED, judge.OWN):
         lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
         found += [("attacked", json.loads(line)["sql"]) for line in lines if line]
     wrong = ("wrong_", "many_rows")
-    return tuple((schema, sql) for schema, sql in found if len(sql) <= LONGEST and not schema.startswith(wrong))
+    return tuple(
+        (schema, sql) for schema, sql in found if len(sql) <= LONGEST and not schema.startswith(wrong)
+    )
 
 
 def mutated(rng: Random, sql: str) -> str:
@@ -60,7 +68,25 @@ def mutated(rng: Random, sql: str) -> str:
 def _change(rng: Random, tokens: list[str]) -> None:
     solid = [place for place, each in enumerate(tokens) if each.strip()]
     place = rng.choice(solid or [0])
-    match rng.choice(["same", "same", "same", "same", "any", "delete", "twice", "swap", "odd", "odd", "insert", "around", "case", "splice", "glue"]):
+    match rng.choice(
+        [
+            "same",
+            "same",
+            "same",
+            "same",
+            "any",
+            "delete",
+            "twice",
+            "swap",
+            "odd",
+            "odd",
+            "insert",
+            "around",
+            "case",
+            "splice",
+            "glue",
+        ]
+    ):
         case "same":  # another of its kind: most likely to be read
             kinds = [kind for kind in _CLASSES if tokens[place].upper() in (each.upper() for each in kind)]
             number = tokens[place][:1].isdigit() or tokens[place][:1] == "'"
@@ -80,7 +106,20 @@ def _change(rng: Random, tokens: list[str]) -> None:
         case "insert":
             tokens.insert(place, f" {rng.choice(rng.choice(_CLASSES))} ")
         case "around":
-            tokens[place] = rng.choice(["({})", "-{}", "NOT {}", "+{}", "- -{}", "CAST({} AS INTEGER)", "{}::VARCHAR", "TRY({})", "({},)", "{} IS NULL"]).format(tokens[place])
+            tokens[place] = rng.choice(
+                [
+                    "({})",
+                    "-{}",
+                    "NOT {}",
+                    "+{}",
+                    "- -{}",
+                    "CAST({} AS INTEGER)",
+                    "{}::VARCHAR",
+                    "TRY({})",
+                    "({},)",
+                    "{} IS NULL",
+                ]
+            ).format(tokens[place])
         case "case":
             tokens[place] = tokens[place].swapcase()
         case "splice":

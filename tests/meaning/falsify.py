@@ -40,7 +40,9 @@ class Tally:
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        same = f"{self.planned} planned, {self.compared} compared as the same, {len(self.wrong)} of them wrongly"
+        same = (
+            f"{self.planned} planned, {self.compared} compared as the same, {len(self.wrong)} of them wrongly"
+        )
         return f"{same}; {self.told} of {self.differ} others differ on these tables"
 
 
@@ -51,7 +53,9 @@ class Asked:
     identity: Identity
 
 
-def falsify(first: int, worlds: int, kind: str, variants: int = 8, queries: int | None = None, stop: int = 5) -> Tally:
+def falsify(
+    first: int, worlds: int, kind: str, variants: int = 8, queries: int | None = None, stop: int = 5
+) -> Tally:
     tally, runner = Tally(), Runner(kind)
     try:
         for seed in range(first, first + worlds):
@@ -128,7 +132,9 @@ def cells(asked: Asked, connection: duckdb.DuckDBPyConnection) -> Cells | None:
         label = sorted(map(order.index, histograms.get(sql, ())))
         columns = [names.index(name) for name in order if name in names] or [len(names) - 1]
         keys = [names.index(name) for name in asked.identity.keys]
-        keys += sorted(set(range(len(names))) - {*keys, *columns})  # which set of keys a row is of, or a value
+        keys += sorted(
+            set(range(len(names))) - {*keys, *columns}
+        )  # which set of keys a row is of, or a value
         for row in cursor.fetchall():
             values = tuple(row[index] for index in columns)
             if any(values):
@@ -141,7 +147,9 @@ def _plain(value: Any) -> Any:
 
 
 def _difference(one: Cells, two: Cells) -> str:
-    return str([(key, one.get(key), two.get(key)) for key in {**one, **two} if one.get(key) != two.get(key)][:3])
+    return str(
+        [(key, one.get(key), two.get(key)) for key in {**one, **two} if one.get(key) != two.get(key)][:3]
+    )
 
 
 if __name__ == "__main__":

@@ -100,7 +100,11 @@ def test_the_same_in_every_process() -> None:
     """A stored answer is found again another day: nothing depends on hashes that Python makes anew each time."""
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(HERE.parents[1])}
     run = subprocess.run(
-        [sys.executable, "-c", _IN_ANOTHER_PROCESS], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", _IN_ANOTHER_PROCESS],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert run.stdout.strip() == identity(session_of("patients").explain(_ASKED, epsilon=1.0)).digest
 
@@ -123,7 +127,9 @@ def test_too_large_a_question_is_refused() -> None:
     assert refused.value.code == "sql-too-long"
     assert _digest(doubled("age", 10)) == _digest(doubled("age", 10).lower())
     assert _digest(doubled("age", 10)) != _digest(doubled("visits", 10))
-    assert _digest(doubled("age", 2)) == _digest("SELECT COUNT(*) FROM patients WHERE 6 <= age + age + (age + age)")
+    assert _digest(doubled("age", 2)) == _digest(
+        "SELECT COUNT(*) FROM patients WHERE 6 <= age + age + (age + age)"
+    )
 
 
 @pytest.mark.parametrize("operator", ["+", "||", "AND"])
@@ -140,14 +146,17 @@ def test_deep_questions(operator: str) -> None:
 
 def test_long_lists() -> None:
     names = [f"'{number}'" for number in range(1_500)]
-    one, other = (f"SELECT COUNT(*) FROM patients WHERE name IN ({', '.join(each)})" for each in (names, names[::-1]))
+    one, other = (
+        f"SELECT COUNT(*) FROM patients WHERE name IN ({', '.join(each)})" for each in (names, names[::-1])
+    )
     assert _digest(one) == _digest(other)
 
 
 def test_the_mapping_leads_from_one_question_to_the_other() -> None:
     session = session_of("patients")
     one = session.explain(
-        "SELECT state AS s, diagnosis AS d, COUNT(*) AS n, SUM(change) AS v FROM patients GROUP BY s, d", epsilon=1.0
+        "SELECT state AS s, diagnosis AS d, COUNT(*) AS n, SUM(change) AS v FROM patients GROUP BY s, d",
+        epsilon=1.0,
     )
     other = session.explain(
         "SELECT SUM(change), COUNT(1), diagnosis, state FROM patients GROUP BY diagnosis, state", epsilon=1.0
@@ -163,13 +172,16 @@ def test_the_mapping_leads_from_one_question_to_the_other() -> None:
 def test_cells_are_found_again_in_another_order_of_keys() -> None:
     session = session_of("patients")
     one = session.explain(
-        "SELECT state, age // 40 AS g, age > 50 AS old, smoker, COUNT(*) FROM patients GROUP BY ALL", epsilon=1.0
+        "SELECT state, age // 40 AS g, age > 50 AS old, smoker, COUNT(*) FROM patients GROUP BY ALL",
+        epsilon=1.0,
     )
     other = session.explain(
         "SELECT COUNT(*), smoker, 50 < age, state AS s, age // 40 FROM patients GROUP BY ALL", epsilon=1.0
     )
     assert identity(one).digest == identity(other).digest
-    stored, wanted = ([[each[name] for name in identity(plan).keys] for each in _keys(plan)] for plan in (one, other))
+    stored, wanted = (
+        [[each[name] for name in identity(plan).keys] for each in _keys(plan)] for plan in (one, other)
+    )
     assert stored != wanted
     assert [stored[place] for place in cells_of(one, other)] == wanted
 

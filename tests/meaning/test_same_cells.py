@@ -23,6 +23,7 @@ from privsql.planning.render_rows import rows
 from privsql.policy import load_policy
 from privsql.sql.bind_expression import ExpressionBinder
 from privsql.sql.catalogue import Catalogue
+from privsql.types import Kind
 from tests.meaning.falsify import Tally, falsify
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -51,7 +52,9 @@ def test_what_means_the_same_has_the_same_cells_where_people_have_many_rows() ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "worlds"), [("rows", WORLDS), ("units", WORLDS // 4)])  # those take four times as long
+@pytest.mark.parametrize(
+    ("kind", "worlds"), [("rows", WORLDS), ("units", WORLDS // 4)]
+)  # those take four times as long
 def test_what_means_the_same_has_the_same_cells_at_length(kind: str, worlds: int) -> None:
     _assert_sound(falsify(1_000, worlds, kind, variants=12))
 
@@ -96,7 +99,10 @@ def _assert_kept(seeds: range) -> None:
                 tried, changed = tried + 1, changed + (written(value) != written(bound))
                 assert written(normal(value, required)) == written(value), text
                 one, other = expression(bound), expression(value)
-                tests = [f"({one}) IS NOT DISTINCT FROM ({other})", f"typeof({one}) = typeof({other})"]
+                assert value.type.kind is bound.type.kind, text
+                tests = [f"({one}) IS NOT DISTINCT FROM ({other})"]
+                if bound.type.kind is not Kind.INTEGER:  # a column may be of a narrower type than is believed
+                    tests.append(f"typeof({one}) = typeof({other})")
                 tests.append(f"CAST({one} AS VARCHAR) IS NOT DISTINCT FROM CAST({other} AS VARCHAR)")
                 if bound.type.kind.value == "BOOLEAN":
                     assert written(normal_condition(condition, required)) == written(condition), text
@@ -116,4 +122,6 @@ def _untrue(connection: duckdb.DuckDBPyConnection, one: str, tests: list[str], t
         connection.execute(f"SELECT {one} FROM {table}").fetchall()
     except duckdb.Error:
         return []  # refused before any data is read, whatever its form
-    return connection.execute(f"SELECT {', '.join(tests)} FROM {table} WHERE NOT ({' AND '.join(tests)})").fetchall()
+    return connection.execute(
+        f"SELECT {', '.join(tests)} FROM {table} WHERE NOT ({' AND '.join(tests)})"
+    ).fetchall()

@@ -13,8 +13,22 @@ import sqlglot
 from sqlglot import exp
 
 Change = Callable[[exp.Expr, Random], bool]
-_TURNED = {exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE, exp.EQ: exp.EQ, exp.NEQ: exp.NEQ}
-_OPPOSITE = {exp.LT: exp.GTE, exp.GTE: exp.LT, exp.GT: exp.LTE, exp.LTE: exp.GT, exp.EQ: exp.NEQ, exp.NEQ: exp.EQ}
+_TURNED = {
+    exp.LT: exp.GT,
+    exp.GT: exp.LT,
+    exp.LTE: exp.GTE,
+    exp.GTE: exp.LTE,
+    exp.EQ: exp.EQ,
+    exp.NEQ: exp.NEQ,
+}
+_OPPOSITE = {
+    exp.LT: exp.GTE,
+    exp.GTE: exp.LT,
+    exp.GT: exp.LTE,
+    exp.LTE: exp.GT,
+    exp.EQ: exp.NEQ,
+    exp.NEQ: exp.EQ,
+}
 _NEAR = {exp.LT: exp.LTE, exp.LTE: exp.LT, exp.GT: exp.GTE, exp.GTE: exp.GT, exp.EQ: exp.GTE, exp.NEQ: exp.LT}
 COMPARISONS = tuple(_TURNED)
 
@@ -29,7 +43,9 @@ def variant(sql: str, rng: Random, most: int = 3) -> str:
     return tree.sql(dialect="duckdb")
 
 
-def _one(tree: exp.Expr, rng: Random, *kinds: type[exp.Expr], where: Callable[[Any], bool] = lambda node: True) -> Any:
+def _one(
+    tree: exp.Expr, rng: Random, *kinds: type[exp.Expr], where: Callable[[Any], bool] = lambda node: True
+) -> Any:
     found = [node for node in tree.find_all(*kinds) if where(node)]
     return rng.choice(found) if found else None
 
@@ -186,7 +202,9 @@ def sum_where(tree: exp.Expr, rng: Random) -> bool:
     test, value = node.expression.this.sql(dialect="duckdb"), node.this.this.sql(dialect="duckdb")
     otherwise = rng.choice(["", "", " ELSE 0", " ELSE NULL"])
     node.replace(
-        sqlglot.parse_one(f"{node.this.key.upper()}(CASE WHEN {test} THEN {value}{otherwise} END)", read="duckdb")
+        sqlglot.parse_one(
+            f"{node.this.key.upper()}(CASE WHEN {test} THEN {value}{otherwise} END)", read="duckdb"
+        )
     )
     return True
 
@@ -225,16 +243,24 @@ def wrap(tree: exp.Expr, rng: Random) -> bool:
 
 def push_down(tree: exp.Expr, rng: Random) -> bool:
     """FROM x WHERE p as FROM (SELECT * FROM x WHERE p)."""
-    node = _one(tree, rng, exp.Select, where=lambda n: n.args.get("where") is not None and not n.args.get("joins"))
+    node = _one(
+        tree, rng, exp.Select, where=lambda n: n.args.get("where") is not None and not n.args.get("joins")
+    )
     if node is None:
         return False
     inner, where = node.args["from_"].this, node.args["where"]
-    if not isinstance(inner, (exp.Table, exp.Subquery)) or inner.args.get("pivots") or not inner.alias_or_name:
+    if (
+        not isinstance(inner, (exp.Table, exp.Subquery))
+        or inner.args.get("pivots")
+        or not inner.alias_or_name
+    ):
         return False
     below = exp.Select(expressions=[exp.Star()]).from_(inner.copy())
     below.set("where", where.copy())
     inner.replace(
-        exp.Subquery(this=below, alias=exp.TableAlias(this=exp.to_identifier(inner.alias_or_name, quoted=True)))
+        exp.Subquery(
+            this=below, alias=exp.TableAlias(this=exp.to_identifier(inner.alias_or_name, quoted=True))
+        )
     )
     node.set("where", None)
     return True
@@ -258,14 +284,20 @@ def filter_instead(tree: exp.Expr, rng: Random) -> bool:
 
 
 def turn_union(tree: exp.Expr, rng: Random) -> bool:
-    node = _one(tree, rng, exp.Union, where=lambda n: not n.args.get("distinct") and isinstance(n.parent, exp.Subquery))
+    node = _one(
+        tree,
+        rng,
+        exp.Union,
+        where=lambda n: not n.args.get("distinct") and isinstance(n.parent, exp.Subquery),
+    )
     if node is None or any(isinstance(each, exp.Alias) for each in node.expression.selects):
         return False
     names = [each.alias_or_name for each in node.this.selects]
     left, right = node.expression.copy(), node.this.copy()
     if "*" not in names and len(left.selects) == len(names) and isinstance(left, exp.Select):
         aliased = [
-            exp.alias_(each.unalias().copy(), name, quoted=True) for each, name in zip(left.selects, names, strict=True)
+            exp.alias_(each.unalias().copy(), name, quoted=True)
+            for each, name in zip(left.selects, names, strict=True)
         ]
         left.set("expressions", aliased)
     node.set("this", left)
@@ -290,7 +322,10 @@ def turn_join(tree: exp.Expr, rng: Random) -> bool:
 def on_in_where(tree: exp.Expr, rng: Random) -> bool:
     """A condition of JOIN ... ON as one of WHERE."""
     node = _one(
-        tree, rng, exp.Join, where=lambda n: n.args.get("on") is not None and not n.side and n.kind in ("", "INNER")
+        tree,
+        rng,
+        exp.Join,
+        where=lambda n: n.args.get("on") is not None and not n.side and n.kind in ("", "INNER"),
     )
     if node is None:
         return False
@@ -300,7 +335,10 @@ def on_in_where(tree: exp.Expr, rng: Random) -> bool:
     node.set("on", on.this.copy())
     where = select.args.get("where")
     moved = _paren(on.expression)
-    select.set("where", exp.Where(this=moved if where is None else exp.And(this=_paren(where.this), expression=moved)))
+    select.set(
+        "where",
+        exp.Where(this=moved if where is None else exp.And(this=_paren(where.this), expression=moved)),
+    )
     return True
 
 
@@ -330,7 +368,9 @@ def other_junction(tree: exp.Expr, rng: Random) -> bool:
     if node is None:
         return False
     node.replace(
-        (exp.Or if isinstance(node, exp.And) else exp.And)(this=_paren(node.this), expression=_paren(node.expression))
+        (exp.Or if isinstance(node, exp.And) else exp.And)(
+            this=_paren(node.this), expression=_paren(node.expression)
+        )
     )
     return True
 

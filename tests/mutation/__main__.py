@@ -27,7 +27,11 @@ EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 
 def equivalent() -> set[tuple[str, str]]:
     """Lines `file: what goes -> what comes  # reason`."""
-    lines = [line.rsplit("  # ", 1)[0] for line in EQUIVALENT.read_text(encoding="utf-8").splitlines() if "  # " in line]
+    lines = [
+        line.rsplit("  # ", 1)[0]
+        for line in EQUIVALENT.read_text(encoding="utf-8").splitlines()
+        if "  # " in line
+    ]
     return {tuple(line.split(": ", 1)) for line in lines}  # type: ignore[misc]
 
 
@@ -38,7 +42,10 @@ def named(mutant: Mutant, text: str) -> tuple[str, str]:
 def interval(caught: int, tried: int) -> tuple[float, float]:
     """Wilson's, at 95%."""
     z = 1.96
-    share, spread = caught / tried, z * math.sqrt(caught / tried * (1 - caught / tried) / tried + z * z / (4 * tried * tried))
+    share, spread = (
+        caught / tried,
+        z * math.sqrt(caught / tried * (1 - caught / tried) / tried + z * z / (4 * tried * tried)),
+    )
     return tuple((share + z * z / (2 * tried) + sign * spread) / (1 + z * z / tried) for sign in (-1, 1))  # type: ignore[return-value]
 
 
@@ -50,7 +57,10 @@ def main(many: int, seed: int, processes: int) -> int:
     drawn = random.Random(seed).sample(every, min(many, len(every)))
     same = [each for each in drawn if named(each, sources[each.file]) in listed]
     trials = [trial(each, known) for each in drawn if each not in same]
-    print(f"{len(every)} mutants, {len(drawn)} drawn (seed {seed}), {len(same)} of them listed as equivalent", flush=True)
+    print(
+        f"{len(every)} mutants, {len(drawn)} drawn (seed {seed}), {len(same)} of them listed as equivalent",
+        flush=True,
+    )
     started, caught = time.monotonic(), {}
     with tempfile.TemporaryDirectory(prefix="privsql_mutation_") as folder:
         for tried, by in try_all(trials, sources, Path(folder), processes):
@@ -61,7 +71,9 @@ def main(many: int, seed: int, processes: int) -> int:
                   f"     {file}: {changed}", flush=True)  # fmt: skip
         killers = tuple(dict.fromkeys(by for by in caught.values() if "::" in by))
         control = Trial(None, killers, sum(known.seconds[each] for each in killers if each in known.seconds))
-        [(_, failed)] = try_all([control], sources, Path(folder) / "control", 1) if killers else [(control, SURVIVED)]
+        [(_, failed)] = (
+            try_all([control], sources, Path(folder) / "control", 1) if killers else [(control, SURVIVED)]
+        )
     if failed != SURVIVED:
         print(f"{failed} fails on the unchanged code too: the numbers mean nothing")
         return 1
@@ -81,7 +93,9 @@ def report(caught: dict[Mutant, str]) -> None:
         of = Counter(by == SURVIVED for mutant, by in caught.items() if room in (mutant.room, "all"))
         if of:
             low, high = interval(of[False], of.total())
-            print(f"{room:10}{of.total():8}{of[False]:8}{of[True]:9}{of[False] / of.total():8.1%}   {low:.1%} to {high:.1%}")
+            print(
+                f"{room:10}{of.total():8}{of[False]:8}{of[True]:9}{of[False] / of.total():8.1%}   {low:.1%} to {high:.1%}"
+            )
     print(f"of the killed {sum(by == 'timeout' for by in caught.values())} by a timeout")
 
 

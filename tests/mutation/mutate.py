@@ -68,11 +68,17 @@ def mutated(mutant: Mutant, text: str) -> str:
 
 def difference(mutant: Mutant, text: str, around: int = 60) -> tuple[str, str]:
     """What goes and what comes, as `ast.unparse` writes it, with some of the line around."""
-    lines = list(difflib.unified_diff(ast.unparse(ast.parse(text)).splitlines(), mutated(mutant, text).splitlines(), n=0))[3:]
+    lines = list(
+        difflib.unified_diff(
+            ast.unparse(ast.parse(text)).splitlines(), mutated(mutant, text).splitlines(), n=0
+        )
+    )[3:]
     old, new = ("".join(each[1:].strip() + " " for each in lines if each.startswith(sign)) for sign in "-+")
     start = _alike(old, new)
     end = _alike(old[start:][::-1], new[start:][::-1])
-    return tuple(each[max(0, start - around) : len(each) - max(0, end - around)].strip() for each in (old, new))  # type: ignore[return-value]
+    return tuple(
+        each[max(0, start - around) : len(each) - max(0, end - around)].strip() for each in (old, new)
+    )  # type: ignore[return-value]
 
 
 def _alike(one: str, other: str) -> int:
@@ -88,9 +94,15 @@ def _of_statements(body: list[ast.stmt], function: str, at_import: bool) -> Iter
     for place, statement in enumerate(body):
         match statement:
             case ast.FunctionDef():
-                for default in [*statement.args.defaults, *(each for each in statement.args.kw_defaults if each)]:
+                for default in [
+                    *statement.args.defaults,
+                    *(each for each in statement.args.kw_defaults if each),
+                ]:
                     yield from _of_expression(default, statement.name, True)
-                typed = statement.returns is not None and ast.unparse(statement.returns) not in ("None", "bool")  # None is false
+                typed = statement.returns is not None and ast.unparse(statement.returns) not in (
+                    "None",
+                    "bool",
+                )  # None is false
                 yield from _of_statements(statement.body, statement.name, False)
                 for each in _own(statement, ast.Return):
                     if typed and not _none(each.value):
@@ -99,7 +111,9 @@ def _of_statements(body: list[ast.stmt], function: str, at_import: bool) -> Iter
             case ast.ClassDef():
                 yield from _of_statements(statement.body, statement.name, True)
             case _:
-                yield from _of_statement(body, place, _defines(statement) if at_import else function, at_import)
+                yield from _of_statement(
+                    body, place, _defines(statement) if at_import else function, at_import
+                )
 
 
 def _own(function: ast.FunctionDef, kind: type[ast.Return]) -> Iterator[ast.Return]:
@@ -146,7 +160,9 @@ def _of_statement(body: list[ast.stmt], place: int, function: str, at_import: bo
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
             yield Site(statement.lineno, "assignment removed", gone, function, at_import)
         case ast.If() | ast.While():
-            values = (True, False) if isinstance(statement, ast.If) else (False,)  # a loop without end tells nothing
+            values = (
+                (True, False) if isinstance(statement, ast.If) else (False,)
+            )  # a loop without end tells nothing
             yield from _forced(statement, "test", values, function, at_import)
         case _:
             pass
@@ -170,10 +186,18 @@ def _of_statement(body: list[ast.stmt], place: int, function: str, at_import: bo
                     yield from _of_expression(each, function, at_import)
 
 
-def _forced(owner: ast.AST, name: str, values: tuple[bool, ...], function: str, at_import: bool) -> Iterator[Site]:
+def _forced(
+    owner: ast.AST, name: str, values: tuple[bool, ...], function: str, at_import: bool
+) -> Iterator[Site]:
     line = getattr(owner, name).lineno
     for value in values:
-        yield Site(line, f"condition {value}", partial(setattr, owner, name, ast.Constant(value)), function, at_import)
+        yield Site(
+            line,
+            f"condition {value}",
+            partial(setattr, owner, name, ast.Constant(value)),
+            function,
+            at_import,
+        )
 
 
 def _of_expression(node: ast.AST, function: str, at_import: bool) -> Iterator[Site]:
@@ -190,9 +214,15 @@ def _of_expression(node: ast.AST, function: str, at_import: bool) -> Iterator[Si
         case ast.BinOp(op=op) if type(op) in OPERATED and not _text(node) and not _types(node):
             yield site(line, "operator", partial(setattr, node, "op", OPERATED[type(op)]()))
         case ast.BoolOp(op=op):
-            yield site(line, "and/or", partial(setattr, node, "op", ast.Or() if isinstance(op, ast.And) else ast.And()))
+            yield site(
+                line,
+                "and/or",
+                partial(setattr, node, "op", ast.Or() if isinstance(op, ast.And) else ast.And()),
+            )
         case ast.UnaryOp(op=ast.Not()):
-            yield site(line, "not removed", partial(setattr, node, "operand", ast.UnaryOp(ast.Not(), node.operand)))
+            yield site(
+                line, "not removed", partial(setattr, node, "operand", ast.UnaryOp(ast.Not(), node.operand))
+            )
         case ast.UnaryOp(op=ast.USub()):
             yield site(line, "minus removed", partial(setattr, node, "op", ast.UAdd()))
         case ast.IfExp():

@@ -89,9 +89,14 @@ def reach() -> Reach:
         raw = json.loads(CACHE.read_text(encoding="utf-8"))
         names = raw.pop("names")
         lines = raw.pop("lines")
-        known = {file: {int(line): [names[each] for each in tests] for line, tests in of.items()} for file, of in lines.items()}
+        known = {
+            file: {int(line): [names[each] for each in tests] for line, tests in of.items()}
+            for file, of in lines.items()
+        }
         kept = Reach(**raw, lines=known)
-    now = {path.relative_to(ROOT).as_posix(): _hash(path) for path in sorted((ROOT / "tests").rglob("test_*.py"))}
+    now = {
+        path.relative_to(ROOT).as_posix(): _hash(path) for path in sorted((ROOT / "tests").rglob("test_*.py"))
+    }
     changed = [file for file, seen in now.items() if kept.tests.get(file) != seen]
     followed = follow(kept, rooms(), {file for file in kept.tests if now.get(file) == kept.tests[file]})
     if changed:
@@ -112,9 +117,18 @@ def _hash(path: Path) -> str:
 def save(kept: Reach) -> None:
     names = list(kept.seconds)
     places = {test: place for place, test in enumerate(names)}
-    lines = {file: {line: [places[each] for each in tests] for line, tests in of.items()} for file, of in kept.lines.items()}
+    lines = {
+        file: {line: [places[each] for each in tests] for line, tests in of.items()}
+        for file, of in kept.lines.items()
+    }
     CACHE.parent.mkdir(exist_ok=True)
-    raw = {"sources": kept.sources, "tests": kept.tests, "seconds": kept.seconds, "names": names, "lines": lines}
+    raw = {
+        "sources": kept.sources,
+        "tests": kept.tests,
+        "seconds": kept.seconds,
+        "names": names,
+        "lines": lines,
+    }
     CACHE.write_text(json.dumps(raw), encoding="utf-8")
 
 
@@ -123,12 +137,21 @@ def follow(kept: Reach, sources: Mapping[str, str], files: set[str]) -> Reach:
     seconds = {test: each for test, each in kept.seconds.items() if test.split("::")[0] in files}
     lines = {}
     for file, text in sources.items():
-        old = {line: [each for each in tests if each in seconds] for line, tests in kept.lines.get(file, {}).items()}
+        old = {
+            line: [each for each in tests if each in seconds]
+            for line, tests in kept.lines.get(file, {}).items()
+        }
         if kept.sources.get(file) == text:
             lines[file] = old
             continue
-        same = difflib.SequenceMatcher(None, kept.sources.get(file, "").splitlines(), text.splitlines(), autojunk=False)
-        moved = {to + i + 1: old.get(at + i + 1, []) for at, to, many in same.get_matching_blocks() for i in range(many)}
+        same = difflib.SequenceMatcher(
+            None, kept.sources.get(file, "").splitlines(), text.splitlines(), autojunk=False
+        )
+        moved = {
+            to + i + 1: old.get(at + i + 1, [])
+            for at, to, many in same.get_matching_blocks()
+            for i in range(many)
+        }
         last: list[str] = []
         lines[file] = {line: list(last := moved.get(line) or last) for line in range(1, text.count("\n") + 1)}
     return Reach(dict(sources), {}, seconds, lines)
@@ -138,9 +161,18 @@ def add(kept: Reach, folder: Path, files: Iterable[str]) -> None:
     """Runs these files (none: all) under coverage."""
     settings, seconds = folder / "coverage.toml", folder / "seconds.json"
     source = json.dumps([f"privsql/{room}" for room in ROOMS])
-    text = f'[tool.coverage.run]\nsource = {source}\ndata_file = {json.dumps(str(folder / "data"))}\n'
+    text = f"[tool.coverage.run]\nsource = {source}\ndata_file = {json.dumps(str(folder / 'data'))}\n"
     settings.write_text(text, encoding="utf-8")
-    plain = ["-p", "no:cacheprovider", "-q", "-n", "0", "-m", "not slow or thinned", "--continue-on-collection-errors"]
+    plain = [
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "-n",
+        "0",
+        "-m",
+        "not slow or thinned",
+        "--continue-on-collection-errors",
+    ]
     pytest = ["pytest", "-p", "tests.mutation.recording", *plain, *files]
     environment = {**os.environ, "PRIVSQL_SECONDS": str(seconds)}
     command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", *pytest]
@@ -158,7 +190,9 @@ def read(kept: Reach, data: Path, seconds: Path, root: Path) -> None:
         for line, tests in seen.contexts_by_lineno(str(root / "privsql" / file)).items():
             reached = kept.lines.setdefault(file, {}).setdefault(line, [])
             of_files: dict[str, int] = defaultdict(int)
-            for test in sorted({each for each in tests if each in kept.seconds}, key=lambda each: kept.seconds[each]):
+            for test in sorted(
+                {each for each in tests if each in kept.seconds}, key=lambda each: kept.seconds[each]
+            ):
                 of_files[test.split("::")[0]] += 1
                 if of_files[test.split("::")[0]] <= KEPT:
                     reached.append(test)

@@ -35,7 +35,12 @@ def test_every_mutant_of_a_few_lines():
     found = mutants("room/file.py", TEXT)
     assert [(each.line, each.kind, *difference(each, TEXT)) for each in found] == [
         (2, "constant", "LIMIT: int = 3", "LIMIT: int = 4"),
-        (6, "constant", "def most(values: list[int], least: int=0) -> int:", "def most(values: list[int], least: int=1) -> int:"),
+        (
+            6,
+            "constant",
+            "def most(values: list[int], least: int=0) -> int:",
+            "def most(values: list[int], least: int=1) -> int:",
+        ),
         (9, "condition True", "if not values or least < 1:", "if True:"),
         (9, "condition False", "if not values or least < 1:", "if False:"),
         (9, "and/or", "if not values or least < 1:", "if not values and least < 1:"),
@@ -74,7 +79,9 @@ def test_tests_follow_their_lines():
         1: ["t.py::one"], 2: ["t.py::one"], 3: ["t.py::two"], 4: ["t.py::one", "t.py::two"]}}  # fmt: skip
     assert moved.of(Mutant("room/file.py", 0, 4, "constant", "", False), 10.0) == ["t.py::two", "t.py::one"]
     assert moved.of(Mutant("room/file.py", 0, 4, "constant", "", False), 1.0) == ["t.py::two"]
-    assert moved.of(Mutant("room/file.py", 0, 1, "constant", "b", True), 10.0) == ["t.py::two"]  # by the name that is changed
+    assert moved.of(Mutant("room/file.py", 0, 1, "constant", "b", True), 10.0) == [
+        "t.py::two"
+    ]  # by the name that is changed
 
 
 def test_what_is_added_to_one_line_is_added_to_no_other():

@@ -25,7 +25,16 @@ from pathlib import Path
 from tests.mutation.mutate import Mutant, mutated
 from tests.mutation.reach import ROOT
 
-HEAVY = ("pytest", "hypothesis", "numpy", "pandas", "duckdb", "sqlglot.optimizer.qualify", "scipy.stats", "matplotlib.pyplot")
+HEAVY = (
+    "pytest",
+    "hypothesis",
+    "numpy",
+    "pandas",
+    "duckdb",
+    "sqlglot.optimizer.qualify",
+    "scipy.stats",
+    "matplotlib.pyplot",
+)
 PATIENCE = 6.0  # times what the tests took when they were recorded
 LEAST_PATIENCE = 60.0
 SURVIVED = "survived"
@@ -49,7 +58,9 @@ class _Running:
 
 def copy_tree(into: Path) -> Path:
     """Everything that git would keep, and what it does not know yet."""
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, check=True
+    )
     for name in filter(None, listed.stdout.decode().split("\0")):
         if (ROOT / name).is_file():
             (into / name).parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +68,9 @@ def copy_tree(into: Path) -> Path:
     return into
 
 
-def try_all(trials: Sequence[Trial], sources: Mapping[str, str], folder: Path, processes: int) -> Iterator[tuple[Trial, str]]:
+def try_all(
+    trials: Sequence[Trial], sources: Mapping[str, str], folder: Path, processes: int
+) -> Iterator[tuple[Trial, str]]:
     """Each with what caught it: a test, 'timeout', 'import' or SURVIVED; as they end."""
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     for name in HEAVY:
@@ -123,7 +136,10 @@ def _run(slot: Path, tests: Sequence[str]) -> int:
     for each in (1, 2):
         os.dup2(output, each)
     os.environ["PYTHONPATH"] = str(slot)
-    sys.path[:] = [str(slot), *(each for each in sys.path if Path(each).resolve() not in (ROOT, ROOT / "tests" / "mutation"))]
+    sys.path[:] = [
+        str(slot),
+        *(each for each in sys.path if Path(each).resolve() not in (ROOT, ROOT / "tests" / "mutation")),
+    ]
     for name in [each for each in sys.modules if each.split(".")[0] in ("tests", "privsql")]:
         del sys.modules[name]
     import pytest
@@ -133,12 +149,28 @@ def _run(slot: Path, tests: Sequence[str]) -> int:
             if report.failed:
                 Path(slot, "caught").write_text(report.nodeid, encoding="utf-8")
 
-    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=short", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    options = [
+        "-x",
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        "--tb=short",
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",
+    ]
     first = likely(tests)
     for batch in (first, [each for each in tests if each not in first]):
         code = int(pytest.main([*options, *batch], plugins=[Catch()])) if batch else 0
-        if code == pytest.ExitCode.USAGE_ERROR:  # the mutant may be in the names of tests: then all of their parameters
-            code = int(pytest.main([*options, *dict.fromkeys(each.split("[")[0] for each in batch)], plugins=[Catch()]))
+        if (
+            code == pytest.ExitCode.USAGE_ERROR
+        ):  # the mutant may be in the names of tests: then all of their parameters
+            code = int(
+                pytest.main(
+                    [*options, *dict.fromkeys(each.split("[")[0] for each in batch)], plugins=[Catch()]
+                )
+            )
         if code:
             return code
     return 0
@@ -147,12 +179,18 @@ def _run(slot: Path, tests: Sequence[str]) -> int:
 def likely(tests: Sequence[str]) -> list[str]:
     """The quickest tests of the files with most of them: they catch most mutants, before the other files are even imported."""
     files = Counter(each.split("::")[0] for each in tests)
-    return [each for file, _ in files.most_common(3) for each in [t for t in tests if t.startswith(f"{file}::")][:8]]
+    return [
+        each
+        for file, _ in files.most_common(3)
+        for each in [t for t in tests if t.startswith(f"{file}::")][:8]
+    ]
 
 
 def _caught(slot: Path, code: int) -> str:
     caught, output = slot / "caught", (slot / "output").read_text(encoding="utf-8")
-    if code == BROKEN or (code == 4 and not re.search("ERROR collecting|while loading conftest", output)):  # tests not found
+    if code == BROKEN or (
+        code == 4 and not re.search("ERROR collecting|while loading conftest", output)
+    ):  # tests not found
         raise RuntimeError(output[-3000:])
     if code == 0:
         return SURVIVED

@@ -49,10 +49,14 @@ def p_value(counts: Any, chances: Any) -> float:
     return float(stats.chisquare(counts, chances * counts.sum()).pvalue)
 
 
-def p_value_between(sample: Any, edges: Sequence[int], at_least: Sequence[float], expected: int = 50) -> float:
+def p_value_between(
+    sample: Any, edges: Sequence[int], at_least: Sequence[float], expected: int = 50
+) -> float:
     """Of a sample of whole numbers in the cells that the edges part, where at_least is P(X >= edge) for each of them."""
     chances = -np.diff([1.0, *at_least, 0.0])
-    assert len(chances) >= 2 and chances.min() * sample.size >= expected  # with fewer, chi-square does not hold
+    assert (
+        len(chances) >= 2 and chances.min() * sample.size >= expected
+    )  # with fewer, chi-square does not hold
     return p_value(np.bincount(np.searchsorted(edges, sample, side="right"), minlength=len(chances)), chances)
 
 
@@ -106,14 +110,18 @@ def normal_excess(ratio: float, epsilon: float) -> float:
     total = 0.0
     for low, high in ((start, peak), (peak, end)):
         points = (low + high) / 2 + (high - low) / 2 * nodes
-        total += (high - low) / 2 * float(np.sum(weights * np.exp([log_weight(each) - top for each in points])))
+        total += (
+            (high - low) / 2 * float(np.sum(weights * np.exp([log_weight(each) - top for each in points])))
+        )
     return total * math.exp(top)
 
 
 def scaled_exponential(exponent: Fraction, bits: int) -> int:
     """exp(exponent) 2^bits, give or take a few: halved argument, series, squarings, all in integers."""
     halvings = 4 + math.ceil(abs(exponent)).bit_length()
-    work = bits + 2 * halvings + 64 + max(0, 3 * math.ceil(exponent))  # the squarings of what is above 1 lose more
+    work = (
+        bits + 2 * halvings + 64 + max(0, 3 * math.ceil(exponent))
+    )  # the squarings of what is above 1 lose more
     argument = (abs(exponent).numerator << work) // (exponent.denominator << halvings)
     term = total = 1 << work
     index = 0

@@ -60,14 +60,18 @@ def test_a_choice_is_made_again_and_again(order, best):
 
 
 def test_several_places_of_a_choice():
-    plan, _, found = again(session(), "SELECT k FROM t GROUP BY k ORDER BY COUNT(*) DESC LIMIT 2", 10, mechanism="gumbel")
+    plan, _, found = again(
+        session(), "SELECT k FROM t GROUP BY k ORDER BY COUNT(*) DESC LIMIT 2", 10, mechanism="gumbel"
+    )
     assert plan.chooses
     assert found.names == ("place 1", "place 2")
     assert found.seen.tolist() == [[1, 0]] * 10
 
 
 def test_a_choice_in_groups_is_made_all_at_once():
-    plan, _, found = again(session(), "SELECT g, mode(k) AS k FROM t WHERE g IS NOT NULL AND k IS NOT NULL GROUP BY g", 10)
+    plan, _, found = again(
+        session(), "SELECT g, mode(k) AS k FROM t WHERE g IS NOT NULL AND k IS NOT NULL GROUP BY g", 10
+    )
     assert plan.chooses
     assert not one_by_one(plan)
     assert found.names == ("group 1", "group 2")
@@ -115,7 +119,10 @@ def test_of_many_cells_only_those_that_differ_and_two_more():
 
 @pytest.mark.parametrize(
     "sql",
-    ["SELECT k, COUNT(*) AS m FROM t GROUP BY k", "SELECT n FROM t GROUP BY n ORDER BY COUNT(*) DESC LIMIT 1"],
+    [
+        "SELECT k, COUNT(*) AS m FROM t GROUP BY k",
+        "SELECT n FROM t GROUP BY n ORDER BY COUNT(*) DESC LIMIT 1",
+    ],
 )
 def test_of_few_cells_and_of_choices_all(sql):
     assert differing(*pair(sql)) is None

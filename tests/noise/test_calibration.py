@@ -25,7 +25,9 @@ from tests.noise.statistics import gaussian_excess, gaussian_weights, normal_exc
 
 # --- exponential, logarithm, root ---
 
-EXPONENTS = list(map(Fraction, ("0", "1", "-1", "1/3", "-22/7", "1e-30", "-1e-30", "100", "-100", "12345/678")))
+EXPONENTS = list(
+    map(Fraction, ("0", "1", "-1", "1/3", "-22/7", "1e-30", "-1e-30", "100", "-100", "12345/678"))
+)
 
 
 @pytest.mark.parametrize("exponent", EXPONENTS, ids=str)
@@ -34,7 +36,9 @@ def test_exponentials_and_logarithms_lie_within_close_bounds(exponent):
     series = Fraction(scaled_exponential(exponent, 700), 2**700)
     assert low <= series <= high
     assert high - low < high / 10**45
-    log_low, log_high = logarithm_bounds(series)  # whose logarithm is the exponent, but for less than 2^-300 or so
+    log_low, log_high = logarithm_bounds(
+        series
+    )  # whose logarithm is the exponent, but for less than 2^-300 or so
     assert log_low - Fraction(1, 2**250) <= exponent <= log_high + Fraction(1, 2**250)
     assert log_high - log_low < max(1, abs(exponent)) / Fraction(10**44)
 
@@ -80,7 +84,9 @@ def test_mills_ratio_lies_within_close_bounds(number):
     number = Fraction(number)
     low, high = normal.mills_bounds(number)
     assert 0 < low < high < low * (1 + Fraction(1, 10**21))
-    assert float(low) == pytest.approx(math.sqrt(math.pi / 2) * special.erfcx(float(number) / math.sqrt(2)), rel=1e-14)
+    assert float(low) == pytest.approx(
+        math.sqrt(math.pi / 2) * special.erfcx(float(number) / math.sqrt(2)), rel=1e-14
+    )
     density_low, density_high = normal.density_bounds(number)
     assert density_low < density_high
     assert float(density_low) == pytest.approx(stats.norm.pdf(float(number)), rel=1e-10)
@@ -116,7 +122,9 @@ EXTREMES = list(
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 5.0, 40.0])
 def test_the_oracle_is_the_formula_of_balle_and_wang(ratio, epsilon):
     first, second = special.log_ndtr([ratio / 2 - epsilon / ratio, -ratio / 2 - epsilon / ratio])
-    assert normal_excess(ratio, epsilon) == pytest.approx(math.exp(first) - math.exp(epsilon + second), rel=1e-9)
+    assert normal_excess(ratio, epsilon) == pytest.approx(
+        math.exp(first) - math.exp(epsilon + second), rel=1e-9
+    )
     assert normal_excess(ratio, epsilon) == pytest.approx(
         float(analytic_delta(1, 1 / Fraction(ratio) ** 2, Fraction(epsilon))), rel=1e-7
     )
@@ -130,7 +138,9 @@ def test_variances_are_never_below_the_need_and_hardly_above(epsilon, delta):
     assert needed <= float(delta) * (1 + 1e-9)
     assert normal_excess(math.sqrt(1 / (variance * Fraction(9992, 10_000))), float(epsilon)) > float(delta)
     assert analytic_delta(1, variance, epsilon) <= delta
-    assert float(analytic_delta(1, variance, epsilon)) == pytest.approx(needed, rel=1e-6 if epsilon < 10**6 else 1e-2)
+    assert float(analytic_delta(1, variance, epsilon)) == pytest.approx(
+        needed, rel=1e-6 if epsilon < 10**6 else 1e-2
+    )
     for squared in (2, 7, 1000, Fraction(1, 3)):
         assert variance * squared * Fraction(9995, 10_000) < least_variance(squared, epsilon, delta)
         assert least_variance(squared, epsilon, delta) >= squared / greatest_ratio(epsilon, delta) ** 2
@@ -138,7 +148,9 @@ def test_variances_are_never_below_the_need_and_hardly_above(epsilon, delta):
 
 def test_figures():
     assert math.sqrt(least_variance(1, Fraction(1), Fraction("1e-6"))) == pytest.approx(4.2247, rel=5e-4)
-    assert math.sqrt(least_variance(4, Fraction(1, 2), Fraction("1e-5"))) == pytest.approx(2 * 7.0319, rel=5e-4)
+    assert math.sqrt(least_variance(4, Fraction(1, 2), Fraction("1e-5"))) == pytest.approx(
+        2 * 7.0319, rel=5e-4
+    )
     rho = greatest_rho(Fraction(1), Fraction("1e-6"))  # what zCDP would need, and the classical formula
     assert math.sqrt(1 / (2 * rho)) == pytest.approx(4.53, rel=1e-3)
     assert math.sqrt(2 * math.log(1.25e6)) == pytest.approx(5.30, rel=1e-3)
@@ -174,7 +186,9 @@ def test_variances_are_rounded_up_a_little(variance):
 
 # --- privacy of what is published, outcome by outcome ---
 
-PRICES = pytest.mark.parametrize(("epsilon", "delta"), [("1/2", "1e-3"), ("1", "1e-6"), ("1", "1e-2"), ("4", "1e-6")])
+PRICES = pytest.mark.parametrize(
+    ("epsilon", "delta"), [("1/2", "1e-3"), ("1", "1e-6"), ("1", "1e-2"), ("4", "1e-6")]
+)
 
 
 @pytest.mark.parametrize("moves", [(1,), (3,), (1, 1), (3, 4), (2, 1)], ids=str)
@@ -193,7 +207,9 @@ def test_parts_of_one_release_are_private_together(shares, epsilon, delta):
     """Two measurements of different sensitivities: variances s_i V / w_i."""
     epsilon, delta, moves = Fraction(epsilon), Fraction(delta), (1, 2)
     unit = least_variance(1, epsilon, delta)
-    variances = [rounded_up(move**2 * unit / Fraction(share)) for move, share in zip(moves, shares, strict=True)]
+    variances = [
+        rounded_up(move**2 * unit / Fraction(share)) for move, share in zip(moves, shares, strict=True)
+    ]
     assert gaussian_excess(variances, moves, epsilon) <= delta
     assert gaussian_excess([each * Fraction(8, 10) for each in variances], moves, epsilon) > delta
 

@@ -64,11 +64,16 @@ def test_what_just_reaches_the_threshold_is_above_it(monotone):
     """At so large an epsilon the noise is 0 but for a chance of 1e-20."""
     values = [Fraction(4), Fraction(5) - Fraction(1, 2**18), Fraction(5), Fraction(6)]
     for some, first in ((values, 2), (values[:2], None), (values[3:], 0)):
-        assert first_above(some, Fraction(5), Fraction(2**21 * 200), Fraction(1), monotone, SystemRandomness()) == first
+        assert (
+            first_above(some, Fraction(5), Fraction(2**21 * 200), Fraction(1), monotone, SystemRandomness())
+            == first
+        )
 
 
 @pytest.mark.parametrize("bits", [96, 128, 400])
-@pytest.mark.parametrize("slope", [Fraction(0), Fraction(1, 2**200), Fraction(1, 2**50), Fraction(1, 3), Fraction(300)])
+@pytest.mark.parametrize(
+    "slope", [Fraction(0), Fraction(1, 2**200), Fraction(1, 2**50), Fraction(1, 3), Fraction(300)]
+)
 @pytest.mark.parametrize("base", [Fraction(0), Fraction(1, 7), Fraction(50)])
 def test_a_sum_lies_in_its_interval(base, slope, bits):
     """Of five terms, against a sum of narrower intervals of the terms by themselves."""
@@ -117,7 +122,12 @@ def test_what_is_cut_is_cut_value_by_value():
 
 
 @pytest.mark.parametrize(
-    "column", [np.array(["1", "2"], dtype=object), np.array([True, False]), np.array(["2024-01-01"], dtype="datetime64[D]")]
+    "column",
+    [
+        np.array(["1", "2"], dtype=object),
+        np.array([True, False]),
+        np.array(["2024-01-01"], dtype="datetime64[D]"),
+    ],
 )
 def test_values_of_another_type_are_no_keys(column):
     assert (_column_codes(range(0, 5), column) == -1).all()
@@ -134,7 +144,9 @@ def test_where_a_bin_is_chosen_after_all_its_values_are_read():
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT (hash(i) % 1000003) / 7.0 AS x FROM range(30000) r(i)")
     session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": [0, 200_000]}}}}})
-    coarse, noisy = (session.explain("SELECT MEDIAN(x) AS m FROM t", epsilon=epsilon) for epsilon in (1, 0.001))
+    coarse, noisy = (
+        session.explain("SELECT MEDIAN(x) AS m FROM t", epsilon=epsilon) for epsilon in (1, 0.001)
+    )
     exact = [session._engine.run(each, ()) for each in coarse.runs]
     whole = []
 
@@ -142,7 +154,9 @@ def test_where_a_bin_is_chosen_after_all_its_values_are_read():
         whole.append(sql)
         return session._engine.run(sql, ())
 
-    points = {int(add_noise(noisy, exact, SystemRandomness(), run).noisy_columns["order_1"][0]) for _ in range(12)}
+    points = {
+        int(add_noise(noisy, exact, SystemRandomness(), run).noisy_columns["order_1"][0]) for _ in range(12)
+    }
     assert len(whole) > 3
     assert set(whole) == {noisy.sql}
     assert len(points) > 3

@@ -54,7 +54,9 @@ def test_proposal_times_acceptance_is_the_gaussian_law(variance):
 @EACH_VARIANCE
 def test_the_tables_bracket_the_law_of_the_strips(variance):
     law = _law(variance)
-    weights = [scaled_exponential(-law.rate * strip**2, BITS) for strip in range(400)]  # beyond, below exp(-300)
+    weights = [
+        scaled_exponential(-law.rate * strip**2, BITS) for strip in range(400)
+    ]  # beyond, below exp(-300)
     sums, total = list(itertools.accumulate(weights)), sum(weights)
     tiny = 1 << 60  # what these are off by, at most, in units of 2^-200
     for strip, (least, most) in enumerate(zip(law.least.tolist(), law.most.tolist(), strict=True)):
@@ -72,7 +74,9 @@ def test_the_tables_bracket_the_law_of_the_strips(variance):
 
 def test_sizes_are_rounded_to_the_nearest():
     for shift in (-2000, -70, -5, -1, 0, 1, 20, 49):
-        for strip, place in itertools.product((0, 1, 15, 16, 47), (0, 1, 2**62 - 1, 2**62, 2**63 // 3, 2**63 - 1)):
+        for strip, place in itertools.product(
+            (0, 1, 15, 16, 47), (0, 1, 2**62 - 1, 2**62, 2**63 // 3, 2**63 - 1)
+        ):
             exact = Fraction(2) ** shift * (strip + Fraction(place, 2**63))
             assert _size(shift, strip, place) == math.floor(exact + Fraction(1, 2))
 
@@ -107,7 +111,9 @@ def test_deciding_each_one_by_exact_arithmetic_changes_nothing(variance, monkeyp
     monkeypatch.setattr(gaussian, "_MARGIN", 2.0**40)
     assert (_kept(law, 4000, Words()) == quick).all()  # whether they are accepted
     monkeypatch.setattr(gaussian, "_cumulated", lru_cache(_cumulated))
-    assert (_kept(replace(law, least=np.zeros_like(law.least)), 4000, Words()) == quick).all()  # and their strips
+    assert (
+        _kept(replace(law, least=np.zeros_like(law.least)), 4000, Words()) == quick
+    ).all()  # and their strips
 
 
 def test_a_strip_is_decided_by_the_first_word_that_tells():
@@ -192,7 +198,9 @@ def chi_square(sample, variance, cells=40):
     sigma = math.sqrt(variance)
     edges = np.unique(np.round(stats.norm.ppf(np.linspace(0, 1, cells + 1)[1:-1]) * sigma)).astype(np.int64)
     if variance < 4:
-        edges = np.arange(0, 2) if variance < 1 / 4 else np.arange(-1, 3) if variance <= 1 else np.arange(-3, 5)
+        edges = (
+            np.arange(0, 2) if variance < 1 / 4 else np.arange(-1, 3) if variance <= 1 else np.arange(-3, 5)
+        )
     return p_value_between(sample, edges, stats.norm.sf((edges - 0.5) / sigma))
 
 
@@ -226,7 +234,9 @@ def test_the_chi_square_tells_other_laws():
 def test_neighbouring_draws_and_low_digits_are_independent():
     sample = rounded_gaussian(Fraction(2**70), SIZE, SOURCE)
     signs, digits = (sample > 0).astype(int), (sample & 3).astype(int)
-    assert stats.chi2_contingency(np.bincount(2 * signs[:-1:2] + signs[1::2]).reshape(2, 2)).pvalue > FALSE_ALARM
+    assert (
+        stats.chi2_contingency(np.bincount(2 * signs[:-1:2] + signs[1::2]).reshape(2, 2)).pvalue > FALSE_ALARM
+    )
     assert stats.chi2_contingency(np.bincount(4 * signs + digits).reshape(2, 4)).pvalue > FALSE_ALARM
     assert stats.chisquare(np.bincount(digits)).pvalue > FALSE_ALARM
 

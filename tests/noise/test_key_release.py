@@ -38,7 +38,9 @@ def scaled_exponential(exponent: Fraction) -> int:
     return statistics.scaled_exponential(exponent, BITS)
 
 
-LOSSES = [(Fraction(epsilon), Fraction(delta)) for epsilon, delta in (("1/2", "1e-5"), ("2", "1e-3"), ("6", "1e-9"))]
+LOSSES = [
+    (Fraction(epsilon), Fraction(delta)) for epsilon, delta in (("1/2", "1e-5"), ("2", "1e-3"), ("6", "1e-9"))
+]
 CONTRIBUTIONS = [
     Contribution(groups, rows, groups * times) for groups in (1, 3) for rows in (1, 3, 10) for times in (1, 2)
 ]
@@ -98,7 +100,19 @@ def test_truncated_noise_is_private_outcome_by_outcome(contribution, epsilon, de
     growth = scaled_exponential(epsilon / contribution.changes)
     allowed = math.floor(delta / contribution.changes * 2**BITS) + TINY
     k, top = release.bound, release.threshold
-    counts = {0, 1, contribution.rows, release.shift, release.shift + 1, k, top, top + 1, top + k, top + k + 1, 2 * top}
+    counts = {
+        0,
+        1,
+        contribution.rows,
+        release.shift,
+        release.shift + 1,
+        k,
+        top,
+        top + 1,
+        top + k,
+        top + k + 1,
+        2 * top,
+    }
     worst = 0
     for count in counts:
         one = published(release, laws, count)
@@ -110,7 +124,11 @@ def test_truncated_noise_is_private_outcome_by_outcome(contribution, epsilon, de
     last = sum(coin * sum(law[-contribution.rows :]) for _, coin, law in laws)
     narrower = sum(truncated_law(release.rate, k - 1)[-contribution.rows :])
     assert allowed - Fraction(narrower, COIN) - 2 * TINY <= last <= allowed < narrower
-    for wrong in ({"bound": k - 1}, {"bound": k - 1, "lesser": 0}, *({"lesser": w} for w in (release.lesser + 1, -1, COIN))):
+    for wrong in (
+        {"bound": k - 1},
+        {"bound": k - 1, "lesser": 0},
+        *({"lesser": w} for w in (release.lesser + 1, -1, COIN)),
+    ):
         with pytest.raises(ValueError):
             replace(release, **wrong)
     replace(release, lesser=0), replace(release, bound=k + 1)  # more than is needed
@@ -125,7 +143,8 @@ def test_two_keys_changed_at_once_are_private_together(rows, times):
     release = truncated_geometric(epsilon, delta, contribution)
     sides = laws_of(release)
     laws = {
-        count: published(release, sides, count) for count in (0, 1, 2, rows, 3 * release.bound, 3 * release.bound + rows)
+        count: published(release, sides, count)
+        for count in (0, 1, 2, rows, 3 * release.bound, 3 * release.bound + rows)
     }
     growth = scaled_exponential(epsilon)
     pairs = [(0, rows), (rows, 0), (3 * release.bound, 3 * release.bound + rows), (1, 2)]
@@ -148,7 +167,11 @@ def test_great_and_small_epsilons():
     assert truncated_geometric(Fraction(5000), Fraction(1, 10**5), each).bound == 7  # never below rows
     small = truncated_geometric(Fraction(1, 10**9), Fraction(1, 10**12), each)
     assert small.bound == pytest.approx(7e9 * math.log((1e-9 + 2e-12) / 2e-12), rel=1e-6)
-    for epsilon, delta in ((Fraction(1, 10**20), Fraction(1, 10**22)), (Fraction(1), HALF), (Fraction(1), Fraction(0))):
+    for epsilon, delta in (
+        (Fraction(1, 10**20), Fraction(1, 10**22)),
+        (Fraction(1), HALF),
+        (Fraction(1), Fraction(0)),
+    ):
         with pytest.raises(ValueError):
             truncated_geometric(epsilon, delta, each)
     with pytest.raises(ValueError):
@@ -253,7 +276,10 @@ def test_selection_refuses_what_is_not_private():
     release = optimal_selection(Fraction(1), Fraction(1, 1000), Contribution(1, 1, 1))
     one, scaled = 1 << release.bits, list(release.scaled)
     for place in range(1, len(scaled) - 1):
-        for wrong in (scaled[place] + scaled[place] // 10**6 + (1 << release.bits - 40), scaled[place - 1] - 1):
+        for wrong in (
+            scaled[place] + scaled[place] // 10**6 + (1 << release.bits - 40),
+            scaled[place - 1] - 1,
+        ):
             with pytest.raises(ValueError):
                 replace(release, scaled=(*scaled[:place], wrong, *scaled[place + 1 :]))
     for wrong_table in ((), (0,), (one, one), tuple(scaled[:-1])):
@@ -354,7 +380,10 @@ def truncated_chances(rate, bound):
 def test_truncated_noise_follows_its_law(rate, bound):
     rate = Fraction(rate)
     bounds = np.full(SIZE, bound)
-    assert chi_square(truncated_laplace(rate, bounds, SOURCE), truncated_chances(rate, bound), -bound) > FALSE_ALARM
+    assert (
+        chi_square(truncated_laplace(rate, bounds, SOURCE), truncated_chances(rate, bound), -bound)
+        > FALSE_ALARM
+    )
     if bound * rate >= 1:
         for wrong in (Fraction(7, 10), Fraction(13, 10)):
             sample = truncated_laplace(rate * wrong, bounds, SOURCE)
@@ -392,7 +421,9 @@ def test_released_counts_follow_the_law_that_was_proved_private(min_units, offse
         other = replace(release, epsilon=release.epsilon * Fraction(wrong), bound=99)
         _, noisy_counts = release_keys(np.full(SIZE, 300), other, SOURCE)
         clipped = np.clip(noisy_counts - 300, -release.bound, release.bound)
-        assert chi_square(clipped, truncated_chances(release.rate, release.bound), -release.bound) < FALSE_ALARM
+        assert (
+            chi_square(clipped, truncated_chances(release.rate, release.bound), -release.bound) < FALSE_ALARM
+        )
 
 
 @pytest.mark.parametrize("offset", [-5, 0, 12])

@@ -41,7 +41,9 @@ def mass_below(values, point, fine):
 
 
 def weights_of(distances, rate, halvings):
-    weights = [math.exp(-float(rate * each)) / 2**half for each, half in zip(distances, halvings, strict=True)]
+    weights = [
+        math.exp(-float(rate * each)) / 2**half for each, half in zip(distances, halvings, strict=True)
+    ]
     return [each / sum(weights) for each in weights]
 
 
@@ -70,7 +72,9 @@ def step_law(values, step, low, high, rate, points, shift):
     halvings = [zone_of(v, points, step) for v in candidates]
     if step.root:  # a candidate more, 19 times as heavy as all points together or a little heavier: there are too few rows
         candidates = [*candidates, UNDETERMINED]
-        distances.append(len(values) * (Fraction(1) if step.margin else max(step.fraction, 1 - step.fraction)))
+        distances.append(
+            len(values) * (Fraction(1) if step.margin else max(step.fraction, 1 - step.fraction))
+        )
         halvings.append(-math.ceil(math.log2(19 * sum(2.0**-half for half in halvings)) - 1e-12))
     return dict(zip(candidates, weights_of(distances, rate, halvings), strict=True))
 
@@ -88,7 +92,9 @@ def law(values, found):
                 continue
             low = 0 if step.below is None else cuts[step.below]
             high = found.points << found.shift if step.above is None else cuts[step.above]
-            for point, own in step_law(values, step, low, high, found.rate, found.points, found.shift).items():
+            for point, own in step_law(
+                values, step, low, high, found.rate, found.points, found.shift
+            ).items():
                 longer[(*known, point)] = chance * own
         outcomes = longer
         assert number < len(steps)
@@ -100,9 +106,13 @@ def shown_law(values, found):
     steps = [step for level in found.levels for step in level]
     result = Counter()
     for outcome, chance in law(values, found).items():
-        by_place = sorted((s.place, p >> found.shift if s.parts else p) for s, p in zip(steps, outcome, strict=True))
+        by_place = sorted(
+            (s.place, p >> found.shift if s.parts else p) for s, p in zip(steps, outcome, strict=True)
+        )
         rising = iter(sorted(point for _, point in by_place if point != UNDETERMINED))
-        result[tuple(UNDETERMINED if point == UNDETERMINED else next(rising) for _, point in by_place)] += chance
+        result[tuple(UNDETERMINED if point == UNDETERMINED else next(rising) for _, point in by_place)] += (
+            chance
+        )
     return result
 
 
@@ -114,7 +124,9 @@ def cells_of(*cells, points=5):
 
 # --- privacy, computed ---
 
-MULTISETS = [values for size in range(5) for values in itertools.combinations_with_replacement(range(4), size)]
+MULTISETS = [
+    values for size in range(5) for values in itertools.combinations_with_replacement(range(4), size)
+]
 
 
 def neighbours(values, change):
@@ -184,7 +196,13 @@ def test_a_person_of_two_rows(fraction, replaced):
     change = Change(2, replaced, False)
     found = sought(fraction, change=change, points=4)
     laws = {values: law(values, found) for values in MULTISETS}
-    pairs = ((a, c) for a in MULTISETS for b in neighbours(a, change) for c in (b, *neighbours(b, change)) if c in laws)
+    pairs = (
+        (a, c)
+        for a in MULTISETS
+        for b in neighbours(a, change)
+        for c in (b, *neighbours(b, change))
+        if c in laws
+    )
     worst = max(loss_between(laws[a], laws[b]) for a, b in pairs)
     assert 0.5 < worst <= 1 + 1e-9
 
@@ -218,14 +236,24 @@ def test_prices_by_hand():
     assert sought(*quartiles, change=REPLACED).rate == Fraction(1, 4)  # each by itself: 1/6
     assert [len(level) for level in sought(Fraction(1, 4), Fraction(3, 4)).levels] == [1, 1]
     uneven = sought(Fraction(1, 10), Fraction(1, 5), Fraction(9, 10), change=REPLACED)
-    assert uneven.rate == 1 / (2 * (1 + HALF + Fraction(7, 8)))  # a row that leaves one side, at 1/2, and enters the other, at 7/8
+    assert uneven.rate == 1 / (
+        2 * (1 + HALF + Fraction(7, 8))
+    )  # a row that leaves one side, at 1/2, and enters the other, at 7/8
     deciles = [Fraction(i, 10) for i in range(1, 10)]
     assert [len(level) for level in sought(*deciles).levels] == [1, 2, 4, 2]
     assert sought(*deciles).rate > 2.5 / (2 * sum(max(q, 1 - q) for q in deciles))
     mixed = sought(0, *quartiles, 1)
     assert [len(level) for level in mixed.levels] == [1, 2, 1, 1]
     hundredths = sought(*(Fraction(i, 100) for i in range(1, 100)))
-    assert [len(level) for level in hundredths.levels] == [1, 2, 4, 8, 16, 32, 36]  # none leans: that would cost too much
+    assert [len(level) for level in hundredths.levels] == [
+        1,
+        2,
+        4,
+        8,
+        16,
+        32,
+        36,
+    ]  # none leans: that would cost too much
     assert not any(step.lean for step in hundredths.steps)
 
 
@@ -249,13 +277,19 @@ def test_a_maximum_is_near_the_rows_however_wide_the_range():
         first = max(1000, points // 128)  # within the first zone all points are alike
         assert chances[990 : first * 3 // 2].sum() > 0.85
         assert chances[first * 3 :].sum() < 0.01
-        assert points < 10**5 or _law_of_max(rows, points, replace(step, lean=0), 1.0)[first * 3 :].sum() > 0.95
+        assert (
+            points < 10**5 or _law_of_max(rows, points, replace(step, lean=0), 1.0)[first * 3 :].sum() > 0.95
+        )
     few = np.bincount(np.random.default_rng(1).integers(0, 1000, 40), minlength=1000)
-    assert _law_of_max(few, 1000, sought(1, points=1000).steps[0], 1.0)[900:].sum() > 0.9  # they outweigh what is far below
+    assert (
+        _law_of_max(few, 1000, sought(1, points=1000).steps[0], 1.0)[900:].sum() > 0.9
+    )  # they outweigh what is far below
     dates = search([Fraction(1)], COMES, Fraction(1), 10**6, leans=False).steps[0]
     assert dates == Step(0, Fraction(1), margin=math.ceil((math.log(10**6) + 5) / 0.5))
     assert _law_of_max(rows, 10**6, dates, 0.5)[980:1000].sum() > 0.99
-    assert sought(1, points=10**6, loss=Fraction(10)).steps[0] == Step(0, Fraction(1), margin=4)  # a few rows: surer than to lean
+    assert sought(1, points=10**6, loss=Fraction(10)).steps[0] == Step(
+        0, Fraction(1), margin=4
+    )  # a few rows: surer than to lean
     assert [step.lean for step in sought(0, Fraction(1, 20), 1, loss=Fraction(50)).steps] == [0, -1, 0]
 
 
@@ -315,7 +349,14 @@ def test_what_cannot_be_made():
 # --- the sampler against the law ---
 
 DRAWS = 20_000
-SAMPLES = [(0, 1, 1, 1, 4), (2, 2, 2, 2, 2, 2), (), (3,), (0, 0, 4, 4), (0,) * 4 + (1,) * 12 + (4,) * 4]  # few rows, and some
+SAMPLES = [
+    (0, 1, 1, 1, 4),
+    (2, 2, 2, 2, 2, 2),
+    (),
+    (3,),
+    (0, 0, 4, 4),
+    (0,) * 4 + (1,) * 12 + (4,) * 4,
+]  # few rows, and some
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -333,8 +374,15 @@ def test_frequencies_are_the_law(name):
 def _drawn(values, found, draws=DRAWS):
     """How often each answer was drawn."""
     exact = cells_of(values)
-    many = Histograms(np.arange(draws + 1) * len(exact.values), np.tile(exact.values, draws), np.tile(exact.counts, draws))
-    return Counter(zip(*(np.maximum(each, UNDETERMINED).tolist() for each in quantiles(many, found, Buffered())), strict=True))
+    many = Histograms(
+        np.arange(draws + 1) * len(exact.values), np.tile(exact.values, draws), np.tile(exact.counts, draws)
+    )
+    return Counter(
+        zip(
+            *(np.maximum(each, UNDETERMINED).tolist() for each in quantiles(many, found, Buffered())),
+            strict=True,
+        )
+    )
 
 
 def _agreement(noisy, chances):
@@ -369,19 +417,33 @@ def _in_bins(values, found, bins, draws):
 
     def whole():
         asked.append(1)
-        return Histograms(np.arange(draws + 1) * len(exact.values), np.tile(exact.values, draws), np.tile(exact.counts, draws))
+        return Histograms(
+            np.arange(draws + 1) * len(exact.values),
+            np.tile(exact.values, draws),
+            np.tile(exact.counts, draws),
+        )
 
     rows = [(start, sum(start <= x < start + width for x in values), width) for start, width in bins]
     starts, counts, widths = (np.array([row[i] for row in rows if row[1]], dtype=np.int64) for i in range(3))
     cells = np.repeat(np.arange(draws), len(starts))
-    rough = histograms(draws, found.points, cells, np.tile(starts, draws), np.tile(counts, draws), np.tile(widths, draws), whole)
+    rough = histograms(
+        draws,
+        found.points,
+        cells,
+        np.tile(starts, draws),
+        np.tile(counts, draws),
+        np.tile(widths, draws),
+        whole,
+    )
     noisy = (np.maximum(each, UNDETERMINED).tolist() for each in quantiles(rough, found, Buffered()))
     return Counter(zip(*noisy, strict=True)), asked
 
 
 @pytest.mark.parametrize("draws", [1000, pytest.param(8000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["median", "max", "min", "max of dates", "quartiles", "near the bottom"])
-@pytest.mark.parametrize("bins", [[(0, 2), (2, 1), (3, 2)], [(0, 3), (3, 2)], [(0, 1), (1, 1), (2, 1024)]], ids=str)
+@pytest.mark.parametrize(
+    "bins", [[(0, 2), (2, 1), (3, 2)], [(0, 3), (3, 2)], [(0, 1), (1, 1), (2, 1024)]], ids=str
+)
 def test_bins_leave_the_law_as_it_is(name, bins, draws):
     """Bins that are near on purpose, at so small a rate that they are chosen often, and looked into."""
     fractions, margins = SEARCHES[name]
@@ -449,7 +511,12 @@ def test_ties_are_parted_at_the_rank():
     found = sought(Fraction(1, 100), HALF, Fraction(99, 100), loss=Fraction(500), points=1000, shift=20)
     values = [3] * 50 + [500] * 9900 + [900] * 50
     noisy = quantiles(cells_of(values, points=1000), found, SOURCE)
-    assert [int(each[0]) for each in noisy] in ([3, 500, 900], [500, 500, 500], [3, 500, 500], [500, 500, 900])
+    assert [int(each[0]) for each in noisy] in (
+        [3, 500, 900],
+        [500, 500, 500],
+        [3, 500, 500],
+        [500, 500, 900],
+    )
     wide = quantiles(cells_of([3] * 500 + [500] * 9000 + [900] * 500, points=1000), found, SOURCE)
     assert [int(each[0]) for each in wide] == [3, 500, 900]
 
@@ -478,18 +545,35 @@ def test_small_rates_and_margins_past_the_rows():
     strict = sought(1, margins=[1000], loss=Fraction(100))
     for _ in range(50):
         point = int(quantiles(cells_of((3, 3)), strict, SOURCE)[0][0])
-        assert point < 0 or point in (0, 1, 2, 3)  # fewer rows than the margin: the low end, if it is determined
+        assert point < 0 or point in (
+            0,
+            1,
+            2,
+            3,
+        )  # fewer rows than the margin: the low end, if it is determined
 
 
 # --- too few rows ---
 
-KINDS = ["median", "quartile", "near the top", "min", "max", "max of dates", "two", "quartiles", "quartiles and max"]
+KINDS = [
+    "median",
+    "quartile",
+    "near the top",
+    "min",
+    "max",
+    "max of dates",
+    "two",
+    "quartiles",
+    "quartiles and max",
+]
 
 
 def _undetermined(values, found, draws=DRAWS):
     """Draws of each quantile: what is undetermined, and the point that stands there."""
     exact = cells_of(values, points=found.points)
-    many = Histograms(np.arange(draws + 1) * len(exact.values), np.tile(exact.values, draws), np.tile(exact.counts, draws))
+    many = Histograms(
+        np.arange(draws + 1) * len(exact.values), np.tile(exact.values, draws), np.tile(exact.counts, draws)
+    )
     noisy = np.stack(quantiles(many, found, Buffered()))
     return noisy < 0, np.where(noisy < 0, -1 - noisy, noisy)
 
@@ -503,7 +587,11 @@ def test_a_cell_without_rows_is_undetermined(name):
         assert (hidden.mean(axis=1) > 0.93).all()  # 95% or more: five standard deviations
         for step in found.steps:
             if step.root:
-                total = math.exp(log_weight(points, step)) / 2 ** (len(step.zones(points)) - 1) * (4 if step.parts else 1)
+                total = (
+                    math.exp(log_weight(points, step))
+                    / 2 ** (len(step.zones(points)) - 1)
+                    * (4 if step.parts else 1)
+                )
                 assert 19 * total * (1 - 1e-9) <= 2 ** found.doublings(step) < 38 * total
 
 
@@ -517,7 +605,12 @@ def test_from_so_many_rows_on_a_cell_is_determined(name):
             rows, root = found.rows_needed(place, level), found._root(place)
             assert root.root
             bounds = []
-            for values in ((0,) * rows, (2,) * rows, (4,) * rows, (0,) * (rows // 2) + (4,) * (rows - rows // 2)):
+            for values in (
+                (0,) * rows,
+                (2,) * rows,
+                (4,) * rows,
+                (0,) * (rows // 2) + (4,) * (rows - rows // 2),
+            ):
                 chances = step_law(values, root, 0, 5 << 2, found.rate, 5, 2)
                 bounds.append(chances[UNDETERMINED])
                 fewer = step_law(values[: rows // 3], root, 0, 5 << 2, found.rate, 5, 2)
@@ -533,7 +626,9 @@ def test_what_stands_where_a_quantile_is_undetermined_says_nothing_of_the_rows()
         for values in ((), (7,) * 4, (33,) * 4):
             hidden, points = _undetermined(values, found)
             assert (points < 40).all()
-            laws.append([np.bincount(each[gone], minlength=40) for gone, each in zip(hidden, points, strict=True)])
+            laws.append(
+                [np.bincount(each[gone], minlength=40) for gone, each in zip(hidden, points, strict=True)]
+            )
         for one, two in itertools.combinations(laws, 2):
             for counts, others in zip(one, two, strict=True):
                 assert stats.chi2_contingency(np.stack([counts, others]) + 1).pvalue > FALSE_ALARM
@@ -577,7 +672,9 @@ def test_a_run_is_as_likely_as_it_weighs_whatever_the_proposal():
     def exact(run):
         return Fraction(base[run % 5]), Fraction(slope[run % 5])
 
-    runs = Runs(np.arange(cells + 1) * 5, np.tile(base, cells), np.tile(slope, cells), np.tile(lengths, cells), exact)
+    runs = Runs(
+        np.arange(cells + 1) * 5, np.tile(base, cells), np.tile(slope, cells), np.tile(lengths, cells), exact
+    )
     chosen, position = draw(runs, Buffered())
     noisy = Counter(zip((chosen % 5).tolist(), position.tolist(), strict=True))
     weights = {(r, j): math.exp(-base[r] - slope[r] * j) for r in range(5) for j in range(lengths[r])}
@@ -592,7 +689,9 @@ def test_a_run_is_as_likely_as_it_weighs_whatever_the_proposal():
     assert p_value([noisy[each] for each in likely], skewed / skewed.sum()) < FALSE_ALARM
 
 
-@pytest.mark.parametrize(("slope", "length"), [(Fraction(1, 1000), 20), (Fraction(1), 20), (Fraction(1, 8), 13), (Fraction(30), 4)])
+@pytest.mark.parametrize(
+    ("slope", "length"), [(Fraction(1, 1000), 20), (Fraction(1), 20), (Fraction(1, 8), 13), (Fraction(30), 4)]
+)
 def test_falling_positions(slope, length):
     size = 50_000
     noisy = _falling(np.full(size, float(slope)), np.full(size, length), lambda row: slope, Buffered())
@@ -607,7 +706,9 @@ def test_falling_positions(slope, length):
 def test_what_floats_cannot_tell_is_decided_by_digits():
     half = _Sum(Fraction(0), Fraction(0), 1)
     assert _happens(2**31 - 1, half, HALF, Script())
-    assert not _happens(2**31, half, HALF, Script([0]))  # 1/2 is not below 1/2; a tie of digits is broken by the next
+    assert not _happens(
+        2**31, half, HALF, Script([0])
+    )  # 1/2 is not below 1/2; a tie of digits is broken by the next
     third = _Sum(Fraction(7, 2), Fraction(1, 3), 9)
     true = sum(math.exp(-3.5 - j / 3) for j in range(9))
     digit = int(true * 2**32)
@@ -620,14 +721,24 @@ def test_what_floats_cannot_tell_is_decided_by_digits():
 
 def test_what_was_proposed_in_vain_is_drawn_again():
     """Two runs of one point each, the second all but weightless; words are so chosen that it is proposed first."""
-    runs = Runs(np.array([0, 2]), np.array([0.0, 5000.0]), np.zeros(2), np.array([1, 1]), lambda run: (Fraction(5000 * run), Fraction(0)))
+    runs = Runs(
+        np.array([0, 2]),
+        np.array([0.0, 5000.0]),
+        np.zeros(2),
+        np.array([1, 1]),
+        lambda run: (Fraction(5000 * run), Fraction(0)),
+    )
     first = int(np.floor(np.ldexp(np.exp(-1.0) * (1 + 2**-20), 61)) + 1)
     chosen, _ = draw(runs, Script([first >> 32, first % 2**32], [5], [0, 0], [0], [0, 0]))
     assert chosen.tolist() == [0]
 
 
 def test_intervals_hold_sums():
-    for base, slope, length in [(Fraction(1, 3), Fraction(1, 10**9), 2**20), (Fraction(5), Fraction(2), 3), (Fraction(0), Fraction(1, 7), 100)]:
+    for base, slope, length in [
+        (Fraction(1, 3), Fraction(1, 10**9), 2**20),
+        (Fraction(5), Fraction(2), 3),
+        (Fraction(0), Fraction(1, 7), 100),
+    ]:
         low, high = _Sum(base, slope, length).interval(128)
         fall = float(slope)
         true = math.exp(-float(base)) * math.expm1(-fall * length) / math.expm1(-fall)

@@ -37,7 +37,10 @@ class Cell:
 
     def below(self, point: int) -> Fraction:
         """The mass below a point of the finer grid: a row is spread evenly over the finer points of its value."""
-        return sum(many * Fraction(min(max(point - value * FINE, 0), FINE), FINE) for value, many in enumerate(self.rows))
+        return sum(
+            many * Fraction(min(max(point - value * FINE, 0), FINE), FINE)
+            for value, many in enumerate(self.rows)
+        )
 
     def target(self, step: Step) -> Fraction:
         low, high = self.below(self.low), self.below(self.high)
@@ -69,9 +72,13 @@ class Cell:
 def histograms_of(cells: Sequence[Cell], bins: Sequence[tuple[int, int]] = ()) -> Histograms:
     """Value by value, or in bins (start, width) with the values behind them."""
     entries = bins or [(value, 1) for value in range(POINTS)]
-    counted = [[(start, sum(cell.rows[start : start + width]), width) for start, width in entries] for cell in cells]
+    counted = [
+        [(start, sum(cell.rows[start : start + width]), width) for start, width in entries] for cell in cells
+    ]
     kept = [[each for each in some if each[1]] for some in counted]
-    values, counts, widths = (np.array([row[i] for some in kept for row in some], dtype=np.int64) for i in range(3))
+    values, counts, widths = (
+        np.array([row[i] for some in kept for row in some], dtype=np.int64) for i in range(3)
+    )
     offsets = np.concatenate([[0], np.cumsum([len(some) for some in kept])]).astype(np.int64)
     return Histograms(offsets, values, counts, *((widths, lambda: histograms_of(cells)) if bins else ()))
 
@@ -89,7 +96,10 @@ def problem(cells: Sequence[Cell], step: Step, bins: Sequence[tuple[int, int]] =
     target = _target(step, low.mass, high.mass, FINE)
     for number, cell in enumerate(cells):
         unit = step.fraction.denominator * FINE
-        assert target.whole[number] + Fraction(int(target.part[number]), unit) == cell.target(step), (cell, step)
+        assert target.whole[number] + Fraction(int(target.part[number]), unit) == cell.target(step), (
+            cell,
+            step,
+        )
     laid = rows.marked(step) if step.lean else rows
     return _Problem(laid, low, high, target, RATE, step, DOUBLINGS if whole else None)
 
@@ -132,7 +142,10 @@ def outcomes(
     return listed, take(problem([each[0] for each in listed], step, bins))
 
 
-FULL = [Cell(rows) for rows in ((0, 0, 0), (1, 0, 0), (0, 3, 0), (0, 0, 1), (3, 1, 0), (0, 1, 3), (1, 0, 1), (1, 7, 2))]
+FULL = [
+    Cell(rows)
+    for rows in ((0, 0, 0), (1, 0, 0), (0, 3, 0), (0, 0, 1), (3, 1, 0), (0, 1, 3), (1, 0, 1), (1, 7, 2))
+]
 CUT = [Cell(rows, low, high) for rows, low, high in [
     ((0, 5, 0), 0, 5), ((0, 5, 0), 5, 7), ((0, 5, 0), 6, END), ((1, 7, 2), 3, 6), ((1, 7, 2), 6, 6), ((2, 2, 2), 4, 8),
     ((2, 2, 2), 7, 11), ((3, 0, 1), 1, 3), ((3, 0, 1), 3, 9), ((0, 0, 9), 8, END), ((0, 0, 0), 3, 8), ((4, 0, 0), 0, 0),
@@ -149,14 +162,19 @@ def test_a_step_that_parts_the_rows(fraction, bins, monkeypatch):
     for cells in (FULL, CUT, NOBODY):
         listed, cut = outcomes(cells, step, lambda each: each.part(SOURCE), monkeypatch, bins)
         assert found_in(listed, cut.point) == {
-            number: cell.parted(step) | ({} if cells is CUT else cell.undetermined(step)) for number, cell in enumerate(cells)
+            number: cell.parted(step) | ({} if cells is CUT else cell.undetermined(step))
+            for number, cell in enumerate(cells)
         }
-        for (cell, *_), point, whole, part in zip(listed, cut.point, cut.mass.whole, cut.mass.part, strict=True):
+        for (cell, *_), point, whole, part in zip(
+            listed, cut.point, cut.mass.whole, cut.mass.part, strict=True
+        ):
             assert int(whole) + Fraction(int(part), FINE) == cell.below(int(point))
             assert 0 <= part < FINE
 
 
-def found_in(listed: list[tuple[Cell, int, int, Fraction]], points: Any) -> dict[int, dict[int, tuple[int, Fraction]]]:
+def found_in(
+    listed: list[tuple[Cell, int, int, Fraction]], points: Any
+) -> dict[int, dict[int, tuple[int, Fraction]]]:
     found: dict[int, dict[int, tuple[int, Fraction]]] = {}
     for (_, number, halved, exponent), point in zip(listed, points, strict=True):
         assert point not in found.setdefault(number, {})
@@ -177,13 +195,17 @@ def test_a_step_that_does_not(step, bins, monkeypatch):
     for cells in (FULL, NOBODY) if step.margin or step.lean else (FULL, CUT, NOBODY):
         listed, points = outcomes(cells, step, lambda each: each.choose(SOURCE), monkeypatch, bins)
         assert found_in(listed, points) == {
-            number: cell.chosen(step) | ({} if cells is CUT else cell.undetermined(step)) for number, cell in enumerate(cells)
+            number: cell.chosen(step) | ({} if cells is CUT else cell.undetermined(step))
+            for number, cell in enumerate(cells)
         }
 
 
 def test_the_ends_of_the_rows():
     rows = _Rows.of(histograms_of(FULL), POINTS, SHIFT)
-    for cut, point, many in ((rows.start, 0, [0] * len(FULL)), (rows.end, END, [sum(cell.rows) for cell in FULL])):
+    for cut, point, many in (
+        (rows.start, 0, [0] * len(FULL)),
+        (rows.end, END, [sum(cell.rows) for cell in FULL]),
+    ):
         assert cut.point.tolist() == [point] * len(FULL)
         assert cut.mass.whole.tolist() == many
         assert not cut.mass.part.any()

@@ -45,7 +45,9 @@ def check(base, slope, lengths, halvings=None, rough=None, at=None, cells=60_000
     common = expected >= 20
     seen = np.append(np.array(found)[common], cells - np.array(found)[common].sum())
     wanted = np.append(expected[common], cells - expected[common].sum())
-    seen, wanted = (seen, wanted) if wanted[-1] >= 20 else (seen[:-1], wanted[:-1] * seen[:-1].sum() / wanted[:-1].sum())
+    seen, wanted = (
+        (seen, wanted) if wanted[-1] >= 20 else (seen[:-1], wanted[:-1] * seen[:-1].sum() / wanted[:-1].sum())
+    )
     assert stats.chisquare(seen, wanted).pvalue > UNSURE
 
 
@@ -79,7 +81,9 @@ def test_of_rough_runs_only_a_bound_is_known():
 
 def test_cells_of_different_runs():
     level = (Fraction(0), Fraction(0))
-    runs = Runs(np.array([0, 1, 4, 6]), np.zeros(6), np.zeros(6), np.array([4, 0, 2, 0, 0, 1]), lambda run: level)
+    runs = Runs(
+        np.array([0, 1, 4, 6]), np.zeros(6), np.zeros(6), np.array([4, 0, 2, 0, 0, 1]), lambda run: level
+    )
     for _ in range(50):
         chosen, positions = draw(runs, SystemRandomness())
         assert chosen.tolist() == [0, 2, 5]
@@ -101,7 +105,9 @@ def test_numbers_below_a_bound():
     """High words first; what is too great is drawn again."""
     assert uniform_below(np.array([5], dtype=np.uint64), Words(0, 7, 9, 6, 0, 4)).tolist() == [4]
     assert uniform_below(np.array([2**40], dtype=np.uint64), Words(255, 3)).tolist() == [(255 << 32) + 3]
-    assert uniform_below(np.array([2**40], dtype=np.uint64), Words(256, 3)).tolist() == [3]  # only as many digits as are needed
+    assert uniform_below(np.array([2**40], dtype=np.uint64), Words(256, 3)).tolist() == [
+        3
+    ]  # only as many digits as are needed
     assert uniform_below(np.array([2**40 + 1], dtype=np.uint64), Words(256, 0)).tolist() == [2**40]
     assert uniform_below(np.array([1, 3], dtype=np.uint64), Words(9, 9, 0, 3, 0, 2)).tolist() == [0, 2]
 
@@ -122,7 +128,9 @@ def test_margins_cover_what_floats_may_be_off():
     check([0, 1], [0, 0], [1, 1], cells=500)
     off = Fraction(1, 2**21)
     assert (1 - off) * Fraction(_ABOVE) >= 1
-    heaviest = (1 + off) * Fraction(_ABOVE) / (1 - Fraction(1, _LARGE))  # proposed / true, with 1 added to what is proposed
+    heaviest = (
+        (1 + off) * Fraction(_ABOVE) / (1 - Fraction(1, _LARGE))
+    )  # proposed / true, with 1 added to what is proposed
     assert Fraction(_SURE, 2**32) <= 1 / heaviest
     assert Fraction(_SURE, 2**32) > 1 - Fraction(1, 2**18)  # more need not be decided by digits
     assert 2**30 <= _LARGE < 2**32

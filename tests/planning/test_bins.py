@@ -17,7 +17,11 @@ def rows():
     connection = duckdb.connect()
     connection.execute("""CREATE TABLE t AS SELECT 'abz'[1 + i % 3] AS k, (hash(i) % 1000003) / 7.0 AS x,
                           DATE '1810-01-01' + ((hash(i + 7) % 90000)::INTEGER) AS d FROM range(6000) r(i)""")
-    columns = {"k": {"values": ["a", "b"]}, "x": {"range": [0, 200_000]}, "d": {"range": ["1800-01-01", "2100-01-01"]}}
+    columns = {
+        "k": {"values": ["a", "b"]},
+        "x": {"range": [0, 200_000]},
+        "d": {"range": ["1800-01-01", "2100-01-01"]},
+    }
     yield privsql.connect(connection, {"tables": {"t": {"columns": columns}}}), connection
     connection.close()
 

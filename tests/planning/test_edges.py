@@ -30,19 +30,28 @@ from privsql.privacy.weighted_sums import half_width, variance
 from privsql.sql.expressions import Call, Column, Literal
 from privsql.types import BIGINT, BOOLEAN, DATE, DOUBLE, TEXT, TIMESTAMP, decimal, integer
 
-COLUMNS = {"k": {"values": ["a", "b"]}, "x": {"range": [0, 100]}, "y": {"range": [0, 1]}, "huge": {"range": [0, 1e15]}}
+COLUMNS = {
+    "k": {"values": ["a", "b"]},
+    "x": {"range": [0, 100]},
+    "y": {"range": [0, 1]},
+    "huge": {"range": [0, 1e15]},
+}
 
 
 @pytest.fixture(scope="module")
 def session():
-    frame = pd.DataFrame({"k": ["a"], "x": [1], "y": [0.5], "huge": [1.0], "g": [1.0], "who": [1], "city": ["x"], "m": [1]})
+    frame = pd.DataFrame(
+        {"k": ["a"], "x": [1], "y": [0.5], "huge": [1.0], "g": [1.0], "who": [1], "city": ["x"], "m": [1]}
+    )
     policy = {"tables": {"t": {"columns": COLUMNS}, "u": {"columns": COLUMNS, "unit": "who"}}}
     return privsql.connect({"t": frame, "u": frame}, policy)
 
 
 # -- within=: the least epsilon ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("within", [1, 3, 20, 1000])
-@pytest.mark.parametrize("sql", ["SELECT k, COUNT(*) AS n FROM t GROUP BY k", "SELECT SUM(x) AS s, COUNT(*) AS n FROM t"])
+@pytest.mark.parametrize(
+    "sql", ["SELECT k, COUNT(*) AS n FROM t GROUP BY k", "SELECT SUM(x) AS s, COUNT(*) AS n FROM t"]
+)
 def test_the_least_epsilon_that_is_close_enough(session, sql, within):
     """At it all cells of all outputs are as close as asked, together; a billionth less, and they are not."""
     plan = session.explain(sql, within=within, confidence=0.9)
@@ -55,7 +64,9 @@ def test_the_least_epsilon_that_is_close_enough(session, sql, within):
 def test_an_epsilon_so_small_that_its_noise_does_not_fit_is_none():
     frame = pd.DataFrame({"m": [1], "who": [1]})
     table = {"unit": "who", "max_rows": 10**6, "columns": {"m": {"range": [0, 10**15]}}}
-    plan = privsql.connect({"t": frame}, {"tables": {"t": table}}).explain("SELECT SUM(m) AS s FROM t", within=1e300)
+    plan = privsql.connect({"t": frame}, {"tables": {"t": table}}).explain(
+        "SELECT SUM(m) AS s FROM t", within=1e300
+    )
     assert plan.epsilon > 0.1
     with pytest.raises(privsql.ArgumentError, match="64-bit"):
         plan.repriced(Fraction(plan.epsilon) - Fraction(1, 10**8))
@@ -119,7 +130,11 @@ def test_rows_that_are_none(session, rows):
 @pytest.mark.parametrize(
     ("score", "neighbours", "scale"),
     [
-        ("COUNT(*)", "add-remove", 2),  # who comes adds to scores, and takes from none: the lead moves as far as one score
+        (
+            "COUNT(*)",
+            "add-remove",
+            2,
+        ),  # who comes adds to scores, and takes from none: the lead moves as far as one score
         ("SUM(up)", "add-remove", 10),
         ("SUM(down)", "add-remove", 10),
         ("SUM(both)", "add-remove", 20),  # one score may rise while another falls
@@ -132,12 +147,21 @@ def test_rows_that_are_none(session, rows):
     ],
 )
 def test_how_far_one_unit_moves_the_lead_of_a_winner(score, neighbours, scale):
-    ranges = {"up": [0, 5], "down": [-5, 0], "both": [-5, 5], "nearly": [-5, 1], "bit": [0, 1], "zero": [0, 0]}
+    ranges = {
+        "up": [0, 5],
+        "down": [-5, 0],
+        "both": [-5, 5],
+        "nearly": [-5, 1],
+        "bit": [0, 1],
+        "zero": [0, 0],
+    }
     frame = pd.DataFrame({"who": [1], "k": ["a"], **{name: [0] for name in ranges}})
     columns = {"k": {"values": list("abcdef")}, **{name: {"range": each} for name, each in ranges.items()}}
     table = {"unit": "who", "max_groups": 3, "max_rows": 2, "columns": columns}
     session = privsql.connect({"t": frame}, {"neighbours": neighbours, "tables": {"t": table}})
-    (choice,) = session.explain(f"SELECT k FROM t GROUP BY k ORDER BY {score} DESC LIMIT 1", epsilon=1).measurements
+    (choice,) = session.explain(
+        f"SELECT k FROM t GROUP BY k ORDER BY {score} DESC LIMIT 1", epsilon=1
+    ).measurements
     assert choice.scale == scale
 
 
@@ -157,7 +181,9 @@ def test_keys_are_let_out_once(session):
 
 
 def test_a_release_of_keys_covers_all_that_one_person_changes(session):
-    (keys,) = session.explain("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1, delta=1e-6).measurements
+    (keys,) = session.explain(
+        "SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1, delta=1e-6
+    ).measurements
     one = keys.sensitivity
     with pytest.raises(ValueError, match="release of keys"):
         replace(keys, sensitivity=replace(one, l1=one.l1 + 1))
@@ -165,14 +191,21 @@ def test_a_release_of_keys_covers_all_that_one_person_changes(session):
         replace(keys, sensitivity=replace(one, linf=one.linf + 1))
     with pytest.raises(ValueError, match="release of keys"):
         replace(keys, loss=keys.loss - Fraction(1, 10**9))
-    assert measure_keys(("n",), one, keys.key_release.contribution, Fraction(1), Fraction(1, 10**6), 1, True, "n").loss == 1
+    assert (
+        measure_keys(
+            ("n",), one, keys.key_release.contribution, Fraction(1), Fraction(1, 10**6), 1, True, "n"
+        ).loss
+        == 1
+    )
 
 
 def test_the_scale_of_gaussian_noise_on_keys_is_its_deviation_rounded_up():
     frame = pd.DataFrame({"who": [1], "city": ["x"]})
     table = {"unit": "who", "max_groups": 9, "max_rows": 4}
     session = privsql.connect({"t": frame}, {"tables": {"t": table}})
-    (keys,) = session.explain("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1, delta=1e-6).measurements
+    (keys,) = session.explain(
+        "SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1, delta=1e-6
+    ).measurements
     assert keys.mechanism.name == "KEYS_GAUSSIAN"
     assert keys.noise_scale - 1 <= math.sqrt(keys.key_release.variance) <= keys.noise_scale
 
@@ -192,7 +225,9 @@ def test_one_units_total_of_what_has_no_range(session):
         session.explain("SELECT AVG(s) FROM (SELECT who, SUM(g) AS s FROM u GROUP BY who)", epsilon=1)
     assert refused.value.code == "refused-unbounded"
     with pytest.raises(privsql.Refused, match="ask about values between ends that you know"):
-        session.explain("SELECT AVG(s) FROM (SELECT who, SUM(exp(1000::DOUBLE)) AS s FROM u GROUP BY who)", epsilon=1)
+        session.explain(
+            "SELECT AVG(s) FROM (SELECT who, SUM(exp(1000::DOUBLE)) AS s FROM u GROUP BY who)", epsilon=1
+        )
 
 
 def test_one_units_total_of_whole_numbers_without_a_range(session):
@@ -270,7 +305,12 @@ def test_long_titles_are_cut(session):
 
     others = len(title(1)) - 1
     assert [len(title(many - others)) for many in (99, 100, 101, 150)] == [99, 100, 100, 100]
-    assert [title(many - others).endswith("...") for many in (99, 100, 101, 150)] == [False, False, True, True]
+    assert [title(many - others).endswith("...") for many in (99, 100, 101, 150)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_one_key_is_one_key(session):
@@ -281,7 +321,9 @@ def test_one_key_is_one_key(session):
 
 def test_what_else_would_have_named_the_winner_is_explained_where_there_is_a_choice(session):
     for where, many in (("k = 'a'", 1), ("k IN ('a', 'b')", 2), ("TRUE", 3)):
-        plan = session.explain(f"SELECT k FROM t WHERE {where} GROUP BY k ORDER BY COUNT(*) DESC LIMIT 1", epsilon=1)
+        plan = session.explain(
+            f"SELECT k FROM t WHERE {where} GROUP BY k ORDER BY COUNT(*) DESC LIMIT 1", epsilon=1
+        )
         assert plan.cells == many
         assert plan.notes[0] == "only the label is released, not the score"
         assert len(plan.notes) == (3 if many > 1 else 1)
@@ -298,7 +340,9 @@ def test_a_bound_on_matches_is_explained():
 
 def test_levels_with_too_many_kinds_of_rows(session):
     """Pairs in no pattern: then each level is as sure as it was measured, or somewhat less, and nothing more is said."""
-    listed = pd.DataFrame([(a, b) for a in range(40) for b in range(40) if (a * b) % 7 < 3], columns=["a", "b"])
+    listed = pd.DataFrame(
+        [(a, b) for a in range(40) for b in range(40) if (a * b) % 7 < 3], columns=["a", "b"]
+    )
     listed["x"] = range(len(listed))
     frames = {"t": pd.DataFrame({"x": [1]}), "pairs": listed}
     policy = {"tables": {"t": {"columns": {"x": {"range": [0, 2000]}}}, "pairs": {"public": True}}}
@@ -350,8 +394,15 @@ def test_sets_of_keys_are_told_apart():
 
 
 def test_strides_of_groups():
-    space = KeySpace(("a", "b", "c"), tuple(KeyGroup((name,), (range(size),)) for name, size in (("a", 2), ("b", 3), ("c", 5))))
-    assert [(group.names, stride) for group, stride in strides(space)] == [(("a",), 15), (("b",), 5), (("c",), 1)]
+    space = KeySpace(
+        ("a", "b", "c"),
+        tuple(KeyGroup((name,), (range(size),)) for name, size in (("a", 2), ("b", 3), ("c", 5))),
+    )
+    assert [(group.names, stride) for group, stride in strides(space)] == [
+        (("a",), 15),
+        (("b",), 5),
+        (("c",), 1),
+    ]
 
 
 SPREADS = ["covar_pop", "covar_samp", "corr", "regr_r2", "regr_slope", "regr_intercept"]
@@ -381,7 +432,12 @@ def wards():
     connection = duckdb.connect()
     connection.execute("""CREATE TABLE t AS SELECT (i * 37 % 1000) / 7.0 AS x, (i * 37 % 1000) / 5.0 + (i * 101 % 97) - 40 AS y,
                           (i * 13 % 50)::INTEGER AS n, (i * 17 % 900)::DECIMAL(8, 2) / 100 AS d FROM range(3000) r(i)""")
-    columns = {"x": {"range": [0, 150]}, "y": {"range": [-50, 300]}, "n": {"range": [-3, 60]}, "d": {"range": [0, 9.5]}}
+    columns = {
+        "x": {"range": [0, 150]},
+        "y": {"range": [-50, 300]},
+        "n": {"range": [-3, 60]},
+        "d": {"range": [0, 9.5]},
+    }
     yield privsql.connect(connection, {"tables": {"t": {"columns": columns}}}), connection
     connection.close()
 
@@ -398,7 +454,9 @@ def test_null_in_a_list(wards, condition, rows):
 
 def test_values_that_nobody_declared_are_in_no_total_even_where_only_null_was():
     connection = duckdb.connect()
-    connection.execute("CREATE TABLE t AS SELECT CASE WHEN i < 3 THEN 'a' ELSE 'other' END AS k FROM range(8) r(i)")
+    connection.execute(
+        "CREATE TABLE t AS SELECT CASE WHEN i < 3 THEN 'a' ELSE 'other' END AS k FROM range(8) r(i)"
+    )
     policy = {"neighbours": "add-remove", "tables": {"t": {"columns": {"k": {"values": ["a", "b"]}}}}}
     asked = "SELECT CASE WHEN k = 'other' THEN 1 END AS c, COUNT(*) AS n FROM t GROUP BY {}"
     with privsql.connect(connection, policy) as session:
@@ -433,10 +491,14 @@ def test_how_far_off_a_share_may_be(wards):
 
 
 # -- grids -------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("seconds", [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400])
+@pytest.mark.parametrize(
+    "seconds", [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400]
+)
 def test_steps_of_time_are_parts_of_a_day(seconds):
     low = dt.datetime(1, 1, 1)
-    found = value_grid(TIMESTAMP, Domain(TIMESTAMP, low=low, high=low + dt.timedelta(seconds=seconds * MOST_POINTS)))
+    found = value_grid(
+        TIMESTAMP, Domain(TIMESTAMP, low=low, high=low + dt.timedelta(seconds=seconds * MOST_POINTS))
+    )
     assert found.step == seconds * 10**6
     assert 86_400 % seconds == 0
 
@@ -502,17 +564,25 @@ def test_the_steps_of_a_grid(type_, low, high, grid):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "narrow"), [(0, 2**32 - 1, True), (0, 2**32, False), (-(2**31), 5, True), (-(2**31) - 1, 5, False)]
+    ("low", "high", "narrow"),
+    [(0, 2**32 - 1, True), (0, 2**32, False), (-(2**31), 5, True), (-(2**31) - 1, 5, False)],
 )
 def test_narrow_types_stay_narrow(low, high, narrow):
-    assert grid_of(integer(low, high), Domain(integer(low, high), low=Fraction(0), high=Fraction(5))).narrow is narrow
+    assert (
+        grid_of(integer(low, high), Domain(integer(low, high), low=Fraction(0), high=Fraction(5))).narrow
+        is narrow
+    )
 
 
 @pytest.mark.parametrize(
     ("type_", "high", "between"),
     [
         (DOUBLE, 3, "CAST(x AS DOUBLE) BETWEEN CAST(0.0 AS DOUBLE) AND CAST(3.0 AS DOUBLE)"),
-        (BIGINT, 2 * MOST_STEPS, f"CAST(x AS DOUBLE) BETWEEN CAST(0.0 AS DOUBLE) AND CAST({2.0 * MOST_STEPS} AS DOUBLE)"),
+        (
+            BIGINT,
+            2 * MOST_STEPS,
+            f"CAST(x AS DOUBLE) BETWEEN CAST(0.0 AS DOUBLE) AND CAST({2.0 * MOST_STEPS} AS DOUBLE)",
+        ),
         (decimal(8, 2), 3, "(CAST(x AS DOUBLE) * CAST(100.0 AS DOUBLE)) BETWEEN 0 AND 300"),
         (decimal(18, 0), 2**31, "(CAST(x AS DOUBLE) * CAST(0.1 AS DOUBLE)) BETWEEN 0 AND 214748365"),
         (BIGINT, 3, "(x) BETWEEN 0 AND 3"),
@@ -557,7 +627,9 @@ def test_a_column_times_a_constant(expression, scaled):
 # -- what mutants of the rules left unseen ------------------------------------------------------------------------
 def test_two_parts_that_are_all_make_up_the_whole():
     with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE t (b BOOLEAN NOT NULL); INSERT INTO t SELECT i % 3 = 0 FROM range(30) r(i)")
+        connection.execute(
+            "CREATE TABLE t (b BOOLEAN NOT NULL); INSERT INTO t SELECT i % 3 = 0 FROM range(30) r(i)"
+        )
         session = privsql.connect(connection, {"tables": {"t": {}}})
         sql = "SELECT COUNT(*) FILTER (WHERE b) AS yes, COUNT(*) FILTER (WHERE NOT b) AS no, COUNT(*) AS n FROM t"
         (found,) = session.explain(sql, epsilon=1).relations
@@ -567,9 +639,16 @@ def test_two_parts_that_are_all_make_up_the_whole():
 @pytest.mark.parametrize(("ends", "scale"), [([-5, 0], 5), ([0, 5], 5), ([-5, 1], 10)])
 def test_a_score_that_everybody_moves_one_way_needs_half_the_noise(ends, scale):
     frame = pd.DataFrame({"who": [1, 1], "k": ["a", "b"], "x": [0, 0]})
-    declared = {"unit": "who", "max_groups": 2, "max_rows": 1, "columns": {"k": {"values": ["a", "b"]}, "x": {"range": ends}}}
+    declared = {
+        "unit": "who",
+        "max_groups": 2,
+        "max_rows": 1,
+        "columns": {"k": {"values": ["a", "b"]}, "x": {"range": ends}},
+    }
     session = privsql.connect({"t": frame}, {"neighbours": "add-remove", "tables": {"t": declared}})
-    plan = session.explain("SELECT k FROM t WHERE k IS NOT NULL GROUP BY k ORDER BY SUM(x) DESC LIMIT 1", epsilon=1)
+    plan = session.explain(
+        "SELECT k FROM t WHERE k IS NOT NULL GROUP BY k ORDER BY SUM(x) DESC LIMIT 1", epsilon=1
+    )
     assert plan.measurements[0].scale == scale
 
 
@@ -579,13 +658,17 @@ def test_of_several_tables_the_widest_limits_hold():
     limits = ({"max_groups": 4, "max_rows": 2}, {"max_groups": 1, "max_rows": 3})
     for first, second in (limits, limits[::-1]):
         policy = {"t": {"unit": "who", "columns": key, **first}, "u": {"unit": "who", **second}}
-        session = privsql.connect({"t": frame, "u": frame[["who"]]}, {"neighbours": "add-remove", "tables": policy})
+        session = privsql.connect(
+            {"t": frame, "u": frame[["who"]]}, {"neighbours": "add-remove", "tables": policy}
+        )
         sql = "SELECT t.k, COUNT(*) AS n FROM t JOIN u ON t.who = u.who WHERE t.k IS NOT NULL GROUP BY t.k"
         assert session.explain(sql, epsilon=1).measurements[0].l1 == 4 * 3
 
 
 @pytest.mark.parametrize("end", [5e-324, 1e-320, 1e-300, 1e9])
-@pytest.mark.parametrize("argument", ["least(greatest({e}, -1000), 1000)", "least(greatest(x, {e}), {e})", "x"])
+@pytest.mark.parametrize(
+    "argument", ["least(greatest({e}, -1000), 1000)", "least(greatest(x, {e}), {e})", "x"]
+)
 @pytest.mark.parametrize("function", ["MAX", "MEDIAN", "AVG", "VAR_POP", "SUM"])
 def test_ranges_next_to_nothing_are_planned(function, argument, end):
     """The logarithm of a step that a double cannot hold was a bare ValueError."""
@@ -603,13 +686,19 @@ def test_sensitivities_are_explained_in_the_units_of_the_values():
         ("SELECT k, AVG(price) AS a FROM t GROUP BY k", "l1 = 4, linf = 2 ", "l1 / epsilon = 4 / 0.5 = 8"),
         ("SELECT SUM(price) AS s FROM t", "l1 = 2, linf = 2 ", "l1 / epsilon = 2 / 0.5 = 4"),
         ("SELECT k, VAR_POP(price) AS v FROM t GROUP BY k", "l1 = 8", "= 16"),
-        ("SELECT k FROM t GROUP BY k ORDER BY SUM(price) DESC LIMIT 1", "linf = 2 ", "2 * linf / epsilon = 2 * 2 / 0.5 = 8"),
+        (
+            "SELECT k FROM t GROUP BY k ORDER BY SUM(price) DESC LIMIT 1",
+            "linf = 2 ",
+            "2 * linf / epsilon = 2 * 2 / 0.5 = 8",
+        ),
     ):
         plan = session.explain(asked, epsilon=0.5)
         (measurement,) = plan.measurements
         text = str(plan)
         assert l1 in text and scale in text
-        assert f"l1 = {measurement.l1:,}, linf = {measurement.linf:,})" in text, "by which plan.sql can be checked"
+        assert f"l1 = {measurement.l1:,}, linf = {measurement.linf:,})" in text, (
+            "by which plan.sql can be checked"
+        )
 
 
 @pytest.mark.parametrize("level", [0.999999, 0.9999999, 1 - 1e-16, 1.0, float("nan")])
@@ -618,7 +707,9 @@ def test_a_confidence_level_is_one_that_cells_can_share(level):
     policy = {"tables": {"t": {"columns": {"x": {"range": [0, 1000]}}}}}
     session = privsql.connect({"t": pd.DataFrame({"x": [1, 2]})}, policy)
     asked = "SELECT x, COUNT(*) AS n, AVG(x) AS a FROM t GROUP BY x"
-    too_sure = contextlib.nullcontext() if level == 0.999999 else pytest.raises(privsql.ArgumentError, match="level")
+    too_sure = (
+        contextlib.nullcontext() if level == 0.999999 else pytest.raises(privsql.ArgumentError, match="level")
+    )
     with too_sure:
         session.explain(asked.replace(", AVG(x) AS a", ""), within=20, confidence=level)
     with too_sure:

@@ -23,7 +23,8 @@ def test_dates_without_a_timestamp_count_once() -> None:
     exclusive, and one row was in all of them."""
     tests = [
         " AND ".join(
-            f"(d+{i})::TIMESTAMP IS NULL" if bit else f"(d+{i})::TIMESTAMP < '2024-01-01'" for i, bit in enumerate(bits)
+            f"(d+{i})::TIMESTAMP IS NULL" if bit else f"(d+{i})::TIMESTAMP < '2024-01-01'"
+            for i, bit in enumerate(bits)
         )
         for bits in itertools.product((0, 1), repeat=BITS)
     ]
@@ -48,7 +49,9 @@ def test_a_wrong_belief_moves_no_count_beyond_its_bound(monkeypatch, neighbours,
     connection.execute("CREATE TABLE t (u INTEGER, x INTEGER, k BOOLEAN)")
     session = privsql.connect(connection, {"neighbours": neighbours, "tables": {"t": unit}})
     tests = ("x > 0", "x > 1", "x IS NOT NULL", "x < 9", "u = 1 OR x > 5")
-    counted = ", ".join([*(f"COUNT(*) FILTER (WHERE {each})" for each in tests), "COUNT(u) FILTER (WHERE x > 2)"])
+    counted = ", ".join(
+        [*(f"COUNT(*) FILTER (WHERE {each})" for each in tests), "COUNT(u) FILTER (WHERE x > 2)"]
+    )
     plan = session.explain(f"SELECT {'k, ' if by else ''}{counted} FROM t{by}", epsilon=1)
     (measurement,) = plan.measurements
     rows = [(1, 7, True), (1, 1, False), (1, None, None), (1, 0, True)]

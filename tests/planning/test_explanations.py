@@ -23,21 +23,32 @@ UPDATE = bool(os.environ.get("PRIVSQL_UPDATE_CASES"))
 @lru_cache
 def session_of(fixture: str, neighbours: str) -> privsql.Session:
     """One that has answered nothing: what was asked before is free, and EXPLAIN says so."""
-    return privsql.connect(connection_of(fixture), policy={**FIXTURES[fixture].policy, "neighbours": neighbours})
+    return privsql.connect(
+        connection_of(fixture), policy={**FIXTURES[fixture].policy, "neighbours": neighbours}
+    )
 
 
 def printed(head: str, sql: str) -> str:
     fixture, *arguments = head.split("; ")
     named = {name: ast.literal_eval(value) for name, _, value in (each.partition("=") for each in arguments)}
-    plan = session_of(fixture, named.pop("neighbours", "replace-one")).explain(sql, **{"epsilon": 1.0, **named})
+    plan = session_of(fixture, named.pop("neighbours", "replace-one")).explain(
+        sql, **{"epsilon": 1.0, **named}
+    )
     known = plan.accuracy(0.9, rows=1000)
-    widths = [f"{name} ±{width:.6g}" if width is not None else f"{name}: {known.notes[name]}" for name, width in known.items()]
+    widths = [
+        f"{name} ±{width:.6g}" if width is not None else f"{name}: {known.notes[name]}"
+        for name, width in known.items()
+    ]
     together = [f"{name} ±{width:.6g}" for name, width in known.together.items() if width is not None]
     lines = [str(plan), f"At 90%, of 1000 rows: {', '.join(widths)}", f"All together: {', '.join(together)}"]
     return "\n".join(line.rstrip() for line in lines)
 
 
-BLOCKS = [block.strip("\n").partition("\n---") for block in FILE.read_text(encoding="utf-8").split("==\n") if block.strip()]
+BLOCKS = [
+    block.strip("\n").partition("\n---")
+    for block in FILE.read_text(encoding="utf-8").split("==\n")
+    if block.strip()
+]
 CASES = [(*asked.split("\n", 1), text.strip("\n")) for asked, _, text in BLOCKS]
 
 
@@ -49,4 +60,6 @@ def test_explanations(head, sql, text):
 
 @pytest.mark.skipif(not UPDATE, reason="only on request")
 def test_write_them_anew():
-    FILE.write_text("==\n".join(f"{head}\n{sql}\n---\n{printed(head, sql)}\n" for head, sql, _ in CASES), encoding="utf-8")
+    FILE.write_text(
+        "==\n".join(f"{head}\n{sql}\n---\n{printed(head, sql)}\n" for head, sql, _ in CASES), encoding="utf-8"
+    )

@@ -47,7 +47,13 @@ OF_KEYS = {
     "decimals": "CAST(j AS DECIMAL(9, 2)) / 4",
     "NULL among them": "nullif(j, 5)",
 }
-SOME = [("integers", "integers"), ("integers", "months"), ("text", "text"), ("UUIDs", "dates"), ("doubles", "doubles")]
+SOME = [
+    ("integers", "integers"),
+    ("integers", "months"),
+    ("text", "text"),
+    ("UUIDs", "dates"),
+    ("doubles", "doubles"),
+]
 
 
 def unfairness(kept: Sequence[int], units: int, each: int) -> float:
@@ -71,7 +77,9 @@ def connection() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def crossed(connection: duckdb.DuckDBPyConnection, units: str, *keys: str, number: int = UNITS, where: str = "true") -> None:
+def crossed(
+    connection: duckdb.DuckDBPyConnection, units: str, *keys: str, number: int = UNITS, where: str = "true"
+) -> None:
     """Every unit with each of twelve keys, once."""
     named = ", ".join(f"{each} AS k{place}" for place, each in enumerate(keys))
     unit = units if "AS u" in units else f"{units} AS u"
@@ -81,7 +89,12 @@ def crossed(connection: duckdb.DuckDBPyConnection, units: str, *keys: str, numbe
 
 
 def plan_of(
-    connection: duckdb.DuckDBPyConnection, sql: str, groups: int = 1, rows: int = 1, unit: object = "u", columns: object = None
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    groups: int = 1,
+    rows: int = 1,
+    unit: object = "u",
+    columns: object = None,
 ) -> privsql.Plan:
     table = {"unit": unit, "max_groups": groups, "max_rows": rows, "columns": columns or {}}
     return privsql.connect(connection, {"tables": {"t": table}}).explain(sql, epsilon=1, delta=1e-6)
@@ -117,7 +130,9 @@ def test_keys_of_a_unit_of_all_types(connection, units, keys):
     assert keys_are_fair(connection, number)
 
 
-@pytest.mark.parametrize("parts", [("i % 141", "i // 141"), ("'a' || (i % 141)", "i // 141"), ("i % 2 = 0", "i // 2", "i % 3")])
+@pytest.mark.parametrize(
+    "parts", [("i % 141", "i // 141"), ("'a' || (i % 141)", "i // 141"), ("i % 2 = 0", "i // 2", "i % 3")]
+)
 def test_keys_of_a_composite_unit(connection, parts):
     named = ", ".join(f"{each} AS u{place}" for place, each in enumerate(parts))
     crossed(connection, f"{named}, i AS u", "j")
@@ -125,7 +140,9 @@ def test_keys_of_a_composite_unit(connection, parts):
     assert is_fair(counted(connection, plan), each=3)
 
 
-@pytest.mark.parametrize("keys", [("j % 3", "j // 3"), ("j % 2", "'a' || (j // 2 % 2)", "j // 4"), ("j", "j", "-j", "'a' || j")])
+@pytest.mark.parametrize(
+    "keys", [("j % 3", "j // 3"), ("j % 2", "'a' || (j // 2 % 2)", "j // 4"), ("j", "j", "-j", "'a' || j")]
+)
 def test_keys_of_several_columns(connection, keys):
     crossed(connection, "i", *keys)
     names = ", ".join(f"k{place}" for place in range(len(keys)))
@@ -149,8 +166,12 @@ def test_rows_of_a_quantile_whose_keys_are_chosen_first(connection):
     columns = {**RANGES, "k0": {"values": [*range(6)]}}
     plan = plan_of(connection, "SELECT k0, MEDIAN(x) AS m FROM t GROUP BY k0", groups=2, columns=columns)
     cells = {row[:2]: row[2] for row in connection.execute(plan.sql).fetchall()}
-    assert is_fair((sum(n for (key, _), n in cells.items() if key == each) for each in range(6)), 8000, 2, of=6)
-    assert is_fair((sum(n for (_, value), n in cells.items() if value == each) for each in range(KEYS)), 16_000)
+    assert is_fair(
+        (sum(n for (key, _), n in cells.items() if key == each) for each in range(6)), 8000, 2, of=6
+    )
+    assert is_fair(
+        (sum(n for (_, value), n in cells.items() if value == each) for each in range(KEYS)), 16_000
+    )
     assert is_fair(cells.values(), 8000, 2, of=6 * KEYS)
 
 
@@ -159,7 +180,9 @@ def test_each_row_of_a_quantile_is_as_likely_as_any_other(connection):
     connection.execute("""CREATE OR REPLACE TABLE t AS SELECT i AS u, unnest(CASE WHEN i % 2 = 0
         THEN [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3] ELSE [0, 1, 2, 3] END) AS x FROM range(40000) r(i)""")
     for most in (1, 3):
-        plan = plan_of(connection, "SELECT MEDIAN(x) AS m FROM t", rows=most, columns={"x": {"range": [0, 3]}})
+        plan = plan_of(
+            connection, "SELECT MEDIAN(x) AS m FROM t", rows=most, columns={"x": {"range": [0, 3]}}
+        )
         kept = [rows for _, rows in sorted(connection.execute(plan.sql).fetchall())]
         chances = [(9 / 12 + 1 / 4) / 2, *[(1 / 12 + 1 / 4) / 2] * 3]
         assert sum(kept) == 40_000 * most
@@ -191,7 +214,9 @@ def test_distinct_values_of_a_unit(connection, value):
     connection.execute(f"""CREATE OR REPLACE TABLE t AS SELECT i AS u, i // 2 AS k0, j AS x
         FROM range({2 * UNITS}) r(i), range({KEYS}) s(j) WHERE i % 2 = 0 OR j = i // 2 % {KEYS}""")
     plan = plan_of(connection, f"SELECT k0, COUNT(DISTINCT {value}) AS n FROM t GROUP BY k0", rows=3)
-    chosen = connection.execute(f"SELECT count(*) FILTER (WHERE count_1 = 3) FROM ({plan.sql}) GROUP BY k0 % {KEYS}").fetchall()
+    chosen = connection.execute(
+        f"SELECT count(*) FILTER (WHERE count_1 = 3) FROM ({plan.sql}) GROUP BY k0 % {KEYS}"
+    ).fetchall()
     expected, sd = UNITS / KEYS / 4, (UNITS / KEYS * 3 / 16) ** 0.5
     assert sum(((count - expected) / sd) ** 2 for (count,) in chosen) < stats.chi2.isf(RARE, KEYS)
 
@@ -242,17 +267,24 @@ def test_equal_rows_of_a_prepared_copy_are_chosen_one_by_one(tmp_path):
 
 def test_units_by_key_of_a_prepared_copy(tmp_path):
     rows = f"SELECT i AS u, j AS k0, j AS x FROM range({UNITS}) r(i), range({KEYS}) s(j)"
-    kept = prepared(tmp_path / "a.duckdb", rows, "SELECT k0, COUNT(DISTINCT u) AS n FROM t GROUP BY k0", max_groups=3)
+    kept = prepared(
+        tmp_path / "a.duckdb", rows, "SELECT k0, COUNT(DISTINCT u) AS n FROM t GROUP BY k0", max_groups=3
+    )
     assert is_fair((row[-1] for row in kept), each=3)
 
 
 def test_a_copy_made_by_another_hash_is_not_used(tmp_path, monkeypatch):
     path = tmp_path / "a.duckdb"
     with duckdb.connect(str(path)) as connection:
-        connection.execute(f"CREATE TABLE t AS SELECT i % 50 AS u, i % {KEYS} AS k0, i % 7 AS x FROM range(2000) r(i)")
+        connection.execute(
+            f"CREATE TABLE t AS SELECT i % 50 AS u, i % {KEYS} AS k0, i % 7 AS x FROM range(2000) r(i)"
+        )
     policy = {"tables": {"t": {"unit": "u", "columns": RANGES}}}
     with monkeypatch.context() as patch:
-        patch.setattr("privsql.engines.prepared_recipe.choice_hash", lambda choice, *values: f"hash({', '.join(values)})")
+        patch.setattr(
+            "privsql.engines.prepared_recipe.choice_hash",
+            lambda choice, *values: f"hash({', '.join(values)})",
+        )
         with privsql.connect(path, policy) as session:
             session.prepare("t")
             assert "privsql_prepared" in session.explain(BY_KEY, epsilon=1).sql
@@ -276,7 +308,13 @@ def test_the_same_hash_twice_is_not_fair(connection):
         one, two = (choice_hash(each, "u", "j") for each in (Choice.KEYS, second))
         kept = f"SELECT * FROM t QUALIFY row_number() OVER (PARTITION BY u, g ORDER BY {one}) = 1"
         of_all = f"SELECT g FROM ({kept}) QUALIFY row_number() OVER (PARTITION BY u ORDER BY {two}) = 1"
-        return is_fair((row[-1] for row in connection.execute(f"SELECT g, count(*) FROM ({of_all}) GROUP BY g").fetchall()), of=2)
+        return is_fair(
+            (
+                row[-1]
+                for row in connection.execute(f"SELECT g, count(*) FROM ({of_all}) GROUP BY g").fetchall()
+            ),
+            of=2,
+        )
 
     assert not is_second_choice_fair(Choice.KEYS)
     for other in set(Choice) - {Choice.KEYS}:

@@ -28,7 +28,11 @@ FORMS = [
 def _values(type_: str) -> list[int | None]:
     bits = TYPES[type_]
     low, high = (0 if type_.startswith("U") else -(2**bits)), 2**bits - 1
-    return [None, None, *(each for each in (low, low + 1, *range(-11, 12), 120, 121, high - 1, high) if low <= each <= high)]
+    return [
+        None,
+        None,
+        *(each for each in (low, low + 1, *range(-11, 12), 120, 121, high - 1, high) if low <= each <= high),
+    ]
 
 
 def _tables(type_: str, required: bool) -> duckdb.DuckDBPyConnection:
@@ -51,14 +55,21 @@ def test_the_numbers_are_those_of_clamping(type_: str, required: bool) -> None:
         if type_.startswith("U") and low < 0:
             continue
         columns = {"x": {"range": [low, high]}, "y": {"range": [low, high]}}
-        policy: Any = {"neighbours": relation, "tables": {"t": {"columns": columns}, "v": {"columns": columns}}}
+        policy: Any = {
+            "neighbours": relation,
+            "tables": {"t": {"columns": columns}, "v": {"columns": columns}},
+        }
         with privsql.connect(connection, policy) as session:
             for sql in FORMS:
-                raw, clamped = (session.explain(text, epsilon=1) for text in (sql, sql.replace("FROM t", "FROM v")))
+                raw, clamped = (
+                    session.explain(text, epsilon=1) for text in (sql, sql.replace("FROM t", "FROM v"))
+                )
                 assert "privsql_added" in raw.sql
                 assert "privsql_added" not in clamped.sql
                 # the number of rows is public for the table alone: then another column is in the place of a count
-                if [(m.columns, m.l1) for m in raw.measurements] == [(m.columns, m.l1) for m in clamped.measurements]:
+                if [(m.columns, m.l1) for m in raw.measurements] == [
+                    (m.columns, m.l1) for m in clamped.measurements
+                ]:
                     assert connection.sql(raw.sql).fetchall() == connection.sql(clamped.sql).fetchall(), sql
                     seen += 1
     assert seen > 20
@@ -67,7 +78,9 @@ def test_the_numbers_are_those_of_clamping(type_: str, required: bool) -> None:
 def test_nothing_is_lost_where_sums_are_large() -> None:
     """A thousand times the ends of 64 bits: differences and sums are of 128."""
     with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE t AS SELECT CAST(-9223372036854775808 AS BIGINT) AS x FROM range(1000)")
+        connection.execute(
+            "CREATE TABLE t AS SELECT CAST(-9223372036854775808 AS BIGINT) AS x FROM range(1000)"
+        )
         connection.execute("INSERT INTO t SELECT 9223372036854775807 FROM range(1500)")
         policy = {"tables": {"t": {"columns": {"x": {"range": [-5, 10]}}}}}
         plan = privsql.connect(connection, policy).explain("SELECT SUM(x) FROM t", epsilon=1)
@@ -85,12 +98,15 @@ def test_not_null_is_not_believed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "raw"), [(0, 2**30, True), (-(2**30), 7, True), (0, 2**30 + 1, False), (-(2**62), 7, False)]
+    ("low", "high", "raw"),
+    [(0, 2**30, True), (-(2**30), 7, True), (0, 2**30 + 1, False), (-(2**62), 7, False)],
 )
 def test_ranges_with_a_coarser_grid_are_clamped(low: int, high: int, raw: bool) -> None:
     """Steps of more than 1: values are divided first. Added up as they are, they were taken for so many steps."""
     with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE t AS SELECT i * {max(high, -low) // 4} AS x FROM range(-5, 8) AS r(i)")
+        connection.execute(
+            f"CREATE TABLE t AS SELECT i * {max(high, -low) // 4} AS x FROM range(-5, 8) AS r(i)"
+        )
         session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": [low, high]}}}}})
         plan = session.explain("SELECT SUM(x) AS s FROM t", epsilon=1)
         assert ("privsql_added" in plan.sql) is raw
@@ -116,5 +132,7 @@ def test_what_is_no_bare_column_of_whole_numbers_is_clamped(sql: str) -> None:
 
 
 def test_a_frame_has_no_pieces_to_leave_out() -> None:
-    session = privsql.connect(pd.DataFrame({"x": [1, 2, 3]}), {"tables": {"df": {"columns": {"x": {"range": [0, 2]}}}}})
+    session = privsql.connect(
+        pd.DataFrame({"x": [1, 2, 3]}), {"tables": {"df": {"columns": {"x": {"range": [0, 2]}}}}}
+    )
     assert "privsql_added" not in session.explain("SELECT SUM(x) FROM df", epsilon=1).sql

@@ -23,26 +23,44 @@ def greatest(ad_hoc: AdHoc, becomes: int, shared: int) -> int:
     cells, whole = ad_hoc.cells or 10**9, ad_hoc.keys * ad_hoc.rows
 
     def fits(most: int, less: Fraction) -> bool:
-        one, own = min(ad_hoc.moves * most * becomes, cells * most * shared), min(ad_hoc.moves * whole, cells * ad_hoc.rows)
+        one, own = (
+            min(ad_hoc.moves * most * becomes, cells * most * shared),
+            min(ad_hoc.moves * whole, cells * ad_hoc.rows),
+        )
         if ad_hoc.gaussian:
             narrow = most * shared <= ad_hoc.rows
-            root = most * shared * one <= ad_hoc.rows * own and most * shared * most * becomes <= ad_hoc.rows * whole
+            root = (
+                most * shared * one <= ad_hoc.rows * own
+                and most * shared * most * becomes <= ad_hoc.rows * whole
+            )
             return most * becomes <= whole and one <= own and (narrow or root)
         return most * becomes <= less * whole and one <= less * own
 
     most = max(each for each in range(whole + 1) if fits(each, Fraction(1)))
-    return most if most * shared <= ad_hoc.rows else max(each for each in range(whole + 1) if fits(each, ad_hoc.less()))
+    return (
+        most
+        if most * shared <= ad_hoc.rows
+        else max(each for each in range(whole + 1) if fits(each, ad_hoc.less()))
+    )
 
 
 @pytest.mark.parametrize("gaussian", [False, True])
 @pytest.mark.parametrize("moves", [1, 2])
 def test_the_most_rows_without_more_noise(moves, gaussian):
     for keys, rows, cells, (becomes, shared), less in itertools.product(
-        (1, 2, 5), (1, 3, 4), (None, 1, 3), ((1, 1), (2, 1), (2, 2), (3, 2), (0, 0)), (Fraction(1), HALF, Fraction(2, 7))
+        (1, 2, 5),
+        (1, 3, 4),
+        (None, 1, 3),
+        ((1, 1), (2, 1), (2, 2), (3, 2), (0, 0)),
+        (Fraction(1), HALF, Fraction(2, 7)),
     ):
         ad_hoc = AdHoc(keys, rows, cells, moves, lambda less=less: less, gaussian)
         one = Stability(becomes, False, "", lambda columns, shared=shared: shared)
-        assert ad_hoc.most(one, ["k"]) == greatest(ad_hoc, max(1, becomes), max(1, shared)), (ad_hoc, one, less)
+        assert ad_hoc.most(one, ["k"]) == greatest(ad_hoc, max(1, becomes), max(1, shared)), (
+            ad_hoc,
+            one,
+            less,
+        )
         assert ad_hoc.most(one, None) == keys * rows // max(1, becomes)  # without keys all rows are in one
 
 
@@ -54,7 +72,12 @@ def rows_of():
     session = privsql.connect(connection, {"tables": {"visits": table}})
     catalogue, look = Catalogue(session._schema, session._policy), PublicLook(session._engine.read_public)
 
-    def rows(sql: str, keys: int, rows: int, copy: Copy | None = Copy("copy", True)) -> PreparedRows | str | None:  # noqa: B008
+    def rows(
+        sql: str,
+        keys: int,
+        rows: int,
+        copy: Copy | None = Copy("copy", True),  # noqa: B008
+    ) -> PreparedRows | str | None:
         ad_hoc = AdHoc(keys, rows, None, 2, lambda: HALF, False)
         return prepared_rows(read(sql, catalogue).release, ad_hoc, look, lambda scan: copy)
 
@@ -74,7 +97,12 @@ BEST = "SELECT a FROM visits GROUP BY a ORDER BY COUNT(*) DESC LIMIT 1"
         (THRICE, 2, 1, "one row may become 3, more than are used of one unit"),
         (COUNT, 5, LARGEST_RANK // 5, "it counts to 65,534 rows a unit, and 65,535 may be used"),
         ("SELECT a, COUNT(DISTINCT who) FROM visits GROUP BY a", 1, 5, "each unit counts once"),
-        ("SELECT COUNT(*) FROM visits v JOIN visits w ON v.who = w.who", 1, 5, "rows of people meet in a join"),
+        (
+            "SELECT COUNT(*) FROM visits v JOIN visits w ON v.who = w.who",
+            1,
+            5,
+            "rows of people meet in a join",
+        ),
     ],
 )
 def test_why_a_copy_is_not_used(rows_of, sql, keys, rows, says):
@@ -99,7 +127,9 @@ def test_rows_of_a_copy(rows_of, sql, keys, allowed, most, rows):
     (scan,) = (step for step in found.steps if hasattr(step, "most"))
     assert (scan.most, scan.copy, scan.totals) == (most, "copy", False)
     assert found.steps[scan].rows == found.steps[scan].shares(["a"]) == most
-    fewer = "; not 8, so that the noise is no more than without the copy" if (sql, keys) == (BY_KEY, 2) else ""
+    fewer = (
+        "; not 8, so that the noise is no more than without the copy" if (sql, keys) == (BY_KEY, 2) else ""
+    )
     assert found.steps[scan].why == f"whose: who; rows without one are left out{fewer}"
     assert rows_of(sql, keys, allowed, None) is None
     assert "was written to since" in rows_of(sql, keys, allowed, Copy("copy", False))

@@ -27,7 +27,11 @@ OTHERWISE = [
 
 
 def reads_counts(plan):
-    return uses_copy(plan) and plan.sql.count("_by_") == plan.sql.count("privsql_prepared") == 1 and "_by_rank" not in plan.sql
+    return (
+        uses_copy(plan)
+        and plan.sql.count("_by_") == plan.sql.count("privsql_prepared") == 1
+        and "_by_rank" not in plan.sql
+    )
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
@@ -48,7 +52,10 @@ def test_the_numbers_and_bounds_are_those_without(tmp_path, relation, case):
         for ours, theirs in [*zip(plans, slow, strict=True), few]:
             found, expected = (sorted(plain.execute(each.sql).fetchall(), key=str) for each in (ours, theirs))
             assert found == expected and (found or not rows)
-            assert plain.execute(f"DESCRIBE {ours.sql}").fetchall() == plain.execute(f"DESCRIBE {theirs.sql}").fetchall()
+            assert (
+                plain.execute(f"DESCRIBE {ours.sql}").fetchall()
+                == plain.execute(f"DESCRIBE {theirs.sql}").fetchall()
+            )
             assert [(m.columns, m.l1, m.linf, m.scale) for m in ours.measurements] == \
                 [(m.columns, m.l1, m.linf, m.scale) for m in theirs.measurements]  # fmt: skip
 
@@ -58,13 +65,20 @@ def test_each_unit_counts_for_its_first_keys(tmp_path):
     path = make(tmp_path / "clinic.duckdb", 0)
     for times in (1, 2):
         states = f"['CA', 'NY', 'TX', 'ZZ', NULL][1 + i // {40 * times}]"
-        change(path, f"INSERT INTO visits (user_id, state) SELECT i % 40, {states} FROM range({200 * times}) r(i)")
+        change(
+            path,
+            f"INSERT INTO visits (user_id, state) SELECT i % 40, {states} FROM range({200 * times}) r(i)",
+        )
     with privsql.connect(path, other(max_groups=4)) as session:
         session.prepare("visits")
         for most in (1, 2, 3, 4):
             plan = session.explain(BY_STATE, epsilon=1, max_groups=most)
             counts = dict(session._engine.read_public(plan.sql))
-            assert reads_counts(plan) and sum(counts.values()) == most * 40 and set(counts) == {"CA", "NY", "TX", None}
+            assert (
+                reads_counts(plan)
+                and sum(counts.values()) == most * 40
+                and set(counts) == {"CA", "NY", "TX", None}
+            )
             assert max(counts.values()) <= 40
 
 
@@ -72,22 +86,33 @@ def test_the_explanation_names_them(tmp_path):
     with privsql.connect(make(tmp_path / "clinic.duckdb"), POLICY) as session:
         session.prepare("visits")
         shown = str(session.explain(BY_STATE, epsilon=1))
-        assert "Scan the number of units of each key in visits, as prepared" in shown and "is not used" not in shown
+        assert (
+            "Scan the number of units of each key in visits, as prepared" in shown
+            and "is not used" not in shown
+        )
         assert "Bound contributions: at most 2 keys a unit" in shown
 
 
 def test_other_values_are_counted_anew(tmp_path):
     """Under a policy with other values the stored counts are not used, until the table is prepared under it."""
-    path, more = make(tmp_path / "clinic.duckdb"), {**POLICY["tables"]["visits"]["columns"], "state": {"values": ["CA", "ZZ"]}}
+    path, more = (
+        make(tmp_path / "clinic.duckdb"),
+        {**POLICY["tables"]["visits"]["columns"], "state": {"values": ["CA", "ZZ"]}},
+    )
     with privsql.connect(path, POLICY) as session:
         session.prepare("visits")
     for stored in (False, True):
         with privsql.connect(path, other(columns=more)) as session:
             if stored:
                 session.prepare("visits")
-            plan, slow = session.explain(BY_STATE, epsilon=1), session.explain(BY_STATE, epsilon=1, prepared=False)
+            plan, slow = (
+                session.explain(BY_STATE, epsilon=1),
+                session.explain(BY_STATE, epsilon=1, prepared=False),
+            )
             assert reads_counts(plan) == stored
-            found, expected = (sorted(session._engine.read_public(each.sql), key=str) for each in (plan, slow))
+            found, expected = (
+                sorted(session._engine.read_public(each.sql), key=str) for each in (plan, slow)
+            )
             assert found == expected and "ZZ" in dict(found)
 
 

@@ -43,7 +43,10 @@ def path(tmp_path: Path) -> Path:
 def session(tmp_path_factory):
     """A session in which visits are prepared, for tests that only ask."""
     path = make(tmp_path_factory.mktemp("clinic") / "clinic.duckdb")
-    change(path, "CREATE TABLE regions AS FROM (VALUES ('CA', 'west'), ('NY', 'east'), ('NY', 'coast')) r(state, region)")
+    change(
+        path,
+        "CREATE TABLE regions AS FROM (VALUES ('CA', 'west'), ('NY', 'east'), ('NY', 'coast')) r(state, region)",
+    )
     with privsql.connect(path, {"tables": {"visits": VISITS, "regions": {"public": True}}}) as session:
         session.prepare("visits")
         yield session
@@ -56,8 +59,13 @@ def test_the_copy_lies_beside_the_file_and_holds_all_rows_with_a_unit(path):
         name = copy_of(session.explain(BY_STATE, epsilon=1))
     plain, columns = with_copies(path), "user_id, state, amount, price, kind, day"
     kept = plain.execute(f'SELECT {columns} FROM privsql_prepared."{name}" ORDER BY ALL').fetchall()
-    assert kept == plain.execute(f"SELECT {columns} FROM visits WHERE user_id IS NOT NULL ORDER BY ALL").fetchall()
-    ranks = plain.execute(f'SELECT list_sort(list(privsql_rank)) FROM privsql_prepared."{name}" GROUP BY user_id').fetchall()
+    assert (
+        kept
+        == plain.execute(f"SELECT {columns} FROM visits WHERE user_id IS NOT NULL ORDER BY ALL").fetchall()
+    )
+    ranks = plain.execute(
+        f'SELECT list_sort(list(privsql_rank)) FROM privsql_prepared."{name}" GROUP BY user_id'
+    ).fetchall()
     assert all(list(range(1, len(each) + 1)) == each for (each,) in ranks)
     stored = plain.execute(f'SELECT privsql_rank FROM privsql_prepared."{name}"').fetchall()
     assert stored == sorted(stored), "in the order of ranks, so that DuckDB can skip the rest"
@@ -92,7 +100,9 @@ def test_the_copy_may_be_read_by_whoever_may_read_the_file(path):
 
 def test_several_tables_share_the_file(path):
     change(path, "CREATE TABLE calls AS SELECT user_id, amount AS minutes FROM visits")
-    policy = {"tables": {"visits": VISITS, "calls": {"unit": "user_id", "columns": {"minutes": {"range": [0, 9]}}}}}
+    policy = {
+        "tables": {"visits": VISITS, "calls": {"unit": "user_id", "columns": {"minutes": {"range": [0, 9]}}}}
+    }
     with privsql.connect(path, policy) as session:
         session.prepare("visits")
         session.prepare("calls")
@@ -132,7 +142,11 @@ def test_a_copy_for_another_unit_or_other_columns_is_not_taken(path):
 
 # -- what sums add up is stored too --------------------------------------------------------------------------
 def stored_value(plan) -> bool:
-    return bool(re.search("privsql_value_[0-9a-f]{12}", plan.sql)) and "abs(" not in plan.sql and "CASE" not in plan.sql
+    return (
+        bool(re.search("privsql_value_[0-9a-f]{12}", plan.sql))
+        and "abs(" not in plan.sql
+        and "CASE" not in plan.sql
+    )
 
 
 def test_sums_of_declared_columns_are_computed_beforehand(session):
@@ -148,14 +162,24 @@ def test_sums_of_declared_columns_are_computed_beforehand(session):
 
 def test_they_are_what_would_be_computed(tmp_path):
     """Of people with few rows nothing is left out, so that the sums from a copy are those without."""
-    path, double = tmp_path / "x.duckdb", "[NULL, 'nan', 'inf', '-inf', '-0.0', '0.0', '7.35', '1e300', '-3', '10']"
+    path, double = (
+        tmp_path / "x.duckdb",
+        "[NULL, 'nan', 'inf', '-inf', '-0.0', '0.0', '7.35', '1e300', '-3', '10']",
+    )
     change(path, f"""
         CREATE TABLE visits AS SELECT i // 2 AS user_id, ({double})[1 + i % 10]::DOUBLE AS price,
             (i * 7 % 130 - 10)::INTEGER AS amount, (i % 300)::DECIMAL(6, 2) / 7 AS fee,
             CASE WHEN i % 4 > 0 THEN i * 1_000_000_007 END AS large FROM range(400) r(i)
     """)  # fmt: skip
     columns = {"price": [0, 9], "amount": [-5, 99], "fee": [1, 30], "large": [-7, 10**11]}
-    policy = {"tables": {"visits": {"unit": "user_id", "columns": {name: {"range": ends} for name, ends in columns.items()}}}}
+    policy = {
+        "tables": {
+            "visits": {
+                "unit": "user_id",
+                "columns": {name: {"range": ends} for name, ends in columns.items()},
+            }
+        }
+    }
     asked = [f"SELECT {function}({name}) FROM visits" for name in columns for function in ("SUM", "AVG")]
     with privsql.connect(path, policy) as session:
         session.prepare("visits")
@@ -207,12 +231,24 @@ def test_where_a_copy_serves(session, sql, l1, linf):
     ("sql", "named", "why"),
     [
         ("SELECT COUNT(DISTINCT user_id) FROM visits WHERE amount > 50", {}, "each unit counts once"),
-        ("SELECT COUNT(DISTINCT user_id) FILTER (WHERE amount > 50) FROM visits", {}, "each unit counts once"),
+        (
+            "SELECT COUNT(DISTINCT user_id) FILTER (WHERE amount > 50) FROM visits",
+            {},
+            "each unit counts once",
+        ),
         ("SELECT COUNT(*), COUNT(DISTINCT user_id) FROM visits", {}, "each unit counts once"),
-        ("SELECT state, COUNT(DISTINCT user_id), COUNT(*) FROM visits GROUP BY state", {}, "each unit counts once"),
+        (
+            "SELECT state, COUNT(DISTINCT user_id), COUNT(*) FROM visits GROUP BY state",
+            {},
+            "each unit counts once",
+        ),
         ("SELECT AVG(c) FROM (SELECT user_id, COUNT(*) AS c FROM visits GROUP BY user_id)", {}, ""),
         ("SELECT COUNT(*) FROM visits a JOIN visits b USING (user_id)", {}, "rows of people meet"),
-        ("SELECT COUNT(*) FROM (SELECT amount FROM visits UNION ALL SELECT amount FROM visits)", {}, "rows of people meet"),
+        (
+            "SELECT COUNT(*) FROM (SELECT amount FROM visits UNION ALL SELECT amount FROM visits)",
+            {},
+            "rows of people meet",
+        ),
         ("SELECT day, COUNT(*) FROM visits GROUP BY day", {"delta": 1e-6}, ""),
         ("SELECT COUNT(*) FROM visits", {"prepared": False}, ""),
     ],
@@ -233,7 +269,9 @@ def test_a_bound_past_the_largest_rank_is_no_bound(path):
 
 
 def test_ranks_past_the_largest_are_one():
-    frame = pd.DataFrame({"user_id": np.zeros(70_000, dtype=np.int32), "x": np.arange(70_000, dtype=np.int32)})
+    frame = pd.DataFrame(
+        {"user_id": np.zeros(70_000, dtype=np.int32), "x": np.arange(70_000, dtype=np.int32)}
+    )
     with privsql.connect({"t": frame}, {"tables": {"t": {"unit": "user_id", "max_rows": 65_534}}}) as session:
         session.prepare("t")
         plan = session.explain("SELECT COUNT(*) FROM t", epsilon=1)
@@ -272,7 +310,10 @@ def test_frames(kind):
     exact = sorted(session._engine.read_public(before.sql), key=str)
     made.loc[:, "amount"] = 0
     assert sorted(session._engine.read_public(session.explain(BY_STATE, epsilon=1).sql), key=str) == exact
-    if kind in ("pandas", "dict"):  # pandas copies what it writes to; what else shares its memory it does not know
+    if kind in (
+        "pandas",
+        "dict",
+    ):  # pandas copies what it writes to; what else shares its memory it does not know
         plain = session.explain("SELECT SUM(amount) FROM visits", epsilon=1, prepared=False)
         assert session._engine.read_public(plain.sql)[0][0] > 0
 
@@ -317,7 +358,14 @@ def test_what_cannot_be_prepared_says_so(path):
         CREATE TABLE people (id INTEGER PRIMARY KEY, age INTEGER); CREATE TABLE notes (x INTEGER);
         CREATE TABLE codes (x INTEGER); CREATE TABLE ranked (u INTEGER, privsql_rank INTEGER);
     """)  # fmt: skip
-    policy = {"tables": {"visits": VISITS, "people": {"unit": "id"}, "codes": {"public": True}, "ranked": {"unit": "u"}}}
+    policy = {
+        "tables": {
+            "visits": VISITS,
+            "people": {"unit": "id"},
+            "codes": {"public": True},
+            "ranked": {"unit": "u"},
+        }
+    }
     with privsql.connect(path, policy) as session:
         for table, code in codes.items():
             with pytest.raises(privsql.PrivsqlError) as caught:

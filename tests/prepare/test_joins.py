@@ -68,7 +68,11 @@ def some(rng: Random, unit: int, orders: int, items: int, calls: int) -> Data:
 
 
 def stored(file: Path, people: list[Data], rng: Random) -> Path:
-    nobody: Data = {"orders": [(1, None, 1)], "items": [(1, 2), (7, 3), (None, 4)], "calls": [(None, 5), (77, 1)]}
+    nobody: Data = {
+        "orders": [(1, None, 1)],
+        "items": [(1, 2), (7, 3), (None, 4)],
+        "calls": [(None, 5), (77, 1)],
+    }
     with duckdb.connect(str(file)) as connection:
         connection.execute(TABLES)
         for table in POLICY["tables"]:
@@ -84,7 +88,9 @@ def prepare(session: privsql.Session) -> None:
 
 
 def test_which_joins_are_served_and_by_which_copy(tmp_path):
-    file = stored(tmp_path / "shop.duckdb", [some(Random(unit), unit, 3, 9, 4) for unit in range(1, 6)], Random(0))
+    file = stored(
+        tmp_path / "shop.duckdb", [some(Random(unit), unit, 3, 9, 4) for unit in range(1, 6)], Random(0)
+    )
     with privsql.connect(file, POLICY) as session:
         prepare(session)
         for sql, table in SERVED:
@@ -96,23 +102,34 @@ def test_which_joins_are_served_and_by_which_copy(tmp_path):
             session.query(sql, epsilon=1)
         for sql in NOT_SERVED:
             plan = session.explain(sql, epsilon=1)
-            assert not uses_copy(plan) and any("is not used: rows of people meet" in note for note in plan.notes), sql
+            assert not uses_copy(plan) and any(
+                "is not used: rows of people meet" in note for note in plan.notes
+            ), sql
 
 
 def test_with_few_rows_a_unit_nothing_is_lost(tmp_path):
-    file = stored(tmp_path / "shop.duckdb", [some(Random(unit), unit, 2, 3, 3) for unit in range(1, 40)], Random(0))
+    file = stored(
+        tmp_path / "shop.duckdb", [some(Random(unit), unit, 2, 3, 3) for unit in range(1, 40)], Random(0)
+    )
     with privsql.connect(file, POLICY) as session:
         prepare(session)
         for sql, _ in SERVED:
             plan, plain = session.explain(sql, epsilon=1), session.explain(sql, epsilon=1, prepared=False)
-            found, expected = (sorted(session._engine.read_public(each.sql), key=str) for each in (plan, plain))
+            found, expected = (
+                sorted(session._engine.read_public(each.sql), key=str) for each in (plan, plain)
+            )
             assert found == expected and uses_copy(plan), sql
 
 
 def test_units_are_looked_at_in_every_join(tmp_path):
     """Whatever else a join is on: the copy may be of another state than the table, or a table there twice."""
-    file = stored(tmp_path / "shop.duckdb", [some(Random(unit), unit, 3, 9, 4) for unit in range(1, 6)], Random(0))
-    looks = ("privsql_l.privsql_unit = privsql_r.privsql_unit", "privsql_unit = privsql_other_unit")  # in the join, after it
+    file = stored(
+        tmp_path / "shop.duckdb", [some(Random(unit), unit, 3, 9, 4) for unit in range(1, 6)], Random(0)
+    )
+    looks = (
+        "privsql_l.privsql_unit = privsql_r.privsql_unit",
+        "privsql_unit = privsql_other_unit",
+    )  # in the join, after it
     for source in (file, duckdb.connect(str(file))):
         with privsql.connect(source, POLICY) as session:
             prepare(session)
@@ -123,7 +140,9 @@ def test_units_are_looked_at_in_every_join(tmp_path):
 
 def test_a_row_that_meets_one_of_another_unit_is_left_out(tmp_path):
     """Also where the reference would have told that they are of one: here all the copy's rows are somebody else's."""
-    file = stored(tmp_path / "shop.duckdb", [some(Random(unit), unit, 3, 9, 4) for unit in range(1, 6)], Random(0))
+    file = stored(
+        tmp_path / "shop.duckdb", [some(Random(unit), unit, 3, 9, 4) for unit in range(1, 6)], Random(0)
+    )
     with privsql.connect(file, POLICY) as session:
         session.prepare("items")
         (count, by_kind), _ = zip(*SERVED[:2], strict=True)
@@ -155,12 +174,16 @@ def test_a_reference_of_two_columns_is_not_met_by_two_rows(tmp_path):
     for name, more in (("one", False), ("two", True)):
         file = tmp_path / f"{name}.duckdb"
         with duckdb.connect(str(file)) as made:
-            made.execute("CREATE TABLE orders (k INT PRIMARY KEY, a INT, b INT, u INT, nxt INT, UNIQUE (a, b))")
+            made.execute(
+                "CREATE TABLE orders (k INT PRIMARY KEY, a INT, b INT, u INT, nxt INT, UNIQUE (a, b))"
+            )
             made.execute("CREATE TABLE items (a INTEGER, b INTEGER, c INTEGER)")
             made.execute("INSERT INTO orders SELECT i, 1, i, i, NULL FROM range(1, 51) r(i)")
             made.execute("INSERT INTO items SELECT 1, i, 9000 + i FROM range(1, 51) r(i)")
             if more:
-                made.execute("INSERT INTO orders SELECT 9000 + i, 1, 1000 + i, 777, 8000 + i FROM range(1, 51) r(i)")
+                made.execute(
+                    "INSERT INTO orders SELECT 9000 + i, 1, 1000 + i, 777, 8000 + i FROM range(1, 51) r(i)"
+                )
                 made.execute("INSERT INTO orders SELECT 8000 + i, 2, i, 777, NULL FROM range(1, 51) r(i)")
         with privsql.connect(file, policy) as session:
             session.prepare("items")

@@ -16,9 +16,18 @@ AGGREGATES = ("COUNT(*)", "SUM(x)", "AVG(x)", "SUM(y)", "COUNT(*), SUM(x)", "COU
 def made(relation: str) -> privsql.Session:
     """A table with a column of 1, 2, 3 ... keys, none of them NULL."""
     rows = np.arange(600)
-    frame = pd.DataFrame({"user_id": rows % 9, "x": rows % 11, "y": rows % 7, **{f"k{keys}": rows % keys for keys in KEYS}})
-    columns = {"x": {"range": [0, 10]}, "y": {"range": [-3, 9]}, **{f"k{keys}": {"range": [0, keys - 1]} for keys in KEYS}}
-    policy = {"neighbours": relation, "tables": {"t": {"unit": "user_id", "max_groups": 40, "max_rows": 7, "columns": columns}}}
+    frame = pd.DataFrame(
+        {"user_id": rows % 9, "x": rows % 11, "y": rows % 7, **{f"k{keys}": rows % keys for keys in KEYS}}
+    )
+    columns = {
+        "x": {"range": [0, 10]},
+        "y": {"range": [-3, 9]},
+        **{f"k{keys}": {"range": [0, keys - 1]} for keys in KEYS},
+    }
+    policy = {
+        "neighbours": relation,
+        "tables": {"t": {"unit": "user_id", "max_groups": 40, "max_rows": 7, "columns": columns}},
+    }
     session = privsql.connect({"t": frame}, policy)
     session.prepare("t")
     return session
@@ -31,7 +40,10 @@ def session(request):
 
 
 def both(session, sql, **named):
-    plan, plain = session.explain(sql, epsilon=1, **named), session.explain(sql, epsilon=1, prepared=False, **named)
+    plan, plain = (
+        session.explain(sql, epsilon=1, **named),
+        session.explain(sql, epsilon=1, prepared=False, **named),
+    )
     assert uses_copy(plan) and not uses_copy(plain)
     return plan, plain
 
@@ -44,7 +56,13 @@ def test_no_noisier_than_without_it(session, keys, delta):
             sql = f"SELECT k{keys}, {aggregate} FROM t GROUP BY 1"
             plan, plain = both(session, sql, delta=delta, max_groups=groups, max_rows=rows)
             for with_it, without in zip(plan.measurements, plain.measurements, strict=True):
-                assert with_it.half_width(0.95) <= without.half_width(0.95), (sql, groups, rows, with_it, without)
+                assert with_it.half_width(0.95) <= without.half_width(0.95), (
+                    sql,
+                    groups,
+                    rows,
+                    with_it,
+                    without,
+                )
 
 
 def test_nor_over_several_sets_of_keys_or_for_a_label(session):
@@ -60,7 +78,9 @@ def test_no_more_rows_are_lost_for_it_than_need_be(session):
     moves = 2 if session.explain("SELECT COUNT(*) FROM t", epsilon=1).neighbours == "replace-one" else 1
     for keys in KEYS:
         for groups, rows in ((1, 1), (2, 3), (3, 7), (5, 1)):
-            plan, plain = both(session, f"SELECT k{keys} AS k, COUNT(*) FROM t GROUP BY k", max_groups=groups, max_rows=rows)
+            plan, plain = both(
+                session, f"SELECT k{keys} AS k, COUNT(*) FROM t GROUP BY k", max_groups=groups, max_rows=rows
+            )
             cells, kept = plan.cells, plan.stability.rows
             more = min(moves, cells) * (kept + 1)
             assert kept == min(groups, cells) * rows or more > plain.measurements[0].l1, (keys, groups, rows)
@@ -75,7 +95,9 @@ def test_where_the_noise_would_be_gaussian():
         assert 0.97 * width < plan.measurements[0].half_width(0.95) <= width, "as many rows as may be"
         assert f"Keep at most {kept} rows a unit, by a stored rank: {kept} rows a person" in str(plan)
         assert "not 280, so that the noise is no more than without the copy" in str(plan)
-        assert both(session, sql)[0].stability.rows == 60 * 7 // 2, "of Laplace noise few keys are all there is to say"
+        assert both(session, sql)[0].stability.rows == 60 * 7 // 2, (
+            "of Laplace noise few keys are all there is to say"
+        )
         forced, plain = both(session, sql, delta=1e-6, mechanism="gaussian")
         assert forced.measurements[0].gaussian is not None and forced.stability.rows < kept
         assert 0.97 < forced.measurements[0].half_width(0.95) / plain.measurements[0].half_width(0.95) <= 1
@@ -85,9 +107,14 @@ def test_a_column_under_another_name_is_not_taken_for_what_the_copy_has_of_that_
     rows = np.arange(600)
     frame = pd.DataFrame({"user_id": rows // 2, "x": rows % 11, "y": rows % 7})
     columns = {"x": {"range": [0, 10]}, "y": {"range": [0, 6]}}
-    with privsql.connect({"t": frame}, {"tables": {"t": {"unit": "user_id", "max_rows": 7, "columns": columns}}}) as session:
+    with privsql.connect(
+        {"t": frame}, {"tables": {"t": {"unit": "user_id", "max_rows": 7, "columns": columns}}}
+    ) as session:
         session.prepare("t")
         swapped = "(SELECT y AS x, x AS y FROM t)"
-        for sql, true in (("SELECT SUM(x) FROM t", frame.x.sum()), (f"SELECT SUM(x) FROM {swapped}", frame.y.sum())):
+        for sql, true in (
+            ("SELECT SUM(x) FROM t", frame.x.sum()),
+            (f"SELECT SUM(x) FROM {swapped}", frame.y.sum()),
+        ):
             assert uses_copy(session.explain(sql, epsilon=1))
             assert session.query(sql, epsilon=9000).fetchall() == [(true,)]

@@ -24,13 +24,19 @@ POLICY: dict[str, Any] = {"tables": {"visits": {"unit": "user_id", "max_groups":
 Rows = list[tuple[Any, ...]]
 
 
-def prepared(file: Path, rows: Rows, policy: dict[str, Any], *questions: str) -> tuple[duckdb.DuckDBPyConnection, list[Any]]:
+def prepared(
+    file: Path, rows: Rows, policy: dict[str, Any], *questions: str
+) -> tuple[duckdb.DuckDBPyConnection, list[Any]]:
     """Rows in a file, prepared: plain DuckDB on it, and the plans of some questions."""
     with duckdb.connect(str(file)) as connection:
-        connection.execute("CREATE TABLE visits (user_id DOUBLE, state VARCHAR, amount INTEGER, price DOUBLE, gap INTERVAL)")
+        connection.execute(
+            "CREATE TABLE visits (user_id DOUBLE, state VARCHAR, amount INTEGER, price DOUBLE, gap INTERVAL)"
+        )
         if rows:
             places = ", ".join(["(?, ?, ?, ?, ?)"] * len(rows))
-            connection.execute(f"INSERT INTO visits VALUES {places}", [value for row in rows for value in row])
+            connection.execute(
+                f"INSERT INTO visits VALUES {places}", [value for row in rows for value in row]
+            )
     with privsql.connect(file, policy) as session:
         session.prepare("visits")
         plans = [session.explain(sql, epsilon=1) for sql in questions]
@@ -65,7 +71,9 @@ def test_what_is_kept_depends_on_that_unit_alone(tmp_path, seed):
     rows = [row for each in people.values() for row in each] + some_rows(rng, None, 5)
     shuffled = rng.sample(rows, len(rows))
     another = [row for row in shuffled if row[0] != 3.0] + some_rows(rng, 3.0, 20)
-    first, second, third = (kept(tmp_path / f"{n}.duckdb", each, 4) for n, each in enumerate((rows, shuffled, another)))
+    first, second, third = (
+        kept(tmp_path / f"{n}.duckdb", each, 4) for n, each in enumerate((rows, shuffled, another))
+    )
     assert None not in first and first == second
     assert {u: r for u, r in first.items() if u != 3.0} == {u: r for u, r in third.items() if u != 3.0}
     assert all(len(each) <= 4 for each in third.values())
@@ -74,7 +82,12 @@ def test_what_is_kept_depends_on_that_unit_alone(tmp_path, seed):
 def test_rows_that_are_equal_and_not_the_same(tmp_path):
     """Zeros of both signs, 30 days and one month: which of them is kept does not depend on which lies first."""
     people = {1.0: [(0.0, None), (-0.0, None)], 2.0: [(1.0, "1 month"), (1.0, "30 days")]}
-    rows = [(unit, "CA", 1, price, gap) for unit, values in people.items() for price, gap in values for _ in range(4)]
+    rows = [
+        (unit, "CA", 1, price, gap)
+        for unit, values in people.items()
+        for price, gap in values
+        for _ in range(4)
+    ]
     assert kept(tmp_path / "one.duckdb", rows, 3) == kept(tmp_path / "two.duckdb", rows[::-1], 3)
 
 
@@ -97,13 +110,24 @@ QUESTIONS = [
 def test_no_neighbour_passes_a_bound(tmp_path, seed, relation):
     """One unit's rows replaced by any others, or taken away: prepared anew, plan.sql moves within its bounds."""
     rng = Random(f"{seed} {relation}")
-    rows = [row for unit in range(6) for row in some_rows(rng, float(unit), rng.choice([2, 9] if unit == 2 else [0, 2, 9]))]
+    rows = [
+        row
+        for unit in range(6)
+        for row in some_rows(rng, float(unit), rng.choice([2, 9] if unit == 2 else [0, 2, 9]))
+    ]
     rows += some_rows(rng, None, 4)
     others = [row for row in rows if row[0] != 2.0]
-    more = [others] if relation == "add-remove" else [others + some_rows(rng, 2.0, count) for count in (0, 1, 30)]
+    more = (
+        [others]
+        if relation == "add-remove"
+        else [others + some_rows(rng, 2.0, count) for count in (0, 1, 30)]
+    )
     variants = [rows, *(rng.sample(each, len(each)) for each in more)]
     policy = {**POLICY, "neighbours": relation}
-    made = [prepared(tmp_path / f"{number}.duckdb", each, policy, *QUESTIONS) for number, each in enumerate(variants)]
+    made = [
+        prepared(tmp_path / f"{number}.duckdb", each, policy, *QUESTIONS)
+        for number, each in enumerate(variants)
+    ]
     connections, report = [each for each, _ in made], Report()
     for number, plan in enumerate(made[0][1]):
         assert all(plans[number].sql == plan.sql for _, plans in made), "one plan for all"
@@ -136,7 +160,9 @@ def run_prepared(folder: Path, seed: int, report: Report, runner: Runner) -> int
     connections = [with_copies(file) for file in files if plans]
     for asked, plan in plans.items():
         found = check_plan(plan, connections[: len(runner.variants)], report)
-        if runner.again is not None and run_exactly(plan, connections[-1]) != run_exactly(plan, connections[0]):
+        if runner.again is not None and run_exactly(plan, connections[-1]) != run_exactly(
+            plan, connections[0]
+        ):
             found.append("ORDER: other threads and another order give other numbers")
         if found:
             report.violations.append(f"{found}\n  {asked}\n  {plan.sql}\n  {world.describe()}")
@@ -155,4 +181,7 @@ def test_generated_worlds(tmp_path: Path, first: int) -> None:
         runner.close()
     print(used, report)
     assert not report.violations, "\n\n".join(report.violations[:3])
-    assert used >= 20 and report.moved > 0.2 * report.cases and report.attained > 0.1 * used, (used, str(report))
+    assert used >= 20 and report.moved > 0.2 * report.cases and report.attained > 0.1 * used, (
+        used,
+        str(report),
+    )

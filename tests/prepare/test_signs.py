@@ -73,7 +73,9 @@ def test_a_write_is_noticed_whatever_it_wrote(path):
 
 def test_no_row_is_read_to_tell(path, monkeypatch):
     """What EXPLAIN says is free, so it must not come from rows: DuckDB's own log shows which texts it was given."""
-    monkeypatch.setattr("privsql.engines.opening.CLOSE", "SELECT 1")  # the log is a setting, and those are locked
+    monkeypatch.setattr(
+        "privsql.engines.opening.CLOSE", "SELECT 1"
+    )  # the log is a setting, and those are locked
     for written in (False, True):
         if written:
             change(path, WRITES[0])
@@ -81,7 +83,12 @@ def test_no_row_is_read_to_tell(path, monkeypatch):
             connection = session._engine._connection
             connection.execute("CALL enable_logging('QueryLog')")
             plan = session.explain(BY_STATE, epsilon=1)
-            texts = [text for (text,) in connection.execute("SELECT message FROM duckdb_logs WHERE type = 'QueryLog'").fetchall()]
+            texts = [
+                text
+                for (text,) in connection.execute(
+                    "SELECT message FROM duckdb_logs WHERE type = 'QueryLog'"
+                ).fetchall()
+            ]
             assert uses_copy(plan) == (not written)
             assert texts and not any('"visits' in each for each in texts), texts
             connection.execute(plan.sql).fetchall()
@@ -106,7 +113,9 @@ def test_what_is_said_is_the_same_for_all_writes(path):
 def test_a_write_elsewhere_that_keeps_the_size(path):
     updates = [f"UPDATE visits SET amount = {amount} {ONE}" for amount in range(5)]
     change(path, updates[0])
-    change(path, updates[1])  # from here on DuckDB writes into the blocks that the last write but one has left
+    change(
+        path, updates[1]
+    )  # from here on DuckDB writes into the blocks that the last write but one has left
     with privsql.connect(path, POLICY) as session:
         session.prepare("visits")
     before = path.stat()
@@ -120,7 +129,9 @@ def test_a_write_elsewhere_that_keeps_the_size(path):
 def test_a_write_that_is_only_in_the_log(path):
     """The writer was killed before DuckDB put its log into the file, which is as it was."""
     before = path.stat()
-    change_elsewhere(path, f"UPDATE visits SET amount = 5 {ONE}", then="os._exit(0)")  # nothing is tidied up: as if killed
+    change_elsewhere(
+        path, f"UPDATE visits SET amount = 5 {ONE}", then="os._exit(0)"
+    )  # nothing is tidied up: as if killed
     after = path.stat()
     assert (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
     assert Path(f"{path}.wal").exists()
@@ -138,7 +149,11 @@ def test_a_file_that_was_exchanged_while_it_was_open(path):
     with privsql.connect(path, POLICY) as session, privsql.connect(path, POLICY) as second:
         new = make(path.parent / "new.duckdb", rows=100)
         os.replace(new, path)
-        for each in (session, second, privsql.connect(path, POLICY)):  # the last one gets the old file too, from DuckDB
+        for each in (
+            session,
+            second,
+            privsql.connect(path, POLICY),
+        ):  # the last one gets the old file too, from DuckDB
             assert WRITTEN in str(each.explain(BY_STATE, epsilon=1))
             refused(each, "source-prepare", "exchanged")
             each.close()
@@ -274,7 +289,9 @@ def test_a_database_of_the_reserved_name_is_left_alone(tmp_path):
     with pytest.raises(privsql.PrivsqlError) as caught:
         session.prepare("visits")
     assert caught.value.code == "source-prepare"
-    assert caller.execute("SELECT count(*) FROM duckdb_tables() WHERE database_name = 'privsql_prepared'").fetchone() == (0,)
+    assert caller.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE database_name = 'privsql_prepared'"
+    ).fetchone() == (0,)
 
 
 def test_a_connection_that_may_only_read_uses_what_is_there(path):
@@ -291,7 +308,13 @@ def test_a_connection_that_may_only_read_uses_what_is_there(path):
 # -- what shows no writes ------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("what", "word"),
-    [("memory", "in memory"), ("temporary", "temporary"), ("use", "temporary"), ("registered", "a view"), ("view", "a view")],
+    [
+        ("memory", "in memory"),
+        ("temporary", "temporary"),
+        ("use", "temporary"),
+        ("registered", "a view"),
+        ("view", "a view"),
+    ],
 )
 def test_a_source_without_a_sign_cannot_be_prepared(tmp_path, what, word):
     caller = duckdb.connect(":memory:" if what == "memory" else str(tmp_path / "x.duckdb"))
@@ -301,20 +324,32 @@ def test_a_source_without_a_sign_cannot_be_prepared(tmp_path, what, word):
         case "temporary":
             caller.execute(f"CREATE TEMP TABLE visits AS {ROWS.format(rows=50)}")
         case "use":
-            caller.execute(f"ATTACH '{tmp_path / 'y.duckdb'}' AS y; USE y; CREATE TABLE visits AS {ROWS.format(rows=50)}")
+            caller.execute(
+                f"ATTACH '{tmp_path / 'y.duckdb'}' AS y; USE y; CREATE TABLE visits AS {ROWS.format(rows=50)}"
+            )
         case "registered":
             caller.register("visits", duckdb.sql(ROWS.format(rows=50)).df())
         case "view":
             caller.execute(f"CREATE TABLE rows AS {ROWS.format(rows=50)}; CREATE VIEW visits AS FROM rows")
     session = privsql.connect(caller, POLICY)
     refused(session, "argument-prepare", word)
-    assert caller.execute("SELECT count(*) FROM duckdb_databases() WHERE database_name = 'privsql_prepared'").fetchone() == (0,)
+    assert caller.execute(
+        "SELECT count(*) FROM duckdb_databases() WHERE database_name = 'privsql_prepared'"
+    ).fetchone() == (0,)
 
 
 def test_a_view_on_the_way_to_the_unit(tmp_path):
     file = make(tmp_path / "x.duckdb", rows=50)
     change(file, "CREATE TABLE people (id INTEGER PRIMARY KEY); CREATE VIEW visitors AS FROM people")
-    policy = {"tables": {"visits": {**VISITS, "unit": "user_id -> visitors.id"}, "visitors": {"unit": "id", "unique": ["id"]}}}
-    with privsql.connect(file, policy) as session, pytest.raises(privsql.PrivsqlError, match="a view") as caught:
+    policy = {
+        "tables": {
+            "visits": {**VISITS, "unit": "user_id -> visitors.id"},
+            "visitors": {"unit": "id", "unique": ["id"]},
+        }
+    }
+    with (
+        privsql.connect(file, policy) as session,
+        pytest.raises(privsql.PrivsqlError, match="a view") as caught,
+    ):
         session.prepare("visits")
     assert caught.value.code == "argument-prepare"

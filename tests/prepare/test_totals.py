@@ -68,7 +68,9 @@ def test_they_are_what_the_copy_adds_up_to(tmp_path):
             here = f"{most} BETWEEN privsql_rank AND privsql_last"
             kept = f'privsql_rows, {stored} FROM privsql_prepared."{name}_by_rank" WHERE {here}'
             added_up = f'count(*), {again} FROM privsql_prepared."{name}" WHERE privsql_rank <= {most}'
-            assert plain.execute(f"SELECT {kept}").fetchall() == plain.execute(f"SELECT {added_up}").fetchall()
+            assert (
+                plain.execute(f"SELECT {kept}").fetchall() == plain.execute(f"SELECT {added_up}").fetchall()
+            )
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
@@ -88,7 +90,9 @@ def test_the_numbers_and_bounds_are_those_of_the_copy(tmp_path, relation, rows):
     with with_copies(path) as plain:
         for sql, plan, slow in zip(asked, plans, from_rows, strict=True):
             assert not reads_totals(slow) and copy_of(slow) == copy_of(plan)
-            assert sorted(plain.execute(plan.sql).fetchall(), key=str) == sorted(plain.execute(slow.sql).fetchall(), key=str), sql
+            assert sorted(plain.execute(plan.sql).fetchall(), key=str) == sorted(
+                plain.execute(slow.sql).fetchall(), key=str
+            ), sql
             described = [plain.execute(f"DESCRIBE {each.sql}").fetchall() for each in (plan, slow)]
             assert described[0] == described[1], "types and names, too"
             assert [(m.columns, m.l1, m.linf, m.scale) for m in plan.measurements] == \
@@ -102,7 +106,11 @@ def test_units_are_counted_whole(tmp_path):
         plan, plain = session.explain(UNITS, epsilon=1), session.explain(UNITS, epsilon=1, prepared=False)
         exact = session._engine.read_public("SELECT count(DISTINCT user_id) FROM visits")
         assert session._engine.read_public(plan.sql) == session._engine.read_public(plain.sql) == exact
-        assert [(m.l1, m.scale) for m in plan.measurements] == [(m.l1, m.scale) for m in plain.measurements] == [(1, 1)]
+        assert (
+            [(m.l1, m.scale) for m in plan.measurements]
+            == [(m.l1, m.scale) for m in plain.measurements]
+            == [(1, 1)]
+        )
         assert "Take the first row of each unit, by a stored rank: 1 row a person" in str(plan)
 
 
@@ -123,7 +131,9 @@ def test_the_explanation_names_them(tmp_path):
     with privsql.connect(path, POLICY) as session:
         session.prepare("visits")
         assert "Scan the totals of visits by rank, as prepared" in str(session.explain(ROWS, epsilon=1))
-        assert "Keep at most 3 rows a unit, by a stored rank: 3 rows a person" in str(session.explain(ROWS, epsilon=1))
+        assert "Keep at most 3 rows a unit, by a stored rank: 3 rows a person" in str(
+            session.explain(ROWS, epsilon=1)
+        )
         for sql in FROM_ROWS:
             shown = str(session.explain(sql, epsilon=1))
             assert "Scan visits, as prepared" in shown and "totals" not in shown
@@ -137,7 +147,9 @@ def test_a_write_outdates_them_as_it_does_the_copy(tmp_path):
             plans = [session.explain(sql, epsilon=1) for sql in (ROWS, UNITS)]
             if not all(map(reads_totals, plans)):
                 assert all(WRITTEN in str(plan) for plan in plans)
-            return [reads_totals(plan) for plan in plans], [session._engine.read_public(plan.sql)[0] for plan in plans]
+            return [reads_totals(plan) for plan in plans], [
+                session._engine.read_public(plan.sql)[0] for plan in plans
+            ]
 
     with privsql.connect(path, POLICY) as session:
         session.prepare("visits")
@@ -165,10 +177,15 @@ def test_a_copy_without_them_serves_and_is_renewed(tmp_path):
 def test_those_of_other_tables_are_kept_with_their_copies(tmp_path):
     path = make(tmp_path / "clinic.duckdb")
     change(path, "CREATE TABLE calls AS SELECT user_id, amount AS minutes FROM visits")
-    with privsql.connect(path, {"tables": {"visits": POLICY["tables"]["visits"], "calls": {"unit": "user_id"}}}) as session:
+    with privsql.connect(
+        path, {"tables": {"visits": POLICY["tables"]["visits"], "calls": {"unit": "user_id"}}}
+    ) as session:
         session.prepare("visits")
         session.prepare("calls")
-        assert all(reads_totals(session.explain(f"SELECT COUNT(*) FROM {table}", epsilon=1)) for table in ("visits", "calls"))
+        assert all(
+            reads_totals(session.explain(f"SELECT COUNT(*) FROM {table}", epsilon=1))
+            for table in ("visits", "calls")
+        )
 
 
 def test_the_memory_of_a_caller_is_left_as_it_was(tmp_path):
@@ -178,4 +195,6 @@ def test_the_memory_of_a_caller_is_left_as_it_was(tmp_path):
         session.prepare("visits")
         plan = session.explain(ROWS, epsilon=1)
         assert reads_totals(plan) and caller.execute(plan.sql).fetchone()[0] > 0
-    assert ("privsql_prepared",) not in caller.execute("SELECT database_name FROM duckdb_databases()").fetchall()
+    assert ("privsql_prepared",) not in caller.execute(
+        "SELECT database_name FROM duckdb_databases()"
+    ).fetchall()

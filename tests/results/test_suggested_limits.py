@@ -55,7 +55,10 @@ def test_by_a_column_rows_are_those_of_the_largest_key():
 
 
 def test_listed_values_are_keys_too():
-    listed = {"k": {"values": list(range(12))}, "x": {"range": [0, 10**6]}}  # a range so long is not meant as keys
+    listed = {
+        "k": {"values": list(range(12))},
+        "x": {"range": [0, 10**6]},
+    }  # a range so long is not meant as keys
     found = opened(columns=listed).suggest_limits("v", epsilon=SURE)
     assert found.max_groups == 12
     assert "Keys (k: the column with the most) per u" in str(found)

@@ -43,7 +43,9 @@ def noisy() -> None:
 @pytest.fixture(autouse=True)
 def _quiet(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "noisy" not in request.fixturenames:
-        monkeypatch.setattr(add_noise, "discrete_laplace", lambda rate, size, source: np.zeros(size, dtype=np.int64))
+        monkeypatch.setattr(
+            add_noise, "discrete_laplace", lambda rate, size, source: np.zeros(size, dtype=np.int64)
+        )
 
 
 def frame(full: int = 4000, lone: int = 1) -> pd.DataFrame:
@@ -92,7 +94,9 @@ def test_an_empty_cell_is_null_and_a_full_one_is_not(asked: str, relation: str) 
     assert by_key(shown)["full"] == found["full"]
 
 
-@pytest.mark.parametrize("asked", ["VAR_SAMP(x)", "STDDEV(x)", "COVAR_SAMP(x, y)", "CORR(x, y)", "REGR_SLOPE(x, y)"])
+@pytest.mark.parametrize(
+    "asked", ["VAR_SAMP(x)", "STDDEV(x)", "COVAR_SAMP(x, y)", "CORR(x, y)", "REGR_SLOPE(x, y)"]
+)
 def test_what_takes_two_rows_is_null_of_one(asked: str) -> None:
     found = by_key(opened().query(f"SELECT g, {asked} AS v, COUNT(*) AS n FROM df GROUP BY g", epsilon=SURE))
     assert found["lone"] == (None, 1)
@@ -107,17 +111,23 @@ def test_a_table_that_is_known_to_have_one_row() -> None:
 
 @pytest.mark.parametrize("asked", ["AVG(x)", "SUM(x) / COUNT(*)", "COUNT(*) FILTER (WHERE p) / COUNT(*)"])
 def test_one_row_is_enough_where_there_is_no_noise(asked: str) -> None:
-    assert by_key(opened().query(f"SELECT g, {asked} AS v FROM df GROUP BY g", epsilon=SURE))["lone"] != (None,)
+    assert by_key(opened().query(f"SELECT g, {asked} AS v FROM df GROUP BY g", epsilon=SURE))["lone"] != (
+        None,
+    )
 
 
-@pytest.mark.parametrize("asked", ["COUNT(*)", "SUM(x)", "COUNT(*) - 5", "COUNT(DISTINCT i)", "SUM(x) / 4", "SUM(x) / i0"])
+@pytest.mark.parametrize(
+    "asked", ["COUNT(*)", "SUM(x)", "COUNT(*) - 5", "COUNT(DISTINCT i)", "SUM(x) / 4", "SUM(x) / i0"]
+)
 def test_counts_and_sums_are_shown_always(asked: str) -> None:
     """Also divided by what is public."""
     asked = asked.replace("i0", "length(g)")
     for epsilon in (0.01, SURE):
         answer = opened().query(f"SELECT g, {asked} AS v FROM df GROUP BY g", epsilon=epsilon)
         assert all(each != (None,) for each in by_key(answer).values())
-        assert answer.receipt["undetermined"] == {} and not any("too few rows" in each for each in answer.warnings)
+        assert answer.receipt["undetermined"] == {} and not any(
+            "too few rows" in each for each in answer.warnings
+        )
 
 
 def test_a_whole_table_has_no_exception() -> None:
@@ -147,7 +157,9 @@ def test_having_and_order_by_see_null() -> None:
     for clause in ("HAVING AVG(x) > -1", "HAVING AVG(x) < 100 OR AVG(x) IS NULL AND g = 'empty'"):
         rows = by_key(session.query(f"SELECT g, AVG(x) AS a FROM df GROUP BY g {clause}", epsilon=1))
         assert set(rows) == {"full"} | ({"empty"} if "IS NULL" in clause else set()), clause
-    rows = session.query("SELECT g FROM df GROUP BY g HAVING SUM(x) / COUNT(*) IS NULL ORDER BY g DESC", epsilon=1).fetchall()
+    rows = session.query(
+        "SELECT g FROM df GROUP BY g HAVING SUM(x) / COUNT(*) IS NULL ORDER BY g DESC", epsilon=1
+    ).fetchall()
     assert rows == [("lone",), ("empty",)]
     for place, order in ((0, "NULLS FIRST"), (-1, "NULLS LAST")):
         sql = f"SELECT g, r FROM (SELECT g, SUM(x) / COUNT(*) AS r FROM df GROUP BY g) q ORDER BY r {order} LIMIT 3"
@@ -166,8 +178,14 @@ def test_distinct_and_nested_queries_keep_the_guards_apart() -> None:
     rows = opened().query(sql, epsilon=SURE).fetchall()
     assert (None,) in rows and len(rows) == 3  # lone: 0 or 1, as its only row has it
     inner = "SELECT g, COUNT(*) AS a, SUM(x) AS b, SUM(i) AS c FROM df GROUP BY g"
-    plan = opened().explain(f"SELECT g, a / b AS r, (a / b) / (c // a) AS s FROM ({inner}) q WHERE a / b > 0", epsilon=1)
-    assert sorted(call.function for call in plan.guards.values()) == ["/", "/", "//"]  # a / b has one, used twice
+    plan = opened().explain(
+        f"SELECT g, a / b AS r, (a / b) / (c // a) AS s FROM ({inner}) q WHERE a / b > 0", epsilon=1
+    )
+    assert sorted(call.function for call in plan.guards.values()) == [
+        "/",
+        "/",
+        "//",
+    ]  # a / b has one, used twice
     assert plan.release is not None and guarded(plan.question.relation, frozenset()).guards == {}
 
 
@@ -175,7 +193,9 @@ def test_distinct_and_nested_queries_keep_the_guards_apart() -> None:
 WHOLE = "SELECT g, AVG(x) AS a, COUNT(*) AS n, MIN(i) AS i, MAX(CAST(d AS DATE)) AS d FROM df GROUP BY g"
 
 
-def by_hand(session: privsql.Session, sql: str, show_all: bool = False, **columns: list[int]) -> privsql.Answer:
+def by_hand(
+    session: privsql.Session, sql: str, show_all: bool = False, **columns: list[int]
+) -> privsql.Answer:
     """An answer over noisy numbers that are given."""
     plan = session.explain(sql, epsilon=1.0, show_all=show_all)
     some = {column: [0] * len(plan.space) for each in plan.measurements for column in each.columns}
@@ -237,7 +257,11 @@ def test_null_is_each_types_own() -> None:
     assert by_key(answer)["empty"] == (None, 0, None, None)
     arrow = answer.arrow()
     assert [arrow.column(name)[1].as_py() for name in ("a", "i", "d")] == [None] * 3
-    assert [str(arrow.schema.field(name).type) for name in ("a", "i", "d")] == ["double", "int64", "date32[day]"]
+    assert [str(arrow.schema.field(name).type) for name in ("a", "i", "d")] == [
+        "double",
+        "int64",
+        "date32[day]",
+    ]
     assert [answer.pl()[name][1] for name in ("a", "i", "d")] == [None] * 3
     ends = answer.intervals().set_index("g").loc["empty"]
     assert (ends["a_low"], ends["a_high"], ends["i_low"], ends["i_high"]) == (0, 10, 1, 40)
@@ -252,7 +276,9 @@ def test_texts_pictures_and_receipts_say_so() -> None:
     assert str(answer).splitlines()[-1] == sentence
     assert "NULL  [0, 10]" in str(answer) and "\x1b" not in str(answer) + repr(answer)
     assert answer._repr_html_().count("color:#888888") == 2
-    shown = opened().query("SELECT g, AVG(x) AS a FROM df WHERE g <> 'lone' GROUP BY g", epsilon=1.0, show_all=True)
+    shown = opened().query(
+        "SELECT g, AVG(x) AS a FROM df WHERE g <> 'lone' GROUP BY g", epsilon=1.0, show_all=True
+    )
     assert shown.warnings[-1] == "1 cell has too few rows to say anything: what is shown there is noise."
     assert shown.receipt["undetermined"] == {"a": 1} and None not in by_key(shown)["empty"]
 
@@ -261,7 +287,9 @@ def test_a_terminal_dims_them_and_a_pipe_does_not(monkeypatch: pytest.MonkeyPatc
                                                   tmp_path: Any) -> None:  # fmt: skip
     frame().to_parquet(tmp_path / "df.parquet")
     policy = tmp_path / "p.toml"
-    policy.write_text('[tables.df.columns]\ng = { values = ["full", "empty"], nullable = false }\nx = { range = [0, 10] }\n')
+    policy.write_text(
+        '[tables.df.columns]\ng = { values = ["full", "empty"], nullable = false }\nx = { range = [0, 10] }\n'
+    )
     words = ["query", str(tmp_path / "df.parquet"), "SELECT g, AVG(x) AS a FROM df GROUP BY g", "--epsilon", "1",
              "--policy", str(policy)]  # fmt: skip
 
@@ -321,9 +349,14 @@ def test_first_shown_whole_is_the_same_answer() -> None:
 
 
 def test_batches_and_answers_that_follow_from_others() -> None:
-    sql = ["SELECT g, p, AVG(x) AS a, COUNT(x) AS n FROM df GROUP BY g, p", "SELECT g, AVG(x) AS a FROM df GROUP BY g"]
+    sql = [
+        "SELECT g, p, AVG(x) AS a, COUNT(x) AS n FROM df GROUP BY g, p",
+        "SELECT g, AVG(x) AS a FROM df GROUP BY g",
+    ]
     session = opened()
-    for told, shown in zip(session.batch(sql, epsilon=1.0), session.batch(sql, epsilon=1.0, show_all=True), strict=True):
+    for told, shown in zip(
+        session.batch(sql, epsilon=1.0), session.batch(sql, epsilon=1.0, show_all=True), strict=True
+    ):
         assert shown.stored
         assert told.df()["a"].isna().any() and not shown.df()["a"].isna().any()
     derived = session.query("SELECT g, SUM(x) / COUNT(x) AS r, AVG(x) AS a FROM df GROUP BY g", epsilon=0.01)
@@ -344,21 +377,27 @@ def test_levels_of_a_rollup(how: dict[str, Any]) -> None:
     assert (ends.loc[told, "a_low"] <= ends.loc[told, "a"]).all() and ends["a_low"].notna().all()
 
 
-@pytest.mark.parametrize("how", [{"nonnegative": True}, {"consistent": True}, {"nonnegative": True, "consistent": True}])
+@pytest.mark.parametrize(
+    "how", [{"nonnegative": True}, {"consistent": True}, {"nonnegative": True, "consistent": True}]
+)
 def test_what_is_moved_to_what_could_be_true(how: dict[str, Any]) -> None:
     """Whether a cell is told does not depend on where its counts were moved to."""
     session = opened()
     sql = "SELECT g, COUNT(*) FILTER (WHERE p) / COUNT(*) AS s, COUNT(*) FILTER (WHERE p) AS p, COUNT(*) AS n FROM df GROUP BY g"
     plain, moved = session.query(sql, epsilon=1.0), session.query(sql, epsilon=1.0, **how)
     assert moved.stored
-    assert [row[0] is None for row in by_key(plain).values()] == [row[0] is None for row in by_key(moved).values()]
+    assert [row[0] is None for row in by_key(plain).values()] == [
+        row[0] is None for row in by_key(moved).values()
+    ]
     assert by_key(moved)["empty"][0] is None
 
 
 def test_keys_that_nobody_declared() -> None:
     data = frame().assign(g=lambda each: each["g"].where(each.index % 4 > 0, "some"))
     session = privsql.connect(data, {"tables": {"df": {"columns": {"x": {"range": [0, 10]}}}}})
-    answer = session.query("SELECT g, AVG(x) AS a, SUM(x) / COUNT(*) AS r FROM df GROUP BY g", epsilon=1, delta=1e-6)
+    answer = session.query(
+        "SELECT g, AVG(x) AS a, SUM(x) / COUNT(*) AS r FROM df GROUP BY g", epsilon=1, delta=1e-6
+    )
     assert set(by_key(answer)) >= {"full", "some"} and answer.receipt["undetermined"] == {}
 
 
@@ -394,11 +433,24 @@ def test_empty_cells_are_nearly_always_null(epsilon: float, relation: str, noisy
     """At least 95 of 100: fewer than that by chance would be seen once in a thousand million runs."""
     kinds = {"k": "int64", "x": "float64", "y": "float64", "i": "int64"}
     data = pd.DataFrame({name: pd.Series([], dtype=kind) for name, kind in kinds.items()})
-    columns = {"k": {"range": [1, CELLS]}, "x": {"range": [-5, 10]}, "y": {"range": [0, 1]}, "i": {"range": [0, 9]}}
+    columns = {
+        "k": {"range": [1, CELLS]},
+        "x": {"range": [-5, 10]},
+        "y": {"range": [0, 1]},
+        "i": {"range": [0, 9]},
+    }
     session = privsql.connect(data, {"neighbours": relation, "tables": {"df": {"columns": columns}}})
     for name, asked in ASKED.items():
-        hidden = int(session.query(f"SELECT k, {asked} AS v FROM df GROUP BY k", epsilon=epsilon).df()["v"].isna().sum())
-        assert stats.binomtest(hidden, CELLS, 0.95, alternative="less").pvalue > FALSE_ALARM, (name, hidden / CELLS)
+        hidden = int(
+            session.query(f"SELECT k, {asked} AS v FROM df GROUP BY k", epsilon=epsilon)
+            .df()["v"]
+            .isna()
+            .sum()
+        )
+        assert stats.binomtest(hidden, CELLS, 0.95, alternative="less").pvalue > FALSE_ALARM, (
+            name,
+            hidden / CELLS,
+        )
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
@@ -406,7 +458,12 @@ def test_empty_cells_are_nearly_always_null(epsilon: float, relation: str, noisy
 def test_cells_of_many_rows_hardly_ever_are(epsilon: float, name: str, noisy: None) -> None:
     """Fewer than 1 in 100 with four times as many rows as the noise of their count is wide. (A correlation needs more.)"""
     asked, cells = ASKED[name], 1000
-    columns = {"k": {"range": [1, cells]}, "x": {"range": [-5, 10]}, "y": {"range": [0, 1]}, "i": {"range": [0, 9]}}
+    columns = {
+        "k": {"range": [1, cells]},
+        "x": {"range": [-5, 10]},
+        "y": {"range": [0, 1]},
+        "i": {"range": [0, 9]},
+    }
     policy = {"tables": {"df": {"columns": columns}}}
     empty = pd.DataFrame({"k": [1], "x": [0.0], "y": [0.5], "i": [1]})
     beside = f"SELECT k, {asked} AS v, COUNT({'*' if name == 's' else 'y' if name == 'r' else 'x'}) AS n FROM df GROUP BY k"

@@ -22,7 +22,14 @@ def main() -> int:
         total = run(first, cases, stop, 1, kind)
     else:
         with ProcessPoolExecutor(processes) as pool:
-            for report in pool.map(run, [first + i for i in range(processes)], [cases // processes] * processes, [stop] * processes, [processes] * processes, [kind] * processes):
+            for report in pool.map(
+                run,
+                [first + i for i in range(processes)],
+                [cases // processes] * processes,
+                [stop] * processes,
+                [processes] * processes,
+                [kind] * processes,
+            ):
                 total.add(report)
     for each in total.violations:
         print(each, end="\n\n")

@@ -173,10 +173,21 @@ class Generator:
     # -- expressions ---------------------------------------------------------------------------------------
     def leaf(self, kind: str, scope: list[Seen], mode: str) -> str:
         kinds = _FITS.get(kind, (kind,))
-        fitting = [c for c in scope if c.kind in kinds and (mode == "any" or (mode == "sum" and c.bounded) or (mode == "key" and c.keyable))]
+        fitting = [
+            c
+            for c in scope
+            if c.kind in kinds
+            and (mode == "any" or (mode == "sum" and c.bounded) or (mode == "key" and c.keyable))
+        ]
         if fitting and self.rng.random() < 0.8:
             return self.rng.choice(fitting).name
-        mine = [v for c in scope if c.kind in kinds and not c.name.startswith("y") for v in c.pool if "(BC)" not in v and "infinity" not in v and len(v) < 30]
+        mine = [
+            v
+            for c in scope
+            if c.kind in kinds and not c.name.startswith("y")
+            for v in c.pool
+            if "(BC)" not in v and "infinity" not in v and len(v) < 30
+        ]
         if mine and self.rng.random() < 0.5 and mode == "any":
             return f"({self.rng.choice(mine)})"
         constants = CONSTANTS[self.rng.choice(kinds)]
@@ -202,7 +213,15 @@ class Generator:
         return self.expression("bool", scope, depth)
 
     def value(self, column: Seen) -> str:
-        usable = [v for v in column.pool if "BC" not in v and "infinity" not in v and "_S)" not in v and "_MS)" not in v and "_NS)" not in v]
+        usable = [
+            v
+            for v in column.pool
+            if "BC" not in v
+            and "infinity" not in v
+            and "_S)" not in v
+            and "_MS)" not in v
+            and "_NS)" not in v
+        ]
         return self.rng.choice(usable) if usable else "NULL"
 
     def summand(self, scope: list[Seen]) -> str:
@@ -213,7 +232,9 @@ class Generator:
         if roll < 0.6:
             low, high = self.rng.choice([(0, 5), (-2, 3), (4, 9), (-8, -3), (0.5, 1.5)])
             clamped = self.expression("num", scope, 2)
-            if Random(f"clamp {clamped}").random() < 0.3:  # chosen by the text, so that other queries stay the same
+            if (
+                Random(f"clamp {clamped}").random() < 0.3
+            ):  # chosen by the text, so that other queries stay the same
                 return f"CASE WHEN {clamped} < {low} THEN {low} WHEN {high} <= {clamped} THEN {high} ELSE {clamped} END"
             return f"LEAST(GREATEST({clamped}, {low}), {high})"
         if roll < 0.7:
@@ -265,7 +286,10 @@ class Generator:
                 gone = rng.choice(usable)
                 if len(usable) < 2:
                     return below, scope
-                text, scope = f"(SELECT * EXCLUDE ({gone.name}) FROM {below})", [c for c in usable if c != gone]
+                text, scope = (
+                    f"(SELECT * EXCLUDE ({gone.name}) FROM {below})",
+                    [c for c in usable if c != gone],
+                )
             case "replace":
                 changed = rng.choice(usable)
                 if changed.kind == "time":
@@ -273,7 +297,10 @@ class Generator:
                 mode = rng.choice(["any", "sum", "key"])
                 expression = self.expression(changed.kind, usable, 1, mode)
                 text = f"(SELECT * REPLACE ({expression} AS {changed.name}) FROM {below})"
-                scope = [replace(c, bounded=mode == "sum", keyable=mode == "key") if c == changed else c for c in usable]
+                scope = [
+                    replace(c, bounded=mode == "sum", keyable=mode == "key") if c == changed else c
+                    for c in usable
+                ]
             case "computed":
                 kind = rng.choice(["int", "num", "text", "bool", "date"])
                 mode = rng.choice(["any", "sum", "key"])
@@ -288,13 +315,20 @@ class Generator:
                 scope = [replace(c, name=n) for c, n in zip(kept, names, strict=True)]
                 if Random(text).random() < 0.3:  # by the text, so that other queries stay the same
                     used.add("star-rename")
-                    text, scope = f"(SELECT * RENAME ({listed}) FROM {below})", [*scope, *(c for c in usable if c not in kept)]
+                    text, scope = (
+                        f"(SELECT * RENAME ({listed}) FROM {below})",
+                        [*scope, *(c for c in usable if c not in kept)],
+                    )
             case "cte" | "cte-twice":
                 name = self.name("w")
                 kept_once = "MATERIALIZED " if Random(shown + below).random() < 0.3 else ""
                 used.add("cte-materialized" if kept_once else "cte")
                 self.ctes.append(f"{name} AS {kept_once}(SELECT {shown} FROM {below})")
-                text = name if form == "cte" else f"(SELECT * FROM {name} UNION ALL SELECT * FROM {name} WHERE {self.condition(usable, 1)})"
+                text = (
+                    name
+                    if form == "cte"
+                    else f"(SELECT * FROM {name} UNION ALL SELECT * FROM {name} WHERE {self.condition(usable, 1)})"
+                )
                 scope = usable
             case "union-self":
                 text, scope = f"(SELECT {shown} FROM {below} UNION ALL SELECT {shown} FROM {below})", usable
@@ -304,10 +338,31 @@ class Generator:
                     other = ", ".join(c.name for c in own.sample(usable, own.randint(1, len(usable))))
                     text = f"(SELECT {shown} FROM {below} UNION ALL BY NAME SELECT {other} FROM {below})"
             case "union-tags":
-                tags = rng.choice([("'l'", "'m'"), ("'l'", "'l'"), ("1", "2"), ("'l'", "NULL"), ("TRUE", "FALSE"), ("DATE '2024-01-01'", "DATE '2024-01-02'")])
-                kind = "text" if "'l'" in tags else "int" if "1" in tags else "bool" if "TRUE" in tags else "date"
+                tags = rng.choice(
+                    [
+                        ("'l'", "'m'"),
+                        ("'l'", "'l'"),
+                        ("1", "2"),
+                        ("'l'", "NULL"),
+                        ("TRUE", "FALSE"),
+                        ("DATE '2024-01-01'", "DATE '2024-01-02'"),
+                    ]
+                )
+                kind = (
+                    "text"
+                    if "'l'" in tags
+                    else "int"
+                    if "1" in tags
+                    else "bool"
+                    if "TRUE" in tags
+                    else "date"
+                )
                 name = self.name("y")
-                third = f" UNION ALL SELECT {shown}, {rng.choice(tags)} FROM {below}" if rng.random() < 0.3 else ""
+                third = (
+                    f" UNION ALL SELECT {shown}, {rng.choice(tags)} FROM {below}"
+                    if rng.random() < 0.3
+                    else ""
+                )
                 text = f"(SELECT {shown}, {tags[0]} AS {name} FROM {below} UNION ALL SELECT {shown}, {tags[1]} FROM {below}{third})"
                 scope = [*usable, Seen(name, kind, kind == "int", True)]
             case "union-values":
@@ -320,7 +375,11 @@ class Generator:
             case "union-public" | "union-two":
                 other = "pub" if form == "union-public" else "t2"
                 shown = ", ".join(c.name for c in self.table() if c.kind != "other")
-                below = "t" if rng.random() < 0.7 else f"(SELECT * FROM t WHERE {self.condition(self.table(), 1)})"
+                below = (
+                    "t"
+                    if rng.random() < 0.7
+                    else f"(SELECT * FROM t WHERE {self.condition(self.table(), 1)})"
+                )
                 text = f"(SELECT {shown} FROM {below} UNION ALL SELECT {shown} FROM {other})"
                 scope = [c for c in self.table() if c.kind != "other"]
             case "unpivot-from" | "unpivot-statement":
@@ -334,7 +393,9 @@ class Generator:
                     nulls = rng.random() < 0.4
                     if nulls:
                         used.add("unpivot-nulls")
-                    listed = ", ".join(c.name + (f" AS 'L{i}'" if rng.random() < 0.3 else "") for i, c in enumerate(on))
+                    listed = ", ".join(
+                        c.name + (f" AS 'L{i}'" if rng.random() < 0.3 else "") for i, c in enumerate(on)
+                    )
                     text = f"{below} UNPIVOT {'INCLUDE NULLS ' if nulls else ''}({value} FOR {label} IN ({listed}))"
                     if rng.random() < 0.5:
                         text = f"(SELECT * FROM {text})"
@@ -342,7 +403,11 @@ class Generator:
                     text = f"(UNPIVOT {below} ON {', '.join(c.name for c in on)} INTO NAME {label} VALUE {value})"
                 rest = [c for c in usable if c not in on]
                 all_bounded, all_keys = all(c.bounded for c in on), all(c.keyable for c in on)
-                scope = [*rest, Seen(label, "text", False, True), Seen(value, on[0].kind, all_bounded, all_keys)]
+                scope = [
+                    *rest,
+                    Seen(label, "text", False, True),
+                    Seen(value, on[0].kind, all_bounded, all_keys),
+                ]
             case _:
                 raise AssertionError(form)
         used.add(form)
@@ -357,20 +422,33 @@ class Generator:
         shown = ", ".join(c.name for c in scope if c.kind != "other")
         chosen = own.choices(self.world.lists, k=own.choice([1, 1, 2]))
         names = [self.name("yl") for _ in chosen]
-        elements = [Seen(name, c.kind, c.kind == "int", True, c.known) for name, c in zip(names, chosen, strict=True)]
+        elements = [
+            Seen(name, c.kind, c.kind == "int", True, c.known) for name, c in zip(names, chosen, strict=True)
+        ]
         if len(chosen) == 1 and own.random() < 0.5:
             self.used.add("unnest-select")
             text = f"SELECT {shown}, UNNEST(list_distinct({chosen[0].name})) AS {names[0]} FROM {table}"
         else:
             self.used.add("unnest-from" if len(chosen) == 1 else "unnest-two")
-            way = own.choice([", UNNEST({}) AS {}({})", " CROSS JOIN UNNEST({}) AS {}({})", " JOIN UNNEST({}) AS {}({}) ON TRUE"])
-            lists = [way.format(f"list_distinct(q.{c.name})", f"u{index}", name) for index, (c, name) in enumerate(zip(chosen, names, strict=True))]
+            way = own.choice(
+                [
+                    ", UNNEST({}) AS {}({})",
+                    " CROSS JOIN UNNEST({}) AS {}({})",
+                    " JOIN UNNEST({}) AS {}({}) ON TRUE",
+                ]
+            )
+            lists = [
+                way.format(f"list_distinct(q.{c.name})", f"u{index}", name)
+                for index, (c, name) in enumerate(zip(chosen, names, strict=True))
+            ]
             text = f"SELECT {own.choice([', '.join([shown, *names]), '*'])} FROM {table} AS q{''.join(lists)}"
             if own.random() < 0.3:  # an element held to constants
                 self.used.add("unnest-one")
                 listed = own.sample(chosen[0].known, min(2, len(chosen[0].known)))
                 plain = [each for each in listed if "_ns(" not in each and "UUID" not in each] or ["NULL"]
-                text += own.choice([f" WHERE {names[0]} = {plain[0]}", f" WHERE {names[0]} IN ({', '.join(plain)})"])
+                text += own.choice(
+                    [f" WHERE {names[0]} = {plain[0]}", f" WHERE {names[0]} IN ({', '.join(plain)})"]
+                )
         return f"({text})", [*(c for c in scope if c.kind != "other"), *elements]
 
     # -- SELECT --------------------------------------------------------------------------------------------
@@ -393,7 +471,15 @@ class Generator:
             text += f" FILTER (WHERE {self.condition(scope)})"
         if self.rng.random() < 0.1:
             self.used.add("beyond")
-            text = self.rng.choice([f"{text} * 2 + 1", f"round({text}, 1)", f"{text} / COUNT(*)", f"-{text}", f"COALESCE({text}, 0)"])
+            text = self.rng.choice(
+                [
+                    f"{text} * 2 + 1",
+                    f"round({text}, 1)",
+                    f"{text} / COUNT(*)",
+                    f"-{text}",
+                    f"COALESCE({text}, 0)",
+                ]
+            )
         return self.spread(self.ordered(text, scope), scope)
 
     def spread(self, text: str, scope: list[Seen]) -> str:
@@ -402,15 +488,31 @@ class Generator:
         bounded = [c.name for c in scope if c.bounded and c.kind in ("int", "num")]
         if own.random() < 0.88 or not bounded:
             return text
-        first, second = own.choice(bounded), own.choice([*bounded, f"LEAST(GREATEST({own.choice(bounded)} * 3, -1), 2)"])
+        first, second = (
+            own.choice(bounded),
+            own.choice([*bounded, f"LEAST(GREATEST({own.choice(bounded)} * 3, -1), 2)"]),
+        )
         one = ("VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV", "STDDEV_POP", "STDDEV_SAMP")
-        two = ("COVAR_POP", "COVAR_SAMP", "CORR", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2", "REGR_COUNT", "REGR_AVGX")
+        two = (
+            "COVAR_POP",
+            "COVAR_SAMP",
+            "CORR",
+            "REGR_SLOPE",
+            "REGR_INTERCEPT",
+            "REGR_R2",
+            "REGR_COUNT",
+            "REGR_AVGX",
+        )
         form = own.choice(["spread", "spread-of-two", "share"])
         self.used.add(form)
         where = f" FILTER (WHERE {own.choice(scope).name} IS NOT NULL)" if own.random() < 0.3 else ""
         if form == "share":
             return f"COUNT(*) FILTER (WHERE {own.choice(scope).name} IS NULL) / COUNT(*)"
-        return f"{own.choice(one)}({first}){where}" if form == "spread" else f"{own.choice(two)}({first}, {second}){where}"
+        return (
+            f"{own.choice(one)}({first}){where}"
+            if form == "spread"
+            else f"{own.choice(two)}({first}, {second}){where}"
+        )
 
     def ordered(self, text: str, scope: list[Seen]) -> str:
         """Some of the time a quantile instead; chosen by the text, so that other queries stay the same."""
@@ -422,7 +524,13 @@ class Generator:
         argument = column.name
         if column.kind in ("int", "num") and own.random() < 0.4:
             other = own.choice([c for c in scope if c.kind in ("int", "num")]).name
-            argument = own.choice([f"LEAST(GREATEST({other}, -1), 4)", f"({argument} + 1)", f"CASE WHEN {other} > 1 THEN {argument} END"])
+            argument = own.choice(
+                [
+                    f"LEAST(GREATEST({other}, -1), 4)",
+                    f"({argument} + 1)",
+                    f"CASE WHEN {other} > 1 THEN {argument} END",
+                ]
+            )
         form, made = own.choice([
             ("median", "MEDIAN({})"), ("median", "quantile_cont({}, 0.5)"), ("quantile", "quantile_disc({}, 0.3)"), ("quantile", "quantile({}, 0.97)"),
             ("min", "MIN({})"), ("max", "MAX({})"), ("quantiles", "quantile_cont({}, [0.25, 0.5, 0.75])"), ("quantiles", "quantile_disc({}, [0, 0.2, 0.4, 0.9, 1])"),
@@ -438,7 +546,9 @@ class Generator:
         found = [self.aggregate(scope) for _ in range(self.rng.choice([1, 1, 2, 3]))]
         if self.rng.random() < 0.2:  # the same argument again: shared by AVG, SUM and COUNT
             argument = self.summand(scope)
-            found += self.rng.sample([f"SUM({argument})", f"AVG({argument})", f"COUNT({argument})", "COUNT(*)"], 2)
+            found += self.rng.sample(
+                [f"SUM({argument})", f"AVG({argument})", f"COUNT({argument})", "COUNT(*)"], 2
+            )
         return self.beside(found, scope)
 
     def beside(self, found: list[str], scope: list[Seen]) -> list[str]:
@@ -449,7 +559,9 @@ class Generator:
             return found
         self.used.add("beside")
         one, other = own.choice(bounded), own.choice(bounded)
-        one = own.choice([one, one, f"CASE WHEN {own.choice(scope).name} IS NULL THEN {one} END", f"NULLIF({one}, 1)"])
+        one = own.choice(
+            [one, one, f"CASE WHEN {own.choice(scope).name} IS NULL THEN {one} END", f"NULLIF({one}, 1)"]
+        )
         where = "" if own.random() < 0.6 else f"{own.choice(scope).name} IS NOT NULL"
         filtered = f" FILTER (WHERE {where})" if where else ""
         missing = f"COUNT(*) FILTER (WHERE {where + ' AND ' if where else ''}{one} IS NULL)"
@@ -461,7 +573,14 @@ class Generator:
         plain = [c for c in scope if c.pool and c.kind != "other"]
         p = self.condition(scope, 1)
         if not plain or self.rng.random() < 0.25:
-            conditions = self.rng.choice([[p, f"NOT {p}"], [p, f"{p} IS FALSE"], [f"{p} IS NULL", f"{p} IS NOT NULL"], [p, f"NOT {p}", f"{p} IS NULL"]])
+            conditions = self.rng.choice(
+                [
+                    [p, f"NOT {p}"],
+                    [p, f"{p} IS FALSE"],
+                    [f"{p} IS NULL", f"{p} IS NOT NULL"],
+                    [p, f"NOT {p}", f"{p} IS NULL"],
+                ]
+            )
         else:
             column = self.rng.choice(plain)
             c, (v, w) = column.name, (self.value(column), self.value(column))
@@ -509,9 +628,21 @@ class Generator:
         rng, scope = self.rng, [c for c in self.table() if c.kind != "other"]
         whole = [c.name for c in scope if c.bounded and c.kind == "int"]
         filtered = f" FILTER (WHERE {self.condition(scope, 1)})" if rng.random() < 0.25 else ""
-        shown = [f"{rng.choice(['SUM', 'AVG'])}({rng.choice(whole)})" + filtered, *rng.sample(["COUNT(*)", f"SUM({rng.choice(whole)})"], rng.choice([0, 0, 1]))]
+        shown = [
+            f"{rng.choice(['SUM', 'AVG'])}({rng.choice(whole)})" + filtered,
+            *rng.sample(["COUNT(*)", f"SUM({rng.choice(whole)})"], rng.choice([0, 0, 1])),
+        ]
         column, value = rng.choice(whole), rng.choice(["-1", "0", "2", "5"])
-        where = rng.choice(["", "", f" WHERE {column} > {value}", f" WHERE {column} <> {value}", f" WHERE {column} IS NOT NULL", f" WHERE {self.condition(scope, 1)}"])
+        where = rng.choice(
+            [
+                "",
+                "",
+                f" WHERE {column} > {value}",
+                f" WHERE {column} <> {value}",
+                f" WHERE {column} IS NOT NULL",
+                f" WHERE {self.condition(scope, 1)}",
+            ]
+        )
         self.used.add("stored-sums")
         return f"SELECT {', '.join(shown)} FROM t{where}"
 
@@ -544,7 +675,9 @@ class Generator:
             case _:
                 listed = []
         used.add(f"group-{form}")
-        adds_up = not re.search(r"(?i)distinct|quantile|percentile|median|\b(min|max)\(", " ".join(aggregates))
+        adds_up = not re.search(
+            r"(?i)distinct|quantile|percentile|median|\b(min|max)\(", " ".join(aggregates)
+        )
         group, shown = self.sets(listed, shown, adds_up) if listed else ("ALL", shown)
         aliased = [f"{each} AS n{index}" for index, each in enumerate(aggregates)]
         text = f"SELECT {', '.join([*shown, *aliased])} {body} GROUP BY {group}"
@@ -568,11 +701,20 @@ class Generator:
         if own.random() < 0.5 or not (adds_up or own.random() < 0.05):
             return ", ".join(listed), shown
         together, each = f"({', '.join(different)})", ", ".join(f"({one})" for one in different)
-        forms = [("rollup", f"ROLLUP {together}"), ("cube", f"CUBE {together}"), ("grouping-sets", f"GROUPING SETS ({together}, ())")]
+        forms = [
+            ("rollup", f"ROLLUP {together}"),
+            ("cube", f"CUBE {together}"),
+            ("grouping-sets", f"GROUPING SETS ({together}, ())"),
+        ]
         if len(different) > 1:
             half = len(different) // 2
-            forms += [("grouping-sets", f"GROUPING SETS ({each}, ())"), ("grouping-sets", f"GROUPING SETS ({each})")]
-            forms += [("grouping-mixed", f"{', '.join(different[:half])}, ROLLUP ({', '.join(different[half:])})")] * 2
+            forms += [
+                ("grouping-sets", f"GROUPING SETS ({each}, ())"),
+                ("grouping-sets", f"GROUPING SETS ({each})"),
+            ]
+            forms += [
+                ("grouping-mixed", f"{', '.join(different[:half])}, ROLLUP ({', '.join(different[half:])})")
+            ] * 2
         name, group = own.choice(forms)
         self.used.add(name)
         if own.random() < 0.3:
@@ -589,7 +731,13 @@ class Generator:
             score = f"SUM({self.summand(scope)})"
             tag = "argmax-sum"
         else:
-            score = rng.choice(["COUNT(*)", f"COUNT({self.expression('any', scope, 1)})", f"COUNT(*) FILTER (WHERE {self.condition(scope)})"])
+            score = rng.choice(
+                [
+                    "COUNT(*)",
+                    f"COUNT({self.expression('any', scope, 1)})",
+                    f"COUNT(*) FILTER (WHERE {self.condition(scope)})",
+                ]
+            )
             tag = "count-star" if score == "COUNT(*)" else "count-x"
         direction = rng.choice(["DESC", "ASC"])
         if form != "mode":
@@ -601,7 +749,14 @@ class Generator:
                 own = Random(f"choice {key} {score}")
                 if own.random() < 0.3:
                     used.add("argmax-score")
-                    score = own.choice([f"2 * {score} - COUNT(*)", f"-3 * {score}", f"{score} + COUNT(*) / 2", f"1.5 * {score}"])
+                    score = own.choice(
+                        [
+                            f"2 * {score} - COUNT(*)",
+                            f"-3 * {score}",
+                            f"{score} + COUNT(*) / 2",
+                            f"1.5 * {score}",
+                        ]
+                    )
                 most = own.choice([1, 1, 2, 3])
                 used.add("argmax-top" if most > 1 else "argmax-desc")
                 return f"SELECT {key} AS k1{second} {body} GROUP BY ALL ORDER BY {score} {direction} LIMIT {most}"
@@ -611,7 +766,9 @@ class Generator:
             case "arg":
                 function = rng.choice(["arg_max", "arg_min"])
                 used.add(function)
-                return f"SELECT {function}(k, n) FROM (SELECT {key} AS k, {score} AS n {body} GROUP BY 1) AS g"
+                return (
+                    f"SELECT {function}(k, n) FROM (SELECT {key} AS k, {score} AS n {body} GROUP BY 1) AS g"
+                )
             case _:
                 used.add("mode")
                 own = Random(f"mode {key}")

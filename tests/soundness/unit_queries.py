@@ -25,7 +25,14 @@ _PER_UNIT = ["COUNT(*)", "COUNT({any})", "SUM({num})", "SUM({num})", "MIN({any})
              "COUNT(DISTINCT {any})", "bool_or({bool})", "bool_and({bool})", "COUNT(*) FILTER (WHERE {bool})", "SUM({num}) FILTER (WHERE {bool})", "COUNT_IF({bool})",
              "first({any} ORDER BY {any2})", "last({any} ORDER BY {any2} DESC NULLS FIRST)", "any_value({any})", "first({any} ORDER BY {any2} DESC) FILTER (WHERE {bool})"]  # fmt: skip
 _ODD = ["privsql_unit", "privsql_value_1", "count_1", "privsql_units", "sum_1", "above_1", "PRIVSQL_UNIT"]
-_KINDS = {"INTEGER": "int", "BIGINT": "int", "VARCHAR": "text", "UUID": "text", "TIMESTAMP_NS": "ts", "DATE": "date"}
+_KINDS = {
+    "INTEGER": "int",
+    "BIGINT": "int",
+    "VARCHAR": "text",
+    "UUID": "text",
+    "TIMESTAMP_NS": "ts",
+    "DATE": "date",
+}
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,11 @@ class UnitGenerator(Generator):
             for name, type_, _, what in table.lead
         ]  # fmt: skip
         public = table.form == "public"
-        columns = [Known(c.name, c.kind, c.bounded or public, c.keyable or public, c.pool, c.name) for c in table.columns if c.kind != "other"]
+        columns = [
+            Known(c.name, c.kind, c.bounded or public, c.keyable or public, c.pool, c.name)
+            for c in table.columns
+            if c.kind != "other"
+        ]
         forms = {"many": "unit", "refers": "unit", "deep": "unit"}
         self.used.add("table")
         return self.unnested(table, From(table.name, [*lead, *columns], forms.get(table.form, table.form)))
@@ -94,9 +105,37 @@ class UnitGenerator(Generator):
         """Rows of units."""
         rng = self.rng
         if depth <= 0 or rng.random() < 0.1:
-            return self.pick(*rng.choice([("many", "refers", "deep"), ("many", "refers"), ("many", "refers", "deep", "rooms", "once")]))
+            return self.pick(
+                *rng.choice(
+                    [
+                        ("many", "refers", "deep"),
+                        ("many", "refers"),
+                        ("many", "refers", "deep", "rooms", "once"),
+                    ]
+                )
+            )
         below = self.people(depth - 1)
-        form = rng.choice(["join", "join", "join", "join", "public", "public", "public", "semi", "semi", "per-unit", "per-unit", "where", "computed", "union", "unpivot", "distinct", "back"])
+        form = rng.choice(
+            [
+                "join",
+                "join",
+                "join",
+                "join",
+                "public",
+                "public",
+                "public",
+                "semi",
+                "semi",
+                "per-unit",
+                "per-unit",
+                "where",
+                "computed",
+                "union",
+                "unpivot",
+                "distinct",
+                "back",
+            ]
+        )
         makers = {
             "join": self.join_unit, "public": self.join_public, "semi": self.semi, "per-unit": self.per_unit, "where": self.where, "computed": self.computed,
             "union": self.union, "unpivot": self.unpivot, "distinct": self.distinct, "back": self.join_back,
@@ -105,7 +144,11 @@ class UnitGenerator(Generator):
 
     def inside(self, source: From) -> From:
         """The same as one relation: a raw join becomes a subquery with names of its own."""
-        return self._selected(self._some(source.scope), f"FROM {source.text}", source.form) if source.raw else source
+        return (
+            self._selected(self._some(source.scope), f"FROM {source.text}", source.form)
+            if source.raw
+            else source
+        )
 
     def _some(self, scope: list[Known]) -> list[Known]:
         """The columns that tell whose, and some of the others."""
@@ -113,7 +156,9 @@ class UnitGenerator(Generator):
         rest = [c for c in scope if c not in needed]
         return needed + self.rng.sample(rest, self.rng.randint(min(1, len(rest)), min(4, len(rest))))
 
-    def _selected(self, chosen: list[Known], body: str, form: str, also: str = "", extra: list[Known] | None = None) -> From:
+    def _selected(
+        self, chosen: list[Known], body: str, form: str, also: str = "", extra: list[Known] | None = None
+    ) -> From:
         names = [self._alias(c) for c in chosen]
         shown = ", ".join(f"{c.name} AS {n}" for c, n in zip(chosen, names, strict=True))
         scope = [replace(c, name=n) for c, n in zip(chosen, names, strict=True)]
@@ -135,7 +180,11 @@ class UnitGenerator(Generator):
     def computed(self, below: From, depth: int) -> From:
         self.used.add("computed")
         below = self.inside(below)
-        kind, mode, name = self.rng.choice(["int", "num", "text", "bool"]), self.rng.choice(["any", "sum", "key"]), self.name("y")
+        kind, mode, name = (
+            self.rng.choice(["int", "num", "text", "bool"]),
+            self.rng.choice(["any", "sum", "key"]),
+            self.name("y"),
+        )
         new = Known(name, kind, mode == "sum", mode == "key" or kind == "bool")
         text = f"(SELECT *, {self.expression(kind, below.scope, 2, mode)} AS {name} FROM {below.text})"
         if self.rng.random() < 0.3:
@@ -155,6 +204,7 @@ class UnitGenerator(Generator):
 
     def _pairs(self, left: list[Known], right: list[Known]) -> list[str] | None:
         """Equalities that tie rows of one unit: by the unit itself, or by the order both refer to."""
+
         def first(scope: list[Known], of: str) -> str | None:
             return next((c.name for c in scope if c.of == of), None)
 
@@ -187,7 +237,9 @@ class UnitGenerator(Generator):
         rng = self.rng
         if other is None:
             other = self.people(depth - 2 if rng.random() < 0.4 else 0)
-        kind = rng.choice(["JOIN", "JOIN", "INNER JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "SEMI JOIN", "ANTI JOIN"])
+        kind = rng.choice(
+            ["JOIN", "JOIN", "INNER JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "SEMI JOIN", "ANTI JOIN"]
+        )
         left, scope = self._named(below, raw_ok=True)
         right, more = self._named(other)
         pairs = self._pairs(scope, more)
@@ -196,13 +248,32 @@ class UnitGenerator(Generator):
         rng.shuffle(pairs)
         if rng.random() < 0.25:
             pairs.append(self.condition([*scope, *more], 1))
-        self.used.add({"LEFT JOIN": "join-left", "RIGHT JOIN": "join-right", "SEMI JOIN": "semi-join", "ANTI JOIN": "anti-join"}.get(kind, "join-unit"))
+        self.used.add(
+            {
+                "LEFT JOIN": "join-left",
+                "RIGHT JOIN": "join-right",
+                "SEMI JOIN": "semi-join",
+                "ANTI JOIN": "anti-join",
+            }.get(kind, "join-unit")
+        )
         text = f"{left} {kind} {right} ON {' AND '.join(pairs)}"
         if kind == "JOIN" and "," not in left and rng.random() < 0.2:
             self.used.add("join-comma")
-            return self._selected(self._some([*scope, *more]), f"FROM {left}, {right} WHERE {' AND '.join(pairs)}", "unit" if below.form != "rooms" else "rooms")
-        unit_names = [c.name.partition(".")[2] for c in scope if c.of == "unit"], [c.name.partition(".")[2] for c in more if c.of == "unit"]
-        if unit_names[0] == unit_names[1] == ["uid"] and not any(c.of == "clinic" for c in more) and kind[:4] not in ("SEMI", "ANTI") and rng.random() < 0.5:
+            return self._selected(
+                self._some([*scope, *more]),
+                f"FROM {left}, {right} WHERE {' AND '.join(pairs)}",
+                "unit" if below.form != "rooms" else "rooms",
+            )
+        unit_names = (
+            [c.name.partition(".")[2] for c in scope if c.of == "unit"],
+            [c.name.partition(".")[2] for c in more if c.of == "unit"],
+        )
+        if (
+            unit_names[0] == unit_names[1] == ["uid"]
+            and not any(c.of == "clinic" for c in more)
+            and kind[:4] not in ("SEMI", "ANTI")
+            and rng.random() < 0.5
+        ):
             self.used.add("join-using")
             text = f"{left} {kind} {right} USING (uid)"
         if kind in ("SEMI JOIN", "ANTI JOIN"):
@@ -212,7 +283,13 @@ class UnitGenerator(Generator):
             told = ("unit", "oid", "clinic", "code")
             padded = [replace(c, of=f"padded {c.of}") if c.of in told else c for c in padded]
         self.used.add("join-raw")
-        form = "once" if below.form == other.form == "once" else "rooms" if "rooms" in (below.form, other.form) else "unit"
+        form = (
+            "once"
+            if below.form == other.form == "once"
+            else "rooms"
+            if "rooms" in (below.form, other.form)
+            else "unit"
+        )
         return From(text, [*kept, *padded], form, raw=True)
 
     def join_back(self, below: From, depth: int) -> From | None:
@@ -231,7 +308,14 @@ class UnitGenerator(Generator):
         roll = rng.random()
         if roll < 0.15:
             self.used.add("join-values")
-            other = From("(VALUES (0, 'a'), (1, 'b'), (1, 'c'))", [Known("col0", "int", True, True, ("0", "1"), "n"), Known("col1", "text", False, True, ("'a'", "'c'"), "k")], "public")
+            other = From(
+                "(VALUES (0, 'a'), (1, 'b'), (1, 'c'))",
+                [
+                    Known("col0", "int", True, True, ("0", "1"), "n"),
+                    Known("col1", "text", False, True, ("'a'", "'c'"), "k"),
+                ],
+                "public",
+            )
         elif roll < 0.35 and (keys := [c for c in other.scope if c.kind in ("int", "text", "bool")]):
             self.used.add("join-public-group")
             key = rng.choice(keys)
@@ -243,16 +327,29 @@ class UnitGenerator(Generator):
             other = replace(other, text=f"(SELECT DISTINCT * FROM {other.text})")
         left, scope = self._named(below, raw_ok=True)
         right, more = self._named(other)
-        alike = [(a, b) for a in scope for b in more if a.of and a.of == b.of and a.kind == b.kind and a.of != "code"]
+        alike = [
+            (a, b)
+            for a in scope
+            for b in more
+            if a.of and a.of == b.of and a.kind == b.kind and a.of != "code"
+        ]
         near = [(a, b) for a in scope for b in more if a.kind == b.kind and a.kind in ("int", "num", "text")]
         if rng.random() < 0.1 or not (alike or near):
             self.used.add("join-cross")
             text, left_join = f"{left} CROSS JOIN {right}", False
         else:
-            pairs = [f"{a.name} = {b.name}" for a, b in rng.sample(alike, min(len(alike), rng.choice([1, 1, 2])))]
+            pairs = [
+                f"{a.name} = {b.name}" for a, b in rng.sample(alike, min(len(alike), rng.choice([1, 1, 2])))
+            ]
             if not pairs or rng.random() < 0.2:
                 a, b = rng.choice(alike or near)
-                cast = {"num": "CAST({} AS DECIMAL(6,1))", "int": "CAST({} AS BIGINT)", "text": "lower({})"}[a.kind] if a.kind in ("num", "int", "text") else "{}"
+                cast = (
+                    {"num": "CAST({} AS DECIMAL(6,1))", "int": "CAST({} AS BIGINT)", "text": "lower({})"}[
+                        a.kind
+                    ]
+                    if a.kind in ("num", "int", "text")
+                    else "{}"
+                )
                 pairs = rng.choice([[f"{a.name} <= {b.name}"], [f"{cast.format(a.name)} = {cast.format(b.name)}"], [f"{a.name} IS NOT DISTINCT FROM {b.name}"],
                                     [f"({a.name} = {b.name} OR {self.condition(scope, 1)})"]])  # fmt: skip
             if rng.random() < 0.2:
@@ -264,7 +361,12 @@ class UnitGenerator(Generator):
             text = f"{left} {'LEFT JOIN' if left_join else 'JOIN'} {right} ON {' AND '.join(pairs)}"
         if not left_join and below.raw is False and rng.random() < 0.2:
             text = text.replace(f"{left} ", f"{right} ", 1).replace(f"JOIN {right}", f"JOIN {left}", 1)
-        return From(text, [*scope, *(replace(c, of="" if c.of == "code" else c.of) for c in more)], "unit" if below.form == "once" else below.form, raw=True)
+        return From(
+            text,
+            [*scope, *(replace(c, of="" if c.of == "code" else c.of) for c in more)],
+            "unit" if below.form == "once" else below.form,
+            raw=True,
+        )
 
     def one_to_one(self) -> From:
         """Row-level tables beside each other on columns that are UNIQUE in both, or of which few rows agree."""
@@ -272,13 +374,21 @@ class UnitGenerator(Generator):
         one, two = self.pick("rows", "once"), self.pick("rows", "once")
         if rng.random() < 0.3:
             two = self.where(two, 0)
-        elif rng.random() < 0.2 and (grouped := self.per_unit(self.people(0), 0)) is not None and grouped.form == "once":
-            two = replace(grouped, scope=[replace(c, of="code") if c.of == "unit" else c for c in grouped.scope])
+        elif (
+            rng.random() < 0.2
+            and (grouped := self.per_unit(self.people(0), 0)) is not None
+            and grouped.form == "once"
+        ):
+            two = replace(
+                grouped, scope=[replace(c, of="code") if c.of == "unit" else c for c in grouped.scope]
+            )
         left, scope = self._named(one)
         right, more = self._named(two)
         code, other = (next(c.name for c in each if c.of == "code") for each in (scope, more))
         kind = rng.choice(["JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN"])
-        alike = [(a.name, b.name) for a in scope for b in more if a.of == b.of and a.of not in ("", "code", "unit")]
+        alike = [
+            (a.name, b.name) for a in scope for b in more if a.of == b.of and a.of not in ("", "code", "unit")
+        ]
         if alike and rng.random() < 0.5:  # with a declared bound on matches
             self.used.add("join-matches")
             code, other = rng.choice(alike)
@@ -293,14 +403,21 @@ class UnitGenerator(Generator):
         rng = self.rng
         found = self.one_to_one() if rng.random() < 0.7 else self.pick("rows", "once")
         for _ in range(rng.choice([0, 0, 1, 2])):
-            maker = rng.choice([self.where, self.computed, self.join_public, self.join_public, self.unpivot, self.stacked])
+            maker = rng.choice(
+                [self.where, self.computed, self.join_public, self.join_public, self.unpivot, self.stacked]
+            )
             found = maker(found, 0) or found
         return found
 
     def stacked(self, below: From, depth: int) -> From | None:
         """UNION ALL with another table of one row a person, or with a public one."""
         below, other = self.inside(below), self.pick("rows", "once", "public")
-        shared = [(a, b) for a in below.scope for b in other.scope if a.of == b.of and a.kind == b.kind and a.of not in ("", "code", "unit")]
+        shared = [
+            (a, b)
+            for a in below.scope
+            for b in other.scope
+            if a.of == b.of and a.kind == b.kind and a.of not in ("", "code", "unit")
+        ]
         if not shared:
             return None
         self.used.add("union-several")
@@ -361,13 +478,17 @@ class UnitGenerator(Generator):
         made, extra = [], []
         for _ in range(rng.randint(1, 3)):
             text, kind, bounded = self._unit_aggregate(scope)
-            name = self.name("y") if rng.random() < 0.93 else rng.choice(["count_1", "privsql_value_1", "sum_1"])
+            name = (
+                self.name("y") if rng.random() < 0.93 else rng.choice(["count_1", "privsql_value_1", "sum_1"])
+            )
             if any(c.name == name for c in extra):
                 continue
             if rng.random() < 0.3 and kind in ("int", "num"):
                 text, bounded = f"LEAST(GREATEST({text}, 0), 6)", True
             made.append(f"{text} AS {name}")
-            extra.append(Known(name, kind, bounded, kind == "bool", ("0", "1", "2") if kind in ("int", "num") else ()))
+            extra.append(
+                Known(name, kind, bounded, kind == "bool", ("0", "1", "2") if kind in ("int", "num") else ())
+            )
         where = f" WHERE {self.condition(scope)}" if rng.random() < 0.25 else ""
         having = ""
         if rng.random() < 0.25:
@@ -379,13 +500,25 @@ class UnitGenerator(Generator):
     def _unit_aggregate(self, scope: list[Known]) -> tuple[str, str, bool]:
         template = self.rng.choice(_PER_UNIT)
         one, two = self.rng.choice(scope), self.rng.choice(scope)
-        numbers = [c for c in scope if c.bounded and c.kind in ("int", "num")] or [Known("1", "int", True, False)]
+        numbers = [c for c in scope if c.bounded and c.kind in ("int", "num")] or [
+            Known("1", "int", True, False)
+        ]
         number = self.rng.choice(numbers)
         text = template.format(any=one.name, any2=two.name, bool=self.condition(scope, 1) if "{bool}" in template else "",
                                num=number.name if self.rng.random() < 0.6 else self.summand(scope))  # fmt: skip
-        kind = "int" if template.startswith("COUNT") else "num" if template[:3] in ("SUM", "AVG") else "bool" if template.startswith("bool") else one.kind
+        kind = (
+            "int"
+            if template.startswith("COUNT")
+            else "num"
+            if template[:3] in ("SUM", "AVG")
+            else "bool"
+            if template.startswith("bool")
+            else one.kind
+        )
         bounded = template.startswith(("COUNT", "AVG")) or (one.bounded and kind == one.kind)
-        if template.startswith("AVG") and Random(text).random() < 0.3:  # by the text, so that other queries stay the same
+        if (
+            template.startswith("AVG") and Random(text).random() < 0.3
+        ):  # by the text, so that other queries stay the same
             self.used.add("per-unit-median")
             text = text.replace("AVG(", "MEDIAN(", 1)
         return text, kind, bounded
@@ -395,7 +528,11 @@ class UnitGenerator(Generator):
         self.used.add("distinct")
         units = [c for c in scope if c.of in ("unit", "clinic")]
         rest = [c for c in scope if c not in units and c.of != "oid"]
-        found = self._selected([*units, *self.rng.sample(rest, min(2, len(rest)))], f"FROM {source}", "rooms" if below.form == "rooms" else "unit")
+        found = self._selected(
+            [*units, *self.rng.sample(rest, min(2, len(rest)))],
+            f"FROM {source}",
+            "rooms" if below.form == "rooms" else "unit",
+        )
         return replace(found, text=found.text.replace("(SELECT ", "(SELECT DISTINCT ", 1))
 
     # -- more rows -----------------------------------------------------------------------------------------
@@ -403,36 +540,63 @@ class UnitGenerator(Generator):
         """Rows of two sources with the same columns, each with its unit or without."""
         rng = self.rng
         roll = rng.random()
-        other = self.pick("rooms", "refers") if roll < 0.2 else self.people(depth - 2) if roll < 0.75 else None
+        other = (
+            self.pick("rooms", "refers") if roll < 0.2 else self.people(depth - 2) if roll < 0.75 else None
+        )
         one, two = self.inside(below), self.inside(other or below)
-        shared = [(a, b) for a in one.scope for b in two.scope if a.of == b.of and a.kind == b.kind and a.of not in ("", "code")]
+        shared = [
+            (a, b)
+            for a in one.scope
+            for b in two.scope
+            if a.of == b.of and a.kind == b.kind and a.of not in ("", "code")
+        ]
         whose = [(a, b) for a, b in shared if a.of in ("unit", "clinic")]
         rest = [pair for pair in shared if pair not in whose]
         if not rest:
             return None
         chosen = [*whose, *rng.sample(rest, rng.randint(1, min(3, len(rest))))]
-        word = "UNION ALL" if rng.random() < 0.8 or len(whose) != (2 if one.form == "rooms" else 1) else "UNION"
+        word = (
+            "UNION ALL" if rng.random() < 0.8 or len(whose) != (2 if one.form == "rooms" else 1) else "UNION"
+        )
         self.used.add(word.lower().replace(" ", "-"))
         names = [self.name("z") for _ in chosen]
         tags, extra = ("", ""), []
         if rng.random() < 0.3:
             self.used.add("union-tags")
-            tags, extra = (", 'l' AS tag", rng.choice([", 'm'", ", 'l'"])), [Known("tag", "text", False, True, ("'l'", "'m'"))]
+            tags, extra = (
+                (", 'l' AS tag", rng.choice([", 'm'", ", 'l'"])),
+                [Known("tag", "text", False, True, ("'l'", "'m'"))],
+            )
         first = ", ".join(f"{a.name} AS {n}" for (a, _), n in zip(chosen, names, strict=True))
         text = f"(SELECT {first}{tags[0]} FROM {one.text} {word} SELECT {', '.join(b.name for _, b in chosen)}{tags[1]} FROM {two.text})"
-        scope = [replace(a, name=n, bounded=a.bounded and b.bounded, keyable=a.keyable and b.keyable) for (a, b), n in zip(chosen, names, strict=True)]
+        scope = [
+            replace(a, name=n, bounded=a.bounded and b.bounded, keyable=a.keyable and b.keyable)
+            for (a, b), n in zip(chosen, names, strict=True)
+        ]
         return From(text, [*scope, *extra], "rooms" if "rooms" in (one.form, two.form) else "unit")
 
     def unpivot(self, below: From, depth: int) -> From | None:
         below = self.inside(below)
-        on = [c for c in below.scope if c.kind in ("int", "num") and c.of not in ("unit", "clinic", "oid", "code")]
+        on = [
+            c
+            for c in below.scope
+            if c.kind in ("int", "num") and c.of not in ("unit", "clinic", "oid", "code")
+        ]
         if len(on) < 2:
             return None
         self.used.add("unpivot")
         on, label, value = self.rng.sample(on, 2), self.name("yk"), self.name("yv")
         text = f"(UNPIVOT {below.text} ON {', '.join(c.name for c in on)} INTO NAME {label} VALUE {value})"
         rest = [c for c in below.scope if c not in on]
-        return From(text, [*rest, Known(label, "text", False, True), Known(value, "num", all(c.bounded for c in on), False)], "unit" if below.form == "once" else below.form)
+        return From(
+            text,
+            [
+                *rest,
+                Known(label, "text", False, True),
+                Known(value, "num", all(c.bounded for c in on), False),
+            ],
+            "unit" if below.form == "once" else below.form,
+        )
 
     def condition(self, scope: list[Seen], depth: int = 2) -> str:
         numbers = [c for c in scope if c.kind == "num"]
@@ -443,7 +607,12 @@ class UnitGenerator(Generator):
 
     def expression(self, kind: str, scope: list[Seen], depth: int, mode: str = "any") -> str:
         """Mostly columns and constants: the functions have a generator of their own, and DuckDB's time goes into reading them."""
-        return super().expression(kind, scope, depth if self.rng.random() < 0.15 else min(depth, 1) if self.rng.random() < 0.5 else 0, mode)
+        return super().expression(
+            kind,
+            scope,
+            depth if self.rng.random() < 0.15 else min(depth, 1) if self.rng.random() < 0.5 else 0,
+            mode,
+        )
 
     # -- the question --------------------------------------------------------------------------------------
     def aggregate(self, scope: list[Seen]) -> str:
@@ -468,7 +637,13 @@ class UnitGenerator(Generator):
         if self.world.threads > 1:
             self.used.add("threads")
         roll = rng.random()
-        source = self.pick("public") if roll < 0.02 else self.several() if roll < 0.15 else self.people(rng.choice([0, 1, 1, 1, 2, 2, 3]))
+        source = (
+            self.pick("public")
+            if roll < 0.02
+            else self.several()
+            if roll < 0.15
+            else self.people(rng.choice([0, 1, 1, 1, 2, 2, 3]))
+        )
         if source.form == "public":
             self.used.add("public-only")
         if source.raw and rng.random() < 0.4:
@@ -488,5 +663,11 @@ class UnitGenerator(Generator):
         if rng.random() < 0.1:
             self.used.add("lowered")
             self.options = {rng.choice(["max_rows", "max_groups"]): 1}
-        text = self.total(body, scope) if roll < 0.42 else self.grouped(body, scope) if roll < 0.85 else self.choice(body, scope)
+        text = (
+            self.total(body, scope)
+            if roll < 0.42
+            else self.grouped(body, scope)
+            if roll < 0.85
+            else self.choice(body, scope)
+        )
         return (f"WITH {', '.join(self.ctes)} " if self.ctes else "") + text

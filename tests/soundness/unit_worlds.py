@@ -25,7 +25,9 @@ _UNITS = {
     "DECIMAL(6,1)": ["1", "2.5", "-3", "4", "0", "99999.9"],
     "DOUBLE": ["0.0", "1.5", "CAST('nan' AS DOUBLE)", "CAST('inf' AS DOUBLE)", "2.0", "-1.0"],
     "UUID": [f"'{n}0000000-0000-0000-0000-000000000000'" for n in "123abc"],
-    "TIMESTAMP_NS": [f"make_timestamp_ns({n})" for n in (1, 2, 3, 1001, 1002, 9001)],  # people who are one once nanoseconds are cut off
+    "TIMESTAMP_NS": [
+        f"make_timestamp_ns({n})" for n in (1, 2, 3, 1001, 1002, 9001)
+    ],  # people who are one once nanoseconds are cut off
 }
 _CODES = {
     "INTEGER": "{}", "BIGINT": "{}", "VARCHAR": "'c{}'", "DOUBLE": "CAST({} AS DOUBLE) / 2", "DECIMAL(8,2)": "CAST({} AS DECIMAL(8,2)) / 100",
@@ -62,7 +64,9 @@ class World:
     relation: str
     threads: int
     unit_type: str
-    crowded: str  # the one table in which somebody may have thousands of rows: in two, joins of them take too long
+    crowded: (
+        str  # the one table in which somebody may have thousands of rows: in two, joins of them take too long
+    )
     tables: list[dict[str, list[Row]]] = field(default_factory=list)
 
     def describe(self) -> str:
@@ -74,7 +78,14 @@ def make_world(rng: Random, scratch: duckdb.DuckDBPyConnection, neighbours: int)
     unit_type = rng.choice((["INTEGER"] * 3 + ["VARCHAR"] * 2) * 5 + list(_UNITS))
     tables = _tables(rng, unit_type, _vocabulary(rng))
     policy = {"neighbours": relation, "tables": {t.name: t.policy for t in tables}}
-    world = World({t.name: t for t in tables}, policy, relation, 4 if rng.random() < 0.12 else 1, unit_type, rng.choice(tables).name)
+    world = World(
+        {t.name: t for t in tables},
+        policy,
+        relation,
+        4 if rng.random() < 0.12 else 1,
+        unit_type,
+        rng.choice(tables).name,
+    )
     _fill(rng, world, neighbours)
     own = Random(f"lists {world.describe()}")  # apart, so that all else stays the same
     for table in tables:
@@ -95,7 +106,9 @@ def _vocabulary(rng: Random) -> list[Column]:
               rng.choice([worlds._date, worlds._timestamp, worlds._enum, worlds._float])]  # fmt: skip
     names = ["n", "a", "x", "y_1", "k", "b", "D"]
     if rng.random() < 0.4:
-        names[rng.randrange(7)] = rng.choice(_ODD) if rng.random() < 0.97 else "privsql_unit"  # a table with that one is refused
+        names[rng.randrange(7)] = (
+            rng.choice(_ODD) if rng.random() < 0.97 else "privsql_unit"
+        )  # a table with that one is refused
     return [replace(maker(rng, name), check=None) for maker, name in zip(makers, names, strict=True)]
 
 
@@ -103,19 +116,36 @@ def _small(rng: Random, name: str) -> Column:
     """An INTEGER of few values, good as a key."""
     low, high = rng.choice([(0, 2), (1, 6), (-1, 1), (0, 9)])
     pool = tuple(str(n) for n in sorted({low - 1, low, low + 1, high, high + 1}))
-    return Column(name, "int", "INTEGER", pool, (str(low), str(high)), {"range": [low, high]}, rng.random() < 0.3, None, True, True)
+    return Column(
+        name,
+        "int",
+        "INTEGER",
+        pool,
+        (str(low), str(high)),
+        {"range": [low, high]},
+        rng.random() < 0.3,
+        None,
+        True,
+        True,
+    )
 
 
 def _cents(rng: Random, name: str) -> Column:
     """DECIMALs that are equal once rounded."""
     pool = tuple(f"CAST({n} AS DECIMAL(10,2))" for n in ("1.00", "1.01", "1.02", "1.03", "1.04", "2.5", "12"))
-    return Column(name, "num", "DECIMAL(10,2)", pool, (pool[0], pool[-2]), {"range": [0, 10]}, False, None, True)
+    return Column(
+        name, "num", "DECIMAL(10,2)", pool, (pool[0], pool[-2]), {"range": [0, 10]}, False, None, True
+    )
 
 
 def _zeros(rng: Random, name: str) -> Column:
     """DOUBLEs with zeros of both signs, which are equal and not the same."""
     column, zeros = worlds._double(rng, name), ("CAST('-0.0' AS DOUBLE)", "CAST('0.0' AS DOUBLE)")
-    return replace(column, pool=(*column.pool[: rng.choice([0, 20])], *zeros), ends=zeros if rng.random() < 0.15 else column.ends)
+    return replace(
+        column,
+        pool=(*column.pool[: rng.choice([0, 20])], *zeros),
+        ends=zeros if rng.random() < 0.15 else column.ends,
+    )
 
 
 def _tables(rng: Random, unit: str, vocabulary: list[Column]) -> list[Table]:
@@ -123,14 +153,41 @@ def _tables(rng: Random, unit: str, vocabulary: list[Column]) -> list[Table]:
     id_, customer, user, patient = ("uid",) * 4 if same else ("id", "customer_id", "user_id", "patient")
     wider = "BIGINT" if unit == "INTEGER" and rng.random() < 0.3 else unit
     reference = rng.choice([f"{customer} -> customers.{id_}", f"{customer} -> customers.{id_}", customer])
-    code, oid = rng.choice(["INTEGER"] * 4 + list(_CODES)), rng.choice(["INTEGER"] * 20 + ["BIGINT"] * 5 + ["VARCHAR"])
+    code, oid = (
+        rng.choice(["INTEGER"] * 4 + list(_CODES)),
+        rng.choice(["INTEGER"] * 20 + ["BIGINT"] * 5 + ["VARCHAR"]),
+    )
     found = [
-        Table("customers", "once", [(id_, unit, "PRIMARY KEY", "unit"), ("code", code, "UNIQUE", "code")], [], {"unit": id_}),
-        Table("orders", "refers", [("oid", "INTEGER", "PRIMARY KEY", "oid"), (customer, wider, "", "unit")], [], {"unit": reference}),
+        Table(
+            "customers",
+            "once",
+            [(id_, unit, "PRIMARY KEY", "unit"), ("code", code, "UNIQUE", "code")],
+            [],
+            {"unit": id_},
+        ),
+        Table(
+            "orders",
+            "refers",
+            [("oid", "INTEGER", "PRIMARY KEY", "oid"), (customer, wider, "", "unit")],
+            [],
+            {"unit": reference},
+        ),
     ]
     if rng.random() < 0.15:  # a promise instead of a constraint
-        found[0] = Table("customers", "once", [(id_, unit, "", "unit"), ("code", code, "UNIQUE", "code")], [], {"unit": id_, "unique": [id_]})
-    items = Table("items", "deep", [("oid", oid, "", "oid"), ("line", "INTEGER", "", "line")], [], {"unit": "oid -> orders.oid"})
+        found[0] = Table(
+            "customers",
+            "once",
+            [(id_, unit, "", "unit"), ("code", code, "UNIQUE", "code")],
+            [],
+            {"unit": id_, "unique": [id_]},
+        )
+    items = Table(
+        "items",
+        "deep",
+        [("oid", oid, "", "oid"), ("line", "INTEGER", "", "line")],
+        [],
+        {"unit": "oid -> orders.oid"},
+    )
     others = [
         [items],
         [Table("visits", "many", [(user, unit, rng.choice(["", "NOT NULL"]), "unit")], [], {"unit": user})],
@@ -143,7 +200,9 @@ def _tables(rng: Random, unit: str, vocabulary: list[Column]) -> list[Table]:
     if rng.random() < 0.5:
         items.also = ", PRIMARY KEY (oid, line)"
         notes = {"unit": ["oid -> items.oid", "line -> items.line"]}  # three steps away from its unit
-        others[0].append(Table("notes", "deep", [("oid", oid, "", "oid"), ("line", "INTEGER", "", "line")], [], notes))
+        others[0].append(
+            Table("notes", "deep", [("oid", oid, "", "oid"), ("line", "INTEGER", "", "line")], [], notes)
+        )
     found += [each for group in rng.sample(others, 2) for each in group]
     public = [
         Table("skus", "public", [("pk", "INTEGER", "PRIMARY KEY", "code")], [], {"public": True}),
@@ -159,7 +218,9 @@ def _tables(rng: Random, unit: str, vocabulary: list[Column]) -> list[Table]:
         if table.form in ("many", "refers", "deep", "rooms"):
             table.policy |= {"max_groups": rng.randint(1, 4), "max_rows": rng.randint(1, 5)}
         if table.form in ("once", "rows"):
-            table.policy["matches"] = {c.name.strip('"'): rng.randint(1, 3) for c in table.columns if rng.random() < 0.6}
+            table.policy["matches"] = {
+                c.name.strip('"'): rng.randint(1, 3) for c in table.columns if rng.random() < 0.6
+            }
         table.pool = _pool(rng, table.columns)
     return found
 
@@ -170,7 +231,9 @@ def _pool(rng: Random, columns: list[Column]) -> list[Row]:
     wanted.append(tuple(c.ends[0] if c.required else "NULL" for c in columns))
     for _ in range(10):
         nulls = rng.choice([0.0, 0.1, 0.4])
-        wanted.append(tuple("NULL" if not c.required and rng.random() < nulls else rng.choice(c.pool) for c in columns))
+        wanted.append(
+            tuple("NULL" if not c.required and rng.random() < nulls else rng.choice(c.pool) for c in columns)
+        )
     return list(dict.fromkeys(wanted))
 
 
@@ -208,8 +271,16 @@ class Maker:
         return found
 
     def _lead(self, table: Table, unit: str, oids: list[str], place: int) -> Row:
-        values = {"unit": unit, "patient": unit, "clinic": "1", "line": str(place), "oid": oids[place % len(oids)] if oids else "NULL"}
-        return tuple(values.get(what) or self.code(table, name, constraint) for name, _, constraint, what in table.lead)
+        values = {
+            "unit": unit,
+            "patient": unit,
+            "clinic": "1",
+            "line": str(place),
+            "oid": oids[place % len(oids)] if oids else "NULL",
+        }
+        return tuple(
+            values.get(what) or self.code(table, name, constraint) for name, _, constraint, what in table.lead
+        )
 
     def code(self, table: Table, name: str, constraint: str) -> str:
         """A value of a UNIQUE column that no other row has; sometimes NULL."""
@@ -224,7 +295,11 @@ class Maker:
     def _rows(self, name: str, much: bool) -> list[Row]:
         """None, few or very many rows; all alike, at the ends of every range, or all sorts."""
         rng, pool = self.rng, self.world.by_name[name].pool
-        match rng.choice(["none", "one", "few", "few", "ends", "spread"] if not much else ["none", "one", "few", "spread", "crowd", "one end", "one end"]):
+        match rng.choice(
+            ["none", "one", "few", "few", "ends", "spread"]
+            if not much
+            else ["none", "one", "few", "spread", "crowd", "one end", "one end"]
+        ):
             case "none":
                 return []
             case "one":
@@ -238,7 +313,10 @@ class Maker:
             case "one end":
                 return [rng.choice(pool[:2])] * rng.randint(6, 40)
             case _:
-                return rng.choices(rng.choice([pool, pool[:2]]), k=rng.choice([100, 300, 2000] if name == self.world.crowded else [20, 40, 60]))
+                return rng.choices(
+                    rng.choice([pool, pool[:2]]),
+                    k=rng.choice([100, 300, 2000] if name == self.world.crowded else [20, 40, 60]),
+                )
 
     def single(self, table: Table) -> Row:
         """One row of a row-level table."""
@@ -248,15 +326,25 @@ class Maker:
     def nobodys(self, table: Table) -> list[Row]:
         """Rows without a unit, and items of orders that are not there."""
         rng, found = self.rng, []
-        can_be_null = [name for name, _, constraint, what in table.lead if what in ("unit", "patient", "clinic") and constraint in ("", "UNIQUE")]
+        can_be_null = [
+            name
+            for name, _, constraint, what in table.lead
+            if what in ("unit", "patient", "clinic") and constraint in ("", "UNIQUE")
+        ]
         for place in range(rng.choice([0, 0, 1, 6])):
-            lead = list(self._lead(table, _UNITS[self.world.unit_type][0], [rng.choice([*_NOBODYS, "910"])], 5000 + place))
+            lead = list(
+                self._lead(
+                    table, _UNITS[self.world.unit_type][0], [rng.choice([*_NOBODYS, "910"])], 5000 + place
+                )
+            )
             if table.form == "refers":
                 lead[0] = str(910 + place)
             elif table.form == "deep" and table.lead[0][1] == "VARCHAR" and rng.random() < 0.3:
                 lead[0] = "'no number'"
             gone = rng.choice(can_be_null) if can_be_null else None
-            lead = ["NULL" if each[0] == gone else value for each, value in zip(table.lead, lead, strict=True)]
+            lead = [
+                "NULL" if each[0] == gone else value for each, value in zip(table.lead, lead, strict=True)
+            ]
             if gone is not None or table.form == "deep":
                 found.append((*lead, *rng.choice(table.pool)))
         return found
@@ -279,16 +367,32 @@ def _fill(rng: Random, world: World, neighbours: int) -> None:
         elif table.form == "rows":
             fixed[name] = [maker.single(table) for _ in range(rng.choice([0, 1, 3, 8]))]
         elif table.form == "rooms":
-            fixed[name] += [("2", unit, *rng.choice(table.pool)) for unit in units for _ in range(rng.choice([0, 0, 1, 9]))]
+            fixed[name] += [
+                ("2", unit, *rng.choice(table.pool))
+                for unit in units
+                for _ in range(rng.choice([0, 0, 1, 9]))
+            ]
     kept = {name: set(used) for name, used in maker.taken.items()}
     for index in range(neighbours + 1):
         maker.taken = {name: set(used) for name, used in kept.items()}
         absent = world.relation == "add-remove" and index == 0
-        own = {} if absent else maker.person(who if index == 0 or rng.random() < 0.7 else stranger, much=rng.random() < 0.6, claims=rng.random() < 0.2)
+        own = (
+            {}
+            if absent
+            else maker.person(
+                who if index == 0 or rng.random() < 0.7 else stranger,
+                much=rng.random() < 0.6,
+                claims=rng.random() < 0.2,
+            )
+        )
         tables = {}
         for name, table in world.by_name.items():
             rows = [*fixed[name], *own.get(name, [])]
-            if table.form == "rows" and not absent and (world.relation == "replace-one" or rng.random() < 0.8):
+            if (
+                table.form == "rows"
+                and not absent
+                and (world.relation == "replace-one" or rng.random() < 0.8)
+            ):
                 rows.append(maker.single(table))
             if table.form not in ("public", "rows"):
                 rows += maker.nobodys(table)
@@ -316,7 +420,8 @@ def load(connection: duckdb.DuckDBPyConnection, world: World, tables: dict[str, 
         order = [different[row] for row in rows]
         script += [
             f"CREATE TEMP TABLE different AS SELECT *, 0 AS privsql_place FROM {name} LIMIT 0",
-            "INSERT INTO different VALUES " + ", ".join(f"({', '.join(row)}, {place})" for row, place in different.items()),
+            "INSERT INTO different VALUES "
+            + ", ".join(f"({', '.join(row)}, {place})" for row, place in different.items()),
             f"INSERT INTO {name} SELECT d.* EXCLUDE (privsql_place) FROM (SELECT unnest({order}) AS p, unnest(range({len(order)})) AS o) "
             "JOIN different AS d ON d.privsql_place = p ORDER BY o",
             "DROP TABLE different",

@@ -5,7 +5,6 @@ duplicates, empty tables. One row is at the low end of every column and one at t
 one by the other moves sums as far as they can go.
 """
 
-# ruff: noqa: E501 -- tables read better in one line each
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -22,7 +21,22 @@ INTEGERS = {
     "INTEGER": (-(2**31), 2**31 - 1), "UINTEGER": (0, 2**32 - 1), "BIGINT": (-(2**63), 2**63 - 1),
     "UBIGINT": (0, 2**64 - 1), "HUGEINT": (-(2**127), 2**127 - 1),
 }  # fmt: skip
-TEXTS = ["a", "b", "Abc", "", "é", "x%y", "12", "2024-01-03", "it''s", "NULL", "-1.5", "a b-c", "true", "z" * 40]
+TEXTS = [
+    "a",
+    "b",
+    "Abc",
+    "",
+    "é",
+    "x%y",
+    "12",
+    "2024-01-03",
+    "it''s",
+    "NULL",
+    "-1.5",
+    "a b-c",
+    "true",
+    "z" * 40,
+]
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,11 @@ class Column:
 
     @property
     def ddl(self) -> str:
-        return f"{self.name} {self.type}" + (" NOT NULL" if self.required else "") + (f" CHECK ({self.check})" if self.check else "")
+        return (
+            f"{self.name} {self.type}"
+            + (" NOT NULL" if self.required else "")
+            + (f" CHECK ({self.check})" if self.check else "")
+        )
 
 
 Row = tuple[str, ...]
@@ -88,33 +106,91 @@ class ListColumn:
 def list_column(own: Random, name: str) -> ListColumn:
     texts = tuple(f"'{each}'" for each in TEXTS)
     values = own.randint(1, 4)
-    match own.choice(["VARCHAR", "VARCHAR", "INTEGER", "TINYINT", "HUGEINT", "array", "BOOLEAN", "ENUM", "DATE", "DECIMAL", "TIMESTAMP_NS", "UUID"]):
+    match own.choice(
+        [
+            "VARCHAR",
+            "VARCHAR",
+            "INTEGER",
+            "TINYINT",
+            "HUGEINT",
+            "array",
+            "BOOLEAN",
+            "ENUM",
+            "DATE",
+            "DECIMAL",
+            "TIMESTAMP_NS",
+            "UUID",
+        ]
+    ):
         case "VARCHAR":
             listed = own.sample(texts, 6)
             declared = tuple(each[1:-1].replace("''", "'") for each in listed[:values])
-            return ListColumn(name, "text", "VARCHAR", tuple(listed[:values]), (*listed[values:], "'A'", "'a '"), ("values", declared))
+            return ListColumn(
+                name,
+                "text",
+                "VARCHAR",
+                tuple(listed[:values]),
+                (*listed[values:], "'A'", "'a '"),
+                ("values", declared),
+            )
         case "BOOLEAN":
             return ListColumn(name, "bool", "BOOLEAN", ("TRUE", "FALSE"), ())
         case "ENUM":
             return ListColumn(name, "text", "ENUM('p', 'q', 'r s')", ("'p'", "'q'", "'r s'"), ())
         case "DATE":
             known = tuple(f"DATE '2024-01-0{day}'" for day in range(1, values + 1))
-            return ListColumn(name, "date", "DATE", known, ("DATE 'infinity'", "DATE '2023-12-31'"), ("range", ("2024-01-01", f"2024-01-0{values}")))
+            return ListColumn(
+                name,
+                "date",
+                "DATE",
+                known,
+                ("DATE 'infinity'", "DATE '2023-12-31'"),
+                ("range", ("2024-01-01", f"2024-01-0{values}")),
+            )
         case "DECIMAL":
             numbers = own.sample(["0", "1.5", "-2.5", "99.9"], values)
             known = tuple(f"CAST({each} AS DECIMAL(4,1))" for each in numbers)
-            return ListColumn(name, "num", "DECIMAL(4,1)", known, ("CAST(7 AS DECIMAL(4,1))",), ("values", tuple(map(Decimal, numbers))))
+            return ListColumn(
+                name,
+                "num",
+                "DECIMAL(4,1)",
+                known,
+                ("CAST(7 AS DECIMAL(4,1))",),
+                ("values", tuple(map(Decimal, numbers))),
+            )
         case "TIMESTAMP_NS":  # which are one once nanoseconds are cut off
             known = tuple(f"make_timestamp_ns(1000000000 + {each})" for each in (0, 1, 999))
-            return ListColumn(name, "ts", "TIMESTAMP_NS", known, ("make_timestamp_ns(5)",), ("values", ("1970-01-01 00:00:01",)))
+            return ListColumn(
+                name,
+                "ts",
+                "TIMESTAMP_NS",
+                known,
+                ("make_timestamp_ns(5)",),
+                ("values", ("1970-01-01 00:00:01",)),
+            )
         case "UUID":
             known = tuple(f"UUID '{each}0000000-0000-0000-0000-000000000000'" for each in "ab")
-            return ListColumn(name, "text", "UUID", known, (f"UUID '{'f' * 8}-0000-0000-0000-000000000000'",), ("values", tuple(each[6:-1] for each in known)))
+            return ListColumn(
+                name,
+                "text",
+                "UUID",
+                known,
+                (f"UUID '{'f' * 8}-0000-0000-0000-000000000000'",),
+                ("values", tuple(each[6:-1] for each in known)),
+            )
         case type_:
             low = own.choice([0, 1, -2])
             known = tuple(str(low + each) for each in range(values))
             size = 3 if type_ == "array" else 0
-            return ListColumn(name, "int", "INTEGER" if size else type_, known, (str(low - 1), str(low + values)), ("range", (low, low + values - 1)), size)
+            return ListColumn(
+                name,
+                "int",
+                "INTEGER" if size else type_,
+                known,
+                (str(low - 1), str(low + values)),
+                ("range", (low, low + values - 1)),
+                size,
+            )
 
 
 @dataclass
@@ -153,13 +229,18 @@ def make_world(rng: Random, scratch: duckdb.DuckDBPyConnection, neighbours: int)
     private: dict[str, Any] = {"columns": declared}
     if unit:
         private["unit"] = "id"
-    policy = {"neighbours": relation, "tables": {"t": private, "t2": private, "pub": {"public": True, "columns": declared}}}
+    policy = {
+        "neighbours": relation,
+        "tables": {"t": private, "t2": private, "pub": {"public": True, "columns": declared}},
+    }
     world = World(columns, policy, relation, unit)
     world.pool = _valid_rows(rng, world, scratch)
     _fill(rng, world, neighbours)
     own = Random(f"lists {world.describe()}")  # apart, so that all else stays the same
     world.lists = [list_column(own, name) for name in ("l_1", "l_2")[: own.choice([0, 1, 2])]]
-    declared |= {column.name: {column.policy[0]: list(column.policy[1])} for column in world.lists if column.policy}
+    declared |= {
+        column.name: {column.policy[0]: list(column.policy[1])} for column in world.lists if column.policy
+    }
     deny_null(own, declared, columns)
     return world
 
@@ -174,7 +255,12 @@ def deny_null(own: Random, declared: dict[str, Any], columns: Sequence[Column]) 
 # -- columns -------------------------------------------------------------------------------------------------
 def _columns(rng: Random) -> list[Column]:
     makers = [_integer, _integer, _double, _decimal, _text, _boolean, _date, _timestamp, _enum]
-    chosen = [_integer, rng.choice([_double, _decimal]), rng.choice([_text, _enum]), *rng.sample(makers, rng.randint(2, 4))]
+    chosen = [
+        _integer,
+        rng.choice([_double, _decimal]),
+        rng.choice([_text, _enum]),
+        *rng.sample(makers, rng.randint(2, 4)),
+    ]
     if rng.random() < 0.3:
         chosen.append(rng.choice([_time, _uuid, _float, _list]))
     names = ["a", "b", "c", "D", "e_1", "f", '"g h"', "count_1", "sum_1"]
@@ -188,25 +274,77 @@ def _required(rng: Random) -> bool:
 
 def _integer(rng: Random, name: str) -> Column:
     type_ = rng.choice(list(INTEGERS))
-    low, high = rng.choice([(0, 10), (5, 9), (-9, -4), (-3, 4), (0, 0), (100, 1000), (-1000, 5), (1, 2**31), (-(2**62), 7)])
+    low, high = rng.choice(
+        [(0, 10), (5, 9), (-9, -4), (-3, 4), (0, 0), (100, 1000), (-1000, 5), (1, 2**31), (-(2**62), 7)]
+    )
     least, most = INTEGERS[type_]
-    numbers = {low, high, low - 1, high + 1, least, most, 0, 1, 2, -1, 3, 7, (low + high) // 2, rng.randint(low, high)}
+    numbers = {
+        low,
+        high,
+        low - 1,
+        high + 1,
+        least,
+        most,
+        0,
+        1,
+        2,
+        -1,
+        3,
+        7,
+        (low + high) // 2,
+        rng.randint(low, high),
+    }
     pool = tuple(str(n) for n in sorted(numbers) if least <= n <= most)
     ends = str(min(max(low, least), most)), str(min(max(high, least), most))
     declared = rng.random() < 0.75
     policy: dict[str, Any] | None = {"range": [low, high]} if declared else None
     check = None
     if rng.random() < 0.15:
-        check = rng.choice([f"{name} <= {max(least, min(high, most))}", f"{name} >= {max(least, min(low, most))}"])
+        check = rng.choice(
+            [f"{name} <= {max(least, min(high, most))}", f"{name} >= {max(least, min(low, most))}"]
+        )
     if declared and rng.random() < 0.2 and high - low < 40:
         policy = {"values": sorted({n for n in (max(low, 0), high, low, 1, 7) if least <= n <= most})}
     small = type_ in ("TINYINT", "UTINYINT", "SMALLINT")
-    return Column(name, "int", type_, pool, ends, policy, _required(rng), check, declared or small, declared and high - low < 40)
+    return Column(
+        name,
+        "int",
+        type_,
+        pool,
+        ends,
+        policy,
+        _required(rng),
+        check,
+        declared or small,
+        declared and high - low < 40,
+    )
 
 
 def _double(rng: Random, name: str, type_: str = "DOUBLE") -> Column:
-    low, high = rng.choice([(0.0, 1.0), (2.5, 7.25), (-3.5, -1.25), (-1e6, 1e6), (0.0, 0.1), (-1e15, 1e15), (1e-9, 3e-9), (5.0, 5.0)])
-    numbers = [repr(low), repr(high), repr(low - 0.25), repr(high + 0.25), repr((low + high) / 2), "0.0", "-0.0", "1.0", "-1.5", "2.0"]
+    low, high = rng.choice(
+        [
+            (0.0, 1.0),
+            (2.5, 7.25),
+            (-3.5, -1.25),
+            (-1e6, 1e6),
+            (0.0, 0.1),
+            (-1e15, 1e15),
+            (1e-9, 3e-9),
+            (5.0, 5.0),
+        ]
+    )
+    numbers = [
+        repr(low),
+        repr(high),
+        repr(low - 0.25),
+        repr(high + 0.25),
+        repr((low + high) / 2),
+        "0.0",
+        "-0.0",
+        "1.0",
+        "-1.5",
+        "2.0",
+    ]
     if type_ == "DOUBLE":
         numbers += ["1e308", "-1e308", "5e-324", "1e16", "-9223372036854775809.0"]
     special = [f"CAST('{each}' AS {type_})" for each in ("nan", "inf", "-inf")]
@@ -214,7 +352,18 @@ def _double(rng: Random, name: str, type_: str = "DOUBLE") -> Column:
     keyable = False
     if policy and rng.random() < 0.15:
         policy, keyable = {"values": [low, 1.0, 0.0]}, True
-    return Column(name, "num", type_, (*numbers, *special), (repr(low), repr(high)), policy, _required(rng), None, policy is not None, keyable)
+    return Column(
+        name,
+        "num",
+        type_,
+        (*numbers, *special),
+        (repr(low), repr(high)),
+        policy,
+        _required(rng),
+        None,
+        policy is not None,
+        keyable,
+    )
 
 
 def _float(rng: Random, name: str) -> Column:
@@ -232,7 +381,17 @@ def _decimal(rng: Random, name: str) -> Column:
     pool = tuple(cast.format(n) for n in numbers)
     declared = rng.random() < 0.8 and all(len(n.partition(".")[2]) <= scale for n in (low, high))
     policy = {"range": [Decimal(low), Decimal(high)]} if declared else None
-    return Column(name, "num", f"DECIMAL({precision},{scale})", pool, (cast.format(low), cast.format(high)), policy, _required(rng), None, declared)
+    return Column(
+        name,
+        "num",
+        f"DECIMAL({precision},{scale})",
+        pool,
+        (cast.format(low), cast.format(high)),
+        policy,
+        _required(rng),
+        None,
+        declared,
+    )
 
 
 def _text(rng: Random, name: str) -> Column:
@@ -240,35 +399,77 @@ def _text(rng: Random, name: str) -> Column:
     declared = rng.random() < 0.7
     policy = {"values": [v.replace("''", "'") for v in values[: rng.randint(1, 4)]]} if declared else None
     pool = tuple(f"'{v}'" for v in values)
-    return Column(name, "text", "VARCHAR", pool, (pool[0], pool[-1]), policy, _required(rng), None, False, declared)
+    return Column(
+        name, "text", "VARCHAR", pool, (pool[0], pool[-1]), policy, _required(rng), None, False, declared
+    )
 
 
 def _boolean(rng: Random, name: str) -> Column:
-    return Column(name, "bool", "BOOLEAN", ("TRUE", "FALSE"), ("FALSE", "TRUE"), None, _required(rng), None, True, True)
+    return Column(
+        name, "bool", "BOOLEAN", ("TRUE", "FALSE"), ("FALSE", "TRUE"), None, _required(rng), None, True, True
+    )
 
 
 def _enum(rng: Random, name: str) -> Column:
     pool = ("'p'", "'q'", "'r s'")
     policy = {"values": ["p", "q"]} if rng.random() < 0.3 else None
-    return Column(name, "text", "ENUM('p', 'q', 'r s')", pool, ("'p'", "'r s'"), policy, _required(rng), None, False, True)
+    return Column(
+        name,
+        "text",
+        "ENUM('p', 'q', 'r s')",
+        pool,
+        ("'p'", "'r s'"),
+        policy,
+        _required(rng),
+        None,
+        False,
+        True,
+    )
 
 
-DATES = ["infinity", "-infinity", "5877642-06-25 (BC)", "5881580-07-10", "0001-01-01", "9999-12-31", "2024-02-29", "1969-12-31", "290000-01-01"]
+DATES = [
+    "infinity",
+    "-infinity",
+    "5877642-06-25 (BC)",
+    "5881580-07-10",
+    "0001-01-01",
+    "9999-12-31",
+    "2024-02-29",
+    "1969-12-31",
+    "290000-01-01",
+]
 MOMENTS = ["infinity", "-infinity", "290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54.775806", "0001-01-01 00:00:00",
            "9999-12-31 23:59:59.999999", "2024-02-29 12:30:45.5", "1969-12-31 23:59:59.999999"]  # fmt: skip
 
 
 def _date(rng: Random, name: str) -> Column:
-    low, high = rng.choice([("2024-01-01", "2024-01-12"), ("2023-12-25", "2024-01-07"), ("2020-02-28", "2020-03-02")])
+    low, high = rng.choice(
+        [("2024-01-01", "2024-01-12"), ("2023-12-25", "2024-01-07"), ("2020-02-28", "2020-03-02")]
+    )
     pool = tuple(f"DATE '{v}'" for v in [low, high, "2024-01-03", *rng.sample(DATES, 4)])
     policy = {"range": [low, high]} if rng.random() < 0.75 else None
-    return Column(name, "date", "DATE", pool, (pool[0], pool[1]), policy, _required(rng), None, False, policy is not None)
+    return Column(
+        name,
+        "date",
+        "DATE",
+        pool,
+        (pool[0], pool[1]),
+        policy,
+        _required(rng),
+        None,
+        False,
+        policy is not None,
+    )
 
 
 def _timestamp(rng: Random, name: str) -> Column:
     low, high = rng.choice([("2024-01-01", "2024-01-02"), ("2023-12-31 12:00:00", "2024-01-01 13:30:00")])
     type_ = rng.choice(["TIMESTAMP", "TIMESTAMP", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
-    far = rng.sample(MOMENTS, 4) if type_ == "TIMESTAMP" else ["infinity", "-infinity", "2024-01-01 01:00:00", "1969-12-31 23:59:59"]
+    far = (
+        rng.sample(MOMENTS, 4)
+        if type_ == "TIMESTAMP"
+        else ["infinity", "-infinity", "2024-01-01 01:00:00", "1969-12-31 23:59:59"]
+    )
     pool = tuple(f"CAST('{v}' AS {type_})" for v in [low, high, "2024-01-01 08:15:30", *far])
     policy = {"range": [low, high]} if rng.random() < 0.75 else None
     return Column(name, "ts", type_, pool, (pool[0], pool[1]), policy, _required(rng))
@@ -297,7 +498,9 @@ def _valid_rows(rng: Random, world: World, scratch: duckdb.DuckDBPyConnection) -
     wanted += [tuple(rng.choice(c.ends) for c in columns) for _ in range(3)]
     for _ in range(9):
         nulls = rng.choice([0.0, 0.1, 0.4])
-        wanted.append(tuple("NULL" if not c.required and rng.random() < nulls else rng.choice(c.pool) for c in columns))
+        wanted.append(
+            tuple("NULL" if not c.required and rng.random() < nulls else rng.choice(c.pool) for c in columns)
+        )
     scratch.execute(world.ddl("scratch"))
     valid = []
     for row in dict.fromkeys(wanted):
@@ -322,7 +525,11 @@ def _fill(rng: Random, world: World, neighbours: int) -> None:
         return [_with_unit(rng, world, row, index) for index, row in enumerate(rows)]
 
     least = 1 if world.relation == "replace-one" else 0
-    base = {"t": some(max(least, rng.choice([0, 1, 1, 2, 3, 6, 12]))), "t2": some(rng.choice([1, 2, 4])), "pub": some(rng.choice([0, 1, 3]))}
+    base = {
+        "t": some(max(least, rng.choice([0, 1, 1, 2, 3, 6, 12]))),
+        "t2": some(rng.choice([1, 2, 4])),
+        "pub": some(rng.choice([0, 1, 3])),
+    }
     world.tables = [base]
     for _ in range(neighbours):
         changed = {name: list(rows) for name, rows in base.items()}
@@ -355,4 +562,6 @@ def load(connection: duckdb.DuckDBPyConnection, world: World, tables: dict[str, 
         connection.execute(world.ddl(name))
         if tables.get(name):
             rows = [(*row, *(column.value(row) for column in world.lists)) for row in tables[name]]
-            connection.execute(f"INSERT INTO {name} VALUES " + ", ".join(f"({', '.join(row)})" for row in rows))
+            connection.execute(
+                f"INSERT INTO {name} VALUES " + ", ".join(f"({', '.join(row)})" for row in rows)
+            )
