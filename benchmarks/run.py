@@ -22,7 +22,7 @@ from pathlib import Path
 import duckdb
 
 import privsql
-from privsql.engines.opening import CLOSED
+from privsql.engines.duckdb.opening import CLOSED
 
 QUESTIONS = {
     "count": "SELECT COUNT(*) FROM t",

@@ -25,7 +25,7 @@ import duckdb
 import pandas as pd
 
 import privsql
-from privsql.engines.opening import CLOSED
+from privsql.engines.duckdb.opening import CLOSED
 
 BY_STATE = "FROM visits GROUP BY state ORDER BY state"
 QUESTIONS = {

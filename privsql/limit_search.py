@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from privsql.algebra.relations import Scan
 from privsql.asked import Asked
 from privsql.errors import ArgumentError
 from privsql.planning.auto_limits import (
@@ -29,7 +30,6 @@ from privsql.planning.render import identifier
 from privsql.policy import epsilon_of
 from privsql.results.answer import Answer
 from privsql.results.limits import FoundLimit, LimitTable, SuggestedLimits
-from privsql.sql.relations import Scan
 from privsql.suggestions import Argument, DeclareUnit
 from privsql.types import Kind
 

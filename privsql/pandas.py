@@ -31,7 +31,7 @@ from privsql.policy import (
 )
 
 if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
-    from privsql.engines.duckdb import DuckDBEngine
+    from privsql.engines.duckdb.engine import DuckDBEngine
     from privsql.planning.plan import Plan
     from privsql.results.answer import Answer
     from privsql.results.limits import SuggestedLimits
@@ -74,8 +74,8 @@ class State:
 
     def look_at(self, frame: pd.DataFrame) -> DuckDBEngine:
         """An engine on the frame as it is now; answers stored for another content are forgotten."""
-        from privsql.engines.duckdb import open_engine
-        from privsql.engines.frames import same_data
+        from privsql.engines.duckdb.dataframes import same_data
+        from privsql.engines.duckdb.engine import open_engine
 
         if self.engine is None or self.snapshot is None or not same_data(self.snapshot, frame):
             self.snapshot = frame.copy(deep=False)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from privsql.algebra.relations import Question
 from privsql.asked import Asked
 from privsql.budget.ledger import Budget, Ledger
 from privsql.budget.released import released
@@ -20,7 +21,6 @@ from privsql.planning.plan import Plan
 from privsql.policy import epsilon_of
 from privsql.privacy.events import Event, Pure
 from privsql.results.answer import Answer, FoundRange
-from privsql.sql.relations import Question
 from privsql.suggestions import Argument
 
 

@@ -12,15 +12,16 @@ from typing import Any, Literal, Never
 
 import pandas as pd
 
+from privsql.algebra.relations import Question, Scan
+from privsql.answers.answer_file import AnswerFile
+from privsql.answers.batch import Shares, shared
+from privsql.answers.stored import Kept, StoredAnswers
 from privsql.asked import Asked, check_flag
 from privsql.audit.audit import TRIES, Audit, audit
-from privsql.budget.answer_file import AnswerFile
-from privsql.budget.batch import Shares, shared
 from privsql.budget.ledger import Budget, Charge, Ledger, MemoryLedger, with_affordable_ways
 from privsql.budget.released import released
-from privsql.budget.stored import Kept, StoredAnswers
 from privsql.engines.base import Engine
-from privsql.engines.calculator import calculator
+from privsql.engines.duckdb.calculator import calculator
 from privsql.engines.limits import Limits, open_limited
 from privsql.errors import (
     ArgumentError,
@@ -50,10 +51,9 @@ from privsql.results.limits import SuggestedLimits
 from privsql.results.notices import BoundingNotice
 from privsql.schema import Schema
 from privsql.searching import Searching
-from privsql.sql.catalogue import Catalogue
+from privsql.sql.bind.catalogue import Catalogue
+from privsql.sql.parse.tokens import too_deep
 from privsql.sql.read import read
-from privsql.sql.relations import Question, Scan
-from privsql.sql.tokens import too_deep
 
 _ARGUMENTS = (
     "sql",

@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.budget import answer_file
-from privsql.budget.answer_file import AnswerFile
+from privsql.answers import answer_file
+from privsql.answers.answer_file import AnswerFile
 from privsql.tables import NoisyTable
 
 COLUMNS = {"age": {"range": [0, 99]}, "state": {"values": ["CA", "NY", "TX"]}, "income": {"range": "auto"}}
@@ -167,7 +167,7 @@ def test_answers_about_frames_end_with_their_session(tmp_path, data):
 CHILD = """
 import os, signal, sys
 import privsql, privsql.session
-from privsql.budget.answer_file import AnswerFile
+from privsql.answers.answer_file import AnswerFile
 moment = sys.argv[2]
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -25,7 +25,20 @@ GROUND = [
     "progress",
     "privacy",
 ]
-ROOMS = ["sql", "meaning", "analysis", "planning", "budget", "engines", "noise", "results", "audit", "asked"]
+ROOMS = [
+    "algebra",
+    "sql",
+    "equivalence",
+    "analysis",
+    "planning",
+    "budget",
+    "answers",
+    "engines",
+    "noise",
+    "results",
+    "audit",
+    "asked",
+]
 ROOMS += ["limit_search", "searching", "session"]
 TOP = ["mechanisms", "frame", "pandas", "drafting", "cli", "demo", "__main__", "__init__"]
 MOST_LINES = 520
@@ -123,7 +136,7 @@ def test_the_ground_floor_has_an_order_too():
     [
         ("sqlglot", {"sql", "planning"}),
         ("duckdb", {"engines"}),
-        ("sqlite3", {"budget"}),
+        ("sqlite3", {"budget", "answers"}),
         ("random", set()),
         ("numpy.random", set()),
         ("pyarrow", {"results", "engines"}),

@@ -22,17 +22,17 @@ import duckdb
 import pytest
 
 import privsql
+from privsql.algebra.functions import FUNCTIONS, OPERATORS
+from privsql.algebra.relations import Question, walk
 from privsql.planning.by_rank import totals_table
 from privsql.planning.plan import Plan
 from privsql.planning.prepared import PreparedScan
 from privsql.policy import Policy
 from privsql.results.finish import key_values
 from privsql.schema import Schema, SchemaColumn, SchemaTable
-from privsql.sql import gate
-from privsql.sql.catalogue import Catalogue
-from privsql.sql.functions import FUNCTIONS, OPERATORS
+from privsql.sql.bind.catalogue import Catalogue
+from privsql.sql.parse import gate
 from privsql.sql.read import read
-from privsql.sql.relations import Question, walk
 from privsql.types import BIGINT
 from tests import shop
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from privsql.sql.expressions import Literal
-from privsql.sql.literals import unreadable
+from privsql.algebra.expressions import Literal
+from privsql.algebra.literals import unreadable
 from privsql.types import BIGINT, BOOLEAN, DATE, DOUBLE, TEXT, TIME, TIMESTAMP, decimal, integer
 
 TYPES = {

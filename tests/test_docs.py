@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from privsql.algebra.functions import ALIASES, FUNCTIONS, OPERATORS
+from privsql.algebra.patterns import DIRECTIVES, OPTIONS
 from privsql.cli.arguments import parser
-from privsql.sql import gate
-from privsql.sql.functions import ALIASES, FUNCTIONS, OPERATORS
-from privsql.sql.patterns import DIRECTIVES, OPTIONS
+from privsql.sql.parse import gate
 
 ROOT = Path(__file__).resolve().parent.parent
 _TOP = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")

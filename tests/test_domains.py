@@ -14,6 +14,8 @@ import pytest
 from scipy import integrate
 
 import privsql
+from privsql.algebra.expressions import Literal
+from privsql.algebra.relations import Filter, Project, Scan, walk
 from privsql.analysis.derive import derive, domain_of, refine
 from privsql.analysis.disjoint import are_disjoint
 from privsql.analysis.domain import DayRange, Domain, exact, of_values, tighten, union
@@ -23,10 +25,8 @@ from privsql.planning.grid import MOST_STEPS, grid_of
 from privsql.planning.look import PublicLook
 from privsql.planning.render_rows import rows
 from privsql.privacy.accuracy import Laplace, combined_half_width, selection_epsilon_of_histogram
-from privsql.sql.catalogue import Catalogue
-from privsql.sql.expressions import Literal
+from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.read import read
-from privsql.sql.relations import Filter, Project, Scan, walk
 from privsql.types import BIGINT, BOOLEAN, DATE, DOUBLE, TEXT, decimal, integer
 
 SMALL = integer(-100, 100)

@@ -20,8 +20,8 @@ import pytest
 import sqlglot
 
 import privsql
+from privsql.algebra import functions
 from privsql.planning import render
-from privsql.sql import functions
 from tests.attacks import judge
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -31,7 +31,7 @@ from fuzz.duckdb_reads import DuckDBReader
 from fuzz.parsed_once import parsed_once
 
 from privsql.sql import read as reading
-from privsql.sql.gate import parse
+from privsql.sql.parse.gate import parse
 
 SHARDS = 4
 QUERIES = int(os.environ.get("PRIVSQL_FUZZ", "20000"))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.sql.functions import FUNCTIONS
+from privsql.algebra.functions import FUNCTIONS
 
 TEXTS = ["'*'", "'('", "'['", "'\\'", "'%'", "'%Q'", "''", "'Q'", "'\\9'", "'\\1'", "'(a)'", "'a{9999}'", "'(?P<'", "'g'", "'é'",
          "'l'", "'month'", "'\\C'", "'(?:(?:a{99}){99}){99}'", f"'{'(' * 500}'", f"'{'(a|b)*' * 300}'", "NULL"]  # fmt: skip

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.sql.relations import walk
+from privsql.algebra.relations import walk
 
 TABLES = """
     CREATE TABLE orders (oid INTEGER PRIMARY KEY, customer INTEGER, kind INTEGER);

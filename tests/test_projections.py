@@ -10,6 +10,7 @@ import pytest
 from scipy import optimize, stats
 
 import privsql
+from privsql.algebra.expressions import Call, Column, Literal
 from privsql.analysis.implied import exhaust, implies
 from privsql.privacy.least_squares import fitted
 from privsql.privacy.projections import (
@@ -20,7 +21,6 @@ from privsql.privacy.projections import (
     whole_nonnegative,
     whole_within,
 )
-from privsql.sql.expressions import Call, Column, Literal
 from privsql.types import BOOLEAN, integer
 from tests.test_levels import SHAPES, Levels, dense
 

@@ -8,9 +8,9 @@ from typing import get_args
 
 import pytest
 
+from privsql.algebra.relations import Relation
 from privsql.planning.measurement import Mechanism
 from privsql.privacy.events import EVENTS
-from privsql.sql.relations import Relation
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "proofs.md").read_text(encoding="utf-8")
 INDEX = PAGE[PAGE.index("## Index") : PAGE.index("## 1.")]

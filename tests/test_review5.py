@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.engines.twin import Twin
-from privsql.sql import functions
+from privsql.algebra import functions
+from privsql.engines.duckdb.twin import Twin
 
 TOO_LARGE = r"(?:" + r"\w" * 60 + r"){1000}"  # for RE2, once every letter stands for two
 
@@ -71,7 +71,7 @@ def test_what_fails_when_it_is_begun_fails_on_the_twin(monkeypatch: pytest.Monke
 
 
 def test_a_text_that_takes_long_without_any_row_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("privsql.engines.twin._PATIENCE", 0.2)
+    monkeypatch.setattr("privsql.engines.duckdb.twin._PATIENCE", 0.2)
     session = privsql.connect(incomes("SELECT 1, 'a', 3"))
     started = time.monotonic()
     with pytest.raises(privsql.PrivsqlError) as error:

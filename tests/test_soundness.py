@@ -21,7 +21,7 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.sql.functions import FUNCTIONS, OPERATORS
+from privsql.algebra.functions import FUNCTIONS, OPERATORS
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -9,10 +9,10 @@ only takes away.
 
 from __future__ import annotations
 
+from privsql.algebra.expressions import Call, Expression, columns_of
+from privsql.algebra.relations import Choose, Filter, Join, Project, Relation, is_public
 from privsql.analysis.look import Look
 from privsql.analysis.stability import stability
-from privsql.sql.expressions import Call, Expression, columns_of
-from privsql.sql.relations import Choose, Filter, Join, Project, Relation, is_public
 
 _ORDERED = ("<", "<=", ">", ">=")
 

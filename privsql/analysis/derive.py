@@ -12,15 +12,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from privsql.analysis import rules
-from privsql.analysis.domain import MAX_KEYS, Domain, exact, of_values, tighten, union
-from privsql.analysis.look import Look
-from privsql.analysis.stability import limits_of
-from privsql.sql.declared import Claim
-from privsql.sql.expressions import Call, Column, Expression, Literal, columns_of, conjuncts
-from privsql.sql.functions import is_strict
-from privsql.sql.owners import equated
-from privsql.sql.relations import (
+from privsql.algebra.declared import Claim
+from privsql.algebra.expressions import Call, Column, Expression, Literal, columns_of, conjuncts
+from privsql.algebra.functions import is_strict
+from privsql.algebra.owners import equated
+from privsql.algebra.relations import (
     AtMost,
     Distinct,
     Filter,
@@ -36,6 +32,10 @@ from privsql.sql.relations import (
     Values,
     is_public,
 )
+from privsql.analysis import rules
+from privsql.analysis.domain import MAX_KEYS, Domain, exact, of_values, tighten, union
+from privsql.analysis.look import Look
+from privsql.analysis.stability import limits_of
 from privsql.types import BOOLEAN, TEXT, Kind, Type
 
 Facts = Mapping[Expression, Domain]

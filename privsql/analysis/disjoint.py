@@ -8,7 +8,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
-from privsql.sql.expressions import Call, Column, Expression, Literal, conjuncts
+from privsql.algebra.expressions import Call, Column, Expression, Literal, conjuncts
 from privsql.types import BOOLEAN, Kind
 
 _FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from privsql.sql.expressions import Call
+from privsql.algebra.expressions import Call
 from privsql.types import Kind, Type
 
 MAX_KEYS = 1_000_000

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from privsql.algebra.expressions import Call, Expression, conjuncts
 from privsql.analysis.disjoint import constraint, negation
-from privsql.sql.expressions import Call, Expression, conjuncts
 
 _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "=": "<>", "<>": "="}
 

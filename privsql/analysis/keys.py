@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from privsql.algebra.expressions import Column, Expression, columns_of
+from privsql.algebra.relations import Key
 from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.domain import MAX_KEYS, DayRange, Domain, of_values
 from privsql.errors import Refused
-from privsql.sql.expressions import Column, Expression, columns_of
-from privsql.sql.relations import Key
 from privsql.tables import NullLast
 from privsql.types import MOMENTS, Kind
 

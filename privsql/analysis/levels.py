@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from privsql.algebra.relations import SET_COLUMN, Sets
+from privsql.algebra.reserved import set_number
 from privsql.analysis.domain import MAX_KEYS
 from privsql.analysis.keys import KeyGroup, KeySpace
 from privsql.errors import Refused
 from privsql.privacy.least_squares import Integers, Levels
-from privsql.sql.grouping import Sets, set_number
-from privsql.sql.relations import SET_COLUMN
 
 
 def levelled(space: KeySpace, sets: Sets) -> tuple[KeySpace, Levels]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from privsql.algebra.relations import Relation
 from privsql.analysis.domain import Domain
-from privsql.sql.relations import Relation
 
 
 class Look(Protocol):

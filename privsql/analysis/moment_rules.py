@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from privsql.algebra.expressions import Call, Literal
 from privsql.analysis.domain import MAX_KEYS, Domain, Rule, of_values
-from privsql.sql.expressions import Call, Literal
 from privsql.types import Kind, Type
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

@@ -12,8 +12,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from privsql.algebra.expressions import Call, Literal
 from privsql.analysis.domain import Domain, Rule, of_values, union
-from privsql.sql.expressions import Call, Literal
 from privsql.types import Kind, Type
 
 _FEW = 10_000  # so many steps of a rounded number are listed as possible keys

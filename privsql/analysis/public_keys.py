@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from privsql.algebra.expressions import Column
+from privsql.algebra.relations import Distinct, Filter, Join, Key, Project, Relation, Semi, is_public
 from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.domain import MAX_KEYS, Domain
 from privsql.analysis.keys import KeyGroup
 from privsql.analysis.look import Look
-from privsql.sql.expressions import Column
-from privsql.sql.relations import Distinct, Filter, Join, Key, Project, Relation, Semi, is_public
 
 
 def public_groups(relation: Relation, keys: Sequence[Key], facts: Facts, look: Look) -> list[KeyGroup]:

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from privsql.algebra.expressions import Call, Literal
+from privsql.algebra.functions import FUNCTIONS
 from privsql.analysis.domain import Domain, Rule, of_values, union
 from privsql.analysis.moment_rules import MOMENT_RULES
 from privsql.analysis.number_rules import NUMBER_RULES
-from privsql.sql.expressions import Call, Literal
-from privsql.sql.functions import FUNCTIONS
 from privsql.types import BOOLEAN, Kind
 
 # Results that may be NULL although no argument is.

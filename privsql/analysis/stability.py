@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from privsql.analysis.look import Look
-from privsql.sql.expressions import Call, Column, Expression, Literal, conjuncts
-from privsql.sql.owners import by_unit_alone, equated, owner
-from privsql.sql.relations import (
+from privsql.algebra.expressions import Call, Column, Expression, Literal, conjuncts
+from privsql.algebra.owners import by_unit_alone, equated, owner
+from privsql.algebra.relations import (
     AtMost,
     Filter,
     Group,
@@ -25,6 +24,7 @@ from privsql.sql.relations import (
     is_public,
     walk,
 )
+from privsql.analysis.look import Look
 from privsql.types import Kind
 
 Shares = Callable[[Sequence[str]], int]

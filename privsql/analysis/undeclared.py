@@ -11,14 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from privsql.analysis.derive import Facts, derive, domain_of, names_in, refine
-from privsql.analysis.keys import Evaluate, evaluated_domain, key_space
-from privsql.analysis.look import Look
-from privsql.errors import Refused
-from privsql.sql.declared import Claim
-from privsql.sql.describe import describe
-from privsql.sql.expressions import Column, Expression
-from privsql.sql.relations import (
+from privsql.algebra.declared import Claim
+from privsql.algebra.describe import describe
+from privsql.algebra.expressions import Column, Expression
+from privsql.algebra.relations import (
     Group,
     Join,
     Key,
@@ -32,6 +28,10 @@ from privsql.sql.relations import (
     below,
     rebuilt,
 )
+from privsql.analysis.derive import Facts, derive, domain_of, names_in, refine
+from privsql.analysis.keys import Evaluate, evaluated_domain, key_space
+from privsql.analysis.look import Look
+from privsql.errors import Refused
 from privsql.suggestions import Declare, Fact, Way
 from privsql.types import MOMENTS, RANGED, Kind, Type
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from privsql.algebra.relations import Choose
 from privsql.audit.bound import MOST_TRAINING, EpsilonBound, Event, choose, judge, loudness_of, shared
 from privsql.audit.scratch import Crowd, Scratch
 from privsql.audit.search import Pair
@@ -24,7 +25,6 @@ from privsql.noise.again import Outcomes, differing, one_by_one, release_again
 from privsql.noise.randomness import SystemRandomness
 from privsql.planning.plan import Plan
 from privsql.policy import Neighbours
-from privsql.sql.relations import Choose
 from privsql.tables import Integers
 
 _AT_ONCE = 2_000_000  # cells of one call

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from privsql.algebra.relations import Unit
 from privsql.audit.values import NULL
 from privsql.audit.world import PEOPLE, Part, Row, State, Table, World
-from privsql.engines.duckdb import open_engine
+from privsql.engines.duckdb.engine import open_engine
 from privsql.errors import ArgumentError
 from privsql.planning.render import identifier, text
 from privsql.policy import Neighbours
 from privsql.schema import Schema
-from privsql.sql.relations import Unit
 
 MOST_PEOPLE = PEOPLE - 12  # some are left for others
 _MOST_ROWS = 50_000

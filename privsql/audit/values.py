@@ -15,10 +15,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from privsql.algebra.declared import Claim
+from privsql.algebra.expressions import Literal
 from privsql.planning.render import text
 from privsql.schema import SchemaColumn
-from privsql.sql.declared import Claim
-from privsql.sql.expressions import Literal
 from privsql.types import Kind, Type
 
 MOST_VALUES = 14

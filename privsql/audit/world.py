@@ -16,14 +16,14 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
+from privsql.algebra.declared import Claim, ListColumn
+from privsql.algebra.expressions import Column, Literal
+from privsql.algebra.relations import Project, Relation, Scan, Unit, walk
 from privsql.audit.values import NULL, numbered, values_of
 from privsql.planning.plan import Plan
 from privsql.planning.render import identifier
 from privsql.policy import Neighbours
 from privsql.schema import Schema, SchemaColumn, SchemaTable
-from privsql.sql.declared import Claim, ListColumn
-from privsql.sql.expressions import Column, Literal
-from privsql.sql.relations import Project, Relation, Scan, Unit, walk
 from privsql.types import Kind, Type
 
 Row = tuple[int, ...]  # the places of its values, of those columns that are tried

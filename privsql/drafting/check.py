@@ -8,20 +8,20 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from privsql.algebra.declared import ListColumn
+from privsql.algebra.relations import Scan
 from privsql.analysis.derive import derive
 from privsql.analysis.domain import Domain
 from privsql.budget.ledger import MemoryLedger
 from privsql.drafting.caps import budget_lines
-from privsql.engines.duckdb import open_engine
+from privsql.engines.duckdb.engine import open_engine
 from privsql.errors import PolicyError, SqlError
 from privsql.planning.look import PublicLook
 from privsql.planning.render import identifier
 from privsql.policy import Neighbours, Policy, load_policy
 from privsql.schema import Schema, SchemaTable
 from privsql.session import Session
-from privsql.sql.catalogue import Catalogue
-from privsql.sql.declared import ListColumn
-from privsql.sql.relations import Scan
+from privsql.sql.bind.catalogue import Catalogue
 from privsql.types import Kind
 
 _WIDTH = 100

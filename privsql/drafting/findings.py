@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Never
 
+from privsql.algebra.relations import Scan
 from privsql.analysis.derive import derive
 from privsql.analysis.domain import Domain
 from privsql.budget.file_ledger import named, open_ledger
@@ -23,8 +24,7 @@ from privsql.policy import NANO, Policy, epsilon_of, load_policy
 from privsql.privacy.events import Pure
 from privsql.schema import Schema, SchemaTable
 from privsql.session import Session
-from privsql.sql.catalogue import Catalogue
-from privsql.sql.relations import Scan
+from privsql.sql.bind.catalogue import Catalogue
 
 BUDGET = Fraction(3)  # of a draft
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from privsql.algebra.relations import Scan
 from privsql.planning.prepared import Copy
 from privsql.schema import Schema
-from privsql.sql.relations import Scan
 from privsql.tables import ExactTable
 
 

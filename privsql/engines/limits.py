@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privsql.engines.base import Engine
-from privsql.engines.duckdb import open_engine
+from privsql.engines.duckdb.engine import open_engine
 from privsql.engines.padding import PaddedEngine
 from privsql.engines.worker import WorkerEngine
 from privsql.errors import ArgumentError

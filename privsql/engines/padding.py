@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from privsql.algebra.relations import Scan
 from privsql.engines.base import Engine
-from privsql.engines.catalogue import Rows
+from privsql.engines.duckdb.schema_reader import Rows
 from privsql.planning.prepared import Copy
 from privsql.schema import Schema
-from privsql.sql.relations import Scan
 from privsql.tables import ExactTable
 
 

@@ -27,18 +27,18 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from privsql.algebra.relations import Scan
 from privsql.engines import worker_process
-from privsql.engines.catalogue import Known, Rows, SchemaReader
-from privsql.engines.duckdb import DuckDBEngine, exact_table, open_engine
-from privsql.engines.opening import Opening
-from privsql.engines.signs import Identity, identity_of, is_open
-from privsql.engines.twin import not_accepted
+from privsql.engines.duckdb.engine import DuckDBEngine, exact_table, open_engine
+from privsql.engines.duckdb.fingerprints import Identity, identity_of, is_open
+from privsql.engines.duckdb.opening import Opening
+from privsql.engines.duckdb.schema_reader import Known, Rows, SchemaReader
+from privsql.engines.duckdb.twin import not_accepted
 from privsql.engines.worker_process import LENGTHS, from_json, to_json, unpack
 from privsql.errors import ArgumentError, EngineError, SourceError
 from privsql.planning.prepared import DATABASE, Copy
 from privsql.planning.render import text
 from privsql.schema import Schema
-from privsql.sql.relations import Scan
 from privsql.tables import ExactTable
 
 _START = 60.0  # seconds that a worker may take until it is ready

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from privsql.algebra.relations import Choose
+from privsql.algebra.reserved import ROWS_COLUMN, VALUE_COLUMN, WIDTH_COLUMN
 from privsql.analysis.keys import KeyGroup, KeySpace
 from privsql.noise.gaussian import rounded_gaussian
 from privsql.noise.histograms import Histograms, histograms
@@ -21,8 +23,6 @@ from privsql.noise.selection import SelectionNoise, in_fine_steps, select, selec
 from privsql.planning.measurement import Measurement, Mechanism
 from privsql.planning.plan import Plan, ValueStatement
 from privsql.privacy.key_selection import GaussianThreshold, OptimalSelection, TruncatedGeometric
-from privsql.sql.names import ROWS_COLUMN, VALUE_COLUMN, WIDTH_COLUMN
-from privsql.sql.relations import Choose
 from privsql.tables import ExactTable, Integers, NoisyTable, NullLast, as_array
 
 Run = Callable[[str], ExactTable]  # a statement of the plan

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from privsql.algebra.expressions import Column
+from privsql.algebra.relations import Choose, Key, Release
 from privsql.analysis.keys import KeyGroup, KeySpace
 from privsql.noise.add_noise import Run, add_noise, laid_out
 from privsql.noise.add_noise import _chosen as chosen
 from privsql.noise.add_noise import _groups as choices_made
 from privsql.noise.randomness import Randomness
 from privsql.planning.plan import Plan
-from privsql.sql.expressions import Column
-from privsql.sql.relations import Choose, Key, Release
 from privsql.tables import ExactTable, Integers
 from privsql.types import BIGINT
 

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
+from privsql.algebra.expressions import Aggregate, Call, Column, Expression, Literal, calls_of
+from privsql.algebra.relations import Release
 from privsql.analysis.derive import Facts, domain_of
 from privsql.planning.beside import Wanted, shared_counts, wanted_beside
 from privsql.planning.counts import (
@@ -27,8 +29,6 @@ from privsql.planning.order import ORDER, order_parts
 from privsql.planning.parts import Part, Surroundings, filtered, grid_for
 from privsql.planning.spread import is_spread, spread_part
 from privsql.planning.sums import heights, heights_estimate, one_sided, two_sided, two_sided_estimate
-from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal, calls_of
-from privsql.sql.relations import Release
 from privsql.types import NUMBERS
 
 # also of quotients, which are known better

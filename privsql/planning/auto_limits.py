@@ -16,13 +16,10 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 
-from privsql.analysis.derive import names_in
-from privsql.planning.bounding import aggregates_of, totals_within
-from privsql.planning.plan import Plan
-from privsql.sql.build import compare, unify
-from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal
-from privsql.sql.owners import is_bounded
-from privsql.sql.relations import (
+from privsql.algebra.build import compare, unify
+from privsql.algebra.expressions import Aggregate, Call, Column, Expression, Literal
+from privsql.algebra.owners import is_bounded
+from privsql.algebra.relations import (
     Choose,
     Group,
     Key,
@@ -34,6 +31,9 @@ from privsql.sql.relations import (
     Scan,
     rebuilt,
 )
+from privsql.analysis.derive import names_in
+from privsql.planning.bounding import aggregates_of, totals_within
+from privsql.planning.plan import Plan
 from privsql.types import BIGINT, integer
 
 SHARE = Fraction(1, 5)  # of epsilon, for all histograms of a query together

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from privsql.algebra.relations import Choose, Question
 from privsql.analysis.derive import names_in
 from privsql.analysis.undeclared import origins, scans
 from privsql.planning.render import identifier
-from privsql.sql.relations import Choose, Question
 
 SHARE = Fraction(1, 5)  # of epsilon, for all searches of a question together
 _LEAST, _MOST = -20, 60  # buckets from 2^-20 to 2^60

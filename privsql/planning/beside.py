@@ -18,13 +18,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from privsql.algebra.expressions import Aggregate, Call, Expression, conjuncts
 from privsql.planning import render
 from privsql.planning.counts import counted, shares_of
 from privsql.planning.estimates import Estimate, Linear, Placed, Ratio, Spread, Terms
 from privsql.planning.measurement import Measurement
 from privsql.planning.parts import Adds, Beside, Feature, Part, Surroundings, titled
 from privsql.planning.render_choice import kept_up_to
-from privsql.sql.expressions import Aggregate, Call, Expression, conjuncts
 from privsql.types import BOOLEAN
 
 Errors = Mapping[str | tuple[str, str], float]

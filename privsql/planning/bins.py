@@ -13,10 +13,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from privsql.algebra.reserved import ROWS_COLUMN, VALUE_COLUMN, WIDTH_COLUMN
 from privsql.planning import render
 from privsql.planning.value_grid import ValueGrid
 from privsql.privacy.order import Search
-from privsql.sql.names import ROWS_COLUMN, VALUE_COLUMN, WIDTH_COLUMN
 
 SHIFT = 10  # a bin has 2^10 points
 FEWEST = 2**15  # points of a grid from which on bins are worth a second look at the rows

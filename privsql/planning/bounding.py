@@ -9,13 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from privsql.analysis.derive import names_in
-from privsql.analysis.keys import KeySpace
-from privsql.analysis.stability import limits_of
-from privsql.planning.prepared import PreparedScan
-from privsql.sql.expressions import Aggregate, Call, Column, Expression
-from privsql.sql.owners import Owner, one_row_a_key, owner
-from privsql.sql.relations import (
+from privsql.algebra.expressions import Aggregate, Call, Column, Expression
+from privsql.algebra.owners import Owner, one_row_a_key, owner
+from privsql.algebra.relations import (
     AtMost,
     Choose,
     Filter,
@@ -32,6 +28,10 @@ from privsql.sql.relations import (
     below,
     walk,
 )
+from privsql.analysis.derive import names_in
+from privsql.analysis.keys import KeySpace
+from privsql.analysis.stability import limits_of
+from privsql.planning.prepared import PreparedScan
 
 _COUNTS = frozenset({"count", "count_distinct"})
 _TOTALS = _COUNTS | {"sum"}

@@ -13,6 +13,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
+from privsql.algebra.expressions import Column
+from privsql.algebra.relations import Choose, Key, Limits, Project, Relation, Release, Scan, rebuilt
 from privsql.analysis.derive import derive, domain_of
 from privsql.analysis.keys import KeySpace, of_domain
 from privsql.analysis.look import Look
@@ -21,8 +23,6 @@ from privsql.planning.parts import Part
 from privsql.planning.prepared import DATABASE, Copies, StoredKey, asks_for_units
 from privsql.planning.render import UNIT, identifier
 from privsql.planning.render_choice import ascending, key_rank
-from privsql.sql.expressions import Column
-from privsql.sql.relations import Choose, Key, Limits, Project, Relation, Release, Scan, rebuilt
 from privsql.types import Kind
 
 MOST_KEYS = 1_000  # that a column may have: each further place of a key takes a row

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from privsql.algebra.expressions import Column
+from privsql.algebra.relations import Choose, Project, Relation, Release
 from privsql.planning.parts import Adds, Feature, Part, clean
 from privsql.planning.prepared import DATABASE, LARGEST_RANK, RANK, PreparedScan, StoredValue
 from privsql.planning.render import identifier
-from privsql.sql.expressions import Column
-from privsql.sql.relations import Choose, Project, Relation, Release
 
 _ROWS = "privsql_rows"  # how many rows of the copy there are up to this rank
 _LAST = "privsql_last"  # the last rank that a row stands for

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from privsql.algebra.relations import Choose
 from privsql.analysis.chains import moves_one_way
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.look import Look
@@ -16,7 +17,6 @@ from privsql.planning.measurement import Measurement, Mechanism, needed
 from privsql.planning.parts import Part, Surroundings, grid_for
 from privsql.planning.sums import one_sided
 from privsql.privacy.accuracy import selection_epsilon_of_histogram
-from privsql.sql.relations import Choose
 
 
 def choice_part(release: Choose, around: Surroundings, look: Look) -> Part:

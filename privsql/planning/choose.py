@@ -6,6 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from privsql.algebra.describe import describe
+from privsql.algebra.expressions import SPREAD, Aggregate, Column, Expression, columns_of, substitute
+from privsql.algebra.owners import one_row_a_key, owner
+from privsql.algebra.relations import (
+    Choose,
+    Distinct,
+    Filter,
+    Key,
+    Limit,
+    Limits,
+    Project,
+    Question,
+    Relation,
+    Release,
+    Sort,
+    walk,
+)
+from privsql.algebra.reserved import is_ours
 from privsql.analysis.derive import Facts, derive, names_in
 from privsql.analysis.domain import MAX_KEYS
 from privsql.analysis.keys import Evaluate, KeyGroup, KeySpace, key_space, open_space
@@ -38,24 +56,6 @@ from privsql.planning.undeclared_keys import people_for_keys, pricing_of_keys
 from privsql.planning.within import relations_of
 from privsql.policy import Neighbours
 from privsql.privacy.accuracy import Laplace
-from privsql.sql.describe import describe
-from privsql.sql.expressions import SPREAD, Aggregate, Column, Expression, columns_of, substitute
-from privsql.sql.names import is_ours
-from privsql.sql.owners import one_row_a_key, owner
-from privsql.sql.relations import (
-    Choose,
-    Distinct,
-    Filter,
-    Key,
-    Limit,
-    Limits,
-    Project,
-    Question,
-    Relation,
-    Release,
-    Sort,
-    walk,
-)
 from privsql.suggestions import Argument, Way
 
 CHOICES = {

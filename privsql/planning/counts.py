@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from privsql.algebra.expressions import Aggregate, Call, Column, Expression, Literal, columns_of, conjuncts
 from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.disjoint import are_disjoint, both
 from privsql.planning import render
@@ -24,7 +25,6 @@ from privsql.planning.parts import (
     where_clause,
 )
 from privsql.planning.render_choice import Choice, choice_hash, kept_up_to
-from privsql.sql.expressions import Aggregate, Call, Column, Expression, Literal, columns_of, conjuncts
 from privsql.types import BOOLEAN, Kind
 
 UNCOUNTED = "which keys are shown"  # of a count that is not let out itself

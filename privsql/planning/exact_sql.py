@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from privsql.algebra.relations import SET_COLUMN, Choose, Limits, Release
+from privsql.algebra.reserved import set_number
 from privsql.analysis.keys import KeySpace
 from privsql.planning import render
 from privsql.planning.by_key import from_counts
@@ -16,8 +18,6 @@ from privsql.planning.parts import Part, clean
 from privsql.planning.prepared import computed
 from privsql.planning.render_choice import ascending, key_rank
 from privsql.planning.render_rows import rows
-from privsql.sql.grouping import set_number
-from privsql.sql.relations import SET_COLUMN, Choose, Limits, Release
 
 
 def exact_sql(

@@ -5,18 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from privsql.planning.by_key import CountedScan
-from privsql.planning.by_rank import from_totals
-from privsql.planning.fitting import gains, set_texts
-from privsql.planning.measurement import GaussianShare, Measurement, Mechanism, unit_variance
-from privsql.planning.parts import shown
-from privsql.planning.plan import Derived, Plan
-from privsql.planning.prepared import PreparedScan
-from privsql.planning.undeclared_keys import key_release, people_needed
-from privsql.privacy.key_selection import GaussianThreshold, KeyRelease, TruncatedGeometric
-from privsql.privacy.order import Search
-from privsql.sql.describe import describe
-from privsql.sql.relations import (
+from privsql.algebra.describe import describe
+from privsql.algebra.relations import (
     AtMost,
     Choose,
     Distinct,
@@ -36,6 +26,16 @@ from privsql.sql.relations import (
     Unpivot,
     Values,
 )
+from privsql.planning.by_key import CountedScan
+from privsql.planning.by_rank import from_totals
+from privsql.planning.fitting import gains, set_texts
+from privsql.planning.measurement import GaussianShare, Measurement, Mechanism, unit_variance
+from privsql.planning.parts import shown
+from privsql.planning.plan import Derived, Plan
+from privsql.planning.prepared import PreparedScan
+from privsql.planning.undeclared_keys import key_release, people_needed
+from privsql.privacy.key_selection import GaussianThreshold, KeyRelease, TruncatedGeometric
+from privsql.privacy.order import Search
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from privsql.sql.expressions import Call, Column, Expression, Literal, columns_of, substitute
-from privsql.sql.relations import Choose, Distinct, Filter, Limit, Project, Relation, Release, Sort
+from privsql.algebra.expressions import Call, Column, Expression, Literal, columns_of, substitute
+from privsql.algebra.relations import Choose, Distinct, Filter, Limit, Project, Relation, Release, Sort
 from privsql.types import BOOLEAN
 
 QUOTIENTS = frozenset({"/", "//"})

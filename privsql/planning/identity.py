@@ -15,8 +15,8 @@ import numpy as np
 
 from privsql.analysis.domain import DayRange
 from privsql.analysis.keys import KeyGroup, KeySpace
-from privsql.meaning.release import Meaning, meaning
-from privsql.meaning.written import digest, structure
+from privsql.equivalence.release_form import Meaning, meaning
+from privsql.equivalence.written import digest, structure
 from privsql.planning.plan import Plan
 from privsql.tables import Integers, NullLast
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from privsql.algebra.expressions import Expression
+from privsql.algebra.relations import Choose, Key, Limits, Release
 from privsql.analysis.domain import DayRange
 from privsql.analysis.keys import KeyGroup, KeySpace
 from privsql.planning import render
 from privsql.planning.render_rows import plain_zero
-from privsql.sql.expressions import Expression
-from privsql.sql.relations import Choose, Key, Limits, Release
 from privsql.tables import NullLast
 from privsql.types import MOMENTS, Kind
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from privsql.algebra.relations import Relation, is_public
 from privsql.analysis.domain import MAX_KEYS, Domain, exact, of_values
 from privsql.planning.render import identifier
 from privsql.planning.render_rows import rows
-from privsql.sql.relations import Relation, is_public
 from privsql.types import MOMENTS, NUMBERS, Kind, Type
 
 Read = Callable[[str], list[tuple[Any, ...]]]  # rows of SQL over public tables

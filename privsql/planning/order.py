@@ -11,6 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from privsql.algebra.describe import describe
+from privsql.algebra.expressions import Aggregate, Expression
+from privsql.algebra.relations import Choose, Limits, Release
+from privsql.algebra.reserved import ROWS_COLUMN, VALUE_COLUMN
 from privsql.analysis.derive import domain_of
 from privsql.analysis.keys import KeySpace, evaluated_domain
 from privsql.errors import Place, Refused
@@ -25,10 +29,6 @@ from privsql.planning.render_rows import rows
 from privsql.planning.value_grid import ValueGrid, value_grid
 from privsql.policy import Neighbours
 from privsql.privacy.order import Change, Sought
-from privsql.sql.describe import describe
-from privsql.sql.expressions import Aggregate, Expression
-from privsql.sql.names import ROWS_COLUMN, VALUE_COLUMN
-from privsql.sql.relations import Choose, Limits, Release
 from privsql.types import DOUBLE, MOMENTS, Kind
 
 ORDER = frozenset({"quantile_cont", "quantile_disc", "min", "max"})

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from privsql.algebra.expressions import Column, Expression
+from privsql.algebra.relations import Choose, Filter, Project, Relation, Release, Scan
 from privsql.analysis.derive import Facts, domain_of
 from privsql.planning import render
 from privsql.planning.grid import MOST_STEPS, Grid
-from privsql.sql.expressions import Column, Expression
-from privsql.sql.relations import Choose, Filter, Project, Relation, Release, Scan
 from privsql.types import Kind
 
 

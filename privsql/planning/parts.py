@@ -7,6 +7,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
+from privsql.algebra.describe import describe
+from privsql.algebra.expressions import Column, Expression
+from privsql.algebra.owners import Owner
+from privsql.algebra.relations import Key, Limits
 from privsql.analysis.derive import Facts, domain_of, refine
 from privsql.analysis.domain import MAX_KEYS
 from privsql.analysis.keys import Evaluate, evaluated_domain
@@ -20,10 +24,6 @@ from privsql.planning.grid import LARGEST_SUM, LARGEST_VALUE, MOST_STEPS, Grid, 
 from privsql.planning.outliers import Outliers
 from privsql.policy import Neighbours
 from privsql.privacy.sensitivity import Sensitivity
-from privsql.sql.describe import describe
-from privsql.sql.expressions import Column, Expression
-from privsql.sql.owners import Owner
-from privsql.sql.relations import Key, Limits
 from privsql.suggestions import Way
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from privsql.algebra.expressions import Aggregate, Call, Literal
+from privsql.algebra.relations import Group, Limits, Relation, Scan, rebuilt
 from privsql.analysis.derive import derive, domain_of, names_in, refine
 from privsql.analysis.look import Look
 from privsql.analysis.stability import limits_of, table_limits
@@ -17,8 +19,6 @@ from privsql.errors import ArgumentError, Refused
 from privsql.planning.grid import grid_of
 from privsql.planning.render import FIXED_POINT
 from privsql.planning.render_rows import may_overflow
-from privsql.sql.expressions import Aggregate, Call, Literal
-from privsql.sql.relations import Group, Limits, Relation, Scan, rebuilt
 from privsql.suggestions import Argument
 from privsql.types import BIGINT, DOUBLE, Kind, Type, integer
 

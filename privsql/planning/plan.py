@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from privsql.algebra.expressions import Call, Column, Expression
+from privsql.algebra.relations import Choose, Limits, Question, Relation, Release
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
 from privsql.errors import Refused
@@ -18,8 +20,6 @@ from privsql.planning.within import Within
 from privsql.policy import Neighbours
 from privsql.privacy.least_squares import Levels
 from privsql.privacy.weighted_sums import Noise
-from privsql.sql.expressions import Call, Column, Expression
-from privsql.sql.relations import Choose, Limits, Question, Relation, Release
 from privsql.tables import Integers
 
 

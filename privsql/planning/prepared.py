@@ -16,17 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
-from privsql.analysis.derive import derive, domain_of
-from privsql.analysis.look import Look
-from privsql.analysis.stability import Stability, stability
-from privsql.planning.grid import LARGEST_VALUE, grid_of
-from privsql.planning.parts import key_columns
-from privsql.planning.prepared_joins import look_up, looks_up, only_scan
-from privsql.planning.render import UNIT, identifier
-from privsql.sql.declared import Claim
-from privsql.sql.expressions import Aggregate, Call, Column, Expression, columns_of
-from privsql.sql.owners import owner
-from privsql.sql.relations import (
+from privsql.algebra.declared import Claim
+from privsql.algebra.expressions import Aggregate, Call, Column, Expression, columns_of
+from privsql.algebra.owners import owner
+from privsql.algebra.relations import (
     Choose,
     Field,
     Join,
@@ -38,6 +31,13 @@ from privsql.sql.relations import (
     rebuilt,
     walk,
 )
+from privsql.analysis.derive import derive, domain_of
+from privsql.analysis.look import Look
+from privsql.analysis.stability import Stability, stability
+from privsql.planning.grid import LARGEST_VALUE, grid_of
+from privsql.planning.parts import key_columns
+from privsql.planning.prepared_joins import look_up, looks_up, only_scan
+from privsql.planning.render import UNIT, identifier
 from privsql.types import BIGINT, NUMBERS
 
 DATABASE = "privsql_prepared"  # the reserved name of the attached database that holds the copies

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from privsql.sql.owners import equated, is_unique
-from privsql.sql.relations import (
+from privsql.algebra.owners import equated, is_unique
+from privsql.algebra.relations import (
     Filter,
     Join,
     Project,

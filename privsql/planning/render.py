@@ -14,12 +14,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from privsql.algebra.expressions import Call, Column, Expression, Literal
+from privsql.algebra.functions import FUNCTIONS
+from privsql.algebra.relations import Choose, Distinct, Filter, Limit, Order, Project, Relation, Release, Sort
+from privsql.algebra.reserved import UNIT_COLUMN
 from privsql.errors import SqlError
 from privsql.planning.grid import Grid
-from privsql.sql.expressions import Call, Column, Expression, Literal
-from privsql.sql.functions import FUNCTIONS
-from privsql.sql.names import UNIT_COLUMN
-from privsql.sql.relations import Choose, Distinct, Filter, Limit, Order, Project, Relation, Release, Sort
 from privsql.types import INTEGER_BOUNDS, TIMESTAMP, Kind, Type, integer
 
 CELL = "privsql_cell"  # the reserved name of the column that carries a cell's number through post-processing

@@ -7,21 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from privsql.planning.prepared import PreparedScan, prepared_scan
-from privsql.planning.prepared_joins import LookUp
-from privsql.planning.render import (
-    FIXED_POINT,
-    UNIT,
-    columns_sql,
-    constant,
-    expression,
-    identifier,
-    terms,
-    text,
-)
-from privsql.planning.render_choice import ROW_NUMBER, Choice, ascending, choice_hash, numbered
-from privsql.sql.expressions import SPREAD, Aggregate, Call, Expression, Literal
-from privsql.sql.relations import (
+from privsql.algebra.expressions import SPREAD, Aggregate, Call, Expression, Literal
+from privsql.algebra.relations import (
     AtMost,
     Distinct,
     Filter,
@@ -41,6 +28,19 @@ from privsql.sql.relations import (
     is_public,
     walk,
 )
+from privsql.planning.prepared import PreparedScan, prepared_scan
+from privsql.planning.prepared_joins import LookUp
+from privsql.planning.render import (
+    FIXED_POINT,
+    UNIT,
+    columns_sql,
+    constant,
+    expression,
+    identifier,
+    terms,
+    text,
+)
+from privsql.planning.render_choice import ROW_NUMBER, Choice, ascending, choice_hash, numbered
 from privsql.types import BINARY, DOUBLE, Kind, Type
 
 _TABLE = "privsql_t"

@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from privsql.algebra.describe import describe
+from privsql.algebra.expressions import SPREAD, Aggregate, Expression
 from privsql.errors import Place
 from privsql.planning import render
 from privsql.planning.beside import columns_beside
@@ -25,8 +27,6 @@ from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linea
 from privsql.planning.grid import Grid
 from privsql.planning.parts import Beside, Part, Surroundings, clean, grid_for, helper, shown, where_clause
 from privsql.planning.sums import heights_estimate
-from privsql.sql.describe import describe
-from privsql.sql.expressions import SPREAD, Aggregate, Expression
 
 MOST_STEPS = 2**14  # a grid has at most twice as many: products of four heights stay within 63 bits
 LARGEST_ROW = 2**30  # what one row may add to a column, so that a cell of a billion rows fits 64 bits

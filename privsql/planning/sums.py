@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from privsql.algebra.expressions import Aggregate, Column, Expression
 from privsql.planning import render
 from privsql.planning.beside import columns_beside
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
@@ -25,7 +26,6 @@ from privsql.planning.parts import (
     titled,
     where_clause,
 )
-from privsql.sql.expressions import Aggregate, Column, Expression
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from privsql.algebra.expressions import Expression
+from privsql.algebra.relations import Release
 from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.disjoint import are_disjoint
 from privsql.analysis.implied import exhaust, implies
 from privsql.planning.counts import as_count, counted, normal
 from privsql.planning.estimates import Estimate, Linear
 from privsql.planning.parts import Part, filtered
-from privsql.sql.expressions import Expression
-from privsql.sql.relations import Release
 
 Conditions = Mapping[str, Expression | None]  # of each count, by its name; None: all rows
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privsql.algebra.expressions import columns_of
 from privsql.errors import ArgumentError
 from privsql.planning.accuracy import check_level
 from privsql.planning.fitting import set_texts
@@ -19,7 +20,6 @@ from privsql.privacy.key_selection import GaussianThreshold, TruncatedGeometric
 from privsql.results.consistent import Settled
 from privsql.results.intervals import interval
 from privsql.results.limits import FoundLimit
-from privsql.sql.expressions import columns_of
 from privsql.tables import Integers, NoisyTable
 from privsql.types import NUMBERS, Kind
 

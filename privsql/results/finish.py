@@ -9,14 +9,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from privsql.algebra.expressions import Column
+from privsql.algebra.relations import Choose, Project, Relation, Release
 from privsql.analysis.keys import KeySpace
 from privsql.planning.plan import Plan
 from privsql.planning.render import CELL
 from privsql.results.answer import Answer, listed
 from privsql.results.consistent import Settled
 from privsql.results.undetermined import undetermined_guards, undetermined_outputs
-from privsql.sql.expressions import Column
-from privsql.sql.relations import Choose, Project, Relation, Release
 from privsql.tables import Integers, NoisyTable, as_array
 from privsql.types import BIGINT, BOOLEAN, Kind, Type
 

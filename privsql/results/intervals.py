@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from privsql.algebra.expressions import Call, Column, Expression, Literal
 from privsql.planning.aggregates import scaled_column
-from privsql.sql.expressions import Call, Column, Expression, Literal
 from privsql.types import NUMBERS, Kind
 
 Floats = npt.NDArray[np.float64]

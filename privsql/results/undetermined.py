@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from privsql.algebra.expressions import Call, Expression, calls_of, columns_of
 from privsql.planning.aggregates import scaled_column
 from privsql.planning.estimates import Linear, Placed
 from privsql.planning.guarded import QUOTIENTS, guarded_part
 from privsql.planning.plan import Plan
 from privsql.results.consistent import Settled
 from privsql.results.intervals import LEVEL, Interval, Mask, interval
-from privsql.sql.expressions import Call, Expression, calls_of, columns_of
 from privsql.tables import Integers
 
 

@@ -6,15 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from privsql.errors import Place, Refused
-from privsql.sql.bind_query import QueryBinder
-from privsql.sql.bind_select import refused_distinct
-from privsql.sql.catalogue import Catalogue
-from privsql.sql.gate import parse
-from privsql.sql.names import output_names
-from privsql.sql.owners import Whose, is_bounded, owner
-from privsql.sql.places import place_of
-from privsql.sql.relations import (
+from privsql.algebra.owners import Whose, is_bounded, owner
+from privsql.algebra.relations import (
     Distinct,
     Key,
     Question,
@@ -25,7 +18,14 @@ from privsql.sql.relations import (
     release_of,
     walk,
 )
-from privsql.sql.tokens import too_deep
+from privsql.algebra.reserved import output_names
+from privsql.errors import Place, Refused
+from privsql.sql.bind.catalogue import Catalogue
+from privsql.sql.bind.query import QueryBinder
+from privsql.sql.bind.select import refused_distinct
+from privsql.sql.parse.gate import parse
+from privsql.sql.parse.places import place_of
+from privsql.sql.parse.tokens import too_deep
 
 
 def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:

@@ -10,12 +10,12 @@ import duckdb
 import pytest
 
 import privsql
+from privsql.algebra.expressions import Call, Column, Literal, conjuncts
+from privsql.algebra.relations import Filter, walk
 from privsql.analysis.disjoint import are_disjoint, both, constraint
 from privsql.analysis.implied import exhaust, implies
-from privsql.sql.catalogue import Catalogue
-from privsql.sql.expressions import Call, Column, Literal, conjuncts
+from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.read import read
-from privsql.sql.relations import Filter, walk
 from privsql.types import BOOLEAN, DOUBLE
 
 X, B = Column("x", DOUBLE), Column("b", BOOLEAN)

@@ -8,11 +8,11 @@ import duckdb
 import pytest
 
 import privsql
+from privsql.algebra.expressions import Expression
+from privsql.algebra.relations import Filter, walk
 from privsql.analysis.disjoint import are_disjoint
-from privsql.sql.catalogue import Catalogue
-from privsql.sql.expressions import Expression
+from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.read import read
-from privsql.sql.relations import Filter, walk
 
 # engine type -> constants as an analyst may write them, some of them in several ways
 WRITTEN: dict[str, list[str]] = {

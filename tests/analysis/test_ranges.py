@@ -16,11 +16,11 @@ from typing import Any
 import duckdb
 
 import privsql
+from privsql.algebra.relations import Project, walk
 from privsql.analysis.derive import derive, domain_of
 from privsql.planning.look import PublicLook
-from privsql.sql.catalogue import Catalogue
+from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.read import read
-from privsql.sql.relations import Project, walk
 
 RANGES = Path(__file__).with_name("ranges.txt")
 TYPES = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from privsql.algebra.relations import Limits
 from privsql.analysis.sensitivity import at_most, over_sets, sensitivity_of
 from privsql.analysis.stability import Stability, bounded
 from privsql.policy import Neighbours
 from privsql.privacy.sensitivity import Sensitivity
-from privsql.sql.relations import Limits
 
 COME, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 KEYS = ["k"]

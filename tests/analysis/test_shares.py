@@ -8,10 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from privsql.analysis.stability import Stability, _filtered, _project, _union, _unnest, _unpivot, stability
-from privsql.sql.declared import Claim, ListColumn
-from privsql.sql.expressions import Call, Column, Expression, Literal
-from privsql.sql.relations import (
+from privsql.algebra.declared import Claim, ListColumn
+from privsql.algebra.expressions import Call, Column, Expression, Literal
+from privsql.algebra.relations import (
     AtMost,
     Field,
     Filter,
@@ -24,6 +23,7 @@ from privsql.sql.relations import (
     Unnest,
     Unpivot,
 )
+from privsql.analysis.stability import Stability, _filtered, _project, _union, _unnest, _unpivot, stability
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, INTERVAL, Kind
 
 ROWS = Scan("t", (Field("k", BIGINT), Field("a", BIGINT), Field("b", BIGINT)), True, {})

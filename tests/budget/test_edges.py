@@ -22,14 +22,15 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.budget import derive, mounts
+from privsql.answers import derivation as derive
+from privsql.answers.answer_file import _fits, packed, unpacked
+from privsql.answers.derivation import _solved
+from privsql.budget import mounts
 from privsql.budget import store as stores
 from privsql.budget.accountants import ADDITION, Zcdp
 from privsql.budget.amount import Amount, Cap, Loss
-from privsql.budget.answer_file import _fits, packed, unpacked
 from privsql.budget.caps import Caps, caps_of, policy_caps
 from privsql.budget.dataset import dataset_of
-from privsql.budget.derive import _solved
 from privsql.budget.file_ledger import open_ledger, renew
 from privsql.budget.format import OBJECTS
 from privsql.budget.ledger import MemoryLedger

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 
 from conformance.hostile import COLUMNS
+from privsql.algebra import build
+from privsql.algebra.expressions import Call, Column, Expression, Literal
+from privsql.algebra.functions import FUNCTIONS, UNITS
+from privsql.algebra.patterns import DIRECTIVES, OPTIONS
 from privsql.errors import PrivsqlError
-from privsql.sql import build
-from privsql.sql.expressions import Call, Column, Expression, Literal
-from privsql.sql.functions import FUNCTIONS, UNITS
-from privsql.sql.patterns import DIRECTIVES, OPTIONS
 from privsql.types import (
     BIGINT,
     BOOLEAN,

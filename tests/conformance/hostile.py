@@ -6,8 +6,8 @@ from pathlib import Path
 
 import duckdb
 
+from privsql.algebra.expressions import Column
 from privsql.planning.render import identifier
-from privsql.sql.expressions import Column
 from privsql.types import column_type
 
 _DECIMALS = {

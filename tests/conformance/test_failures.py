@@ -11,11 +11,11 @@ import pytest
 
 from conformance import expressions
 from conformance.hostile import COLUMNS, SOURCES, World, source
-from privsql.engines.plan_rules import Rules
-from privsql.engines.plans import may_fail, plan_of
+from privsql.algebra.expressions import Call
+from privsql.engines.duckdb.plan_rules import Rules
+from privsql.engines.duckdb.plans import may_fail, plan_of
 from privsql.errors import SourceError
 from privsql.planning import render
-from privsql.sql.expressions import Call
 from privsql.types import Kind
 
 TOGETHER = 12  # expressions in one statement: what two of them share, DuckDB computes once

@@ -10,9 +10,9 @@ import pytest
 
 from conformance import expressions
 from conformance.hostile import COLUMNS, fill, source
+from privsql.algebra.expressions import Call, Literal
+from privsql.algebra.patterns import DIRECTIVES
 from privsql.planning import render
-from privsql.sql.expressions import Call, Literal
-from privsql.sql.patterns import DIRECTIVES
 from privsql.types import TEXT
 
 KEPT = 40  # rows whose values are compared

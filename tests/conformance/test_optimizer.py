@@ -11,10 +11,10 @@ import pytest
 
 from conformance import expressions
 from conformance.hostile import COLUMNS, VALUES, fill, source
+from privsql.algebra import build
+from privsql.algebra.expressions import Call, Expression
 from privsql.errors import PrivsqlError
 from privsql.planning import render
-from privsql.sql import build
-from privsql.sql.expressions import Call, Expression
 from privsql.types import BOOLEAN, MOMENTS, NUMBERS, Kind
 
 ROWS, TOGETHER = 150, 30

@@ -11,9 +11,9 @@ import pytest
 import privsql
 from conformance import expressions
 from conformance.hostile import COLUMNS, VALUES, fill, source
+from privsql.algebra.expressions import Call
+from privsql.algebra.relations import Group, walk
 from privsql.planning import render, render_rows
-from privsql.sql.expressions import Call
-from privsql.sql.relations import Group, walk
 from privsql.types import INTEGER_BOUNDS, Kind, Type
 
 Item = TypeVar("Item")

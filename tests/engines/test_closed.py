@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.engines.twin import Twin, without_data
+from privsql.engines.duckdb.twin import Twin, without_data
 from tests.prepare.visits import BY_STATE, POLICY, make
 
 FRAME = pd.DataFrame({"state": ["CA", "NY"], "amount": [1, 2], "user_id": [1, 2]})

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.engines.twin import Twin
+from privsql.engines.duckdb.twin import Twin
 
 BOB = "id = 7 AND diag = 'HIV'"
 _BIG = f"SUM(CASE WHEN {BOB} THEN 10000000000000000000 ELSE 0 END)"

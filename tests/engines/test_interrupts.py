@@ -18,14 +18,14 @@ import pytest
 
 import privsql
 from privsql import progress
-from privsql.engines.connection import _Task
+from privsql.engines.duckdb.connection import _Task
 from tests.prepare.visits import make
 
 ENDLESS = "SELECT count(*) AS n FROM range(10000000) a(i), range(10000000) b(j) WHERE (i * j) % 7 = 3"
 SCRIPT = """
 import sys, threading, time
 import pandas as pd
-import privsql, privsql.engines.duckdb as engines, privsql.engines.worker as worker
+import privsql, privsql.engines.duckdb.engine as engines, privsql.engines.worker as worker
 from privsql.session import Session
 
 def main():

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.engines.duckdb import exact_table
+from privsql.engines.duckdb.engine import exact_table
 from privsql.noise.add_noise import laid_out
 from tests.prepare.visits import make
 

@@ -178,7 +178,7 @@ def test_nor_when_the_engine_itself_fails(tmp_path, monkeypatch, deadline):
         exact.extend(map(weakref.ref, columns.values()))
         raise ValueError
 
-    name = "privsql.engines.duckdb" if deadline is None else "privsql.engines.worker"
+    name = "privsql.engines.duckdb.engine" if deadline is None else "privsql.engines.worker"
     monkeypatch.setattr(f"{name}.exact_table", fails)
     monkeypatch.setattr(
         "privsql.engines.padding._sleep_until", lambda end: alive.append([each() for each in exact])

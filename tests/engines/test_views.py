@@ -13,9 +13,9 @@ import pytest
 
 import privsql
 from privsql.drafting.check import check
-from privsql.engines.catalogue import Known, SchemaReader
-from privsql.engines.plan_rules import TAKES, WITH_CONSTANTS
-from privsql.engines.views import SKIPPED, UNKNOWN, Views
+from privsql.engines.duckdb.plan_rules import TAKES, WITH_CONSTANTS
+from privsql.engines.duckdb.schema_reader import Known, SchemaReader
+from privsql.engines.duckdb.views import SKIPPED, UNKNOWN, Views
 from privsql.errors import SourceError
 
 NASTY = {

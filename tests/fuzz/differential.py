@@ -32,8 +32,8 @@ from fuzz.duckdb_reads import DuckDBReader, UnreadError
 from fuzz.in_slices import in_slices
 from fuzz.neutral import Node
 from fuzz.parsed_once import parsed_once
+from privsql.algebra.relations import Choose, Filter, Project, Release, Sort, below
 from privsql.sql import read as reading
-from privsql.sql.relations import Choose, Filter, Project, Release, Sort, below
 from tests.attacks import judge
 from tests.test_cases import session_of
 

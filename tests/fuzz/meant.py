@@ -17,13 +17,9 @@ from fractions import Fraction
 
 from fuzz import neutral
 from fuzz.neutral import Node
-from privsql.planning import render
-from privsql.planning.render import UNIT
-from privsql.planning.render_choice import ROW_NUMBER, Choice
-from privsql.planning.render_rows import may_overflow
-from privsql.sql.expressions import SPREAD, Aggregate, Call, Column, Expression, Literal
-from privsql.sql.functions import FUNCTIONS
-from privsql.sql.relations import (
+from privsql.algebra.expressions import SPREAD, Aggregate, Call, Column, Expression, Literal
+from privsql.algebra.functions import FUNCTIONS
+from privsql.algebra.relations import (
     AtMost,
     Distinct,
     Filter,
@@ -44,6 +40,10 @@ from privsql.sql.relations import (
     is_public,
     walk,
 )  # fmt: skip
+from privsql.planning import render
+from privsql.planning.render import UNIT
+from privsql.planning.render_choice import ROW_NUMBER, Choice
+from privsql.planning.render_rows import may_overflow
 from privsql.types import BINARY, BOOLEAN, DOUBLE, Kind, Type
 
 _COMPARE = {"=", "<>", "<", "<=", ">", ">=", "is_same", "is_distinct"}

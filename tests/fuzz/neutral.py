@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from privsql.sql.functions import ALIASES, PARTS
+from privsql.algebra.functions import ALIASES, PARTS
 
 Node = Any  # tuples of tuples, texts, numbers
 NULL: Node = ("null",)

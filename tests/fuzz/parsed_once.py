@@ -9,7 +9,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from privsql.sql import read
-from privsql.sql.gate import parse
+from privsql.sql.parse.gate import parse
 
 REMEMBERED = 512  # texts
 

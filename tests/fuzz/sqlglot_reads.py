@@ -11,7 +11,7 @@ from sqlglot import exp
 from fuzz import neutral
 from fuzz.duckdb_reads import UnreadError
 from fuzz.neutral import Node
-from privsql.sql.bind_expression import _ARITHMETIC, _COMPARISONS, _NODES
+from privsql.sql.bind.scalar import _ARITHMETIC, _COMPARISONS, _NODES
 
 _AGGREGATES = {
     "Sum": "sum", "Avg": "avg", "Min": "min", "Max": "max", "Median": "median", "Variance": "var_samp", "VariancePop": "var_pop",

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import privsql
+from privsql.algebra.expressions import Column
 from privsql.audit.check import movements, run_exactly
 from privsql.planning.estimates import Linear
 from privsql.planning.plan import Plan
-from privsql.sql.expressions import Column
 
 COLUMNS = {
     "g": {"values": ["a", "b"]},

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import privsql
+from privsql.algebra.expressions import Call, Column, Literal
 from privsql.analysis.domain import Domain
 from privsql.analysis.keys import DayRange, KeyGroup, KeySpace, NullLast
 from privsql.planning.aggregates import scaled_column
@@ -27,7 +28,6 @@ from privsql.planning.value_grid import MOST_STEPS as MOST_POINTS
 from privsql.planning.value_grid import ValueGrid, value_grid
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.privacy.weighted_sums import half_width, variance
-from privsql.sql.expressions import Call, Column, Literal
 from privsql.types import BIGINT, BOOLEAN, DATE, DOUBLE, TEXT, TIMESTAMP, decimal, integer
 
 COLUMNS = {

@@ -282,7 +282,7 @@ def test_a_copy_made_by_another_hash_is_not_used(tmp_path, monkeypatch):
     policy = {"tables": {"t": {"unit": "u", "columns": RANGES}}}
     with monkeypatch.context() as patch:
         patch.setattr(
-            "privsql.engines.prepared_recipe.choice_hash",
+            "privsql.engines.duckdb.copy_recipe.choice_hash",
             lambda choice, *values: f"hash({', '.join(values)})",
         )
         with privsql.connect(path, policy) as session:

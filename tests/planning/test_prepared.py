@@ -12,7 +12,7 @@ import privsql
 from privsql.analysis.stability import Stability
 from privsql.planning.look import PublicLook
 from privsql.planning.prepared import LARGEST_RANK, AdHoc, Copy, PreparedRows, prepared_rows
-from privsql.sql.catalogue import Catalogue
+from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.read import read
 
 HALF = Fraction(1, 2)

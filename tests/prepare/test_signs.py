@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.engines.signs import is_open, settle, sign_of
+from privsql.engines.duckdb.fingerprints import is_open, settle, sign_of
 from tests.prepare.visits import (
     BY_STATE,
     POLICY,
@@ -74,7 +74,7 @@ def test_a_write_is_noticed_whatever_it_wrote(path):
 def test_no_row_is_read_to_tell(path, monkeypatch):
     """What EXPLAIN says is free, so it must not come from rows: DuckDB's own log shows which texts it was given."""
     monkeypatch.setattr(
-        "privsql.engines.opening.CLOSE", "SELECT 1"
+        "privsql.engines.duckdb.opening.CLOSE", "SELECT 1"
     )  # the log is a setting, and those are locked
     for written in (False, True):
         if written:

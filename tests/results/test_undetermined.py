@@ -16,7 +16,7 @@ from scipy import stats
 import privsql
 from privsql.asked import Asked
 from privsql.cli import main
-from privsql.engines.calculator import calculator
+from privsql.engines.duckdb.calculator import calculator
 from privsql.noise import add_noise
 from privsql.planning.estimates import Placed
 from privsql.planning.guarded import guarded

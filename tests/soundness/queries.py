@@ -1,6 +1,6 @@
 """A world goes in; SQL text from everything privsql reads comes out, with the names of the constructs in it.
 
-EXPRESSIONS has a template for every function and operator of privsql/sql/functions.py; a test fails when one is
+EXPRESSIONS has a template for every function and operator of privsql/algebra/functions.py; a test fails when one is
 missing. `{num}` and its like are holes that are filled with expressions of that kind.
 """
 

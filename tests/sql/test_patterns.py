@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.sql.patterns import DIRECTIVES, OPTIONS
+from privsql.algebra.patterns import DIRECTIVES, OPTIONS
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,1 @@
+"""What a query is: relations, expressions, and the signatures of functions."""

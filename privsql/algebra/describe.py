@@ -1,0 +1,79 @@
+"""An expression goes in; text for people comes out: as they would write it, without casts that only the
+engine needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privsql.algebra.expressions import Call, Column, Expression, Literal
+from privsql.types import Kind
+
+_INFIX = {
+    "=": "=", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "+": "+", "-": "-", "*": "*", "/": "/",
+    "//": "//", "%": "%", "||": "||", "and": "AND", "or": "OR", "is_same": "IS NOT DISTINCT FROM",
+    "is_distinct": "IS DISTINCT FROM", "like": "LIKE", "ilike": "ILIKE", "date_add": "+", "date_shift": "+",
+    "date_minus": "-",
+}  # fmt: skip
+
+
+def describe(expression: Expression, names: Mapping[str, str] | None = None) -> str:
+    """Readable SQL; `names` says what some columns stand for."""
+    match expression:
+        case Column(name=name):
+            return (names or {}).get(name, name)
+        case Literal():
+            return _constant(expression)
+        case Call(function=function):
+            args = [describe(arg, names) for arg in expression.args]
+            if function in _INFIX:
+                return f" {_INFIX[function]} ".join(
+                    _grouped(a, t) for a, t in zip(expression.args, args, strict=True)
+                )
+            return _form(expression, args)
+
+
+def _form(call: Call, args: list[str]) -> str:
+    match call.function:
+        case "cast":
+            number = call.args[0].type.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.BOOLEAN)
+            return (
+                args[0] if number and call.type.kind is not Kind.TEXT else f"CAST({args[0]} AS {call.type})"
+            )
+        case "not":
+            return f"NOT {_grouped(call.args[0], args[0])}"
+        case "neg":
+            return f"-{_grouped(call.args[0], args[0])}"
+        case "is_null" | "is_true" | "is_false":
+            return f"{_grouped(call.args[0], args[0])} IS {call.function[3:].upper()}"
+        case "in":
+            shown = args[1:] if len(args) <= 9 else [*args[1:8], f"... {len(args) - 8} more"]
+            return f"{_grouped(call.args[0], args[0])} IN ({', '.join(shown)})"
+        case "list":
+            return f"[{', '.join(args)}]"
+        case "case":
+            whens = " ".join(f"WHEN {c} THEN {v}" for c, v in zip(args[0:-1:2], args[1:-1:2], strict=True))
+            return f"CASE {whens} ELSE {args[-1]} END"
+        case name:
+            return f"{name}({', '.join(args)})"
+
+
+def _grouped(expression: Expression, text: str) -> str:
+    if isinstance(expression, Call) and expression.function == "cast":
+        return _grouped(expression.args[0], text)
+    return f"({text})" if isinstance(expression, Call) and expression.function in _INFIX else text
+
+
+def _constant(literal: Literal) -> str:
+    value = literal.value
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)) or hasattr(value, "as_tuple"):
+        return str(value)
+    return (
+        f"INTERVAL {value}"
+        if literal.type.kind is Kind.INTERVAL
+        else "'" + str(value).replace("'", "''") + "'"
+    )

@@ -1,0 +1,461 @@
+"""The algebra of questions. Below a Release every row is some person's; above it everything is noisy already.
+
+Scan, Values            where rows come from
+Filter, Project         row by row, on both sides of a release
+UnionAll, Unpivot       one row may become several
+Unnest                  one row may become as many as its list has declared values
+Join, Semi              rows beside rows: of public tables, or of the same unit
+AtMost                  so many rows a value, so that a join with other people's rows has a bound
+Group                   exact aggregates: of public rows, or of one unit's own rows
+Release                 keys and aggregates: the one place where many people's rows become a number
+Choose                  instead of a Release: only the winning key is let out
+Sort, Limit, Distinct   of a noisy answer, or of public rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from privsql.algebra.declared import Claim, ListColumn
+from privsql.algebra.expressions import Aggregate, Column, Expression
+from privsql.errors import Place
+from privsql.types import TEXT, Kind, Type, integer
+
+# the reserved name of the column that says which set of keys a row of an answer is of
+SET_COLUMN = "privsql_set"
+
+Sets = tuple[tuple[int, ...], ...]  # places of keys; none: the one set of all keys
+
+
+@dataclass(frozen=True)
+class Field:
+    """An output column of a relation."""
+
+    name: str
+    type: Type
+
+    @property
+    def column(self) -> Column:
+        return Column(self.name, self.type)
+
+
+# Of one column. DECIMALs of different scales are different kinds: what they have in common may have too few
+# digits for either, so that in a UNION two people became one, and comparing them may fail on a long number.
+UnitKind = tuple[Kind, int]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Whose row it is: the value of some columns, or the unit of the row that they refer to in another
+    table.
+    """
+
+    columns: tuple[str, ...]
+    unique: bool  # a unit has at most one row in this table
+    kinds: tuple[UnitKind, ...]  # of the unit itself: units of different kinds are different people
+    refers_to: Reference | None = None
+
+    @property
+    def text(self) -> str:
+        return ", ".join(self.columns) + (f" -> {self.refers_to.text}" if self.refers_to else "")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Columns that name one row of another table, and whose row that is."""
+
+    table: str
+    columns: tuple[str, ...]
+    unit: Unit
+    casts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def text(self) -> str:
+        return f"{self.table}.{', '.join(self.columns)}"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Contribution bounding: the keys one unit may touch, and the rows it may have in one key.
+
+    `assumed`: those of the two that nobody declared, which are defaults.
+    """
+
+    max_groups: int
+    max_rows: int
+    assumed: frozenset[str] = field(default=frozenset(), compare=False)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """All rows of a table; `casts` bring foreign types to ours, `private` says whether rows are people's.
+
+    `keys`: sets of columns that no two rows agree in.
+    """
+
+    table: str
+    fields: tuple[Field, ...]
+    private: bool
+    claims: dict[str, Claim] = field(hash=False)
+    checks: tuple[Expression, ...] = ()
+    casts: dict[str, str] = field(default_factory=dict, hash=False)
+    unit: Unit | None = None  # None: each row is one person's
+    limits: Limits | None = None
+    keys: tuple[frozenset[str], ...] = ()
+    # columns, with the number of rows that may share a value in a join
+    matches: tuple[tuple[str, int], ...] = ()
+    whole: bool = True  # the table has no other columns, of types without rules
+    lists: tuple[ListColumn, ...] = ()
+    view: bool = False  # its own query may leave a person's row out
+    stored: bool = False  # DuckDB has its rows, in pieces whose ends it knows
+
+
+@dataclass(frozen=True)
+class Values:
+    """Rows of constants: public."""
+
+    rows: tuple[tuple[Expression, ...], ...]
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The rows where the predicate is true."""
+
+    input: Relation
+    predicate: Expression
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+
+@dataclass(frozen=True)
+class Project:
+    """Each row made into another one."""
+
+    input: Relation
+    columns: tuple[tuple[str, Expression], ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(name, expression.type) for name, expression in self.columns)
+
+
+@dataclass(frozen=True)
+class UnionAll:
+    """The rows of all inputs, which have the same fields."""
+
+    inputs: tuple[Relation, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.inputs[0].fields
+
+
+@dataclass(frozen=True)
+class Unpivot:
+    """Each row becomes one row per column of `on`: its label in `name`, its value in `value`."""
+
+    input: Relation
+    on: tuple[tuple[str, str], ...]  # (column, label)
+    name: str
+    value: Field
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        taken = {column for column, _ in self.on}
+        kept = tuple(each for each in self.input.fields if each.name not in taken)
+        return (*kept, Field(self.name, TEXT), self.value)
+
+
+@dataclass(frozen=True)
+class Unnest:
+    """Each row becomes one row per element of a list of its table, which is in `element`.
+
+    Of people's rows: per different element, of those that were declared; NULL is none of them.
+    """
+
+    input: Relation  # the table itself, or another list of it opened
+    of: ListColumn
+    element: Field
+    distinct: bool = True
+
+    def __post_init__(self) -> None:
+        assert isinstance(self.input, (Scan, Unnest)), "a list is opened at its table"
+        assert is_public(self.input) or (self.distinct and self.of.most is not None), (
+            "one person's rows have a bound"
+        )
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (*self.input.fields, self.element)
+
+    @property
+    def most(self) -> int:
+        """Of people's rows: how many rows one of them can become."""
+        assert self.of.most is not None
+        return max(1, self.of.most)
+
+    @property
+    def kept(self) -> Expression | None:
+        """The condition on elements that are kept; None: all of them, of public rows."""
+        return None if is_public(self.input) else self.of.declared(self.element.column)
+
+
+@dataclass(frozen=True)
+class Join:
+    """Pairs of rows that meet a condition; `kind` left keeps rows of the left that meet none, padded with
+    NULL.
+
+    The sides have different names. `same_unit`: both are people's, and only rows of the same unit are paired.
+    """
+
+    left: Relation
+    right: Relation
+    kind: str  # inner, left
+    on: Expression
+    same_unit: bool = False
+    place: Place | None = field(default=None, compare=False)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (*self.left.fields, *self.right.fields)
+
+
+@dataclass(frozen=True)
+class Semi:
+    """The rows of `input` for which some row of `other` meets the condition, or none does (`anti`)."""
+
+    input: Relation
+    other: Relation
+    on: Expression  # over the columns of both, which have different names
+    anti: bool
+    same_unit: bool = False
+    # x NOT IN (...), `on` being x = the other's column: a NULL among the others leaves no row
+    null_aware: bool = False
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """At most `most` rows for each value of a column, chosen by a hash of their content; none where it is
+    NULL.
+    """
+
+    input: Relation
+    column: str
+    most: int
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+
+@dataclass(frozen=True)
+class Group:
+    """Exact aggregates: of public rows, or (`per_unit`) of rows that all belong to one unit.
+
+    `per_unit` without keys: one row for each unit, whichever columns hold it.
+    """
+
+    input: Relation
+    keys: tuple[Key, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    per_unit: bool
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (
+            *(Field(key.name, key.expression.type) for key in self.keys),
+            *(Field(name, aggregate.type) for name, aggregate in self.aggregates),
+        )
+
+
+@dataclass(frozen=True)
+class Key:
+    """One GROUP BY key."""
+
+    name: str
+    expression: Expression
+    text: str
+    place: Place | None = None
+
+
+@dataclass(frozen=True)
+class Release:
+    """Keys and aggregates over rows: what the noise goes on.
+
+    `sets`: grouped by each of these sets of keys, given as their places; a further field says which set a row
+    is of.
+    """
+
+    input: Relation
+    keys: tuple[Key, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    sets: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (
+            *(Field(key.name, key.expression.type) for key in self.keys),
+            *([Field(SET_COLUMN, integer(0, 2 ** len(self.keys) - 1))] if self.sets else []),
+            *(Field(name, aggregate.type) for name, aggregate in self.aggregates),
+        )
+
+
+@dataclass(frozen=True)
+class Choose:
+    """The keys with the largest (or smallest) scores, and nothing else of the scores."""
+
+    input: Relation
+    keys: tuple[Key, ...]
+    score: Aggregate
+    largest: bool
+    # keys that are never NULL in the answer: mode and arg_max skip NULL
+    not_null: frozenset[str] = frozenset()
+    most: int = 1  # so many keys, the best first
+    within: int = 0  # so many keys come first, and for each value of them the best of the others is chosen
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(key.name, key.expression.type) for key in self.keys)
+
+
+@dataclass(frozen=True)
+class Order:
+    """One ORDER BY term."""
+
+    expression: Expression
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class Sort:
+    """A noisy answer, or public rows, in an order."""
+
+    input: Relation
+    by: tuple[Order, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The first rows of a noisy answer, or of public rows."""
+
+    input: Relation
+    count: int | None
+    offset: int
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """The different rows of a noisy answer, or of public rows."""
+
+    input: Relation
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+
+Relation = (
+    Scan
+    | Values
+    | Filter
+    | Project
+    | UnionAll
+    | Unpivot
+    | Unnest
+    | Join
+    | Semi
+    | AtMost
+    | Group
+    | Release
+    | Choose
+    | Sort
+    | Limit
+    | Distinct
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was read: the whole relation, the names its columns go out under, and the release inside it.
+
+    No release: the question is about public tables alone.
+    """
+
+    relation: Relation
+    names: tuple[str, ...]
+    release: Release | Choose | None
+
+
+def below(relation: Relation) -> tuple[Relation, ...]:
+    """What a relation is made of."""
+    match relation:
+        case UnionAll(inputs=inputs):
+            return inputs
+        case Join(left=left, right=right):
+            return (left, right)
+        case Semi(input=kept, other=other):
+            return (kept, other)
+        case Scan() | Values():
+            return ()
+        case _:
+            return (relation.input,)
+
+
+def rebuilt(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:
+    """The relation with every part of it changed, from below."""
+    match relation:
+        case UnionAll():
+            return change(replace(relation, inputs=tuple(rebuilt(each, change) for each in relation.inputs)))
+        case Join():
+            return change(
+                replace(relation, left=rebuilt(relation.left, change), right=rebuilt(relation.right, change))
+            )
+        case Semi():
+            return change(
+                replace(
+                    relation, input=rebuilt(relation.input, change), other=rebuilt(relation.other, change)
+                )
+            )
+        case Scan() | Values():
+            return change(relation)
+        case _:
+            return change(replace(relation, input=rebuilt(relation.input, change)))
+
+
+def walk(relation: Relation) -> Iterator[Relation]:
+    """A relation and everything below it."""
+    yield relation
+    for each in below(relation):
+        yield from walk(each)
+
+
+def is_public(relation: Relation) -> bool:
+    """Whether no person's row lies below."""
+    return not any(isinstance(each, Scan) and each.private for each in walk(relation))
+
+
+def is_released(relation: Relation) -> bool:
+    """Whether the rows of this relation are noisy already (a release lies below)."""
+    return release_of(relation) is not None
+
+
+def release_of(relation: Relation) -> Release | Choose | None:
+    """The release below, if there is one."""
+    return next((each for each in walk(relation) if isinstance(each, (Release, Choose))), None)

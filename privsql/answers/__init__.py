@@ -1,0 +1,1 @@
+"""Answers that were paid for: stored, found again, combined, and asked in batches."""

@@ -1,0 +1,232 @@
+"""Answers go into a file beside their ledger, each under its charge, before they are released; they come out
+in any session.
+
+Only noisy numbers are in it. An answer is read as that of the question it was asked as, planned anew: under
+another policy that is another question, and then it is no answer. What is damaged, or not of this ledger, is
+as if it were not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sqlite3
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privsql.answers.stored import Kept, Shown, Signs, signs_of
+from privsql.equivalence.written import digest
+from privsql.planning.plan import Plan
+from privsql.tables import NoisyTable
+
+_TABLE = """CREATE TABLE IF NOT EXISTS answers_1 (
+    number INTEGER NOT NULL,
+    charge TEXT NOT NULL,
+    question TEXT NOT NULL,
+    time TEXT NOT NULL,
+    version TEXT NOT NULL,
+    asked TEXT NOT NULL,
+    meaning TEXT NOT NULL,
+    rows TEXT,
+    beside TEXT NOT NULL,
+    noisy BLOB NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (number, charge)
+)"""
+_NAMES = "number, charge, question, time, version, asked, meaning, rows, beside, noisy, digest"
+_PATIENCE = 5.0  # seconds
+
+Replan = Callable[[Mapping[str, Any]], Plan | None]  # the arguments of a call -> the plan they make now
+ChargeOf = Callable[[int], str | None]  # the number of an entry -> its hash in the ledger
+
+
+class AnswerFile:
+    """The answers of one ledger. A connection lives for one transaction: none is open when a process forks or
+    dies.
+    """
+
+    def __init__(self, ledger: Path, charge_of: ChargeOf, replan: Replan) -> None:
+        self.path = Path(f"{ledger}.answers")
+        self._charge_of, self._replan = charge_of, replan
+        self._seen = 0  # the last row that was looked at
+
+    def newer(self) -> list[Kept]:
+        """Those that were written since the last look, by whichever session, and belong to the ledger.
+
+        In the order of writing, not of charges: of two sessions, who is charged first may write last.
+        """
+        if not self.path.exists():
+            return []
+        try:
+            with self._open("ro") as connection:
+                rows = connection.execute(
+                    "SELECT rowid, number, charge, question, time, version, meaning, rows, beside FROM answers_1 "
+                    "WHERE rowid > ? ORDER BY rowid",
+                    (self._seen,),
+                ).fetchall()
+        except sqlite3.Error:
+            return []
+        found = []
+        for place, *row in rows:
+            self._seen = max(self._seen, place)
+            if row[1] == self._charge_of(row[0]):  # others are of another ledger
+                # what is damaged hides nothing else
+                with contextlib.suppress(ValueError, TypeError, RecursionError):
+                    found.append(self._kept(*row))
+        return found
+
+    def _kept(
+        self,
+        number: int,
+        charge: str,
+        question: str,
+        time: str,
+        version: str,
+        meaning: str,
+        rows: str | None,
+        beside: str,
+    ) -> Kept:
+        signs = Signs(meaning, rows)
+        return Kept(
+            number,
+            question,
+            time,
+            version,
+            {},
+            lambda: self._read(number, charge, signs),
+            signs,
+            tuple(map(int, json.loads(beside))),
+        )
+
+    def _read(self, number: int, charge: str, signs: Signs) -> Shown | None:
+        """The question planned anew, with its noisy cells; None where it means something else now, or the
+        file is damaged.
+        """
+        try:
+            with self._open("ro") as connection:
+                ((*row, written),) = connection.execute(
+                    f"SELECT {_NAMES} FROM answers_1 WHERE number = ? AND charge = ?", (number, charge)
+                ).fetchall()
+            if _digest(row) != written:
+                return None
+            plan, noisy = self._replan(json.loads(row[5])), unpacked(row[9])
+            return (
+                (plan, noisy) if plan is not None and signs_of(plan) == signs and _fits(plan, noisy) else None
+            )
+        except Exception:  # noqa: BLE001 -- who can write to the file can write anything, and make its digest
+            return None
+
+    def keep(self, kept: Kept) -> None:
+        """One answer, on the disk before it is shown to anybody. Where that fails the answer is still good,
+        and paid for.
+        """
+        assert kept.drawn is not None
+        row = (
+            kept.number,
+            self._charge_of(kept.number),
+            kept.question,
+            kept.when,
+            kept.version,
+            json.dumps(dict(kept.asked), default=float),
+            kept.signs.meaning,
+            kept.signs.rows,
+            json.dumps(kept.beside),
+            packed(kept.drawn[1]),
+        )
+        try:
+            with self._open("rwc") as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(_TABLE)
+                connection.execute(
+                    f"INSERT INTO answers_1 ({_NAMES}) VALUES ({', '.join('?' * 11)})", (*row, _digest(row))
+                )
+                connection.execute("COMMIT")
+        except (sqlite3.Error, OSError):
+            warnings.warn(
+                "this answer could not be stored beside the ledger: to ask again will cost again",
+                stacklevel=2,
+            )
+
+    @contextlib.contextmanager
+    def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
+        if mode == "rwc" and not self.path.exists():
+            with contextlib.suppress(FileExistsError):  # as private as files can be, from the start
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
+        connection = sqlite3.connect(
+            f"{self.path.as_uri()}?mode={mode}", uri=True, timeout=_PATIENCE, isolation_level=None
+        )
+        try:
+            if mode == "rwc":
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
+            yield connection
+        finally:
+            connection.close()
+
+
+def _digest(row: Any) -> str:
+    shown = [each.hex() if isinstance(each, bytes) else each for each in row]
+    return digest(json.dumps(shown))
+
+
+def _fits(plan: Plan, noisy: NoisyTable) -> bool:
+    """Whether these are whole numbers, one for each cell and column that the plan measures."""
+    arrays = [noisy.cells, *noisy.noisy_columns.values()]
+    if any(each.ndim != 1 or each.dtype != np.int64 or len(each) != len(noisy.cells) for each in arrays):
+        return False
+    if plan.space.open:
+        return all(values.shape == noisy.cells.shape for values in noisy.keys.values())
+    if plan.chooses:
+        return bool(np.all((noisy.cells >= 0) & (noisy.cells < len(plan.space))))
+    columns = {column for each in plan.measurements for column in each.columns}
+    return np.array_equal(noisy.cells, np.arange(len(plan.space))) and noisy.noisy_columns.keys() >= columns
+
+
+def packed(noisy: NoisyTable) -> bytes:
+    """Arrays as numpy writes them, without anything that could run when it is read; keys with a mask, texts
+    as JSON.
+    """
+    arrays: dict[str, Any] = {"cells": noisy.cells}
+    for name, values in noisy.noisy_columns.items():
+        arrays[f"column {name}"] = values
+    for number, (name, values) in enumerate(noisy.keys.items()):
+        plain, mask = np.ma.getdata(values), np.ma.getmaskarray(values)
+        if plain.dtype == object:
+            texts = json.dumps(
+                [None if gone else each for each, gone in zip(plain.tolist(), mask, strict=True)]
+            )
+            arrays[f"text {number} {name}"] = np.frombuffer(
+                texts.encode("utf-8", "surrogatepass"), dtype=np.uint8
+            )
+        else:
+            arrays[f"key {number} {name}"], arrays[f"mask {number} {name}"] = plain, mask
+    file = io.BytesIO()
+    np.savez_compressed(file, allow_pickle=False, **arrays)
+    return file.getvalue()
+
+
+def unpacked(blob: bytes) -> NoisyTable:
+    with np.load(io.BytesIO(blob), allow_pickle=False) as arrays:
+        columns = {
+            name.removeprefix("column "): arrays[name] for name in arrays.files if name.startswith("column ")
+        }
+        keys: dict[int, tuple[str, Any]] = {}
+        for each in arrays.files:
+            kind, _, rest = each.partition(" ")
+            number, _, name = rest.partition(" ")
+            if kind == "text":
+                listed = json.loads(arrays[each].tobytes().decode("utf-8", "surrogatepass"))
+                values = np.empty(len(listed), dtype=object)
+                values[:] = ["" if one is None else one for one in listed]
+                keys[int(number)] = name, np.ma.array(values, mask=[one is None for one in listed])
+            elif kind == "key":
+                keys[int(number)] = name, np.ma.array(arrays[each], mask=arrays[f"mask {rest}"])
+        return NoisyTable(
+            arrays["cells"], columns, {name: values for _, (name, values) in sorted(keys.items())}
+        )

@@ -1,0 +1,236 @@
+"""Noisy cells go in with the plan that was paid for; those of any question that measures the same at the same
+price come out, and those of questions that follow from what is there.
+
+What is measured is told by its meaning, not by its text: names, order, whitespace, CTEs, and what is done
+after the noise make no difference. A second draw of noise would cost a second time, and averaging over many
+would undo it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from privsql.algebra.relations import Choose
+from privsql.analysis.keys import Evaluate
+from privsql.answers.derivation import Additive, Known, additive, chosen, derive, is_as_good
+from privsql.equivalence.written import digest
+from privsql.planning.identity import Identity, cells_of, identity
+from privsql.planning.plan import Derived, Plan
+from privsql.tables import Integers, NoisyTable
+
+Shown = tuple[Plan, NoisyTable]
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What is known of an answer without planning its question anew: what it means at what price, and of what
+    rows it is.
+    """
+
+    meaning: str
+    rows: str | None  # None where its columns are not sums over rows
+
+
+@dataclass(eq=False)
+class Kept:
+    """One paid answer, as it was drawn.
+
+    `version`: of the data, as it was then. `beside`: the numbers of earlier answers that it was shown
+    together with. `read` gives None where under the policy of now the question is another one.
+    """
+
+    number: int
+    question: str
+    when: str
+    version: str | None
+    asked: Mapping[str, Any]  # the arguments of the call, by which it can be planned anew
+    read: Callable[[], Shown | None]
+    given: Signs | None = None
+    beside: tuple[int, ...] = ()
+
+    @cached_property
+    def drawn(self) -> Shown | None:
+        return self.read()
+
+    @cached_property
+    def signs(self) -> Signs:
+        """Worked out when they are first needed: that takes as long as planning."""
+        if self.given is not None:
+            return self.given
+        assert self.drawn is not None
+        return signs_of(self.drawn[0])
+
+    @cached_property
+    def source(self) -> Known | None:
+        """To compute other answers from; a label says nothing of its score."""
+        if self.drawn is None or self.drawn[0].chooses:
+            return None
+        meant = additive(self.drawn[0])
+        return None if meant is None else Known(meant, self.drawn[1], self.question, self.when)
+
+
+def signs_of(plan: Plan) -> Signs:
+    meant = None if plan.chooses else additive(plan)
+    return Signs(_priced(plan, identity(plan)), None if meant is None else digest(meant.rows.text))
+
+
+class Shelf(Protocol):
+    """Where answers are kept beyond this session, and those of others."""
+
+    def newer(self) -> list[Kept]:
+        """Those that were kept since the last look."""
+        ...
+
+    def keep(self, kept: Kept) -> None:
+        """Keep one; after that it survives a crash."""
+        ...
+
+
+class StoredAnswers:
+    """What was released, in this session or under its ledger."""
+
+    def __init__(self, evaluate: Evaluate, shelf: Shelf | None = None) -> None:
+        self._evaluate, self._shelf = evaluate, shelf
+        self._kept: dict[int, Kept] = {}
+        self._by_text: dict[Any, int] = {}
+        self._by_meaning: dict[tuple[str, str | None], int] = {}
+        self._unread: deque[int] = deque()  # those whose signs nobody asked for yet
+
+    def keep(self, kept: Kept, combine: bool) -> Shown:
+        """Keep what was drawn; what is to be shown comes out: `combine`, together with what was known of the
+        same before.
+        """
+        assert kept.drawn is not None
+        plan, _ = shown = kept.drawn
+        wanted = additive(plan) if combine and not plan.chooses and self._some() else None
+        if wanted is not None and kept.source is not None:
+            others = self._about(wanted, kept.version)
+            together = [kept.source, *(known for _, known in others)]
+            found = derive(wanted, together, self._evaluate, paid=True) if others else None
+            if found is not None and len(found[0].sources) > 1:
+                shown = _shown(plan, *found, paid=True)
+                kept.beside = tuple(number for number, _ in others)
+        self._kept[kept.number] = kept
+        self._by_text[_text(plan), kept.version] = kept.number
+        self._unread.append(kept.number)
+        if self._shelf is not None and kept.version is not None:
+            self._shelf.keep(kept)
+        return shown
+
+    def find(self, plan: Plan, version: str | None) -> Shown | None:
+        """What was shown to whoever asked for the same, under this plan's names and in its order."""
+        number = self._by_text.get((_text(plan), version))
+        if number is not None and not self._kept[number].beside and self._kept[number].drawn is not None:
+            return plan, self._kept[number].drawn[1]  # type: ignore[index]
+        if not self._some():
+            return None
+        wanted = identity(plan)
+        kept = self._kept.get(self._by_meaning.get((_priced(plan, wanted), version), 0))
+        if kept is None or kept.drawn is None:
+            return None
+        meant = additive(plan) if kept.beside else None
+        if meant is not None:
+            together = [self._kept[each].source for each in (kept.number, *kept.beside) if each in self._kept]
+            found = derive(meant, [each for each in together if each is not None], self._evaluate, paid=True)
+            if found is not None:  # pragma: no branch -- its own answer is among them, and says it all
+                return _shown(plan, *found, paid=True)
+        return plan, _reread(*kept.drawn, plan, wanted)
+
+    def derived(self, plan: Plan, version: str | None) -> Shown | None:
+        """What follows from earlier answers, where it is at least as sure as was asked for."""
+        for each in (plan, plan.apart):
+            found = None if each is None else self._derived(each, version)
+            if each is not None and found is not None and is_as_good(plan, each, found[0]):
+                return _shown(each, *found, paid=False)
+        return None
+
+    def known(self, plan: Plan, version: str | None) -> Shown | None:
+        """The best that earlier answers say, however sure that is."""
+        for each in (plan, plan.apart):
+            found = None if each is None else self._derived(each, version)
+            if each is not None and found is not None:
+                return _shown(each, *found, paid=False)
+        return self.find(plan, version)
+
+    def _derived(self, plan: Plan, version: str | None) -> tuple[Derived, dict[str, Integers]] | None:
+        wanted = additive(plan) if self._some() else None
+        if wanted is None:
+            return None
+        return derive(wanted, [known for _, known in self._about(wanted, version)], self._evaluate)
+
+    def _some(self) -> bool:
+        """Whether there is anything, after a look at what was kept since, here or by others."""
+        while self._unread:
+            with contextlib.suppress(IndexError):  # another thread may have taken the last one
+                number = self._unread.popleft()
+                self._index(self._kept[number])
+        if self._shelf is not None:
+            for kept in self._shelf.newer():
+                if kept.number not in self._kept:
+                    self._kept[kept.number] = kept
+                    self._index(kept)
+        return bool(self._kept)
+
+    def _index(self, kept: Kept) -> None:
+        self._by_meaning[kept.signs.meaning, kept.version] = kept.number
+
+    def _about(self, wanted: Additive, version: str | None) -> list[tuple[int, Known]]:
+        """Answers about the same rows."""
+        rows = digest(wanted.rows.text)
+        same = (
+            each for each in list(self._kept.values()) if each.version == version and each.signs.rows == rows
+        )
+        return [(each.number, each.source) for each in same if each.source is not None]
+
+
+def _shown(plan: Plan, derived: Derived, columns: Mapping[str, Integers], paid: bool) -> Shown:
+    answered, release = plan.from_stored(derived, paid), plan.release
+    if isinstance(release, Choose):
+        (scores,) = columns.values()
+        return answered, NoisyTable(chosen(release, plan.space, plan.measurements[0].picks, scores), {})
+    return answered, NoisyTable(np.arange(len(plan.space), dtype=np.int64), columns)
+
+
+def _text(plan: Plan) -> tuple[Any, ...]:
+    """Enough to be the same plan, but for what is done after the noise."""
+    return (
+        plan.statements,
+        plan.measurements,
+        plan.relation_of_neighbours,
+        plan.space.names,
+        plan.cells,
+        tuple(plan.estimates.items()),
+        plan.chooses,
+    )
+
+
+def _priced(plan: Plan, what: Identity) -> str:
+    place = {column: index for index, column in enumerate(what.columns)}
+    ordered = sorted(plan.measurements, key=lambda each: place[each.columns[0]])
+    return digest(repr((what.digest, *((each.loss, each.delta_loss, each.noise_scale) for each in ordered))))
+
+
+def _reread(stored: Plan, noisy: NoisyTable, plan: Plan, wanted: Identity) -> NoisyTable:
+    """The same cells under other names and in another order."""
+    known = identity(stored)
+    columns, keys = (
+        dict(zip(wanted.columns, known.columns, strict=True)),
+        dict(zip(wanted.keys, known.keys, strict=True)),
+    )
+    if plan.space.open:
+        return NoisyTable(
+            noisy.cells,
+            {name: noisy.noisy_columns[old] for name, old in columns.items() if old in noisy.noisy_columns},
+            {name: noisy.keys[old] for name, old in keys.items()},
+        )
+    if plan.chooses:
+        return NoisyTable(cells_of(plan, stored)[noisy.cells], {})
+    order = cells_of(stored, plan)
+    return NoisyTable(noisy.cells, {name: noisy.noisy_columns[old][order] for name, old in columns.items()})

@@ -1,0 +1,1 @@
+"""DuckDB: databases, files and frames."""

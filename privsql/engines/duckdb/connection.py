@@ -1,0 +1,307 @@
+"""A DuckDB connection goes in; one comes out whose statements see one state from the start of a query to its
+end.
+
+Between planning a query and running it others may write: the owner in another connection to the same
+database, or in another thread. A bound rests on the schema (a PRIMARY KEY of the unit, say), so both happen
+in one transaction. DuckDB gives a transaction its state when it first looks at a database, which reading the
+catalogue does for all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from enum import Enum
+from functools import lru_cache
+from queue import SimpleQueue
+from typing import Any, Never
+
+import duckdb
+
+from privsql.engines.duckdb.opening import FAILURES
+
+Rows = list[tuple[Any, ...]]
+
+# After these DuckDB refuses every further statement on the database, until it is closed and opened again.
+FATAL = (duckdb.FatalException, duckdb.InternalException)
+
+_PATIENCE = 0.05  # seconds until a statement that does not end is interrupted again
+_REVIVING = threading.Lock()
+
+
+class Sharing(Enum):
+    """Who else can change what a connection sees."""
+
+    NOBODY = "nobody"  # a database of our own that is only read, or frames: no transaction is needed
+    DATABASE = "database"  # a connection of our own to a database that others may write to
+    CONNECTION = "connection"  # the caller's own connection, with whatever transaction is open on it
+
+
+class SourceConnection:
+    """Statements one at a time, and those of one query in one transaction.
+
+    `reopen` opens the same source again, after an error that killed the database; None where that is the
+    caller's to do. `transaction` counts transactions, `generation` how often the source was opened again:
+    what was read under another number need not hold any more.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        sharing: Sharing,
+        reopen: Callable[[], duckdb.DuckDBPyConnection] | None = None,
+        database: str = ":memory:",
+    ) -> None:
+        self.connection, self.sharing, self._reopen, self._database = connection, sharing, reopen, database
+        self.transaction = self.generation = 0
+        self._turn, self._lock = threading.RLock(), threading.Lock()
+        self._depth = 0
+        self._begun = self._broken = self._dead = False
+        # DuckDB's count of changes when the last transaction ended; None: others made some since
+        self._left: int | None = None
+        self._entered = 0
+        self.changed = True  # whether others may have changed what names mean since the last transaction
+        _OPEN.add(self)
+
+    @property
+    def in_snapshot(self) -> bool:
+        return self._depth > 0
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether what was read in this transaction still holds: it has not failed, and nobody else is in
+        it.
+        """
+        return self._begun and not self._broken and self.sharing is Sharing.DATABASE
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Nobody else's statements in between."""
+        with self._turn:
+            yield
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """One transaction around all statements within; within another snapshot, that one."""
+        with self._turn:
+            if not self._depth:
+                self._revive()
+                self._begin()
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if not self._depth:
+                    self._end()
+
+    def rows(self, sql: str) -> Rows:
+        found: Rows = self._run(lambda: self.connection.execute(sql).fetchall())
+        return found
+
+    def columns(self, sql: str) -> Any:
+        """As numpy arrays by their names; Ctrl-C interrupts the statement."""
+        return self._run(lambda: self._interruptible(lambda: self.connection.execute(sql).fetchnumpy()))
+
+    def reopen(self) -> None:
+        """Open the source again, in a database of our own."""
+        assert self._reopen is not None
+        with self._lock:
+            self.connection.close()
+        try:
+            connection = self._reopen()
+        # other sessions of this program have the dead database open, and DuckDB gives it to us again
+        except FATAL:
+            self._close_others()
+            connection = self._reopen()
+        with self._lock:
+            self.connection, self._dead = connection, False
+            self.generation += 1
+
+    def _close_others(self) -> None:
+        for other in list(_OPEN):
+            if other is not self and other._shares(self._database):
+                with other._lock:
+                    other.connection.close()
+                    other._dead = True
+
+    def close(self) -> None:
+        with self._lock:
+            _OPEN.discard(self)
+            self.connection.close()
+
+    def _shares(self, database: str) -> bool:
+        """Whether DuckDB gives both one database: it does for equal paths and settings."""
+        return self._reopen is not None and self._database == database != ":memory:"
+
+    def _run(self, statement: Callable[[], Any]) -> Any:
+        with self._turn:
+            self._revive()
+            if self._broken:
+                self._begin_again()
+            try:
+                with self._lock:
+                    return statement()
+            except FATAL:
+                self._dead = self._broken = True
+                raise
+            except BaseException:
+                self._broken = self._begun
+                raise
+
+    def _revive(self) -> None:
+        if self._dead and self._reopen is not None:
+            with _REVIVING:
+                self.reopen()
+
+    # -- transactions ----------------------------------------------------------------------------------------
+    def _begin(self) -> None:
+        self.transaction += 1
+        self._broken = False
+        self._begun = self.sharing is Sharing.DATABASE or (
+            self.sharing is Sharing.CONNECTION and not self._callers_is_open()
+        )
+        if self._begun:
+            # the caller may write on a connection of its own, from another thread
+            read_only = " READ ONLY" if self.sharing is Sharing.DATABASE else ""
+            with self._lock:
+                before = self._changes()
+                self.connection.execute(f"BEGIN TRANSACTION{read_only}")
+                self._entered = self._changes() or 0
+            self.changed = before is None or before != self._left or self._entered != before + 1
+        else:
+            self.changed = True
+
+    def _changes(self) -> int | None:
+        """How many statements that can change what a name means have run on this database, transactions among
+        them; None where DuckDB does not say.
+        """
+        count = getattr(self.connection, "_catalog_version", None)
+        return None if count is None else int(count())
+
+    def _end(self) -> None:
+        begun, self._begun = self._begun, False
+        if begun:
+            self._left = None
+            with self._lock, contextlib.suppress(*FAILURES):
+                self.connection.execute("ROLLBACK" if self._broken else "COMMIT")
+                ended = self._changes()
+                self._left = ended if ended == self._entered + 1 else None
+        self._broken = False
+
+    def _begin_again(self) -> None:
+        """A statement that fails ends its transaction; what follows sees another state, under another
+        number.
+        """
+        self._end()
+        if self._depth:
+            self._begin()
+
+    def _callers_is_open(self) -> bool:
+        """Without a transaction every statement has a number of its own. (To try BEGIN would end one that is
+        open.)
+        """
+        number = "SELECT txid_current()"
+        with self._lock:
+            return bool(
+                self.connection.execute(number).fetchall() == self.connection.execute(number).fetchall()
+            )
+
+    # -- Ctrl-C ----------------------------------------------------------------------------------------------
+    def _interruptible(self, statement: Callable[[], Any]) -> Any:
+        """DuckDB does not look for signals while it computes; so the thread that gets them waits, and another
+        one computes.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return statement()
+        task = _Task(statement)
+        try:
+            _run_elsewhere(task)
+            return task.result()
+        except KeyboardInterrupt:
+            task.abandon(self.connection.interrupt)
+            raise
+
+
+class _Task:
+    """A statement for another thread, which can be given up at any moment: before it has begun, or while it
+    runs.
+    """
+
+    def __init__(self, statement: Callable[[], Any]) -> None:
+        self._statement, self._lock = statement, threading.Lock()
+        self._begun = self._abandoned = False
+        self._done = threading.Event()
+        self._result: Any = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        with self._lock:
+            if self._abandoned:
+                return
+            self._begun = True
+        try:
+            self._result = self._statement()
+        except BaseException as error:  # noqa: BLE001 -- raised where the result is asked for
+            self._error = error
+        finally:
+            self._done.set()
+
+    def result(self) -> Any:
+        """Once it is there. Given away, not kept: what was read must not outlive its use."""
+        self._done.wait()
+        result, error = self._result, self._error
+        self._result = self._error = None
+        try:
+            if error is not None:
+                raise error
+            return result
+        finally:
+            del result, error  # a traceback holds this frame
+
+    def abandon(self, interrupt: Callable[[], None]) -> None:
+        """Returns once it does not run, and never will; Ctrl-C again changes nothing about that."""
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):
+                with self._lock:
+                    self._abandoned = True
+                while self._begun and not self._done.is_set():
+                    interrupt()  # again and again: it may have reached DuckDB only now
+                    self._done.wait(_PATIENCE)
+                return
+
+
+def _run_elsewhere(task: _Task) -> None:
+    if sys.is_finalizing():  # other threads do not run any more
+        task.run()
+    else:
+        _helper().put(task)
+
+
+@lru_cache(maxsize=1)
+def _helper() -> SimpleQueue[_Task]:
+    """The one thread that computes while the main thread waits. (DuckDB takes longer in a thread that is new
+    to it.)
+
+    Not an executor of concurrent.futures: Ctrl-C while that starts its thread leaves one that it does not
+    know, and then the program never ends.
+    """
+    tasks: SimpleQueue[_Task] = SimpleQueue()
+    threading.Thread(target=_work, args=(tasks,), name="privsql-statement", daemon=True).start()
+    return tasks
+
+
+def _work(tasks: SimpleQueue[_Task]) -> Never:
+    while True:
+        tasks.get().run()  # no name for it: that would hold its result until the next one comes
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helper.cache_clear)  # a fork has no threads but its first
+
+
+_OPEN: weakref.WeakSet[SourceConnection] = weakref.WeakSet()

@@ -1,0 +1,191 @@
+"""Recipes go in; copies are stored, in a database attached to the engine's connection, and found again by
+their names.
+
+Each table there has a line among the notes: what it is a copy of, and the sign that its source had. A file of
+copies is written whole beside the old one, which others may be reading, then put in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import duckdb
+
+from privsql.engines.duckdb.connection import SourceConnection
+from privsql.engines.duckdb.copy_recipe import Recipe, same_file
+from privsql.planning.prepared import DATABASE
+from privsql.planning.render import identifier, text
+
+_NOTES = "privsql_signs"  # the table that says what each copy is of
+_BUILDING = "privsql_building"
+_PROCESS = uuid4().hex  # a part of a name that nobody can have taken before
+
+Attached = tuple[Path, tuple[int, int]]  # a file of copies: its path, and its number and time
+
+
+class PreparedStore:
+    """The copies of one engine's tables: in a file, as readable as the one that they lie beside, or in
+    memory.
+
+    `alone`: nobody else can make or attach anything there.
+    """
+
+    def __init__(self, source: SourceConnection, file: Path | None, beside: Path | None, alone: bool) -> None:
+        self._source, self._file, self._beside, self._alone = source, file, beside, alone
+        self._generation = source.generation
+        self._made: set[str] = set()
+        self._attached: tuple[int, int] | None = None  # the file that is attached, as it was
+        self.signs: dict[str, str] = {}  # of each table in it
+        self.definitions: dict[str, str] = {}  # columns and types of each table that was found
+
+    def store(self, recipe: Recipe, sign: str) -> None:
+        if self._file is None:
+            self._store_in_memory(recipe, sign)
+        else:
+            self._store_in_file(self._file, recipe, sign)
+        self._made |= recipe.tables("").keys()
+
+    def definition(self, name: str) -> str:
+        """The columns of a table that is there, and their types."""
+        if name not in self.definitions:
+            columns = self.run(
+                "SELECT column_name, data_type FROM duckdb_columns() "
+                f"WHERE database_name = '{DATABASE}' AND table_name = {text(name)} ORDER BY column_index ASC"
+            )
+            self.definitions[name] = ", ".join(f"{identifier(column)} {type_}" for column, type_ in columns)
+        return self.definitions[name]
+
+    def close(self) -> None:
+        """Leave nothing of ours in the memory of a caller's database, but what other sessions have made
+        there.
+        """
+        if self._file is None and not self._alone and self._made:
+            with contextlib.suppress(duckdb.Error):
+                for name in self._made:
+                    self.run(f"DROP TABLE IF EXISTS {_in(DATABASE, name)}")
+                    self.run(f"DELETE FROM {_in(DATABASE, _NOTES)} WHERE name = {text(name)}")
+                if not self.run(f"SELECT 1 FROM {_in(DATABASE, _NOTES)}"):
+                    self.run(f"DETACH {DATABASE}")
+
+    @property
+    def attached(self) -> Attached | None:
+        """The file of copies that is in use."""
+        return None if self._file is None or self._attached is None else (self._file, self._attached)
+
+    def attach(self) -> bool:
+        """Whether the copies can be read; a file that was put there by others meanwhile is looked at anew."""
+        file = self._file
+        # nothing is attached to a database that was opened again
+        if self._generation != self._source.generation:
+            self._generation, self._attached, self.signs = self._source.generation, None, {}
+        if self._source.in_snapshot and file is not None and not self._alone:
+            # DuckDB attaches and detaches nothing in the middle of a transaction
+            return self._attached is not None
+        if file is None:
+            if not self._alone:  # other sessions may have stored something else there meanwhile
+                self.signs = {}
+                if self._attached_path() == "":
+                    self._read_notes()
+            return bool(self.signs)
+        try:
+            status = file.stat()
+            if self._attached == (status.st_ino, status.st_mtime_ns):
+                return True
+            if self.taken():
+                return False
+            self.run(f"DETACH DATABASE IF EXISTS {DATABASE}")
+            self.run(f"ATTACH {text(str(file))} AS {DATABASE} (READ_ONLY)")
+            self._read_notes()
+        except (OSError, duckdb.Error):
+            return False
+        self._attached = (status.st_ino, status.st_mtime_ns)
+        return True
+
+    def taken(self) -> bool:
+        """Whether another database has our name."""
+        path = self._attached_path()
+        return path is not None and not (path == "" if self._file is None else same_file(path, self._file))
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        return self._source.rows(sql)
+
+    def _store_in_memory(self, recipe: Recipe, sign: str) -> None:
+        self.run(f"ATTACH IF NOT EXISTS ':memory:' AS {DATABASE}")
+        self._write(DATABASE, recipe, sign)
+        with contextlib.suppress(duckdb.Error):
+            self.run(f"CHECKPOINT {DATABASE}")  # compresses: almost four times as fast to read
+        self._read_notes()
+
+    def _store_in_file(self, file: Path, recipe: Recipe, sign: str) -> None:
+        with _folder(building(file)) as folder:
+            new = folder / file.name
+            self.run(f"ATTACH {text(str(new))} AS {_BUILDING} (READ_WRITE)")
+            try:
+                if self.attach():
+                    self._keep_others(recipe, sign)
+                self._write(_BUILDING, recipe, sign)
+                self.run(f"CHECKPOINT {_BUILDING}")
+            finally:
+                self.run(f"DETACH {_BUILDING}")
+            # whoever may read the one may read the other
+            new.chmod(0o600 if self._beside is None else self._beside.stat().st_mode & 0o666)
+            new.replace(file)
+        self.attach()
+
+    def _keep_others(self, recipe: Recipe, sign: str) -> None:
+        """The copies of other tables that are still up to date."""
+        others = f"FROM {_in(DATABASE, _NOTES)} WHERE source <> {text(recipe.table)} AND sign = {text(sign)}"
+        self.run(f"CREATE TABLE {_in(_BUILDING, _NOTES)} AS {others}")
+        for (name,) in self.run(f"SELECT name {others}"):
+            self.run(f"CREATE TABLE {_in(_BUILDING, name)} AS FROM {_in(DATABASE, name)}")
+
+    def _write(self, database: str, recipe: Recipe, sign: str) -> None:
+        """The copy and what belongs to it; a note of each once all are there."""
+        notes, tables = _in(database, _NOTES), recipe.tables(_in(database, recipe.name))
+        self.run(f"CREATE TABLE IF NOT EXISTS {notes} (name VARCHAR, source VARCHAR, sign VARCHAR)")
+        self.run(f"DELETE FROM {notes} WHERE name IN ({', '.join(map(text, tables))})")
+        for name, sql in tables.items():
+            self.run(f"CREATE OR REPLACE TABLE {_in(database, name)} AS {sql}")
+        lines = ", ".join(f"({text(name)}, {text(recipe.table)}, {text(sign)})" for name in tables)
+        self.run(f"INSERT INTO {notes} VALUES {lines}")
+
+    def _read_notes(self) -> None:
+        self.signs = dict(self.run(f"SELECT name, sign FROM {_in(DATABASE, _NOTES)}"))
+        self.definitions = {}
+
+    def _attached_path(self) -> str | None:
+        """The file of the database of our name: empty if it is in memory, None if there is none."""
+        found = self.run(
+            f"SELECT coalesce(path, '') FROM duckdb_databases() WHERE database_name = '{DATABASE}'"
+        )
+        return str(found[0][0]) if found else None
+
+
+def building(file: Path) -> Path:
+    """The folder in which a file of copies is written, the same for all sessions of this process."""
+    return file.parent / f".privsql-{_PROCESS}"
+
+
+@contextlib.contextmanager
+def _folder(parent: Path) -> Iterator[Path]:
+    """A folder in a folder that is there only as long as some session needs it."""
+    while True:
+        parent.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # another session was done with it just now
+            folder = tempfile.TemporaryDirectory(dir=parent)
+            break
+    try:
+        with folder as name:
+            yield Path(name)
+    finally:
+        with contextlib.suppress(OSError):
+            parent.rmdir()
+
+
+def _in(database: str, table: str) -> str:
+    return f"{database}.main.{identifier(table)}"

@@ -1,0 +1,83 @@
+"""A file and the table that DuckDB makes of it go in; a file that names a column twice is refused.
+
+DuckDB renames the second of two columns whose names differ in case alone.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import duckdb
+
+from privsql.engines.duckdb.opening import FAILURES
+from privsql.errors import SourceError
+from privsql.names import repeated_name
+from privsql.planning import render
+
+_RENAMED = re.compile(r"(.+)_\d+", re.DOTALL)
+
+
+def refuse_repeated_columns(
+    connection: duckdb.DuckDBPyConnection, reader: str, file: Path, table: str
+) -> None:
+    """Where a file has a column twice, or two that differ in case alone, DuckDB calls the second one x_1,
+    without a word: what a policy says of it would be said of the first.
+    """
+    try:
+        names = [
+            str(name) for name, *_ in connection.execute(f"DESCRIBE {render.identifier(table)}").fetchall()
+        ]
+        lowered = {name.lower() for name in names}
+        if not any(match[1].lower() in lowered for name in names if (match := _RENAMED.fullmatch(name))):
+            return
+        written = (
+            _names_in_parquet(connection, file)
+            if reader == "read_parquet"
+            else _names_in_csv(connection, file)
+        )
+    except FAILURES:
+        connection.close()
+        raise SourceError("source-file", "DuckDB cannot read this file", "check that it is valid") from None
+    repeated = repeated_name(written)
+    if repeated is not None:
+        connection.close()
+        raise SourceError(
+            "source-columns",
+            f"the file has more than one column {repeated}",
+            "rename one; case does not count",
+        )
+
+
+def _names_in_parquet(connection: duckdb.DuckDBPyConnection, file: Path) -> list[str]:
+    """Of the columns, and not of what lies in them: a tree in preorder."""
+    nodes = connection.execute(
+        f"SELECT name, num_children FROM parquet_schema({render.text(str(file))})"
+    ).fetchall()
+    names, open_ = [], [nodes[0][1]]
+    for name, children in nodes[1:]:
+        while open_[-1] == 0:
+            open_.pop()
+        if len(open_) == 1:
+            names.append(str(name))
+        open_[-1] -= 1
+        open_.append(children or 0)
+    return names
+
+
+def _names_in_csv(connection: duckdb.DuckDBPyConnection, file: Path) -> list[str]:
+    """The header as it is written, read as DuckDB reads the file."""
+    path = render.text(str(file))
+    sniffed = connection.execute(
+        f"SELECT HasHeader, Delimiter, Quote, Escape, Comment, SkipRows, len(Columns) FROM sniff_csv({path})"
+    ).fetchall()
+    header, *marks, skipped, count = sniffed[0]
+    if not header:
+        return []
+    signs = zip(("delim", "quote", "escape", "comment"), marks, strict=True)
+    options = ", ".join(f"{name} = {render.text('' if mark == '(empty)' else mark)}" for name, mark in signs)
+    columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(count))
+    first = f"read_csv({path}, auto_detect = false, header = false, {options}, skip = {skipped}, columns = {{{columns}}})"
+    return [
+        str(name) for name in connection.execute(f"FROM {first} LIMIT 1").fetchall()[0] if name is not None
+    ]

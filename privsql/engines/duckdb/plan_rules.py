@@ -1,0 +1,467 @@
+"""An expression of a DuckDB plan goes in; whether it has a value for all values that its parts can have comes
+out.
+
+What is not listed can fail. `tests/engines/test_views.py` tries what is listed on the values most likely to
+break it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from privsql.algebra.patterns import check_escape, check_format
+from privsql.errors import Refused, SourceError
+from privsql.planning import render
+from privsql.types import INTEGER_BOUNDS
+
+Read = Callable[[str], list[tuple[Any, ...]]]
+Node = dict[str, Any]  # of DuckDB's trees
+
+_WHOLE: Mapping[str, tuple[int, int]] = {**INTEGER_BOUNDS, "BOOLEAN": (0, 1)}
+_HUGE = 10**99  # has more digits than any type
+_FLOATS = ("FLOAT", "DOUBLE")
+_MOMENTS = ("DATE", "TIME", "TIMESTAMP")
+_SIMPLE = (*_WHOLE, *_FLOATS, *_MOMENTS, "VARCHAR", "DECIMAL", "ENUM", "UUID", "INTERVAL")
+# some of their values have no text: writing it fails, past TRY, and the database dies
+_WITHOUT_TEXT = ("TIMESTAMP", "TIME")
+# what each function takes, of any of these types, it takes without failing
+_OF_TEXT = """lower upper lcase ucase trim ltrim rtrim length strlen bit_length reverse strip_accents contains prefix suffix
+    starts_with ends_with strpos instr concat concat_ws || ~~ !~~ ~~* !~~* ascii unicode levenshtein damerau_levenshtein
+    jaro_similarity jaro_winkler_similarity string_split md5 sha256"""
+_OF_MOMENTS = "year month day quarter dayofweek isodow dayofyear hour minute second dayname monthname epoch"
+_OF_DAYS = "decade century"
+_OF_FLOATS = "+ - * even isnan isinf isfinite atan2"
+_OF_NUMBERS = "abs sign floor ceil trunc round"  # of whole numbers they are arithmetic
+_OF_ANY = "greatest least hash"
+TAKES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(_OF_TEXT.split(), ("VARCHAR",)),
+    **dict.fromkeys(_OF_MOMENTS.split(), _MOMENTS),
+    **dict.fromkeys(_OF_DAYS.split(), ("DATE", "TIMESTAMP")),
+    **dict.fromkeys(_OF_FLOATS.split(), _FLOATS),
+    **dict.fromkeys(_OF_NUMBERS.split(), (*_FLOATS, "DECIMAL")),
+    **dict.fromkeys(_OF_ANY.split(), _SIMPLE),
+    "bit_count": tuple(INTEGER_BOUNDS),
+}
+# the same, where all arguments but the first are constants; a malformed pattern is refused as soon as there
+# is such a view
+WITH_CONSTANTS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        "regexp_matches regexp_full_match substring left right replace translate".split(), ("VARCHAR",)
+    ),
+    "round": (*_FLOATS, "DECIMAL"),
+    **dict.fromkeys(("//", "%"), tuple(INTEGER_BOUNDS)),
+}
+# What TRY makes NULL where it fails. It does not catch all: an unknown time zone, unit or escape letter fails
+# all the same.
+_TRIED = """+ - * / // % abs floor ceil trunc round sqrt ln log log2 log10 exp pow power gcd factorial make_date last_day
+    split_part array_extract asin acos sin cos tan atan sinh cosh tanh degrees radians week yearweek isoyear""".split()
+_TRIED_OF_UNIT = ("date_trunc", "datetrunc", "date_diff", "datediff", "date_part", "datepart")
+_TRIED_WITH_CONSTANTS = ("regexp_extract", "regexp_replace", *WITH_CONSTANTS)
+_FORMATS = ("strftime", "strptime", "try_strptime")
+_ESCAPED = ("like_escape", "ilike_escape", "not_like_escape", "not_ilike_escape")
+_ARITHMETIC = ("+", "-", "*", "//", "%", "abs", "sign", "round")
+_CUT = ("substring", "left", "right")
+# Of what we render: of places on a grid, of clamped moments, of a unit's own list, and of a subquery that has
+# one row.
+_OWN = (
+    ">>",
+    "<<",
+    "epoch_us",
+    "list_sort",
+    "list_slice",
+    "list_transform",
+    "list_unique",
+    "flatten",
+    "hash",
+    "error",
+)
+_UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade", "century")
+_OF_ALL = ("struct_extract", "list_value", "unpivot_list", "row", "list_distinct", "pi")  # whatever they hold
+_FINER = ("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+_SMALL = 2**31  # a constant that is a number of letters, or of digits
+_CLASSES = (
+    "BOUND_REF",
+    "BOUND_COLUMN_REF",
+    "BOUND_CONSTANT",
+    "BOUND_CONJUNCTION",
+    "BOUND_CASE",
+    "BOUND_BETWEEN",
+    "BOUND_UNNEST",
+)
+_OPERATORS = (
+    "OPERATOR_NOT",
+    "OPERATOR_IS_NULL",
+    "OPERATOR_IS_NOT_NULL",
+    "OPERATOR_COALESCE",
+    "COMPARE_IN",
+    "COMPARE_NOT_IN",
+)
+_ANY_AGGREGATES = (
+    "count count_star min max first last any_value arbitrary bool_and bool_or list median".split()
+)
+_QUANTILES = ("quantile_cont", "quantile_disc")
+# of what cannot overflow: HUGEINT holds the sum of more BIGINTs than there can be rows
+_SUMS = ("sum", "avg")
+_SUMMED = (
+    "BOOLEAN",
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    *_FLOATS,
+)
+_SUMMED_DIGITS = 18  # of a DECIMAL
+_RANKS = ("WINDOW_ROW_NUMBER", "WINDOW_RANK", "WINDOW_RANK_DENSE")
+
+
+# What a moment must be held to before it is written as text: how the tests are joined, and each of them.
+_GUARDS: Mapping[str, tuple[str, frozenset[tuple[str, Any]]]] = {
+    "TIMESTAMP": (
+        "CONJUNCTION_OR",
+        frozenset(
+            {("COMPARE_GREATERTHANOREQUALTO", "290309-12-22 (BC) 00:00:00"), ("COMPARE_EQUAL", "-infinity")}
+        ),
+    ),
+    "TIME": (
+        "CONJUNCTION_AND",
+        frozenset({("COMPARE_GREATERTHANOREQUALTO", "00:00:00"), ("COMPARE_LESSTHANOREQUALTO", "24:00:00")}),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """`read` is asked whether a constant can be read as another type.
+
+    `own`: of a statement that we rendered. Its whole numbers are computed in types that hold every result
+    (algebra/functions.py, `result_type`; tests/conformance asks DuckDB), and some functions stand only where
+    their arguments suit them. In an owner's view neither need be so.
+    """
+
+    read: Read
+    own: bool = False
+
+    def is_safe(self, node: Node) -> bool:
+        """Whether an expression gives a value for all values that its parts can have."""
+        kind, arguments = node["type"], node.get("children", [])
+        types = [_type(each) for each in arguments]
+        ids = [_id(each) for each in types]
+        name = node.get("qname", {}).get("path", [""])[-1]
+        match node["expression_class"]:
+            case "BOUND_OPERATOR":
+                return kind in _OPERATORS
+            case "BOUND_AGGREGATE":
+                fits = self.own and name in _SUMS and all(each in _WHOLE for each in ids)
+                return fits or _is_safe_aggregate(name, types)
+            # a frame of so much before a row computes where it begins; so many rows before it is a place
+            case "BOUND_WINDOW":
+                computed = "EXPR" in node["start"] + node["end"] and not (
+                    self.own and node["end"] == "EXPR_PRECEDING_ROWS"
+                )
+                return kind in _RANKS or (_is_safe_aggregate(name, types) and not computed)
+            case "BOUND_LAMBDA":
+                return self.own
+            case "BOUND_FUNCTION" if kind == "OPERATOR_CAST":
+                tried = node["function_data"]["try_cast"] and _is_simple_cast(node)
+                return (
+                    tried
+                    or _is_wider(types[0], node["return_type"])
+                    or _is_guarded(node)
+                    or self._is_value(node)
+                )
+            case "BOUND_FUNCTION" if (
+                kind.startswith("COMPARE_") or name in _OF_ALL or (self.own and name in _OWN)
+            ):
+                return True
+            case "BOUND_FUNCTION" if name == "array_extract":
+                return ids[0] in ("LIST", "TUPLE")
+            case "BOUND_FUNCTION" if self.own and name in _ARITHMETIC and all(each in _WHOLE for each in ids):
+                return name not in ("//", "%") or _is_not_zero(arguments[1]) or _is_nullif(arguments[1])
+            case "BOUND_FUNCTION" if name in _ESCAPED:
+                return ids[0] == "VARCHAR" and _is_well_escaped(*arguments[1:])
+            case "BOUND_FUNCTION" if name == "%" and all(each in _FLOATS for each in ids):
+                return _is_not_zero(arguments[1]) or _is_nullif(arguments[1])
+            case "BOUND_FUNCTION" if name == "/":
+                return all(each in _FLOATS for each in ids) and (
+                    _is_not_zero(arguments[1]) or _is_nullif(arguments[1])
+                )
+            case "BOUND_FUNCTION" if name in ("+", "-", "*") and _id(node["return_type"]) == "DECIMAL":
+                return _holds(
+                    node["return_type"], name, [_digits(_type(_uncast(each))) for each in arguments]
+                )
+            case "BOUND_FUNCTION" if name == "-" and ids == ["DATE", "DATE"]:
+                return True
+            case "BOUND_FUNCTION" if (
+                name in WITH_CONSTANTS and ids[0] in WITH_CONSTANTS[name] and len(ids) > 1
+            ):
+                return all(_is_small(each, name in ("//", "%")) for each in arguments[1:])
+            case "BOUND_FUNCTION":
+                return name in TAKES and all(each in TAKES[name] for each in ids)
+            case other:
+                return other in _CLASSES
+
+    def is_tried(self, node: Node) -> bool:
+        """Whether TRY makes NULL of whatever it fails on, where its parts do not fail."""
+        arguments = node.get("children", [])
+        name = node.get("qname", {}).get("path", [""])[-1]
+        if not all(_id(_type(each)) in (*_SIMPLE, "LIST") for each in arguments):
+            return self.is_safe(node)
+        if node["type"] == "OPERATOR_CAST":
+            return _is_simple_cast(node)
+        if name in _TRIED_OF_UNIT:
+            dated = all(_id(_type(each)) in ("DATE", "TIMESTAMP") for each in arguments[1:])
+            return dated and _value(_uncast(arguments[0])) in _UNITS
+        if name in _CUT and _id(_type(arguments[0])) == "VARCHAR":
+            return all(_id(_type(each)) in _WHOLE for each in arguments[1:])
+        if name in _FORMATS:
+            return _has_known_format(arguments[1])
+        if name in _TRIED_WITH_CONSTANTS and len(arguments) > 1 and name not in ("//", "%"):
+            return all(_is_small(each, False) for each in arguments[1:])
+        return name in _TRIED or self.is_safe(node)
+
+    def _is_value(self, node: Node) -> bool:
+        """Whether a constant, cast or not, is one: in CASE a malformed one would fail on some rows only."""
+        whole, wanted = _value(_uncast(node["children"][0])), _WHOLE.get(_id(node["return_type"]))
+        if isinstance(whole, int) and wanted is not None:
+            return wanted[0] <= whole <= wanted[1]
+        text = _constant(node)
+        if text is None:
+            return False
+        try:
+            self.read(f"SELECT {text}")
+        except SourceError:
+            return False
+        return True
+
+
+def _uncast(node: Node) -> Node:
+    """What was there before DuckDB made it wider."""
+    wider = node["type"] == "OPERATOR_CAST" and _is_wider(_type(node["children"][0]), node["return_type"])
+    return _uncast(node["children"][0]) if wider else node
+
+
+def _is_small(node: Node, divides: bool) -> bool:
+    """Whether it is a constant text or a number that is neither too large nor, to divide by, 0 or -1."""
+    match _uncast(node):
+        case {"expression_class": "BOUND_CONSTANT", "value": {"value": str()}}:
+            return not divides
+        case {"expression_class": "BOUND_CONSTANT", "value": {"value": int() | dict()}} as constant:
+            value = _value(constant)
+            return abs(value) < _SMALL and not (divides and value in (0, -1))
+        case {"expression_class": "BOUND_FUNCTION", "qname": {"path": [*_, "replace"]}, "children": children}:
+            return not divides and all(_is_small(each, False) for each in children)  # of constants: it is one
+    return False
+
+
+def _is_well_escaped(pattern: Node, mark: Node) -> bool:
+    """Whether both are constants that are accepted: DuckDB reads a pattern only at rows, and fails there,
+    past TRY.
+    """
+    texts = [_value(_uncast(each)) for each in (pattern, mark)]
+    if not all(isinstance(each, str) for each in texts):
+        return False
+    try:
+        check_escape(*texts)
+    except Refused:
+        return False
+    return True
+
+
+def _has_known_format(node: Node) -> bool:
+    """Whether it is a constant whose directives all have a rule."""
+    text = _value(_uncast(node))
+    try:
+        check_format(text)
+    except Refused:
+        return False
+    return isinstance(text, str)
+
+
+def _is_guarded(node: Node) -> bool:
+    """Whether a moment is written as text only where it has one."""
+    (written,) = node["children"]
+    match written, _uncast(written.get("else_expr") or written):
+        case {"type": "CASE_EXPR", "case_checks": [{"when_expr": test, "then_expr": then}]}, {
+            "value": {"is_null": True}
+        }:
+            joined, wanted = _GUARDS.get(_id(_type(written)), ("", frozenset()))
+            sides = [each.get("children", []) for each in test.get("children", [])]
+            same = all(len(each) == 2 and _shape(each[0]) == _shape(then) for each in sides)
+            found = {
+                (each["type"], _text_of(each)) for each in test.get("children", []) if each.get("children")
+            }
+            return bool(sides) and same and test["type"] == joined and found == wanted
+    return False
+
+
+def _text_of(comparison: Node) -> Any:
+    """The constant that something is compared with, as it was written."""
+    constant = comparison["children"][-1]
+    inner = constant["children"][0] if constant["type"] == "OPERATOR_CAST" else constant
+    return _value(inner)
+
+
+def _is_not_zero(node: Node) -> bool:
+    value = _value(_uncast(node))
+    return isinstance(value, int | float) and value != 0
+
+
+def _is_zero(node: Node) -> bool:
+    """Whether it is the constant 0, in whatever type of number."""
+    while node["type"] == "OPERATOR_CAST":
+        (node,) = node["children"]
+    return bool(_value(node) == 0)
+
+
+def _value(node: Node) -> Any:
+    """Of a constant; a HUGEINT is written in two halves."""
+    found = node.get("value", {}).get("value")
+    return (found["upper"] << 64) + found["lower"] if isinstance(found, dict) and "upper" in found else found
+
+
+def _is_nullif(node: Node) -> bool:
+    """NULLIF(x, 0), which DuckDB writes as CASE WHEN x = 0 THEN NULL ELSE x END."""
+    match _uncast(node):
+        case {
+            "type": "CASE_EXPR",
+            "case_checks": [{"when_expr": test, "then_expr": then}],
+            "else_expr": other,
+        }:
+            match test, _uncast(then):
+                case {"type": "COMPARE_EQUAL", "children": [of, to]}, {"value": {"is_null": True}}:
+                    return bool(_is_zero(to) and _shape(of) == _shape(other))
+    return False
+
+
+def _shape(node: Any) -> Any:
+    """An expression without where it is written, and what it is called."""
+    if isinstance(node, dict):
+        return {key: _shape(each) for key, each in node.items() if key != "alias" and "location" not in key}
+    return [_shape(each) for each in node] if isinstance(node, list) else node
+
+
+def _constant(node: Node) -> str | None:
+    """As SQL, with the casts around it, or None."""
+    if node["type"] == "OPERATOR_CAST":
+        inner, wanted = _constant(node["children"][0]), _id(node["return_type"])
+        known = inner is not None and wanted in _SIMPLE and wanted != "ENUM"
+        return f"CAST({inner} AS {_named(node['return_type'])})" if known else None
+    match node.get("value"):
+        case {"value": str() as value, "type": {"id": "VARCHAR"}}:
+            return render.text(value)
+        case {"value": int() as value, "type": {"id": "DECIMAL"} as type_}:
+            return f"{Decimal(value).scaleb(-_digits(type_)[1]):f}"
+        case {"value": {"upper": int(), "lower": int()}, "type": {"id": kind}} if kind in _WHOLE:
+            return f"CAST('{_value(node)}' AS {kind})"
+        case {"value": bool() | int() | float() as value, "type": {"id": kind}} if kind in (
+            *_WHOLE,
+            "DOUBLE",
+        ):
+            # as a bare number it would be a DECIMAL, which is rounded otherwise
+            return f"CAST('{value}' AS {kind})"
+    return None
+
+
+def _is_safe_aggregate(name: str, types: list[Node]) -> bool:
+    if name in _QUANTILES:
+        return _id(types[0]) in _SIMPLE
+    if name not in _SUMS:
+        return name in _ANY_AGGREGATES and len(types) <= 1  # min(x, 3) is another one
+    return all(
+        _id(each) in _SUMMED or (_id(each) == "DECIMAL" and _digits(each)[0] <= _SUMMED_DIGITS)
+        for each in types
+    )
+
+
+def _type(node: Node) -> Node:
+    """That of an expression; of conditions it is not written down."""
+    found: Node = node.get("return_type") or (node["value"]["type"] if "value" in node else {"id": "BOOLEAN"})
+    return found
+
+
+def _id(type_: Node) -> str:
+    """JSON is a VARCHAR with another name, and not every text is one."""
+    info = type_.get("type_info") or {}
+    return str(info.get("alias") or type_["id"]) if type_["id"] != "ENUM" else "ENUM"
+
+
+def _is_simple_cast(node: Node) -> bool:
+    """Of types between which a cast that fails gives NULL, if it is tried."""
+    given, wanted = _type(node["children"][0]), node["return_type"]
+    while _id(given) in ("LIST", "ARRAY") and _id(wanted) == "LIST":  # element by element
+        given, wanted = _of(given), _of(wanted)
+    of, to = _id(given), _id(wanted)
+    written = of in _WITHOUT_TEXT and to == "VARCHAR"
+    return of in (*_SIMPLE, *_FINER) and to in _SIMPLE and (not written or _is_guarded(node))
+
+
+def _of(listed: Node) -> Node:
+    """What a list is of."""
+    of: Node = listed["type_info"]["child_type"]
+    return of
+
+
+def _is_wider(given: Node, wanted: Node) -> bool:
+    """Whether a cast cannot fail: DuckDB has a value of the wanted type for each of the given one."""
+    of, to = _id(given), _id(wanted)
+    if of == "NULL" or given == wanted or (of, to) == ("TIMESTAMP", "DATE"):
+        return True
+    if (of, to) == ("ARRAY", "LIST"):  # elements stay as they are
+        return _of(given) == _of(wanted)
+    if to == "VARCHAR":
+        return of in _SIMPLE and of not in _WITHOUT_TEXT
+    if to == "DOUBLE":
+        return of in (*_WHOLE, "FLOAT", "DECIMAL")
+    if to == "DECIMAL" and (of == "DECIMAL" or of in _WHOLE):
+        digits, scale = _digits(wanted)
+        own, own_scale = _digits(given)
+        return digits - scale >= own - own_scale and scale >= own_scale
+    return (
+        of in _WHOLE
+        and to in INTEGER_BOUNDS
+        and _WHOLE[to][0] <= _WHOLE[of][0]
+        and _WHOLE[of][1] <= _WHOLE[to][1]
+    )
+
+
+def _holds(result: Node, name: str, given: list[tuple[int, int]]) -> bool:
+    """Whether a DECIMAL has room for every sum, difference or product of two others: digits before and after
+    the point.
+    """
+    if len(given) != 2:
+        return False
+    digits, scale = _digits(result)
+    (one, one_scale), (other, other_scale) = given
+    before, other_before = one - one_scale, other - other_scale
+    if name == "*":
+        return digits - scale >= before + other_before and scale >= one_scale + other_scale
+    return digits - scale > max(before, other_before) and scale >= max(one_scale, other_scale)
+
+
+def _digits(type_: Node) -> tuple[int, int]:
+    """How many, and how many of them after the point."""
+    info = type_.get("type_info") or {}
+    if "width" in info:
+        return info["width"], info["scale"]
+    return max(len(str(abs(end))) for end in _WHOLE.get(_id(type_), (_HUGE,))), 0
+
+
+def described(node: Node) -> str:
+    """As an owner writes it, with types in the place of what is computed."""
+    name = node.get("qname", {}).get("path", [node["type"]])[-1]
+    types = [_named(_type(each)) for each in node.get("children", [])]
+    if node["type"] == "OPERATOR_CAST":
+        return f"CAST({types[0]} AS {_named(node['return_type'])})"
+    if node.get("is_operator") and len(types) == 2:
+        return f"{types[0]} {name} {types[1]}"
+    return f"{name}({', '.join(types)})"
+
+
+def _named(type_: Node) -> str:
+    return "DECIMAL({}, {})".format(*_digits(type_)) if _id(type_) == "DECIMAL" else _id(type_)

@@ -1,0 +1,65 @@
+"""A query goes in; what DuckDB itself would compute for it comes out, and whether any of that can fail on
+some row.
+
+Nothing is believed about what DuckDB makes of a text: its own plan is looked at, before it is optimised and
+with every cast that it adds. A function or cast that is not known to have a value for all values
+(plan_rules.py) can fail.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from privsql.engines.duckdb.plan_rules import Read, Rules, described
+from privsql.planning import render
+
+_OPERATIONS = frozenset(
+    f"LOGICAL_{name}"
+    for name in "AGGREGATE_AND_GROUP_BY ANY_JOIN ASOF_JOIN COMPARISON_JOIN CROSS_PRODUCT CTE_REF DELIM_GET DELIM_JOIN DISTINCT "
+    "DUMMY_SCAN EMPTY_RESULT EXCEPT EXPRESSION_GET FILTER GET INTERSECT LIMIT MATERIALIZED_CTE ORDER_BY POSITIONAL_JOIN "
+    "PROJECTION SAMPLE TOP_N UNION UNNEST WINDOW".split()
+)
+_NAN = re.compile(
+    r'(?<!\\)"value":-?NAN'
+)  # DuckDB writes a constant that is not a number so, which JSON does not know
+
+
+def plan_of(read: Read, query: str) -> Any:
+    """DuckDB's plan before it is optimised, or None where DuckDB does not write it down (files, frames, other
+    databases).
+    """
+    written = read(f"SELECT json_serialize_plan({render.text(query)}, optimize := false)")[0][0]
+    found = json.loads(_NAN.sub('"value":NaN', written))
+    return None if found["error"] else found["plans"]
+
+
+def may_fail(node: Any, rules: Rules, column: str = "") -> str:
+    """The first thing in a plan that can fail on some row, in words, or "". `column`: what it is computed
+    for.
+    """
+    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    match node:
+        case {"expression_class": _, "type": "OPERATOR_TRY", "children": [tried]}:
+            # only what stands directly in it: what two of them share deeper down, DuckDB computes outside of
+            # both
+            found = may_fail(tried.get("children", list(tried.values())), rules, node.get("alias") or column)
+            if found:
+                return f"{found} deep inside TRY"
+            return "" if rules.is_tried(tried) else f"{described(tried)}, which TRY does not catch"
+        case {"expression_class": _}:
+            column = node.get("alias") or column
+            if not rules.is_safe(node):
+                return f"{described(node)} (for {column})" if column else described(node)
+        case {"type": "LOGICAL_GET"} if node["qname"]["path"][-1] != "seq_scan":
+            return f"the table function {node['qname']['path'][-1]}"
+        case {"join_type": "SINGLE"}:
+            return "a subquery that must have one row"
+        case {"type": str() as operation} if (
+            operation.startswith("LOGICAL_") and operation not in _OPERATIONS
+        ):
+            return operation.removeprefix("LOGICAL_").replace("_", " ")
+        case {"type": "EXPRESSION_VALUE" | "EXPRESSION_PERCENTAGE"}:
+            return "a LIMIT or OFFSET"
+    return next(filter(None, (may_fail(child, rules, column) for child in children)), "")

@@ -1,0 +1,261 @@
+"""DuckDB's own catalogue goes in; a Schema comes out: tables, columns, types, constraints. No row of any
+table is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from privsql.engines.duckdb.views import Views
+from privsql.errors import SourceError
+from privsql.names import repeated_name
+from privsql.planning import render
+from privsql.schema import ForeignKey, Schema, SchemaColumn, SchemaTable
+from privsql.types import BINARY, ColumnType, Kind, column_type, element_type
+
+Rows = list[tuple[Any, ...]]
+
+# The tables that a bare name means, as DuckDB looks it up: temporary ones hide others.
+IN_SIGHT = (
+    "(database_name = 'temp' OR (database_name = current_database() AND schema_name = current_schema() AND lower(table_name) "
+    "NOT IN (SELECT lower(table_name) FROM duckdb_columns() WHERE database_name = 'temp' AND NOT internal)))"
+)
+# Everything a schema is read from, as text: as long as it is the same, so is the schema. Texts of views are
+# read apart, where there are any: DuckDB writes those of its own 47 each time, which takes it longer than all
+# the rest.
+_TABLES = (
+    "SELECT database_name, schema_name, table_name, sql, TRUE FROM duckdb_tables() UNION ALL "
+    "SELECT database_name, schema_name, view_name, NULL, FALSE FROM duckdb_views() WHERE NOT internal UNION ALL "
+    "SELECT current_database(), current_schema(), '', current_setting('default_collation'), NULL"
+)
+_VIEWS = "SELECT database_name, schema_name, view_name, sql, FALSE FROM duckdb_views() WHERE NOT internal"
+# Functions of others that have the name of one of DuckDB's, which finds theirs first, operators among them.
+# To list all takes DuckDB longer than most queries, so it is done when something has changed.
+_MACROS = (
+    "WITH named AS MATERIALIZED (SELECT lower(function_name) AS name, internal FROM duckdb_functions() "
+    "WHERE function_type NOT IN ('table', 'table_macro', 'pragma') "
+    "AND (internal OR database_name IN ('temp', current_database()))) "
+    "SELECT name FROM named GROUP BY name HAVING bool_or(internal) AND NOT bool_and(internal) ORDER BY name ASC"
+)
+_FRAME = re.compile(
+    r" AS SELECT \* FROM (pandas_scan|python_arrow_scan)\(\) AS \w+;$"
+)  # a registered frame is no query
+
+
+@dataclass(frozen=True)
+class Known:
+    """Of frames and files, which are the whole source: the tables, each with the columns that its dtypes keep
+    without NULL.
+    """
+
+    required: Mapping[str, frozenset[str]]
+    trust_labels: bool  # a DuckDB ENUM is schema; a frame's categories usually come from the data
+
+
+class SchemaReader:
+    """Reads a schema through any connection to its database, and again only when a definition has changed."""
+
+    def __init__(self, read: Callable[[str], Rows], known: Known) -> None:
+        self._read, self._known = read, known
+        self._seen: tuple[Rows, Schema] | None = None
+        self._looked_up = False  # whether functions of others have names of their own
+
+    def schema(self, fixed: bool, changed: bool = True) -> Schema:
+        """`fixed`: nobody can alter the tables, so that they are read once. `changed`: somebody may have,
+        since the last time.
+        """
+        # frames and files are in a database of ours, where nobody defines anything
+        others = not self._known.required
+        if others and (not self._looked_up or (changed and not fixed)):
+            self._looked_up = False  # until it is known that nothing is refused
+            self._refuse_macros()
+            self._looked_up = True
+        if self._known.required:
+            self._seen = self._seen or ([], self._described())
+        elif self._seen is None or not fixed:
+            definitions = self._definitions()
+            if self._seen is None or self._seen[0] != definitions:
+                schema = self._read_schema(definitions)
+                self._seen = (definitions, self._in_reach(schema) if fixed else schema)
+        return self._seen[1]
+
+    def _refuse_macros(self) -> None:
+        """What DuckDB would take for a function or an operator of its own, on which a bound rests, such as
+        least or +.
+        """
+        for (name,) in self._read(_MACROS):
+            raise SourceError(
+                "source-macro",
+                f"the macro or function {name} takes the place of DuckDB's own: what privsql computes with it, its bounds among "
+                "that, would be something else",
+                f"DROP MACRO {render.identifier(name)}, or give it another name",
+            )
+
+    def _definitions(self) -> Rows:
+        found = self._read(_TABLES)
+        tables = [row for row in found if row[-1] is not False]
+        views = self._read(_VIEWS) if len(tables) < len(found) else []
+        return sorted(tables + views, key=lambda row: (row[:3], row[-1] is not None))
+
+    def _in_reach(self, schema: Schema) -> Schema:
+        """Without views of what a closed database cannot reach, such as other files: they would fail after
+        the charge.
+        """
+        return Schema(
+            tuple(table for table in schema.tables if not table.view or self._can_be_read(table.name))
+        )
+
+    def _can_be_read(self, view: str) -> bool:
+        try:
+            return bool(self._read(f"DESCRIBE {render.identifier(view)}"))
+        except SourceError:
+            return False
+
+    def _described(self) -> Schema:
+        """Frames and files have no constraints, and DuckDB takes far longer to list all its columns than to
+        describe some.
+        """
+        described = {
+            name: self._read(f"DESCRIBE {render.identifier(name)}") for name in sorted(self._known.required)
+        }
+        return Schema(
+            tuple(
+                SchemaTable(
+                    name,
+                    tuple(
+                        self._column(name, column, type_, True, False, False) for column, type_, *_ in columns
+                    ),
+                )
+                for name, columns in described.items()
+            )
+        )
+
+    def _column(
+        self, table: str, name: str, type_name: str, nullable: bool, stored: bool, collated: bool
+    ) -> SchemaColumn:
+        found, listed = column_type(type_name), element_type(type_name)
+        if listed is not None:
+            held = SchemaColumn(name, listed.type, type_name, listed.cast, self._labels(listed, stored))
+            return SchemaColumn(name, None, type_name, elements=held)
+        cast = found.cast if found else None
+        if collated and cast is None and found is not None and found.type.kind is Kind.TEXT:
+            cast = BINARY
+        required = not nullable or name in self._known.required.get(table, frozenset())
+        labels = self._labels(found, stored)
+        return SchemaColumn(name, found.type if found else None, type_name, cast, labels, required)
+
+    def _labels(self, found: ColumnType | None, stored: bool) -> tuple[str, ...] | None:
+        """Those of an ENUM; that of a view may be the categories of a registered frame."""
+        return found.labels if found is not None and stored and self._known.trust_labels else None
+
+    def _read_schema(self, definitions: Sequence[tuple[Any, ...]]) -> Schema:
+        # all of them, and then those in sight: to join DuckDB's lists of tables takes it longer than to give
+        # them
+        columns = self._read(
+            "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable "
+            "FROM duckdb_columns() WHERE NOT internal ORDER BY table_name ASC, column_index ASC"
+        )
+        constraints = self._read(
+            "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, expression, "
+            "referenced_table, referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index ASC"
+        )
+        here, collation = next((tuple(place), sql) for *place, name, sql, _ in definitions if not name)
+        temporary = {_plain(table) for database, _, table, *_ in columns if database == "temp"}
+        columns, constraints = (
+            [row for row in rows if row[0] == "temp" or (row[:2] == here and _plain(row[2]) not in temporary)]
+            for rows in (columns, constraints)
+        )
+        _refuse_repeated({row[2] for row in columns})
+        texts = {
+            (database, schema, name): sql or "" for database, schema, name, sql, _ in definitions if name
+        }
+        stored = {(database, schema, name) for database, schema, name, _, table in definitions if table}
+        # under a collation texts that differ are equal; the type of a column does not say whether it has one
+        # (nor do a view and a generated column, where it is in a macro that they use)
+        collated = any(
+            "collate" in sql.lower() or "generated always" in sql.lower() for sql in texts.values()
+        )
+        seen = {row[2]: texts.get(row[:3], "") for row in columns if row[:3] not in stored}
+        views = {name for name, sql in seen.items() if not _FRAME.search(sql)}
+        if collation not in ("", "binary"):
+            raise SourceError(
+                "source-collation",
+                f"default_collation is {collation}, so that texts that differ count as equal",
+                "RESET default_collation",
+            )
+        tables: dict[str, list[SchemaColumn]] = {}
+        for *place, table, name, type_name, nullable in columns:
+            is_stored = (*place, table) in stored
+            may_collate = collated or table in views
+            tables.setdefault(table, []).append(
+                self._column(table, name, type_name, nullable, is_stored, may_collate)
+            )
+        checks = {
+            name: tuple(
+                text for _, _, table, kind, _, text, *_ in constraints if table == name and kind == "CHECK"
+            )
+            for name in tables
+        }
+        keys = {
+            name: tuple(
+                frozenset(column.lower() for column in columns)
+                for _, _, table, kind, columns, *_ in constraints
+                if table == name and kind in ("PRIMARY KEY", "UNIQUE")
+            )
+            for name in tables
+        }
+        foreign = {
+            name: tuple(
+                ForeignKey(tuple(own), other, tuple(named))
+                for _, _, table, kind, own, _, other, named in constraints
+                if table == name and kind == "FOREIGN KEY"
+            )
+            for name in tables
+        }
+        bodies: dict[str, list[str]] = {}
+        for *_, name, sql, table in definitions:
+            if name and not table and not _FRAME.search(sql):
+                bodies.setdefault(name.lower(), []).append(sql)
+        computed = {
+            name.lower()
+            for *_, name, sql, table in definitions
+            if table and "generated always" in (sql or "").lower()
+        }
+        looked = Views(bodies, self._read)
+        unsafe = {name: looked.unsafe(name) for name in tables if name in views or name.lower() in computed}
+        return Schema(
+            tuple(
+                SchemaTable(
+                    name,
+                    tuple(each),
+                    checks[name],
+                    keys[name],
+                    name in views,
+                    unsafe.get(name),
+                    name not in seen,
+                    foreign[name],
+                )
+                for name, each in tables.items()
+            )
+        )
+
+
+def _plain(name: str) -> str:
+    """As DuckDB compares names: without regard to the case of ASCII letters, and of no others."""
+    return "".join(letter.lower() if letter.isascii() else letter for letter in name)
+
+
+def _refuse_repeated(tables: Set[str]) -> None:
+    """To DuckDB É and é are two tables; to a policy and a query they are one name, of which the first would
+    be taken.
+    """
+    repeated = repeated_name(sorted(tables))
+    if repeated is not None:
+        raise SourceError(
+            "source-tables",
+            f"more than one table is called {repeated} where case does not count: a policy and a query could mean either",
+            "rename one of them",
+        )

@@ -1,0 +1,115 @@
+"""A schema goes in; the same tables without rows come out, where DuckDB says whether it accepts a text.
+
+DuckDB plans with statistics of the data, and even evaluates functions on them, so that whether the private
+database accepts a text may depend on its rows. What is said before the charge must not: it is asked of the
+twin. Some of what a text needs is made only when it is run, such as a pattern that is too large; so the twin
+runs it, without the statistics that would tell DuckDB that there is nothing to do. And DuckDB's own plan is
+looked at: nothing runs in which a function or a cast could fail on some row, whatever we believed when we
+rendered it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import duckdb
+
+from privsql.engines.duckdb.opening import CLOSE, CLOSED, FAILURES, Config
+from privsql.engines.duckdb.plan_rules import Rules
+from privsql.engines.duckdb.plans import may_fail, plan_of
+from privsql.errors import Refused, SourceError, SqlError
+from privsql.planning.prepared import DATABASE
+from privsql.planning.render import identifier
+from privsql.schema import Schema
+
+_PLAIN: Config = {**CLOSED, "threads": "1", "disabled_optimizers": "statistics_propagation"}
+_PATIENCE = 20.0  # seconds that a text may take where there are no rows; a million keys take some to plan
+
+
+@lru_cache(maxsize=1)
+def without_data() -> duckdb.DuckDBPyConnection:
+    """The one database of this process for what is not private: a database takes 20 ms to open, a connection
+    to it none.
+    """
+    connection = duckdb.connect(":memory:", config=_PLAIN)
+    connection.execute(CLOSE)
+    return connection
+
+
+atexit.register(without_data.cache_clear)  # closes it before the interpreter goes
+
+
+def not_accepted() -> SqlError:
+    return SqlError(
+        "sql-engine",
+        "DuckDB does not accept this query: a constant, a pattern or a format in it may be malformed",
+        "check the regular expressions, date formats and constants",
+    )
+
+
+def _can_fail(what: str) -> SqlError:
+    return Refused(
+        "refused-can-fail",
+        f"DuckDB could fail on some row while it computes {what}, and whether it did would tell about that row.",
+        "Write this part of the query differently. privsql should have guarded it: please report the query.",
+    )
+
+
+class Twin:
+    """The tables of a schema, empty, and the prepared copies of some, by name with their columns."""
+
+    def __init__(self, schema: Schema, copies: Mapping[str, str]) -> None:
+        self.schema, self.copies = schema, copies
+        self._lock = threading.Lock()
+        self._accepted: set[str] = set()
+        # temporary tables are of one connection, and gone with it; the database of the copies has a name of
+        # its own
+        self._connection = duckdb.connect(":memory:", config=_PLAIN) if copies else without_data().cursor()
+        for table in schema.tables:
+            columns = ", ".join(
+                f"{identifier(each.name)} {each.type_name}"
+                for each in table.columns
+                if each.type is not None or each.elements is not None
+            )
+            made = columns or "privsql_nothing BOOLEAN"  # of types without rules rows can still be counted
+            self._connection.execute(f"CREATE TEMP TABLE {identifier(table.name)} ({made})")
+        if copies:
+            self._connection.execute(f"ATTACH ':memory:' AS {DATABASE}; {CLOSE}")
+        for name, columns in copies.items():
+            self._connection.execute(f"CREATE TABLE {DATABASE}.main.{identifier(name)} ({columns})")
+
+    def check(self, sql: str) -> None:
+        """Refuse a text that DuckDB cannot plan, or cannot begin to run."""
+        if sql in self._accepted:
+            return
+        late = threading.Timer(_PATIENCE, self._connection.interrupt)
+        late.daemon = True
+        try:
+            with self._lock:
+                late.start()
+                self._connection.execute(sql).fetchmany(1)
+                plan = plan_of(self._read, sql)
+                failing = "it" if plan is None else may_fail(plan, Rules(self._read, own=True))
+        except FAILURES:
+            raise not_accepted() from None
+        finally:
+            late.cancel()
+            if late.is_alive():
+                # a thread that outlives the interpreter keeps objects of DuckDB, which then lists them
+                late.join()
+        if failing:
+            raise _can_fail(failing)
+        self._accepted.add(sql)
+
+    def _read(self, sql: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(sql).fetchall()
+        except FAILURES as error:
+            raise SourceError("source-connection", str(error)) from None
+
+    def close(self) -> None:
+        self._connection.close()

@@ -1,0 +1,98 @@
+"""ORDER BY, LIMIT and OFFSET: what they mean over a noisy answer, and why they are refused over rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from privsql.algebra import build
+from privsql.algebra.expressions import Expression
+from privsql.algebra.literals import ordinal
+from privsql.algebra.relations import Limit, Order, Relation
+from privsql.errors import Refused, SqlError
+from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.parse.places import place_of
+
+
+def order_terms(order: exp.Expr, shown: Sequence[Expression]) -> list[exp.Expr]:
+    """The terms of ORDER BY, with ALL written out as ordinals."""
+    terms: list[exp.Expr] = []
+    for each in order.expressions:
+        if isinstance(each.this, exp.Var) and each.this.name.upper() == "ALL":
+            for index in range(len(shown)):
+                copy = each.copy()
+                copy.set("this", exp.Literal.number(index + 1))
+                terms.append(copy)
+        else:
+            terms.append(each)
+    return terms
+
+
+def bind_order(
+    node: exp.Expr, binder: ExpressionBinder, shown: Sequence[Expression], names: Sequence[str] = ()
+) -> Order:
+    """One term: an ordinal, the name of an output (which goes before a column of that name), or an
+    expression.
+    """
+    inner = node.this
+    lowered = [name.lower() for name in names]
+    if isinstance(inner, exp.Column) and not inner.table and lowered.count(inner.name.lower()) == 1:
+        place = lowered.index(inner.name.lower())
+        return Order(
+            _orderable(shown[place], node), bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
+        )
+    if isinstance(inner, exp.Literal) and not inner.is_string:
+        index = ordinal(inner.name) or 0
+        if not 1 <= index <= len(shown):
+            raise SqlError(
+                "sql-ordinal",
+                "ORDER BY counts the selected columns from 1",
+                "write the number of a selected column, or its name",
+                place_of(node),
+            )
+        expression = shown[index - 1]
+    else:
+        expression = binder.bind(inner)
+    return Order(
+        _orderable(expression, node), bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
+    )
+
+
+def _orderable(expression: Expression, node: exp.Expr) -> Expression:
+    try:
+        return build.not_a_list(expression)
+    except Refused as error:
+        raise error.at(place_of(node)) from None
+
+
+def whole_number(limit: exp.Expr) -> int | None:
+    """The number behind LIMIT, FETCH or OFFSET, if it is written out."""
+    inner = (
+        (limit.args.get("count") or exp.Literal.number(1))
+        if isinstance(limit, exp.Fetch)
+        else limit.expression
+    )
+    return ordinal(inner.name) if isinstance(inner, exp.Literal) and not inner.is_string else None
+
+
+def limited(relation: Relation, limit: exp.Expr | None, offset: exp.Expr | None) -> Relation:
+    """The relation with LIMIT and OFFSET."""
+    if limit is None and offset is None:
+        return relation
+    numbers = []
+    for each in (limit, offset):
+        number = whole_number(each) if each is not None else None
+        if each is not None and (number is None or number >= 2**63):
+            raise SqlError("sql-limit", "LIMIT and OFFSET take a whole number", "LIMIT 10", place_of(each))
+        numbers.append(number)
+    return Limit(relation, numbers[0], numbers[1] or 0)
+
+
+def ordered_rows(node: exp.Expr) -> Refused:
+    return Refused(
+        "refused-limit",
+        "ORDER BY and LIMIT over rows would let other people's rows decide which are kept",
+        "order and limit the noisy answer, outside",
+        place_of(node),
+    )

@@ -1,0 +1,121 @@
+"""GROUP BY and the SELECT list go in; the different keys come out, and the sets of them to group by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import ErrorLevel, exp
+
+from privsql.algebra.expressions import Column, Expression, Literal
+from privsql.algebra.literals import ordinal
+from privsql.algebra.relations import Key, Sets
+from privsql.algebra.reserved import key_names
+from privsql.errors import Refused, SqlError
+from privsql.sql.bind.grouping import grouping_sets
+from privsql.sql.bind.release import has_any_aggregate, has_choice
+from privsql.sql.parse.places import place_of
+
+Items = list[tuple[str, exp.Expr | Column]]  # output names, with expressions or the columns that * stands for
+
+MOST_KEYS = 30  # in several sets: a bit for each must fit a number
+
+
+def bind_keys(
+    group: exp.Expr | None, items: Items, bind: Callable[[exp.Expr], Expression]
+) -> tuple[tuple[Key, ...], Sets]:
+    """The different keys, in the order in which they are named, and the sets of them; none for the one set of
+    all.
+    """
+    if group is None:
+        return (), ()
+    sets = [[_term(each, items) for each in listed] for listed in grouping_sets(group)]
+    if group.args.get("all"):
+        kept = [(each, item) for item in items for each in [item[1]]]
+        sets = [
+            [
+                item
+                for each, item in kept
+                if isinstance(each, Column) or not (has_any_aggregate(each) or has_choice(each))
+            ]
+        ]
+    bound: dict[Expression, tuple[str, exp.Expr | Column]] = {}
+    found: list[list[Expression]] = []
+    for listed in sets:
+        found.append([])
+        for name, term in listed:
+            expression = term if isinstance(term, Column) else bind(term)
+            if not isinstance(expression, Literal):
+                bound.setdefault(expression, (name, term))
+                found[-1].append(expression)
+    names = key_names([name for name, _ in bound.values()])
+    keys = tuple(
+        Key(
+            name,
+            expression,
+            as_written(term) if isinstance(term, exp.Expr) else term.name,
+            place_of(term) if isinstance(term, exp.Expr) else None,
+        )
+        for name, (expression, (_, term)) in zip(names, bound.items(), strict=True)
+    )
+    places = {expression: place for place, expression in enumerate(bound)}
+    return keys, _checked(
+        [tuple(sorted({places[each] for each in listed})) for listed in found], len(keys), group
+    )
+
+
+def _checked(sets: list[tuple[int, ...]], keys: int, group: exp.Expr) -> Sets:
+    if len(sets) == 1:
+        return ()
+    if len(set(sets)) < len(sets):
+        raise Refused(
+            "refused-grouping-sets",
+            "the same set of keys twice would be the same rows twice",
+            "name each set once: GROUPING SETS ((a, b), (a), ())",
+            place_of(group),
+        )
+    if keys > MOST_KEYS:
+        raise Refused(
+            "refused-grouping-sets",
+            f"{keys} keys in several sets are too many",
+            "group by fewer",
+            place_of(group),
+        )
+    return tuple(sets)
+
+
+def _term(node: exp.Expr, items: Items) -> tuple[str, exp.Expr | Column]:
+    """A key as it is written: an ordinal stands for what is selected there."""
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return output_name(node), node
+    index = ordinal(node.name) or 0
+    if not 1 <= index <= len(items):
+        raise SqlError(
+            "sql-ordinal",
+            "GROUP BY counts the selected columns from 1",
+            "write the number of a selected column, or its name",
+            place_of(node),
+        )
+    wanted = items[index - 1][1]
+    if isinstance(wanted, exp.Expr) and has_any_aggregate(wanted):
+        raise SqlError(
+            "sql-aggregate", "an aggregate cannot be a key", "group by another column", place_of(node)
+        )
+    return items[index - 1]
+
+
+def as_written(node: exp.Expr) -> str:
+    """Its text, for a name: what DuckDB could not run of it is not said to the log."""
+    return node.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE)
+
+
+def output_name(node: exp.Expr) -> str:
+    """The name DuckDB would give a column: its alias, its own name, or its text."""
+    match node:
+        case exp.Alias():
+            return node.alias
+        case exp.Column():
+            return node.name
+        case exp.Count() if isinstance(node.this, exp.Star):
+            return "count_star()"
+        case _:
+            return as_written(node).lower()

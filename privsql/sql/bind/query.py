@@ -1,0 +1,359 @@
+"""A permitted query goes in; a tree of relations comes out, with the names of its columns.
+
+Below the first aggregate everything is row by row; above it everything works on noisy numbers. A query that
+would let rows themselves out is refused in read.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from privsql.algebra import build
+from privsql.algebra.expressions import Call, Column, Expression, size_of
+from privsql.algebra.functions import common
+from privsql.algebra.relations import (
+    Choose,
+    Field,
+    Filter,
+    Group,
+    Project,
+    Relation,
+    Release,
+    Scan,
+    Sort,
+    Unpivot,
+    Values,
+    below,
+    is_public,
+    is_released,
+    walk,
+)
+from privsql.algebra.reserved import unique_names
+from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
+from privsql.sql.bind.catalogue import Catalogue
+from privsql.sql.bind.clauses import bind_order, limited, ordered_rows
+from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scope import Source
+from privsql.sql.bind.select import SelectBinder
+from privsql.sql.bind.union import united
+from privsql.sql.bind.unnest import bind_from
+from privsql.sql.parse.places import place_of
+from privsql.types import BOOLEAN, TEXT, Kind
+
+_MAX_RELATIONS = 400
+_MAX_OPERATORS = 600
+
+
+@dataclass
+class QueryBinder:
+    """Binds queries against a catalogue of tables; CTEs are names for relations, bound once each."""
+
+    catalogue: Catalogue
+    relations: int = 0
+    ctes: dict[str, Source] = field(default_factory=dict)
+
+    # -- queries -------------------------------------------------------------------------------------------
+    def query(self, node: exp.Expr) -> Source:
+        """A SELECT, a UNION ALL or either in parentheses."""
+        outer = self.ctes
+        try:
+            self.ctes = dict(outer)  # the names of a WITH end with its query
+            named = node.args["with_"].expressions if node.args.get("with_") else []
+            _refuse_repeated(named)
+            for each in named:
+                self._cte(each)
+            return _small(self._query(node))
+        finally:
+            self.ctes = outer
+
+    def _query(self, node: exp.Expr) -> Source:
+        self.relations += 1
+        if self.relations > _MAX_RELATIONS:
+            raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
+        match node:
+            case exp.Select():
+                if node.args.get("from_") is None:
+                    raise Refused(
+                        "refused-from",
+                        "there is no table in this question",
+                        "SELECT ... FROM a table",
+                        place_of(node),
+                    )
+                return SelectBinder(node, self.joined(node), self).bind()
+            case exp.Pivot():
+                return self.source(node)
+            case exp.Union():
+                return self._tail(node, self._union(node))
+            case exp.Subquery():
+                if node.args.get("pivots"):
+                    raise Refused(
+                        "refused-unpivot",
+                        "UNPIVOT behind parentheses is read in FROM only",
+                        "SELECT ... FROM (...) UNPIVOT (...)",
+                        place_of(node),
+                    )
+                inner = (
+                    self.query(node.this)
+                    if not isinstance(node.this, (exp.Table, exp.Pivot))
+                    else self.source(node.this)
+                )
+                return self._tail(node, inner)
+        raise Refused(
+            "refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", place_of(node)
+        )
+
+    def joined(self, node: exp.Select) -> Source:
+        """FROM with all its joins, from left to right."""
+        return bind_from(node, self.source)
+
+    def _cte(self, node: exp.CTE) -> None:
+        name = node.args["alias"].name.lower()
+        source = self.query(node.this)
+        self.ctes[name] = self._renamed(source, node.args["alias"])
+
+    def _tail(self, node: exp.Expr, source: Source) -> Source:
+        """ORDER BY, LIMIT and OFFSET behind a union or a parenthesis."""
+        order, limit, offset = (node.args.get(name) for name in ("order", "limit", "offset"))
+        if order is None and limit is None and offset is None:
+            return source
+        if not is_released(source.relation) and not is_public(source.relation):
+            raise ordered_rows(node)
+        relation = source.relation
+        if order is not None:
+            source = source.all_read("ORDER BY behind *", place_of(order))
+            binder = ExpressionBinder(
+                lambda column: source.find(column.name, column.table or None, place_of(column))
+            )
+            shown: list[Expression] = [each.column for each in relation.fields]
+            relation = Sort(relation, tuple(bind_order(each, binder, shown) for each in order.expressions))
+        return replace(source, relation=limited(relation, limit, offset))
+
+    def _union(self, node: exp.Union) -> Source:
+        return united(self.query(node.this), self.query(node.expression), node)
+
+    # -- FROM ----------------------------------------------------------------------------------------------
+    def source(self, node: exp.Expr) -> Source:
+        """What stands in FROM."""
+        match node:
+            case exp.Table():
+                found = self._table(node)
+            case exp.Subquery() if isinstance(node.this, (exp.Pivot, exp.Table)):
+                found = self.source(node.this)
+            case exp.Subquery():
+                bare = node.copy() if node.args.get("pivots") else node
+                bare.set("pivots", None)
+                found = self.query(bare)
+            case exp.Values():
+                found = self._values(node)
+            case exp.Pivot():
+                found = self._unpivot(node, self.source(node.this))
+            case _:
+                raise Refused(
+                    "refused-from",
+                    f"{type(node).__name__.upper()} in FROM has no rule",
+                    "name a table",
+                    place_of(node),
+                )
+        for pivot in node.args.get("pivots") or []:
+            found = self._renamed(self._unpivot(pivot, found), pivot.args.get("alias"))
+        return self._renamed(found, node.args.get("alias"))
+
+    def _table(self, node: exp.Table) -> Source:
+        if not isinstance(node.this, exp.Identifier):
+            raise Refused(
+                "refused-table-function", "functions in FROM are not read", "name a table", place_of(node)
+            )
+        name = node.this.name
+        if name.lower() in self.ctes:
+            return replace(self.ctes[name.lower()], alias=name)
+        try:
+            found = self.catalogue.source(name)
+        except Refused as error:
+            raise error.at(place_of(node)) from None
+        if found is None:
+            known = [*self.catalogue.names, *self.ctes]
+            raise UnknownName(
+                "name-table", f"there is no table {name}", did_you_mean(name, known), place_of(node)
+            )
+        return found
+
+    def _renamed(self, source: Source, alias: exp.Expr | None) -> Source:
+        if alias is None:
+            return source
+        name = alias.this.name if alias.this is not None else source.alias
+        columns = [each.name for each in alias.args.get("columns") or []]
+        if len(columns) > min(
+            (source.gaps.get(each, 0) for each in source.unsupported), default=len(columns)
+        ):
+            source = source.all_read("a list of aliases", place_of(alias))
+        if len(columns) > len(source.names):
+            raise SqlError("sql-alias", "more column aliases than columns", "leave some out", place_of(alias))
+        names = (*columns, *source.names[len(columns) :])
+        lists = () if columns else source.lists  # a list has a place among the columns of its table, too
+        return replace(source, alias=name, names=names, tables=(), hidden=frozenset(), lists=lists)
+
+    def _values(self, node: exp.Values) -> Source:
+        binder = ExpressionBinder(_no_columns)
+        rows = [[binder.bind(each) for each in row.expressions] for row in node.expressions]
+        if len({len(row) for row in rows}) != 1:
+            raise SqlError(
+                "sql-values",
+                "the rows of VALUES have different lengths",
+                "VALUES (1, 2), (3, 4)",
+                place_of(node),
+            )
+        columns = [build.same_type([row[index] for row in rows]) for index in range(len(rows[0]))]
+        names = [f"col{index}" for index in range(len(columns))]
+        types = [common([each.type for each in column]) or TEXT for column in columns]
+        fields = tuple(
+            Field(name, TEXT if type_.kind is Kind.NULL else type_)
+            for name, type_ in zip(names, types, strict=True)
+        )
+        relation = Values(
+            tuple(tuple(column[index] for column in columns) for index in range(len(rows))), fields
+        )
+        return Source(relation, None, tuple(names))
+
+    def _unpivot(self, node: exp.Pivot, source: Source) -> Source:
+        if not node.args.get("unpivot"):
+            raise Refused(
+                "refused-pivot", "PIVOT makes column names out of data", "use GROUP BY", place_of(node)
+            )
+        if is_released(source.relation):
+            raise Refused(
+                "refused-unpivot", "UNPIVOT of a noisy answer is not read", "unpivot the rows", place_of(node)
+            )
+        into, fields = node.args.get("into"), node.args.get("fields")
+        if into is not None:
+            name, value, listed = into.this.name, [each.name for each in into.expressions], node.expressions
+        elif fields and len(fields) == 1:
+            name, listed = fields[0].this.name, fields[0].expressions
+            value = [each.name for each in node.expressions]
+        else:
+            name, value, listed = "name", ["value"], node.expressions
+        if len(value) != 1 or not listed:
+            raise Refused(
+                "refused-unpivot",
+                "UNPIVOT is read with one name and one value column",
+                "UNPIVOT t ON a, b INTO NAME k VALUE v",
+                place_of(node),
+            )
+        columns: list[tuple[Column, str]] = []
+        for each in listed:
+            inner = each.this if isinstance(each, exp.PivotAlias) else each
+            if not isinstance(inner, exp.Column):
+                raise Refused(
+                    "refused-unpivot",
+                    "UNPIVOT is read with plain columns",
+                    "list the columns",
+                    place_of(node),
+                )
+            found = source.find(inner.name, inner.table or None, place_of(inner))
+            assert isinstance(found, Column)
+            columns.append(
+                (
+                    found,
+                    _unpivoted_as(each) if isinstance(each, exp.PivotAlias) else _shown_name(source, found),
+                )
+            )
+        if len({column.name for column, _ in columns}) < len(columns) or len(
+            {label for _, label in columns}
+        ) < len(columns):
+            raise SqlError(
+                "sql-unpivot", "UNPIVOT names a column twice", "list each column once", place_of(node)
+            )
+        shared = common([column.type for column, _ in columns])
+        if shared is None:
+            raise SqlError(
+                "sql-type", "the columns of UNPIVOT have different types", "cast them alike", place_of(node)
+            )
+        taken = {column.name for column, _ in columns}
+        kept = [(shown, each) for shown, each in source.fields() if each.name not in taken]
+        name_inside, value_inside = unique_names([*(each.name for _, each in kept), name, value[0]])[-2:]
+        casts = tuple((each.name, each.column) for _, each in kept) + tuple(
+            (column.name, column if column.type == shared else Call("cast", (column,), shared))
+            for column, _ in columns
+        )
+        relation: Relation = Unpivot(
+            Project(source.relation, casts),
+            tuple((column.name, label) for column, label in columns),
+            name_inside,
+            Field(value_inside, shared),
+        )
+        if not node.args.get("include_nulls"):
+            test = Call("is_null", (Column(value_inside, shared),), BOOLEAN)
+            relation = Filter(relation, Call("not", (test,), BOOLEAN))
+        return Source(
+            relation, source.alias, (*(shown for shown, _ in kept), name, value[0]), source.unsupported
+        )
+
+
+def _refuse_repeated(named: Sequence[exp.CTE]) -> None:
+    """Of two queries of one name the first would be lost."""
+    seen: set[str] = set()
+    for each in named:
+        name = each.args["alias"].name.lower()
+        if name in seen:
+            raise SqlError(
+                "sql-alias",
+                f"WITH names two queries {name}: case does not count",
+                "rename one of them",
+                place_of(each),
+            )
+        seen.add(name)
+
+
+def _unpivoted_as(column: exp.PivotAlias) -> str:
+    """What UNPIVOT calls a column: of anything but a name and a text, such as FALSE, sqlglot does not tell
+    what was written.
+    """
+    match column.args["alias"]:
+        case exp.Identifier() | exp.Literal(is_string=True) as alias:
+            return str(alias.name)
+        case _:
+            raise Refused(
+                "refused-unpivot",
+                "UNPIVOT calls a column by a name or a text",
+                "k IN (a AS 'first')",
+                place_of(column),
+            )
+
+
+def _small(source: Source) -> Source:
+    """Looked at while a query is bound, not behind it: queries that double each other are past counting by
+    then.
+    """
+    many = any(count > _MAX_OPERATORS for count, _ in enumerate(walk(source.relation)))
+    if many or max(_sizes(source.relation).values(), default=0) > build.MAX_SIZE:
+        raise SqlError(
+            "sql-too-long", "the query becomes too large once its CTEs are written out", "use fewer repeats"
+        )
+    return source
+
+
+def _sizes(relation: Relation) -> dict[str, int]:
+    """How large each column is, written out down to the columns of tables and releases."""
+    match relation:
+        case Project():
+            sizes = _sizes(relation.input)
+            return {name: size_of(each, sizes) for name, each in relation.columns}
+        case Group() | Release() | Choose() | Scan() | Values():
+            return dict.fromkeys((each.name for each in relation.fields), 1)
+    found: dict[str, int] = {}
+    for each in below(relation):
+        for name, size in _sizes(each).items():
+            found[name] = max(size, found.get(name, 0))
+    return {each.name: found.get(each.name, max(found.values(), default=1)) for each in relation.fields}
+
+
+def _no_columns(node: exp.Column) -> Expression:
+    raise UnknownName(
+        "name-column", f"there is no column {node.name} here", "VALUES holds constants", place_of(node)
+    )
+
+
+def _shown_name(source: Source, column: Column) -> str:
+    return next(shown for shown, each in source.fields() if each.name == column.name)

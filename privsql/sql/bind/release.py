@@ -1,0 +1,357 @@
+"""Expressions over keys and aggregates: the nodes of a grouped SELECT go in, columns of its release come
+out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from privsql.algebra.expressions import OF_TWO, Aggregate, Call, Column, Expression, Literal
+from privsql.algebra.functions import ALIASES
+from privsql.algebra.relations import Key, Sets
+from privsql.algebra.reserved import unique_names
+from privsql.errors import Place, PrivsqlError, Refused, SqlError
+from privsql.sql.bind.grouping import grouping
+from privsql.sql.bind.quantiles import ORDERS, gives_list, order_aggregates
+from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scope import Source
+from privsql.sql.parse.permitted import WAYS_OUT
+from privsql.sql.parse.places import place_of
+from privsql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER_BOUNDS, NUMBERS, TEXT, Kind, Type, integer, list_of
+
+# Of one argument, or of two: the class and the function's name in our tree.
+SPREADS: dict[type[exp.Expr], str] = {
+    exp.VariancePop: "var_pop",
+    exp.Variance: "var_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.StddevSamp: "stddev_samp",
+    exp.Stddev: "stddev_samp",
+    exp.CovarPop: "covar_pop",
+    exp.CovarSamp: "covar_samp",
+    exp.Corr: "corr",
+    exp.RegrSlope: "regr_slope",
+    exp.RegrIntercept: "regr_intercept",
+    exp.RegrR2: "regr_r2",
+}
+# COUNT and AVG of the rows where both arguments are known
+PAIRED = (exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy)
+AGGREGATES: tuple[type[exp.Expr], ...] = (
+    exp.Count,
+    exp.CountIf,
+    exp.Sum,
+    exp.Avg,
+    *SPREADS,
+    *PAIRED,
+    *ORDERS,
+)
+CHOICES = (exp.ArgMax, exp.ArgMin, exp.Mode)
+# What only exact aggregates are read for: of public rows, or of one unit's own.
+EXACT: dict[type[exp.Expr], str] = {
+    exp.ArgMin: "arg_min",
+    exp.ArgMax: "arg_max",
+    exp.LogicalOr: "bool_or",
+    exp.LogicalAnd: "bool_and",
+    exp.First: "first",
+    exp.Last: "last",
+    exp.AnyValue: "min",  # any of them will do, and this one does not depend on the order of rows
+}
+
+
+class ReleaseBinder(ExpressionBinder):
+    """Binds expressions over keys and aggregates; collects each different aggregate once."""
+
+    def __init__(
+        self,
+        rows: ExpressionBinder,
+        source: Source,
+        aliases: Mapping[str, exp.Expr],
+        resolving: list[str],
+        keys: tuple[Key, ...],
+        sets: Sets = (),
+        exact: bool = False,
+    ) -> None:
+        super().__init__(self._column)
+        self.exact = exact
+        self.rows, self.source, self.aliases, self.resolving = rows, source, aliases, resolving
+        self.keys = {key.expression: Column(key.name, key.expression.type) for key in keys}
+        self.sets = sets
+        self.taken = [key.name for key in keys]
+        self.aggregates: dict[Aggregate, str] = {}
+
+    def key_column(self, column: Column) -> Expression:
+        if column in self.keys:
+            return self.keys[column]
+        raise not_grouped(column.name, None)
+
+    def special(self, node: exp.Expr) -> Expression | None:
+        if isinstance(node, (exp.Grouping, exp.GroupingId)):
+            return self._grouping(node)
+        if isinstance(node, exp.Filter) or _is_aggregate(node):
+            found = tuple(self._collected(each) for each in self._aggregates(node))
+            listed = gives_list(node.this if isinstance(node, exp.Filter) else node)
+            return Call("list", found, list_of(found[0].type)) if listed else found[0]
+        if self.keys and not isinstance(node, (exp.Literal, exp.Paren)) and not has_aggregate(node):
+            try:
+                row = self.rows.bind(node)
+            except PrivsqlError:
+                return None
+            return self.keys.get(row)
+        return None
+
+    def _collected(self, aggregate: Aggregate) -> Expression:
+        same = next(
+            (each for each in self.aggregates if replace(each, place=None) == replace(aggregate, place=None)),
+            None,
+        )
+        if same is None:
+            name = unique_names([*self.taken, aggregate.function])[-1]
+            self.taken.append(name)
+            self.aggregates[aggregate] = name
+            same = aggregate
+        return Column(self.aggregates[same], same.type)
+
+    def _grouping(self, node: exp.Expr) -> Expression:
+        """Which of some keys a row is a total over."""
+        keys = list(self.keys)
+        named = [self.rows.bind(each) for each in node.expressions]
+        if not named or any(each not in keys for each in named):
+            raise SqlError(
+                "sql-grouping",
+                "GROUPING takes keys of GROUP BY, one or more",
+                "GROUPING(a), where a is a key",
+                place_of(node),
+            )
+        return grouping([keys.index(each) for each in named], len(keys)) if self.sets else Literal(0, BIGINT)
+
+    def _column(self, node: exp.Column) -> Expression:
+        name = node.name.lower()
+        if not node.table and name in self.aliases and name not in self.resolving:
+            self.resolving.append(name)
+            try:
+                return self.bind(self.aliases[name])
+            finally:
+                self.resolving.pop()
+        self.source.find(node.name, node.table or None, place_of(node))  # an unknown name says so
+        raise not_grouped(node.name, node)
+
+    def _aggregates(self, node: exp.Expr) -> Iterator[Aggregate]:
+        """The aggregate of a node; of several quantiles in one call each one."""
+        condition: Expression | None = None
+        place = place_of(node)
+        if isinstance(node, exp.Filter):
+            condition, node = self.rows.condition(node.expression.this), node.this
+            if not _is_aggregate(node):
+                raise Refused(
+                    "refused-aggregate",
+                    "FILTER is read behind COUNT, SUM and AVG",
+                    "COUNT(*) FILTER (WHERE ...)",
+                    place,
+                )
+        if isinstance(node, ORDERS):
+            yield from order_aggregates(node, self._row, condition, place, self.exact)
+        else:
+            yield self._aggregate(node, condition, place)
+
+    def _row(self, node: exp.Expr) -> Expression:
+        """What an aggregate is taken of."""
+        if has_any_aggregate(node):
+            raise SqlError(
+                "sql-aggregate", "an aggregate inside an aggregate", "use a subquery", place_of(node)
+            )
+        return self.rows.bind(node)
+
+    def _aggregate(self, node: exp.Expr, condition: Expression | None, place: Place | None) -> Aggregate:
+        rows = self.rows
+        if isinstance(node, (exp.ArgMin, exp.ArgMax)) and not self.exact:
+            raise Refused(
+                "refused-choice",
+                "arg_max and arg_min over rows would name one person's value",
+                "SELECT arg_max(k, n) FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)",
+                place,
+            )
+        if isinstance(node, (exp.First, exp.Last, exp.AnyValue)) and not self.exact:
+            raise Refused("refused-arrayagg", *WAYS_OUT["ArrayAgg"], place)
+        if type(node) in EXACT and not self.exact:
+            raise Refused(
+                "refused-logicalor",
+                "one person's row can decide a yes or no about all",
+                "ask for COUNT(*) FILTER (WHERE ...)",
+                place,
+            )
+        inner = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+        if inner is not None and has_any_aggregate(inner):
+            raise SqlError("sql-aggregate", "an aggregate inside an aggregate", "use a subquery", place)
+        match node:
+            case exp.Count() if isinstance(inner, exp.Star) or inner is None:
+                return Aggregate("count", None, condition, BIGINT, place)
+            case exp.Count() if isinstance(inner, exp.Distinct):
+                return self._distinct(inner, condition, place)
+            case exp.Count():
+                return _count(rows.bind(inner), condition, place)
+            case exp.LogicalOr() | exp.LogicalAnd():
+                return Aggregate(EXACT[type(node)], rows.condition(inner), condition, BOOLEAN, place)
+            case exp.ArgMin() | exp.ArgMax():
+                argument = rows.bind(inner)
+                return Aggregate(
+                    EXACT[type(node)], argument, condition, argument.type, place, rows.bind(node.expression)
+                )
+            case exp.First() | exp.Last():
+                return self._at_the_end(node, condition, place)
+            case exp.AnyValue() if isinstance(inner, exp.Order):
+                raise Refused(
+                    "refused-arrayagg", "ANY_VALUE in an order has no rule", "first(x ORDER BY day)", place
+                )
+            case exp.AnyValue():
+                argument = rows.bind(inner.expressions[0] if isinstance(inner, exp.Distinct) else inner)
+                return Aggregate(EXACT[type(node)], argument, condition, argument.type, place)
+            case exp.CountIf():
+                test = rows.condition(inner)
+                both = test if condition is None else Call("and", (condition, test), BOOLEAN)
+                return Aggregate("count", None, both, BIGINT, place)
+        if isinstance(inner, exp.Distinct):
+            raise Refused(
+                "refused-distinct", "DISTINCT is read inside COUNT only", "COUNT(DISTINCT x)", place
+            )
+        name = SPREADS.get(type(node), "sum" if isinstance(node, exp.Sum) else "avg")
+        argument = self._number(inner, name, place)
+        if isinstance(node, PAIRED) or name in OF_TWO:
+            other = self._number(node.expression, name, place)
+            if isinstance(node, PAIRED):
+                return _paired(node, argument, other, condition, place)
+            return Aggregate(name, argument, condition, DOUBLE, place, other)
+        return Aggregate(
+            name, argument, condition, self._total_type(argument.type) if name == "sum" else DOUBLE, place
+        )
+
+    def _total_type(self, summed: Type) -> Type:
+        """Exact totals of numbers past 64 bits are past them, too; what is released fits, since it is
+        clamped.
+        """
+        if summed.kind is not Kind.INTEGER:
+            return DOUBLE
+        return integer(*INTEGER_BOUNDS["HUGEINT"]) if self.exact and summed.sql == "HUGEINT" else BIGINT
+
+    def _at_the_end(self, node: exp.Expr, condition: Expression | None, place: Place | None) -> Aggregate:
+        """FIRST(x ORDER BY day), LAST(x ORDER BY day): by something that is in the rows, not by the order in
+        which they come.
+        """
+        inner = node.this
+        terms = inner.expressions if isinstance(inner, exp.Order) else []
+        if len(terms) != 1 or isinstance(inner.this, exp.Distinct):
+            raise Refused(
+                "refused-arrayagg",
+                "FIRST and LAST are read in the order of one thing, written inside",
+                "first(x ORDER BY day), last(x ORDER BY day)",
+                place,
+            )
+        (term,) = terms
+        argument, by = self.rows.bind(inner.this), self.rows.bind(term.this)
+        order = bool(term.args.get("desc")), bool(term.args.get("nulls_first"))
+        return Aggregate(EXACT[type(node)], argument, condition, argument.type, place, by, order)
+
+    def _number(self, node: exp.Expr, name: str, place: Place | None) -> Expression:
+        argument = self.rows.bind(node)
+        if argument.type.kind is Kind.BOOLEAN:
+            argument = Call("cast", (argument,), integer(0, 1))
+        if argument.type.kind not in NUMBERS:
+            raise SqlError(
+                "sql-type", f"{name.upper()} needs numbers, this is {argument.type}", "cast it", place
+            )
+        return argument
+
+    def _distinct(self, node: exp.Distinct, condition: Expression | None, place: Place | None) -> Aggregate:
+        if len(node.expressions) != 1:
+            raise Refused(
+                "refused-distinct",
+                "COUNT(DISTINCT ...) is read with one value",
+                "COUNT(DISTINCT (a, b))",
+                place,
+            )
+        (counted,) = node.expressions
+        if isinstance(counted, exp.Tuple):  # a row of values, of which NULL is one, too
+            argument: Expression = Call(
+                "row", tuple(self.rows.bind(each) for each in counted.expressions), TEXT
+            )
+        else:
+            argument = self.rows.bind(counted)
+        if any(
+            each.type.kind is Kind.INTERVAL
+            for each in (argument, *(argument.args if isinstance(argument, Call) else ()))
+        ):
+            raise Refused(
+                "refused-type", "intervals that are equal may look different", "compute days", place
+            )
+        return Aggregate("count_distinct", argument, condition, BIGINT, place)
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    return (
+        isinstance(node, AGGREGATES)
+        or type(node) in EXACT
+        or (isinstance(node, exp.Anonymous) and is_mean(node))
+    )
+
+
+def _paired(
+    node: exp.Expr, first: Expression, second: Expression, condition: Expression | None, place: Place | None
+) -> Aggregate:
+    """REGR_COUNT, REGR_AVGX, REGR_AVGY(y, x): over the rows where both are known."""
+    for each in (first, second):
+        known = Call("not", (Call("is_null", (each,), BOOLEAN),), BOOLEAN)
+        condition = known if condition is None else Call("and", (condition, known), BOOLEAN)
+    if isinstance(node, exp.RegrCount):
+        return Aggregate("count", None, condition, BIGINT, place)
+    return Aggregate("avg", second if isinstance(node, exp.RegrAvgx) else first, condition, DOUBLE, place)
+
+
+def _count(argument: Expression, condition: Expression | None, place: Place | None) -> Aggregate:
+    """COUNT(x); of a constant it is COUNT(*)."""
+    constant = isinstance(argument, Literal) and argument.value is not None
+    return Aggregate("count", None if constant else argument, condition, BIGINT, place)
+
+
+def is_mean(node: exp.Anonymous) -> bool:
+    """MEAN(x), which sqlglot does not know as AVG."""
+    return ALIASES.get(str(node.this).lower()) == "avg" and len(node.expressions) == 1
+
+
+def has_aggregate(node: exp.Expr) -> bool:
+    """Whether COUNT, SUM or AVG stands anywhere in it."""
+    return any(
+        isinstance(each, AGGREGATES) or (isinstance(each, exp.Anonymous) and is_mean(each))
+        for each in _own(node)
+    )
+
+
+def has_any_aggregate(node: exp.Expr) -> bool:
+    """The same, of those that only exact contexts have, too."""
+    return any(_is_aggregate(each) for each in _own(node))
+
+
+def _own(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The nodes of an expression, not those of subqueries in it."""
+    return node.walk(prune=lambda each: isinstance(each, exp.Query))
+
+
+def has_choice(node: exp.Expr) -> bool:
+    """Whether arg_max, arg_min or mode stands anywhere in it."""
+    return node.find(*CHOICES) is not None
+
+
+def bare(node: exp.Expr) -> exp.Expr:
+    """A node without parentheses and alias."""
+    while isinstance(node, (exp.Paren, exp.Alias)):
+        node = node.this
+    return node
+
+
+def not_grouped(name: str, node: exp.Expr | None) -> Refused:
+    return Refused(
+        "refused-not-grouped",
+        f"{name} is neither a key nor inside an aggregate, so it would show people's rows",
+        f"add GROUP BY {name} with declared keys, or put it into COUNT, SUM or AVG",
+        place_of(node) if node is not None else None,
+    )

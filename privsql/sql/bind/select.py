@@ -1,0 +1,390 @@
+"""One SELECT over one source goes in; a relation comes out: over rows, with a release, or over a noisy
+answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from privsql.algebra.expressions import SPREAD, Aggregate, Call, Column, Expression, columns_of, substitute
+from privsql.algebra.owners import Whose, owner
+from privsql.algebra.relations import (
+    Distinct,
+    Filter,
+    Group,
+    Key,
+    Project,
+    Relation,
+    Release,
+    Sort,
+    is_public,
+    is_released,
+)
+from privsql.algebra.reserved import unique_names
+from privsql.errors import Place, Refused, SqlError, UnknownName, did_you_mean
+from privsql.sql.bind.clauses import bind_order, limited, order_terms, ordered_rows
+from privsql.sql.bind.group_by import Items, bind_keys, output_name
+from privsql.sql.bind.join import decided
+from privsql.sql.bind.release import (
+    CHOICES,
+    ReleaseBinder,
+    bare,
+    has_aggregate,
+    has_any_aggregate,
+    has_choice,
+)
+from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scope import Source
+from privsql.sql.bind.unnest import RowBinder
+from privsql.sql.bind.where import Queries, where_rows
+from privsql.sql.bind.winners import best_keys, best_of_answer, choice_function
+from privsql.sql.parse.places import place_of
+from privsql.types import TEXT, Kind
+
+
+class SelectBinder:
+    """Binds one SELECT: over rows, over rows with aggregates, or over a noisy answer."""
+
+    def __init__(self, node: exp.Select, source: Source, queries: Queries) -> None:
+        self.node, self.source, self.queries = node, source, queries
+        named: dict[str, list[exp.Expr]] = {}
+        for each in node.expressions:
+            if isinstance(each, exp.Alias):
+                named.setdefault(each.alias.lower(), []).append(each.this)
+            star = each.this if isinstance(each, exp.Column) else each
+            for renamed in star.args.get("rename") or [] if isinstance(star, exp.Star) else []:
+                named.setdefault(renamed.alias.lower(), []).append(renamed.this)
+        self.aliases = {
+            name: first for name, (first, *others) in named.items() if all(each == first for each in others)
+        }
+        self.ambiguous = named.keys() - self.aliases.keys()
+        self.resolving: list[str] = []
+        self.rows = RowBinder(self._row_column, source)
+        # what * would show, and has no rule, and where: the columns beside them go on
+        self.unread: dict[str, str] = {}
+        self.gaps: dict[str, int] = {}
+
+    def _row_column(self, node: exp.Column) -> Expression:
+        """A column of FROM; failing that, an alias of the SELECT list."""
+        name, table = node.name, node.table or None
+        try:
+            return self.source.find(name, table, place_of(node))
+        except UnknownName as error:
+            known = table is None and name.lower() in self.aliases and name.lower() not in self.resolving
+            if known and error.code != "name-ambiguous":
+                self.resolving.append(name.lower())
+                try:
+                    return self.rows.bind(self.aliases[name.lower()])
+                finally:
+                    self.resolving.pop()
+            if table is None and name.lower() in self.ambiguous:
+                raise UnknownName(
+                    "name-ambiguous",
+                    f"{name} names more than one column",
+                    "give them other aliases",
+                    place_of(node),
+                ) from None
+            raise
+
+    def bind(self) -> Source:
+        node = self.node
+        relation = self.source.relation
+        where = node.args.get("where")
+        if where is not None:
+            if has_aggregate(where.this):
+                raise SqlError(
+                    "sql-aggregate", "WHERE is about rows, an aggregate is not", "use HAVING", place_of(where)
+                )
+            relation = where_rows(relation, where.this, self.rows, self.source, self.queries)
+        else:
+            relation = decided(relation)
+        self.input = relation
+        items = self._expanded()
+        keys, self.sets = bind_keys(node.args.get("group"), items, self.rows.bind)
+        exact = self._exact(keys)
+        if not exact:
+            if any(isinstance(bare(each), CHOICES) for _, each in items if isinstance(each, exp.Expr)):
+                binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys)
+                return choice_function(node, self.input, keys, self.rows, items, binder)
+            if any(isinstance(each, exp.Expr) and has_choice(each) for _, each in items):
+                raise Refused(
+                    "refused-choice",
+                    "a choice is a label: nothing can be computed from it here",
+                    "select it by itself",
+                    place_of(node),
+                )
+        grouped = node.args.get("group") is not None or node.args.get("having") is not None
+        if grouped or node.args.get("order") is not None or node.args.get("distinct") is not None:
+            replace(self.source, unsupported=self.unread).all_read("* here", place_of(node))
+        if not grouped and not any(
+            isinstance(each, exp.Expr) and has_any_aggregate(each) for _, each in items
+        ):
+            return self._rows(items)
+        return self._grouped(items, keys) if exact else self._released(items, keys)
+
+    def _exact(self, keys: tuple[Key, ...]) -> bool:
+        """Whether aggregates may be exact here: over public rows, or over the rows of one unit at a time."""
+        if is_public(self.input):
+            return True
+        if is_released(self.input):
+            return False
+        columns = [key.expression.name for key in keys if isinstance(key.expression, Column)]
+        whose = owner(self.input)
+        return whose.whose is Whose.UNITS and whose.tells(columns)
+
+    # -- a SELECT without aggregates -----------------------------------------------------------------------
+    def _rows(self, items: Items) -> Source:
+        node = self.node
+        open_rows = is_released(self.input) or is_public(self.input)
+        order, limit, offset = (node.args.get(name) for name in ("order", "limit", "offset"))
+        if not open_rows and (order is not None or limit is not None or offset is not None):
+            raise ordered_rows(node)
+        shown = [each if isinstance(each, Column) else self.rows.bind(each) for _, each in items]
+        choice = best_of_answer(node, self.input, self.rows, shown, [name for name, _ in items])
+        if choice is not None:
+            return Source(choice, None, tuple(name for name, _ in items))
+        return self._finish(self.input, items, shown, self.rows)
+
+    def _finish(
+        self, relation: Relation, items: Items, shown: list[Expression], binder: ExpressionBinder
+    ) -> Source:
+        """Project, then DISTINCT, ORDER BY, LIMIT. ORDER BY may use what is not selected, so it comes
+        first.
+        """
+        node = self.node
+        names = unique_names([name for name, _ in items])
+        order, given = node.args.get("order"), [name for name, _ in items]
+        if order is not None:
+            relation = Sort(
+                relation, tuple(bind_order(each, binder, shown, given) for each in order_terms(order, shown))
+            )
+        relation = Project(relation, tuple(zip(names, shown, strict=True)))
+        source = Source(relation, None, tuple(name for name, _ in items), self.unread, gaps=self.gaps)
+        if node.args.get("distinct") is not None:
+            source = distinct_rows(source, place_of(node))
+        return replace(
+            source, relation=limited(source.relation, node.args.get("limit"), node.args.get("offset"))
+        )
+
+    # -- a SELECT with aggregates --------------------------------------------------------------------------
+    def _grouped(self, items: Items, keys: tuple[Key, ...]) -> Source:
+        """Exact aggregates, of public rows or unit by unit."""
+        node, private = self.node, not is_public(self.input)
+        if private and any(node.args.get(name) is not None for name in ("order", "limit", "offset")):
+            raise Refused(
+                "refused-rows",
+                "each row of this is one person's, because it is grouped by the unit",
+                "ask about people: SELECT COUNT(*), AVG(total) FROM (...)",
+                place_of(node),
+            )
+        if self.sets:
+            raise Refused(
+                "refused-grouping-sets",
+                "several sets of keys are read for noisy totals, not for exact ones",
+                "ask for each set by itself, and put them together with UNION ALL",
+                place_of(node),
+            )
+        binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys, exact=True)
+        shown = [
+            binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each) for _, each in items
+        ]
+        having = node.args.get("having")
+        condition = binder.condition(having.this) if having is not None else None
+        self._bind_order(binder, shown, items)
+        group = Group(
+            self.input,
+            keys,
+            tuple((name, each) for each, name in binder.aggregates.items()),
+            per_unit=private,
+        )
+        if private:
+            _refuse_intervals(group, place_of(node))
+            _refuse_spread(group)
+        relation: Relation = group
+        if condition is not None:
+            relation = Filter(relation, condition)
+        return self._finish(relation, items, shown, binder)
+
+    def _bind_order(self, binder: ReleaseBinder, shown: list[Expression], items: Items) -> None:
+        """Binds aggregates that only ORDER BY uses, before the release or group is built."""
+        order = self.node.args.get("order")
+        for each in order_terms(order, shown) if order is not None else []:
+            bind_order(each, binder, shown, [name for name, _ in items])
+
+    def _released(self, items: Items, keys: tuple[Key, ...]) -> Source:
+        node = self.node
+        if is_released(self.input):
+            raise Refused(
+                "refused-nested-aggregate",
+                "an aggregate of noisy aggregates has no rule yet",
+                "select the inner answer and add up in Python",
+                place_of(node),
+            )
+        binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys, self.sets)
+        shown = [
+            binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each) for _, each in items
+        ]
+        choice = None if self.sets else best_keys(node, self.input, keys, binder, shown, items)
+        if choice is not None:
+            return choice
+        having = node.args.get("having")
+        condition = binder.condition(having.this) if having is not None else None
+        self._bind_order(binder, shown, items)
+        if not binder.aggregates and not keys:
+            raise Refused(
+                "refused-rows", "this would show rows as they are", "ask for an aggregate", place_of(node)
+            )
+        aggregates = tuple((name, each) for each, name in binder.aggregates.items())
+        relation: Relation = Release(self.input, keys, aggregates, self.sets)
+        if isinstance(self.input, Distinct):  # COUNT(*) FROM (SELECT DISTINCT x ...) is COUNT(DISTINCT x)
+            relation = _counted_distinct(self.input, keys, aggregates, place_of(node))
+        if condition is not None:
+            relation = Filter(relation, condition)
+        return self._finish(relation, items, shown, binder)
+
+    # -- the SELECT list -----------------------------------------------------------------------------------
+    def _expanded(self) -> Items:
+        """Output names and expressions, with * written out."""
+        items: Items = []
+        for each in self.node.expressions:
+            star = each if isinstance(each, exp.Star) else each.this if isinstance(each, exp.Column) else None
+            if isinstance(star, exp.Star):
+                items += self._star(star, each.table if isinstance(each, exp.Column) else None)
+            else:
+                items.append((output_name(each), each.this if isinstance(each, exp.Alias) else each))
+        return items
+
+    def _star(self, star: exp.Star, table: str | None) -> Items:
+        called = self.source.called(table or None, place_of(star))
+        left_out = {each.name.lower() for each in star.args.get("except_") or []}
+        replaced = {each.alias.lower(): each.this for each in star.args.get("replace") or []}
+        if len(replaced) < len(star.args.get("replace") or []):
+            raise SqlError(
+                "sql-alias", "a column is replaced twice: case does not count", "name it once", place_of(star)
+            )
+        renamed = {each.this.name.lower(): each.alias for each in star.args.get("rename") or []}
+        known = {shown.lower() for shown in self.source.names}
+        unread = self.source.unsupported
+        self.unread |= {name: type_name for name, type_name in unread.items() if name not in left_out}
+        if len(self.node.expressions) == 1:
+            for name, place in (
+                (name, self.source.gaps[name]) for name in self.source.gaps if name in self.unread
+            ):
+                self.gaps[name] = sum(shown.lower() not in left_out for shown in self.source.names[:place])
+        for name in [*(left_out - unread.keys()), *replaced, *renamed]:
+            if name in unread and name not in known:
+                replace(self.source, unsupported={name: unread[name]}).all_read("this *", place_of(star))
+            if name not in known:
+                raise UnknownName(
+                    "name-column",
+                    f"there is no column {name}",
+                    did_you_mean(name, self.source.names),
+                    place_of(star),
+                )
+        if len(renamed) < len(star.args.get("rename") or []) or renamed.keys() & (left_out | replaced.keys()):
+            raise SqlError(
+                "sql-alias",
+                "a column is renamed once, and not also left out or replaced",
+                "name it once",
+                place_of(star),
+            )
+        return [
+            (renamed.get(shown.lower(), shown), replaced.get(shown.lower(), each.column))
+            for (shown, each), here in zip(self.source.fields(), called, strict=True)
+            if here and shown.lower() not in left_out
+        ]
+
+
+def distinct_rows(source: Source, place: Place | None = None) -> Source:
+    """The different rows: of a noisy answer or public rows as they are, of one unit's as groups of its
+    own.
+    """
+    relation = source.relation
+    columns = [each.name for each in relation.fields]
+    if not is_public(relation) and not is_released(relation):
+        whose = owner(relation)
+        if whose.whose is Whose.UNITS and whose.tells(columns):
+            keys = tuple(Key(each.name, each.column, each.name) for each in relation.fields)
+            grouped = Group(relation, keys, (), per_unit=True)
+            _refuse_intervals(grouped, None)
+            return replace(source, relation=grouped)
+    if isinstance(relation, Project) and isinstance(relation.input, Sort) and is_public(relation):
+        return replace(source, relation=_sorted_last(relation, relation.input, place))
+    return replace(source, relation=Distinct(relation))
+
+
+def _sorted_last(shown: Project, sort: Sort, place: Place | None) -> Sort:
+    """Public rows: DuckDB's DISTINCT keeps no order, so that what is selected is sorted after it, and by
+    nothing else.
+    """
+    selected = {each: Column(name, each.type) for name, each in shown.columns}
+    names = {each.name: column for each, column in selected.items() if isinstance(each, Column)}
+    by = []
+    for each in sort.by:
+        if (
+            each.expression not in selected
+            and not {column.name for column in columns_of(each.expression)} <= names.keys()
+        ):
+            raise SqlError(
+                "sql-syntax",
+                "the different rows can be ordered by what is selected, and nothing else",
+                "select it, too",
+                place,
+            )
+        by.append(
+            replace(each, expression=selected.get(each.expression, substitute(each.expression, dict(names))))
+        )
+    return Sort(Distinct(Project(sort.input, shown.columns)), tuple(by))
+
+
+def _refuse_spread(group: Group) -> None:
+    """Sums of floats depend on the order of rows, and what is used of a unit must not."""
+    spread = next((each for _, each in group.aggregates if each.function in SPREAD), None)
+    if spread is not None:
+        raise Refused(
+            "refused-spread",
+            "the spread of one unit's own rows has no rule",
+            "select COUNT(*), SUM(x) and SUM(x * x) of each unit, and compute it outside",
+            spread.place,
+        )
+
+
+def _refuse_intervals(group: Group, place: Place | None) -> None:
+    """30 days and 1 month are equal and look different: which one is seen first would be the order of
+    rows.
+    """
+    if any(each.type.kind is Kind.INTERVAL for each in group.fields):
+        raise Refused(
+            "refused-type",
+            "intervals have no rule as keys or results of one unit's aggregates",
+            "compute days: date_diff('day', a, b)",
+            place,
+        )
+
+
+def _counted_distinct(
+    different: Distinct,
+    keys: tuple[Key, ...],
+    aggregates: tuple[tuple[str, Aggregate], ...],
+    place: Place | None,
+) -> Release:
+    if len(aggregates) != 1:
+        raise refused_distinct(place)
+    ((name, count),) = aggregates
+    if keys or count.function != "count" or count.argument is not None or count.condition is not None:
+        raise refused_distinct(place)
+    # of which NULL is a value, too
+    whole_row = Call("row", tuple(each.column for each in different.fields), TEXT)
+    by_value = replace(count, function="count_distinct", argument=whole_row)
+    return Release(different.input, (), ((name, by_value),))
+
+
+def refused_distinct(place: Place | None) -> Refused:
+    return Refused(
+        "refused-distinct",
+        "which values occur among people is itself private",
+        "COUNT(DISTINCT x) counts them; SELECT DISTINCT is read with the unit among its columns; else GROUP BY declared keys",
+        place,
+    )

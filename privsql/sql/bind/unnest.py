@@ -1,0 +1,291 @@
+"""What stands in FROM goes in, and UNNEST of lists in it; sources come out, with the elements of a list as a
+column of its table.
+
+One row becomes one row per element, and what is joined to it meets each of them: so a list is opened at its
+table, before any join. SELECT UNNEST(x) FROM t is read as SELECT u.e FROM t, UNNEST(x) AS u(e).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from privsql.algebra.declared import ListColumn
+from privsql.algebra.expressions import Expression
+from privsql.algebra.relations import Field, Project, Relation, Scan, Unnest, is_public, walk
+from privsql.algebra.reserved import unique_names
+from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
+from privsql.sql.bind.join import bind_join
+from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scope import Source
+from privsql.sql.parse.permitted import WAYS_OUT
+from privsql.sql.parse.places import place_of
+from privsql.suggestions import Declare, Fact, Way
+from privsql.types import Kind
+
+_SELECTED = "privsql_unnest"  # the reserved name of the table whose column an UNNEST in SELECT is
+# Kinds of which equal values look alike, so that a list of different ones names none of them twice.
+_PLAIN = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP})
+
+_TWO = "FROM t, UNNEST(list_distinct(t.a)) AS u(a), UNNEST(list_distinct(t.b)) AS v(b)"
+_RANGES = {Kind.INTEGER: Fact.RANGE, Kind.DATE: Fact.MOMENTS}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One UNNEST: what it opens, and what its table and column are called; `name`: a better one for
+    people.
+    """
+
+    node: exp.Expr
+    argument: exp.Expr
+    table: str
+    column: str
+    name: str
+
+
+@dataclass
+class Part:
+    """A table of FROM with the lists of it that were opened; `places`: where in FROM each of its columns
+    stands.
+    """
+
+    source: Source
+    join: exp.Join | None
+    places: list[int]
+
+    def says(self, name: str) -> bool:
+        """Whether it is joined by that word: LEFT, RIGHT, SEMI, ANTI."""
+        return self.join is not None and name in (
+            str(self.join.args.get(each) or "").upper() for each in ("side", "kind")
+        )
+
+
+class RowBinder(ExpressionBinder):
+    """Binds expressions over the rows of a SELECT, in which an UNNEST that is selected is a column."""
+
+    def __init__(self, column: Callable[[exp.Column], Expression], source: Source) -> None:
+        super().__init__(column)
+        self.source = source
+
+    def special(self, node: exp.Expr) -> Expression | None:
+        if not isinstance(node, exp.Explode):
+            return None
+        above = node.parent
+        while isinstance(above, (exp.Alias, exp.Paren, exp.Group)):
+            above = above.parent
+        if not isinstance(above, exp.Select) or node not in _explodes(above):
+            raise _misplaced(node)
+        return self.source.find(_SELECTED, _SELECTED, place_of(node))
+
+
+def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
+    """FROM with all its joins, from left to right, and its lists opened."""
+    if _in_from(node.args["from_"].this) is not None:
+        raise _misplaced(node.args["from_"])  # no table stands before it
+    first = bind(node.args["from_"].this)
+    parts = [Part(first, None, [0] * len(first.names))]
+    others = [*(node.args.get("joins") or []), *(node.args.get("laterals") or [])]
+    for place, each in enumerate(others, start=1):
+        asked = _in_from(each)
+        if asked is not None:
+            _open(parts, asked, place)
+        else:
+            source = bind(each.this)
+            parts.append(Part(source, each, [place] * len(source.names)))
+    for asked in _selected(node):
+        _open(parts, asked, len(others) + 1)
+    found, places, comma = parts[0].source, parts[0].places, False
+    for part in parts[1:]:
+        assert part.join is not None
+        if comma and part.says("RIGHT"):  # to DuckDB it joins what is behind the comma alone
+            raise Refused(
+                "refused-join",
+                "RIGHT JOIN behind a comma is read differently by different engines",
+                "write CROSS JOIN for the comma, or LEFT JOIN",
+                place_of(part.join),
+            )
+        comma = comma or not any(part.join.args.get(each) for each in ("kind", "side", "on", "using"))
+        found = bind_join(found, part.source, part.join)
+        places = places if part.says("SEMI") or part.says("ANTI") else [*places, *part.places]
+    return _in_order(found, places)
+
+
+def _in_from(node: exp.Expr) -> Asked | None:
+    """UNNEST(...) AS u(x), behind a comma or in a join, or LATERAL VIEW explode(...) u AS x."""
+    join, inner = (node, node.this) if isinstance(node, exp.Join) else (None, node)
+    alias = inner.args.get("alias")
+    if isinstance(inner, exp.Lateral):
+        inner = inner.this
+        if not isinstance(inner, (exp.Unnest, exp.Explode)):
+            raise Refused("refused-lateral", *WAYS_OUT["Lateral"], place_of(node))
+    if not isinstance(inner, (exp.Unnest, exp.Explode)):
+        return None
+    if join is not None:
+        on, form = join.args.get("on"), [join.args.get(name) for name in ("side", "method", "using")]
+        if any(form) or str(join.args.get("kind") or "").upper() not in ("", "INNER", "CROSS"):
+            raise _refused(
+                node, "UNNEST is read behind a comma, JOIN or CROSS JOIN", "FROM t, UNNEST(...) AS u(tag)"
+            )
+        if on is not None and on != exp.true():
+            raise _refused(
+                node, "a condition behind UNNEST is not read", "write ON TRUE, and the condition into WHERE"
+            )
+    arguments = inner.expressions if isinstance(inner, exp.Unnest) else [inner.this]
+    columns = [each.name for each in (alias.args.get("columns") or [])] if alias is not None else []
+    if len(arguments) != 1 or len(columns) > 1:
+        raise _refused(node, "UNNEST is read of one list", _TWO)
+    named = alias.this.name if alias is not None and alias.this is not None else None
+    column = columns[0] if columns else named or "unnest"
+    return Asked(inner, arguments[0], named or column, column, column)
+
+
+def _selected(node: exp.Select) -> Iterator[Asked]:
+    """The one UNNEST in the SELECT list, however often it stands there."""
+    found = _explodes(node)
+    if any(each != found[0] for each in found[1:]):
+        raise _refused(
+            found[1], "several lists in one SELECT would be paired by the places of their elements", _TWO
+        )
+    for each in found[:1]:
+        yield Asked(
+            each,
+            each.this,
+            _SELECTED,
+            _SELECTED,
+            each.parent.alias if isinstance(each.parent, exp.Alias) else "element",
+        )
+
+
+def _explodes(node: exp.Select) -> list[exp.Explode]:
+    return [each for item in node.expressions for each in item.find_all(exp.Explode)]
+
+
+def _open(parts: list[Part], asked: Asked, place: int) -> None:
+    """The elements of a list, as a further column of the table that has it."""
+    inner = _bare(asked.argument)
+    distinct = isinstance(inner, exp.ArrayDistinct)
+    inner = _bare(inner.this) if distinct else inner
+    if not isinstance(inner, exp.Column):
+        raise _misplaced(asked.node)
+    part, column = _holder(parts, inner)
+    source = part.source
+    if not is_public(source.relation):
+        _refuse_unbounded(source.relation, column, distinct, asked.node)
+    taken = [*(each.name for each in source.relation.fields), *(each.name for each in source.lists)]
+    element = Field(unique_names([*taken, asked.name])[-1], column.type)
+    part.places.append(place)
+    part.source = replace(
+        source,
+        relation=Unnest(source.relation, column, element, distinct),
+        names=(*source.names, asked.column),
+        tables=(*source.qualifiers(), frozenset({asked.table.lower()})),
+        hidden=source.hidden | ({len(source.names)} if asked.table == _SELECTED else set()),
+    )
+
+
+def _holder(parts: list[Part], node: exp.Column) -> tuple[Part, ListColumn]:
+    """The table of FROM that has this list."""
+    name, table = node.name, node.table.lower()
+    seen = [part for part in parts if not (part.says("SEMI") or part.says("ANTI"))]
+    named = [part for part in seen if not table or (part.source.alias or "").lower() == table]
+    found = [
+        (part, each) for part in named for each in part.source.lists if each.name.lower() == name.lower()
+    ]
+    if len(found) > 1:
+        raise UnknownName(
+            "name-ambiguous",
+            f"{name} names more than one column",
+            "write the table before it",
+            place_of(node),
+        )
+    if not found:
+        raise _no_list(named, node)
+    ((part, column),) = found
+    later = parts[parts.index(part) + 1 :]
+    if part.says("LEFT") or any(each.says("RIGHT") for each in later):
+        raise _refused(
+            node,
+            f"the rows that are padded with NULL have no {name}",
+            "unnest it in a subquery, and join that",
+        )
+    return part, column
+
+
+def _no_list(parts: list[Part], node: exp.Column) -> Exception:
+    name, place = node.name, place_of(node)
+    tables = [part.source for part in parts if isinstance(part.source.relation, Scan)]
+    types = {each.lower(): type_ for table in tables for each, type_ in table.unsupported.items()}
+    if name.lower() in types:
+        return Refused(
+            "refused-type",
+            f"column {name} has type {types[name.lower()]}, of whose elements there are no rules",
+            "use lists of ordinary types",
+            place,
+        )
+    if any(shown.lower() == name.lower() for part in parts for shown in part.source.names):
+        return SqlError(
+            "sql-type",
+            f"UNNEST needs a list, and {name} is none",
+            "a list has a type like VARCHAR[] (pandas: pd.ArrowDtype(pa.list_(pa.string())))",
+            place,
+        )
+    known = [each.name for part in parts for each in part.source.lists]
+    way_out = did_you_mean(name, known) if known else "UNNEST it where its table itself stands in FROM"
+    return UnknownName("name-column", f"there is no list {name} in a table of this FROM", way_out, place)
+
+
+def _refuse_unbounded(relation: Relation, column: ListColumn, distinct: bool, node: exp.Expr) -> None:
+    """One person's list may be of any length: only different values of a known set have a bound."""
+    name = column.name
+    if not distinct:
+        raise _refused(
+            node,
+            "one person could name one value any number of times",
+            f"write UNNEST(list_distinct({name}))",
+        )
+    if column.type.kind not in _PLAIN:
+        raise _refused(
+            node,
+            f"of {column.type} values that look alike may differ, so that no set of them can be declared",
+            "use lists of whole numbers, decimals, texts or dates",
+        )
+    if column.most is None:
+        fact = _RANGES.get(column.type.kind, Fact.VALUES)
+        table = next(each.table for each in walk(relation) if isinstance(each, Scan))
+        raise _refused(
+            node,
+            f"one person could name any number of values in {name}: which can occur is not known",
+            [("declare them, and a row becomes that many at most: ", Declare(table, ((name, fact),)))],
+        )
+
+
+def _in_order(source: Source, places: list[int]) -> Source:
+    """The columns as FROM has them: those of a list that was opened behind those of the tables before it."""
+    order = sorted(range(len(places)), key=places.__getitem__)
+    if order == list(range(len(places))):
+        return source
+    fields, tables = source.relation.fields, source.qualifiers()
+    return replace(
+        source,
+        relation=Project(source.relation, tuple((fields[each].name, fields[each].column) for each in order)),
+        names=tuple(source.names[each] for each in order),
+        tables=tuple(tables[each] for each in order),
+        hidden=frozenset(new for new, old in enumerate(order) if old in source.hidden),
+    )
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _misplaced(node: exp.Expr) -> Refused:
+    return _refused(node, *WAYS_OUT["Unnest"])
+
+
+def _refused(node: exp.Expr, message: str, suggestion: str | Sequence[Way]) -> Refused:
+    return Refused("refused-unnest", message, suggestion, place_of(node))

@@ -1,0 +1,162 @@
+"""WHERE goes in; filters come out, and a semi-join for each EXISTS (...) and IN (SELECT ...) that stands in
+it as a condition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from sqlglot import exp
+
+from privsql.algebra import build
+from privsql.algebra.expressions import Call, Expression, columns_of
+from privsql.algebra.relations import Relation, is_public, is_released
+from privsql.errors import Refused, SqlError, UnknownName
+from privsql.sql.bind.join import apart, semi, with_conditions
+from privsql.sql.bind.release import has_any_aggregate
+from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scope import Source
+from privsql.sql.parse.places import place_of
+from privsql.types import BOOLEAN
+
+
+class Queries(Protocol):
+    """Binds what stands inside a subquery."""
+
+    def query(self, node: exp.Expr) -> Source: ...
+
+    def joined(self, node: exp.Select) -> Source: ...
+
+
+def where_rows(
+    relation: Relation, where: exp.Expr, rows: ExpressionBinder, source: Source, queries: Queries
+) -> Relation:
+    """The rows that meet a condition; conditions with subqueries become semi-joins, in the order they are
+    written.
+    """
+    parts = _conjuncts(where)
+    plain = [rows.condition(part) for part in parts if part.find(exp.Query) is None]
+    relation = with_conditions(relation, plain)
+    for part in parts:
+        if part.find(exp.Query) is not None:
+            relation = _with_subquery(relation, part, rows, source, queries)
+    return relation
+
+
+def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    parts, pending = [], [node]
+    while pending:
+        each = pending.pop()
+        while isinstance(each, exp.Paren):
+            each = each.this
+        if isinstance(each, exp.And):
+            pending.extend([each.expression, each.this])
+        else:
+            parts.append(each)
+    return parts
+
+
+def _with_subquery(
+    relation: Relation, part: exp.Expr, rows: ExpressionBinder, source: Source, queries: Queries
+) -> Relation:
+    anti, inner = False, part
+    while isinstance(inner, (exp.Not, exp.Paren)):
+        anti ^= isinstance(inner, exp.Not)
+        inner = inner.this
+    if is_released(relation):
+        raise Refused(
+            "refused-exists", "a subquery beside a noisy answer has no rule", "use it below", place_of(part)
+        )
+    match inner:
+        case exp.Exists():
+            return _exists(relation, inner.this, anti, source, queries)
+        case exp.In() if inner.args.get("query") is not None:
+            return _member(relation, inner, anti, rows, queries)
+    raise Refused(
+        "refused-exists",
+        "a subquery inside an expression can depend on many people's rows",
+        "EXISTS (...) and IN (SELECT ...) are read as conditions of WHERE by themselves, joined with AND",
+        place_of(part),
+    )
+
+
+def _member(
+    relation: Relation, node: exp.In, anti: bool, rows: ExpressionBinder, queries: Queries
+) -> Relation:
+    found = queries.query(node.args["query"])
+    place = place_of(node)
+    if is_released(found.relation):
+        raise Refused(
+            "refused-exists",
+            "IN over a noisy answer has no rule",
+            "ask it first, and write its keys out",
+            place,
+        )
+    if len(found.all_read("IN (SELECT ...)", place).names) != 1:
+        raise SqlError("sql-subquery", "IN (SELECT ...) needs one column", "select one column", place)
+    found = apart(found, relation)
+    value = rows.bind(node.this)
+    if not {column.name for column in columns_of(value)} <= {each.name for each in relation.fields}:
+        raise Refused(
+            "refused-exists",
+            "IN is read with a value of the rows it filters",
+            "move it to the query around",
+            place,
+        )
+    on = build.compare("=", value, found.relation.fields[0].column)
+    return semi(relation, found.relation, on, anti, place, null_aware=anti)
+
+
+def _exists(relation: Relation, query: exp.Expr, anti: bool, source: Source, queries: Queries) -> Relation:
+    node = query.this if isinstance(query, exp.Subquery) else query
+    place = place_of(query)
+    clauses = ("group", "having", "order", "limit", "offset", "with_")
+    if (
+        not isinstance(node, exp.Select)
+        or node.args.get("from_") is None
+        or any(node.args.get(each) for each in clauses)
+        # one row always: EXISTS would be true of everything
+        or any(has_any_aggregate(each) for each in node.expressions)
+    ):
+        raise Refused(
+            "refused-exists", "EXISTS is read over SELECT ... FROM ... WHERE ...", "leave the rest out", place
+        )
+    if is_released(relation):
+        raise Refused(
+            "refused-exists", "EXISTS beside a noisy answer has no rule", "use it in the rows below", place
+        )
+    found = apart(queries.joined(node), relation)
+    if is_released(found.relation):
+        raise Refused("refused-exists", "EXISTS over a noisy answer has no rule", "use the rows below", place)
+
+    def column(name: exp.Column) -> Expression:
+        """A column of the subquery itself, or else of the query around it."""
+        try:
+            return found.find(name.name, name.table or None, place_of(name))
+        except UnknownName as error:
+            if error.code == "name-ambiguous":
+                raise
+            return source.find(name.name, name.table or None, place_of(name))
+
+    binder = ExpressionBinder(column)
+    outer = {each.name for each in relation.fields}
+    where = node.args.get("where")
+    parts = _conjuncts(where.this) if where is not None else []
+    plain = [binder.condition(part) for part in parts if part.find(exp.Query) is None]
+    on = [each for each in plain if any(column.name in outer for column in columns_of(each))]
+    other = with_conditions(found.relation, [each for each in plain if each not in on])
+    for part in parts:
+        if part.find(exp.Query) is not None:
+            other = _with_subquery(other, part, binder, replace(found, relation=other), queries)
+    condition: Expression = (
+        build.true() if not on else on[0] if len(on) == 1 else Call("and", tuple(on), BOOLEAN)
+    )
+    if not on and not is_public(other):
+        raise Refused(
+            "refused-exists",
+            "whether some person's row exists is itself private",
+            "tie the subquery to the row: WHERE inner.user_id = outer.user_id",
+            place,
+        )
+    return semi(relation, other, condition, anti, place)

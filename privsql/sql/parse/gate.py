@@ -1,0 +1,188 @@
+"""SQL text goes in; one parsed SELECT comes out in which every node and every argument has a rule, or a
+refusal.
+
+Refuse by default: PERMITTED lists each node class with the arguments that the binder reads. A class that is
+not there, or an argument that is set and not listed, is refused. There is no list of forbidden things.
+"""
+
+from __future__ import annotations
+
+import re
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from privsql.errors import Place, Refused, SqlError
+from privsql.sql.parse.dialects import dialect_name, refuse_other_meanings
+from privsql.sql.parse.permitted import PERMITTED, SAME_AS, WAYS_OUT
+from privsql.sql.parse.places import place_of
+from privsql.sql.parse.spellings import write_plainly
+from privsql.sql.parse.tokens import tokens_of, too_deep
+
+MAX_NODES = 6_000
+
+
+def parse(text: str, dialect: str) -> exp.Expr:
+    """Exactly one SELECT, parsed and permitted node by node."""
+    tokens, start = tokens_of(text, dialect)
+    try:
+        # words of the text it would log
+        parser = sqlglot.Dialect.get_or_raise(dialect).parser(error_message_context=0)
+        statements = [each for each in parser.parse(tokens, text) if each is not None]
+    except RecursionError:
+        raise too_deep() from None
+    except SqlglotError as error:
+        details = getattr(error, "errors", None) or [{}]
+        line, column = details[0].get("line"), details[0].get("col")
+        place = Place(line, column) if line and column else None
+        raise SqlError(
+            "sql-syntax", "this is not SQL that can be read", "check the text near here", place
+        ) from None
+    # some malformed texts break sqlglot itself
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        raise SqlError(
+            "sql-syntax", "this is not SQL that can be read", "check for missing arguments", start
+        ) from None
+    if not statements:
+        raise SqlError("sql-empty", "there is no SQL here", "write a SELECT")
+    if len(statements) > 1:
+        raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
+    _refuse_half_between(tokens, statements[0])
+    return permitted(statements[0], dialect, start)
+
+
+def permitted(statement: exp.Expr, dialect: str, start: Place | None) -> exp.Expr:
+    """One SELECT, written plainly, every node of which has a rule."""
+    if not isinstance(statement, (exp.Select, exp.Union, exp.Subquery)):
+        raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", start)
+    write_plainly(statement)
+    try:
+        _permit(statement, cuts_text=dialect_name(dialect) != "duckdb")
+        refuse_other_meanings(statement, dialect)
+    except SqlError as error:
+        raise error.at(start) from None
+    return statement
+
+
+def _refuse_half_between(tokens: list[Token], statement: exp.Expr) -> None:
+    """sqlglot reads x BETWEEN 1 5 AND y as (x BETWEEN 1 AND 5) AND y: every AND of the tree must be one of
+    the text.
+    """
+    between = next((each for each in tokens if each.token_type is TokenType.BETWEEN), None)
+    if between is not None:
+        written = sum(each.token_type in (TokenType.AND, TokenType.DAMP) for each in tokens)
+        if written < sum(1 for _ in statement.find_all(exp.And, exp.Between)):
+            raise SqlError(
+                "sql-syntax",
+                "BETWEEN needs AND between its ends",
+                "write x BETWEEN 1 AND 5",
+                Place(between.line, between.col),
+            )
+
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+# Arguments without which there is no such node.
+_NEEDED = {kind: tuple(name for name, needed in kind.arg_types.items() if needed) for kind in PERMITTED}
+
+
+def _permit(statement: exp.Expr, cuts_text: bool) -> None:
+    for count, node in enumerate(statement.walk(bfs=False)):
+        if count > MAX_NODES:
+            raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
+        allowed = PERMITTED.get(type(node))
+        if allowed is None:
+            raise _refuse(node, node, f"{_shown(node)} has no rule")
+        if isinstance(node, exp.Identifier) and not node.this:
+            raise SqlError(
+                "sql-syntax",
+                "a name must not be empty",
+                "give it a name of at least one letter",
+                place_of(node),
+            )
+        if isinstance(node, exp.Select) and not node.expressions:
+            raise SqlError(
+                "sql-syntax", "this SELECT selects nothing", "SELECT COUNT(*) FROM ...", place_of(node)
+            )
+        if isinstance(node, exp.Star) and isinstance(node.parent, exp.Count) and any(node.args.values()):
+            raise SqlError(
+                "sql-syntax",
+                "COUNT(*) counts rows, whatever their columns",
+                "write COUNT(*)",
+                place_of(node.parent),
+            )
+        if isinstance(node, _COMPARISONS) and (
+            isinstance(node.this, _COMPARISONS) or isinstance(node.expression, _COMPARISONS)
+        ):
+            raise SqlError(
+                "sql-syntax",
+                "comparisons in a row mean different things to different people",
+                "write 1 < x AND x < 5, or parentheses around one of them",
+                place_of(node),
+            )
+        if (
+            isinstance(node, exp.DataType)
+            and not cuts_text
+            and node.expressions
+            and node.is_type(*exp.DataType.TEXT_TYPES)
+        ):
+            raise Refused(
+                "refused-cast",
+                "in DuckDB the size of a text cuts nothing",
+                "leave it out, or write LEFT(x, 3)",
+                place_of(node),
+            )
+        if any(node.args.get(name) is None for name in _NEEDED[type(node)]):
+            raise SqlError(
+                "sql-syntax",
+                "an argument is missing here",
+                "check the commas and parentheses",
+                place_of(node),
+            )
+        if (
+            isinstance(node, exp.Query)
+            and isinstance(node.parent, (exp.Binary, exp.Unary, exp.Func, exp.Alias, exp.Between))
+            and not isinstance(node.parent, (exp.Exists, exp.In))
+        ):
+            raise Refused("refused-exists", *WAYS_OUT["Exists"], place_of(node))
+        for name, value in node.args.items():
+            if allowed.get(name) and isinstance(value, exp.Expr):
+                raise SqlError(
+                    "sql-syntax",
+                    f"{_shown(node)} does not take so many arguments",
+                    "check the commas and parentheses",
+                    place_of(value) or place_of(node),
+                )
+            if name not in allowed and value is not None and value is not False and value != []:
+                child = value[0] if isinstance(value, list) else value
+                blamed = child if isinstance(child, exp.Expr) else node
+                if name in ("db", "catalog", "recursive"):
+                    known = "Recursive" if name == "recursive" else "Schema"
+                    raise Refused(f"refused-{known.lower()}", *WAYS_OUT[known], place_of(node))
+                what = "" if name == "this" else f" with {name.rstrip('_').replace('_', ' ').upper()}"
+                raise _refuse(blamed, node, f"{_shown(node)}{what} has no rule")
+
+
+def _shown(node: exp.Expr) -> str:
+    """A node as people write it: PERCENTILE_CONT, TABLE SAMPLE."""
+    if isinstance(node, exp.Func):
+        return node.sql_name()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
+
+
+def _refuse(blamed: exp.Expr, node: exp.Expr, reason: str) -> Refused:
+    place, above = place_of(blamed), blamed.parent
+    # a node without a token of its own: where the thing around it begins
+    while place is None and above is not None:
+        place, above = place_of(above), above.parent
+    for each in (blamed, node):
+        name = SAME_AS.get(type(each).__name__, type(each).__name__)
+        if name in WAYS_OUT:
+            return Refused(f"refused-{name.lower()}", *WAYS_OUT[name], place)
+    return Refused(
+        "refused-syntax",
+        f"{reason}, so no bound on one person's part is known",
+        "see the list of supported SQL in the README",
+        place,
+    )
