@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privsql.algebra.relations import Scan
+from privsql.algebra.reserved import quoted
 from privsql.asked import Asked
 from privsql.errors import ArgumentError
+from privsql.planning.apply_limits import most_allowed
 from privsql.planning.auto_limits import (
     OF_LIMIT,
     SHARE,
@@ -24,9 +26,7 @@ from privsql.planning.auto_limits import (
     noise_of_a_row,
 )
 from privsql.planning.bounding import unit_name
-from privsql.planning.per_unit import most_allowed
 from privsql.planning.plan import Plan
-from privsql.planning.render import identifier
 from privsql.policy import epsilon_of
 from privsql.results.answer import Answer
 from privsql.results.limits import FoundLimit, LimitTable, SuggestedLimits
@@ -187,7 +187,7 @@ def suggestions(
     """Units of a table by their rows and keys: of `by` together, or of the declared column with the most."""
     _refuse_unbounded(scan)
     columns = declared_keys(scan) if by is None else _columns(scan, by)
-    table, listed = identifier(scan.table), ", ".join(identifier(each) for each in columns)
+    table, listed = quoted(scan.table), ", ".join(quoted(each) for each in columns)
     keyed = f"SELECT {listed}, COUNT(*) AS n FROM {table} GROUP BY {listed}"
     share = epsilon_of(epsilon / (2 if columns else 1))
     rows_of = f"SELECT COUNT(*) AS n FROM {table}" if by is None else keyed

@@ -38,9 +38,10 @@ from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.planning.accuracy import epsilon_within
 from privsql.planning.auto_limits import histogram_question
 from privsql.planning.auto_range import unknown_ranges
-from privsql.planning.choose import plan as make_plan
+from privsql.planning.draft import Task
 from privsql.planning.look import PublicLook
 from privsql.planning.plan import Plan
+from privsql.planning.planner import plan as make_plan
 from privsql.planning.prepared import no_copies
 from privsql.planning.pricing import Offer
 from privsql.policy import Policy, analyst_of, delta_of, epsilon_of, load_policy, version_of
@@ -411,14 +412,15 @@ class Session(Searching):
     def _planned(self, asked: Asked, question: Question | None = None) -> tuple[Asked, Plan]:
         """The plan, and what was asked with the epsilon that it has."""
         policy, question = asked.under(self._policy), question or self._read(asked)
-        look = PublicLook(self._engine.read_public)
+        look = PublicLook(self._engine.read_public, self._engine.dialect)
         weights = {} if asked.weights is None else asked.weights
         offer = Offer(
             asked.price(), delta_of(asked.delta), asked.mechanism, weights, asked.limits(), policy.min_units
         )
         copies = self._engine.prepared if asked.prepared else no_copies
         try:
-            plan = make_plan(question, policy.neighbours, offer, calculator().evaluate, look, copies)
+            evaluate, dialect = calculator().evaluate, self._engine.dialect
+            plan = make_plan(Task(question, policy.neighbours, offer, evaluate, look, dialect, copies))
         except RecursionError:  # before anything is charged or read
             raise too_deep() from None
         except Refused as error:

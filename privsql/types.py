@@ -44,12 +44,18 @@ class Type:
     of: Type | None = None  # what a LIST is of
 
     @property
-    def sql(self) -> str:
-        """The DuckDB type that holds every value of this one."""
+    def is_wide(self) -> bool:
+        """Whether it is of whole numbers that do not all fit 64 bits."""
+        low, high = INTEGER_BOUNDS["BIGINT"]
+        return self.kind is Kind.INTEGER and not (low <= self.low and self.high <= high)
+
+    def __str__(self) -> str:
+        """As people know it."""
         match self.kind:
             case Kind.INTEGER:
-                for name, (low, high) in INTEGER_BOUNDS.items():
-                    if name in ("INTEGER", "BIGINT", "HUGEINT") and low <= self.low and self.high <= high:
+                for name in ("INTEGER", "BIGINT", "HUGEINT"):
+                    low, high = INTEGER_BOUNDS[name]
+                    if low <= self.low and self.high <= high:
                         return name
                 raise AssertionError("integers past HUGEINT are computed as DOUBLE")
             case Kind.DECIMAL:
@@ -57,12 +63,9 @@ class Type:
             case Kind.NULL:
                 return "VARCHAR"
             case Kind.LIST if self.of is not None:
-                return f"{self.of.sql}[]"
+                return f"{self.of}[]"
             case kind:
                 return str(kind.value)
-
-    def __str__(self) -> str:
-        return self.sql
 
 
 INTEGER_BOUNDS: dict[str, tuple[int, int]] = {
@@ -96,6 +99,13 @@ def integer(low: int, high: int) -> Type:
 
 
 BIGINT = integer(*INTEGER_BOUNDS["BIGINT"])
+
+
+def may_overflow(type_: Type) -> bool:
+    """Whether a billion such numbers may add up to more than 127 bits hold."""
+    if type_.kind is Kind.DECIMAL:
+        return type_.precision > 28
+    return max(abs(type_.low), abs(type_.high)) >= 2**96
 
 
 def decimal(precision: int, scale: int) -> Type:

@@ -33,6 +33,7 @@ ROOMS = [
     "planning",
     "budget",
     "answers",
+    "render",
     "engines",
     "noise",
     "results",

@@ -14,17 +14,17 @@ import pytest
 from scipy import integrate
 
 import privsql
+from privsql.algebra.exact import Name
 from privsql.algebra.expressions import Literal
 from privsql.algebra.relations import Filter, Project, Scan, walk
 from privsql.analysis.derive import derive, domain_of, refine
 from privsql.analysis.disjoint import are_disjoint
 from privsql.analysis.domain import DayRange, Domain, exact, of_values, tighten, union
 from privsql.errors import PrivsqlError
-from privsql.planning import render
 from privsql.planning.grid import MOST_STEPS, grid_of
 from privsql.planning.look import PublicLook
-from privsql.planning.render_rows import rows
 from privsql.privacy.accuracy import Laplace, combined_half_width, selection_epsilon_of_histogram
+from privsql.render.duckdb import DUCKDB
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.read import read
 from privsql.types import BIGINT, BOOLEAN, DATE, DOUBLE, TEXT, decimal, integer
@@ -170,7 +170,7 @@ def check_disjoint(plain, session, seed: int, count: int) -> int:
     for (one, first), (two, second) in pairs(session, seed, count):
         if are_disjoint(first, second):
             assert are_disjoint(second, first), (one, two)
-            claimed[render.expression(first), render.expression(second)] = None
+            claimed[DUCKDB.expression(first), DUCKDB.expression(second)] = None
     for start in range(0, len(claimed), 100):
         batch = list(claimed)[start : start + 100]
         tests = ", ".join(f"count(*) FILTER (WHERE {one} AND {two})" for one, two in batch)
@@ -336,7 +336,7 @@ def inside(value, domain: Domain) -> bool:
     )
 
 
-NOTHING = PublicLook(lambda sql: [])  # there are no public tables here
+NOTHING = PublicLook(lambda sql: [], DUCKDB)  # there are no public tables here
 
 
 @pytest.mark.parametrize("where", WHERES)
@@ -351,7 +351,7 @@ def test_domains_hold_every_value_that_occurs(plain, session, where):
         (expression,) = [each for name, each in project.columns if name == "e"]
         domain = domain_of(expression, facts)
         found = plain.execute(
-            f"SELECT DISTINCT {render.expression(expression)} FROM {rows(project.input)}"
+            f"SELECT DISTINCT {DUCKDB.expression(expression)} FROM {DUCKDB.rows(project.input)}"
         ).fetchall()
         wrong = [value for (value,) in found if not inside(value, domain)]
         assert not wrong, (text, where, domain, wrong[:5])
@@ -476,7 +476,10 @@ def test_grids_hold_their_range_in_few_steps(type_, low, high, nullable):
         with duckdb.connect() as plain:
             plain.execute("CREATE TABLE v (x DOUBLE)")
             plain.executemany("INSERT INTO v VALUES (CAST(? AS DOUBLE))", [(each,) for each in values])
-            clamped = [row[0] for row in plain.execute(f"SELECT {grid.clamped('x')} FROM v").fetchall()]
+            clamped = [
+                row[0]
+                for row in plain.execute(f"SELECT {DUCKDB.scalar(grid.clamped(Name('x')))} FROM v").fetchall()
+            ]
         assert all(grid.low <= each <= grid.high for each in clamped if each is not None)
         assert (clamped[0] is None) == nullable
         assert sum(each is None for each in clamped) == nullable

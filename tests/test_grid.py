@@ -11,8 +11,10 @@ from typing import Any
 import duckdb
 import pytest
 
+from privsql.algebra.exact import WIDE, Cast, Fold, Name
 from privsql.analysis.domain import Domain
 from privsql.planning.grid import Grid, grid_of
+from privsql.render.duckdb import DUCKDB
 from privsql.types import DOUBLE, integer
 
 INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
@@ -36,9 +38,9 @@ def summed(
     connection.execute(
         f"INSERT INTO t SELECT unnest(?::INTEGER[]), unnest(?::{type_name}[])", [places, values]
     )
-    rows = "CAST(count(v) AS HUGEINT)"
-    shown = ", ".join([grid.total("sum(v)", rows), *grid.sides("sum(v)", rows)])
-    source = f"(SELECT place, {grid.value('x')} AS v FROM t)"
+    rows, added = Cast(Fold("count", Name("v")), WIDE, total=False), Fold("sum", Name("v"))
+    shown = ", ".join(map(DUCKDB.scalar, [grid.total(added, rows), *grid.sides(added, rows)]))
+    source = f"(SELECT place, {DUCKDB.scalar(grid.value(Name('x')))} AS v FROM t)"
     assert connection.execute(f"SELECT {shown} FROM {source} WHERE place < 0").fetchall() == [(0, 0, 0)]
     return [
         row[1:]

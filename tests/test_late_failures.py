@@ -10,6 +10,7 @@ import pytest
 
 import privsql
 from privsql.algebra.functions import FUNCTIONS
+from privsql.render.duckdb_functions import FORMS
 
 TEXTS = ["'*'", "'('", "'['", "'\\'", "'%'", "'%Q'", "''", "'Q'", "'\\9'", "'\\1'", "'(a)'", "'a{9999}'", "'(?P<'", "'g'", "'é'",
          "'l'", "'month'", "'\\C'", "'(?:(?:a{99}){99}){99}'", f"'{'(' * 500}'", f"'{'(a|b)*' * 300}'", "NULL"]  # fmt: skip
@@ -60,7 +61,7 @@ LITERAL = [each for each in FUNCTIONS.values() if any(want.rstrip("?*").isupper(
 @pytest.mark.parametrize("name", [each.name for each in LITERAL if each.name not in OTHERWISE])
 def test_constants_that_are_accepted_fail_on_no_row(tables, name):
     function, accepted = FUNCTIONS[name], 0
-    texts = written(function.takes, function.text)
+    texts = written(function.takes, FORMS[name])
     for sql in texts[:: 1 + len(texts) // 250]:
         try:
             tables.execute(f"PREPARE question AS SELECT count({sql}) FROM empty")
@@ -122,7 +123,7 @@ def test_nothing_that_can_fail_is_shared_outside_of_try() -> None:
             "'month'" if function.name.startswith("date_") and each == "TEXT" else given.get(each, "d")
             for each in takes
         ]
-        filled = function.text.replace("{args}", ", ".join(f"({each})" for each in args))
+        filled = FORMS[function.name].replace("{args}", ", ".join(f"({each})" for each in args))
         for place, each in enumerate(args):
             filled = filled.replace(f"{{{place}}}", f"({each})")
         calls.append(filled)

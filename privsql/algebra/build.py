@@ -85,7 +85,7 @@ def _argument(function: Function, value: Expression, want: str) -> Expression:
         case "double" if kind in NUMBERS:
             return convert(value, DOUBLE)
         case "int" if kind is Kind.INTEGER:
-            return convert(value, BIGINT) if value.type.sql == "HUGEINT" else value
+            return convert(value, BIGINT) if value.type.is_wide else value
         case "text" if kind is Kind.TEXT:
             return value
         case "bool" if kind is Kind.BOOLEAN:

@@ -60,6 +60,9 @@ class Call:
 
 Expression = Column | Literal | Call
 
+# a value on a grid, as a whole number of steps: value, step, lowest, highest
+FIXED_POINT = "fixed_point"
+
 OF_TWO = frozenset({"covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2"})
 SPREAD = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"}) | OF_TWO
 

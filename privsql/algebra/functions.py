@@ -1,11 +1,8 @@
-"""The table of functions: a name that is not here is refused. Each row: arguments, result, and DuckDB text
-that cannot fail.
+"""The table of functions: a name that is not here is refused. Each row: arguments, result, and when it is
+NULL. How an engine computes one is in render/.
 
 An argument is one of: num, double, int, text, any, bool, moment (DATE or TIMESTAMP), clock (those or TIME),
-or a capitalised variant that must be a literal (INT, TEXT). A trailing '?' is optional, '*' repeats. `{0}` in
-the text is the first argument, `{args}` all of them; every argument arrives in parentheses. TRY stands
-directly around what can fail, and takes only what cannot: what two of them share, DuckDB computes once,
-outside of both.
+or a capitalised variant that must be a literal (INT, TEXT). A trailing '?' is optional, '*' repeats.
 """
 
 from __future__ import annotations
@@ -37,7 +34,6 @@ class Function:
     name: str
     takes: tuple[str, ...]
     gives: Gives
-    text: str
     partial: bool = False
     ignores_null: bool = False  # NULL arguments do not make the result NULL
 
@@ -74,95 +70,60 @@ _FUNCTIONS: list[Function] = []
 
 
 def _add(
-    names: str, takes: str, gives: Type | Gives, text: str, partial: bool = False, ignores_null: bool = False
+    names: str, takes: str, gives: Type | Gives, partial: bool = False, ignores_null: bool = False
 ) -> None:
     rule = _always(gives) if isinstance(gives, Type) else gives
     for name in names.split():
-        rendered = text.replace("{name}", name)
-        _FUNCTIONS.append(Function(name, tuple(takes.split()), rule, rendered, partial, ignores_null))
+        _FUNCTIONS.append(Function(name, tuple(takes.split()), rule, partial, ignores_null))
 
 
-# What makes text longer is cut at 10,000 characters, so that no row can be made to fill the memory.
 # -- text ----------------------------------------------------------------------------------------------------
-_add("lower upper reverse strip_accents", "text", TEXT, "{name}({0})")
-_add("trim ltrim rtrim", "text TEXT?", TEXT, "{name}({args})")
-_add("length", "text", BIGINT, "length({0})")
-_add("bit_length strlen", "text", BIGINT, "{name}({0})")
-_add("ascii unicode", "text", SMALL, "{name}({0})")
-_add("substring", "text int int?", TEXT, "TRY(substring({args}))", partial=True)
-_add("left right", "text int", TEXT, "TRY({name}({args}))", partial=True)
-_add("replace", "text TEXT TEXT", TEXT, "left(replace({args}), 10000)")
-_add("translate", "text TEXT TEXT", TEXT, "translate({args})")
-_add(
-    "split_part", "text TEXT INT", TEXT, "TRY(split_part({args}))"
-)  # without TRY, DuckDB 2.0 fails on a column of NULLs
-_add("starts_with ends_with contains", "text text", BOOLEAN, "{name}({args})")
-_add("strpos", "text text", BIGINT, "strpos({args})")
-_add("concat", "text text*", TEXT, "left(concat({args}), 10000)", ignores_null=True)
-_add("concat_ws", "TEXT text text*", TEXT, "left(concat_ws({args}), 10000)", ignores_null=True)
-_add("||", "text text", TEXT, "left({0} || {1}, 10000)")
-_add("levenshtein damerau_levenshtein", "text TEXT", BIGINT, "{name}({args})")
-_add("jaro_winkler_similarity jaro_similarity", "text TEXT", DOUBLE, "{name}({args})")
-_add("like ilike", "text TEXT", BOOLEAN, "({0} {name} {1})")
-_add("like_escape ilike_escape", "text TEXT TEXT", BOOLEAN, "{name}({args})")
-_add("similar_to", "text TEXT", BOOLEAN, "({0} SIMILAR TO {1})")
-_add("regexp_matches regexp_full_match", "text TEXT TEXT?", BOOLEAN, "{name}({args})")
-# DuckDB reads the pattern of regexp_matches when it plans, and those of the others only when rows come,
-# outside TRY: whether a malformed one fails would tell whether there are such rows. So it is read by
-# regexp_matches first, which is then a constant, with the same options: a pattern may be too large only where
-# 'i' has every letter in both cases.
-_READ = "(CASE WHEN regexp_matches('', {{1}}{}) IS NOT NULL THEN {} END)"
-_add(
-    "regexp_replace",
-    "text TEXT TEXT TEXT",
-    TEXT,
-    _READ.format(", replace({3}, 'g', '')", "left(TRY(regexp_replace({args})), 10000)"),
-    partial=True,
-)
-# \C matches one byte, and a part of a letter is no text: DuckDB fails on the rows where it is all that was
-# found
-_add("regexp_extract", "text TEXT INT?", TEXT, _READ.format("", "TRY(regexp_extract({args}))"), partial=True)
+_add("lower upper reverse strip_accents", "text", TEXT)
+_add("trim ltrim rtrim", "text TEXT?", TEXT)
+_add("length bit_length strlen", "text", BIGINT)
+_add("ascii unicode", "text", SMALL)
+_add("substring", "text int int?", TEXT, partial=True)
+_add("left right", "text int", TEXT, partial=True)
+_add("replace translate", "text TEXT TEXT", TEXT)
+_add("split_part", "text TEXT INT", TEXT)
+_add("starts_with ends_with contains", "text text", BOOLEAN)
+_add("strpos", "text text", BIGINT)
+_add("concat", "text text*", TEXT, ignores_null=True)
+_add("concat_ws", "TEXT text text*", TEXT, ignores_null=True)
+_add("||", "text text", TEXT)
+_add("levenshtein damerau_levenshtein", "text TEXT", BIGINT)
+_add("jaro_winkler_similarity jaro_similarity", "text TEXT", DOUBLE)
+_add("like ilike similar_to", "text TEXT", BOOLEAN)
+_add("like_escape ilike_escape", "text TEXT TEXT", BOOLEAN)
+_add("regexp_matches regexp_full_match", "text TEXT TEXT?", BOOLEAN)
+_add("regexp_replace", "text TEXT TEXT TEXT", TEXT, partial=True)
+_add("regexp_extract", "text TEXT INT?", TEXT, partial=True)
 # -- numbers -------------------------------------------------------------------------------------------------
-_add("abs", "num", _absolute, "abs({0})")
-_add("floor ceil trunc", "num", _whole, "{name}({0})")
-_add("round", "num INT?", _rounded, "round({args})")
-_add("sign", "num", integer(-1, 1), "sign({0})")
-_add("even", "double", DOUBLE, "even({0})")
-_add("sqrt ln log10 log2", "double", DOUBLE, "TRY({name}({0}))", partial=True)
-_add("asin acos", "double", DOUBLE, "TRY({name}({0}))", partial=True)
-_add(
-    "exp sin cos tan atan sinh cosh tanh degrees radians", "double", DOUBLE, "TRY({name}({0}))", partial=True
-)
-# DuckDB 2.0 takes its own cbrt for monotone, and fails where two neighbouring values of the data show that it
-# is not quite
-_add("cbrt", "double", DOUBLE, "(sign({0}) * TRY(pow(abs({0}), 1.0 / 3.0)))", partial=True)
-_add("atan2", "double double", DOUBLE, "atan2({args})")
-_add("pow", "double double", DOUBLE, "TRY(pow({args}))", partial=True)
-_add("pi", "", DOUBLE, "pi()")
-_add("isnan isinf isfinite", "double", BOOLEAN, "{name}({0})")
-_add("bit_count", "int", integer(0, 128), "bit_count({0})")
-_add("gcd", "int int", BIGINT, "TRY(gcd({args}))", partial=True)
+_add("abs", "num", _absolute)
+_add("floor ceil trunc", "num", _whole)
+_add("round", "num INT?", _rounded)
+_add("sign", "num", integer(-1, 1))
+_add("even", "double", DOUBLE)
+_add("sqrt ln log10 log2 asin acos cbrt", "double", DOUBLE, partial=True)
+_add("exp sin cos tan atan sinh cosh tanh degrees radians", "double", DOUBLE, partial=True)
+_add("atan2", "double double", DOUBLE)
+_add("pow", "double double", DOUBLE, partial=True)
+_add("pi", "", DOUBLE)
+_add("isnan isinf isfinite", "double", BOOLEAN)
+_add("bit_count", "int", integer(0, 128))
+_add("gcd", "int int", BIGINT, partial=True)
 # -- dates ---------------------------------------------------------------------------------------------------
-_add(
-    "year month day quarter dayofweek isodow dayofyear decade century",
-    "moment",
-    BIGINT,
-    "{name}({0})",
-    partial=True,
-)
-# DuckDB's optimizer calls these on the least and greatest value of a column, outside TRY, and fails where
-# dates end; it knows nothing of a sum, so it leaves them alone behind + INTERVAL 0 DAY. The sum has a TRY of
-# its own: two functions of one sum share it, and DuckDB would compute it before, outside their TRY.
-_add("week yearweek isoyear", "moment", BIGINT, "TRY({name}(TRY({0} + INTERVAL 0 DAY)))", partial=True)
-_add("hour minute second", "clock", BIGINT, "{name}({0})", partial=True)
-_add("dayname monthname", "moment", TEXT, "{name}({0})", partial=True)
-_add("last_day", "moment", DATE, "TRY(last_day({0}))", partial=True)
-_add("epoch", "moment", DOUBLE, "epoch({0})", partial=True)
-_add("date_trunc", "TEXT moment", TIMESTAMP, "TRY(date_trunc({0}, TRY({1} + INTERVAL 0 DAY)))", partial=True)
-_add("date_diff", "TEXT moment moment", BIGINT, "TRY(date_diff({args}))", partial=True)
-_add("make_date", "int int int", DATE, "TRY(make_date({args}))", partial=True)
-_add("strftime", "moment TEXT", TEXT, "TRY(strftime({args}))", partial=True)
-_add("try_strptime", "text TEXT", TIMESTAMP, "TRY(try_strptime({args}))", partial=True)
+_add("year month day quarter dayofweek isodow dayofyear decade century", "moment", BIGINT, partial=True)
+_add("week yearweek isoyear", "moment", BIGINT, partial=True)
+_add("hour minute second", "clock", BIGINT, partial=True)
+_add("dayname monthname", "moment", TEXT, partial=True)
+_add("last_day", "moment", DATE, partial=True)
+_add("epoch", "moment", DOUBLE, partial=True)
+_add("date_trunc", "TEXT moment", TIMESTAMP, partial=True)
+_add("date_diff", "TEXT moment moment", BIGINT, partial=True)
+_add("make_date", "int int int", DATE, partial=True)
+_add("strftime", "moment TEXT", TEXT, partial=True)
+_add("try_strptime", "text TEXT", TIMESTAMP, partial=True)
 
 FUNCTIONS: dict[str, Function] = {function.name: function for function in _FUNCTIONS}
 

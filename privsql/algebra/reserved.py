@@ -1,4 +1,6 @@
-"""Names that privsql gives to columns of its own, and names for keys and outputs that cannot be taken for them."""
+"""Names that privsql gives to columns of its own, and names for keys and outputs that cannot be taken for
+them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,10 @@ from collections.abc import Sequence
 
 OURS = "privsql_"  # columns that planning adds beside the analyst's own begin so, and no others
 UNIT_COLUMN = "privsql_unit"
+ROW_NUMBER = "privsql_number"  # tells equal rows apart
+NOISY = "noisy"  # the table of noisy cells, below what stands above a release
+CELL = "privsql_cell"  # carries the number of a cell through post-processing
+PLACE = "privsql_place"  # and the place of a row
 # grid point, points, rows
 VALUE_COLUMN, WIDTH_COLUMN, ROWS_COLUMN = "privsql_value", "privsql_width", "privsql_rows"
 _MEASURED = re.compile(r"(count|sum|above|below|score|order|moment)_\d+", re.IGNORECASE)
@@ -59,3 +65,8 @@ def unique_names(wanted: list[str]) -> list[str]:
 def set_number(kept: Sequence[int], keys: int) -> int:
     """What the column that tells grouping sets apart holds: a bit for each key, set in totals over it."""
     return sum(2 ** (keys - 1 - place) for place in range(keys) if place not in kept)
+
+
+def quoted(name: str) -> str:
+    """A name as it is written in a query."""
+    return '"' + name.replace('"', '""') + '"'

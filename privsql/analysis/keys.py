@@ -55,6 +55,11 @@ class KeySpace:
             size *= len(group)
         return size
 
+    @property
+    def most(self) -> int:
+        """How many keys there may be."""
+        return MAX_KEYS if self.open else len(self)
+
 
 def key_space(
     keys: Sequence[Key],
@@ -113,9 +118,7 @@ def _refuse_unreadable(key: Key) -> None:
     double.
     """
     type_ = key.expression.type
-    if (type_.kind is Kind.DECIMAL and type_.precision > 15) or (
-        type_.kind is Kind.INTEGER and type_.sql == "HUGEINT"
-    ):
+    if (type_.kind is Kind.DECIMAL and type_.precision > 15) or (type_.is_wide):
         raise _fine(key)
     if type_.kind in (Kind.INTERVAL, Kind.TIME):
         raise Refused(
@@ -295,7 +298,7 @@ def _unknown(key: Key) -> Refused:
 
 def _refuse_too_fine(key: Key, group: KeyGroup) -> None:
     """DECIMAL and HUGEINT keys come back from the engine as doubles, which must tell them apart."""
-    if key.expression.type.kind is not Kind.DECIMAL and key.expression.type.sql != "HUGEINT":
+    if key.expression.type.kind is not Kind.DECIMAL and not key.expression.type.is_wide:
         return
     values = {value for value in group.columns[group.names.index(key.name)] if value is not None}
     if len({float(value) for value in values}) < len(values) or any(abs(value) > 2**53 for value in values):

@@ -23,7 +23,7 @@ from privsql.algebra.expressions import Call, Column, Expression
 from privsql.algebra.relations import Choose
 from privsql.analysis.disjoint import both
 from privsql.analysis.keys import Evaluate, KeySpace
-from privsql.equivalence.over_keys import Rows, rows_of
+from privsql.equivalence.over_keys import RowsByKey, rows_of
 from privsql.planning.beside import are_no_larger, errors
 from privsql.planning.fitting import noisy_columns
 from privsql.planning.grid import Grid
@@ -60,7 +60,7 @@ class Additive:
     """A plan all of whose columns are sums over the same rows, in cells of declared keys."""
 
     plan: Plan
-    rows: Rows
+    rows: RowsByKey
     columns: Mapping[str, Measured]
     together: Sequence[tuple[Terms, Measured]] = ()  # what several columns over different rows add up to
 
@@ -122,7 +122,7 @@ def additive(plan: Plan) -> Additive | None:
     return Additive(plan, rows, columns, together)
 
 
-def _measured(rows: Rows, feature: Feature) -> Measured:
+def _measured(rows: RowsByKey, feature: Feature) -> Measured:
     if feature.adds is Adds.ABSENT:
         assert feature.argument is not None
         missing = both(feature.condition, Call("is_null", (feature.argument,), BOOLEAN))

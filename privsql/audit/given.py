@@ -17,8 +17,8 @@ from privsql.audit.values import NULL
 from privsql.audit.world import PEOPLE, Part, Row, State, Table, World
 from privsql.engines.duckdb.engine import open_engine
 from privsql.errors import ArgumentError
-from privsql.planning.render import identifier, text
 from privsql.policy import Neighbours
+from privsql.render.duckdb import identifier, text
 from privsql.schema import Schema
 
 MOST_PEOPLE = PEOPLE - 12  # some are left for others

@@ -12,7 +12,7 @@ import pandas as pd
 
 from privsql.audit.scratch import Scratch
 from privsql.audit.search import Pair
-from privsql.planning.render import identifier, text
+from privsql.render.duckdb import identifier, text
 
 _MOST_ROWS = 8
 

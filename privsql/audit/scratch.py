@@ -17,7 +17,7 @@ from privsql.audit.world import Part, State, Table, Tried, World
 from privsql.engines.duckdb.engine import DuckDBEngine, open_engine
 from privsql.engines.duckdb.opening import CLOSED
 from privsql.planning.plan import Plan
-from privsql.planning.render import identifier
+from privsql.render.duckdb import identifier
 
 Crowd = tuple[State, ...]  # everybody else
 _ME = 0  # the number of the person who changes; others are numbered from 1

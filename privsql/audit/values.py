@@ -17,7 +17,7 @@ from typing import Any
 
 from privsql.algebra.declared import Claim
 from privsql.algebra.expressions import Literal
-from privsql.planning.render import text
+from privsql.render.duckdb import text
 from privsql.schema import SchemaColumn
 from privsql.types import Kind, Type
 

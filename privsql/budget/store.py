@@ -13,7 +13,7 @@ import stat
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -258,8 +258,9 @@ class Store:
         if connection is not None:
             connection.close()
 
-    def __del__(self) -> None:
-        if getattr(self, "_connection", None) is not None and self._process == os.getpid():
+    def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
+        # bound here: when the interpreter ends, the module may be gone before its objects
+        if getattr(self, "_connection", None) is not None and self._process == getpid():
             self._drop()
 
     # -- forks ---------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 
 from privsql.algebra.declared import ListColumn
 from privsql.algebra.relations import Scan
+from privsql.algebra.reserved import quoted
 from privsql.analysis.derive import derive
 from privsql.analysis.domain import Domain
 from privsql.budget.ledger import MemoryLedger
@@ -17,7 +18,6 @@ from privsql.drafting.caps import budget_lines
 from privsql.engines.duckdb.engine import open_engine
 from privsql.errors import PolicyError, SqlError
 from privsql.planning.look import PublicLook
-from privsql.planning.render import identifier
 from privsql.policy import Neighbours, Policy, load_policy
 from privsql.schema import Schema, SchemaTable
 from privsql.session import Session
@@ -37,7 +37,7 @@ def check(policy: str | Path | Policy, source: Any) -> str:
         session = Session(
             engine, declared, MemoryLedger(declared.epsilon, declared.neighbours), "policy check"
         )
-        look = PublicLook(engine.read_public)
+        look = PublicLook(engine.read_public, engine.dialect)
         parts = [_all(declared)]
         for table in schema.tables:
             if table.view and table.name.lower() not in declared.tables:
@@ -57,7 +57,7 @@ def check(policy: str | Path | Policy, source: Any) -> str:
             scan = found.relation
             lines = _whose(table, scan, declared)
             if scan.private:
-                plan = session.explain(f"SELECT COUNT(*) AS n FROM {identifier(table.name)}", 1.0)
+                plan = session.explain(f"SELECT COUNT(*) AS n FROM {quoted(table.name)}", 1.0)
                 try:
                     engine.check(plan.sql, schema)
                 except SqlError:

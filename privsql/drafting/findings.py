@@ -22,6 +22,7 @@ from privsql.planning.auto_range import Unknown
 from privsql.planning.look import PublicLook
 from privsql.policy import NANO, Policy, epsilon_of, load_policy
 from privsql.privacy.events import Pure
+from privsql.render.duckdb import DUCKDB
 from privsql.schema import Schema, SchemaTable
 from privsql.session import Session
 from privsql.sql.bind.catalogue import Catalogue
@@ -106,7 +107,7 @@ def roles_of(table: SchemaTable, column: str, unit: Guess | None) -> tuple[bool,
 
 def domains_of(scan: Scan) -> dict[str, Domain | None]:
     """What the schema says of each column."""
-    facts = derive(scan, frozenset(each.name for each in scan.fields), PublicLook(_nothing_is_public))
+    facts = derive(scan, frozenset(each.name for each in scan.fields), PublicLook(_nothing_is_public, DUCKDB))
     return {each.name: facts.get(each.column) for each in scan.fields}
 
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from privsql.algebra.reserved import quoted
 from privsql.drafting.guess import Guess
 from privsql.errors import EngineError
-from privsql.planning.render import identifier
 from privsql.session import Session
 
 _ENDS = [int(2**power) for power in range(11)]  # 1, 2, 4 ... 1024 rows
@@ -98,16 +98,14 @@ def covering(noisy_counts: Sequence[float], scale: float) -> int | None:
 
 def question(table: str, units: Mapping[str, Guess]) -> str:
     """Units by their number of rows, in parts that exclude each other: one unit is in one of them."""
-    unit, joins, here = units[table], [f"{identifier(table)} AS t0"], 0
+    unit, joins, here = units[table], [f"{quoted(table)} AS t0"], 0
     while unit.table is not None:
         pairs = zip(unit.columns, unit.keys, strict=True)
-        on = " AND ".join(
-            f"t{here}.{identifier(own)} = t{here + 1}.{identifier(name)}" for own, name in pairs
-        )
+        on = " AND ".join(f"t{here}.{quoted(own)} = t{here + 1}.{quoted(name)}" for own, name in pairs)
         here += 1
-        joins.append(f"JOIN {identifier(unit.table)} AS t{here} ON {on}")
+        joins.append(f"JOIN {quoted(unit.table)} AS t{here} ON {on}")
         unit = units[unit.table]
-    whose = [f"t{here}.{identifier(column)}" for column in unit.columns]
+    whose = [f"t{here}.{quoted(column)}" for column in unit.columns]
     named = ", ".join(f"{column} AS u{place}" for place, column in enumerate(whose))
     parts = ["c = 1", *(f"c > {end // 2} AND c <= {end}" for end in _ENDS[1:]), f"c > {_ENDS[-1]}"]
     counts = ", ".join(f"COUNT(*) FILTER (WHERE {part}) AS n{place}" for place, part in enumerate(parts))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from privsql.algebra.exact import Dialect
 from privsql.algebra.relations import Scan
 from privsql.planning.prepared import Copy
 from privsql.schema import Schema
@@ -16,6 +17,7 @@ class Engine(Protocol):
     """A source of private tables."""
 
     fixed_schema: bool  # nobody can alter the tables while this engine is open
+    dialect: Dialect
 
     def schema(self) -> Schema:
         """Tables, columns, types and constraints; no data."""

@@ -40,7 +40,7 @@ class PaddedEngine:
     def __init__(self, engine: Engine, quantum: float) -> None:
         self._engine, self._quantum = engine, quantum
         self._turn = threading.RLock()
-        self.fixed_schema = engine.fixed_schema
+        self.fixed_schema, self.dialect = engine.fixed_schema, engine.dialect
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:

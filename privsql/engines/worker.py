@@ -37,7 +37,7 @@ from privsql.engines.duckdb.twin import not_accepted
 from privsql.engines.worker_process import LENGTHS, from_json, to_json, unpack
 from privsql.errors import ArgumentError, EngineError, SourceError
 from privsql.planning.prepared import DATABASE, Copy
-from privsql.planning.render import text
+from privsql.render.duckdb import text
 from privsql.schema import Schema
 from privsql.tables import ExactTable
 
@@ -194,7 +194,7 @@ class WorkerEngine:
         except BaseException:
             self._end()
             raise
-        self.fixed_schema = self._engine.fixed_schema
+        self.fixed_schema, self.dialect = self._engine.fixed_schema, self._engine.dialect
         try:
             self._opening = _for_worker(self._engine)
             self._file = self._opened_file()

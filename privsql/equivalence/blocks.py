@@ -297,7 +297,7 @@ def _unit_type(scan: Scan) -> str | None:
     if unit.refers_to is not None and not _refers_by_unit(unit):
         return None
     types = {each.name: each.type for each in scan.fields}
-    return str([types[name].sql for name in unit.columns if name in types])
+    return str([str(types[name]) for name in unit.columns if name in types])
 
 
 def _refers_by_unit(unit: Unit) -> bool:

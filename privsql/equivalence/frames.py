@@ -77,7 +77,7 @@ class Placed:
         by = "" if aggregate.by is None else f" by {written(self.value(aggregate.by))}"
         of = "*" if argument is None else written(argument)
         others = structure(getattr(aggregate, "parameters", ()))
-        return f"{function}:{aggregate.type.sql}({of}){by}{others} where {self.where(aggregate.condition, *also)}"
+        return f"{function}:{aggregate.type}({of}){by}{others} where {self.where(aggregate.condition, *also)}"
 
     @property
     def unit(self) -> str:

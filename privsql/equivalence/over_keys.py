@@ -53,7 +53,7 @@ _EQUALS_ALIKE = COMPARISONS | {
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowsByKey:
     """The rows of a release, which are one block. Expressions here are over the places of its sources."""
 
     block: Placed
@@ -121,7 +121,7 @@ def _tells_apart(call: Call) -> bool:
     return any(each.type.kind is Kind.DOUBLE and not isinstance(each, Literal) for each in call.args)
 
 
-def rows_of(release: Release | Choose) -> Rows | None:
+def rows_of(release: Release | Choose) -> RowsByKey | None:
     """None where rows are not one block, or where what is kept of a unit depends on the question."""
     if not is_bounded(release.input):
         return None
@@ -130,4 +130,4 @@ def rows_of(release: Release | Choose) -> Rows | None:
         frame = Frame(blocks, [value_of(key.expression) for key in release.keys])
     except (NotComparableError, RecursionError):
         return None
-    return Rows(frame.blocks[0]) if len(frame.blocks) == 1 else None
+    return RowsByKey(frame.blocks[0]) if len(frame.blocks) == 1 else None

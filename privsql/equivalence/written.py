@@ -62,16 +62,16 @@ def stored_type(expression: Expression) -> str:
     """
     match expression:
         case Literal(value=int() as value) if expression.type.kind is Kind.INTEGER:
-            return integer(value, value).sql
+            return str(integer(value, value))
         case Literal():
-            return expression.type.sql
+            return str(expression.type)
         case Column(type=type_) | Call(function="cast", type=type_):
             return named_type(type_)
         case Call(function=function, type=type_) if function in ARITHMETIC:
             types = [type_, *(arg.type for arg in expression.args)]
             if any(each.kind is not Kind.INTEGER for each in types):
-                return type_.sql
-            return integer(min(each.low for each in types), max(each.high for each in types)).sql
+                return str(type_)
+            return str(integer(min(each.low for each in types), max(each.high for each in types)))
         case Call(function="floor" | "ceil" | "trunc", args=(inner, *_), type=type_) if (
             type_.kind is Kind.INTEGER
         ):
@@ -79,13 +79,13 @@ def stored_type(expression: Expression) -> str:
         case Call(function="nullif", args=(inner, _)):
             return stored_type(inner)
         case Call(type=type_):
-            return type_.sql
+            return str(type_)
 
 
 def named_type(type_: Type) -> str:
     """The engine's type with exactly these bounds, as a cast or a column of a table has it."""
     exact = (name for name, bounds in INTEGER_BOUNDS.items() if bounds == (type_.low, type_.high))
-    return next(exact, type_.sql) if type_.kind is Kind.INTEGER else type_.sql
+    return str(next(exact, str(type_)) if type_.kind is Kind.INTEGER else type_)
 
 
 def structure(value: Any) -> str:
@@ -132,3 +132,8 @@ _LEFT_OUT = ("place", "claims", "checks", "text", "assumed")
 def digest(text: str) -> str:
     """A short name for a long text: two texts with one name are as good as impossible."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def short_digest(value: Any) -> str:
+    """A name for a structure, short enough to be part of a table's name."""
+    return digest(structure(value))[:12]

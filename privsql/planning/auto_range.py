@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privsql.algebra.relations import Choose, Question
+from privsql.algebra.reserved import quoted
 from privsql.analysis.derive import names_in
 from privsql.analysis.undeclared import origins, scans
-from privsql.planning.render import identifier
 
 SHARE = Fraction(1, 5)  # of epsilon, for all searches of a question together
 _LEAST, _MOST = -20, 60  # buckets from 2^-20 to 2^60
@@ -38,10 +38,10 @@ class Unknown:
     @property
     def sql(self) -> str:
         """A histogram over doubling buckets."""
-        value = f"CAST({identifier(self.column)} AS DOUBLE)"
+        value = f"CAST({quoted(self.column)} AS DOUBLE)"
         size = f"least(greatest(CAST(ceil(log2(abs({value}))) AS INTEGER), {_LEAST}), {_MOST}) + {_OFFSET}"
         bucket = f"CASE WHEN {value} = 0 THEN 0 WHEN {value} > 0 THEN {size} ELSE -({size}) END"
-        inner = f"SELECT {bucket} AS bucket FROM {identifier(self.table)} WHERE {identifier(self.column)} IS NOT NULL"
+        inner = f"SELECT {bucket} AS bucket FROM {quoted(self.table)} WHERE {quoted(self.column)} IS NOT NULL"
         return f"SELECT bucket, COUNT(*) AS n FROM ({inner}) GROUP BY bucket HAVING bucket IS NOT NULL"
 
 

@@ -18,13 +18,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from privsql.algebra.choices import UNIT, kept_up_to
+from privsql.algebra.exact import Name, Scalar, least
 from privsql.algebra.expressions import Aggregate, Call, Expression, conjuncts
-from privsql.planning import render
 from privsql.planning.counts import counted, shares_of
 from privsql.planning.estimates import Estimate, Linear, Placed, Ratio, Spread, Terms
 from privsql.planning.measurement import Measurement
 from privsql.planning.parts import Adds, Beside, Feature, Part, Surroundings, titled
-from privsql.planning.render_choice import kept_up_to
 from privsql.types import BOOLEAN
 
 Errors = Mapping[str | tuple[str, str], float]
@@ -40,19 +40,19 @@ class Columns:
     kinds: tuple[Beside, ...]
     one: int
 
-    def sql(self, every: str, rows: str) -> list[str]:
+    def cells(self, every: Scalar, rows: Scalar) -> list[Scalar]:
         """From the number of all rows, and of those where the argument is not NULL."""
-        return [f"({self._counted(kind, every, rows)} * {self.one})" for kind in self.kinds]
+        return [(every if kind is Beside.ROWS else every - rows) * self.one for kind in self.kinds]
 
-    def held(self, rows: str, most: int) -> tuple[str, list[str]]:
+    def held(self, rows: Scalar, most: int) -> tuple[Scalar, list[Scalar]]:
         """Of a unit's rows at most so many count, NULLs among them, each with the same chance: how many are
         not NULL, and these.
 
         In the unit's own columns each has the number of all its rows so far.
         """
-        every = self.names[0]
-        kept = kept_up_to(rows, every, most, [render.UNIT])
-        return kept, self.sql(f"least({every}, {most})", kept)
+        every = Name(self.names[0])
+        kept = kept_up_to(rows, every, most, [UNIT])
+        return kept, self.cells(least(every, most), kept)
 
     def title(self, condition: Expression | None) -> str:
         return f"; {titled('COUNT', None, condition)}" if self.names else ""
@@ -83,10 +83,6 @@ class Columns:
 
     def of(self, kind: Beside) -> str | None:
         return next((name for name, each in zip(self.names, self.kinds, strict=True) if each is kind), None)
-
-    @staticmethod
-    def _counted(kind: Beside, every: str, rows: str) -> str:
-        return every if kind is Beside.ROWS else f"({every} - {rows})"
 
 
 def columns_beside(number: int, kinds: Sequence[Beside], one: int) -> Columns:

@@ -9,20 +9,32 @@ among their first N: the numbers without it.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
+from privsql.algebra.choices import UNIT, key_rank
+from privsql.algebra.exact import (
+    Fold,
+    Name,
+    Operation,
+    Ordered,
+    Over,
+    Select,
+    Source,
+    StoredTable,
+    coalesced,
+    op,
+    whole,
+)
 from privsql.algebra.expressions import Column
 from privsql.algebra.relations import Choose, Key, Limits, Project, Relation, Release, Scan, rebuilt
 from privsql.analysis.derive import derive, domain_of
 from privsql.analysis.keys import KeySpace, of_domain
 from privsql.analysis.look import Look
+from privsql.equivalence.written import short_digest
 from privsql.planning.key_tests import key_test, limits_on_keys
 from privsql.planning.parts import Part
-from privsql.planning.prepared import DATABASE, Copies, StoredKey, asks_for_units
-from privsql.planning.render import UNIT, identifier
-from privsql.planning.render_choice import ascending, key_rank
+from privsql.planning.prepared import Copies, StoredKey, asks_for_units
 from privsql.types import Kind
 
 MOST_KEYS = 1_000  # that a column may have: each further place of a key takes a row
@@ -42,8 +54,8 @@ class CountedScan(Scan):
 
 
 def counts_table(copy: str, key: StoredKey) -> str:
-    """The name of the table of counts that lies beside a copy: another text makes another table."""
-    return f"{copy}_by_{hashlib.sha256(counts_sql(key, copy).encode()).hexdigest()[:12]}"
+    """The name of the table of counts that lies beside a copy: another statement makes another table."""
+    return f"{copy}_by_{short_digest(counts_statement(key, StoredTable(copy)))}"
 
 
 def stored_keys(scan: Scan, look: Look) -> tuple[StoredKey, ...]:
@@ -60,17 +72,16 @@ def stored_keys(scan: Scan, look: Look) -> tuple[StoredKey, ...]:
     return tuple(_stored(column, space) for column, space in spaces)
 
 
-def counts_sql(key: StoredKey, source: str) -> str:
-    """The text that makes the table of counts, from rows with a column that says whose each is."""
-    name = identifier(key.column)
-    own = f"SELECT {UNIT}, {name} FROM {source} GROUP BY 1, 2"
-    ranked = f"SELECT {name}, {key_rank([name])} AS {_PLACE} FROM ({own}){f' WHERE {key.test}' if key.test else ''}"
-    last = f"TRY_CAST(coalesce(lead({_PLACE}) OVER privsql_order - 1, {MOST_KEYS + 1}) AS BIGINT) AS {_LAST}"
-    units = f"TRY_CAST(sum(count(*)) OVER privsql_order AS BIGINT) AS {_UNITS}"
-    return (
-        f"SELECT {name}, {_PLACE}, {last}, {units} FROM ({ranked}) GROUP BY {name}, {_PLACE} "
-        f"WINDOW privsql_order AS (PARTITION BY {name} ORDER BY {ascending([_PLACE])}) ORDER BY {ascending([name, _PLACE])}"
-    )
+def counts_statement(key: StoredKey, source: Source) -> Select:
+    """What makes the table of counts, from rows with a column that says whose each is."""
+    column, place = Name(key.column), Name(_PLACE)
+    own = Select(((UNIT.name, UNIT), (key.column, column)), source, keys=2)
+    tests = () if key.test is None else (key.test,)
+    ranked = Select(((key.column, column), (_PLACE, key_rank([key.column]))), own, tests)
+    following = coalesced(Over("lead", place, (column,), (place,)) - 1, MOST_KEYS + 1)
+    units = Over("sum", Fold("count"), (column,), (place,), running=True)
+    shown = ((key.column, column), (_PLACE, place), (_LAST, whole(following)), (_UNITS, whole(units)))
+    return Select(shown, ranked, keys=2, order=(Ordered(column), Ordered(place)))
 
 
 def units_by_key(release: Release | Choose, space: KeySpace, copies: Copies) -> Release | None:
@@ -94,20 +105,20 @@ def units_by_key(release: Release | Choose, space: KeySpace, copies: Copies) -> 
 
 def from_counts(
     release: Release | Choose, parts: Sequence[Part], space: KeySpace, limits: Limits | None
-) -> str | None:
+) -> Select | None:
     """The statement over the counts; None where the release is not over them."""
     scan, column = _traced(release.input, release.keys[0]) if release.keys else (None, None)
     if not isinstance(scan, CountedScan) or limits is None or column is None:
         return None
     kept, _ = limits_on_keys(release, space, limits)
-    columns = [f"{_UNITS} AS {identifier(name)}" for part in parts for name in part.columns]
-    key = f"{identifier(column.name)} AS {identifier(release.keys[0].name)}"
-    source = f"{DATABASE}.main.{identifier(scan.counts)}"
-    return f"SELECT {', '.join([key, *columns])} FROM {source} WHERE {kept.max_groups} BETWEEN {_PLACE} AND {_LAST}"
+    columns = tuple((name, Name(_UNITS)) for part in parts for name in part.columns)
+    of_place = op(Operation.BETWEEN, kept.max_groups, Name(_PLACE), Name(_LAST))
+    key = (release.keys[0].name, Name(column.name))
+    return Select((key, *columns), StoredTable(scan.counts), (of_place,))
 
 
 def _stored(column: Column, space: KeySpace) -> StoredKey:
-    return StoredKey(column.name, key_test(_alone(column), space) or "")
+    return StoredKey(column.name, key_test(_alone(column), space))
 
 
 def _alone(column: Column) -> Key:

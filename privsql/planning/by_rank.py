@@ -12,11 +12,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from privsql.algebra.exact import (
+    NOTHING,
+    RANKS,
+    WIDE,
+    Cast,
+    Constant,
+    Fold,
+    Name,
+    Operation,
+    Ordered,
+    Over,
+    Scalar,
+    Select,
+    Stacked,
+    StoredTable,
+    coalesced,
+    op,
+    whole,
+)
 from privsql.algebra.expressions import Column
 from privsql.algebra.relations import Choose, Project, Relation, Release
 from privsql.planning.parts import Adds, Feature, Part, clean
-from privsql.planning.prepared import DATABASE, LARGEST_RANK, RANK, PreparedScan, StoredValue
-from privsql.planning.render import identifier
+from privsql.planning.prepared import LARGEST_RANK, RANK, PreparedScan, StoredValue
 
 _ROWS = "privsql_rows"  # how many rows of the copy there are up to this rank
 _LAST = "privsql_last"  # the last rank that a row stands for
@@ -27,45 +45,46 @@ def totals_table(copy: str) -> str:
     return f"{copy}_by_rank"
 
 
-def totals_sql(copy: str, columns: Sequence[str], values: Sequence[StoredValue]) -> str:
-    """The text that makes it."""
-    counts = {
-        _ROWS: "*",
-        **{_present(each): identifier(each) for each in columns},
-        **{_rows(each): each.name for each in values},
-    }
-    of_ranks = [f"{RANK}", *(f"count({of}) AS {name}" for name, of in counts.items())]
-    of_ranks += [f"sum({each.name}) AS {each.name}" for each in values]
-    before = ["0", *("0" for _ in counts), *("NULL" for _ in values)]
-    running = [f"TRY_CAST(sum({name}) OVER privsql_order AS BIGINT) AS {name}" for name in counts]
-    running += [
-        f"CAST(coalesce(sum({each.name}) OVER privsql_order, 0) AS HUGEINT) AS {each.name}" for each in values
-    ]
-    last = f"TRY_CAST(coalesce(lead({RANK}) OVER privsql_order - 1, {LARGEST_RANK}) AS USMALLINT) AS {_LAST}"
-    return (
-        f"SELECT TRY_CAST({RANK} AS USMALLINT) AS {RANK}, {last}, {', '.join(running)} "
-        f"FROM (SELECT {', '.join(of_ranks)} FROM {copy} GROUP BY {RANK} UNION ALL SELECT {', '.join(before)}) "
-        f"WINDOW privsql_order AS (ORDER BY {RANK} ASC NULLS LAST) ORDER BY {RANK} ASC NULLS LAST"
+def totals_statement(copy: StoredTable, columns: Sequence[str], values: Sequence[StoredValue]) -> Select:
+    """What makes it, from the copy."""
+    counted: list[tuple[str, Scalar | None]] = [(_ROWS, None)]
+    counted += [(_present(each), Name(each)) for each in columns]
+    counted += [(_rows(each), Name(each.name)) for each in values]
+    rank, sums = Name(RANK), [(each.name, Fold("sum", Name(each.name))) for each in values]
+    of_ranks = Select(
+        ((RANK, rank), *((name, Fold("count", of)) for name, of in counted), *sums), copy, keys=1
     )
+    before = ((RANK, Constant(0)), *((name, Constant(0)) for name, _ in counted))
+    none = Select((*before, *((name, NOTHING) for name, _ in sums)), None)
+    following = coalesced(Over("lead", rank, order=(rank,)) - 1, LARGEST_RANK)
+    running = ((name, whole(_upto(name))) for name, _ in counted)
+    summed = ((name, Cast(coalesced(_upto(name)), WIDE, total=False)) for name, _ in sums)
+    columns_of_totals = ((RANK, Cast(rank, RANKS)), (_LAST, Cast(following, RANKS)), *running, *summed)
+    return Select(columns_of_totals, Stacked((of_ranks, none)), order=(Ordered(rank),))
 
 
-def from_totals(release: Release | Choose, parts: Sequence[Part]) -> str | None:
+def _upto(name: str) -> Scalar:
+    return Over("sum", Name(name), order=(Name(RANK),), running=True)
+
+
+def from_totals(release: Release | Choose, parts: Sequence[Part]) -> Select | None:
     """The statement over the totals of a copy, where all that is asked follows from them; None where it does
     not.
     """
     scan = _whole(release.input)
     if scan is None or not scan.totals or release.keys or isinstance(release, Choose):
         return None
-    columns = []
+    columns: list[tuple[str, Scalar]] = []
     for part in parts:
         found = [_added(each, part, scan, release.input is scan) for each in part.features]
         if scan.units:  # each has one first row
-            found = [_ROWS]
-        if None in found or len(found) != len(part.columns):
+            found = [Name(_ROWS)]
+        cells = [each for each in found if each is not None]
+        if len(cells) != len(found) or len(cells) != len(part.columns):
             return None
-        columns += [f"{sql} AS {identifier(name)}" for name, sql in zip(part.columns, found, strict=True)]
-    source = f"{DATABASE}.main.{identifier(totals_table(scan.copy))}"
-    return f"SELECT {', '.join(columns)} FROM {source} WHERE {scan.most} BETWEEN {RANK} AND {_LAST}"
+        columns += zip(part.columns, cells, strict=True)
+    of_rank = op(Operation.BETWEEN, scan.most, Name(RANK), Name(_LAST))
+    return Select(tuple(columns), StoredTable(totals_table(scan.copy)), (of_rank,))
 
 
 def _whole(relation: Relation) -> PreparedScan | None:
@@ -75,7 +94,7 @@ def _whole(relation: Relation) -> PreparedScan | None:
     return relation if isinstance(relation, PreparedScan) else None
 
 
-def _added(feature: Feature, part: Part, scan: PreparedScan, named: bool) -> str | None:
+def _added(feature: Feature, part: Part, scan: PreparedScan, named: bool) -> Scalar | None:
     """What one column adds up over all rows; `named`: columns still have the names that they have in the
     copy.
     """
@@ -83,32 +102,37 @@ def _added(feature: Feature, part: Part, scan: PreparedScan, named: bool) -> str
     if feature.condition is not None:
         return None
     if feature.adds is Adds.ONE and argument is None:
-        return _times(_ROWS, feature.times)
+        return _times(Name(_ROWS), feature.times)
     if not named or not isinstance(argument, Column):
         return None
+    present = Name(_present(argument.name))
     if feature.adds is Adds.ONE:
-        return _times(_present(argument.name), feature.times)
+        return _times(present, feature.times)
     if feature.adds is Adds.ABSENT:
-        return _times(f"({_ROWS} - {_present(argument.name)})", feature.times)
-    computed = {sql for _, sql in part.values}
+        return _times(Name(_ROWS) - present, feature.times)
+    values = {value for _, value in part.values}
     value = next(
-        (each for each in scan.values if each.column == argument.name and each.sql in computed), None
+        (each for each in scan.values if each.column == argument.name and each.value in values), None
     )
     if value is None or feature.grid is None:
         return None
-    added, rows = value.name, f"CAST({_rows(value)} AS HUGEINT)"
+    added, rows = Name(value.name), _wide(Name(_rows(value)))
     above, below = feature.grid.sides(added, rows)
     return clean(
         {Adds.VALUE: feature.grid.total(added, rows), Adds.HEIGHT: above, Adds.DEPTH: below}[feature.adds]
     )
 
 
-def _times(rows: str, factor: int) -> str:
-    return rows if factor == 1 else clean(f"CAST({rows} AS HUGEINT) * {factor}")
+def _times(rows: Scalar, factor: int) -> Scalar:
+    return rows if factor == 1 else clean(_wide(rows) * factor)
+
+
+def _wide(value: Scalar) -> Scalar:
+    return Cast(value, WIDE, total=False)
 
 
 def _present(column: str) -> str:
-    return identifier(f"privsql_has_{column}")
+    return f"privsql_has_{column}"
 
 
 def _rows(value: StoredValue) -> str:

@@ -8,10 +8,29 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from privsql.algebra.choices import UNIT, Choice, kept_up_to
+from privsql.algebra.exact import (
+    WIDE,
+    Cases,
+    Cast,
+    Constant,
+    CountDistinctIn,
+    Fold,
+    Name,
+    Operation,
+    Scalar,
+    SomeDistinct,
+    Value,
+    added,
+    coalesced,
+    fair_hash,
+    least,
+    op,
+    total,
+)
 from privsql.algebra.expressions import Aggregate, Call, Column, Expression, Literal, columns_of, conjuncts
 from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.disjoint import are_disjoint, both
-from privsql.planning import render
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW
 from privsql.planning.parts import (
     Adds,
@@ -22,9 +41,8 @@ from privsql.planning.parts import (
     filtered,
     helper,
     titled,
-    where_clause,
+    value_of,
 )
-from privsql.planning.render_choice import Choice, choice_hash, kept_up_to
 from privsql.types import BOOLEAN, Kind
 
 UNCOUNTED = "which keys are shown"  # of a count that is not let out itself
@@ -68,90 +86,78 @@ def counts_part(index: int, counts: Sequence[Aggregate], around: Surroundings) -
     every = len(counts) == 1 and counts[0].argument is None and counts[0].condition is None
     if around.limits is None:
         features = tuple(Feature(Adds.ONE, each.argument, each.condition) for each in counts)
-        values, sql = ((), (_count(counts[0]),)) if len(counts) == 1 else _counted_once(helper(index), counts)
-        return Part(names, sql, bound, title, values, features=features, counts_all=every)
+        values, cells = (
+            ((), (_count(counts[0]),)) if len(counts) == 1 else _counted_once(helper(index), counts)
+        )
+        return Part(names, cells, bound, title, values, features=features, counts_all=every)
     # all the counts of a unit in a key together stay within its rows, of which each has its share
-    most, whole = around.limits.max_rows, " + ".join(names)
-    upto = [" + ".join(names[: place + 1]) for place in range(len(names) - 1)]
-    kept = [kept_up_to(f"({each})", f"({whole})", most, [render.UNIT]) for each in upto]
-    sums = ["0", *kept, f"least({whole}, {most})"]
-    held = (f"coalesce(sum({after} - {before}), 0)" for before, after in itertools.pairwise(sums))
-    sql = tuple(map(_count, counts))
-    return Part(names, tuple(clean(each) for each in held), bound, title, of_unit=sql, counts_all=every)
+    most, own = around.limits.max_rows, [Name(each) for each in names]
+    upto = [added(own[: place + 1]) for place in range(len(own) - 1)]
+    kept = [kept_up_to(each, added(own), most, [UNIT]) for each in upto]
+    sums = [Constant(0), *kept, least(added(own), most)]
+    cells = tuple(clean(total(after - before)) for before, after in itertools.pairwise(sums))
+    return Part(names, cells, bound, title, of_unit=tuple(map(_count, counts)), counts_all=every)
 
 
 def _counted_once(
     name: str, counts: Sequence[Aggregate]
-) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+) -> tuple[tuple[tuple[str, Scalar], ...], tuple[Scalar, ...]]:
     """Each row counts in the first of them whose condition it meets, whatever the engine makes of the
     conditions: that they exclude each other is how they are meant, and not believed.
     """
-    tests = [
-        f"WHEN {render.expression(test)} THEN {place}"
-        for place, test in enumerate(map(counted, counts))
-        if test
-    ]
-    assert len(tests) == len(counts), "what every row meets excludes nothing"
-    which = f"(CASE {' '.join(tests)} END)"
-    return ((name, which),), tuple(
-        f"count(*) FILTER (WHERE {name} = {place})" for place in range(len(counts))
-    )
+    conditions = [condition for condition in map(counted, counts) if condition is not None]
+    assert len(conditions) == len(counts), "what every row meets excludes nothing"
+    which = Cases(tuple((Value(each), Constant(place)) for place, each in enumerate(conditions)))
+    places = (op(Operation.EQUAL, Name(name), place) for place in range(len(counts)))
+    return ((name, which),), tuple(Fold("count", condition=each) for each in places)
 
 
 def all_rows_part(around: Surroundings) -> Part:
     """The number of rows, where neighbours have equally many of them."""
     assert around.rows_are_public
     bound = around.bound(1, 0, 1, "under replace-one the number of rows is public, and does not move")
-    sql = clean(f"count(*) * CAST({PARTS_OF_A_ROW} AS HUGEINT)")
+    cell = clean(Cast(Fold("count"), WIDE, total=False) * PARTS_OF_A_ROW)
     what = f"the number of rows, in {PARTS_OF_A_ROW:,}ths of one"
-    return Part(
-        (ALL_ROWS,),
-        (sql,),
-        bound,
-        what,
-        features=(Feature(Adds.ONE, None, None, times=PARTS_OF_A_ROW),),
-        public=True,
-    )
+    features = (Feature(Adds.ONE, None, None, times=PARTS_OF_A_ROW),)
+    return Part((ALL_ROWS,), (cell,), bound, what, features=features, public=True)
 
 
-def _count(count: Aggregate) -> str:
-    inner = "*" if count.argument is None else render.expression(count.argument)
-    return f"count({inner}){where_clause(count.condition)}"
+def _count(count: Aggregate) -> Scalar:
+    return Fold("count", value_of(count.argument), value_of(count.condition))
 
 
 def distinct_part(index: int, count: Aggregate, around: Surroundings) -> Part:
     """COUNT(DISTINCT x): of units each counts once; of other values, so many of each unit's count."""
     assert count.argument is not None
-    name, argument = f"count_{index}", render.expression(count.argument)
+    name, argument, condition = f"count_{index}", Value(count.argument), value_of(count.condition)
     title = titled("COUNT DISTINCT", count.argument, count.condition)
-    where = where_clause(count.condition)
-    told = (
-        count.argument.args
-        if isinstance(count.argument, Call) and count.argument.function == "row"
-        else (count.argument,)
-    )
-    columns = (
-        [each.name for each in told if isinstance(each, Column)]
-        if all(isinstance(e, Column) for e in told)
-        else []
-    )
-    if around.limits is not None and around.owner.is_unit(columns):
+    if around.limits is not None and around.owner.is_unit(_columns_of(count.argument)):
         units = around.counting_units()
         bound = units.bound(1, 1, 1, "a unit counts once", monotone=True)
-        held = clean(f"coalesce(sum(least({name}, 1)), 0)")
-        every = count.condition is None
-        return Part((name,), (held,), bound, title, of_unit=(f"count({argument}){where}",), counts_all=every)
+        own = (Fold("count", argument, condition),)
+        return Part((name,), _once_each(name), bound, title, of_unit=own, counts_all=condition is None)
     if {column.name for column in columns_of(count.argument)} <= around.owner.fixed:
         around = around.counting_units()  # all rows of a unit have the same value
     bound = around.bound(1, 1, 1, "a value counts once, however many have it", monotone=True)
     if around.limits is None:
-        return Part((name,), (f"count(DISTINCT {argument}){where}",), bound, title)
+        return Part((name,), (Fold("count", argument, condition, distinct=True),), bound, title)
     # which of its values a unit brings depends on the unit and the values alone
-    place = choice_hash(Choice.DISTINCT, render.UNIT, argument)
-    ranked = f"list_sort(list_distinct(list(row({place}, {argument})){_present(argument, count)}), 'ASC', 'NULLS LAST')"
-    some = f"list_transform(list_slice({ranked}, 1, {around.limits.max_rows}), lambda value: value[2])"
-    total = clean(f"coalesce(list_unique(flatten(list({name}))), 0)")
-    return Part((name,), (total,), bound, title, of_unit=(some,))
+    place = fair_hash(Choice.DISTINCT, UNIT, argument)
+    some = SomeDistinct(argument, place, around.limits.max_rows, condition)
+    cell = clean(coalesced(CountDistinctIn(Name(name))))
+    return Part((name,), (cell,), bound, title, of_unit=(some,))
+
+
+def _columns_of(argument: Expression) -> list[str]:
+    """The columns that a value is made of; none where it is made of anything else."""
+    told = argument.args if isinstance(argument, Call) and argument.function == "row" else (argument,)
+    columns = [each.name for each in told if isinstance(each, Column)]
+    return columns if len(columns) == len(told) else []
+
+
+def _once_each(name: str) -> tuple[Scalar, ...]:
+    """How many units have any rows."""
+    return (clean(total(least(Name(name), 1))),)
 
 
 def units_part(index: int, around: Surroundings) -> Part:
@@ -160,14 +166,8 @@ def units_part(index: int, around: Surroundings) -> Part:
     name, why = f"count_{index}", "a unit counts once"
     bound = units.bound(1, 1, 1, why if around.limits is not None else "a row counts once", monotone=True)
     if around.limits is None:
-        return Part((name,), ("count(*)",), bound, UNCOUNTED, counts_all=True)
-    held = clean(f"coalesce(sum(least({name}, 1)), 0)")
-    return Part((name,), (held,), bound, UNCOUNTED, of_unit=("count(*)",), counts_all=True)
-
-
-def _present(argument: str, count: Aggregate) -> str:
-    condition = "" if count.condition is None else f" AND {render.expression(count.condition)}"
-    return f" FILTER (WHERE ({argument}) IS NOT NULL{condition})"
+        return Part((name,), (Fold("count"),), bound, UNCOUNTED, counts_all=True)
+    return Part((name,), _once_each(name), bound, UNCOUNTED, of_unit=(Fold("count"),), counts_all=True)
 
 
 def disjoint_groups(counts: Sequence[tuple[str, Aggregate]]) -> list[list[tuple[str, Aggregate]]]:

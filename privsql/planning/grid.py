@@ -12,8 +12,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from privsql.algebra.exact import Cases, Cast, Constant, Operation, Scalar, coalesced, op, whole
 from privsql.analysis.domain import Domain
-from privsql.types import Kind, Type
+from privsql.types import BIGINT, DOUBLE, Kind, Type
 
 MOST_STEPS = 2**30
 LARGEST_VALUE = 2**62  # values past this are refused: their sums do not fit a BIGINT
@@ -50,54 +51,53 @@ class Grid:
             return self.high - self.low
         return max(self.high, 0) - min(self.low, 0)
 
-    def value(self, argument: str) -> str:
+    def value(self, argument: Scalar) -> Scalar:
         """What is added up: the clamped argument, or for small types something that is cheaper to compute."""
-        if self.narrow:
-            wide = (
-                f"CAST({argument} AS BIGINT)"
-                if self.nullable
-                else f"coalesce(CAST({argument} AS BIGINT), {self.low})"
-            )
-            return f"({_distance(wide, self.low)} - {_distance(wide, self.high)})"
-        return self.clamped(argument)
+        if not self.narrow:
+            return self.clamped(argument)
+        wide: Scalar = Cast(argument, BIGINT, total=False)
+        present = wide if self.nullable else coalesced(wide, self.low)
+        return _distance(present, self.low) - _distance(present, self.high)
 
-    def total(self, added: str, rows: str) -> str:
+    def total(self, added: Scalar, rows: Scalar) -> Scalar:
         """The sum of the clamped arguments, from the sum of the values and their number.
 
         |x - low| - |x - high| = 2 clamp(x) - (low + high): no branch a row, less time than a CASE where
         DuckDB knows from its statistics that nothing can overflow.
         """
         if self.narrow:
-            return f"((coalesce({added}, 0){_times(rows, self.low + self.high)}) // 2)"
-        return f"coalesce({added}, 0)"
+            return _plus(coalesced(added), rows, self.low + self.high) // 2
+        return coalesced(added)
 
-    def sides(self, added: str, rows: str) -> tuple[str, str]:
+    def sides(self, added: Scalar, rows: Scalar) -> tuple[Scalar, Scalar]:
         """The sums of the heights above the low end, and of what each lacks to `steps`."""
         if self.narrow and self.steps == self.high - self.low:
-            every = f"{rows} * {self.steps}"  # a value is what its height has more than what it lacks
-            return f"(({every} + coalesce({added}, 0)) // 2)", f"(({every} - coalesce({added}, 0)) // 2)"
+            every = rows * self.steps  # a value is what its height has more than what it lacks
+            return (every + coalesced(added)) // 2, (every - coalesced(added)) // 2
         total = self.total(added, rows)
-        return f"({total}{_times(rows, -self.low)})", f"({rows} * ({self.low + self.steps}) - {total})"
+        return _plus(total, rows, -self.low), rows * (self.low + self.steps) - total
 
-    def clamped(self, argument: str) -> str:
+    def clamped(self, argument: Scalar) -> Scalar:
         """The argument on the grid, NULL staying NULL where it may occur; where it may not, no NULL comes
         out.
 
         What lies in the range comes first: it is nearly all, and DuckDB looks at a further branch only for
         what is left. NaN is above all numbers to DuckDB.
         """
-        test, low, high = f"({argument})", str(self.low), str(self.high)
-        value = f"TRY_CAST({argument} AS BIGINT)"
+        test, value = argument, whole(argument)
+        low, high = (Constant(each) for each in (self.low, self.high))
         if not (self.whole and self.step == 1):
-            double = f"CAST({argument} AS DOUBLE)"
-            scaled = f"({double} * {_double(1 / self.step)})"
-            value = f"TRY_CAST({scaled} AS BIGINT)"
+            double = Cast(argument, DOUBLE, total=False)
+            scaled = double * _double(1 / self.step)
+            test, value = scaled, whole(scaled)
             if _is_power_of_two(self.step):  # then the ends are doubles, and can be compared as they are
                 test, low, high = double, _double(self.low * self.step), _double(self.high * self.step)
-            else:
-                test = scaled
-        below = f"WHEN {test} < {low} THEN {self.low} END" if self.nullable else f"ELSE {self.low} END"
-        return f"(CASE WHEN {test} BETWEEN {low} AND {high} THEN {value} WHEN {test} > {high} THEN {self.high} {below})"
+        within = (op(Operation.BETWEEN, test, low, high), value)
+        above = (op(Operation.GREATER, test, high), Constant(self.high))
+        below = (op(Operation.LESS, test, low), Constant(self.low))
+        if self.nullable:
+            return Cases((within, above, below))
+        return Cases((within, above), Constant(self.low))
 
 
 def grid_of(type_: Type, domain: Domain, most: int = MOST_STEPS) -> Grid:
@@ -130,14 +130,14 @@ def _is_power_of_two(step: Fraction) -> bool:
     return step.numerator & (step.numerator - 1) == 0 == step.denominator & (step.denominator - 1)
 
 
-def _distance(value: str, end: int) -> str:
-    return f"abs({value} - ({end}))" if end else f"abs({value})"
+def _distance(value: Scalar, end: int) -> Scalar:
+    return op(Operation.ABS, value - end if end else value)
 
 
-def _times(rows: str, factor: int) -> str:
-    """So many times the rows, to be added; nothing where that is 0."""
-    return f" + {rows} * ({factor})" if factor else ""
+def _plus(value: Scalar, rows: Scalar, factor: int) -> Scalar:
+    """The value and so many times the rows; nothing is added where that is 0."""
+    return value + rows * factor if factor else value
 
 
-def _double(value: Fraction) -> str:
-    return f"CAST({float(value)!r} AS DOUBLE)"
+def _double(value: Fraction) -> Constant:
+    return Constant(float(value), DOUBLE)

@@ -4,28 +4,32 @@ keys from others.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+from privsql.algebra.exact import AmongRows, Cases, Constant, Name, OneOf, Operation, Scalar, one_zero, op
 from privsql.algebra.expressions import Expression
 from privsql.algebra.relations import Choose, Key, Limits, Release
 from privsql.analysis.domain import DayRange
 from privsql.analysis.keys import KeyGroup, KeySpace
-from privsql.planning import render
-from privsql.planning.render_rows import plain_zero
 from privsql.tables import NullLast
-from privsql.types import MOMENTS, Kind
+from privsql.types import DATE, MOMENTS, Kind, Type
 
 # Constants in one IN: a longer list costs DuckDB more than the keys it keeps out. Not so DECIMALs: they come
 # back as doubles, and what lies close to a declared one would be added to it.
 LONGEST_LIST = 10_000
 
 
-def keys_and_tests(release: Release | Choose, space: KeySpace) -> tuple[list[str], list[str]]:
+def keys_and_tests(
+    release: Release | Choose, space: KeySpace
+) -> tuple[tuple[tuple[str, Scalar], ...], tuple[Scalar, ...]]:
     """The columns of the keys, and what tells the declared ones from others."""
-    keys = [f"{_key(key.expression, space.open)} AS {render.identifier(key.name)}" for key in release.keys]
-    tests = [test for key in release.keys if (test := key_test(key, space))]
-    return keys, tests + [test for group in space.groups if (test := _pair_test(group, release.keys))]
+    keys = tuple((key.name, _key(key.expression, space.open)) for key in release.keys)
+    tests = [key_test(key, space) for key in release.keys]
+    tests += [_pair_test(group, release.keys) for group in space.groups]
+    return keys, tuple(test for test in tests if test is not None)
 
 
 def limits_on_keys(release: Release | Choose, space: KeySpace, limits: Limits) -> tuple[Limits, bool]:
@@ -49,61 +53,56 @@ def is_tested(group: KeyGroup) -> bool:
     return len(group) <= LONGEST_LIST or (len(group.names) == 1 and isinstance(known, range | DayRange))
 
 
-def _key(expression: Expression, undeclared: bool) -> str:
+def _key(expression: Expression, undeclared: bool) -> Scalar:
     """A key; of dates that nobody declared those that Python's calendar has: reading another one would
     fail.
     """
-    sql = plain_zero(expression)
+    value = one_zero(expression)
     if undeclared and expression.type.kind in MOMENTS:
-        return f"(CASE WHEN {sql} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {sql} END)"
-    return sql
+        ends = (Constant(each, DATE) for each in (dt.date.min, dt.date.max))
+        return Cases(((op(Operation.BETWEEN, value, *ends), value),))
+    return value
 
 
-def key_test(key: Key, space: KeySpace) -> str | None:
+def key_test(key: Key, space: KeySpace) -> Scalar | None:
+    """What tells declared values of a key from others; None where it has no others, or nobody declared
+    any.
+    """
     group = next((group for group in space.groups if key.name in group.names), None)
     if group is None:
-        return None  # a key that nobody declared
+        return None
     values = group.columns[group.names.index(key.name)]
-    name, type_ = render.identifier(key.name), key.expression.type
     with_null = isinstance(values, NullLast) or (not isinstance(values, range) and None in values)
     known = values.values if isinstance(values, NullLast) else values
     listed = (
         known if isinstance(known, range) else [value for value in dict.fromkeys(known) if value is not None]
     )
+    name, type_ = Name(key.name), key.expression.type
     if type_.kind is Kind.BOOLEAN and len(listed) == 2:
-        test = None if with_null else f"({name} IS NOT NULL)"
-        return test
+        return None if with_null else op(Operation.IS_PRESENT, name)
     if not listed:
-        return f"({name} IS NULL)"
+        return op(Operation.IS_NULL, name)
+    test = _is_listed(name, listed, type_)
+    return op(Operation.OR, test, op(Operation.IS_NULL, name)) if with_null else test
+
+
+def _is_listed(name: Name, listed: Sequence[Any], type_: Type) -> Scalar:
+    """Whether a key is one of these values, or between them: what is between and not listed is dropped where
+    cells are laid out.
+    """
     ends = (listed[0], listed[-1]) if isinstance(listed, range) else (min(listed), max(listed))
     whole = type_.kind is Kind.INTEGER and len(listed) == ends[1] - ends[0] + 1
     if whole or (len(listed) > LONGEST_LIST and type_.kind is not Kind.DECIMAL):
-        low, high = (render.constant(value, type_) for value in ends)
-        test = (
-            # what is between and not listed is dropped where cells are laid out
-            f"({name} BETWEEN {low} AND {high})"
-        )
-    else:
-        test = f"({name} IN ({', '.join(render.constant(value, type_) for value in listed)}))"
-    return f"({test} OR {name} IS NULL)" if with_null else test
+        return op(Operation.BETWEEN, name, *(Constant(value, type_) for value in ends))
+    return OneOf(name, tuple(Constant(value, type_) for value in listed))
 
 
-def _pair_test(group: KeyGroup, keys: Sequence[Key]) -> str | None:
+def _pair_test(group: KeyGroup, keys: Sequence[Key]) -> Scalar | None:
     """Keys that go together: only combinations that can occur."""
     if len(group.names) < 2 or len(group) > LONGEST_LIST:
         return None
     types = {key.name: key.expression.type for key in keys}
-    rows = ", ".join(
-        "("
-        + ", ".join(f"CAST({render.constant(v, types[n])} AS {types[n].sql})" for n, v in row.items())
-        + ")"
-        for row in (
-            dict(zip(group.names, values, strict=True)) for values in zip(*group.columns, strict=True)
-        )
-    )
-    names = [f"privsql_{place}" for place in range(len(group.names))]
-    same = " AND ".join(
-        f"({render.identifier(key)} IS NOT DISTINCT FROM {name})"
-        for key, name in zip(group.names, names, strict=True)
-    )
-    return f"EXISTS (SELECT 1 FROM (VALUES {rows}) AS privsql_pairs({', '.join(names)}) WHERE {same})"
+    columns = [
+        [Constant(v, types[name]) for v in c] for name, c in zip(group.names, group.columns, strict=True)
+    ]
+    return AmongRows(tuple(Name(each) for each in group.names), tuple(zip(*columns, strict=True)))

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from privsql.algebra.exact import Dialect, Fold, Name, Ordered, Rows, Select, names
 from privsql.algebra.relations import Relation, is_public
+from privsql.algebra.reserved import ROWS_COLUMN
 from privsql.analysis.domain import MAX_KEYS, Domain, exact, of_values
-from privsql.planning.render import identifier
-from privsql.planning.render_rows import rows
 from privsql.types import MOMENTS, NUMBERS, Kind, Type
 
 Read = Callable[[str], list[tuple[Any, ...]]]  # rows of SQL over public tables
@@ -19,32 +19,26 @@ Read = Callable[[str], list[tuple[Any, ...]]]  # rows of SQL over public tables
 class PublicLook:
     """Looks at public relations through the engine; for one plan, so that it sees them as they are now."""
 
-    def __init__(self, read: Read) -> None:
-        self._read = read
-        self._seen: dict[str, list[tuple[Any, ...]]] = {}
+    def __init__(self, read: Read, dialect: Dialect) -> None:
+        self._read, self._dialect = read, dialect
+        self._seen: dict[Select, list[tuple[Any, ...]]] = {}
 
     def domain(self, relation: Relation, column: str) -> Domain:
         type_ = next(each.type for each in relation.fields if each.name == column)
-        name = identifier(column)
-        different = self._rows(
-            relation, f"SELECT DISTINCT {name} FROM", f"ORDER BY 1 ASC NULLS LAST LIMIT {MAX_KEYS + 2}"
-        )
-        values = [value for (value,) in different if value is not None and _readable(value, type_)]
-        nullable = any(value is None for (value,) in different)
-        if len(values) <= MAX_KEYS:
-            return of_values(type_, values, nullable=nullable)
+        values = [value for (value,) in self._different(relation, [column], MAX_KEYS + 2)]
+        known = [value for value in values if value is not None and _readable(value, type_)]
+        if len(known) <= MAX_KEYS:
+            return of_values(type_, known, nullable=None in values)
         if type_.kind not in NUMBERS | MOMENTS:
             return Domain(type_)
-        ((low, high),) = self._rows(relation, f"SELECT min({name}), max({name}) FROM")
-        known = _readable(low, type_) and _readable(high, type_)
-        return Domain(type_, low=exact(low), high=exact(high)) if known else Domain(type_)
+        ends = tuple((name, Fold(name, Name(column))) for name in ("min", "max"))
+        ((low, high),) = self._rows(relation, Select(ends, Rows(relation)))
+        readable = _readable(low, type_) and _readable(high, type_)
+        return Domain(type_, low=exact(low), high=exact(high)) if readable else Domain(type_)
 
     def combinations(self, relation: Relation, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        names = ", ".join(identifier(each) for each in columns)
         types = {each.name: each.type for each in relation.fields}
-        found = self._rows(
-            relation, f"SELECT DISTINCT {names} FROM", f"ORDER BY ALL ASC NULLS LAST LIMIT {MAX_KEYS + 1}"
-        )
+        found = self._different(relation, columns, MAX_KEYS + 1)
         return [
             row
             for row in found
@@ -52,21 +46,22 @@ class PublicLook:
         ]
 
     def most_alike(self, relation: Relation, columns: Sequence[str]) -> int:
-        if not columns:
-            ((count,),) = self._rows(relation, "SELECT count(*) FROM")
-            return int(count)
-        names = ", ".join(identifier(each) for each in columns)
-        ((most,),) = self._rows(
-            relation, "SELECT max(n) FROM (SELECT count(*) AS n FROM", f"GROUP BY {names})"
-        )
+        counted = (ROWS_COLUMN, Fold("count"))
+        groups = Select((*names(columns), counted), Rows(relation), keys=len(columns))
+        ((most,),) = self._rows(relation, Select(((ROWS_COLUMN, Fold("max", Name(ROWS_COLUMN))),), groups))
         return int(most or 0)
 
-    def _rows(self, relation: Relation, before: str, after: str = "") -> list[tuple[Any, ...]]:
+    def _different(self, relation: Relation, columns: Sequence[str], most: int) -> list[tuple[Any, ...]]:
+        """The different rows of these columns, in order; no more than so many."""
+        order = tuple(Ordered(Name(each)) for each in columns)
+        distinct = Select(names(columns), Rows(relation), order=order, limit=most, different=True)
+        return self._rows(relation, distinct)
+
+    def _rows(self, relation: Relation, statement: Select) -> list[tuple[Any, ...]]:
         assert is_public(relation), "only public rows are looked at"
-        sql = f"{before} {rows(relation)} {after}"
-        if sql not in self._seen:
-            self._seen[sql] = self._read(sql)
-        return self._seen[sql]
+        if statement not in self._seen:
+            self._seen[statement] = self._read(self._dialect.statement(statement))
+        return self._seen[statement]
 
 
 def _readable(value: Any, type_: Type) -> bool:

@@ -11,37 +11,53 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from privsql.algebra.choices import UNIT, kept_up_to, key_rank
 from privsql.algebra.describe import describe
+from privsql.algebra.exact import (
+    NOTHING,
+    Earlier,
+    Fold,
+    Name,
+    Operation,
+    Over,
+    Rows,
+    Scalar,
+    Select,
+    Statement,
+    Value,
+    WithSteps,
+    names,
+    op,
+    whole,
+)
 from privsql.algebra.expressions import Aggregate, Expression
 from privsql.algebra.relations import Choose, Limits, Release
 from privsql.algebra.reserved import ROWS_COLUMN, VALUE_COLUMN
 from privsql.analysis.derive import domain_of
 from privsql.analysis.keys import KeySpace, evaluated_domain
 from privsql.errors import Place, Refused
-from privsql.planning import render
 from privsql.planning.bins import FEWEST, Bins
 from privsql.planning.estimates import Estimate, Placed
 from privsql.planning.grid import LARGEST_VALUE
 from privsql.planning.key_tests import keys_and_tests, limits_on_keys
 from privsql.planning.parts import Part, Surroundings, filtered
-from privsql.planning.render_choice import kept_up_to, key_rank
-from privsql.planning.render_rows import rows
 from privsql.planning.value_grid import ValueGrid, value_grid
 from privsql.policy import Neighbours
 from privsql.privacy.order import Change, Sought
 from privsql.types import DOUBLE, MOMENTS, Kind
 
+_ALL, _UPTO = "privsql_all", "privsql_upto"  # rows of a unit in a key, and those up to a value
 ORDER = frozenset({"quantile_cont", "quantile_disc", "min", "max"})
 
 
 @dataclass(frozen=True)
 class OrderPart(Part):
-    """Quantiles of one argument. `value` is its SQL, `where` of the rows that have one."""
+    """Quantiles of one argument; `where`: which rows have one."""
 
     sought: Sought = field(default_factory=lambda: Sought((), Change(1, False, False), 1))
     grid: ValueGrid = field(default_factory=lambda: ValueGrid(DOUBLE, Fraction(0), Fraction(1), 1))
-    value: str = ""
-    where: str = ""
+    value: Scalar = NOTHING
+    where: tuple[Scalar, ...] = ()
 
     @property
     def noise(self) -> float:
@@ -84,12 +100,12 @@ def _part(
     # even in one cell
     apart = around.key_columns is not None or not stable.adds
     change = Change(max(1, stable.rows), around.neighbours is Neighbours.REPLACE_ONE, apart)
-    value = render.expression(argument)
-    tests = [f"({value}) IS NOT NULL", *([] if condition is None else [render.expression(condition)])]
+    value = Value(argument)
+    tests = [op(Operation.IS_PRESENT, value), *([] if condition is None else [Value(condition)])]
     where = "" if condition is None else f" where {describe(condition)}"
     return OrderPart(
         columns=columns,
-        sql=(),
+        cells=(),
         # as of any histogram: a row counts in one cell of keys and value
         sensitivity=around.bound(
             1, 1, max(2, grid.points), f"values clamped into {grid.text}, counted; a row counts once"
@@ -98,7 +114,7 @@ def _part(
         sought=Sought(fractions, change, grid.points, argument.type.kind not in MOMENTS),
         grid=grid,
         value=value,
-        where=" AND ".join(tests),
+        where=tuple(tests),
     )
 
 
@@ -146,65 +162,55 @@ def value_bins(
     if limits is not None or part.sought.points < FEWEST:
         return None
     keys, tests = keys_and_tests(release, space)
-    names = [render.identifier(key.name) for key in release.keys]
-    return Bins(
-        tuple(names),
-        tuple(keys),
-        tuple(tests),
-        part.value,
-        part.grid,
-        f"{rows(release.input)} WHERE {part.where}",
-    )
+    return Bins(keys, tests, part.value, part.grid, Rows(release.input), part.where)
 
 
-def value_sql(release: Release | Choose, part: OrderPart, space: KeySpace, limits: Limits | None) -> str:
+def value_statement(
+    release: Release | Choose, part: OrderPart, space: KeySpace, limits: Limits | None
+) -> Statement:
     """Keys, a value's grid point and its rows: one row for every key among the declared ones and value that
     occur.
     """
     keys, tests = keys_and_tests(release, space)
-    names = [render.identifier(key.name) for key in release.keys]
-    source = rows(release.input, unit=limits is not None)
-    by = ", ".join(str(index + 1) for index in range(len(keys) + 1 + (limits is not None)))
-    shown = ", ".join(
-        [
-            *([render.UNIT] if limits is not None else []),
-            *keys,
-            f"{part.grid.place(part.value)} AS {VALUE_COLUMN}",
-        ]
+    bounded = limits is not None
+    unit = ((UNIT.name, UNIT),) if bounded else ()
+    columns = (*unit, *keys, (VALUE_COLUMN, part.grid.place(part.value)))
+    cells = Select(
+        (*columns, (ROWS_COLUMN, Fold("count"))),
+        Rows(release.input, unit=bounded),
+        part.where,
+        keys=len(columns),
+        fenced=bool(tests) and not bounded,
     )
-    cells = f"SELECT {shown}, count(*) AS {ROWS_COLUMN} FROM {source} WHERE {part.where} GROUP BY {by}"
-    where = f" WHERE {' AND '.join(tests)}" if tests else ""
+    # keys nobody declared are left out after grouping, as elsewhere
+    declared = Select((), cells, tests, everything=True) if tests else cells
     if limits is None:
-        # keys nobody declared are left out after grouping, as elsewhere
-        return f"SELECT * FROM ({cells} OFFSET 0) AS privsql_cells{where}" if tests else cells
-    return _bounded(
-        names, f"SELECT * FROM ({cells}) AS privsql_cells{where}", *limits_on_keys(release, space, limits)
-    )
+        return declared
+    return _bounded([key.name for key in release.keys], declared, *limits_on_keys(release, space, limits))
 
 
-def _bounded(names: Sequence[str], cells: str, limits: Limits, ranked: bool) -> str:
+def _bounded(keys: Sequence[str], cells: Select, limits: Limits, ranked: bool) -> WithSteps:
     """At most so many keys of a unit, those with the smallest hash of unit and key; in each at most so many
     rows, evenly spaced in the order of their values: chosen by that unit's own rows alone.
     """
-    steps, last = [f"privsql_units AS ({cells})"], "privsql_units"
+    own, value, rows = (UNIT, *map(Name, keys)), Name(VALUE_COLUMN), Name(ROWS_COLUMN)
+    steps = [("privsql_units", cells)]
     if ranked:
-        rank = key_rank(names, "dense_rank")
-        steps.append(f"privsql_kept AS (SELECT * FROM {last} QUALIFY {rank} <= {limits.max_groups})")
-        last = "privsql_kept"
-    own = [render.UNIT, *names]
-    over = f"sum({ROWS_COLUMN}) OVER (PARTITION BY {', '.join(own)}"
-    sums = {
-        "privsql_all": f"{over})",
-        "privsql_upto": f"{over} ORDER BY {VALUE_COLUMN} ASC NULLS LAST ROWS UNBOUNDED PRECEDING)",
-    }
-    placed = ", ".join(f"TRY_CAST({total} AS BIGINT) AS {name}" for name, total in sums.items())
-    steps.append(f"privsql_placed AS (SELECT *, {placed} FROM {last})")
-    ends = ("privsql_upto", f"(privsql_upto - {ROWS_COLUMN})")
-    after, before = (kept_up_to(end, "privsql_all", limits.max_rows, own) for end in ends)
-    steps.append(
-        f"privsql_chosen AS (SELECT * REPLACE ({after} - {before} AS {ROWS_COLUMN}) FROM privsql_placed)"
+        rank = key_rank(keys, "dense_rank")
+        kept = Select((), Earlier("privsql_units"), ranked=(rank, limits.max_groups), everything=True)
+        steps.append(("privsql_kept", kept))
+    sums = (
+        (_ALL, whole(Over("sum", rows, own))),
+        (_UPTO, whole(Over("sum", rows, own, (value,), running=True))),
     )
-    total = f"TRY_CAST(sum({ROWS_COLUMN}) AS BIGINT) AS {ROWS_COLUMN}"
-    columns = ", ".join([*names, VALUE_COLUMN])
-    by = ", ".join(str(index + 1) for index in range(len(names) + 1))
-    return f"WITH {', '.join(steps)} SELECT {columns}, {total} FROM privsql_chosen WHERE {ROWS_COLUMN} > 0 GROUP BY {by}"
+    steps.append(("privsql_placed", Select(sums, Earlier(steps[-1][0]), everything=True)))
+    ends = (Name(_UPTO), Name(_UPTO) - rows)
+    after, before = (kept_up_to(end, Name(_ALL), limits.max_rows, own) for end in ends)
+    same = names([*keys, VALUE_COLUMN])
+    steps.append(
+        ("privsql_chosen", Select((*same, (ROWS_COLUMN, after - before)), Earlier("privsql_placed")))
+    )
+    summed = (ROWS_COLUMN, whole(Fold("sum", rows)))
+    some = (op(Operation.GREATER, rows, 0),)
+    last = Select((*same, summed), Earlier("privsql_chosen"), some, keys=len(same))
+    return WithSteps(tuple((name, step, None) for name, step in steps), last)

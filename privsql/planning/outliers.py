@@ -14,17 +14,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from privsql.algebra.exact import (
+    NOTHING,
+    WIDE,
+    Cast,
+    Constant,
+    Fold,
+    Operation,
+    Scalar,
+    Select,
+    Source,
+    Stacked,
+    Value,
+    op,
+)
 from privsql.algebra.expressions import Column, Expression
 from privsql.algebra.relations import Choose, Filter, Project, Relation, Release, Scan
 from privsql.analysis.derive import Facts, domain_of
-from privsql.planning import render
 from privsql.planning.grid import MOST_STEPS, Grid
 from privsql.types import Kind
 
 
 @dataclass(frozen=True)
 class Outliers:
-    """A column that is added up so; `condition` is its FILTER clause. Its sum and the number of its values
+    """A column that is added up so; `condition` says of which rows. Its sum and the number of its values
     get these names, and where that is wanted too, the number of all rows, NULLs included.
     """
 
@@ -32,36 +45,46 @@ class Outliers:
     rows: str
     column: Column
     grid: Grid
-    condition: str
+    condition: Scalar | None
     every: str | None = None
 
     def __post_init__(self) -> None:
         assert self.grid.whole, "added up as they are"
         assert self.grid.step == 1, "added up as they are"
 
-    def sums(self) -> list[tuple[str, str]]:
+    def sums(self) -> list[tuple[str, Scalar]]:
         """Over all rows, by name. A value that is never NULL by a claim counts as the low end where it is."""
-        counted = render.expression(self.column) if self.grid.nullable else "*"
-        total = (self.total, f"sum({render.expression(self.column)}){self.condition}")
-        every = [] if self.every is None else [(self.every, f"count(*){self.condition}")]
-        return [total, (self.rows, f"count({counted}){self.condition}"), *every]
+        counted = Value(self.column) if self.grid.nullable else None
+        found = [(self.total, self._sum(Value(self.column))), (self.rows, self._count(counted))]
+        return found if self.every is None else [*found, (self.every, self._count(None))]
 
-    def corrections(self) -> list[tuple[str, str]]:
+    def corrections(self) -> list[tuple[Scalar, Scalar]]:
         """What is added for which rows; tests that DuckDB sees to exclude a WHERE x > 40, which x < 41 would
         not be.
         """
-        value, grid, type_ = render.expression(self.column), self.grid, self.column.type
-        found = []
+        value, grid, type_ = Value(self.column), self.grid, self.column.type
+        found: list[tuple[Scalar, Scalar]] = []
         if grid.high < type_.high:
-            found.append((self._lacking(grid.high), f"({value} >= {grid.high + 1})"))
+            found.append((self._lacking(grid.high), op(Operation.AT_LEAST, value, grid.high + 1)))
         if grid.low > type_.low:
-            found.append((self._lacking(grid.low), f"({value} <= {grid.low - 1})"))
+            found.append((self._lacking(grid.low), op(Operation.AT_MOST, value, grid.low - 1)))
         if not grid.nullable and grid.low:
-            found.append((f"count(*){self.condition} * CAST({grid.low} AS HUGEINT)", f"({value} IS NULL)"))
+            missing = self._count(None) * _wide(grid.low)
+            found.append((missing, op(Operation.IS_NULL, value)))
         return found
 
-    def _lacking(self, end: int) -> str:
-        return f"sum(CAST({end} AS HUGEINT) - {render.expression(self.column)}){self.condition}"
+    def _lacking(self, end: int) -> Scalar:
+        return self._sum(_wide(end) - Value(self.column))
+
+    def _sum(self, value: Scalar) -> Scalar:
+        return Fold("sum", value, self.condition)
+
+    def _count(self, value: Scalar | None) -> Scalar:
+        return Fold("count", value, self.condition)
+
+
+def _wide(value: int) -> Scalar:
+    return Cast(Constant(value), WIDE, total=False)
 
 
 def are_added_raw(release: Release | Choose, facts: Facts) -> bool:
@@ -105,15 +128,14 @@ def _is_stored(expression: Expression | None, relation: Relation) -> bool:
     return False
 
 
-def added_up(summed: Sequence[Outliers], others: Sequence[tuple[str, str]], source: str) -> str:
+def added_up(summed: Sequence[Outliers], others: Sequence[tuple[str, Scalar]], source: Source) -> Stacked:
     """One row for all rows, one for each correction: the sums, their numbers of values, and other columns by
-    name and SQL.
+    name.
     """
     first = [sums for each in summed for sums in each.sums()] + [*others]
-    names = [name for name, _ in first]
-    selects = [f"SELECT {', '.join(f'{sql} AS {name}' for name, sql in first)} FROM {source}"]
+    parts = [Select(tuple(first), source)]
     for each in summed:
-        for sql, where in each.corrections():
-            shown = (sql if name == each.total else "NULL" for name in names)
-            selects.append(f"SELECT {', '.join(shown)} FROM {source} WHERE {where}")
-    return " UNION ALL ".join(selects)
+        for correction, where in each.corrections():
+            shown = tuple((name, correction if name == each.total else NOTHING) for name, _ in first)
+            parts.append(Select(shown, source, (where,)))
+    return Stacked(tuple(parts))

@@ -8,6 +8,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from privsql.algebra.describe import describe
+from privsql.algebra.exact import Scalar, Value, clamped, whole
 from privsql.algebra.expressions import Column, Expression
 from privsql.algebra.owners import Owner
 from privsql.algebra.relations import Key, Limits
@@ -18,7 +19,6 @@ from privsql.analysis.sensitivity import at_most, over_sets, sensitivity_of
 from privsql.analysis.stability import Stability, bounded
 from privsql.analysis.undeclared import Undeclared, within
 from privsql.errors import Place, Refused
-from privsql.planning import render
 from privsql.planning.estimates import Terms
 from privsql.planning.grid import LARGEST_SUM, LARGEST_VALUE, MOST_STEPS, Grid, grid_of
 from privsql.planning.outliers import Outliers
@@ -59,18 +59,18 @@ class Beside(StrEnum):
 
 @dataclass(frozen=True)
 class Part:
-    """A measurement before it has a price: columns with the SQL that computes each, and their sensitivity.
+    """A measurement before it has a price: columns with what is computed for each, and their sensitivity.
 
     Where units are bounded, `of_unit` computes a column of the same name from one unit's rows in one key, and
-    `sql` adds those up, each held within its bound.
+    `cells` adds those up, each held within its bound.
     """
 
     columns: tuple[str, ...]
-    sql: tuple[str, ...]
+    cells: tuple[Scalar, ...]
     sensitivity: Sensitivity
     what: str
-    values: tuple[tuple[str, str], ...] = ()  # helper columns computed once a row: name and SQL
-    of_unit: tuple[str, ...] = ()
+    values: tuple[tuple[str, Scalar], ...] = ()  # helper columns computed once a row, by name
+    of_unit: tuple[Scalar, ...] = ()
     picks: int = 1  # of a choice: how many candidates are wanted
     in_groups: bool = False  # of a choice: one in each group of candidates
     features: tuple[Feature, ...] = ()  # what each column adds up row by row, where it does just that
@@ -80,7 +80,7 @@ class Part:
     nulls: Terms = ()  # and the number of those NULLs
     step: Fraction = Fraction(1)  # what 1 in its columns is, in the units of the values
     loudest: float = 1.0  # how much noisier than one column what is computed from several may be
-    # instead of `values`: columns added up as they are, which `sql` finds by name
+    # instead of `values`: columns added up as they are, which `cells` finds by name
     outliers: tuple[Outliers, ...] = ()
 
     @property
@@ -215,11 +215,11 @@ def titled(function: str, argument: Expression | None, condition: Expression | N
     return f"{function}({'*' if argument is None else describe(argument)}){where}"
 
 
-def where_clause(condition: Expression | None) -> str:
-    return "" if condition is None else f" FILTER (WHERE {render.expression(condition)})"
+def value_of(expression: Expression | None) -> Scalar | None:
+    """A condition or an argument that may be missing."""
+    return None if expression is None else Value(expression)
 
 
-def clean(aggregate: str) -> str:
+def clean(aggregate: Scalar) -> Scalar:
     """A cell is clamped to what 64 bits and its noise can hold."""
-    bounded = f"least(greatest({aggregate}, {-LARGEST_SUM}), {LARGEST_SUM})"
-    return f"TRY_CAST({bounded} AS BIGINT)"
+    return whole(clamped(aggregate, -LARGEST_SUM, LARGEST_SUM))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 
+from privsql.algebra.exact import Dialect, Statement
 from privsql.algebra.expressions import Call, Column, Expression
 from privsql.algebra.relations import Choose, Limits, Question, Relation, Release
 from privsql.analysis.keys import KeySpace
@@ -14,11 +16,13 @@ from privsql.errors import Refused
 from privsql.planning.bins import Bins
 from privsql.planning.bounding import Bounding, dropped_matches
 from privsql.planning.estimates import Estimate, Linear, Ratio
+from privsql.planning.guarded import Guarded
 from privsql.planning.measurement import Measurement
 from privsql.planning.pricing import Pricing
 from privsql.planning.within import Within
 from privsql.policy import Neighbours
 from privsql.privacy.least_squares import Levels
+from privsql.privacy.order import Search
 from privsql.privacy.weighted_sums import Noise
 from privsql.tables import Integers
 
@@ -38,15 +42,25 @@ class Output:
 
 @dataclass(frozen=True)
 class ValueStatement:
-    """A histogram of values: the SQL of keys, grid points and rows, and the noisy columns that are chosen
-    from it.
+    """A histogram of values: keys, grid points and rows, and the noisy columns that are chosen from it.
 
     `bins`: by what a shorter one is made, which is looked at first.
     """
 
-    sql: str
+    statement: Statement
     columns: tuple[str, ...]
+    dialect: Dialect = field(compare=False, repr=False)
     bins: Bins | None = None
+
+    @cached_property
+    def sql(self) -> str:
+        return self.dialect.statement(self.statement)
+
+    def shorter(self, search: Search | None) -> str:
+        """What is looked at first: by bins, where that is shorter."""
+        if self.bins is None or search is None:
+            return self.sql
+        return self.dialect.statement(self.bins.statement(search))
 
 
 @dataclass(frozen=True)
@@ -76,7 +90,7 @@ class Derived:
 class Plan:
     """Everything that will happen, derived from the text, the schema and the policy alone."""
 
-    sql: str
+    counted: Statement | None  # what has integer columns; None: all is chosen from histograms of values
     measurements: tuple[Measurement, ...]
     outputs: tuple[Output, ...]
     relation_of_neighbours: Neighbours
@@ -88,7 +102,8 @@ class Plan:
     estimates: Mapping[str, Estimate]  # by the name of an aggregate in the release
     # counts that are divided by others, and that share, known better than both
     quotients: Mapping[tuple[str, str], Ratio]
-    finishing: str  # SQL over the noisy table
+    dialect: Dialect = field(compare=False, repr=False)
+    above: Guarded | None  # what stands above the release; None: public tables only
     pricing: Pricing | None  # how epsilon is split over the measurements; None: public tables only
     notes: tuple[str, ...] = ()
     steps: Mapping[Relation, Stability] = field(default_factory=dict, compare=False, repr=False)
@@ -99,8 +114,6 @@ class Plan:
     relations: tuple[Within, ...] = ()  # what must hold between counts
     nonnegative: bool = False  # asked for: no count below 0, totals kept
     consistent: bool = False  # asked for: the relations hold
-    # further columns of the noisy table: where these calls are NULL
-    guards: Mapping[str, Call] = field(default_factory=dict)
     show_all: bool = False  # asked for: also numbers that say nothing
     # of epsilon; None: no limit, or rho is counted
     remaining: float | None = field(default=None, compare=False)
@@ -130,17 +143,31 @@ class Plan:
     @property
     def counts(self) -> bool:
         """Whether `sql` has integer columns; otherwise it is the first of the histograms of values."""
-        return not self.of_values or self.sql != self.of_values[0].sql
+        return self.counted is not None
+
+    @cached_property
+    def sql(self) -> str:
+        """The exact SQL, runnable by itself; with several histograms of values and no counts, the first."""
+        return self.of_values[0].sql if self.counted is None else self.dialect.statement(self.counted)
+
+    @cached_property
+    def finishing(self) -> str:
+        """What stands above the release, as SQL over the noisy table."""
+        return "" if self.above is None else self.dialect.finishing(self.above.relation, self.above.guards)
 
     @property
+    def guards(self) -> Mapping[str, Call]:
+        """Further columns of the noisy table: NULL where what these calls need cannot be told."""
+        return {} if self.above is None else self.above.guards
+
+    @cached_property
     def runs(self) -> tuple[str, ...]:
         """What the engine runs first: counts and sums, then of each histogram of values the shorter form if
         it has one.
         """
         found = [self.sql] if self.counts else []
         for each in self.of_values:
-            search = next(m.search for m in self.measurements if m.columns == each.columns)
-            found.append(each.bins.sql(search) if each.bins is not None and search is not None else each.sql)
+            found.append(each.shorter(next(m.search for m in self.measurements if m.columns == each.columns)))
         return tuple(found)
 
     @property

@@ -10,13 +10,13 @@ beside it.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
 from privsql.algebra.declared import Claim
+from privsql.algebra.exact import Name, Scalar, Value
 from privsql.algebra.expressions import Aggregate, Call, Column, Expression, columns_of
 from privsql.algebra.owners import owner
 from privsql.algebra.relations import (
@@ -34,10 +34,10 @@ from privsql.algebra.relations import (
 from privsql.analysis.derive import derive, domain_of
 from privsql.analysis.look import Look
 from privsql.analysis.stability import Stability, stability
+from privsql.equivalence.written import short_digest
 from privsql.planning.grid import LARGEST_VALUE, grid_of
 from privsql.planning.parts import key_columns
 from privsql.planning.prepared_joins import look_up, looks_up, only_scan
-from privsql.planning.render import UNIT, identifier
 from privsql.types import BIGINT, NUMBERS
 
 DATABASE = "privsql_prepared"  # the reserved name of the attached database that holds the copies
@@ -47,16 +47,14 @@ LARGEST_RANK = 65_535  # of rows further down: they all have this rank, so that 
 
 @dataclass(frozen=True)
 class StoredValue:
-    """What a sum of a column adds up for one row: the SQL that would compute it, and the name under which it
-    is stored.
-    """
+    """What a sum of a column adds up for one row, and the name under which it is stored."""
 
     column: str
-    sql: str
+    value: Scalar
 
     @property
     def name(self) -> str:
-        return f"privsql_value_{hashlib.sha256(self.sql.encode()).hexdigest()[:12]}"
+        return f"privsql_value_{short_digest(self.value)}"
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class StoredKey:
     """A column by whose values units are counted, and what tells the declared values from others."""
 
     column: str
-    test: str
+    test: Scalar | None
 
 
 @dataclass(frozen=True)
@@ -162,28 +160,18 @@ def stored_values(scan: Scan, look: Look) -> tuple[StoredValue, ...]:
     facts = derive(scan, frozenset(each.name for each in scan.fields), look)
     numbers = [(each, domain_of(each.column, facts)) for each in scan.fields if each.type.kind in NUMBERS]
     return tuple(
-        StoredValue(each.name, grid_of(each.type, domain).value(identifier(each.name)))
+        StoredValue(each.name, grid_of(each.type, domain).value(Value(each.column)))
         for each, domain in numbers
         if domain.bounded and not domain.empty and max(abs(domain.low), abs(domain.high)) <= LARGEST_VALUE
     )
 
 
-def prepared_scan(scan: PreparedScan, name: str, whose: str | None) -> str:
-    """The text to stand in FROM; its columns are of our types already, and all its rows have a unit.
-
-    `whose`: what tells it, if that is wanted, over the columns of the copy by that `name`.
+def computed(relation: Relation) -> Mapping[Scalar, Scalar]:
+    """Values over the rows of a relation that a copy below has computed already, and the column that has
+    them.
     """
-    columns = [identifier(each.name) for each in scan.fields] + (
-        [] if whose is None else [f"{whose} AS {UNIT}"]
-    )
-    source = f"{DATABASE}.main.{identifier(scan.copy)} AS {name}"
-    return f"(SELECT {', '.join(columns)} FROM {source} WHERE {RANK} <= {scan.most})"
-
-
-def computed(relation: Relation) -> Mapping[str, str]:
-    """SQL over the rows of a relation that a copy below has computed already, and the column that has it."""
     scans = (each for each in walk(relation) if isinstance(each, PreparedScan))
-    return {value.sql: identifier(value.name) for scan in scans for value in scan.values}
+    return {stored.value: Name(stored.name) for scan in scans for stored in scan.values}
 
 
 def prepared_rows(

@@ -13,19 +13,34 @@ at most 9/8.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from privsql.algebra.describe import describe
+from privsql.algebra.exact import (
+    WIDE,
+    Cases,
+    Cast,
+    Fold,
+    Name,
+    Operation,
+    Scalar,
+    Value,
+    added,
+    coalesced,
+    nonzero,
+    op,
+    total,
+)
 from privsql.algebra.expressions import SPREAD, Aggregate, Expression
 from privsql.errors import Place
-from privsql.planning import render
-from privsql.planning.beside import columns_beside
+from privsql.planning.beside import Columns, columns_beside
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio, Spread, Variable
 from privsql.planning.grid import Grid
-from privsql.planning.parts import Beside, Part, Surroundings, clean, grid_for, helper, shown, where_clause
+from privsql.planning.parts import Beside, Part, Surroundings, clean, grid_for, helper, shown, value_of
 from privsql.planning.sums import heights_estimate
 
 MOST_STEPS = 2**14  # a grid has at most twice as many: products of four heights stay within 63 bits
@@ -90,17 +105,17 @@ def _with_public_rows(
     around: Surroundings,
     what: str,
 ) -> tuple[Part, dict[str, Estimate]]:
-    height, one = helper(number), grid.steps**2
+    height, one = Name(helper(number)), grid.steps**2
     columns = (f"moment_{number}", f"moment_{number + 1}")
-    products = (f"{height} * {grid.steps}", _features(height, grid.steps, squared=True)[1])
+    products = (height * grid.steps, _features(height, grid.steps, squared=True)[1])
     size = -(-9 * one // 8)
     step = grid.extent**2 / one
     most = f"and one replaced moves both sums together by at most {shown(size * step)}"
     reason = f"{what}; a row adds products of heights and depths, {most}"
     bound = around.bound(size, size, 1, reason)
-    value = (height, f"({grid.clamped(render.expression(argument))} - ({grid.low}))")
-    sql = tuple(clean(f"coalesce(sum({each}), 0)") for each in products)
-    part = Part(columns, sql, bound, f"moments of {describe(argument)}", (value,), step=step)
+    value = (height.name, grid.clamped(Value(argument)) - grid.low)
+    cells = tuple(clean(total(each)) for each in products)
+    part = Part(columns, cells, bound, f"moments of {describe(argument)}", (value,), step=step)
     estimates = {
         name: Spread(each.function, (*columns, ALL_ROWS), variable, None, Fraction(one), row=PARTS_OF_A_ROW)
         if is_spread(each)
@@ -138,13 +153,9 @@ def _scaling(whole: int) -> int:
     return 1 << max(0, (whole - 1).bit_length() - LARGEST_ROW.bit_length() + 1)
 
 
-def _features(height: str, steps: int, squared: bool) -> list[str]:
-    rest = f"({steps} - {height})"
-    return (
-        [f"({height} * {height})", f"(2 * {height} * {rest})", f"({rest} * {rest})"]
-        if squared
-        else [height, rest]
-    )
+def _features(height: Scalar, steps: int, squared: bool) -> list[Scalar]:
+    rest = steps - height
+    return [height * height, 2 * height * rest, rest * rest] if squared else [height, rest]
 
 
 def _part(
@@ -159,20 +170,17 @@ def _part(
     beside: Sequence[Beside],
 ) -> Part:
     assert lead.argument is not None
-    heights = [helper(number), helper(number + 1)]
-    arguments = [(lead.argument, grid)] + (
-        [(lead.by, other)] if lead.by is not None and other is not None else []
-    )
-    values = tuple(
-        (name, f"({each.clamped(render.expression(argument))} - ({each.low}))")
-        for name, (argument, each) in zip(heights, arguments, strict=False)
-    )
+    heights = [Name(helper(number)), Name(helper(number + 1))]
+    arguments = [(lead.argument, grid)]
     products = _features(heights[0], grid.steps, first.squared)
-    if second is not None and other is not None:
-        products = [
-            f"{a} * {b}"
-            for a, b in itertools.product(products, _features(heights[1], other.steps, second.squared))
-        ]
+    if lead.by is not None and second is not None and other is not None:
+        arguments.append((lead.by, other))
+        others = _features(heights[1], other.steps, second.squared)
+        products = [a * b for a, b in itertools.product(products, others)]
+    values = tuple(
+        (height.name, each.clamped(Value(argument)) - each.low)
+        for height, (argument, each) in zip(heights, arguments, strict=False)
+    )
     whole = _whole(grid, first, other, second)
     scaling = _scaling(whole)
     columns = tuple(f"moment_{number + place}" for place in range(len(products)))
@@ -187,37 +195,49 @@ def _part(
     both = f" and {describe(lead.by)}" if lead.by is not None else ""
     only = f" where {describe(lead.condition)}" if lead.condition is not None else ""
     title = f"moments of {describe(lead.argument)}{both}{only}{also.title(lead.condition)}"
-    divided = "" if scaling == 1 else f" // {scaling}"
-    where, one = where_clause(lead.condition), Fraction(whole, scaling)
-    rows = [f"CAST(count({each}){where} AS HUGEINT)" for each in ("*", products[0])]
-    sums = [f"coalesce(sum({each}){where}, 0)" for each in products]
-    part = Part(
-        every,
-        (),
-        bound,
-        title,
-        values,
-        all_rows=also.all_rows(columns, one),
-        nulls=also.nulls(one),
-        step=step,
+    one, most = Fraction(whole, scaling), around.limits.max_rows if around.limits is not None else None
+    cells, of_unit = _cells(products, columns, also, whole, scaling, value_of(lead.condition), most)
+    all_rows, nulls = also.all_rows(columns, one), also.nulls(one)
+    return Part(
+        every, cells, bound, title, values, of_unit=of_unit, all_rows=all_rows, nulls=nulls, step=step
     )
-    if around.limits is None:
-        return replace(part, sql=tuple(clean(f"({each}{divided})") for each in (*sums, *also.sql(*rows))))
-    most = around.limits.max_rows
-    total = f"(({' + '.join(columns)}) // {whole})"
-    # of the rows that count, n' are without NULL: every column is cut to n' / n of it, and the last has the
-    # rest
-    if beside:
-        kept, others = also.held(total, most)
-        cut = [f"coalesce({column} * {kept} // nullif({total}, 0), 0)" for column in columns[:-1]]
-        held = [*cut, f"{whole} * {kept} - {' - '.join(cut)}", *others]
+
+
+def _cells(
+    products: Sequence[Scalar],
+    columns: Sequence[str],
+    also: Columns,
+    whole: int,
+    scaling: int,
+    where: Scalar | None,
+    most: int | None,
+) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
+    """The cells, and what a unit has in a key; `most`: so many rows of a unit count, where units are
+    bounded.
+    """
+    every, rows = (Cast(Fold("count", each, where), WIDE, total=False) for each in (None, products[0]))
+    sums = [total(each, where) for each in products]
+    if most is None:
+        return tuple(clean(_divided(each, scaling)) for each in (*sums, *also.cells(every, rows))), ()
+    moments = [Name(each) for each in columns]
+    count = added(moments) // whole
+    held: list[Scalar]
+    # of the rows that count, n' are without NULL: every column is cut to n' / n of it, the last has the rest
+    if also.names:
+        kept, others = also.held(count, most)
+        cut = [coalesced(each * kept // nonzero(count)) for each in moments[:-1]]
+        held = [*cut, functools.reduce(operator.sub, cut, whole * kept), *others]
     else:  # of a unit's c rows at most R count, at their mean: every column is cut to R / c of it
-        cut = [f"THEN {column} * {most} // nullif({total}, 0) ELSE {column}" for column in columns]
-        held = [f"(CASE WHEN {total} > {most} {each} END)" for each in cut]
-    own = (*sums, *(rows[0] for _ in beside))
-    return replace(
-        part, sql=tuple(clean(f"(coalesce(sum({each}), 0){divided})") for each in held), of_unit=own
+        many = op(Operation.GREATER, count, most)
+        held = [Cases(((many, each * most // nonzero(count)),), each) for each in moments]
+    return tuple(clean(_divided(total(each), scaling)) for each in held), (
+        *sums,
+        *(every for _ in also.names),
     )
+
+
+def _divided(value: Scalar, scaling: int) -> Scalar:
+    return value if scaling == 1 else value // scaling
 
 
 def _beside(aggregate: Aggregate, columns: tuple[str, ...], grid: Grid) -> Estimate:

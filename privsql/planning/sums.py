@@ -8,8 +8,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from privsql.algebra.exact import (
+    WIDE,
+    Cases,
+    Cast,
+    Fold,
+    Name,
+    Operation,
+    Scalar,
+    Value,
+    clamped,
+    coalesced,
+    least,
+    nonzero,
+    op,
+    total,
+)
 from privsql.algebra.expressions import Aggregate, Column, Expression
-from privsql.planning import render
 from privsql.planning.beside import columns_beside
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
 from privsql.planning.grid import Grid
@@ -24,21 +39,19 @@ from privsql.planning.parts import (
     helper,
     shown,
     titled,
-    where_clause,
+    value_of,
 )
 
 
 @dataclass(frozen=True)
 class _Added:
-    """A clamped argument, added up: the SQL of the sum and of the number of its values, and what they are
-    computed from.
-    """
+    """A clamped argument, added up: the sum and the number of its values, and what they are computed from."""
 
-    total: str
-    rows: str
-    every: str  # how many rows there are, NULLs included
+    total: Scalar
+    rows: Scalar
+    every: Scalar  # how many rows there are, NULLs included
     grid: Grid  # says what the total is of
-    values: tuple[tuple[str, str], ...] = ()
+    values: tuple[tuple[str, Scalar], ...] = ()
     outliers: tuple[Outliers, ...] = ()
 
 
@@ -50,16 +63,19 @@ def _added(
     around: Surroundings,
     beside: bool = False,
 ) -> _Added:
-    value, where = helper(number), where_clause(condition)
+    value, where = helper(number), value_of(condition)
     if not around.raw:
-        clamped = (value, grid.value(render.expression(argument)))
-        rows, every = (f"CAST(count({each}){where} AS HUGEINT)" for each in (value, "*"))
-        return _Added(f"sum({value}){where}", rows, every, grid, values=(clamped,))
+        computed = (value, grid.value(Value(argument)))
+        rows, every = (Cast(Fold("count", each, where), WIDE, total=False) for each in (Name(value), None))
+        return _Added(Fold("sum", Name(value), where), rows, every, grid, values=(computed,))
     assert isinstance(argument, Column)
     counted = f"privsql_all_{number}" if beside else None
     outliers = Outliers(value, f"privsql_rows_{number}", argument, grid, where, counted)
-    rows, every = (f"CAST(sum({each}) AS HUGEINT)" for each in (outliers.rows, outliers.every))
-    return _Added(f"sum({value})", rows, every, replace(grid, narrow=False), outliers=(outliers,))
+    rows, every = (
+        Cast(Fold("sum", Name(each)), WIDE, total=False) for each in (outliers.rows, outliers.every or "")
+    )
+    raw = replace(grid, narrow=False)
+    return _Added(Fold("sum", Name(value)), rows, every, raw, outliers=(outliers,))
 
 
 def one_sided(
@@ -70,18 +86,18 @@ def one_sided(
         max(grid.magnitude, 1), max(grid.width(always), 1), 1, what, monotone=grid.low >= 0 or grid.high <= 0
     )
     added = _added(int(name.rpartition("_")[2]), argument, condition, grid, around)
-    total = added.grid.total(added.total, added.rows)
+    summed = added.grid.total(added.total, added.rows)
     title = titled("SUM", argument, condition)
     if around.limits is None:
         feature = Feature(Adds.VALUE, argument, condition, grid)
-        sql, outliers = (clean(total),), added.outliers
+        cells, outliers = (clean(summed),), added.outliers
         return Part(
-            (name,), sql, bound, title, added.values, features=(feature,), outliers=outliers, step=grid.step
+            (name,), cells, bound, title, added.values, features=(feature,), outliers=outliers, step=grid.step
         )
     most = around.limits.max_rows  # a unit's total in a key is held within what so many rows could add up to
-    held = f"least(greatest({name}, {most * min(grid.low, 0)}), {most * max(grid.high, 0)})"
-    sql = (clean(f"coalesce(sum({held}), 0)"),)
-    return Part((name,), sql, bound, title, added.values, of_unit=(total,), step=grid.step)
+    held = clamped(Name(name), most * min(grid.low, 0), most * max(grid.high, 0))
+    cells = (clean(total(held)),)
+    return Part((name,), cells, bound, title, added.values, of_unit=(summed,), step=grid.step)
 
 
 def two_sided(
@@ -118,22 +134,23 @@ def two_sided(
     )
     if around.limits is None:
         pair = [Feature(adds, argument, condition, grid) for adds in (Adds.HEIGHT, Adds.DEPTH)]
-        sql = (above, below, *also.sql(added.every, added.rows))
+        cells = (above, below, *also.cells(added.every, added.rows))
         return replace(
-            part, sql=tuple(map(clean, sql)), features=(*pair, *also.features(argument, condition))
+            part, cells=tuple(map(clean, cells)), features=(*pair, *also.features(argument, condition))
         )
-    height, count = sums
+    height, count = (Name(each) for each in sums)
     most = around.limits.max_rows
     if beside:  # of the rows that count, n' are not NULL: A' = A n' / n, B' = M n' - A'
         kept, others = also.held(count, most)
-        high = f"coalesce({height} * {kept} // nullif({count}, 0), 0)"
-        held = [high, f"{grid.steps} * {kept} - {high}", *others]
+        high = coalesced(height * kept // nonzero(count))
+        held = [high, grid.steps * kept - high, *others]
     # of a unit's c rows at most R count, at their mean height: A' = A min(c, R) / c, B' = M min(c, R) - A'
     else:
-        high = f"(CASE WHEN {count} > {most} THEN {height} * {most} // nullif({count}, 0) ELSE {height} END)"
-        held = [high, f"{grid.steps} * least({count}, {most}) - {high}"]
+        many = op(Operation.GREATER, count, most)
+        high = Cases(((many, height * most // nonzero(count)),), height)
+        held = [high, grid.steps * least(count, most) - high]
     own = (above, added.rows, *(added.every for _ in beside))
-    return replace(part, sql=tuple(clean(f"coalesce(sum({each}), 0)") for each in held), of_unit=own)
+    return replace(part, cells=tuple(clean(total(each)) for each in held), of_unit=own)
 
 
 def heights(number: int, argument: Expression, grid: Grid, around: Surroundings, what: str) -> Part:
@@ -145,8 +162,8 @@ def heights(number: int, argument: Expression, grid: Grid, around: Surroundings,
     above, _ = added.grid.sides(added.total, added.rows)
     bound = around.bound(grid.steps, grid.steps, 1, reason)
     title = titled("AVG and SUM", argument, None)
-    column, sql = (f"above_{number}",), (clean(above),)
-    return Part(column, sql, bound, title, added.values, outliers=added.outliers, step=grid.step)
+    column, cells = (f"above_{number}",), (clean(above),)
+    return Part(column, cells, bound, title, added.values, outliers=added.outliers, step=grid.step)
 
 
 def heights_estimate(aggregate: Aggregate, column: str, one: int, grid: Grid) -> Estimate:

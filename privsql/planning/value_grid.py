@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from privsql.algebra.exact import PLACES, WIDE, Cases, Cast, Constant, Operation, Scalar, clamped, least, op
 from privsql.analysis.domain import Domain
-from privsql.planning.render import constant
-from privsql.types import DATE, DOUBLE, MOMENTS, TIMESTAMP, Kind, Type
+from privsql.types import BIGINT, DATE, DOUBLE, MOMENTS, TIMESTAMP, Kind, Type
 
 MOST_STEPS = 2**20
 _FINEST = Fraction(1, 2**52)  # of the largest value: doubles tell no more apart
@@ -41,7 +41,7 @@ class ValueGrid:
     def high(self) -> Fraction:
         return self.low + self.step * (self.points - 1)
 
-    def place(self, argument: str) -> str:
+    def place(self, argument: Scalar) -> Scalar:
         """The number of the nearest point, for an argument that is not NULL. Nothing in it can fail: clamped
         first.
 
@@ -49,35 +49,34 @@ class ValueGrid:
         """
         return self.place_of(self.measure(argument))
 
-    def measure(self, argument: str) -> str:
+    def measure(self, argument: Scalar) -> Scalar:
         """What places rise with: of whole numbers and moments how far they are from the low end, clamped;
         numbers as they are.
         """
         low, high = (self._constant(each) for each in (self.low, self.high))
         match self.type.kind:
             case Kind.DATE:
-                return f"(least(greatest({argument}, {low}), {high}) - {low})"
+                return op(Operation.DAYS_BETWEEN, clamped(argument, low, high), low)
             case Kind.TIMESTAMP:
-                return f"(epoch_us(least(greatest({argument}, {low}), {high})) - ({int(self.low)}))"
+                return op(Operation.MICROSECONDS, clamped(argument, low, high)) - int(self.low)
             case Kind.INTEGER:
-                return f"(least(greatest(CAST({argument} AS {self._wide}), {low}), {high}) - {low})"
+                return clamped(Cast(argument, self._wide, total=False), low, high) - low
             case _:
-                return f"CAST({argument} AS DOUBLE)"
+                return Cast(argument, DOUBLE, total=False)
 
-    def place_of(self, measure: str) -> str:
+    def place_of(self, measure: Scalar) -> Scalar:
         if not self._whole:
-            low, high, step = (constant(float(each), DOUBLE) for each in (self.low, self.high, self.step))
+            low, high, step = (Constant(float(each), DOUBLE) for each in (self.low, self.high, self.step))
+            above = clamped(measure, low, high) - low
             # where a step is hardly more than doubles tell apart, both ends may be rounded away from each
             # other, by a point
-            place = (
-                f"TRY_CAST(round((least(greatest({measure}, {low}), {high}) - {low}) / {step}) AS INTEGER)"
-            )
-            return f"least({place}, {self.points - 1})"
+            place = Cast(op(Operation.ROUND, op(Operation.DIVIDE, above, step)), PLACES)
+            return least(place, self.points - 1)
         if self.step == 1:
-            return f"TRY_CAST({measure} AS INTEGER)"
-        return f"TRY_CAST(({measure} + {int(self.step) // 2}) // {int(self.step)} AS INTEGER)"
+            return Cast(measure, PLACES)
+        return Cast((measure + int(self.step) // 2) // int(self.step), PLACES)
 
-    def from_place(self, place: str) -> str:
+    def from_place(self, place: Scalar) -> Scalar:
         """No value of this place or a higher one measures less than this.
 
         Numbers are half a step around their points, and rounding moves them by another half at most: a step
@@ -85,36 +84,36 @@ class ValueGrid:
         its first point.
         """
         if self._whole:
-            return f"(CAST({place} AS {self._wide}) - 1) * {int(self.step)}"
-        low, step, none = (constant(each, DOUBLE) for each in (float(self.low), float(self.step), -math.inf))
-        return f"CASE WHEN {place} < 2 THEN {none} ELSE {low} + ({place} - 2) * {step} END"
+            return (Cast(place, self._wide, total=False) - 1) * int(self.step)
+        low, step, none = (Constant(each, DOUBLE) for each in (float(self.low), float(self.step), -math.inf))
+        return Cases(((op(Operation.LESS, place, 2), none),), low + (place - 2) * step)
 
-    def to_place(self, place: str) -> str:
+    def to_place(self, place: Scalar) -> Scalar:
         """No value of this place or a lower one measures more than this. NaN is the greatest number."""
         if self._whole:
-            return f"(CAST({place} AS {self._wide}) + 1) * {int(self.step)}"
-        low, step, none = (constant(each, DOUBLE) for each in (float(self.low), float(self.step), math.nan))
-        return f"CASE WHEN {place} + 2 >= {self.points} THEN {none} ELSE {low} + ({place} + 2) * {step} END"
+            return (Cast(place, self._wide, total=False) + 1) * int(self.step)
+        low, step, none = (Constant(each, DOUBLE) for each in (float(self.low), float(self.step), math.nan))
+        return Cases(((op(Operation.AT_LEAST, place + 2, self.points), none),), low + (place + 2) * step)
 
     @property
     def _whole(self) -> bool:
         return self.type.kind is Kind.INTEGER or self.type.kind in MOMENTS
 
     @property
-    def _wide(self) -> str:
+    def _wide(self) -> Type:
         """A type that holds the argument, the ends and what lies between them."""
-        return "BIGINT" if self.type.sql != "HUGEINT" and self.high - self.low < 2**62 else "HUGEINT"
+        return BIGINT if not self.type.is_wide and self.high - self.low < 2**62 else WIDE
 
-    def _constant(self, value: Fraction) -> str:
+    def _constant(self, value: Fraction) -> Scalar:
         match self.type.kind:
             case Kind.DATE:
-                return constant((_EPOCH + dt.timedelta(days=int(value))).date(), DATE)
+                return Constant((_EPOCH + dt.timedelta(days=int(value))).date(), DATE)
             case Kind.TIMESTAMP:
-                return constant(_EPOCH + dt.timedelta(microseconds=int(value)), TIMESTAMP)
+                return Constant(_EPOCH + dt.timedelta(microseconds=int(value)), TIMESTAMP)
             case Kind.INTEGER:
-                return f"CAST({int(value)} AS {self._wide})"
+                return Cast(Constant(int(value)), self._wide, total=False)
             case _:
-                return constant(float(value), DOUBLE)
+                return Constant(float(value), DOUBLE)
 
     def shown(self, value: Fraction) -> str:
         """A value for people."""

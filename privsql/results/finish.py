@@ -11,9 +11,9 @@ import numpy as np
 
 from privsql.algebra.expressions import Column
 from privsql.algebra.relations import Choose, Project, Relation, Release
+from privsql.algebra.reserved import CELL
 from privsql.analysis.keys import KeySpace
 from privsql.planning.plan import Plan
-from privsql.planning.render import CELL
 from privsql.results.answer import Answer, listed
 from privsql.results.consistent import Settled
 from privsql.results.undetermined import undetermined_guards, undetermined_outputs

@@ -19,6 +19,7 @@ import privsql
 from privsql.algebra.relations import Project, walk
 from privsql.analysis.derive import derive, domain_of
 from privsql.planning.look import PublicLook
+from privsql.render.duckdb import DUCKDB
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.read import read
 
@@ -52,7 +53,9 @@ def shown(text: str) -> str:
     )
     project = next(each for each in walk(question.release.input) if isinstance(each, Project))
     facts = derive(
-        project.input, frozenset(each.name for each in project.input.fields), PublicLook(lambda sql: [])
+        project.input,
+        frozenset(each.name for each in project.input.fields),
+        PublicLook(lambda sql: [], DUCKDB),
     )
     domain = domain_of(dict(project.columns)["x"], facts)
     if domain.empty:

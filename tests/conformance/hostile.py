@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 
 from privsql.algebra.expressions import Column
-from privsql.planning.render import identifier
+from privsql.render.duckdb import identifier
 from privsql.types import column_type
 
 _DECIMALS = {

@@ -15,7 +15,7 @@ from privsql.algebra.expressions import Call
 from privsql.engines.duckdb.plan_rules import Rules
 from privsql.engines.duckdb.plans import may_fail, plan_of
 from privsql.errors import SourceError
-from privsql.planning import render
+from privsql.render.duckdb import DUCKDB
 from privsql.types import Kind
 
 TOGETHER = 12  # expressions in one statement: what two of them share, DuckDB computes once
@@ -25,7 +25,7 @@ SHARDS = 8
 
 def statements(batch: Sequence[Call]) -> list[str]:
     """The places in which an expression may stand: they are optimised differently."""
-    rendered = [render.expression(each) for each in batch]
+    rendered = [DUCKDB.expression(each) for each in batch]
     counts = ", ".join(f"count({each})" for each in rendered)
     tests = [f"(({one}) IS NOT NULL OR ({other}) IS NULL)" for one, other in pairwise(rendered)]
     truths = [each for each, call in zip(rendered, batch, strict=True) if call.type.kind is Kind.BOOLEAN] or [
@@ -68,7 +68,7 @@ def refused(world: World, calls: Sequence[Call]) -> list[str]:
         except duckdb.Error as error:
             raise SourceError("source-test", str(error)) from None
 
-    columns = ", ".join(f"{render.expression(each)} AS e{place}" for place, each in enumerate(calls))
+    columns = ", ".join(f"{DUCKDB.expression(each)} AS e{place}" for place, each in enumerate(calls))
     plan = plan_of(read, f"SELECT {columns} FROM {source()}")
     assert plan is not None
     found = may_fail(plan, Rules(read, own=True))

@@ -14,7 +14,7 @@ from conformance.hostile import COLUMNS, VALUES, fill, source
 from privsql.algebra import build
 from privsql.algebra.expressions import Call, Expression
 from privsql.errors import PrivsqlError
-from privsql.planning import render
+from privsql.render.duckdb import DUCKDB
 from privsql.types import BOOLEAN, MOMENTS, NUMBERS, Kind
 
 ROWS, TOGETHER = 150, 30
@@ -57,7 +57,7 @@ def conditions(call: Expression, generator: expressions.Generator) -> list[Expre
 def differences(connection: duckdb.DuckDBPyConnection, tests: Sequence[Expression]) -> list[str]:
     found = []
     for start in range(0, len(tests), TOGETHER):
-        rendered = [render.expression(each) for each in tests[start : start + TOGETHER]]
+        rendered = [DUCKDB.expression(each) for each in tests[start : start + TOGETHER]]
         plain, optimized = (met(connection, rendered, each) for each in (False, True))
         found += [text for text, one, other in zip(rendered, plain, optimized, strict=True) if one != other]
     return found

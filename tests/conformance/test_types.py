@@ -13,7 +13,7 @@ from conformance import expressions
 from conformance.hostile import COLUMNS, VALUES, fill, source
 from privsql.algebra.expressions import Call
 from privsql.algebra.relations import Group, walk
-from privsql.planning import render, render_rows
+from privsql.render.duckdb import DUCKDB
 from privsql.types import INTEGER_BOUNDS, Kind, Type
 
 Item = TypeVar("Item")
@@ -41,13 +41,13 @@ def is_believed(engine: str, believed: Type, exactly: bool = True) -> bool:
     """Whether that is the engine's name of the type; casts to TINYINT and the like stay narrower than what we compute in."""
     if not exactly and believed.kind is Kind.INTEGER and engine in INTEGER_BOUNDS:
         low, high = INTEGER_BOUNDS[engine]
-        return INTEGER_BOUNDS[believed.sql][0] <= low and high <= INTEGER_BOUNDS[believed.sql][1]
-    return engine == believed.sql
+        return INTEGER_BOUNDS[str(believed)][0] <= low and high <= INTEGER_BOUNDS[str(believed)][1]
+    return engine == str(believed)
 
 
 def assert_types(connection: duckdb.DuckDBPyConnection, calls: Sequence[Call]) -> None:
     for batch in batches(calls):
-        rendered = [render.expression(each) for each in batch]
+        rendered = [DUCKDB.expression(each) for each in batch]
         for call, text, engine in zip(
             batch, rendered, engine_types(connection, rendered, source()), strict=True
         ):
@@ -60,10 +60,10 @@ def assert_bounds(connection: duckdb.DuckDBPyConnection, calls: Sequence[Call]) 
     """A whole number is within the bounds by which overflow is ruled out."""
     whole = [each for each in calls if each.type.kind is Kind.INTEGER]
     for batch in batches(whole, 100):
-        columns = ", ".join(f"min({sql}), max({sql})" for sql in map(render.expression, batch))
+        columns = ", ".join(f"min({sql}), max({sql})" for sql in map(DUCKDB.expression, batch))
         ends = connection.execute(f"SELECT {columns} FROM {source()}").fetchall()[0]
         for call, low, high in zip(batch, ends[::2], ends[1::2], strict=True):
-            assert low is None or call.type.low <= low <= high <= call.type.high, render.expression(call)
+            assert low is None or call.type.low <= low <= high <= call.type.high, DUCKDB.expression(call)
 
 
 def test_functions_of_columns_have_the_believed_types(database: duckdb.DuckDBPyConnection) -> None:
@@ -142,7 +142,7 @@ def test_aggregates_within_a_unit_have_the_believed_types(units: privsql.Session
             group = next(each for each in walk(plan.release.input) if isinstance(each, Group))
             (field,) = [each for each in group.fields if each.name != "u"]
             engine = twin.execute(
-                f"DESCRIBE SELECT {render.identifier(field.name)} FROM {render_rows.rows(group)}"
+                f"DESCRIBE SELECT {DUCKDB.identifier(field.name)} FROM {DUCKDB.rows(group)}"
             ).fetchall()[0][1]
             assert is_believed(engine, field.type), f"{engine}, believed {field.type}: {aggregate} of {kind}"
             checked += 1

@@ -18,9 +18,8 @@ import sqlglot
 import privsql
 from privsql.equivalence.normal_form import normal, normal_condition
 from privsql.equivalence.written import written
-from privsql.planning.render import expression
-from privsql.planning.render_rows import rows
 from privsql.policy import load_policy
+from privsql.render.duckdb import DUCKDB
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.scalar import ExpressionBinder
 from privsql.types import Kind
@@ -98,7 +97,7 @@ def _assert_kept(seeds: range) -> None:
                 value, condition = normal(bound, required), normal_condition(bound, required)
                 tried, changed = tried + 1, changed + (written(value) != written(bound))
                 assert written(normal(value, required)) == written(value), text
-                one, other = expression(bound), expression(value)
+                one, other = DUCKDB.expression(bound), DUCKDB.expression(value)
                 assert value.type.kind is bound.type.kind, text
                 tests = [f"({one}) IS NOT DISTINCT FROM ({other})"]
                 if bound.type.kind is not Kind.INTEGER:  # a column may be of a narrower type than is believed
@@ -106,9 +105,9 @@ def _assert_kept(seeds: range) -> None:
                 tests.append(f"CAST({one} AS VARCHAR) IS NOT DISTINCT FROM CAST({other} AS VARCHAR)")
                 if bound.type.kind.value == "BOOLEAN":
                     assert written(normal_condition(condition, required)) == written(condition), text
-                    tests.append(f"(({one}) IS TRUE) = (({expression(condition)}) IS TRUE)")
+                    tests.append(f"(({one}) IS TRUE) = (({DUCKDB.expression(condition)}) IS TRUE)")
                 for connection in runner.variants[:2]:
-                    wrong = _untrue(connection, one, tests, rows(scan))
+                    wrong = _untrue(connection, one, tests, DUCKDB.rows(scan))
                     assert not wrong, f"seed {seed}: {text}\n  {one}\n  {other}\n  {wrong}"
     finally:
         runner.close()

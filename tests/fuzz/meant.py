@@ -17,6 +17,7 @@ from fractions import Fraction
 
 from fuzz import neutral
 from fuzz.neutral import Node
+from privsql.algebra.choices import Choice
 from privsql.algebra.expressions import SPREAD, Aggregate, Call, Column, Expression, Literal
 from privsql.algebra.functions import FUNCTIONS
 from privsql.algebra.relations import (
@@ -40,11 +41,10 @@ from privsql.algebra.relations import (
     is_public,
     walk,
 )  # fmt: skip
-from privsql.planning import render
-from privsql.planning.render import UNIT
-from privsql.planning.render_choice import ROW_NUMBER, Choice
-from privsql.planning.render_rows import may_overflow
-from privsql.types import BINARY, BOOLEAN, DOUBLE, Kind, Type
+from privsql.algebra.reserved import ROW_NUMBER
+from privsql.algebra.reserved import UNIT_COLUMN as UNIT
+from privsql.render import expressions
+from privsql.types import BINARY, BOOLEAN, DOUBLE, Kind, Type, may_overflow
 
 _COMPARE = {"=", "<>", "<", "<=", ">", ">=", "is_same", "is_distinct"}
 _LONG = {"replace", "concat", "concat_ws", "||", "regexp_replace"}
@@ -286,7 +286,7 @@ def _call(node: Call) -> Node:
 
 def _in_its_type(node: Call, found: Node) -> Node:
     """Arithmetic is in a type with room for its operands, and what comes out in its own."""
-    return found if render._roomy(node).sql == node.type.sql else _tried(found, node.type)
+    return found if str(expressions._roomy(node)) == str(node.type) else _tried(found, node.type)
 
 
 def _type(node: Call) -> Node:
@@ -294,8 +294,8 @@ def _type(node: Call) -> Node:
 
     if node.type.kind is Kind.INTEGER:
         names = [name for name, bounds in INTEGER_BOUNDS.items() if bounds == (node.type.low, node.type.high)]
-        return neutral.type_of(names[0] if names else node.type.sql)
-    name, _, rest = node.type.sql.partition("(")
+        return neutral.type_of(names[0] if names else str(node.type))
+    name, _, rest = str(node.type).partition("(")
     return neutral.type_of(name, [int(each) for each in rest.rstrip(")").split(",") if each])
 
 
@@ -608,7 +608,7 @@ def aggregate(node: Aggregate) -> Node:
 
 
 def _tried(call: Node, type_: Type) -> Node:
-    name, _, rest = type_.sql.partition("(")
+    name, _, rest = str(type_).partition("(")
     return (
         "try_cast",
         neutral.type_of(name, [int(each) for each in rest.rstrip(")").split(",") if each]),

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import privsql
+from privsql.algebra.exact import Name
 from privsql.algebra.expressions import Call, Column, Literal
 from privsql.analysis.domain import Domain
 from privsql.analysis.keys import DayRange, KeyGroup, KeySpace, NullLast
@@ -23,11 +24,11 @@ from privsql.planning.fitting import alike_rows
 from privsql.planning.grid import MOST_STEPS, grid_of
 from privsql.planning.identity import _listed, places_of, strides
 from privsql.planning.measurement import measure_gaussian, measure_keys, unit_variance
-from privsql.planning.render import constant, text
 from privsql.planning.value_grid import MOST_STEPS as MOST_POINTS
 from privsql.planning.value_grid import ValueGrid, value_grid
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.privacy.weighted_sums import half_width, variance
+from privsql.render.duckdb import DUCKDB, text
 from privsql.types import BIGINT, BOOLEAN, DATE, DOUBLE, TEXT, TIMESTAMP, decimal, integer
 
 COLUMNS = {
@@ -371,7 +372,7 @@ def test_constants_are_written_out():
         (dt.date(2024, 1, 2), DATE, "DATE '2024-01-02'"),
         ("it's", TEXT, "'it''s'"),
     ]:
-        assert constant(value, type_) == written
+        assert DUCKDB.constant(value, type_) == written
 
 
 # -- in other orders ---------------------------------------------------------------------------------------------
@@ -514,7 +515,10 @@ def test_steps_of_time_are_parts_of_a_day(seconds):
 )
 def test_whole_numbers_are_put_on_a_grid_in_a_type_that_holds_them(type_, low, points, wide):
     found = ValueGrid(type_, Fraction(low), Fraction(2**42), points)
-    assert found.measure("x").startswith(f"(least(greatest(CAST(x AS {wide}), CAST({low} AS {wide})), ")
+    measured = DUCKDB.scalar(found.measure(Name("x")))
+    assert measured.startswith(
+        f'(least(greatest(CAST("x" AS {wide}), CAST({f"({low})" if low < 0 else low} AS {wide})), '
+    )
 
 
 @pytest.mark.parametrize(
@@ -577,20 +581,21 @@ def test_narrow_types_stay_narrow(low, high, narrow):
 @pytest.mark.parametrize(
     ("type_", "high", "between"),
     [
-        (DOUBLE, 3, "CAST(x AS DOUBLE) BETWEEN CAST(0.0 AS DOUBLE) AND CAST(3.0 AS DOUBLE)"),
+        (DOUBLE, 3, 'CAST("x" AS DOUBLE) BETWEEN CAST(0.0 AS DOUBLE) AND CAST(3.0 AS DOUBLE)'),
         (
             BIGINT,
             2 * MOST_STEPS,
-            f"CAST(x AS DOUBLE) BETWEEN CAST(0.0 AS DOUBLE) AND CAST({2.0 * MOST_STEPS} AS DOUBLE)",
+            f'CAST("x" AS DOUBLE) BETWEEN CAST(0.0 AS DOUBLE) AND CAST({2.0 * MOST_STEPS} AS DOUBLE)',
         ),
-        (decimal(8, 2), 3, "(CAST(x AS DOUBLE) * CAST(100.0 AS DOUBLE)) BETWEEN 0 AND 300"),
-        (decimal(18, 0), 2**31, "(CAST(x AS DOUBLE) * CAST(0.1 AS DOUBLE)) BETWEEN 0 AND 214748365"),
-        (BIGINT, 3, "(x) BETWEEN 0 AND 3"),
+        (decimal(8, 2), 3, '(CAST("x" AS DOUBLE) * CAST(100.0 AS DOUBLE)) BETWEEN 0 AND 300'),
+        (decimal(18, 0), 2**31, '(CAST("x" AS DOUBLE) * CAST(0.1 AS DOUBLE)) BETWEEN 0 AND 214748365'),
+        (BIGINT, 3, '("x" BETWEEN 0 AND 3)'),
     ],
 )
 def test_values_are_compared_as_they_are_where_the_ends_are_doubles(type_, high, between):
     """That is faster, and DuckDB can use its statistics; a step of 1/100 is no double."""
-    assert between in grid_of(type_, Domain(type_, low=Fraction(0), high=Fraction(high))).clamped("x")
+    grid = grid_of(type_, Domain(type_, low=Fraction(0), high=Fraction(high)))
+    assert between in DUCKDB.scalar(grid.clamped(Name("x")))
 
 
 def test_an_empty_range_is_zero():

@@ -12,8 +12,9 @@ import pytest
 from scipy import stats
 
 import privsql
-from privsql.planning import render_choice
-from privsql.planning.render_choice import Choice, choice_hash
+from privsql.algebra.choices import Choice
+from privsql.algebra.exact import Name, Operation, fair_hash
+from privsql.render.duckdb import DUCKDB, DuckDB
 
 UNITS, KEYS = 20_000, 12
 RARE = 1e-4  # the chance that a fair choice is called unfair; there are some hundred in the slow run
@@ -281,10 +282,7 @@ def test_a_copy_made_by_another_hash_is_not_used(tmp_path, monkeypatch):
         )
     policy = {"tables": {"t": {"unit": "u", "columns": RANGES}}}
     with monkeypatch.context() as patch:
-        patch.setattr(
-            "privsql.engines.duckdb.copy_recipe.choice_hash",
-            lambda choice, *values: f"hash({', '.join(values)})",
-        )
+        patch.setattr(DuckDB, "operations", PLAIN)
         with privsql.connect(path, policy) as session:
             session.prepare("t")
             assert "privsql_prepared" in session.explain(BY_KEY, epsilon=1).sql
@@ -292,10 +290,13 @@ def test_a_copy_made_by_another_hash_is_not_used(tmp_path, monkeypatch):
         assert "privsql_prepared" not in session.explain(BY_KEY, epsilon=1).sql
 
 
+PLAIN = {**DuckDB.operations, Operation.HASH: "hash({args})"}  # without the second hash that mixes the first
+
+
 # -- that the tests would see it -------------------------------------------------------------------------------
 def test_the_plain_hash_is_not_fair(connection, monkeypatch):
     crossed(connection, "i", "j")
-    monkeypatch.setattr(render_choice, "choice_hash", lambda choice, *values: f"hash({', '.join(values)})")
+    monkeypatch.setattr(DuckDB, "operations", PLAIN)
     assert not keys_are_fair(connection)
 
 
@@ -305,7 +306,7 @@ def test_the_same_hash_twice_is_not_fair(connection):
         FROM range({UNITS}) r(i), (VALUES (0, 2), (1, 12)) v(g, n), range(12) s(j) WHERE j < n""")
 
     def is_second_choice_fair(second: Choice) -> bool:
-        one, two = (choice_hash(each, "u", "j") for each in (Choice.KEYS, second))
+        one, two = (DUCKDB.scalar(fair_hash(each, Name("u"), Name("j"))) for each in (Choice.KEYS, second))
         kept = f"SELECT * FROM t QUALIFY row_number() OVER (PARTITION BY u, g ORDER BY {one}) = 1"
         of_all = f"SELECT g FROM ({kept}) QUALIFY row_number() OVER (PARTITION BY u ORDER BY {two}) = 1"
         return is_fair(

@@ -70,7 +70,10 @@ def rows_of():
     connection.execute("CREATE TABLE visits (who INTEGER, a INTEGER, b INTEGER, c INTEGER)")
     table = {"unit": "who", "columns": {"a": {"range": [0, 9]}}}
     session = privsql.connect(connection, {"tables": {"visits": table}})
-    catalogue, look = Catalogue(session._schema, session._policy), PublicLook(session._engine.read_public)
+    catalogue, look = (
+        Catalogue(session._schema, session._policy),
+        PublicLook(session._engine.read_public, session._engine.dialect),
+    )
 
     def rows(
         sql: str,

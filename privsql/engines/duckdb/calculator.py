@@ -18,7 +18,7 @@ from privsql.engines.duckdb.dataframes import column_of, list_of
 from privsql.engines.duckdb.opening import FAILURES
 from privsql.engines.duckdb.twin import not_accepted, without_data
 from privsql.errors import EngineError
-from privsql.planning import render
+from privsql.render.duckdb import DUCKDB
 from privsql.types import Type
 
 
@@ -38,14 +38,14 @@ class DuckDBCalculator:
             np.arange(count).tolist(),
             *(list_of(values, column.type) for column, values in columns.items()),
         ]
-        place = render.identifier(_unlike("place", [column.name for column in columns]))
+        place = DUCKDB.identifier(_unlike("place", [column.name for column in columns]))
         named = [
             (place, "BIGINT"),
-            *((render.identifier(column.name), column.type.sql) for column in columns),
+            *((DUCKDB.identifier(column.name), DUCKDB.type_name(column.type)) for column in columns),
         ]
         # lists of parameters: a frame takes four times as long to hand over
         rows = ", ".join(f"CAST(unnest(${n}) AS {sql}) AS {name}" for n, (name, sql) in enumerate(named, 1))
-        outputs = ", ".join(render.expression(each) for each in expressions)
+        outputs = ", ".join(DUCKDB.expression(each) for each in expressions)
         try:
             with self._lock:
                 found = self._connection.execute(
@@ -58,7 +58,8 @@ class DuckDBCalculator:
     def check(self, sql: str, types: Mapping[str, Type]) -> None:
         """Refuse what `finish` could not compute over columns of these types."""
         columns = ", ".join(
-            f"CAST(NULL AS {type_.sql}) AS {render.identifier(name)}" for name, type_ in types.items()
+            f"CAST(NULL AS {DUCKDB.type_name(type_)}) AS {DUCKDB.identifier(name)}"
+            for name, type_ in types.items()
         )
         try:
             with self._lock:
@@ -75,7 +76,7 @@ class DuckDBCalculator:
         }
         plain = all(isinstance(each, np.ndarray) for each in named.values())
         casts = ", ".join(
-            f"CAST(c{index} AS {type_.sql}) AS {render.identifier(name)}"
+            f"CAST(c{index} AS {DUCKDB.type_name(type_)}) AS {DUCKDB.identifier(name)}"
             for index, (name, (_, type_)) in enumerate(columns.items())
         )
         text = (

@@ -1,9 +1,9 @@
 """A table of many rows a unit goes in; a copy with a rank for each row is stored, and found again while it is
 up to date.
 
-How a copy is made is in prepared_recipe.py, where it lies in prepared_store.py; here it is told whether it is
-up to date: by the sign of its source (signs.py), which changes with every write; never by a look at the rows,
-since what EXPLAIN says of the copy is not charged. A source without a sign cannot be prepared.
+How a copy is made is in copy_recipe.py, where it lies in copy_store.py; here it is told whether it is up to
+date: by the sign of its source (fingerprints.py), which changes with every write; never by a look at the
+rows, since what EXPLAIN says of the copy is not charged. A source without a sign cannot be prepared.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from privsql.errors import ArgumentError, SourceError
 from privsql.planning.by_key import stored_keys
 from privsql.planning.look import PublicLook
 from privsql.planning.prepared import DATABASE, Copy, StoredKey, StoredValue, stored_values
-from privsql.planning.render import identifier
+from privsql.render.duckdb import DUCKDB, identifier
 
 _UNCHANGING = "unchanging"
 
@@ -199,7 +199,7 @@ class PreparedTables:
 
     def _stored(self, scan: Scan) -> tuple[tuple[StoredValue, ...], tuple[StoredKey, ...]]:
         if scan not in self._computed:
-            look = PublicLook(self._store.run)
+            look = PublicLook(self._store.run, DUCKDB)
             self._computed[scan] = stored_values(scan, look), stored_keys(scan, look)
         return self._computed[scan]
 

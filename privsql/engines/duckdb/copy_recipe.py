@@ -12,20 +12,39 @@ that there the values stored are in its name, too.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from privsql.algebra.relations import Scan, Unit
-from privsql.planning.by_key import counts_sql, counts_table
-from privsql.planning.by_rank import totals_sql, totals_table
+from privsql.algebra.choices import UNIT, Choice
+from privsql.algebra.exact import (
+    RANKS,
+    Cases,
+    Cast,
+    Constant,
+    Name,
+    Operation,
+    Ordered,
+    Over,
+    Rows,
+    Scalar,
+    Select,
+    Statement,
+    StoredTable,
+    fair_hash,
+    least,
+    names,
+    op,
+)
+from privsql.algebra.relations import Field, Scan, Unit
+from privsql.algebra.reserved import ROW_NUMBER
+from privsql.equivalence.written import short_digest
+from privsql.planning.by_key import counts_statement, counts_table
+from privsql.planning.by_rank import totals_statement, totals_table
 from privsql.planning.prepared import LARGEST_RANK, RANK, StoredKey, StoredValue
-from privsql.planning.render import UNIT, identifier
-from privsql.planning.render_choice import ROW_NUMBER, Choice, ascending, choice_hash, numbered
-from privsql.planning.render_rows import rows, unit_of_copy
+from privsql.render.duckdb import DUCKDB
 from privsql.types import Kind
 
 
@@ -46,9 +65,9 @@ class Recipe:
     """How a copy is made: from these rows, these columns, of a table that lies there."""
 
     table: str
-    source: str
+    source: Select
     names: tuple[str, ...]
-    order: tuple[str, ...]
+    order: tuple[Scalar, ...]  # further terms, where equal values can look different
     unit: bool  # it has a column that says whose each row is, where its other columns do not tell
     values: tuple[StoredValue, ...]
     keys: tuple[StoredKey, ...]
@@ -57,26 +76,25 @@ class Recipe:
     apart: bool  # sessions under other policies store theirs beside it
 
     @property
-    def key(self) -> str:
+    def ranked(self) -> Select:
         """What every copy has that can be used for this table; values beyond it may be missing."""
-        columns = [identifier(each) for each in self.names]
-        names, content = ", ".join(columns), [*columns, *self.order]
-        order = ascending([choice_hash(Choice.ROWS, UNIT, *content, ROW_NUMBER), *content])
-        rank = f"least(row_number() OVER (PARTITION BY {UNIT} ORDER BY {order}), {LARGEST_RANK})"
-        return f"{names}, {f'{UNIT}, ' if self.unit else ''}CAST({rank} AS USMALLINT) AS {RANK}"
+        content = (*map(Name, self.names), *self.order)
+        place = fair_hash(Choice.ROWS, UNIT, *content, Name(ROW_NUMBER))
+        rank = Over("row_number", by=(UNIT,), order=(place, *content))
+        unit = ((UNIT.name, UNIT),) if self.unit else ()
+        columns = (*names(self.names), *unit, (RANK, Cast(least(rank, LARGEST_RANK), RANKS, total=False)))
+        alike = (ROW_NUMBER, Over("row_number", by=(UNIT, *content)))
+        return Select(columns, Select((alike,), self.source, everything=True), order=(Ordered(Name(RANK)),))
 
     @property
-    def text(self) -> str:
-        values = "".join(f", {each.sql} AS {each.name}" for each in self.values)
-        columns = [UNIT, *(identifier(each) for each in self.names), *self.order]
-        return (
-            f"SELECT {self.key}{values} FROM {numbered(self.source, columns)} ORDER BY {RANK} ASC NULLS LAST"
-        )
+    def statement(self) -> Select:
+        values = tuple((each.name, each.value) for each in self.values)
+        return replace(self.ranked, columns=(*self.ranked.columns, *values))
 
     @cached_property
     def name(self) -> str:
-        text = f"{self.where} {self.key} {self.source}{f' {self.values} {self.keys}' if self.apart else ''}"
-        return f"{self.table}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        beside = (self.values, self.keys) if self.apart else ()
+        return f"{self.table}_{short_digest((self.where, DUCKDB.statement(self.ranked), beside))}"
 
     @property
     def totals(self) -> str:
@@ -87,12 +105,14 @@ class Recipe:
         """The name of the table of units by key."""
         return counts_table(self.name, key)
 
-    def tables(self, copy: str) -> dict[str, str]:
-        """The name of each table that belongs to a copy, itself first, and the text that makes it; `copy`:
-        how it is read.
+    def tables(self, database: str) -> dict[str, str]:
+        """The name of each table that belongs to a copy, itself first, and the SQL that makes it; `database`:
+        where they are made.
         """
-        counts = {self.counts(key): counts_sql(key, self.source) for key in self.keys}
-        return {self.name: self.text, self.totals: totals_sql(copy, self.names, self.values), **counts}
+        totals = totals_statement(StoredTable(self.name, database), self.names, self.values)
+        made: dict[str, Statement] = {self.name: self.statement, self.totals: totals}
+        made |= {self.counts(key): counts_statement(key, self.source) for key in self.keys}
+        return {name: DUCKDB.statement(each) for name, each in made.items()}
 
 
 def recipe_of(
@@ -108,25 +128,28 @@ def recipe_of(
         ("" if beside is not None and same_file(each.path, beside) else each.database, each.schema)
         for each in places
     ]
-    columns = [
-        # 0.0 and -0.0 are equal, and yet not the same: which of them came first must not show
-        f"CASE WHEN {name} = 0 THEN 0 ELSE {name} END AS {name}" if each.type.kind is Kind.DOUBLE else name
-        for each in scan.fields
-        for name in [identifier(each.name)]
-    ]
+    columns = tuple((each.name, _one_zero(each)) for each in scan.fields)
     return Recipe(
         scan.table,
-        f"(SELECT {', '.join([*columns, UNIT])} FROM {rows(scan, unit=True)})",
+        Select((*columns, (UNIT.name, UNIT)), Rows(scan, unit=True)),
         tuple(each.name for each in scan.fields),
-        # nor 30 days and one month
-        tuple(f"CAST({identifier(e.name)} AS VARCHAR)" for e in scan.fields if e.type.kind is Kind.INTERVAL),
-        unit_of_copy(scan) is None,
+        # 30 days and one month are equal, and look different
+        tuple(op(Operation.AS_TEXT, Name(e.name)) for e in scan.fields if e.type.kind is Kind.INTERVAL),
+        DUCKDB.unit_of_copy(scan) is None,
         values,
         keys,
         places,
         str(where),
         apart,
     )
+
+
+def _one_zero(field: Field) -> Scalar:
+    """0.0 and -0.0 are equal, and look different: which of them came first must not show."""
+    value = Name(field.name)
+    if field.type.kind is not Kind.DOUBLE:
+        return value
+    return Cases(((op(Operation.EQUAL, value, 0), Constant(0)),), value)
 
 
 def referred(unit: Unit) -> list[str]:

@@ -19,7 +19,7 @@ import duckdb
 from privsql.engines.duckdb.connection import SourceConnection
 from privsql.engines.duckdb.copy_recipe import Recipe, same_file
 from privsql.planning.prepared import DATABASE
-from privsql.planning.render import identifier, text
+from privsql.render.duckdb import identifier, text
 
 _NOTES = "privsql_signs"  # the table that says what each copy is of
 _BUILDING = "privsql_building"
@@ -48,7 +48,7 @@ class PreparedStore:
             self._store_in_memory(recipe, sign)
         else:
             self._store_in_file(self._file, recipe, sign)
-        self._made |= recipe.tables("").keys()
+        self._made |= recipe.tables(DATABASE).keys()
 
     def definition(self, name: str) -> str:
         """The columns of a table that is there, and their types."""
@@ -146,7 +146,7 @@ class PreparedStore:
 
     def _write(self, database: str, recipe: Recipe, sign: str) -> None:
         """The copy and what belongs to it; a note of each once all are there."""
-        notes, tables = _in(database, _NOTES), recipe.tables(_in(database, recipe.name))
+        notes, tables = _in(database, _NOTES), recipe.tables(database)
         self.run(f"CREATE TABLE IF NOT EXISTS {notes} (name VARCHAR, source VARCHAR, sign VARCHAR)")
         self.run(f"DELETE FROM {notes} WHERE name IN ({', '.join(map(text, tables))})")
         for name, sql in tables.items():

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from privsql.algebra.exact import Dialect
 from privsql.algebra.relations import Scan
 from privsql.engines.duckdb.connection import Sharing, SourceConnection
 from privsql.engines.duckdb.copies import Keeping, PreparedTables
@@ -32,8 +33,8 @@ from privsql.engines.duckdb.source_errors import (
 )
 from privsql.engines.duckdb.twin import Twin, not_accepted
 from privsql.errors import EngineError, SourceError, did_you_mean
-from privsql.planning import render
 from privsql.planning.prepared import Copy
+from privsql.render.duckdb import DUCKDB
 from privsql.schema import Schema
 from privsql.tables import ExactTable
 
@@ -58,6 +59,7 @@ class DuckDBEngine:
         self._source, self._origin = connection, origin
         self._owned = owned
         self.fixed_schema = fixed_schema
+        self.dialect: Dialect = DUCKDB
         self.known, self.opening = known, opening  # by which another process can open and check the same
         self._reader = SchemaReader(self._read, known)
         self._keeping = keeping
@@ -193,7 +195,7 @@ class DuckDBEngine:
             rows = self._read(
                 "SELECT DISTINCT database_name, (SELECT path FROM duckdb_databases() d WHERE d.database_name = t.database_name), "
                 "schema_name, (database_oid, table_oid) IN (SELECT (database_oid, table_oid) FROM duckdb_tables()) "
-                f"FROM duckdb_columns() AS t WHERE NOT internal AND {IN_SIGHT} AND table_name = {render.text(table)}"
+                f"FROM duckdb_columns() AS t WHERE NOT internal AND {IN_SIGHT} AND table_name = {DUCKDB.text(table)}"
             )
             found += [Place(*row) for row in rows]
         return found
@@ -333,7 +335,7 @@ def _hand_over(frames: Mapping[str, Any], folder: Path, origin: Origin) -> DuckD
             try:
                 connection.register("privsql_frame", frame)
                 connection.execute(
-                    f"CREATE TABLE frames.main.{render.identifier(name)} AS FROM temp.main.privsql_frame"
+                    f"CREATE TABLE frames.main.{DUCKDB.identifier(name)} AS FROM temp.main.privsql_frame"
                 )
                 connection.unregister("privsql_frame")
             except duckdb.Error:
@@ -354,14 +356,15 @@ def _open_path(path: Path, memory: int | None, folder: Path | None) -> DuckDBEng
     if suffix in _DATABASES:
         return _open_database(path, memory, Known({}, trust_labels=True))
     name, file = path.name.split(".")[0], path.resolve()
-    # of a Parquet file's statistics NaN is left out, and DuckDB would skip rows by them (engines/duckdb/views.py)
+    # of a Parquet file's statistics NaN is left out, and DuckDB would skip rows by them
+    # (engines/duckdb/views.py)
     option = ", can_have_nan = true" if suffix == ".parquet" else ""
-    rows = f"SELECT * FROM {_READERS[suffix]}({render.text(str(file))}{option})"
+    rows = f"SELECT * FROM {_READERS[suffix]}({DUCKDB.text(str(file))}{option})"
     if _READERS[suffix] == "read_csv":
         return _open_text(name, file, rows, memory, folder)
     keeping = Keeping(watched=file, alone=True, kept=None if folder is None else folder / "copies.prepared")
     paths, folders = _reached(keeping)
-    view = f"CREATE OR REPLACE VIEW {render.identifier(name)} AS {rows}"
+    view = f"CREATE OR REPLACE VIEW {DUCKDB.identifier(name)} AS {rows}"
     opening = Opening(":memory:", False, (file, *paths), folders, (view,), _settings(memory))
     try:
         source = SourceConnection(opening.open(), Sharing.NOBODY, opening.open)
@@ -379,7 +382,7 @@ def _open_text(name: str, file: Path, rows: str, memory: int | None, folder: Pat
     """
     known = Known({name: frozenset()}, trust_labels=False)
     database = ":memory:" if folder is None else str(folder / "rows.duckdb")
-    table = f"CREATE TABLE {render.identifier(name)} AS {rows}"
+    table = f"CREATE TABLE {DUCKDB.identifier(name)} AS {rows}"
     opening = Opening(database, False, (file,), (), (table,), _settings(memory))
     sign = sign_of(file)
 

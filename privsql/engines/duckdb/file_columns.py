@@ -13,7 +13,7 @@ import duckdb
 from privsql.engines.duckdb.opening import FAILURES
 from privsql.errors import SourceError
 from privsql.names import repeated_name
-from privsql.planning import render
+from privsql.render.duckdb import DUCKDB
 
 _RENAMED = re.compile(r"(.+)_\d+", re.DOTALL)
 
@@ -26,7 +26,7 @@ def refuse_repeated_columns(
     """
     try:
         names = [
-            str(name) for name, *_ in connection.execute(f"DESCRIBE {render.identifier(table)}").fetchall()
+            str(name) for name, *_ in connection.execute(f"DESCRIBE {DUCKDB.identifier(table)}").fetchall()
         ]
         lowered = {name.lower() for name in names}
         if not any(match[1].lower() in lowered for name in names if (match := _RENAMED.fullmatch(name))):
@@ -52,7 +52,7 @@ def refuse_repeated_columns(
 def _names_in_parquet(connection: duckdb.DuckDBPyConnection, file: Path) -> list[str]:
     """Of the columns, and not of what lies in them: a tree in preorder."""
     nodes = connection.execute(
-        f"SELECT name, num_children FROM parquet_schema({render.text(str(file))})"
+        f"SELECT name, num_children FROM parquet_schema({DUCKDB.text(str(file))})"
     ).fetchall()
     names, open_ = [], [nodes[0][1]]
     for name, children in nodes[1:]:
@@ -67,7 +67,7 @@ def _names_in_parquet(connection: duckdb.DuckDBPyConnection, file: Path) -> list
 
 def _names_in_csv(connection: duckdb.DuckDBPyConnection, file: Path) -> list[str]:
     """The header as it is written, read as DuckDB reads the file."""
-    path = render.text(str(file))
+    path = DUCKDB.text(str(file))
     sniffed = connection.execute(
         f"SELECT HasHeader, Delimiter, Quote, Escape, Comment, SkipRows, len(Columns) FROM sniff_csv({path})"
     ).fetchall()
@@ -75,7 +75,7 @@ def _names_in_csv(connection: duckdb.DuckDBPyConnection, file: Path) -> list[str
     if not header:
         return []
     signs = zip(("delim", "quote", "escape", "comment"), marks, strict=True)
-    options = ", ".join(f"{name} = {render.text('' if mark == '(empty)' else mark)}" for name, mark in signs)
+    options = ", ".join(f"{name} = {DUCKDB.text('' if mark == '(empty)' else mark)}" for name, mark in signs)
     columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(count))
     first = f"read_csv({path}, auto_detect = false, header = false, {options}, skip = {skipped}, columns = {{{columns}}})"
     return [

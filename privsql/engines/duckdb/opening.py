@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from privsql.planning.render import text
+from privsql.render.duckdb import text
 
 Config = dict[str, str | bool | int | float | list[str]]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from privsql.algebra.patterns import check_escape, check_format
 from privsql.errors import Refused, SourceError
-from privsql.planning import render
+from privsql.render.duckdb import DUCKDB
 from privsql.types import INTEGER_BOUNDS
 
 Read = Callable[[str], list[tuple[Any, ...]]]
@@ -354,7 +354,7 @@ def _constant(node: Node) -> str | None:
         return f"CAST({inner} AS {_named(node['return_type'])})" if known else None
     match node.get("value"):
         case {"value": str() as value, "type": {"id": "VARCHAR"}}:
-            return render.text(value)
+            return DUCKDB.text(value)
         case {"value": int() as value, "type": {"id": "DECIMAL"} as type_}:
             return f"{Decimal(value).scaleb(-_digits(type_)[1]):f}"
         case {"value": {"upper": int(), "lower": int()}, "type": {"id": kind}} if kind in _WHOLE:

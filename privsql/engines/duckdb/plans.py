@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from privsql.engines.duckdb.plan_rules import Read, Rules, described
-from privsql.planning import render
+from privsql.render.duckdb import DUCKDB
 
 _OPERATIONS = frozenset(
     f"LOGICAL_{name}"
@@ -30,7 +30,7 @@ def plan_of(read: Read, query: str) -> Any:
     """DuckDB's plan before it is optimised, or None where DuckDB does not write it down (files, frames, other
     databases).
     """
-    written = read(f"SELECT json_serialize_plan({render.text(query)}, optimize := false)")[0][0]
+    written = read(f"SELECT json_serialize_plan({DUCKDB.text(query)}, optimize := false)")[0][0]
     found = json.loads(_NAN.sub('"value":NaN', written))
     return None if found["error"] else found["plans"]
 

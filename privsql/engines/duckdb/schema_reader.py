@@ -12,7 +12,7 @@ from typing import Any
 from privsql.engines.duckdb.views import Views
 from privsql.errors import SourceError
 from privsql.names import repeated_name
-from privsql.planning import render
+from privsql.render.duckdb import DUCKDB
 from privsql.schema import ForeignKey, Schema, SchemaColumn, SchemaTable
 from privsql.types import BINARY, ColumnType, Kind, column_type, element_type
 
@@ -91,7 +91,7 @@ class SchemaReader:
                 "source-macro",
                 f"the macro or function {name} takes the place of DuckDB's own: what privsql computes with it, its bounds among "
                 "that, would be something else",
-                f"DROP MACRO {render.identifier(name)}, or give it another name",
+                f"DROP MACRO {DUCKDB.identifier(name)}, or give it another name",
             )
 
     def _definitions(self) -> Rows:
@@ -110,7 +110,7 @@ class SchemaReader:
 
     def _can_be_read(self, view: str) -> bool:
         try:
-            return bool(self._read(f"DESCRIBE {render.identifier(view)}"))
+            return bool(self._read(f"DESCRIBE {DUCKDB.identifier(view)}"))
         except SourceError:
             return False
 
@@ -119,7 +119,7 @@ class SchemaReader:
         describe some.
         """
         described = {
-            name: self._read(f"DESCRIBE {render.identifier(name)}") for name in sorted(self._known.required)
+            name: self._read(f"DESCRIBE {DUCKDB.identifier(name)}") for name in sorted(self._known.required)
         }
         return Schema(
             tuple(

@@ -23,7 +23,7 @@ from privsql.engines.duckdb.plan_rules import Rules
 from privsql.engines.duckdb.plans import may_fail, plan_of
 from privsql.errors import Refused, SourceError, SqlError
 from privsql.planning.prepared import DATABASE
-from privsql.planning.render import identifier
+from privsql.render.duckdb import identifier
 from privsql.schema import Schema
 
 _PLAIN: Config = {**CLOSED, "threads": "1", "disabled_optimizers": "statistics_propagation"}

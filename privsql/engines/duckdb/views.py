@@ -24,7 +24,7 @@ from typing import Any
 from privsql.engines.duckdb.plan_rules import Node, Read, Rules
 from privsql.engines.duckdb.plans import may_fail, plan_of
 from privsql.errors import SourceError
-from privsql.planning import render
+from privsql.render.duckdb import DUCKDB
 from privsql.schema import Unsafe
 
 UNKNOWN = "something that DuckDB does not describe"
@@ -63,7 +63,7 @@ class Views:
 
     def _what(self, view: str) -> str:
         try:
-            return self._of_source(f"SELECT * FROM {render.identifier(view)}", view)
+            return self._of_source(f"SELECT * FROM {DUCKDB.identifier(view)}", view)
         # a plan of an unknown form
         except (SourceError, RecursionError, LookupError, TypeError, ValueError, AttributeError):
             return UNKNOWN
@@ -88,11 +88,11 @@ class Views:
         return UNKNOWN if plan is None else may_fail(plan, Rules(self.read))
 
     def _tree(self, query: str) -> Any:
-        found = json.loads(self.read(f"SELECT json_serialize_sql({render.text(query)})")[0][0])
+        found = json.loads(self.read(f"SELECT json_serialize_sql({DUCKDB.text(query)})")[0][0])
         return None if found["error"] else found
 
     def _text(self, tree: Node) -> str:
-        return str(self.read(f"SELECT json_deserialize_sql({render.text(json.dumps(tree))}::JSON)")[0][0])
+        return str(self.read(f"SELECT json_deserialize_sql({DUCKDB.text(json.dumps(tree))}::JSON)")[0][0])
 
     # -- what DuckDB cannot write down: sources become queries of no rows with the same columns ---------------
     def _without_sources(self, tree: Node) -> str:
@@ -133,7 +133,7 @@ class Views:
         computes = any(
             isinstance(each, dict) and each.get("class") == "SUBQUERY" for _, _, each in _nodes(node)
         )
-        macros = f"duckdb_functions() WHERE function_type = 'table_macro' AND lower(function_name) = {render.text(name.lower())}"
+        macros = f"duckdb_functions() WHERE function_type = 'table_macro' AND lower(function_name) = {DUCKDB.text(name.lower())}"
         return (
             _READERS.fullmatch(name) is not None and not computes and not self.read(f"SELECT 1 FROM {macros}")
         )
@@ -141,9 +141,9 @@ class Views:
     def _empty(self, columns: list[tuple[Any, ...]], alias: str) -> Any:
         """What stands in FROM for a source with these columns: name, type, and what else DESCRIBE says."""
         nulls = ", ".join(
-            f"CAST(NULL AS {type_}) AS {render.identifier(name)}" for name, type_, *_ in columns
+            f"CAST(NULL AS {type_}) AS {DUCKDB.identifier(name)}" for name, type_, *_ in columns
         )
-        tree = self._tree(f"SELECT * FROM (SELECT {nulls}) AS {render.identifier(alias)}")
+        tree = self._tree(f"SELECT * FROM (SELECT {nulls}) AS {DUCKDB.identifier(alias)}")
         return tree["statements"][0]["node"]["from_table"]
 
 

@@ -232,7 +232,7 @@ class ReleaseBinder(ExpressionBinder):
         """
         if summed.kind is not Kind.INTEGER:
             return DOUBLE
-        return integer(*INTEGER_BOUNDS["HUGEINT"]) if self.exact and summed.sql == "HUGEINT" else BIGINT
+        return integer(*INTEGER_BOUNDS["HUGEINT"]) if self.exact and summed.is_wide else BIGINT
 
     def _at_the_end(self, node: exp.Expr, condition: Expression | None, place: Place | None) -> Aggregate:
         """FIRST(x ORDER BY day), LAST(x ORDER BY day): by something that is in the rows, not by the order in

@@ -1,4 +1,5 @@
-"""A relation goes in; the same comes out with sums of one unit's DOUBLEs taken in whole steps of a grid.
+"""A draft goes in; the same comes out with the limits of the call, and with sums of one unit's DOUBLEs taken
+in whole steps of a grid.
 
 DuckDB adds floats in whatever order threads bring them, so that the total of a person nobody touched could
 change in its last digit, and that person's part with it. Whole numbers add up the same in every order.
@@ -9,20 +10,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from privsql.algebra.expressions import Aggregate, Call, Literal
-from privsql.algebra.relations import Group, Limits, Relation, Scan, rebuilt
+from privsql.algebra.expressions import FIXED_POINT, Aggregate, Call, Literal
+from privsql.algebra.relations import Group, Limits, Relation, Scan, rebuilt, walk
+from privsql.algebra.reserved import is_ours
 from privsql.analysis.derive import derive, domain_of, names_in, refine
 from privsql.analysis.look import Look
 from privsql.analysis.stability import limits_of, table_limits
 from privsql.analysis.undeclared import Undeclared, within
 from privsql.errors import ArgumentError, Refused
+from privsql.planning.draft import Draft
 from privsql.planning.grid import grid_of
-from privsql.planning.render import FIXED_POINT
-from privsql.planning.render_rows import may_overflow
 from privsql.suggestions import Argument
-from privsql.types import BIGINT, DOUBLE, Kind, Type, integer
+from privsql.types import BIGINT, DOUBLE, Kind, Type, integer, may_overflow
 
 _STEPS = integer(-(2**62), 2**62)
+
+
+def apply_limits(draft: Draft) -> Draft:
+    """The relation below the release, under the limits of the call."""
+    limited = with_limits(draft.release.input, draft.task.offer.limits)
+    release = replace(draft.release, input=settled(limited, draft.task.look))
+    if any(is_ours(field.name) for each in walk(release.input) for field in each.fields):
+        raise AssertionError("a column that could stand for one of ours")  # the binder gives them other names
+    return replace(draft, release=release)
 
 
 def settled(relation: Relation, look: Look) -> Relation:

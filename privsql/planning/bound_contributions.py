@@ -1,0 +1,131 @@
+"""A draft goes in; the same comes out with a bound on what one person can touch: known from the tables,
+enforced by limits, or kept by a stored copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from privsql.algebra.expressions import Column
+from privsql.algebra.owners import one_row_a_key, owner
+from privsql.algebra.relations import Choose, Limits, Relation, Release, walk
+from privsql.analysis.derive import names_in
+from privsql.analysis.look import Look
+from privsql.analysis.stability import Stability, bounded, limits_of, stability
+from privsql.planning.bounding import Bounding, bounding_by_rank, bounding_of, bounding_within
+from privsql.planning.by_key import units_by_key
+from privsql.planning.draft import Draft
+from privsql.planning.plan import Plan
+from privsql.planning.prepared import AdHoc, PreparedRows, no_copies, prepared_rows
+from privsql.planning.pricing import LEVEL
+from privsql.privacy.accuracy import Laplace
+
+
+def bound_contributions(draft: Draft) -> Draft:
+    """How many rows one unit becomes, and what is dropped of units with more."""
+    release, look = draft.release, draft.task.look
+    within = bounding_within(release)
+    dropped = () if within is None else (within,)
+    known = stability(release.input, look)
+    if known.rows is not None:
+        return _with(draft, stability=known, bounding=dropped, steps=_steps(release.input, look))
+    limits = _limits(release)
+    units = bounded(limits, draft.cells)
+    sentences = (bounding_of(release, limits, draft.space), *dropped)
+    by_key = None if draft.space.open else units_by_key(release, draft.space, draft.task.copies)
+    if by_key is not None:
+        steps = _steps(by_key.input, look)
+        return _with(draft, release=by_key, stability=units, limits=limits, bounding=sentences, steps=steps)
+    stored = None
+    if not draft.space.open:
+        stored = prepared_rows(release, _ad_hoc(draft, limits, units), look, draft.task.copies)
+    if isinstance(stored, PreparedRows):
+        of_copy = bounding_by_rank(release, stored.scan, limits)
+        copied = replace(release, input=stored.relation)
+        return _with(
+            draft,
+            release=copied,
+            stability=stored.stability,
+            bounding=(of_copy, *dropped),
+            steps=stored.steps,
+        )
+    why_not = () if stored is None else (stored,)
+    return _with(
+        draft,
+        stability=units,
+        limits=limits,
+        bounding=sentences,
+        steps=_steps(release.input, look),
+        notes=why_not,
+    )
+
+
+def _with(
+    draft: Draft,
+    *,
+    stability: Stability,
+    bounding: tuple[Bounding, ...],
+    steps: Mapping[Relation, Stability],
+    release: Release | Choose | None = None,
+    limits: Limits | None = None,
+    notes: tuple[str, ...] = (),
+) -> Draft:
+    """`bounding`: those that may drop something are said."""
+    return replace(
+        draft,
+        release=release or draft.release,
+        stability=stability,
+        limits=limits,
+        bounding=tuple(each for each in bounding if each),
+        steps=steps,
+        notes=notes,
+    )
+
+
+def _ad_hoc(draft: Draft, limits: Limits, units: Stability) -> AdHoc:
+    """What would be used of one unit without a copy."""
+    task = draft.task
+    sets = isinstance(draft.release, Release) and draft.release.sets
+    assert units.rows is not None
+
+    def less() -> Fraction:
+        return _of_laplace(draft.replan(replace(task, copies=no_copies))) if task.offer.delta else Fraction(1)
+
+    return AdHoc(
+        units.rows // limits.max_rows,
+        limits.max_rows,
+        None if sets else draft.cells,
+        task.neighbours.moves,
+        less,
+        task.offer.mechanism == "gaussian",
+    )
+
+
+def _of_laplace(ad_hoc: Plan) -> Fraction:
+    """What part of Laplace noise the noise of a plan is, at most."""
+    widths = (
+        (m.half_width(LEVEL), Laplace(float(m.loss) / m.l1).half_width(LEVEL))
+        for m in ad_hoc.measurements
+        if m.gaussian
+    )
+    # widths are rounded
+    return min((Fraction(ours, theirs + 1) for ours, theirs in widths), default=Fraction(1))
+
+
+def _limits(release: Release | Choose) -> Limits:
+    """What is used of one unit at most: as declared, or less where the keys leave it no more."""
+    bounds = limits_of(release.input)
+    if names_in([key.expression for key in release.keys]) <= owner(release.input).fixed:
+        bounds = replace(bounds, max_groups=1)  # all rows of a unit are in one key
+    if one_row_a_key(
+        release.input, [k.expression.name for k in release.keys if isinstance(k.expression, Column)]
+    ):
+        bounds = replace(bounds, max_rows=1)
+    return bounds
+
+
+def _steps(relation: Relation, look: Look) -> Mapping[Relation, Stability]:
+    """How many rows one person can touch at every step, for the derivation."""
+    return {each: stability(each, look) for each in walk(relation)}

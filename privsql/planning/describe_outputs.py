@@ -1,0 +1,76 @@
+"""What stands above a release goes in; what the analyst sees comes out: names, formulas, and which
+measurements each is computed from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from privsql.algebra.describe import describe
+from privsql.algebra.expressions import Expression, columns_of, substitute
+from privsql.algebra.relations import (
+    Choose,
+    Distinct,
+    Filter,
+    Limit,
+    Project,
+    Question,
+    Relation,
+    Release,
+    Sort,
+)
+from privsql.planning.draft import Draft
+from privsql.planning.estimates import Estimate
+from privsql.planning.measurement import Measurement
+from privsql.planning.parts import Part
+from privsql.planning.plan import Output
+
+
+def expressions_shown(question: Question) -> dict[str, Expression]:
+    """Every output by its name, over the columns of the release."""
+    return dict(zip(question.names, _inlined(question.relation), strict=True))
+
+
+def describe_outputs(draft: Draft, measurements: Sequence[Measurement]) -> tuple[Output, ...]:
+    outputs = []
+    formulas = {name: how.formula for name, how in draft.estimates.items()}
+    for name, each in draft.shown.items():
+        if isinstance(draft.release, Choose):
+            outputs.append(Output(name, (0,), f"{describe(each)} of the winning key", each))
+            continue
+        columns = _columns(each, draft.estimates)
+        used = [i for i, measurement in enumerate(measurements) if columns & set(measurement.columns)]
+        outputs.append(Output(name, tuple(used), describe(each, formulas), each))
+    return tuple(outputs)
+
+
+def parts_of_outputs(
+    shown: Mapping[str, Expression], parts: Sequence[Part], estimates: Mapping[str, Estimate]
+) -> dict[str, list[int]]:
+    """By which parts each output is computed."""
+    return {
+        name: [i for i, part in enumerate(parts) if set(part.columns) & _columns(expression, estimates)]
+        for name, expression in shown.items()
+    }
+
+
+def _columns(expression: Expression, estimates: Mapping[str, Estimate]) -> set[str]:
+    """The noisy columns that an output is made of."""
+    leaves = {column.name for column in columns_of(expression)} & estimates.keys()
+    return {column for leaf in leaves for column in estimates[leaf].columns}
+
+
+def _inlined(relation: Relation) -> list[Expression]:
+    """The columns of a relation above a release, as expressions over the release's own columns."""
+    match relation:
+        case Release() | Choose():
+            return [each.column for each in relation.fields]
+        case Project():
+            inner: dict[str, Expression] = dict(
+                zip((f.name for f in relation.input.fields), _inlined(relation.input), strict=True)
+            )
+            return [substitute(each, inner) for _, each in relation.columns]
+        case Filter() | Sort() | Limit() | Distinct():
+            return _inlined(relation.input)
+        case _:
+            raise AssertionError("not above a release")

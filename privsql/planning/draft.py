@@ -1,0 +1,74 @@
+"""What a plan is made from, and what the passes of planner.py know so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from privsql.algebra.exact import Dialect
+from privsql.algebra.expressions import Aggregate, Expression
+from privsql.algebra.relations import Choose, Limits, Question, Relation, Release
+from privsql.analysis.derive import Facts
+from privsql.analysis.keys import Evaluate, KeySpace
+from privsql.analysis.look import Look
+from privsql.analysis.stability import Stability
+from privsql.planning.bounding import Bounding
+from privsql.planning.estimates import Estimate, Ratio
+from privsql.planning.plan import Plan
+from privsql.planning.prepared import Copies, no_copies
+from privsql.planning.pricing import Offer, Pricing
+from privsql.policy import Neighbours
+from privsql.privacy.least_squares import Levels
+
+ONE_CELL = KeySpace((), ())
+
+
+@dataclass(frozen=True)
+class Task:
+    """A query and all that its plan may depend on: the policy, the offer, public rows; never private ones.
+
+    `beside`: counts may be measured together with sums of what may be NULL, where that makes nothing noisier.
+    """
+
+    question: Question
+    neighbours: Neighbours
+    offer: Offer
+    evaluate: Evaluate
+    look: Look
+    dialect: Dialect
+    copies: Copies = no_copies
+    beside: bool = True
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A plan in the making. Every pass reads what those before it found, and adds its own."""
+
+    task: Task
+    replan: Callable[[Task], Plan]  # the whole plan of another task: to compare with
+    release: Release | Choose
+    shown: Mapping[str, Expression]  # what the analyst sees, over the columns of the release
+    facts: Facts = field(default_factory=dict)
+    space: KeySpace = ONE_CELL  # the keys of the statement
+    shown_space: KeySpace = ONE_CELL  # those of the answer: with totals, over several sets of keys
+    levels: Levels | None = None
+    stability: Stability | None = None
+    limits: Limits | None = None  # None: the rows of one unit are few already
+    bounding: tuple[Bounding, ...] = ()
+    steps: Mapping[Relation, Stability] = field(default_factory=dict)
+    estimates: Mapping[str, Estimate] = field(default_factory=dict)
+    quotients: Mapping[tuple[str, str], Ratio] = field(default_factory=dict)
+    pricing: Pricing | None = None
+    apart: Plan | None = None  # with counts by themselves
+    notes: tuple[str, ...] = ()
+
+    @property
+    def aggregates(self) -> list[Aggregate]:
+        if isinstance(self.release, Choose):
+            return [self.release.score]
+        return [each for _, each in self.release.aggregates]
+
+    @property
+    def cells(self) -> int | None:
+        """How many keys there may be; None: no GROUP BY."""
+        return self.space.most if self.release.keys else None

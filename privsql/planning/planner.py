@@ -1,0 +1,109 @@
+"""A task goes in, a query with the policy and the offer it is made under; a Plan comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from privsql.algebra.exact import Rows, Select
+from privsql.algebra.relations import Choose, Question
+from privsql.analysis.keys import KeySpace
+from privsql.analysis.stability import Stability
+from privsql.planning.apply_limits import apply_limits
+from privsql.planning.bound_contributions import bound_contributions
+from privsql.planning.choose_measurements import choose_measurements
+from privsql.planning.describe_outputs import describe_outputs, expressions_shown
+from privsql.planning.draft import Draft, Task
+from privsql.planning.exact_statement import exact_statement
+from privsql.planning.find_keys import find_keys
+from privsql.planning.guarded import guarded
+from privsql.planning.order import OrderPart, value_bins, value_statement
+from privsql.planning.plan import Output, Plan, ValueStatement
+from privsql.planning.within import relations_of
+
+PASSES: tuple[Callable[[Draft], Draft], ...] = (
+    apply_limits,  # of the call; and sums within one unit are taken in whole steps
+    find_keys,  # which values the keys can have
+    bound_contributions,  # how many rows of one unit count, or a stored copy that knows
+    choose_measurements,  # what is noised, and for which share of epsilon
+)
+
+
+def plan(task: Task) -> Plan:
+    """Choose the measurements, split epsilon over them, and say what the engine computes."""
+    release = task.question.release
+    if release is None:
+        return _public(task)
+    shown = expressions_shown(task.question)
+    draft = Draft(task, plan, release, shown)
+    for each in PASSES:
+        draft = each(draft)
+    return _assemble(draft)
+
+
+def _assemble(draft: Draft) -> Plan:
+    task, release, space, limits = draft.task, draft.release, draft.space, draft.limits
+    assert draft.pricing is not None, "the passes price every part"
+    assert draft.stability is not None, "the passes bound every unit"
+    parts, measurements = draft.pricing.parts, draft.pricing.at(task.offer.epsilon)
+    counted = [part for part in parts if not isinstance(part, OrderPart)]
+    of_values = tuple(
+        ValueStatement(
+            value_statement(release, part, space, limits),
+            part.columns,
+            task.dialect,
+            value_bins(release, part, space, limits),
+        )
+        for part in parts
+        if isinstance(part, OrderPart)
+    )
+    aggregates = () if isinstance(release, Choose) else release.aggregates
+    return Plan(
+        counted=exact_statement(release, counted, space, limits) if counted else None,
+        of_values=of_values,
+        measurements=measurements,
+        outputs=describe_outputs(draft, measurements),
+        relation_of_neighbours=task.neighbours,
+        loss=sum((each.loss for each in measurements), Fraction(0)),
+        question=task.question,
+        release=release,
+        space=draft.shown_space,
+        stability=draft.stability,
+        estimates=draft.estimates,
+        quotients=draft.quotients,
+        dialect=task.dialect,
+        above=guarded(task.question.relation, frozenset(name for name, _ in aggregates)),
+        pricing=draft.pricing,
+        notes=draft.notes,
+        steps=draft.steps,
+        limits=limits,
+        bounding=draft.bounding,
+        levels=draft.levels,
+        apart=draft.apart,
+        relations=()
+        if isinstance(release, Choose)
+        else relations_of(release, draft.estimates, parts, draft.facts, limits is not None),
+    )
+
+
+def _public(task: Task) -> Plan:
+    """Public tables alone: the question as it stands, exact and free."""
+    question: Question = task.question
+    fields = zip(question.names, question.relation.fields, strict=True)
+    return Plan(
+        counted=Select((), Rows(question.relation), everything=True),
+        measurements=(),
+        outputs=tuple(Output(name, (), each.name, each.column) for name, each in fields),
+        relation_of_neighbours=task.neighbours,
+        loss=Fraction(0),
+        question=question,
+        release=None,
+        space=KeySpace((), ()),
+        stability=Stability(0, True, "public", lambda columns: 0),
+        estimates={},
+        quotients={},
+        dialect=task.dialect,
+        above=None,
+        pricing=None,
+        notes=("public tables only: the answer is exact, and free",),
+    )

@@ -1,0 +1,237 @@
+"""DuckDB: its types, casts, operations, functions and aggregates."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from privsql.algebra.exact import CountDistinctIn, Operation, Ordered, Over, Scalar, SomeDistinct, one_zero
+from privsql.algebra.expressions import FIXED_POINT, SPREAD, Aggregate, Call, Expression, Literal
+from privsql.algebra.relations import Unnest, Unpivot
+from privsql.render.duckdb_functions import FORMS
+from privsql.render.expressions import plain_decimal, plain_letters
+from privsql.render.relations import is_double
+from privsql.render.statements import StatementWriter
+from privsql.types import BINARY, DOUBLE, INTEGER_BOUNDS, TIMESTAMP, Kind, Type, may_overflow
+
+_OPERATIONS: dict[Operation, str] = {
+    **{Operation(sign): f"({{0}} {sign} {{1}})" for sign in "+ - * // / % << >> = < <= > >=".split()},
+    Operation.SAME: "({0} IS NOT DISTINCT FROM {1})",
+    Operation.BETWEEN: "({0} BETWEEN {1} AND {2})",
+    Operation.IS_NULL: "({0} IS NULL)",
+    Operation.IS_PRESENT: "({0} IS NOT NULL)",
+    Operation.NOT: "(NOT {0})",
+    **{
+        Operation(name): f"{name}({{args}})"
+        for name in ("least", "greatest", "coalesce", "nullif", "abs", "round")
+    },
+    Operation.CEILING: "ceil({0})",
+    Operation.LOG2: "log2({0})",
+    Operation.DAYS_BETWEEN: "({0} - {1})",
+    Operation.MICROSECONDS: "epoch_us({0})",
+    # hash(a, b) alone is not fair: DuckDB combines the hashes of its arguments by XOR, so that of two keys
+    # the same one comes first for most units. Hashing the result again mixes it.
+    Operation.HASH: "hash(hash({args}))",
+    Operation.GROUPING: "GROUPING({args})",
+    Operation.ONE_ZERO: "({0} + CAST(0 AS DOUBLE))",
+    Operation.AS_TEXT: "CAST({0} AS VARCHAR)",
+}
+
+
+def identifier(name: str) -> str:
+    return '"' + plain_letters(name).replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    return "'" + plain_letters(value).replace("'", "''") + "'"
+
+
+class DuckDB(StatementWriter):
+    """SQL as DuckDB reads it, whatever its settings."""
+
+    forms: ClassVar[Mapping[str, str]] = FORMS
+    operations: ClassVar[Mapping[Operation, str]] = _OPERATIONS
+
+    def identifier(self, name: str) -> str:
+        return identifier(name)
+
+    def text(self, value: str) -> str:
+        return text(value)
+
+    # -- types and constants ---------------------------------------------------------------------------------
+    def type_name(self, type_: Type) -> str:
+        return str(type_)
+
+    def exact_type_name(self, type_: Type) -> str:
+        """What a cast to TINYINT lets through must be within a TINYINT's bounds."""
+        exact = (name for name, bounds in INTEGER_BOUNDS.items() if bounds == (type_.low, type_.high))
+        return next(exact, str(type_)) if type_.kind is Kind.INTEGER else str(type_)
+
+    def constant(self, value: Any, type_: Type) -> str:
+        name = self.type_name(type_)
+        match value:
+            case None:
+                return f"CAST(NULL AS {name})"
+            case bool():
+                return "TRUE" if value else "FALSE"
+            case int() if type_.kind is Kind.INTEGER:
+                return str(value) if value >= 0 else f"({value})"
+            case float() if not math.isfinite(value):
+                return f"CAST('{value}' AS DOUBLE)"
+            case int() | float() if type_.kind is Kind.DOUBLE:
+                return f"CAST({float(value)!r} AS DOUBLE)"
+            case Decimal() if not value.is_finite():
+                raise AssertionError("a DECIMAL is finite")
+            case Decimal() | int():
+                return f"CAST({plain_decimal(value)} AS {name})"
+            case str():
+                return f"INTERVAL {text(value)}" if type_.kind is Kind.INTERVAL else text(value)
+            case dt.datetime():
+                return f"TIMESTAMP {text(value.isoformat(sep=' '))}"
+            case dt.date():
+                return f"DATE {text(value.isoformat())}"
+            case dt.time():
+                return f"TIME {text(value.isoformat())}"
+        raise AssertionError("a literal of a type without rules")
+
+    # -- what cannot fail ------------------------------------------------------------------------------------
+    def try_cast(self, rendered: str, of: Type | None, type_name: str) -> str:
+        """A DATE as a TIMESTAMP stands in least(): DuckDB would compare the DATE instead of the TIMESTAMP,
+        and find 5000000 BC, which has no TIMESTAMP, to be before 2024.
+        """
+        tried = f"TRY_CAST({rendered} AS {type_name})"
+        if of is not None and of.kind is Kind.DATE and type_name == self.type_name(TIMESTAMP):
+            return f"least({tried}, CAST(NULL AS {type_name}))"
+        return tried
+
+    def as_text(self, rendered: str, type_: Type) -> str:
+        """NaN has no sign: which of two equal ones was seen first would be the order of rows.
+
+        A moment has a text, or NULL: files, frames and make_timestamp can bring others, at whose text DuckDB
+        fails for good, past TRY_CAST: all that is asked of that database afterwards fails, too.
+        """
+        shown = rendered
+        match type_.kind:
+            case Kind.DOUBLE:
+                return f"replace(TRY_CAST({rendered} AS VARCHAR), '-nan', 'nan')"
+            case Kind.TIMESTAMP:
+                first = f"{rendered} >= TIMESTAMP '290309-12-22 (BC) 00:00:00'"
+                begun = f"({first} OR {rendered} = TIMESTAMP '-infinity')"
+                shown = f"(CASE WHEN {begun} THEN {rendered} END)"
+            case Kind.TIME:
+                within = f"{rendered} BETWEEN TIME '00:00:00' AND TIME '24:00:00'"
+                shown = f"(CASE WHEN {within} THEN {rendered} END)"
+        return f"TRY_CAST({shown} AS VARCHAR)"
+
+    def guarded(self, rendered: str) -> str:
+        return f"TRY({rendered})"
+
+    # -- rows ------------------------------------------------------------------------------------------------
+    def unpivoted(self, relation: Unpivot) -> list[str]:
+        labels = ", ".join(text(label) for _, label in relation.on)
+        values = ", ".join(identifier(name) for name, _ in relation.on)
+        pairs = ((labels, relation.name), (values, relation.value.name))
+        return [f"unnest([{listed}]) AS {identifier(name)}" for listed, name in pairs]
+
+    def unnested(self, listed: str, relation: Unnest) -> str:
+        """A list may carry a collation that its type does not show, under which texts that differ are
+        equal.
+        """
+        collated = f" {BINARY}" if relation.element.type.kind is Kind.TEXT else ""
+        return f"unnest({f'list_distinct({listed})' if relation.distinct else listed}){collated}"
+
+    def list_cast(self, rendered: str, of: str) -> str:
+        return f"TRY_CAST({rendered} AS {of}[])"
+
+    # -- statements ------------------------------------------------------------------------------------------
+    def over(self, window: Over) -> str:
+        value = "" if window.value is None else self.scalar(window.value)
+        by = [f"PARTITION BY {', '.join(map(self.scalar, window.by))}"] if window.by else []
+        order = [f"ORDER BY {self.ascending(window.order)}"] if window.order else []
+        frame = ["ROWS UNBOUNDED PRECEDING"] if window.running else []
+        return f"{window.function}({value}) OVER ({' '.join([*by, *order, *frame])})"
+
+    def some_distinct(self, values: SomeDistinct) -> str:
+        """As a list of rows, so that values are put in order by their hash, and among equals by
+        themselves.
+        """
+        value, place = self.scalar(values.value), self.scalar(values.place)
+        condition = "" if values.condition is None else f" AND {self.scalar(values.condition)}"
+        listed = f"list(row({place}, {value})) FILTER (WHERE ({value}) IS NOT NULL{condition})"
+        ranked = f"list_sort(list_distinct({listed}), 'ASC', 'NULLS LAST')"
+        return f"list_transform(list_slice({ranked}, 1, {values.most}), lambda value: value[2])"
+
+    def count_distinct_in(self, count: CountDistinctIn) -> str:
+        return f"list_unique(flatten(list({self.scalar(count.lists)})))"
+
+    def materialized(self, stored: bool | None) -> str:
+        return {None: "", True: "MATERIALIZED ", False: "NOT MATERIALIZED "}[stored]
+
+    def fence(self) -> str:
+        return "OFFSET 0"
+
+    # -- exact aggregates of public rows, and of one unit's rows ---------------------------------------------
+    def aggregate(self, node: Aggregate) -> str:
+        return f"TRY_CAST({self._aggregate(node)} AS {self.type_name(node.type)})"
+
+    def _aggregate(self, node: Aggregate) -> str:
+        """In an order of its own where ties or floats could make a difference."""
+        where = "" if node.condition is None else f" FILTER (WHERE {self.expression(node.condition)})"
+        argument = "*" if node.argument is None else self._plain(node.argument)
+        match node.function:
+            case "count_distinct":
+                return f"count(DISTINCT {argument}){where}"
+            case "sum" | "avg" if node.argument is not None:
+                return self._sum(node.function, node.argument, where)
+            case function if function in SPREAD:  # of public rows only
+                other = "" if node.by is None else f", CAST({self.expression(node.by)} AS DOUBLE)"
+                return f"{function}(CAST({argument} AS DOUBLE){other}){where}"
+            case "quantile_cont" | "quantile_disc":
+                (fraction,) = node.parameters
+                return f"{node.function}({argument}, {self.constant(float(fraction), DOUBLE)}){where}"
+            case "arg_min" | "arg_max" | "first" | "last":
+                assert node.by is not None
+                return self._by(node, argument, self._plain(node.by), where)
+            case function:
+                return f"{function}({argument}){where}"
+
+    def _sum(self, function: str, argument: Expression, where: str) -> str:
+        """Of doubles in an order, so that two readings give the same digits; of what may overflow, as
+        doubles: a sum that fails would do so after the charge.
+        """
+        value = self._plain(argument)
+        if isinstance(argument, Call) and argument.function == FIXED_POINT:
+            step = argument.args[1]
+            assert isinstance(step, Literal)
+            total = (
+                f"CAST(sum({value}){where} AS DOUBLE) * {self.constant(float(Fraction(step.value)), DOUBLE)}"
+            )
+            return f"({total})" if function == "sum" else f"({total} / nullif(count({value}){where}, 0))"
+        if not is_double(argument):
+            if not may_overflow(argument.type):
+                return f"{function}({value}){where}"
+            value = f"CAST({value} AS DOUBLE)"
+        return f"{function}({value} ORDER BY {value} ASC NULLS LAST){where}"
+
+    def _by(self, node: Aggregate, argument: str, place: str, where: str) -> str:
+        """Of several at the same place the least, and not the one that was seen first."""
+        if node.function in ("arg_min", "arg_max"):
+            missing = f"({argument}) IS NULL OR ({place}) IS NULL"
+            both = f"CASE WHEN {missing} THEN NULL ELSE row({place}, {argument}) END"
+            return f"({node.function[4:]}({both}){where})[2]"
+        descending, nulls_first = node.parameters
+        order = f"{place} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
+        return f"{node.function}({argument} ORDER BY {order}, {argument} ASC NULLS LAST){where}"
+
+    def _plain(self, expression: Expression) -> str:
+        return self.scalar(one_zero(expression))
+
+    def ascending(self, terms: Sequence[Scalar]) -> str:
+        return ", ".join(self._ordered(Ordered(each)) for each in terms)
+
+
+DUCKDB = DuckDB()

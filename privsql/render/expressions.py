@@ -1,0 +1,298 @@
+"""Expressions of the algebra go in; SQL comes out, in which every operand stands in parentheses and is cast
+to the type it is computed in, so that the engine decides nothing.
+
+What a dialect must bring is abstract here: names of types, constants, casts that cannot fail, and the forms
+of functions. A form is *total* (it has a value, or NULL, for every row) or the dialect guards it.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from privsql.algebra.exact import Scalar, Value
+from privsql.algebra.expressions import FIXED_POINT, Call, Column, Expression, Literal
+from privsql.errors import SqlError
+from privsql.planning.grid import Grid
+from privsql.types import INTEGER_BOUNDS, Kind, Type, integer
+
+_HOLE = re.compile(r"\{(args|\d+)\}")  # where an argument goes in a function's form
+_INFIX = {
+    "=": "=",
+    "<>": "<>",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+    "is_same": "IS NOT DISTINCT FROM",
+    "is_distinct": "IS DISTINCT FROM",
+}
+
+
+class ExpressionWriter(ABC):
+    """Writes expressions. Dialects are its leaves."""
+
+    forms: ClassVar[Mapping[str, str]]  # functions of the algebra: {0} is the first argument, {args} are all
+
+    # -- what a dialect brings -------------------------------------------------------------------------------
+    @abstractmethod
+    def identifier(self, name: str) -> str:
+        """A name, quoted."""
+
+    @abstractmethod
+    def text(self, value: str) -> str:
+        """A constant text, quoted."""
+
+    @abstractmethod
+    def type_name(self, type_: Type) -> str:
+        """The engine's type that holds every value of this one."""
+
+    @abstractmethod
+    def exact_type_name(self, type_: Type) -> str:
+        """The engine's type with exactly these bounds, where it has one."""
+
+    @abstractmethod
+    def constant(self, value: Any, type_: Type) -> str:
+        """A constant with its type written out."""
+
+    @abstractmethod
+    def try_cast(self, rendered: str, of: Type | None, type_name: str) -> str:
+        """A value in the type of this name: NULL where that does not hold it."""
+
+    @abstractmethod
+    def as_text(self, rendered: str, type_: Type) -> str:
+        """A value as text, NULL where it has none."""
+
+    @abstractmethod
+    def guarded(self, rendered: str) -> str:
+        """NULL where computing this fails."""
+
+    @abstractmethod
+    def scalar(self, value: Scalar) -> str:
+        """A scalar of an exact statement."""
+
+    # -- expressions -----------------------------------------------------------------------------------------
+    def expression(self, node: Expression) -> str:
+        """An expression, whole in itself."""
+        match node:
+            case Column():
+                return self.identifier(node.name)
+            case Literal():
+                return self.constant(node.value, node.type)
+            case Call():  # pragma: no branch -- nothing else is an expression
+                return self._call(node)
+
+    def cast(self, rendered: str, of: Type, to: Type) -> str:
+        """A value in another type: NULL where that type does not hold it, and never a failure."""
+        name = self.type_name(to)
+        return f"CAST({rendered} AS {name})" if holds(to, of) else self.try_cast(rendered, of, name)
+
+    def _call(self, call: Call) -> str:
+        """A call whose engine type is the believed one: by its syntax, by casts of its operands or of its
+        result.
+        """
+        args = [self.expression(arg) for arg in call.args]
+        write = _WRITERS.get(call.function)
+        if write is not None:
+            return write(self, call, args)
+        if call.function in _INFIX:
+            left, right = self._comparable(call, args)
+            return f"({left} {_INFIX[call.function]} {right})"
+        return self._function(call, args)
+
+    def _function(self, call: Call, args: Sequence[str]) -> str:
+        own, first = call.args[0].type if call.args else call.type, args[0] if args else ""
+        match call.function:
+            case "floor" | "ceil" | "trunc" if call.type.kind is Kind.INTEGER:
+                return self.cast(first, own, call.type)  # the engine would make a DOUBLE of it
+            case "abs":
+                return self._to(call.type, f"abs({self.cast(first, own, call.type)})")
+            case "round" if own.kind is Kind.INTEGER or _places(call) < 0:
+                # 127 rounds to 130, which a TINYINT cannot hold; nor can a DECIMAL(38) hold its next power
+                # of ten
+                listed = ", ".join([self.cast(first, own, call.type), *args[1:]])
+                return self._to(call.type, f"round({listed})")
+        # in one pass: what an argument says (a text such as '{1}') is never looked into again
+        filled = _HOLE.sub(
+            lambda hole: ", ".join(args) if hole[1] == "args" else f"({args[int(hole[1])]})",
+            self.forms[call.function],
+        )
+        return filled if call.type.kind is Kind.BOOLEAN else self._to(call.type, filled)
+
+    # -- syntax of its own -----------------------------------------------------------------------------------
+    def _logic(self, call: Call, args: Sequence[str]) -> str:
+        return "(" + f" {call.function.upper()} ".join(f"({arg})" for arg in args) + ")"
+
+    def _not(self, call: Call, args: Sequence[str]) -> str:
+        return f"(NOT ({args[0]}))"
+
+    def _is(self, call: Call, args: Sequence[str]) -> str:
+        return f"(({args[0]}) IS {call.function.removeprefix('is_').upper()})"
+
+    def _in(self, call: Call, args: Sequence[str]) -> str:
+        """NULL apart from the list: DuckDB takes x IN (1, NULL) below EXISTS for true where it is not."""
+        value, *listed = call.args
+        known = [(arg, each) for arg, each in zip(args[1:], listed, strict=True) if not _is_null(each)]
+        shown = args[0]
+        if any(not _fits(each, value.type) for _, each in known):
+            wide = _widest([value.type, *(each.type for _, each in known)])
+            shown = self.cast(shown, value.type, wide)
+            known = [(self.cast(arg, each.type, wide), each) for arg, each in known]
+        test = f"(({shown}) IN ({', '.join(arg for arg, _ in known)}))"
+        if len(known) == len(listed):
+            return test
+        return f"({test} OR CAST(NULL AS BOOLEAN))" if known else "CAST(NULL AS BOOLEAN)"
+
+    def _case(self, call: Call, args: Sequence[str]) -> str:
+        whens = " ".join(
+            f"WHEN {test} THEN {self.cast(value, branch.type, call.type)}"
+            for test, value, branch in zip(args[0:-1:2], args[1:-1:2], call.args[1:-1:2], strict=True)
+        )
+        return f"(CASE {whens} ELSE {self.cast(args[-1], call.args[-1].type, call.type)} END)"
+
+    def _of_one_type(self, call: Call, args: Sequence[str]) -> str:
+        return f"{call.function}({', '.join(self._operands(call, args, call.type))})"
+
+    def _nullif(self, call: Call, args: Sequence[str]) -> str:
+        return self._to(call.type, f"nullif({', '.join(self._operands(call, args, _roomy(call)))})")
+
+    def _row(self, call: Call, args: Sequence[str]) -> str:
+        return f"row({', '.join(args)})"
+
+    def _list(self, call: Call, args: Sequence[str]) -> str:
+        held = (self.cast(arg, each.type, each.type) for arg, each in zip(args, call.args, strict=True))
+        return f"list_value({', '.join(held)})"
+
+    def _fixed_point(self, call: Call, args: Sequence[str]) -> str:
+        value, step, low, high = call.args
+        assert isinstance(step, Literal)
+        assert isinstance(low, Literal)
+        assert isinstance(high, Literal)
+        grid = Grid(Fraction(step.value), low.value, high.value, whole=False, nullable=True)
+        return self.scalar(grid.clamped(Value(value)))
+
+    def _cast(self, call: Call, args: Sequence[str]) -> str:
+        of = call.args[0].type
+        if call.type.kind is Kind.TEXT:
+            return self.as_text(args[0], of)
+        return self.try_cast(args[0], of, self.exact_type_name(call.type))
+
+    def _date_sum(self, call: Call, args: Sequence[str]) -> str:
+        sign = "-" if call.function == "date_minus" else "+"
+        return self._to(call.type, self.guarded(f"({args[0]}) {sign} ({args[1]})"))
+
+    def _negative(self, call: Call, args: Sequence[str]) -> str:
+        (inner,) = self._operands(call, args, _roomy(call))
+        return self._to(call.type, f"(-{inner})", _roomy(call))
+
+    def _arithmetic(self, call: Call, args: Sequence[str]) -> str:
+        left, right = self._operands(call, args, _roomy(call))
+        return self._to(call.type, f"({left} {call.function} {right})", _roomy(call))
+
+    def _division(self, call: Call, args: Sequence[str]) -> str:
+        """Dividing by zero gives NULL, in every engine and under every setting."""
+        above, below = self._operands(call, args, _roomy(call))
+        zero = f"CAST(0 AS {self.type_name(_roomy(call))})"
+        return self._to(call.type, f"({above} {call.function} nullif({below}, {zero}))", _roomy(call))
+
+    # -- types -----------------------------------------------------------------------------------------------
+    def _to(self, type_: Type, rendered: str, made: Type | None = None) -> str:
+        """What a function gives, in the type it is believed to give: the engine's own choice of a type is not
+        relied on.
+
+        Where it has that type already, the cast is dropped. `made`: arithmetic in a type that both operands
+        were cast to.
+        """
+        name = self.type_name(type_)
+        return (
+            rendered
+            if made is not None and self.type_name(made) == name
+            else self.try_cast(rendered, None, name)
+        )
+
+    def _operands(self, call: Call, args: Sequence[str], to: Type) -> list[str]:
+        return [self.cast(arg, each.type, to) for arg, each in zip(args, call.args, strict=True)]
+
+    def _comparable(self, call: Call, args: Sequence[str]) -> list[str]:
+        """Both sides of a comparison in one type."""
+        left, right = call.args
+        if _fits(left, right.type) or _fits(right, left.type):
+            return list(args)
+        return self._operands(call, args, _widest([left.type, right.type]))
+
+
+_Write = Callable[[ExpressionWriter, Call, Sequence[str]], str]
+_WRITERS: dict[str, _Write] = {
+    **dict.fromkeys(("and", "or"), ExpressionWriter._logic),
+    "not": ExpressionWriter._not,
+    **dict.fromkeys(("is_null", "is_true", "is_false"), ExpressionWriter._is),
+    "in": ExpressionWriter._in,
+    "case": ExpressionWriter._case,
+    **dict.fromkeys(("coalesce", "least", "greatest"), ExpressionWriter._of_one_type),
+    "nullif": ExpressionWriter._nullif,
+    "row": ExpressionWriter._row,
+    "list": ExpressionWriter._list,
+    FIXED_POINT: ExpressionWriter._fixed_point,
+    "cast": ExpressionWriter._cast,
+    **dict.fromkeys(("date_add", "date_shift", "date_minus"), ExpressionWriter._date_sum),
+    "neg": ExpressionWriter._negative,
+    **dict.fromkeys(("+", "-", "*"), ExpressionWriter._arithmetic),
+    **dict.fromkeys(("/", "//", "%"), ExpressionWriter._division),
+}
+
+
+def holds(wide: Type, type_: Type) -> bool:
+    """Whether every engine has a value of the wide type for each of the other, so that a cast cannot fail."""
+    match type_.kind, wide.kind:
+        case Kind.INTEGER, Kind.INTEGER:
+            (least, most), (low, high) = INTEGER_BOUNDS[str(wide)], INTEGER_BOUNDS[str(type_)]
+            return least <= low and high <= most
+        case (Kind.INTEGER | Kind.DECIMAL, Kind.DOUBLE) | (Kind.NULL, _):
+            return True
+    return type_ == wide
+
+
+def _roomy(call: Call) -> Type:
+    """The type to compute in: it holds the result and every operand (x * 0 is small, x need not be)."""
+    types = [call.type, *(arg.type for arg in call.args)]
+    if any(each.kind is not Kind.INTEGER for each in types):
+        return call.type
+    return _widest(types)
+
+
+def _places(call: Call) -> int:
+    places = call.args[1] if len(call.args) > 1 else None
+    return int(places.value or 0) if isinstance(places, Literal) else 0
+
+
+def _is_null(node: Expression) -> bool:
+    return isinstance(node, Literal) and node.value is None
+
+
+def _fits(node: Expression, type_: Type) -> bool:
+    """Whether it can be compared with a value of that type as it is: a constant that fits is left bare, so
+    that the engine can use its statistics.
+    """
+    if type_.kind is not Kind.INTEGER or node.type.kind is not Kind.INTEGER:
+        return True  # the binder brought both to one type
+    return isinstance(node, Literal) and isinstance(node.value, int) and type_.low <= node.value <= type_.high
+
+
+def _widest(types: Sequence[Type]) -> Type:
+    """Whole numbers of all these types, in one type."""
+    return integer(min(each.low for each in types), max(each.high for each in types))
+
+
+def plain_letters(value: str) -> str:
+    """A text that every engine reads to its end; escapes of some dialects can make others."""
+    if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise SqlError("sql-syntax", "a text or a name has a character that is no text", "leave it out")
+    return value
+
+
+def plain_decimal(value: Decimal | int) -> str:
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)

@@ -1,0 +1,259 @@
+"""Exact statements go in; SQL comes out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar
+
+from privsql.algebra.exact import (
+    AmongRows,
+    Cases,
+    Cast,
+    Constant,
+    CountDistinctIn,
+    Earlier,
+    Fold,
+    Matching,
+    Name,
+    OneOf,
+    Op,
+    Operation,
+    Ordered,
+    Over,
+    Pairs,
+    Rows,
+    Scalar,
+    Select,
+    Single,
+    SomeDistinct,
+    Source,
+    Stacked,
+    Statement,
+    StoredTable,
+    Value,
+    WithSteps,
+)
+from privsql.algebra.relations import (
+    Choose,
+    Distinct,
+    Filter,
+    Limit,
+    Project,
+    Relation,
+    Release,
+    Sort,
+)
+from privsql.algebra.reserved import CELL, NOISY, PLACE
+from privsql.planning.prepared import DATABASE
+from privsql.render.relations import RelationWriter
+from privsql.types import BIGINT, Kind, Type
+
+_CHAINED = {Operation.AND: " AND ", Operation.OR: " OR "}
+
+
+class StatementWriter(RelationWriter):
+    """Writes exact statements, and what stands above a release."""
+
+    operations: ClassVar[Mapping[Operation, str]]  # {0} is the first operand, {args} are all
+
+    @abstractmethod
+    def over(self, window: Over) -> str:
+        """A window function."""
+
+    @abstractmethod
+    def some_distinct(self, values: SomeDistinct) -> str:
+        """A list of the first few different values of a unit."""
+
+    @abstractmethod
+    def count_distinct_in(self, count: CountDistinctIn) -> str:
+        """How many different values all lists have."""
+
+    # -- scalars ---------------------------------------------------------------------------------------------
+    def scalar(self, value: Scalar) -> str:
+        match value:
+            case Value():
+                return self.expression(value.expression)
+            case Name():
+                return self.identifier(value.name)
+            case Constant():
+                return self._constant(value)
+            case Op():
+                return self._op(value)
+            case Cases():
+                whens = " ".join(f"WHEN {self.scalar(a)} THEN {self.scalar(b)}" for a, b in value.branches)
+                otherwise = "" if value.otherwise is None else f" ELSE {self.scalar(value.otherwise)}"
+                return f"(CASE {whens}{otherwise} END)"
+            case Cast():
+                return self._cast_to(value)
+            case Fold():
+                return self._fold(value)
+            case Over():
+                return self.over(value)
+        return self._rarer(value)
+
+    def _rarer(self, value: Scalar) -> str:
+        match value:
+            case OneOf():
+                listed = ", ".join(self.scalar(each) for each in value.options)
+                return f"({self.scalar(value.value)} IN ({listed}))"
+            case AmongRows():
+                return self._among_rows(value)
+            case Single():
+                return f"({self.statement(value.statement)})"
+            case SomeDistinct():
+                return self.some_distinct(value)
+            case CountDistinctIn():
+                return self.count_distinct_in(value)
+        raise AssertionError(f"no form of {type(value).__name__}")
+
+    def _constant(self, constant: Constant) -> str:
+        if constant.type is not None:
+            return self.constant(constant.value, constant.type)
+        if constant.value is None:
+            return "NULL"
+        return str(constant.value) if constant.value >= 0 else f"({constant.value})"
+
+    def _op(self, op: Op) -> str:
+        listed = [self.scalar(each) for each in op.operands]
+        if op.operation in _CHAINED:
+            return f"({_CHAINED[op.operation].join(listed)})" if len(listed) > 1 else listed[0]
+        form = self.operations[op.operation]
+        return form.format(*listed, args=", ".join(listed))
+
+    def _cast_to(self, cast: Cast) -> str:
+        name = self.exact_type_name(cast.type)
+        value = self.scalar(cast.value)
+        return self.try_cast(value, None, name) if cast.total else f"CAST({value} AS {name})"
+
+    def _fold(self, fold: Fold) -> str:
+        value = "*" if fold.value is None else self.scalar(fold.value)
+        where = "" if fold.condition is None else f" FILTER (WHERE {self.scalar(fold.condition)})"
+        return f"{fold.function}({'DISTINCT ' if fold.distinct else ''}{value}){where}"
+
+    def _among_rows(self, among: AmongRows) -> str:
+        rows = ", ".join(f"({', '.join(self._typed(each) for each in row)})" for row in among.rows)
+        names = [f"privsql_{place}" for place in range(len(among.values))]
+        pairs = zip(among.values, names, strict=True)
+        same = " AND ".join(f"({self.scalar(value)} IS NOT DISTINCT FROM {name})" for value, name in pairs)
+        return f"EXISTS (SELECT 1 FROM (VALUES {rows}) AS privsql_pairs({', '.join(names)}) WHERE {same})"
+
+    def _typed(self, constant: Constant) -> str:
+        assert constant.type is not None
+        return f"CAST({self.scalar(constant)} AS {self.type_name(constant.type)})"
+
+    # -- statements ------------------------------------------------------------------------------------------
+    def statement(self, statement: Statement) -> str:
+        """A statement, runnable by itself."""
+        match statement:
+            case Select():
+                return self._select(statement)
+            case Stacked():
+                return " UNION ALL ".join(self._select(each) for each in statement.parts)
+            case WithSteps():
+                steps = ", ".join(
+                    f"{name} AS {self.materialized(stored)}({self._select(each)})"
+                    for name, each, stored in statement.steps
+                )
+                return f"WITH {steps} {self.statement(statement.last)}"
+
+    @abstractmethod
+    def materialized(self, stored: bool | None) -> str:
+        """What tells the engine to compute a step once, or not to."""
+
+    @abstractmethod
+    def fence(self) -> str:
+        """What keeps an optimizer from moving a filter into a statement."""
+
+    def _select(self, select: Select) -> str:
+        shown = [f"{self.scalar(value)} AS {self.identifier(name)}" for name, value in select.columns]
+        columns = ", ".join(["*", *shown] if select.everything else shown)
+        parts = [f"SELECT {'DISTINCT ' if select.different else ''}{columns}"]
+        if select.source is not None:
+            parts.append(f"FROM {self.source(select.source)}")
+        if select.where:
+            parts.append(f"WHERE {' AND '.join(self.scalar(each) for each in select.where)}")
+        if select.sets:
+            sets = ", ".join(f"({', '.join(map(self.identifier, kept))})" for kept in select.sets)
+            parts.append(f"GROUP BY GROUPING SETS ({sets})")
+        elif select.keys:
+            parts.append(f"GROUP BY {', '.join(str(place + 1) for place in range(select.keys))}")
+        if select.ranked is not None:
+            rank, most = select.ranked
+            parts.append(f"QUALIFY {self.scalar(rank)} <= {most}")
+        if select.order:
+            parts.append(f"ORDER BY {', '.join(map(self._ordered, select.order))}")
+        if select.limit is not None:
+            parts.append(f"LIMIT {select.limit}")
+        return " ".join(parts) + (f" {self.fence()}" if select.fenced else "")
+
+    def _ordered(self, term: Ordered) -> str:
+        return f"{self.scalar(term.value)} {'DESC' if term.descending else 'ASC'} NULLS LAST"
+
+    def ascending(self, terms: Sequence[Scalar]) -> str:
+        """The order of these terms, whatever the owner has set the default orders to."""
+        return ", ".join(self._ordered(Ordered(each)) for each in terms)
+
+    def source(self, source: Source) -> str:
+        """What stands in FROM."""
+        match source:
+            case Rows():
+                return self.rows(source.relation, source.unit)
+            case Earlier():
+                return source.name
+            case StoredTable():
+                return f"{source.database or DATABASE}.main.{self.identifier(source.name)}"
+            case Pairs():
+                return f"{self.source(source.left)}, {self.source(source.right)}"
+            case Matching():
+                return self._matching(source)
+            case Select() | Stacked() | WithSteps():
+                return f"({self.statement(source)})"
+
+    def _matching(self, source: Matching) -> str:
+        named = [self.identifier(each) for each in source.same]
+        same = " AND ".join(f"(privsql_l.{name} IS NOT DISTINCT FROM privsql_r.{name})" for name in named)
+        left, right = self.source(source.left), self.source(source.right)
+        return f"{left} AS privsql_l SEMI JOIN {right} AS privsql_r ON {same}"
+
+    # -- above a release -------------------------------------------------------------------------------------
+    def finishing(self, relation: Relation, guards: Collection[str]) -> str:
+        """The whole of what is above the release; wide whole numbers go out in 64 bits, which numpy has.
+
+        `guards`: further columns of the noisy table, which every row keeps as it keeps the number of its
+        cell.
+        """
+        shown = (self._narrow(each.name, each.type) for each in relation.fields)
+        inner = self._finishing(relation, list(guards))
+        return f"SELECT {CELL}, {PLACE}, {', '.join(shown)} FROM ({inner})"
+
+    def _narrow(self, name: str, type_: Type) -> str:
+        name = self.identifier(name)
+        if type_.kind is Kind.INTEGER and type_.is_wide:
+            return f"{self.try_cast(name, type_, self.type_name(BIGINT))} AS {name}"
+        return name
+
+    def _finishing(self, relation: Relation, guards: Sequence[str]) -> str:
+        """What is above the release, as SQL over the noisy table; every row keeps the number of its cell."""
+        names = ", ".join(self.identifier(each.name) for each in relation.fields)
+        if isinstance(relation, Release | Choose):
+            kept = ", ".join([*guards, names])
+            return f"SELECT {CELL}, {CELL} AS {PLACE}, {kept} FROM {self.identifier(NOISY)}"
+        assert isinstance(relation, Filter | Project | Sort | Distinct | Limit), "not above a release"
+        inner = self._finishing(relation.input, guards)
+        match relation:
+            case Filter():
+                return f"SELECT * FROM ({inner}) WHERE {self.expression(relation.predicate)}"
+            case Project():
+                kept = ", ".join([CELL, PLACE, *guards])
+                return f"SELECT {kept}, {self.columns(relation.columns)} FROM ({inner})"
+            case Sort():
+                # ties keep the public order of the cells; the place survives later steps
+                place = f"row_number() OVER (ORDER BY {', '.join([*self.terms(relation.by), PLACE])})"
+                return f"SELECT * REPLACE ({place} AS {PLACE}) FROM ({inner})"
+            case Distinct():
+                kept = ", ".join(f"min({each}) AS {each}" for each in (CELL, PLACE, *guards))
+                return f"SELECT {kept}, {names} FROM ({inner}) GROUP BY {names}"
+            case Limit():
+                count = "" if relation.count is None else f" LIMIT {relation.count}"
+                return f"SELECT * FROM ({inner}) ORDER BY {PLACE}{count} OFFSET {relation.offset}"
