@@ -19,6 +19,7 @@ from privsql.errors import (
 )
 from privsql.pandas import FrameAccessor
 from privsql.policy import Policy
+from privsql.request import Request
 
 if TYPE_CHECKING:
     from privsql import mechanisms
@@ -43,6 +44,7 @@ __all__ = [
     "PolicyError",
     "PrivsqlError",
     "Refused",
+    "Request",
     "Session",
     "SourceError",
     "SqlError",

@@ -4,12 +4,10 @@ receipt.
 
 from __future__ import annotations
 
-import atexit
-import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Never
+from typing import TYPE_CHECKING, Any, Never
 from uuid import uuid4
 
 import pandas as pd
@@ -17,82 +15,20 @@ import pandas as pd
 from privsql.budget.ledger import Budget
 from privsql.errors import ArgumentError, BudgetError, PolicyError, did_you_mean, no_more_arguments
 from privsql.frame.budget import LINEAGE, PROTECTIONS, TOKEN, Protection, Relation, asked_before, token_of
+from privsql.frame.declared import FrameQuery, of_columns, with_declared
+from privsql.frame.state import state_of
 from privsql.frame.suggestions import said_at_frame
-from privsql.policy import (
-    AUTO,
-    Neighbours,
-    Policy,
-    TablePolicy,
-    delta_of,
-    epsilon_of,
-    limit_of,
-    neighbours_of,
-    unit_of,
-)
+from privsql.policy import Neighbours, Policy, delta_of, epsilon_of, neighbours_of, unit_of
+from privsql.request import Request, takes
 
 if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
-    from privsql.engines.duckdb.engine import DuckDBEngine
     from privsql.planning.plan import Plan
     from privsql.results.answer import Answer
     from privsql.results.limits import SuggestedLimits
-    from privsql.results.notices import BoundingNotice
     from privsql.session import Session
 
-_DECLARED = ("unit", "ranges", "keys", "neighbours")  # what a call has in common with protect()
-_PROTECT = (*_DECLARED, "budget", "delta", "max_groups", "max_rows", "ledger", "budget_of")
-_QUERY = (
-    *_DECLARED,
-    "epsilon",
-    "delta",
-    "within",
-    "confidence",
-    "max_groups",
-    "max_rows",
-    "mechanism",
-    "dialect",
-    "nonnegative",
-    "consistent",
-    "show_all",
-    "weights",
-    "fresh",
-    "sql",
-)
+_PROTECT = "unit ranges keys neighbours budget delta max_groups max_rows ledger budget_of".split()
 _ANALYST = "analyst"  # who asks about a frame: whoever has it
-_Limit = int | Literal["auto"] | None
-
-
-@dataclass
-class State:
-    """What is remembered of one frame object: a snapshot, which shares its memory, and the sessions on it."""
-
-    own: Protection = field(default_factory=Protection)
-    snapshot: pd.DataFrame | None = None
-    engine: DuckDBEngine | None = None
-    sessions: dict[str, Session] = field(default_factory=dict)
-    answer: Answer | None = None
-    notice: BoundingNotice | None = None  # once a frame, however many sessions it takes
-
-    def look_at(self, frame: pd.DataFrame) -> DuckDBEngine:
-        """An engine on the frame as it is now; answers stored for another content are forgotten."""
-        from privsql.engines.duckdb.dataframes import same_data
-        from privsql.engines.duckdb.engine import open_engine
-
-        if self.engine is None or self.snapshot is None or not same_data(self.snapshot, frame):
-            self.snapshot = frame.copy(deep=False)
-            self.engine = open_engine(self.snapshot)
-            self.sessions.clear()
-        return self.engine
-
-
-_STATES: dict[int, State] = {}
-atexit.register(_STATES.clear)  # closes the databases before the interpreter goes
-
-
-def _state(frame: pd.DataFrame) -> State:
-    if id(frame) not in _STATES:
-        _STATES[id(frame)] = State()
-        weakref.finalize(frame, _STATES.pop, id(frame), None)
-    return _STATES[id(frame)]
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")
@@ -101,7 +37,7 @@ class FrameAccessor:
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
-        self._state = _state(frame)
+        self._state = state_of(frame)
 
     # -- asking --------------------------------------------------------------------------------------------
     @said_at_frame()
@@ -140,7 +76,7 @@ class FrameAccessor:
             given = (unit, ranges, keys, budget, max_groups, max_rows, ledger)
             return self._made_from(budget_of, any(each is not None for each in given) or bool(delta))
         limits = {"max_groups": max_groups, "max_rows": max_rows}
-        policy = _policy(Policy(neighbours=neighbours_of(neighbours)), unit, ranges, keys, limits)
+        policy = with_declared(Policy(neighbours=neighbours_of(neighbours)), unit, ranges, keys, limits)
         policy = replace(
             policy, epsilon=None if budget is None else epsilon_of(budget, "budget"), delta=delta_of(delta)
         )
@@ -155,100 +91,31 @@ class FrameAccessor:
         return self._frame
 
     @said_at_frame()
-    def query(
-        self,
-        sql: str,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        *,
-        unit: str | Sequence[str] | None = None,
-        ranges: Mapping[str, Any] | str | None = None,
-        keys: Mapping[str, Any] | None = None,
-        neighbours: str | Neighbours | None = None,
-        within: float | None = None,
-        confidence: float = 0.95,
-        max_groups: _Limit = None,
-        max_rows: _Limit = None,
-        mechanism: str | None = None,
-        dialect: str = "duckdb",
-        nonnegative: bool = False,
-        consistent: bool = False,
-        show_all: bool = False,
-        weights: Mapping[str, float] | None = None,
-        fresh: bool = False,
-        **unknown: Never,
-    ) -> pd.DataFrame:
-        """A noisy frame. The table in the SQL is `df`; the arguments are those of `Session.query`.
+    @takes(FrameQuery)
+    def query(self, asked: FrameQuery) -> pd.DataFrame:
+        """Spend epsilon, and get a noisy frame. The table in the SQL is `df`.
 
-        df.dp.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=1.0, keys={"state":
-        ["CA", "NY"]})
+            sql = "SELECT state, COUNT(*) AS n FROM df GROUP BY state"
+            out = df.dp.query(sql, epsilon=1.0, keys={"state": ["CA", "NY"]})
+            out.dp.intervals(0.95); out.dp.receipt
+
+        Raises a PrivsqlError, like `Session.query`.
         """
-        no_more_arguments(unknown, _QUERY)
-        session, rest = self._asked(unit, ranges, keys, neighbours, max_groups, max_rows)
-        answer = session.query(
-            sql,
-            epsilon,
-            delta,
-            within=within,
-            confidence=confidence,
-            mechanism=mechanism,
-            dialect=dialect,
-            nonnegative=nonnegative,
-            consistent=consistent,
-            show_all=show_all,
-            weights=weights,
-            fresh=fresh,
-            **rest,
-        )
+        session, request = self._asked(asked)
+        answer = session.ask(request)
         frame = answer.df()
-        _state(frame).answer = answer
+        state_of(frame).answer = answer
         return frame
 
     @said_at_frame()
-    def explain(
-        self,
-        sql: str,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        *,
-        unit: str | Sequence[str] | None = None,
-        ranges: Mapping[str, Any] | str | None = None,
-        keys: Mapping[str, Any] | None = None,
-        neighbours: str | Neighbours | None = None,
-        within: float | None = None,
-        confidence: float = 0.95,
-        max_groups: _Limit = None,
-        max_rows: _Limit = None,
-        mechanism: str | None = None,
-        dialect: str = "duckdb",
-        nonnegative: bool = False,
-        consistent: bool = False,
-        show_all: bool = False,
-        weights: Mapping[str, float] | None = None,
-        fresh: bool = False,
-        **unknown: Never,
-    ) -> Plan:
-        """What query() would do: reads no data, spends nothing.
+    @takes(FrameQuery)
+    def explain(self, asked: FrameQuery) -> Plan:
+        """What query() would do: reads no private data and spends nothing.
 
         print(df.dp.explain("SELECT COUNT(*) AS n FROM df", epsilon=1.0))
         """
-        no_more_arguments(unknown, _QUERY)
-        session, rest = self._asked(unit, ranges, keys, neighbours, max_groups, max_rows)
-        return session.explain(
-            sql,
-            epsilon,
-            delta,
-            within=within,
-            confidence=confidence,
-            mechanism=mechanism,
-            dialect=dialect,
-            nonnegative=nonnegative,
-            consistent=consistent,
-            show_all=show_all,
-            weights=weights,
-            fresh=fresh,
-            **rest,
-        )
+        session, request = self._asked(asked)
+        return session.plan(request)
 
     @said_at_frame()
     def suggest_limits(
@@ -362,27 +229,10 @@ class FrameAccessor:
                     "policy-column", f"there is no column {name} in this frame", did_you_mean(name, names)
                 )
 
-    def _asked(
-        self,
-        unit: str | Sequence[str] | None,
-        ranges: Mapping[str, Any] | str | None,
-        keys: Mapping[str, Any] | None,
-        neighbours: str | Neighbours | None,
-        max_groups: _Limit,
-        max_rows: _Limit,
-    ) -> tuple[Session, dict[str, Any]]:
-        """The session of a call, and its limits: those that protect() did not set are the policy, not a
-        change of it.
-        """
-        limits = {"max_groups": max_groups, "max_rows": max_rows}
-        table = self._protection.policy.table("df")
-        first = {
-            name: value
-            for name, value in limits.items()
-            if getattr(table, name) is None and value not in (None, AUTO)
-        }
-        rest = {name: value for name, value in limits.items() if name not in first}
-        return self._session(unit, ranges, keys, neighbours, first), rest
+    def _asked(self, asked: FrameQuery) -> tuple[Session, Request]:
+        """The session of a call, whose policy has what the call declares, and the rest of the call."""
+        request, limits = asked.request(self._protection.policy.table("df"))
+        return self._session(asked.unit, asked.ranges, asked.keys, asked.neighbours, limits), request
 
     def _session(
         self,
@@ -396,7 +246,7 @@ class FrameAccessor:
         from privsql.session import Session
 
         protection = self._protection
-        policy = _of_columns(protection.policy, self._frame)
+        policy = of_columns(protection.policy, self._frame)
         if neighbours is not None:
             policy = replace(policy, neighbours=neighbours_of(neighbours))
         declared = policy.table("df").unit
@@ -406,7 +256,7 @@ class FrameAccessor:
                 "protect() has said whose privacy this frame's budget counts, and it is another unit",
                 "leave unit out",
             )
-        policy = _policy(policy, unit, ranges, keys, limits or {})
+        policy = with_declared(policy, unit, ranges, keys, limits or {})
         ledger = protection.ledger(Relation.of(policy))
         engine = self._state.look_at(self._frame)
         signature = repr((id(protection), policy))
@@ -414,31 +264,3 @@ class FrameAccessor:
             self._state.notice = notice = self._state.notice or BoundingNotice(FRAME)
             self._state.sessions[signature] = Session(engine, policy, ledger, _ANALYST, notice=notice)
         return self._state.sessions[signature]
-
-
-def _of_columns(policy: Policy, frame: pd.DataFrame) -> Policy:
-    """What was declared of the columns that a frame has: it may lack some of those it was made from."""
-    table = policy.table("df")
-    names = {str(name).lower() for name in frame.columns}
-    columns = {name: column for name, column in table.columns.items() if name in names}
-    if len(columns) == len(table.columns):
-        return policy
-    return replace(policy, tables={**policy.tables, "df": replace(table, columns=columns)})
-
-
-def _policy(
-    policy: Policy,
-    unit: str | Sequence[str] | None,
-    ranges: Mapping[str, Any] | str | None,
-    keys: Mapping[str, Any] | None,
-    limits: Mapping[str, Any],
-) -> Policy:
-    given: dict[str, Any] = {
-        name: limit_of(value, name, "argument-limits") for name, value in limits.items() if value is not None
-    }
-    if unit is not None:
-        given["unit"] = unit_of(unit)
-    if given:
-        table = replace(policy.tables.get("df", TablePolicy()), **given)
-        policy = replace(policy, tables={**policy.tables, "df": table})
-    return policy.with_columns("df", ranges, keys)

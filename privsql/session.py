@@ -1,82 +1,53 @@
-"""The way through, in order: read, plan, charge, run, add noise, finish."""
+"""The way through, on one screen: read, plan, charge, run, add noise, finish."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import replace
-from fractions import Fraction
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Never
+from typing import Any, Never
 
 import pandas as pd
 
-from privsql.algebra.relations import Question, Scan
-from privsql.answers.answer_file import AnswerFile
-from privsql.answers.batch import Shares, shared
-from privsql.answers.stored import Kept, StoredAnswers
-from privsql.asked import Asked, check_flag
 from privsql.audit.audit import TRIES, Audit, audit
-from privsql.budget.ledger import Budget, Charge, Ledger, MemoryLedger, with_affordable_ways
-from privsql.budget.released import released
+from privsql.budget.ledger import Budget, Ledger, MemoryLedger
 from privsql.engines.base import Engine
-from privsql.engines.duckdb.calculator import calculator
 from privsql.engines.limits import Limits, open_limited
-from privsql.errors import (
-    ArgumentError,
-    EngineError,
-    PrivsqlError,
-    Refused,
-    UnknownName,
-    did_you_mean,
-    no_more_arguments,
-)
-from privsql.limit_search import suggestions
-from privsql.noise.add_noise import add_noise
+from privsql.errors import ArgumentError, Refused, no_more_arguments
 from privsql.noise.randomness import Randomness, SystemRandomness
-from privsql.planning.accuracy import epsilon_within
-from privsql.planning.auto_limits import histogram_question
-from privsql.planning.auto_range import unknown_ranges
-from privsql.planning.draft import Task
-from privsql.planning.look import PublicLook
 from privsql.planning.plan import Plan
-from privsql.planning.planner import plan as make_plan
-from privsql.planning.prepared import no_copies
-from privsql.planning.pricing import Offer
-from privsql.policy import Policy, analyst_of, delta_of, epsilon_of, load_policy, version_of
-from privsql.progress import elapsed_time
+from privsql.policy import Policy, analyst_of, epsilon_of, load_policy, version_of
+from privsql.request import Request, argument, takes
+from privsql.requests.batches import answer_batch, stages_of
+from privsql.requests.explaining import budget_of, explain
+from privsql.requests.limit_search import find_limits, suggest_limits
+from privsql.requests.range_search import find_ranges
+from privsql.requests.stage import Stage, check_flag
+from privsql.requests.stages import Stages
 from privsql.results.answer import Answer
-from privsql.results.finish import computed_types, finish, public_answer
 from privsql.results.limits import SuggestedLimits
 from privsql.results.notices import BoundingNotice
 from privsql.schema import Schema
-from privsql.searching import Searching
 from privsql.sql.bind.catalogue import Catalogue
-from privsql.sql.parse.tokens import too_deep
-from privsql.sql.read import read
-
-_ARGUMENTS = (
-    "sql",
-    "epsilon",
-    "delta",
-    "within",
-    "confidence",
-    "dialect",
-    "mechanism",
-    "max_groups",
-    "max_rows",
-    "prepared",
-    "weights",
-    "nonnegative",
-    "consistent",
-    "show_all",
-    "fresh",
-)
 
 
-class Session(Searching):
-    """Private answers about one source of data, under one policy and one budget."""
+@dataclass(frozen=True)
+class AuditRequest(Request):
+    """A query whose promise is tried to be broken."""
+
+    _: KW_ONLY
+    releases: int | None = argument(None, "how many noisy answers are drawn from each of two tables")
+    tries: int = argument(TRIES, "how many pairs of tables are tried")
+    progress: Callable[[str], None] | None = argument(None, "what is told, line by line, how far it is")
+    data: Any = argument(None, "tables to start from, as connect() takes them; none that are secret")
+
+
+class Session:
+    """Private answers about one source of data, under one policy and one budget.
+
+    Threads may share a session: one of them has the source at a time, from planning to the answer.
+    """
 
     def __init__(
         self,
@@ -88,126 +59,76 @@ class Session(Searching):
         notice: BoundingNotice | None = None,
         version: str | None = None,
     ) -> None:
-        self._engine, self._policy, self._ledger, self._analyst, self._declared = (
-            engine,
-            policy,
-            ledger,
-            analyst,
-            version,
-        )
-        self._randomness: Randomness = randomness or SystemRandomness()
-        self._notice = notice or BoundingNotice()
-        self._schema: Schema = engine.schema()
-        self._stored = StoredAnswers(calculator().evaluate, self._shelf())
-        self._known: Catalogue | None = None
+        given = randomness or SystemRandomness(), notice or BoundingNotice(), version
+        self._stages = Stages(engine, policy, ledger, analyst, *given)
 
-    def query(
-        self,
-        sql: str,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        *,
-        within: float | None = None,
-        confidence: float = 0.95,
-        dialect: str = "duckdb",
-        mechanism: str | None = None,
-        max_groups: int | Literal["auto"] | None = None,
-        max_rows: int | Literal["auto"] | None = None,
-        prepared: bool = True,
-        weights: Mapping[str, float] | None = None,
-        nonnegative: bool = False,
-        consistent: bool = False,
-        show_all: bool = False,
-        fresh: bool = False,
-        **unknown: Never,
-    ) -> Answer:
-        """Ask, pay, and get a noisy answer; the stored one, free, if asked before. `show_all`: NULL nowhere
-        for want of rows.
+    def ask(self, request: Request) -> Answer:
+        """Answer a request: search for what it leaves open, then read, plan, charge, run and add noise.
+
+        Each search is charged, too. Raises a PrivsqlError for whatever is wrong with the request; before the
+        charge it says what, after the charge it is always the same sentence.
+
+            session.ask(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5))
         """
-        no_more_arguments(unknown, _ARGUMENTS)
-        check_flag("fresh", fresh)
-        asked = Asked(
-            sql,
-            epsilon,
-            delta,
-            within,
-            confidence,
-            dialect,
-            mechanism,
-            max_groups,
-            max_rows,
-            prepared,
-            weights,
-            nonnegative,
-            consistent,
-            show_all,
-        )
-        with self._engine.snapshot():
-            return self._with_limits(asked, fresh) if asked.automatic else self._ask(asked, fresh)
+        stages = self._stages
+        with stages.snapshot():
+            stage, limits = find_limits(Stage.of(request), stages)
+            complete = find_ranges(stage, stages)
+            priced = stages.plan(complete.stage, complete.question)
+            stages.give_notice(priced.plan)
+            answer = stages.answer(priced)
+        return replace(answer, found=complete.found, limits_found=limits)
 
-    def _ask(self, asked: Asked, fresh: bool) -> Answer:
-        question = self._read(asked)
-        missing = unknown_ranges(question)
-        if missing:
-            self._notice.give(self._with_any_range(asked, missing))
-            return self._with_ranges(asked, missing, fresh)
-        asked, plan = self._planned(asked, question)
-        self._notice.give(plan)
-        return self._answered(asked, plan, fresh)
+    def plan(self, request: Request) -> Plan:
+        """Plan a request: what ask() would do first. Reads no private data and spends nothing.
 
-    def _answered(self, asked: Asked, plan: Plan, fresh: bool) -> Answer:
-        """Stored, or what follows from stored answers; else charged, run, noised, stored and then shown."""
-        if plan.public:
-            return public_answer(plan, self._engine.read_public(plan.sql))
-        version = self._version()
-        stored = None if fresh else self._stored.find(plan, version) or self._stored.derived(plan, version)
-        if stored is not None:
-            return replace(finish(*stored, calculator().finish), stored=True)
-        with self._charged([(asked, plan)]) as (charge,):
-            return self._run(asked, plan, charge, version, fresh)
-
-    def _charged(self, asked: Sequence[tuple[Asked, Plan]]) -> AbstractContextManager[list[Charge]]:
-        """All of them, or none, around all that is run for them: the ledger notes whether it fails. No text
-        is charged that the engine would not take.
+        print(session.plan(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)))
         """
-        for _, plan in asked:
-            for statement in plan.statements:
-                self._engine.check(statement, self._schema)
-            types = computed_types(plan)
-            if types is not None:
-                calculator().check(plan.finishing, types)
-        bills = [(released(plan.measurements), each.text) for each, plan in asked]
-        return self._ledger.running(bills, self._policy.neighbours, self._analyst)
+        return explain(Stage.of(request), self._stages)
 
-    def _run(self, asked: Asked, plan: Plan, charge: Charge, version: str | None, fresh: bool) -> Answer:
-        """After the charge nothing but an answer or one fixed sentence comes out."""
-        try:
-            with elapsed_time(), self._engine.question():
-                # nothing exact outlives this call
-                outcome = self._outcome(asked, plan, charge, version, fresh)
-                if isinstance(outcome, BaseException):
-                    raise outcome from None
-                return outcome
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("the query was interrupted; its charge stands") from None
+    @takes(Request)
+    def query(self, request: Request) -> Answer:
+        """Spend epsilon, and get a noisy answer; asked again, the stored answer is returned, free.
 
-    def _outcome(
-        self, asked: Asked, plan: Plan, charge: Charge, version: str | None, fresh: bool
-    ) -> Answer | BaseException:
-        """An answer, or what to raise: an error that is raised from here would hold what was read, and
-        freeing it take time.
+            answer = session.query("SELECT state, COUNT(*) AS n FROM visits GROUP BY state", epsilon=0.5)
+            print(answer); answer.df(); answer.intervals(0.95)
+
+        Raises a PrivsqlError: Refused or another SqlError for the query, ArgumentError, BudgetError where the
+        budget does not suffice, EngineError for whatever fails after the charge.
         """
-        try:
-            exact = [self._engine.run(statement, plan.keys) for statement in plan.runs]
-            noisy = add_noise(plan, exact, self._randomness, lambda sql: self._engine.run(sql, plan.keys))
-            kept = Kept(
-                charge.number, asked.text, charge.when, version, asked.to_json(), lambda: (plan, noisy)
+        return self.ask(request)
+
+    @takes(Request)
+    def explain(self, request: Request) -> Plan:
+        """What query() would do: reads no private data and spends nothing.
+
+        print(session.explain("SELECT COUNT(*) AS n FROM visits", epsilon=0.5))
+        """
+        return self.plan(request)
+
+    @takes(AuditRequest)
+    def audit(self, request: AuditRequest) -> Audit:
+        """Try to break the promise of a query, on made-up tables: reads no private row and spends nothing.
+
+        print(session.audit("SELECT COUNT(*) AS n FROM visits", epsilon=1.0))
+
+        The tables on which it is broken are shown, so that `data` may hold nothing secret; the tables of this
+        session are refused.
+        """
+        engine, schema = self._stages.engine, self._stages.schema
+        if request.data is not None and engine.holds(request.data):
+            raise ArgumentError(
+                "argument-data",
+                "data= is the private source itself, and rows that an audit finds are shown",
+                "give tables that are made up or published, or leave it out",
             )
-            return finish(*self._stored.keep(kept, combine=not fresh), calculator().finish)
-        except Exception:  # noqa: BLE001 -- whatever it is, it may depend on data
-            return EngineError()
-        except KeyboardInterrupt:
-            return KeyboardInterrupt()
+        plan = self.plan(replace(request, prepared=False, fresh=True))
+        if not plan.public:
+            for statement in plan.statements:
+                engine.check(statement, schema)
+        epsilon = plan.loss if request.epsilon is None else epsilon_of(request.epsilon)
+        searched = request.releases, request.tries, request.progress, request.data
+        return audit(plan, request.sql, schema, engine.read_public, epsilon, *searched)
 
     def batch(
         self,
@@ -217,234 +138,19 @@ class Session(Searching):
         *,
         dialect: str = "duckdb",
         show_all: bool = False,
+        analyst: str | None = None,
         **unknown: Never,
     ) -> list[Answer]:
-        """Ask several questions for one epsilon, split so that their errors are small: what is the same, or
-        follows from another one, is paid for once. All are priced and charged before the first is run.
+        """Answer several queries for one epsilon, split so that their errors are small.
+
+            rows, states = session.batch(["SELECT COUNT(*) AS n FROM visits", "SELECT ..."], epsilon=1.0)
+
+        What is the same, or follows from another query, is paid for once. All are priced and charged before
+        the first is run. Raises what query() raises.
         """
-        no_more_arguments(unknown, ("questions", "epsilon", "delta", "dialect", "show_all"))
-        if isinstance(questions, str) or not isinstance(questions, Sequence) or not questions:
-            raise ArgumentError(
-                "argument-batch", "questions must be a list of SQL texts", '["SELECT ...", "SELECT ..."]'
-            )
-        whole, part = epsilon_of(epsilon), delta_of(delta) / len(questions)
-        each = epsilon_of(whole / len(questions)), float(part)
-        asked = [Asked(sql, *each, dialect=dialect, show_all=show_all) for sql in questions]
-        with self._engine.snapshot():
-            return self._batched(asked, whole)
-
-    def _batched(self, asked: Sequence[Asked], whole: Fraction) -> list[Answer]:
-        """All of them about one state of the data."""
-        read_before = [self._read(each) for each in asked]
-        for question in read_before:
-            if unknown_ranges(question):
-                raise ArgumentError(
-                    "argument-batch",
-                    "a range is not known yet, and is not looked for in a batch",
-                    "declare it, or ask this question by itself",
-                )
-        plans = [self._planned(each, question)[1] for each, question in zip(asked, read_before, strict=True)]
-        for plan in plans:
-            self._notice.give(plan)
-        private = {place: plan for place, plan in enumerate(plans) if not plan.public}
-        version, places = self._version(), list(private)
-        shares = shared(list(private.values()), whole, calculator().evaluate) if private else Shares({}, {})
-        for number, other in shares.follows.items():
-            plans[places[number]] = plans[places[number]].repriced(shares.paid[other])
-        paid: dict[int, tuple[Asked, Plan]] = {}
-        for number, share in shares.paid.items():
-            place = places[number]
-            plans[place] = plan = plans[place].repriced(share)
-            followers = [plans[places[each]] for each, other in shares.follows.items() if other == number]
-            if not self._is_known(plan, followers, version):
-                paid[place] = replace(asked[place], epsilon=share), plan
-        with self._charged(list(paid.values())) if paid else contextlib.nullcontext([]) as charges:
-            for (each, plan), charge in zip(paid.values(), charges, strict=True):
-                self._run(each, plan, charge, version, fresh=False)
-        return [self._of_batch(plan, version, place in paid) for place, plan in enumerate(plans)]
-
-    def _is_known(self, plan: Plan, followers: Sequence[Plan], version: str | None) -> bool:
-        """Whether it need not be paid for; what follows from it need not follow from what it is computed from
-        itself.
-        """
-        if self._stored.find(plan, version) is None and self._stored.derived(plan, version) is None:
-            return False
-        return all(self._stored.known(each, version) is not None for each in followers)
-
-    def _of_batch(self, plan: Plan, version: str | None, paid: bool) -> Answer:
-        """From all that is known now, which answers it."""
-        if plan.public:
-            return public_answer(plan, self._engine.read_public(plan.sql))
-        stored = (self._stored.find(plan, version) if paid else None) or self._stored.known(plan, version)
-        assert stored is not None, "it was paid for, or follows from what was"
-        return replace(finish(*stored, calculator().finish), stored=not paid)
-
-    def explain(
-        self,
-        sql: str,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        *,
-        within: float | None = None,
-        confidence: float = 0.95,
-        dialect: str = "duckdb",
-        mechanism: str | None = None,
-        max_groups: int | Literal["auto"] | None = None,
-        max_rows: int | Literal["auto"] | None = None,
-        prepared: bool = True,
-        weights: Mapping[str, float] | None = None,
-        nonnegative: bool = False,
-        consistent: bool = False,
-        show_all: bool = False,
-        fresh: bool = False,
-        **unknown: Never,
-    ) -> Plan:
-        """What query() would do: reads no data, spends nothing."""
-        no_more_arguments(unknown, _ARGUMENTS)
-        check_flag("fresh", fresh)
-        asked = Asked(
-            sql,
-            epsilon,
-            delta,
-            within,
-            confidence,
-            dialect,
-            mechanism,
-            max_groups,
-            max_rows,
-            prepared,
-            weights,
-            nonnegative,
-            consistent,
-            show_all,
-        )
-        with self._engine.snapshot():
-            search = self._first_search(asked)
-            if search is not None:
-                return self._with_budget(search, self._events(self._calls(asked, fresh)))
-            plan = self._planned(asked.with_limits())[1]
-            if plan.public or (not fresh and self._is_stored(plan)):
-                return self._with_budget(self._as_stored(plan), [])
-            return self._with_budget(plan, [[each.event for each in released(plan.measurements)]])
-
-    def audit(
-        self,
-        sql: str,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        *,
-        releases: int | None = None,
-        tries: int = TRIES,
-        progress: Callable[[str], None] | None = None,
-        data: Any = None,
-        **options: Any,
-    ) -> Audit:
-        """Try to break the promise of a question, on tables that are made up: reads no private row, spends
-        nothing.
-
-        `data`: tables to start from besides, as connect() takes them. What is found is shown: give none that
-        are secret; those of this session are refused.
-        """
-        if data is not None and self._engine.holds(data):
-            raise ArgumentError(
-                "argument-data",
-                "data= is the private source itself, and rows that an audit finds are shown",
-                "give tables that are made up or published, or leave it out",
-            )
-        plan = self.explain(sql, epsilon, delta, **{**options, "prepared": False, "fresh": True})
-        if not plan.public:
-            for statement in plan.statements:
-                self._engine.check(statement, self._schema)
-        asked = plan.loss if epsilon is None else epsilon_of(epsilon)
-        return audit(
-            plan, sql, self._schema, self._engine.read_public, asked, releases, tries, progress, data
-        )
-
-    def _as_stored(self, plan: Plan) -> Plan:
-        """How query() would answer it: from what was paid before, where that says it."""
-        if plan.public:
-            return plan
-        version = self._version()
-        if self._stored.find(plan, version) is not None:
-            return replace(
-                plan, stored=True, notes=(*plan.notes, "it was asked before: that answer is stored, and free")
-            )
-        derived = self._stored.derived(plan, version)
-        return plan if derived is None else derived[0]
-
-    def _is_stored(self, plan: Plan) -> bool:
-        version = self._version()
-        return self._stored.find(plan, version) is not None or self._stored.derived(plan, version) is not None
-
-    def _version(self) -> str | None:
-        """Under which answers are stored: as the owner calls the data, or else what every write to the source
-        changes. Nothing that depends on what was written, since EXPLAIN shows for free whether an answer is
-        there.
-        """
-        return self._engine.version() if self._declared is None else f"declared: {self._declared}"
-
-    def _shelf(self) -> AnswerFile | None:
-        return (
-            AnswerFile(path, self._ledger.charged, self._replanned) if (path := self._ledger.path) else None
-        )
-
-    def _replanned(self, raw: Mapping[str, Any]) -> Plan | None:
-        try:
-            return self._planned(Asked.of_json(raw))[1]
-        except PrivsqlError:
-            return None
-
-    def _read(self, asked: Asked) -> Question:
-        asked.price()  # a bad epsilon says so before anything else is looked at
-        if not self._engine.fixed_schema:
-            self._schema = self._engine.schema()
-        question = read(asked.sql, self._catalogue(asked.under(self._policy)), asked.dialect)
-        return question if asked.histogram is None else histogram_question(question, asked.histogram)
-
-    def _catalogue(self, policy: Policy) -> Catalogue:
-        """Kept while schema and policy are the same objects: a wide table takes longer to look through than a
-        question.
-        """
-        if self._known is None or self._known.schema is not self._schema or self._known.policy is not policy:
-            self._known = Catalogue(self._schema, policy)
-        return self._known
-
-    def _planned(self, asked: Asked, question: Question | None = None) -> tuple[Asked, Plan]:
-        """The plan, and what was asked with the epsilon that it has."""
-        policy, question = asked.under(self._policy), question or self._read(asked)
-        look = PublicLook(self._engine.read_public, self._engine.dialect)
-        weights = {} if asked.weights is None else asked.weights
-        offer = Offer(
-            asked.price(), delta_of(asked.delta), asked.mechanism, weights, asked.limits(), policy.min_units
-        )
-        copies = self._engine.prepared if asked.prepared else no_copies
-        try:
-            evaluate, dialect = calculator().evaluate, self._engine.dialect
-            plan = make_plan(Task(question, policy.neighbours, offer, evaluate, look, dialect, copies))
-        except RecursionError:  # before anything is charged or read
-            raise too_deep() from None
-        except Refused as error:
-            raise with_affordable_ways(error, self._ledger.budget) from None
-        if asked.within is not None:
-            asked = replace(asked, epsilon=epsilon_within(plan, asked.within, asked.confidence), within=None)
-            plan = plan.repriced(asked.price())
-        return asked, self._with_rho(plan.projected(asked.nonnegative, asked.consistent, asked.show_all))
-
-    def _with_rho(self, plan: Plan) -> Plan:
-        return replace(plan, rho=self._ledger.rho([each.event for each in released(plan.measurements)]))
-
-    def prepare(self, table: str) -> None:
-        """Store, once, a copy of a table of many rows a unit by which questions about it are fast; again
-        after it changed.
-        """
-        scan = self._scan(table)
-        if not scan.private or scan.unit is None or scan.unit.unique:
-            raise ArgumentError(
-                "argument-prepare",
-                f"{table} has no unit with many rows: there is nothing to prepare",
-                "questions about it are fast as it is",
-            )
-        self._engine.prepare(scan)
+        no_more_arguments(unknown, ("questions", "epsilon", "delta", "dialect", "show_all", "analyst"))
+        stages, whole = stages_of(questions, epsilon, delta, dialect, show_all, analyst)
+        return answer_batch(stages, whole, self._stages)
 
     def suggest_limits(
         self,
@@ -456,53 +162,46 @@ class Session(Searching):
         fresh: bool = False,
         **unknown: Never,
     ) -> SuggestedLimits:
-        """What limits on one unit's rows and keys would drop, privately; which suit a count at query_epsilon.
-
-        `by`: a column, or several, whose values are the keys; without it, the declared ones. It is charged.
+        """Find, privately, what limits on one unit's rows and keys would drop, and which limits suit a count.
 
             found = session.suggest_limits("visits", epsilon=0.1)
             print(found, found.max_rows, found.max_groups); found.df(); found.plot()
+
+        `by`: the columns whose values are the keys; by default the declared ones. `query_epsilon`: the epsilon
+        of the count that the limits are to suit. It is charged like any query.
         """
         no_more_arguments(unknown, ("table", "epsilon", "by", "query_epsilon", "fresh"))
         check_flag("fresh", fresh)
-        columns, moves = [by] if isinstance(by, str) else by, self._policy.neighbours.moves
         whole, later = epsilon_of(epsilon), epsilon_of(query_epsilon, "query_epsilon")
-        with self._engine.snapshot():
-            return suggestions(self._scan(table), columns, moves, whole, later, self._asker(fresh))
+        return suggest_limits(table, by, whole, later, fresh, self._stages)
 
-    def _scan(self, table: str) -> Scan:
-        if not self._engine.fixed_schema:
-            self._schema = self._engine.schema()
-        catalogue = self._catalogue(self._policy)
-        source = catalogue.source(table) if isinstance(table, str) else None
-        if source is None or not isinstance(source.relation, Scan):
-            raise UnknownName(
-                "name-table", f"there is no table {table}", did_you_mean(str(table), catalogue.names)
+    def prepare(self, table: str) -> None:
+        """Store a copy of a table of many rows a unit, by which queries of it are fast.
+
+        Call it again after the table changed; until then the copy is not used. Raises ArgumentError where no
+        unit of the table has many rows.
+        """
+        with self._stages.snapshot():
+            scan = self._stages.scan(table)
+        if not scan.private or scan.unit is None or scan.unit.unique:
+            raise ArgumentError(
+                "argument-prepare",
+                f"{table} has no unit with many rows: there is nothing to prepare",
+                "queries of it are fast as it is",
             )
-        return source.relation
-
-    def close(self) -> None:
-        """Let go of the source and the ledger; a DuckDB connection that the caller gave stays open."""
-        self._engine.close()
-        self._ledger.close()
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self._stages.engine.prepare(scan)
 
     @property
     def budget(self) -> Budget:
-        """Limit, spent and remaining; where analysts have caps, also of this one's share; and how many
-        queries failed.
-        """
-        share, failures = self._ledger.share(self._analyst), self._ledger.failures(self._analyst)
-        budget = replace(self._ledger.budget, share=share, failures=failures)
-        return budget if self._policy.by_row else budget.without_counts()
+        """Limit, spent and remaining; the analyst's own share where analysts have caps, and failed queries."""
+        return budget_of(self._stages, self._stages.analyst)
+
+    def budget_of(self, analyst: str) -> Budget:
+        """The budget as one analyst has it, where several share this session."""
+        return budget_of(self._stages, analyst_of(analyst))
 
     def history(self) -> pd.DataFrame:
-        """What was released so far, and what it cost."""
+        """What was released so far, and what it cost: a row for each charge."""
         rows = [
             {
                 "when": e.when,
@@ -514,12 +213,22 @@ class Session(Searching):
                 "released": "; ".join(map(str, e.released)),
                 "failed": e.failed,
             }
-            for e in self._ledger.entries()
+            for e in self._stages.ledger.entries()
         ]
         rho = ["rho"] if self.budget.spent.rho is not None else []
-        return pd.DataFrame(
-            rows, columns=["when", "analyst", "question", "epsilon", "delta", *rho, "released", "failed"]
-        )
+        columns = ["when", "analyst", "question", "epsilon", "delta", *rho, "released", "failed"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def close(self) -> None:
+        """Let go of the source and the ledger; a DuckDB connection that the caller gave stays open."""
+        self._stages.engine.close()
+        self._stages.ledger.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def connect(

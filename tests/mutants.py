@@ -185,8 +185,8 @@ _RANKS = "privacy/order.py"
 _BESIDE = "planning/beside.py"
 _BY_RANK, _COPY_JOINS = "planning/by_rank.py", "planning/prepared_joins.py"
 _BY_KEY, _KEY_TESTS = "planning/by_key.py", "planning/key_tests.py"
-_CHARGE = "        with self._charged([(asked, plan)]) as (charge,):\n"
-_BILLS = "        return self._ledger.running(bills, self._policy.neighbours, self._analyst)\n"
+_CHARGE = "        with self.charged([priced]) as (charge,):\n"
+_BILLS = "        return self.ledger.running(bills, self.policy.neighbours, self.who(listed[0].stage))\n"
 _LEDGER_FILE, _FUSE, _FOLDED = "budget/file_ledger.py", ("fuse",), ("repeated names",)
 _CONNECTION = "engines/duckdb/connection.py"
 
@@ -296,7 +296,7 @@ MUTANTS = [
     Mutant("UNIQUE nanoseconds", _CATALOGUE, 'in ("TIMESTAMP_NS", "TIMESTAMP_S", "TIMESTAMP_MS")', "in ()", _OF_UNITS),
     Mutant("a table may have the column of the unit", _CATALOGUE, "if ours is not None:", "if False:", ("names",)),
     Mutant("patterns are read when rows come", "render/duckdb_functions.py", "(CASE WHEN regexp_matches('', {{1}}{}) IS NOT NULL THEN {} END)", "{0:.0}{1}", ('review',)),
-    Mutant("what finishes an answer is not checked before the charge", "session.py", "if types is not None:", "if False:", ("late",)),
+    Mutant("what finishes an answer is not checked before the charge", "requests/stages.py", "if types is not None:", "if False:", ("late",)),
     Mutant("an analyst's column may have a name of ours", "algebra/reserved.py", '(f"as_{each}" if is_ours(each) else each for each in wanted)', "wanted", ("names",)),
     Mutant("references between types", _CATALOGUE, "if kinds != tuple(_kind(other, name) for name in named):", "if False:", _OF_UNITS),
     Mutant("units of different scales put together", _CATALOGUE, "return column.type.kind, column.type.scale", "return column.type.kind, 0", ("review",)),
@@ -321,15 +321,15 @@ MUTANTS = [
     Mutant("a worker for a file that is not open", "engines/worker.py", "if not is_open(path):", "if False:", ("snapshots",)),
     Mutant("a copy for the file that took the place of the open one", "engines/duckdb/copies.py", "return self._keeping.watched is not None or is_open(path)", "return True", ("snapshots",)),
     Mutant("whether an UPDATE found a row shows", "engines/duckdb/engine.py", "opened=sign, alone=True, version=version)", "opened=sign, alone=True, version=sign)", ("answers",)),
-    Mutant("a declared version is not looked at", "session.py", "return self._engine.version() if self._declared is None else", "return self._engine.version() if True else", ("answers",)),
+    Mutant("a declared version is not looked at", "requests/stages.py", "return self.engine.version() if self._declared is None else", "return self.engine.version() if True else", ("answers",)),
     Mutant("a database that was shut down stays so", _CONNECTION, "if self._dead and self._reopen is not None:", "if False:", ("reopening",)),
     Mutant("another session keeps a dead database open", _CONNECTION, "if other is not self and other._shares(self._database):", "if False:", ("reopening",)),
     Mutant("another file is opened as if it were the same", "engines/duckdb/engine.py", "if sign_of(path) != sign:", "if False:", ("reopening",)),
     Mutant("a worker goes on after a failure", "engines/worker.py", 'if "failed" in message:', "if False:", ("reopening",)),
-    Mutant("an error holds what was read", "session.py", "            return EngineError()", "            raise EngineError from None", ("padding",)),
-    Mutant("Ctrl-C is a failure", "session.py", "            return KeyboardInterrupt()", "            return EngineError()", ("padding",)),
+    Mutant("an error holds what was read", "requests/stages.py", "            return EngineError()", "            raise EngineError from None", ("padding",)),
+    Mutant("Ctrl-C is a failure", "requests/stages.py", "            return KeyboardInterrupt()", "            return EngineError()", ("padding",)),
     Mutant("Ctrl-C ends the padding", "engines/padding.py", "            interrupted = KeyboardInterrupt\n", "            raise\n", ("padding",)),
-    Mutant("elapsed time ends before the padding", "session.py", "with elapsed_time(), self._engine.question():", "with self._engine.question(), elapsed_time():", ("interrupts",)),
+    Mutant("elapsed time ends before the padding", "requests/stages.py", "with elapsed_time(), self.engine.question():", "with self.engine.question(), elapsed_time():", ("interrupts",)),
     Mutant("a statement that was given up begins", _CONNECTION, "            if self._abandoned:", "            if False:", ("interrupts",)),
     Mutant("a statement is interrupted once", _CONNECTION, "                    self._done.wait(_PATIENCE)", "                    self._done.wait()", ("interrupts",)),
     Mutant("a branch of CASE takes unknown for false", "analysis/derive.py", "(left, right), BOOLEAN), true_or_null=True)", "(left, right), BOOLEAN))", ("ranges",)),
@@ -379,7 +379,7 @@ MUTANTS = [
     Mutant("shares below a count of 0 shown", "results/undetermined.py", "if isinstance(how, Linear) and how.nonnegative:", "if False:", ("undetermined",)),
     Mutant("guards forgotten in HAVING", "planning/guarded.py", "return Filter(below, self.expression(relation.predicate, meant)), meant", "return Filter(below, relation.predicate), meant", ("undetermined",)),
     Mutant("the point of the prior shown as drawn", "results/estimate.py", "return np.asarray(noisy[how.column] < 0)", "return np.zeros(len(noisy[how.column]), dtype=np.bool_)", ("undetermined",)),
-    Mutant("show_all a part of what is stored", "asked.py", '        given.pop("show_all", None)\n', "", ("undetermined",)),
+    Mutant("show_all a part of what is stored", "requests/stage.py", '("show_all", "fresh", "analyst")', '("fresh", "analyst")', ("undetermined",)),
     # -- several sets of keys, and projections
     Mutant("sets of keys not added up", _SENSITIVITY, "l1=sum(l1 for l1, _ in bounds)", "l1=max(l1 for l1, _ in bounds)", ("soundness",)),
     Mutant("a total measured twice and bounded once", _SENSITIVITY, "[(many * each.l1, many * each.linf) for", "[(each.l1, each.linf) for", ("soundness",)),
@@ -447,9 +447,9 @@ MUTANTS = [
     Mutant("narrowing casts fail", "render/expressions.py", "AS {name})\" if holds(to, of) else", "AS {name})\" if True else", ('failures',)),
     Mutant("steps that no double can divide by", "planning/value_grid.py", "least = max(least, _LEAST) if least else least", "pass", ("expressions",)),
     # -- budget
-    Mutant("charge after the run", "session.py", _CHARGE, "        [self._engine.run(statement, plan.keys) for statement in plan.runs]\n" + _CHARGE, ("budget",)),
-    Mutant("charge skipped", "session.py", _BILLS, "        return contextlib.nullcontext([Charge(place + 1, '') for place, _ in enumerate(bills)])\n", ("budget",)),
-    Mutant("stored answer redrawn", "session.py", "None if fresh else self._stored.find(plan, version) or self._stored.derived(plan, version)", "None", ("budget",)),
+    Mutant("charge after the run", "requests/stages.py", _CHARGE, "        [self.engine.run(statement, priced.plan.keys) for statement in priced.plan.runs]\n" + _CHARGE, ("budget",)),
+    Mutant("charge skipped", "requests/stages.py", _BILLS, "        return __import__('contextlib').nullcontext([Charge(place + 1, '') for place, _ in enumerate(bills)])\n", ("budget",)),
+    Mutant("stored answer redrawn", "requests/stages.py", "None if priced.stage.fresh else self.find(priced.plan)", "None", ("budget",)),
     Mutant("derived by other conditions", "answers/derivation.py", "each.texts <= wanted.texts]", "True]", ("derived",)),
     Mutant("derived without its own conditions", "answers/derivation.py", "if not rows.condition_texts([each]) <= base.texts]", "if False]", ("derived",)),
     Mutant("derived cells as noisy as one", "answers/derivation.py", "((size, int(way.cells[cell])),)", "((size, 1),)", ("derived",)),
@@ -478,7 +478,7 @@ MUTANTS = [
     Mutant("fuse: failures are taken for ends", _LEDGER_FILE, "(os.getpid(), charges[0].number), True", "(os.getpid(), charges[0].number), False", _FUSE),
     Mutant("fuse: failures in memory are taken for ends", "budget/ledger.py", "self._charge(bills, neighbours, analyst), True", "self._charge(bills, neighbours, analyst), False", _FUSE),
     Mutant("fuse: an interrupted query does not count", _LEDGER_FILE, "            yield charges\n            failed = False\n", "            yield charges\n            failed = False\n        except KeyboardInterrupt:\n            failed = False\n            raise\n", _FUSE),
-    Mutant("fuse: a batch ends before it is run", "session.py", "        with self._charged(list(paid.values())) if paid else contextlib.nullcontext([]) as charges:\n            for", "        with self._charged(list(paid.values())) if paid else contextlib.nullcontext([]) as charges:\n            pass\n        if True:\n            for", _FUSE),
+    Mutant("fuse: a batch ends before it is run", "requests/batches.py", "        with stages.charged(paid) if paid else contextlib.nullcontext([]) as charges:\n            for", "        with stages.charged(paid) if paid else contextlib.nullcontext([]) as charges:\n            pass\n        if True:\n            for", _FUSE),
     Mutant("fuse: a policy lets more fail", "budget/caps.py", "if policy.failures is None or policy.failures <= current.most_failures:", "if True:", _FUSE),
     Mutant("fuse: one renewal for all", _LEDGER_FILE, "row.analyst: row.number}", '"": row.number}', _FUSE),
     Mutant("fuse: failures of nothing verified", "budget/verify.py", "        if not known:\n", "        if False:\n", _FUSE),
@@ -642,12 +642,12 @@ MUTANTS = [
     Mutant("units are not told apart in a histogram", "planning/auto_limits.py", "return Group(relation, (), ((\"n\", count),), per_unit=True)", "return Group(relation, (), ((\"n\", count),), per_unit=False)", ("limits",)),
     Mutant("a limit of one table is raised by another", _PER_UNIT, "undeclared = all(name in each.assumed", "undeclared = any(name in each.assumed", ("limits",)),
     Mutant("what the owner declared is raised", _PER_UNIT, "if most is not None and value > most:", "if most is None and value > 10**6:", ("limits",)),
-    Mutant("a search besides the whole epsilon", "limit_search.py", "epsilon=whole * (1 - SHARE)", "epsilon=whole", ("limits",)),
-    Mutant("a search that leaves too little for the query", "limit_search.py", "self.expect([*rest, *unpaid])", "self.expect(unpaid)", ("limits",)),
+    Mutant("a search besides the whole epsilon", "requests/limit_search.py", "epsilon=whole * (1 - SHARE)", "epsilon=whole", ("limits",)),
+    Mutant("a search that leaves too little for the query", "requests/limit_search.py", "expect([*rest, *unpaid], stages)", "expect(unpaid, stages)", ("limits",)),
     Mutant("default limits do not warn", "planning/bounding.py", "return self.assumed & self.binding.keys()", "return frozenset()", ("limits",)),
     Mutant("keys beyond the limit are dropped in silence", "planning/bounding.py", "len(space) <= limits.max_groups)", "len(space) >= limits.max_groups)", ("limits",)),
     Mutant("totals within a unit are clamped in silence", "planning/bounding.py", "if any(each.function in _TOTALS for _, each in named):", "if not named:", ("limits",)),
-    Mutant("a warning after the charge", "session.py", "        self._notice.give(plan)\n        return self._answered(asked, plan, fresh)", "        answer = self._answered(asked, plan, fresh)\n        self._notice.give(plan)\n        return answer", ("limits",)),
+    Mutant("a warning after the charge", "session.py", "            stages.give_notice(priced.plan)\n            answer = stages.answer(priced)", "            answer = stages.answer(priced)\n            stages.give_notice(priced.plan)", ("limits",)),
     Mutant("fewer rows at an end than may matter", "planning/bins.py", "limit=ends[end]", "limit=ends[end] // 2", ('order',)),
     Mutant("padded columns tell the unit in GROUP BY", _OWNERS, "for column in columns for tag in self.tags.get(column, ())}", "for column in columns for tag in self.in_equality(column)}", ("joins",)),
     # -- drafts of policies

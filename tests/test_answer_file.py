@@ -317,7 +317,9 @@ def test_who_was_charged_first_may_write_last(data, monkeypatch):
         first.query(HISTOGRAM, epsilon=1)
     second.query("SELECT COUNT(*) FROM t WHERE age > 30", epsilon=1)
     assert third.query("SELECT COUNT(*) FROM t WHERE age > 30", epsilon=1).stored
-    AnswerFile(data.with_name("clinic.ledger"), first._ledger.charged, first._replanned).keep(late[0])
+    AnswerFile(data.with_name("clinic.ledger"), first._stages.ledger.charged, first._stages._plan_again).keep(
+        late[0]
+    )
     assert third.query(HISTOGRAM, epsilon=1).stored
     for each in (first, second, third):
         each.close()

@@ -24,6 +24,7 @@ GROUND = [
     "tables",
     "progress",
     "privacy",
+    "request",
 ]
 ROOMS = [
     "algebra",
@@ -38,12 +39,12 @@ ROOMS = [
     "noise",
     "results",
     "audit",
-    "asked",
+    "requests",
+    "session",
 ]
-ROOMS += ["limit_search", "searching", "session"]
 TOP = ["mechanisms", "frame", "pandas", "drafting", "cli", "demo", "__main__", "__init__"]
 MOST_LINES = 520
-LONG: dict[str, int] = {"session.py": 580}  # files that may be longer, with their caps; better none
+LONG: dict[str, int] = {}  # files that may be longer, with their caps; better none
 
 
 def room(path: Path) -> str:

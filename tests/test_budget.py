@@ -89,9 +89,9 @@ class Reading:
 
 def watched(fail: Exception | None = None) -> tuple[Session, Reading]:
     session = limited(5.0)
-    engine = Reading(session._engine, fail)
+    engine = Reading(session._stages.engine, fail)
     engine.session = session
-    session._engine = engine
+    session._stages.engine = engine
     return session, engine
 
 
@@ -138,13 +138,13 @@ def test_a_table_that_is_gone_after_the_charge(tmp_path):
     path = tmp_path / "visits.parquet"
     clinic(20).to_parquet(path)
     session = privsql.connect(path)
-    check = session._engine.check
+    check = session._stages.engine.check
 
     def and_then_remove(sql, schema):
         check(sql, schema)
         path.unlink(missing_ok=True)
 
-    session._engine.check = and_then_remove
+    session._stages.engine.check = and_then_remove
     try:
         session.query("SELECT COUNT(*) FROM visits WHERE smoker", epsilon=0.5)
     except EngineError as error:

@@ -210,7 +210,7 @@ def session_of(fixture: str, neighbours: str = "replace-one", asked: bool = Fals
     session = privsql.connect(
         connection_of(fixture), policy={**FIXTURES[fixture].policy, "neighbours": neighbours}
     )
-    session._engine.fixed_schema = (
+    session._stages.engine.fixed_schema = (
         True  # nobody alters these tables: the schema is read once, not for every case
     )
     return session
@@ -614,7 +614,9 @@ def test_every_function_has_a_case() -> None:
         if missing and not case.outcome.startswith("error "):
             session = session_of(case.settings["schema"])
             missing -= _functions(
-                read(case.sql, session._catalogue(session._policy), case.arguments()["dialect"])
+                read(
+                    case.sql, session._stages._catalogue(session._stages.policy), case.arguments()["dialect"]
+                )
             )
     assert sorted(missing) == []
 

@@ -146,7 +146,9 @@ def condition(dice: random.Random, depth: int = 0) -> str:
 
 
 def predicate_of(session: privsql.Session, text: str):
-    question = read(f"SELECT COUNT(*) FROM t WHERE {text}", Catalogue(session._schema, session._policy))
+    question = read(
+        f"SELECT COUNT(*) FROM t WHERE {text}", Catalogue(session._stages.schema, session._stages.policy)
+    )
     return next(each for each in walk(question.relation) if isinstance(each, Filter)).predicate
 
 
@@ -342,7 +344,7 @@ NOTHING = PublicLook(lambda sql: [], DUCKDB)  # there are no public tables here
 @pytest.mark.parametrize("where", WHERES)
 def test_domains_hold_every_value_that_occurs(plain, session, where):
     """A domain is only a claim, but claims that exclude honest values would lose them."""
-    catalogue = Catalogue(session._schema, session._policy)
+    catalogue = Catalogue(session._stages.schema, session._stages.policy)
     kept = f"(f IS NULL OR (f BETWEEN -2 AND 2)) AND ({where})"
     for text in EXPRESSIONS:
         question = read(f"SELECT COUNT(e) FROM (SELECT {text} AS e FROM t WHERE {kept})", catalogue)
@@ -358,7 +360,7 @@ def test_domains_hold_every_value_that_occurs(plain, session, where):
 
 
 def test_what_where_teaches(session):
-    catalogue = Catalogue(session._schema, session._policy)
+    catalogue = Catalogue(session._stages.schema, session._stages.policy)
 
     def domain(column, where):
         question = read(f"SELECT COUNT(*) FROM t WHERE {where}", catalogue)
@@ -533,7 +535,7 @@ def test_a_histogram_needs_more_than_a_choice():
 
 
 def test_scans_know_their_claims(session):
-    question = read("SELECT COUNT(*) FROM t", Catalogue(session._schema, session._policy))
+    question = read("SELECT COUNT(*) FROM t", Catalogue(session._stages.schema, session._stages.policy))
     scan = next(each for each in walk(question.relation) if isinstance(each, Scan))
     assert {name: (claim.low, claim.high) for name, claim in scan.claims.items()}["i"] == (-1, 3)
 

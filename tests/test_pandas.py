@@ -315,11 +315,11 @@ def test_frames_are_not_kept_alive():
     frames[1].dp.protect(budget=2.0)  # what was asked before counts
     frames[1].dp.query(COUNT, epsilon=1)
     dying = [weakref.ref(each) for each in (*frames, *outs)]
-    states = len(privsql.pandas._STATES)
+    states = len(privsql.frame.state._STATES)
     del frames, outs
     gc.collect()
     assert [each() for each in dying] == [None] * 6
-    assert len(privsql.pandas._STATES) <= states - 6
+    assert len(privsql.frame.state._STATES) <= states - 6
 
 
 def test_threads_on_one_frame(df):

@@ -156,9 +156,9 @@ def test_logarithms_to_a_base_written_as_a_decimal(session):
 
 
 def test_whatever_fails_after_the_charge_is_one_fixed_sentence(session, monkeypatch):
-    import privsql.session
+    import privsql.requests.stages
 
-    monkeypatch.setattr(privsql.session, "add_noise", lambda *_: 1 // 0)
+    monkeypatch.setattr(privsql.requests.stages, "add_noise", lambda *_: 1 // 0)
     with pytest.raises(privsql.EngineError) as caught:
         session.query("SELECT COUNT(*) FROM t", epsilon=1)
     assert str(caught.value) == str(privsql.EngineError())

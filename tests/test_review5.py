@@ -73,7 +73,7 @@ def test_a_text_that_takes_long_without_any_row_is_refused(monkeypatch: pytest.M
     session = privsql.connect(incomes("SELECT 1, 'a', 3"))
     started = time.monotonic()
     with pytest.raises(privsql.PrivsqlError) as error:
-        Twin(session._engine.schema(), {}).check(
+        Twin(session._stages.engine.schema(), {}).check(
             "SELECT count(*) FROM range(100000) a, range(100000) b, range(100000) c"
         )
     assert error.value.code == "sql-engine"

@@ -57,7 +57,9 @@ def condition(session: privsql.Session, text: str) -> Expression | None:
     """As it is bound; None where it is refused."""
     try:
         question = read(
-            f"SELECT COUNT(*) FROM t WHERE {text}", Catalogue(session._schema, session._policy), "duckdb"
+            f"SELECT COUNT(*) FROM t WHERE {text}",
+            Catalogue(session._stages.schema, session._stages.policy),
+            "duckdb",
         )
     except privsql.SqlError:
         return None

@@ -50,14 +50,21 @@ def shop() -> privsql.Session:
 
 def audited(session: privsql.Session, plan: Plan, data: Any = None) -> Audit:
     return audit(
-        plan, "", session._engine.schema(), session._engine.read_public, Fraction(1), 300, 60, data=data
+        plan,
+        "",
+        session._stages.engine.schema(),
+        session._stages.engine.read_public,
+        Fraction(1),
+        300,
+        60,
+        data=data,
     )
 
 
 def test_rows_are_those_of_their_person_over_references() -> None:
     session = shop()
     plan = session.explain("SELECT kind, SUM(price) FROM items GROUP BY kind", epsilon=1)
-    world = world_of(plan, session._engine.schema(), session._engine.read_public)
+    world = world_of(plan, session._stages.engine.schema(), session._stages.engine.read_public)
     given = read_given(world, GIVEN)
     world = with_values(world, given)
     states = people_of(world, given)

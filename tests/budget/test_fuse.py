@@ -54,7 +54,7 @@ def broken(session: privsql.Session, error: type[BaseException] = EngineError) -
     def run(*_: object) -> None:
         raise error
 
-    session._engine.run = run  # type: ignore[method-assign,assignment]
+    session._stages.engine.run = run  # type: ignore[method-assign,assignment]
     return session
 
 
@@ -86,7 +86,7 @@ def test_the_refusal_comes_before_any_data_are_read(source, path):
     with broken(privsql.connect(source, POLICY, ledger=path)) as session:
         for _ in range(3):
             refusal(session.query, COUNT, epsilon=0.1)
-        session._engine.run = lambda *_: pytest.fail("the data were read")  # type: ignore[method-assign]
+        session._stages.engine.run = lambda *_: pytest.fail("the data were read")  # type: ignore[method-assign]
         assert refusal(session.query, COUNT, epsilon=0.1).code == "budget-failures"
 
 
@@ -102,12 +102,12 @@ def test_what_was_answered_before_stays_free(source, path):
 
 def test_what_the_owner_types_lets_the_analyst_go_on(source, path, capsys):
     with privsql.connect(source, POLICY, ledger=path, analyst="ana o'hara") as session:
-        run = session._engine.run
+        run = session._stages.engine.run
         broken(session)
         for _ in range(3):
             refusal(session.query, COUNT, epsilon=0.1)
         caught = refusal(session.query, COUNT, epsilon=0.1)
-        session._engine.run = run  # type: ignore[method-assign]
+        session._stages.engine.run = run  # type: ignore[method-assign]
         program, *arguments = shlex.split(caught.suggestion.partition("types: ")[2])
         assert (program, main(arguments)) == ("privsql", 0)
         assert capsys.readouterr().out.startswith("failed queries of ana o'hara are counted from 0 again")
@@ -169,7 +169,7 @@ KILLED = """if True:
     import os, signal, sys
     import privsql
     session = privsql.connect(sys.argv[1], ledger=sys.argv[2], analyst="ana")
-    session._engine.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    session._stages.engine.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
     session.query("SELECT COUNT(*) AS n FROM visits", epsilon=0.1)
     """
 
@@ -181,7 +181,7 @@ def test_a_killed_client_counts(source, path):
         assert done.returncode == -signal.SIGKILL
         assert open_reader(path).failures("ana") == Failures(0, number + 1, 3)
     with privsql.connect(source, ledger=path, analyst="ana") as session:
-        session._ledger._store.patience = 0.0  # type: ignore[attr-defined]
+        session._stages.ledger._store.patience = 0.0  # type: ignore[attr-defined]
         caught = refusal(session.query, COUNT, epsilon=0.1)
         assert caught.code == "budget-failures"
         assert "or did not finish (3 of them)" in str(caught)

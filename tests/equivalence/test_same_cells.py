@@ -75,7 +75,8 @@ def _assert_kept(seeds: range) -> None:
         for seed in seeds:
             world = runner.world(seed)
             catalogue = Catalogue(
-                privsql.connect(runner.empty, policy=world.policy)._engine.schema(), load_policy(world.policy)
+                privsql.connect(runner.empty, policy=world.policy)._stages.engine.schema(),
+                load_policy(world.policy),
             )
             source = catalogue.source("t")
             assert source is not None

@@ -272,7 +272,7 @@ def call(session: privsql.Session, sql: Any, options: dict[str, Any], how: str, 
 
 
 def _spent(session: privsql.Session) -> tuple[float, float]:
-    spent = session._ledger.budget.spent
+    spent = session._stages.ledger.budget.spent
     return spent.epsilon, spent.delta
 
 
@@ -354,7 +354,7 @@ def run(calls: int, seed: int, stop: int = 20) -> Report:
             for session, path in zip(sessions, ledgers, strict=True):
                 if CANARY.search(str(session.history().to_numpy().tolist())):
                     report.problems.append(f"HISTORY {seed} {number}")
-                session._ledger.close()
+                session._stages.ledger.close()
                 for each in path.parent.glob(f"{path.name}*") if path else ():
                     kept = each.read_bytes()
                     if CANARY.search(kept.decode("latin-1")) or CANARY.search(
@@ -367,8 +367,8 @@ def run(calls: int, seed: int, stop: int = 20) -> Report:
 
 def anew(session: privsql.Session, ledger: Path | None) -> privsql.Session:
     """Another session on the same engine, which has read the schema and made its twin: with a budget and a store of its own."""
-    budget = _ledger(ledger, session._policy, session._engine.schema())
-    return privsql.Session(session._engine, session._policy, budget, session._analyst)
+    budget = _ledger(ledger, session._stages.policy, session._stages.engine.schema())
+    return privsql.Session(session._stages.engine, session._stages.policy, budget, session._stages.analyst)
 
 
 def _both(

@@ -71,8 +71,8 @@ def rows_of():
     table = {"unit": "who", "columns": {"a": {"range": [0, 9]}}}
     session = privsql.connect(connection, {"tables": {"visits": table}})
     catalogue, look = (
-        Catalogue(session._schema, session._policy),
-        PublicLook(session._engine.read_public, session._engine.dialect),
+        Catalogue(session._stages.schema, session._stages.policy),
+        PublicLook(session._stages.engine.read_public, session._stages.engine.dialect),
     )
 
     def rows(

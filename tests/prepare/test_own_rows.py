@@ -154,7 +154,9 @@ def run_prepared(folder: Path, seed: int, report: Report, runner: Runner) -> int
             sql = generator.query()
             with contextlib.suppress(privsql.PrivsqlError):
                 plan = session.explain(sql, epsilon=1, **generator.options)
-                session._engine.check(plan.sql, session._schema)  # as query() does, before any data is read
+                session._stages.engine.check(
+                    plan.sql, session._stages.schema
+                )  # as query() does, before any data is read
                 if uses_copy(plan):
                     plans[f"seed {seed} query {number} ({world.relation}): {sql}"] = plan
     connections = [with_copies(file) for file in files if plans]

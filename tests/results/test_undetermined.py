@@ -14,12 +14,12 @@ import pytest
 from scipy import stats
 
 import privsql
-from privsql.asked import Asked
 from privsql.cli import main
 from privsql.engines.duckdb.calculator import calculator
 from privsql.noise import add_noise
 from privsql.planning.estimates import Placed
 from privsql.planning.guarded import guarded
+from privsql.requests.stage import Stage
 from privsql.results.estimate import grid_points, leaf_interval
 from privsql.results.finish import finish
 from privsql.tables import NoisyTable
@@ -336,7 +336,7 @@ def test_it_is_free_also_afterwards_and_from_a_file(tmp_path: Any) -> None:
 
 
 def test_what_is_stored_is_the_same_call() -> None:
-    assert Asked("SELECT 1", 1.0, show_all=True).to_json() == Asked("SELECT 1", 1.0).to_json()
+    assert Stage("SELECT 1", 1.0, show_all=True).to_json() == Stage("SELECT 1", 1.0).to_json()
 
 
 def test_first_shown_whole_is_the_same_answer() -> None:

@@ -7,13 +7,12 @@ from the noisy numbers and public ones alone, and the query is asked with them f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privsql.algebra.relations import Scan
 from privsql.algebra.reserved import quoted
-from privsql.asked import Asked
 from privsql.errors import ArgumentError
 from privsql.planning.apply_limits import most_allowed
 from privsql.planning.auto_limits import (
@@ -28,6 +27,9 @@ from privsql.planning.auto_limits import (
 from privsql.planning.bounding import unit_name
 from privsql.planning.plan import Plan
 from privsql.policy import epsilon_of
+from privsql.requests.range_search import expect, likely_plan
+from privsql.requests.stage import Stage
+from privsql.requests.stages import Stages
 from privsql.results.answer import Answer
 from privsql.results.limits import FoundLimit, LimitTable, SuggestedLimits
 from privsql.suggestions import Argument, DeclareUnit
@@ -37,80 +39,85 @@ _MOST_KEYS = 1_000  # a longer range of whole numbers is not meant as keys
 
 
 @dataclass(frozen=True)
-class Asker:
-    """What a search needs of a session: plans, answers, whether one was paid for before, and whether several
-    calls can be afforded together."""
-
-    plan: Callable[[Asked], Plan]
-    answer: Callable[[Asked], Answer]
-    is_stored: Callable[[Asked], bool]
-    expect: Callable[[Sequence[Asked]], None]
-
-    def answers(self, searches: Mapping[str, Asked], rest: Sequence[Asked]) -> dict[str, Answer]:
-        """The answers of all searches, if they and the rest can be afforded; what is stored costs nothing."""
-        unpaid = [each for each in searches.values() if not self.is_stored(each)]
-        if unpaid:
-            self.expect([*rest, *unpaid])
-        return {name: self.answer(each) for name, each in searches.items()}
-
-
-@dataclass(frozen=True)
 class Searches:
-    """A query whose limits are to be found. `meant`: its plan with the limits there are. `rest`: later."""
+    """What must be found before a stage can be planned.
+
+    `meant`: its plan under the limits there are. `rest`: the stage as it comes later. `histograms`: by the
+    limit that is read off each. `share`: the epsilon of each.
+    """
 
     meant: Plan
-    rest: Asked
-    histograms: Mapping[str, Asked]  # by the limit that is read off
-    share: Fraction  # of each
+    rest: Stage
+    histograms: Mapping[str, Stage]
+    share: Fraction
 
-    def explained(self, planned: Callable[[Asked], tuple[Asked, Plan]]) -> Plan:
-        """The first search, which comes before the query; what follows depends on what it finds."""
-        plan = planned(next(iter(self.histograms.values())))[1]
-        names, rest = " and ".join(self.histograms), self.rest.price()
-        note = (
-            f"first {names} are found from such histograms, each at epsilon {float(self.share):g}; then the "
-            f"query is asked with them, at epsilon {float(rest):g}: give limits as numbers to save this"
-        )
-        return replace(plan, notes=(*plan.notes, note))
+    def unpaid(self, stages: Stages) -> list[Stage]:
+        """The searches that are not stored."""
+        return [each for each in self.histograms.values() if not stages.is_stored(each)]
 
 
-def searches_for(asked: Asked, asker: Asker) -> Searches:
-    """What is to be asked first; no histograms where no limit of those can drop anything."""
-    plain = asked.with_limits()
-    meant = asker.plan(
-        replace(plain, prepared=False)
-    )  # refuses what no limit could help, before anything is paid
-    wanted = limits_wanted(meant, asked.automatic)
-    if not wanted:
-        return Searches(meant, plain, {}, Fraction(0))
-    if asked.epsilon is None:
-        raise ArgumentError(
-            "argument-within",
-            "how far this answer is off depends on limits that are not known yet",
-            [("give ", Argument("epsilon"), " instead"), ("give the limits as numbers",)],
-        )
-    whole = asked.price()
-    share = epsilon_of(whole * SHARE / len(wanted))
-    found = {
-        name: Asked(asked.sql, share, dialect=asked.dialect, histogram=OF_LIMIT[name]) for name in wanted
-    }
-    return Searches(meant, replace(plain, epsilon=whole * (1 - SHARE)), found, share)
-
-
-def found_limits(asked: Asked, asker: Asker) -> tuple[Asked, tuple[FoundLimit, ...]]:
-    """The call with the limits that were found, for what is left of epsilon."""
-    searches = searches_for(asked, asker)
+def find_limits(stage: Stage, stages: Stages) -> tuple[Stage, tuple[FoundLimit, ...]]:
+    """Find the limits that are "auto", for a share of epsilon; the stage keeps the rest of it."""
+    if not stage.automatic:
+        return stage, ()
+    searches = searches_for(stage, stages)
     if not searches.histograms:
         return searches.rest, ()
-    answers = asker.answers(searches.histograms, [searches.rest])
-    spreads = {name: _spread(each, searches.histograms[name], asker) for name, each in answers.items()}
-    chosen = _chosen(searches, {name: each for name, each in spreads.items() if each.last is not None}, asker)
+    answers = _answers(searches.histograms, [searches.rest], stages)
+    spreads = {name: _spread(each, searches.histograms[name], stages) for name, each in answers.items()}
+    told = {name: each for name, each in spreads.items() if each.last is not None}
+    chosen = _chosen(searches, told, stages)
     known = {**{name: _limits_there_are(searches.meant)[name] for name in spreads}, **chosen}
     found = tuple(
         _found(name, known[name], each, _paid(answers[name]), name in chosen)
         for name, each in spreads.items()
     )
-    return replace(asked, epsilon=searches.rest.epsilon).with_limits(**known), found
+    return replace(stage, epsilon=searches.rest.epsilon).with_limits(**known), found
+
+
+def searches_for(stage: Stage, stages: Stages) -> Searches:
+    """What is to be asked first; no histograms where no limit of those can drop anything."""
+    plain = stage.with_limits()
+    # refuses what no limit could help, before anything is paid
+    meant = likely_plan(replace(plain, prepared=False), stages)
+    wanted = limits_wanted(meant, stage.automatic)
+    if not wanted:
+        return Searches(meant, plain, {}, Fraction(0))
+    if stage.epsilon is None:
+        raise ArgumentError(
+            "argument-within",
+            "how far this answer is off depends on limits that are not known yet",
+            [("give ", Argument("epsilon"), " instead"), ("give the limits as numbers",)],
+        )
+    whole = stage.price()
+    share = epsilon_of(whole * SHARE / len(wanted))
+    found = {name: _histogram_of(stage, share, OF_LIMIT[name]) for name in wanted}
+    return Searches(meant, replace(plain, epsilon=whole * (1 - SHARE)), found, share)
+
+
+def first_limit_search(searches: Searches, stages: Stages) -> Plan:
+    """The first search, which comes before the query; what follows depends on what it finds."""
+    plan = stages.plan(next(iter(searches.histograms.values()))).plan
+    names, rest = " and ".join(searches.histograms), float(searches.rest.price())
+    note = (
+        f"first {names} are found from such histograms, each at epsilon {float(searches.share):g}; then the "
+        f"query is asked with them, at epsilon {rest:g}: give limits as numbers to save this"
+    )
+    return replace(plan, notes=(*plan.notes, note))
+
+
+def _histogram_of(stage: Stage, share: Fraction, kind: Histogram) -> Stage:
+    return Stage(
+        stage.sql, share, dialect=stage.dialect, histogram=kind, fresh=stage.fresh, analyst=stage.analyst
+    )
+
+
+def _answers(searches: Mapping[str, Stage], rest: Sequence[Stage], stages: Stages) -> dict[str, Answer]:
+    """The answers of all searches, if they and the rest can be afforded; what is stored costs nothing."""
+    unpaid = [each for each in searches.values() if not stages.is_stored(each)]
+    if unpaid:
+        expect([*rest, *unpaid], stages)
+    return {name: stages.answer(stages.plan(each)) for name, each in searches.items()}
 
 
 def _found(name: str, limit: int, spread: Spread, epsilon: float, found: bool) -> FoundLimit:
@@ -119,29 +126,29 @@ def _found(name: str, limit: int, spread: Spread, epsilon: float, found: bool) -
     )
 
 
-def _spread(answer: Answer, asked: Asked, asker: Asker) -> Spread:
+def _spread(answer: Answer, stage: Stage, stages: Stages) -> Spread:
     """The histogram; its noise is at most that of its own plan, also where it follows from others."""
     frame = answer.df()
-    return Spread.of(asker.plan(asked), frame["bucket"].tolist(), frame["n"].tolist())
+    return Spread.of(likely_plan(stage, stages), frame["bucket"].tolist(), frame["n"].tolist())
 
 
 def _paid(answer: Answer) -> float:
     return 0.0 if answer.stored else answer.plan.epsilon
 
 
-def _chosen(searches: Searches, spreads: Mapping[str, Spread], asker: Asker) -> dict[str, int]:
+def _chosen(searches: Searches, spreads: Mapping[str, Spread], stages: Stages) -> dict[str, int]:
     """The best limits, by what the query's own plans say of the noise at each; none if no unit stands out."""
     if not spreads:
         return {}
     meant, rest = searches.meant, replace(searches.rest, prepared=False)
     release = meant.release
     assert release is not None
-    left_out = any(
-        each.within == "left out" for each in meant.bounding
-    )  # a limit on keys, which costs no noise
+    # a limit on keys, which costs no noise
+    left_out = any(each.within == "left out" for each in meant.bounding)
 
     def noise(groups: int) -> float:
-        planned = asker.plan(replace(rest, max_groups=groups) if "max_groups" in spreads else rest)
+        tried = replace(rest, max_groups=groups) if "max_groups" in spreads else rest
+        planned = likely_plan(tried, stages)
         return 0.0 if left_out else noise_of_a_row(planned)
 
     most = {name: most_allowed(release.input, name) for name in spreads}
@@ -181,29 +188,47 @@ def _cells(plan: Plan, spreads: Mapping[str, Spread]) -> float:
 
 
 # -- suggestions ---------------------------------------------------------------------------------------------
-def suggestions(
-    scan: Scan, by: Sequence[str] | None, moves: int, epsilon: Fraction, query_epsilon: Fraction, asker: Asker
+def suggest_limits(
+    table: str,
+    by: str | Sequence[str] | None,
+    epsilon: Fraction,
+    query_epsilon: Fraction,
+    fresh: bool,
+    stages: Stages,
 ) -> SuggestedLimits:
     """Units of a table by their rows and keys: of `by` together, or of the declared column with the most."""
+    with stages.snapshot():
+        columns = [by] if isinstance(by, str) else by
+        return _suggested(stages.scan(table), columns, epsilon, query_epsilon, fresh, stages)
+
+
+def _suggested(
+    scan: Scan,
+    by: Sequence[str] | None,
+    epsilon: Fraction,
+    query_epsilon: Fraction,
+    fresh: bool,
+    stages: Stages,
+) -> SuggestedLimits:
     _refuse_unbounded(scan)
     columns = declared_keys(scan) if by is None else _columns(scan, by)
     table, listed = quoted(scan.table), ", ".join(quoted(each) for each in columns)
     keyed = f"SELECT {listed}, COUNT(*) AS n FROM {table} GROUP BY {listed}"
     share = epsilon_of(epsilon / (2 if columns else 1))
     rows_of = f"SELECT COUNT(*) AS n FROM {table}" if by is None else keyed
-    asked = {"max_rows": Asked(rows_of, share, histogram=Histogram.ROWS)}
+    asked = {"max_rows": Stage(rows_of, share, histogram=Histogram.ROWS, fresh=fresh)}
     if columns:
-        asked["max_groups"] = Asked(
-            keyed, share, histogram=Histogram.WIDEST if by is None else Histogram.KEYS
-        )
-    answers = asker.answers(asked, [])
-    spreads = {name: _spread(each, asked[name], asker) for name, each in answers.items()}
+        kind = Histogram.WIDEST if by is None else Histogram.KEYS
+        asked["max_groups"] = Stage(keyed, share, histogram=kind, fresh=fresh)
+    answers = _answers(asked, [], stages)
+    spreads = {name: _spread(each, asked[name], stages) for name, each in answers.items()}
     receipt = {
         "epsilon": float(share) * len(answers),
         "charged": sum(map(_paid, answers.values())),
         "neighbours": next(iter(answers.values())).plan.neighbours,
         "histograms": {name: each.receipt for name, each in answers.items()},
     }
+    moves = stages.policy.neighbours.moves
     tables = _tables(spreads, scan, columns, by is not None, moves, float(query_epsilon))
     return SuggestedLimits(scan.table, unit_name(scan), tables, float(query_epsilon), receipt)
 

@@ -1,9 +1,9 @@
-"""The arguments of a call go in; they come out checked, as plans need them, and as text for the record."""
+"""A request goes in; its stages come out: each checked, as a plan needs it, and as JSON for the record."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,73 +11,62 @@ from privsql.errors import ArgumentError
 from privsql.planning.accuracy import check_level
 from privsql.planning.auto_limits import Histogram
 from privsql.policy import AUTO, Policy, delta_of, epsilon_of, limit_of
+from privsql.request import Request
 from privsql.suggestions import Argument
 
 _PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one
-
-
-def check_flag(name: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise ArgumentError("argument-projection", f"{name} is True or False", [(Argument(name, "True"),)])
+_FLAGS = ("prepared", "nonnegative", "consistent", "show_all", "fresh")
+_NOT_STORED = ("show_all", "fresh", "analyst")  # no part of what an answer is
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question with the arguments of its call, as they were given."""
+class Stage(Request):
+    """One query of a request, with what earlier ones found: what is planned, charged and run at once."""
 
-    sql: str
-    epsilon: float | Fraction | None = None
-    delta: float = 0.0
-    within: float | None = None
-    confidence: float = 0.95
-    dialect: str = "duckdb"
-    mechanism: str | None = None
-    max_groups: int | str | None = None  # "auto": to be found
-    max_rows: int | str | None = None
-    prepared: bool = True
-    weights: Mapping[str, float] | None = None
-    nonnegative: bool = False
-    consistent: bool = False
-    show_all: bool = False  # only how the answer is shown: no part of what is stored
-    ranges: tuple[
-        tuple[str, str, float, float], ...
-    ] = ()  # found before, for a share of epsilon: table, column and the ends
-    histogram: Histogram | None = None  # not the answer is wanted, but what limits are chosen from
+    _: KW_ONLY
+    ranges: tuple[tuple[str, str, float, float], ...] = ()  # found: table, column and the ends
+    histogram: Histogram | None = None  # of the units of this query, instead of its answer
+
+    @staticmethod
+    def of(request: Request) -> Stage:
+        """The first stage, as the request says it."""
+        return Stage(**{each.name: getattr(request, each.name) for each in fields(Request)})
 
     def to_json(self) -> dict[str, Any]:
-        """All that is not as usual; by it the same call can be planned anew. epsilon= is known by then, and
-        exact.
+        """All that differs from the defaults, from which the same stage can be planned again.
+
+        `epsilon` is exact, and known by then.
         """
         given = {
             each.name: getattr(self, each.name)
             for each in fields(self)
-            if getattr(self, each.name) != each.default
+            if each.name not in _NOT_STORED and getattr(self, each.name) != each.default
         }
-        given.pop("show_all", None)
         assert self.epsilon is not None
         listed = {"weights": dict(self.weights)} if self.weights else {}
         return {**given, **listed, "epsilon": str(self.price())}
 
     @staticmethod
-    def of_json(raw: Mapping[str, Any]) -> Asked:
+    def of_json(raw: Mapping[str, Any]) -> Stage:
         ranges = tuple(
             (str(table), str(column), low, high) for table, column, low, high in raw.get("ranges", ())
         )
         kind = None if raw.get("histogram") is None else Histogram(raw["histogram"])
-        return Asked(**{**raw, "epsilon": Fraction(raw["epsilon"]), "ranges": ranges, "histogram": kind})
+        return Stage(**{**raw, "epsilon": Fraction(raw["epsilon"]), "ranges": ranges, "histogram": kind})
 
     @property
     def text(self) -> str:
-        """What the record says was asked."""
+        """What the ledger records as the query."""
         return self.sql if self.histogram is None else f"{self.histogram}, of {self.sql}"
 
     def under(self, policy: Policy) -> Policy:
-        """The policy with the ranges that were found."""
+        """The policy, with the ranges that earlier stages found."""
         for table, column, low, high in self.ranges:
             policy = policy.with_columns(table, {column: (low, high)}, None)
         return policy
 
     def price(self) -> Fraction:
+        """Epsilon, after a check of every argument; a fixed one where `within` is given instead."""
         if (self.epsilon is None) == (self.within is None):
             raise ArgumentError(
                 "argument-epsilon", "give epsilon= or within=, one of them", [(Argument("epsilon", "1.0"),)]
@@ -85,26 +74,32 @@ class Asked:
         delta_of(self.delta)
         check_level(self.confidence)
         self.limits()
-        for name in ("nonnegative", "consistent", "show_all", "prepared"):
+        for name in _FLAGS:
             check_flag(name, getattr(self, name))
         return _PROBE if self.epsilon is None else epsilon_of(self.epsilon)
 
     def limits(self) -> dict[str, int]:
+        """The limits on one unit's contribution that the call gives as numbers."""
         wanted = {"max_groups": self.max_groups, "max_rows": self.max_rows}
         given = {name: value for name, value in wanted.items() if value != AUTO}
         checked = {name: limit_of(value, name, "argument-limits") for name, value in given.items()}
         return {name: value for name, value in checked.items() if value is not None}
 
-    def with_limits(self, **limits: int) -> Asked:
-        """The same call with limits that were found; what was not found is as the policy has it."""
-        rows, groups = (self._limit(name, limits) for name in ("max_rows", "max_groups"))
-        return replace(self, max_rows=rows, max_groups=groups)
-
-    def _limit(self, name: str, found: Mapping[str, int]) -> int | str | None:
-        given = getattr(self, name)
-        return found.get(name) if given == AUTO else given
+    def with_limits(self, **found: int) -> Stage:
+        """The same stage with limits that were found; those not found are as the policy has them."""
+        return replace(
+            self,
+            max_rows=found.get("max_rows") if self.max_rows == AUTO else self.max_rows,
+            max_groups=found.get("max_groups") if self.max_groups == AUTO else self.max_groups,
+        )
 
     @property
     def automatic(self) -> tuple[str, ...]:
         """The limits that are to be found."""
         return tuple(name for name in ("max_rows", "max_groups") if getattr(self, name) == AUTO)
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse what is neither True nor False: 1, "yes" and numpy's booleans are mistakes more often than not."""
+    if not isinstance(value, bool):
+        raise ArgumentError("argument-projection", f"{name} is True or False", [(Argument(name, "True"),)])

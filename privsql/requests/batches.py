@@ -1,0 +1,109 @@
+"""Several queries go in; their answers come out, for one epsilon that is split so that their errors are small.
+
+What is the same, or follows from another one, is paid for once. All are priced and charged before the first
+is run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from privsql.answers.batch import Shares, shared
+from privsql.engines.duckdb.calculator import calculator
+from privsql.errors import ArgumentError
+from privsql.planning.auto_range import unknown_ranges
+from privsql.planning.plan import Plan
+from privsql.policy import delta_of, epsilon_of
+from privsql.requests.stage import Stage
+from privsql.requests.stages import Priced, Stages, finished
+from privsql.results.answer import Answer
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Priced queries, those of them that are paid for, and whether each was."""
+
+    priced: Sequence[Priced]
+    paid: dict[int, Priced]
+
+
+def stages_of(
+    texts: Sequence[str], epsilon: object, delta: object, dialect: str, show_all: bool, analyst: str | None
+) -> tuple[list[Stage], Fraction]:
+    """The queries of a batch, each with an equal part of epsilon and delta, and the whole epsilon."""
+    if isinstance(texts, str) or not isinstance(texts, Sequence) or not texts:
+        raise ArgumentError(
+            "argument-batch", "questions must be a list of SQL texts", '["SELECT ...", "SELECT ..."]'
+        )
+    whole, part = epsilon_of(epsilon), float(delta_of(delta) / len(texts))
+    each = epsilon_of(whole / len(texts))
+    listed = [Stage(sql, each, part, dialect=dialect, show_all=show_all, analyst=analyst) for sql in texts]
+    return listed, whole
+
+
+def answer_batch(listed: Sequence[Stage], whole: Fraction, stages: Stages) -> list[Answer]:
+    """Plan all, charge all that must be paid at once, run it, and answer the others from it."""
+    with stages.snapshot():
+        batch = _split(_planned(listed, stages), whole, stages)
+        paid = list(batch.paid.values())
+        with stages.charged(paid) if paid else contextlib.nullcontext([]) as charges:
+            for priced, charge in zip(paid, charges, strict=True):
+                stages.run(priced, charge)
+        return [
+            _answer(priced.plan, place in batch.paid, stages) for place, priced in enumerate(batch.priced)
+        ]
+
+
+def _planned(listed: Sequence[Stage], stages: Stages) -> list[Priced]:
+    questions = [stages.read(each) for each in listed]
+    if any(unknown_ranges(question) for question in questions):
+        raise ArgumentError(
+            "argument-batch",
+            "a range is not known yet, and is not looked for in a batch",
+            "declare it, or ask this question by itself",
+        )
+    priced = [stages.plan(each, question) for each, question in zip(listed, questions, strict=True)]
+    for each in priced:
+        stages.give_notice(each.plan)
+    return priced
+
+
+def _split(priced: list[Priced], whole: Fraction, stages: Stages) -> Batch:
+    """Choose what is paid for, and split epsilon over it; what is stored costs nothing."""
+    private = {place: each.plan for place, each in enumerate(priced) if not each.plan.public}
+    places = list(private)
+    shares = shared(list(private.values()), whole, calculator().evaluate) if private else Shares({}, {})
+    for number, other in shares.follows.items():
+        priced[places[number]] = _repriced(priced[places[number]], shares.paid[other])
+    paid: dict[int, Priced] = {}
+    for number, share in shares.paid.items():
+        place = places[number]
+        priced[place] = _repriced(priced[place], share)
+        follow = [priced[places[each]].plan for each, other in shares.follows.items() if other == number]
+        if not _is_known(priced[place].plan, follow, stages):
+            paid[place] = priced[place]
+    return Batch(priced, paid)
+
+
+def _repriced(priced: Priced, epsilon: Fraction) -> Priced:
+    return Priced(replace(priced.stage, epsilon=epsilon), priced.plan.repriced(epsilon))
+
+
+def _is_known(plan: Plan, followers: Sequence[Plan], stages: Stages) -> bool:
+    """Whether it need not be paid for.
+
+    A query that follows from it need not follow from what it is computed from itself.
+    """
+    return stages.find(plan) is not None and all(stages.known(each) is not None for each in followers)
+
+
+def _answer(plan: Plan, paid: bool, stages: Stages) -> Answer:
+    """From all that is known now, which answers it."""
+    if plan.public:
+        return stages.public(plan)
+    stored = (stages.found_again(plan) if paid else None) or stages.known(plan)
+    assert stored is not None, "it was paid for, or follows from what was"
+    return replace(finished(stored), stored=not paid)

@@ -1,0 +1,132 @@
+"""A stage whose ranges are to be found goes in; the stage with ranges comes out, and what finding them cost.
+
+What the searches cost is a stated share of epsilon, and the whole is known to be affordable before the first
+charge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from privsql.algebra.relations import Question
+from privsql.budget.released import released
+from privsql.errors import ArgumentError
+from privsql.planning.auto_range import SHARE, Unknown, range_of, unknown_ranges
+from privsql.planning.plan import Plan
+from privsql.policy import epsilon_of
+from privsql.privacy.events import Event, Pure
+from privsql.requests.stage import Stage
+from privsql.requests.stages import Stages
+from privsql.results.answer import FoundRange
+from privsql.suggestions import Argument
+
+_MISSED = 1e-3  # how often any empty bucket of a search may be taken for one with rows
+
+
+@dataclass(frozen=True)
+class Complete:
+    """A stage with nothing left to be found, and the ranges that were. `question`: where it is read already."""
+
+    stage: Stage
+    question: Question | None
+    found: tuple[FoundRange, ...] = ()
+
+
+def find_ranges(stage: Stage, stages: Stages) -> Complete:
+    """Find the ranges that nobody declared, for a share of epsilon; the stage keeps the rest of it."""
+    question = stages.read(stage)
+    missing = unknown_ranges(question)
+    if not missing:
+        return Complete(stage, question)
+    stages.give_notice(plan_with_any_range(stage, missing, stages))
+    whole, share = _shares(stage, missing)
+    expect([stage], stages)
+    rest, found = replace(stage, epsilon=whole * (1 - SHARE)), []
+    for each in missing:
+        known = _search(each, _histogram_of(each, stage, share), stages)
+        found.append(known)
+        rest = replace(rest, ranges=(*rest.ranges, (each.table, each.column, known.low, known.high)))
+    return Complete(rest, None, tuple(found))
+
+
+def _histogram_of(unknown: Unknown, stage: Stage, share: Fraction) -> Stage:
+    """The search for one range, under the limits of the query."""
+    return Stage(
+        unknown.sql,
+        share,
+        max_rows=stage.max_rows,
+        max_groups=stage.max_groups,
+        prepared=stage.prepared,
+        fresh=stage.fresh,
+        analyst=stage.analyst,
+        ranges=stage.ranges,
+    )
+
+
+def _search(unknown: Unknown, stage: Stage, stages: Stages) -> FoundRange:
+    priced = stages.plan(stage)
+    counted = stages.answer(priced)
+    width = priced.plan.measurements[0].half_width(1 - _MISSED / priced.plan.cells)
+    frame = counted.df()
+    low, high = range_of(frame["bucket"].tolist(), frame["n"].tolist(), width)
+    return FoundRange(unknown.name, low, high, 0.0 if counted.stored else counted.plan.epsilon)
+
+
+def likely_plan(stage: Stage, stages: Stages) -> Plan:
+    """The plan of a stage, or where ranges are to be found, one of the same form and price."""
+    question = stages.read(stage)
+    missing = unknown_ranges(question)
+    if missing:
+        return plan_with_any_range(stage, missing, stages)
+    return stages.plan(stage, question).plan
+
+
+def plan_with_any_range(stage: Stage, missing: Sequence[Unknown], stages: Stages) -> Plan:
+    """The plan as if the ranges were known: refuses what no range could help, before a search is paid."""
+    ranges = tuple((each.table, each.column, 0.0, 1.0) for each in missing)
+    return stages.plan(replace(stage, ranges=ranges)).plan
+
+
+def expect(listed: Sequence[Stage], stages: Stages) -> None:
+    """Refuse what cannot be afforded together, before the first of it is charged."""
+    stages.ledger.expect(events_of(listed, stages), stages.who(listed[0]))
+
+
+def events_of(listed: Sequence[Stage], stages: Stages) -> list[Sequence[Event]]:
+    """What these stages are charged as, query by query, searches for their ranges included."""
+    queries: list[Sequence[Event]] = []
+    for stage in listed:
+        missing = unknown_ranges(stages.read(stage))
+        if missing:
+            whole, share = _shares(stage, missing)
+            stage = replace(stage, epsilon=whole * (1 - SHARE))
+            queries += [[Pure(share)] for _ in missing]
+        queries.append([each.event for each in released(likely_plan(stage, stages).measurements)])
+    return queries
+
+
+def first_range_search(stage: Stage, missing: Sequence[Unknown], stages: Stages) -> Plan:
+    """The first search, which comes before the query; what follows depends on what it finds."""
+    whole, share = _shares(stage, missing)
+    plan_with_any_range(stage, missing, stages)
+    plan = stages.plan(_histogram_of(missing[0], stage, share)).plan
+    names, rest = ", ".join(each.name for each in missing), float(whole * (1 - SHARE))
+    note = (
+        f"first the range of {names} is found so, each at epsilon {float(share):g}; then the query is asked "
+        f"with it, at epsilon {rest:g}: declare a range to save this"
+    )
+    return replace(plan, notes=(*plan.notes, note))
+
+
+def _shares(stage: Stage, missing: Sequence[Unknown]) -> tuple[Fraction, Fraction]:
+    """The whole epsilon, and what of it each search for a range may cost."""
+    if stage.epsilon is None:
+        raise ArgumentError(
+            "argument-within",
+            "how far this answer is off depends on a range that is not known yet",
+            [("give ", Argument("epsilon"), " instead"), ("declare the range",)],
+        )
+    whole = stage.price()
+    return whole, epsilon_of(whole * SHARE / len(missing))

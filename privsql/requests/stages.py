@@ -1,0 +1,239 @@
+"""A stage of a request goes in; it is read, planned, charged and run, and an Answer comes out.
+
+Each step is one method here, and `Session.ask` calls them in order. Everything that answering takes is held
+here: the source, the policy, the ledger and the stored answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from privsql.algebra.relations import Question, Scan
+from privsql.answers.answer_file import AnswerFile
+from privsql.answers.stored import Kept, Shown, StoredAnswers
+from privsql.budget.ledger import Charge, Ledger, with_affordable_ways
+from privsql.budget.released import released
+from privsql.engines.base import Engine
+from privsql.engines.duckdb.calculator import calculator
+from privsql.errors import EngineError, PrivsqlError, Refused, UnknownName, did_you_mean
+from privsql.noise.add_noise import add_noise
+from privsql.noise.randomness import Randomness
+from privsql.planning.accuracy import epsilon_within
+from privsql.planning.auto_limits import histogram_question
+from privsql.planning.draft import Task
+from privsql.planning.look import PublicLook
+from privsql.planning.plan import Plan
+from privsql.planning.planner import plan as make_plan
+from privsql.planning.prepared import no_copies
+from privsql.planning.pricing import Offer
+from privsql.policy import Policy, analyst_of, delta_of
+from privsql.progress import elapsed_time
+from privsql.requests.stage import Stage
+from privsql.results.answer import Answer
+from privsql.results.finish import computed_types, finish, public_answer
+from privsql.results.notices import BoundingNotice
+from privsql.sql.bind.catalogue import Catalogue
+from privsql.sql.parse.tokens import too_deep
+from privsql.sql.read import read
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A stage with its plan. Its epsilon is that of the plan, also where `within` was given."""
+
+    stage: Stage
+    plan: Plan
+
+
+class Stages:
+    """The steps from a stage to its answer, over one source, one policy and one ledger.
+
+    Within `snapshot` one thread has the source for itself, and all that it reads is of one state.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        policy: Policy,
+        ledger: Ledger,
+        analyst: str,
+        randomness: Randomness,
+        notice: BoundingNotice,
+        version: str | None,
+    ) -> None:
+        self.engine, self.policy, self.ledger, self.analyst = engine, policy, ledger, analyst
+        self._randomness, self._notice, self._declared = randomness, notice, version
+        self.schema = engine.schema()
+        self._stored = StoredAnswers(calculator().evaluate, self._shelf())
+        self._known: Catalogue | None = None
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        return self.engine.snapshot()
+
+    # -- reading ---------------------------------------------------------------------------------------------
+    def read(self, stage: Stage) -> Question:
+        """Parse the query and bind it to the tables as they are now."""
+        stage.price()  # a bad epsilon is reported before anything else is looked at
+        self._follow_schema()
+        question = read(stage.sql, self._catalogue(stage.under(self.policy)), stage.dialect)
+        return question if stage.histogram is None else histogram_question(question, stage.histogram)
+
+    def scan(self, table: str) -> Scan:
+        """A table of the source, as the policy declares it."""
+        self._follow_schema()
+        catalogue = self._catalogue(self.policy)
+        source = catalogue.source(table) if isinstance(table, str) else None
+        if source is None or not isinstance(source.relation, Scan):
+            raise UnknownName(
+                "name-table", f"there is no table {table}", did_you_mean(str(table), catalogue.names)
+            )
+        return source.relation
+
+    def _follow_schema(self) -> None:
+        if not self.engine.fixed_schema:
+            self.schema = self.engine.schema()
+
+    def _catalogue(self, policy: Policy) -> Catalogue:
+        """Kept while schema and policy are the same objects: reading a wide table takes longer than a query."""
+        known = self._known
+        if known is None or known.schema is not self.schema or known.policy is not policy:
+            self._known = known = Catalogue(self.schema, policy)
+        return known
+
+    # -- planning --------------------------------------------------------------------------------------------
+    def plan(self, stage: Stage, question: Question | None = None) -> Priced:
+        """Choose what is measured and how; reads no private row."""
+        policy, question = stage.under(self.policy), question or self.read(stage)
+        try:
+            plan = make_plan(self._task(stage, policy, question))
+        except RecursionError:  # before anything is charged or read
+            raise too_deep() from None
+        except Refused as error:
+            raise with_affordable_ways(error, self.ledger.budget) from None
+        if stage.within is not None:
+            stage = replace(stage, epsilon=epsilon_within(plan, stage.within, stage.confidence), within=None)
+            plan = plan.repriced(stage.price())
+        shown = plan.projected(stage.nonnegative, stage.consistent, stage.show_all)
+        return Priced(stage, self.with_rho(shown))
+
+    def _task(self, stage: Stage, policy: Policy, question: Question) -> Task:
+        weights = {} if stage.weights is None else stage.weights
+        delta, limits = delta_of(stage.delta), stage.limits()
+        offer = Offer(stage.price(), delta, stage.mechanism, weights, limits, policy.min_units)
+        look = PublicLook(self.engine.read_public, self.engine.dialect)
+        copies = self.engine.prepared if stage.prepared else no_copies
+        evaluate, dialect = calculator().evaluate, self.engine.dialect
+        return Task(question, policy.neighbours, offer, evaluate, look, dialect, copies)
+
+    def with_rho(self, plan: Plan) -> Plan:
+        """The plan with its price as the ledger counts it."""
+        return replace(plan, rho=self.ledger.rho([each.event for each in released(plan.measurements)]))
+
+    def give_notice(self, plan: Plan) -> None:
+        """Warn, once, of limits that nobody declared; before anything is charged."""
+        self._notice.give(plan)
+
+    # -- stored answers --------------------------------------------------------------------------------------
+    def version(self) -> str | None:
+        """The version of the data that answers are stored under: the owner's name for it, or the engine's.
+
+        It never depends on what was written, since EXPLAIN shows for free whether an answer is stored.
+        """
+        return self.engine.version() if self._declared is None else f"declared: {self._declared}"
+
+    def find(self, plan: Plan) -> Shown | None:
+        """The stored answer of the same query, or one that follows from stored answers."""
+        version = self.version()
+        return self._stored.find(plan, version) or self._stored.derived(plan, version)
+
+    def found_again(self, plan: Plan) -> Shown | None:
+        """The stored answer of the same query alone."""
+        return self._stored.find(plan, self.version())
+
+    def known(self, plan: Plan) -> Shown | None:
+        """The best that stored answers say, however uncertain."""
+        return self._stored.known(plan, self.version())
+
+    def is_stored(self, stage: Stage) -> bool:
+        """Whether answering this stage costs nothing."""
+        return not stage.fresh and self.find(self.plan(stage).plan) is not None
+
+    def _shelf(self) -> AnswerFile | None:
+        path = self.ledger.path
+        return None if path is None else AnswerFile(path, self.ledger.charged, self._plan_again)
+
+    def _plan_again(self, raw: Mapping[str, Any]) -> Plan | None:
+        try:
+            return self.plan(Stage.of_json(raw)).plan
+        except PrivsqlError:
+            return None
+
+    # -- answering -------------------------------------------------------------------------------------------
+    def answer(self, priced: Priced) -> Answer:
+        """The stored answer, or one that is charged, run, noised, stored and finished."""
+        if priced.plan.public:
+            return self.public(priced.plan)
+        stored = None if priced.stage.fresh else self.find(priced.plan)
+        if stored is not None:
+            return replace(finished(stored), stored=True)
+        with self.charged([priced]) as (charge,):
+            return self.run(priced, charge)
+
+    def public(self, plan: Plan) -> Answer:
+        """The exact answer of a query over public tables alone."""
+        return public_answer(plan, self.engine.read_public(plan.sql))
+
+    def check(self, plan: Plan) -> None:
+        """Refuse what the engine would not plan, or could fail at; reads no data."""
+        for statement in plan.statements:
+            self.engine.check(statement, self.schema)
+        types = computed_types(plan)
+        if types is not None:
+            calculator().check(plan.finishing, types)
+
+    def charged(self, listed: Sequence[Priced]) -> AbstractContextManager[list[Charge]]:
+        """Charge all of them or none, around all that is run for them. The ledger records whether it fails."""
+        for each in listed:
+            self.check(each.plan)
+        bills = [(released(each.plan.measurements), each.stage.text) for each in listed]
+        return self.ledger.running(bills, self.policy.neighbours, self.who(listed[0].stage))
+
+    def who(self, stage: Stage) -> str:
+        """The analyst of a stage, in the ledger."""
+        return self.analyst if stage.analyst is None else analyst_of(stage.analyst)
+
+    def run(self, priced: Priced, charge: Charge) -> Answer:
+        """After the charge nothing but an answer or one fixed sentence comes out, and nothing exact stays."""
+        try:
+            with elapsed_time(), self.engine.question():
+                outcome = self._outcome(priced, charge)
+                if isinstance(outcome, BaseException):
+                    raise outcome from None
+                return outcome
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("the query was interrupted; its charge stands") from None
+
+    def _outcome(self, priced: Priced, charge: Charge) -> Answer | BaseException:
+        """An answer, or what to raise.
+
+        An error raised here would hold the frames that hold what was read, and freeing those takes time.
+        """
+        plan, stage, engine = priced.plan, priced.stage, self.engine
+        try:
+            version, asked = self.version(), stage.to_json()
+            exact = [engine.run(statement, plan.keys) for statement in plan.runs]
+            noisy = add_noise(plan, exact, self._randomness, lambda sql: engine.run(sql, plan.keys))
+            kept = Kept(charge.number, stage.text, charge.when, version, asked, lambda: (plan, noisy))
+            return finished(self._stored.keep(kept, combine=not stage.fresh))
+        except Exception:  # noqa: BLE001 -- whatever it is, it may depend on data
+            return EngineError()
+        except KeyboardInterrupt:
+            return KeyboardInterrupt()
+
+
+def finished(shown: Shown) -> Answer:
+    """Noisy cells with what is computed from them."""
+    return finish(*shown, calculator().finish)
