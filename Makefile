@@ -56,7 +56,7 @@ mutants: $(DEV)
 
 mutation: N = 60
 mutation: $(DEV)
-	$(BIN)/python tests/mutation $(N) $(SEED) $(WORKERS)
+	$(BIN)/python -m tests.mutation $(N) $(SEED) $(WORKERS)
 
 coverage: $(DEV)
 	rm -rf .cache/coverage && mkdir -p .cache/coverage
@@ -65,14 +65,14 @@ coverage: $(DEV)
 	$(BIN)/python -m coverage report
 
 attacks: $(DEV)
-	$(BIN)/python tests/attacks $(FILES)
+	$(BIN)/python -m tests.attacks $(FILES)
 
 N    ?= 20000
 SEED ?= 1
 
 fuzz: $(DEV)
-	$(BIN)/python tests/fuzz/differential.py $(N) $(SEED) $(WORKERS)
-	$(BIN)/python tests/fuzz/canaries.py $(N) $(SEED) $(WORKERS)
+	$(BIN)/python -m tests.fuzz.differential $(N) $(SEED) $(WORKERS)
+	$(BIN)/python -m tests.fuzz.canaries $(N) $(SEED) $(WORKERS)
 
 bench: $(DEV)
 	$(BIN)/python benchmarks/run.py

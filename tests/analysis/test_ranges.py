@@ -1,6 +1,6 @@
 """The ranges, values and NULLs of expressions, one by one: not only safe, but as narrow as they should be.
 
-tests/test_domains.py holds that no honest value is outside; in ranges.txt the ends themselves are written down. A line is an
+test_domains.py holds that no honest value is outside; in ranges.txt the ends themselves are written down. A line is an
 expression (`; ` and a condition on the rows), `=>` and what is known: a range or a set, `?` for an end that nobody knows,
 and `NULL` where it may be missing. To write the file anew: PRIVSQL_UPDATE_CASES=1; then read what changed.
 """

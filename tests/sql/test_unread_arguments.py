@@ -9,7 +9,7 @@ from sqlglot import exp
 import privsql
 from privsql.sql import read
 from privsql.sql.parse import gate
-from tests.test_cases import ALL_CASES, session_of
+from tests.cases.test_cases import ALL_CASES, session_of
 
 # No text puts a column there: where to trim (a word), a unit beside INTERVAL 1 YEAR, and ELSE inside of WHEN.
 NEVER = {(exp.Trim, "position"), (exp.DateAdd, "unit"), (exp.If, "false")}

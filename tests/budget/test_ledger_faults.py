@@ -25,10 +25,10 @@ from privsql.budget.file_ledger import FileLedger, open_ledger, open_reader, ren
 from privsql.budget.format import INSERT, SELECT, Row
 from privsql.budget.store import Store
 from privsql.budget.verify import anchor_of, read_anchor, replay, verify
-from tests.budget.conformance import refusal
 from tests.budget.ledgers import VISITS, FailingStore, charge, copy, opened, policy
+from tests.conformance.accountants.ledger_suite import refusal
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SAME = {
     **os.environ,
     "PYTHONPATH": f"{Path(privsql.__file__).parents[1]}{os.pathsep}{ROOT}",
@@ -279,7 +279,7 @@ def test_who_may_only_read_can_look_and_not_spend():
         folder.chmod(0o555)
         code = """if True:
             import os, sys
-            from tests.test_ledger_faults import *
+            from tests.budget.test_ledger_faults import *
             path = sys.argv[1]
             if os.geteuid() == 0:  # root may do anything
                 os.setgroups([]); os.setgid(65534); os.setuid(65534)

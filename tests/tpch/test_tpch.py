@@ -15,21 +15,21 @@ import privsql
 import privsql.noise.add_noise as noise
 from privsql.planning.estimates import Linear
 from privsql.planning.plan import Plan
-from tests import tpch
-from tests.test_cases import _alike, _plain
-from tests.tpch_questions import QUESTIONS, Tpch
+from tests.cases.test_cases import _alike, _plain
+from tests.tpch import tables
+from tests.tpch.questions import QUESTIONS, Tpch
 
-PAGE = Path(__file__).parent.parent / "docs" / "tpch.md"
+PAGE = Path(__file__).parents[2] / "docs" / "tpch.md"
 
 
 @lru_cache
 def data() -> Any:
-    return tpch.connection()
+    return tables.connection()
 
 
 @lru_cache
 def session(lossless: bool) -> privsql.Session:
-    return privsql.connect(data(), policy=tpch.NOTHING_LOST if lossless else tpch.POLICY)
+    return privsql.connect(data(), policy=tables.NOTHING_LOST if lossless else tables.POLICY)
 
 
 def filled(question: Tpch, first: list[tuple[Any, ...]]) -> str:
@@ -163,7 +163,7 @@ def rows() -> list[str]:
 
 @pytest.mark.slow
 def test_the_page_says_what_happens() -> None:
-    """To write it anew: python -m tests.test_tpch"""
+    """To write it anew: python -m tests.tpch.test_tpch"""
     shown = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if re.match(r"\| \d+ \|", line)]
     assert shown == rows()
 

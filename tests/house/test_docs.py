@@ -17,7 +17,7 @@ from privsql.algebra.patterns import DIRECTIVES, OPTIONS
 from privsql.cli.arguments import parser
 from privsql.sql.parse import gate
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 _TOP = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
 PAGES = [*(ROOT / f"{name}.md" for name in _TOP), *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

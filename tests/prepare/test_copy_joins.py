@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,10 +11,7 @@ import pytest
 
 import privsql
 from tests.prepare.visits import copy_of, uses_copy, with_copies
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from soundness.check import Report, check_plan
+from tests.soundness.check import Report, check_plan
 
 TABLES = """
     CREATE TABLE customers (id INTEGER PRIMARY KEY, state VARCHAR);

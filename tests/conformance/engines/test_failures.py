@@ -9,14 +9,14 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from conformance import expressions
-from conformance.hostile import COLUMNS, SOURCES, World, source
 from privsql.algebra.expressions import Call
 from privsql.engines.duckdb.plan_rules import Rules
 from privsql.engines.duckdb.plans import may_fail, plan_of
 from privsql.errors import SourceError
 from privsql.render.duckdb import DUCKDB
 from privsql.types import Kind
+from tests.conformance.engines import expressions
+from tests.conformance.engines.hostile import COLUMNS, SOURCES, World, source
 
 TOGETHER = 12  # expressions in one statement: what two of them share, DuckDB computes once
 EXPRESSIONS = 20_000

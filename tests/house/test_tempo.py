@@ -6,11 +6,11 @@ from pathlib import Path
 
 from tests.tempo import THINNED
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 
 
 def test_every_test_that_is_thinned_out_exists() -> None:
     for name, each in THINNED.items():
         file, *_, test = name.split("::")
-        assert f"def {test}(" in (HERE / file).read_text(encoding="utf-8"), name
+        assert f"def {test}(" in (TESTS / file).read_text(encoding="utf-8"), name
         assert each > 1, name

@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 
-from conformance.hostile import COLUMNS
 from privsql.algebra import build
 from privsql.algebra.expressions import Call, Column, Expression, Literal
 from privsql.algebra.functions import FUNCTIONS, UNITS
@@ -30,6 +29,7 @@ from privsql.types import (
     decimal,
     integer,
 )
+from tests.conformance.engines.hostile import COLUMNS
 
 CASTS = [BOOLEAN, DOUBLE, TEXT, DATE, TIME, TIMESTAMP, decimal(4, 2), decimal(18, 3), decimal(38, 10),
          *(integer(*bounds) for bounds in INTEGER_BOUNDS.values())]  # fmt: skip

@@ -9,13 +9,13 @@ import duckdb
 import numpy as np
 import pytest
 
-from conformance import expressions
-from conformance.hostile import COLUMNS, VALUES, fill, source
 from privsql.algebra import build
 from privsql.algebra.expressions import Call, Expression
 from privsql.errors import PrivsqlError
 from privsql.render.duckdb import DUCKDB
 from privsql.types import BOOLEAN, MOMENTS, NUMBERS, Kind
+from tests.conformance.engines import expressions
+from tests.conformance.engines.hostile import COLUMNS, VALUES, fill, source
 
 ROWS, TOGETHER = 150, 30
 EXPRESSIONS = 6_000

@@ -38,7 +38,8 @@ from privsql.privacy.gaussian import half_width, rounded_up
 from privsql.privacy.key_selection import Contribution, gaussian_threshold
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.privacy.zcdp import least_epsilon, zcdp_of
-from tests.budget.accountants import (
+from tests.budget.ledgers import VISITS, policy, release
+from tests.conformance.accountants.accountant_suite import (
     DELTA,
     OTHERS,
     PURE,
@@ -49,8 +50,7 @@ from tests.budget.accountants import (
     gaussian_truth,
     laplace,
 )
-from tests.budget.conformance import refusal
-from tests.budget.ledgers import VISITS, policy, release
+from tests.conformance.accountants.ledger_suite import refusal
 from tests.conftest import POLICY, clinic
 
 ONE = Cap(NANO, 10**12)  # epsilon 1, delta 1e-6

@@ -1,19 +1,17 @@
 """No neighbouring pair of tables moves the exact answer past the bound; no row makes plan.sql fail.
 
 The generators are in tests/soundness/: of tables where each row is a person, and of people with many rows in many tables
-(units). Longer runs: `python tests/soundness [units] 200000`, or PRIVSQL_SOUNDNESS_CASES=200000 with `pytest -m slow
-tests/test_soundness.py`. A violation names its seed and query: `Runner("units").run(seed, report, only=query)`.
+(units). Longer runs: `python -m tests.soundness [units] 200000`, or PRIVSQL_SOUNDNESS_CASES=200000 with `pytest -m slow
+tests/soundness/test_soundness.py`. A violation names its seed and query: `Runner("units").run(seed, report, only=query)`.
 """
 
 # ruff: noqa: E501 -- tables read better in one line each
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -22,14 +20,11 @@ import pytest
 
 import privsql
 from privsql.algebra.functions import FUNCTIONS, OPERATORS
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from says import Says
-from soundness.check import Report, Runner, check_plan, run
-from soundness.queries import CONSTRUCTS, EXPRESSIONS
-from soundness.unit_queries import UNIT_CONSTRUCTS
-from soundness.worlds import DATES, INTEGERS, MOMENTS, TEXTS
+from tests.soundness.check import Report, Runner, check_plan, run
+from tests.soundness.queries import CONSTRUCTS, EXPRESSIONS
+from tests.soundness.unit_queries import UNIT_CONSTRUCTS
+from tests.soundness.worlds import DATES, INTEGERS, MOMENTS, TEXTS
+from tests.support.says import Says
 
 SHARDS, FIRST = 4, 10_000  # of the long run: its parts, and the seed of its first world
 SLOW_CASES = int(os.environ.get("PRIVSQL_SOUNDNESS_CASES", "20000"))

@@ -1,6 +1,6 @@
 """Fuzzers: what DuckDB reads is what was meant, nothing of the data comes out; and what they once found stays mended.
 
-Longer: `make fuzz N=1000000`, or PRIVSQL_FUZZ=100000 with `pytest -m slow tests/test_fuzz.py`.
+Longer: `make fuzz N=1000000`, or PRIVSQL_FUZZ=100000 with `pytest -m slow tests/fuzz/test_fuzz.py`.
 """
 
 # ruff: noqa: E501 -- tables read better in one line each
@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import sys
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -22,16 +20,12 @@ import privsql
 from privsql.render import expressions
 from privsql.render.duckdb_functions import FORMS
 from privsql.render.expressions import ExpressionWriter
-from tests.attacks import judge
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from fuzz import canaries, differential, neutral, sqlglot_reads, texts
-from fuzz.duckdb_reads import DuckDBReader
-from fuzz.parsed_once import parsed_once
-
 from privsql.sql import read as reading
 from privsql.sql.parse.gate import parse
+from tests.attacks import judge
+from tests.fuzz import canaries, differential, neutral, sqlglot_reads, texts
+from tests.fuzz.duckdb_reads import DuckDBReader
+from tests.fuzz.parsed_once import parsed_once
 
 SHARDS = 4
 QUERIES = int(os.environ.get("PRIVSQL_FUZZ", "20000"))

@@ -12,7 +12,7 @@ from privsql.algebra.relations import Relation
 from privsql.planning.measurement import Mechanism
 from privsql.privacy.events import EVENTS
 
-PAGE = (Path(__file__).resolve().parent.parent / "docs" / "proofs.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "proofs.md").read_text(encoding="utf-8")
 INDEX = PAGE[PAGE.index("## Index") : PAGE.index("## 1.")]
 RULES = {
     found[1]: found[0]

@@ -9,12 +9,12 @@ import duckdb
 import pytest
 
 import privsql
-from conformance import expressions
-from conformance.hostile import COLUMNS, VALUES, fill, source
 from privsql.algebra.expressions import Call
 from privsql.algebra.relations import Group, walk
 from privsql.render.duckdb import DUCKDB
 from privsql.types import INTEGER_BOUNDS, Kind, Type
+from tests.conformance.engines import expressions
+from tests.conformance.engines.hostile import COLUMNS, VALUES, fill, source
 
 Item = TypeVar("Item")
 SHARDS = 4

@@ -15,8 +15,8 @@ import duckdb
 import pytest
 
 from privsql.planning.plan import Plan
-from tests import shop
-from tests.test_cases import ALL_CASES, Case, _plan
+from tests.cases.test_cases import ALL_CASES, Case, _plan
+from tests.support import shop
 
 Rows = dict[str, list[tuple[Any, ...]]]
 Cells = dict[tuple[str, ...], dict[str, int]]

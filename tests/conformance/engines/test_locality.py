@@ -8,12 +8,12 @@ import duckdb
 import numpy as np
 import pytest
 
-from conformance import expressions
-from conformance.hostile import COLUMNS, fill, source
 from privsql.algebra.expressions import Call, Literal
 from privsql.algebra.patterns import DIRECTIVES
 from privsql.render.duckdb import DUCKDB
 from privsql.types import TEXT
+from tests.conformance.engines import expressions
+from tests.conformance.engines.hostile import COLUMNS, fill, source
 
 KEPT = 40  # rows whose values are compared
 EXPRESSIONS = 20_000

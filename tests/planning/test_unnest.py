@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -18,11 +16,8 @@ from privsql.audit.check import differences, run_exactly
 from privsql.noise.add_noise import add_noise
 from privsql.planning.identity import identity
 from tests.noise.statistics import Buffered
-from tests.test_notes import winning
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from soundness.check import Report, check_plan
+from tests.planning.test_lecture_notes import winning
+from tests.soundness.check import Report, check_plan
 
 DECLARED = ["asthma", "flu", "gout"]
 TAGS = "SELECT id, UNNEST(list_distinct(tags)) AS tag FROM people"

@@ -8,10 +8,8 @@ from the default row.
 # ruff: noqa: E501 -- tables read better in one line each
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -20,10 +18,7 @@ import pytest
 import privsql
 from privsql.audit.check import differences, run_exactly
 from privsql.planning.estimates import ALL_ROWS
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from soundness.check import Report, check_plan
+from tests.soundness.check import Report, check_plan
 
 COLUMNS = {
     "k": "BOOLEAN", "x": "INTEGER", "y": "DOUBLE", "s": "VARCHAR", "r": "INTEGER NOT NULL", "z": "INTEGER",

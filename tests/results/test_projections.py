@@ -22,7 +22,7 @@ from privsql.privacy.projections import (
     whole_within,
 )
 from privsql.types import BOOLEAN, integer
-from tests.test_levels import SHAPES, Levels, dense
+from tests.planning.test_levels import SHAPES, Levels, dense
 
 FALSE_ALARM = 1e-9
 RANDOM = np.random.default_rng(5)

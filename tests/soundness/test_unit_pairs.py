@@ -7,19 +7,14 @@ tests/soundness finds pairs at random, these are the ones that each rule was mad
 # ruff: noqa: E501 -- tables read better in one line each
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
 import privsql
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from soundness.check import Report, check_plan
+from tests.soundness.check import Report, check_plan
 
 SCHEMA = """
     CREATE TABLE customers (id INTEGER PRIMARY KEY, code INTEGER UNIQUE, k VARCHAR, n INTEGER);

@@ -21,8 +21,8 @@ from privsql.budget.ledger import Ledger, MemoryLedger
 from privsql.budget.verify import verify
 from privsql.policy import Policy, load_policy
 from privsql.schema import Schema, SchemaTable
-from tests.budget.conformance import LedgerConformance, code_of, refusal
 from tests.budget.ledgers import VISITS, charge, policy
+from tests.conformance.accountants.ledger_suite import LedgerConformance, code_of, refusal
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 

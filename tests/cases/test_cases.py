@@ -1,6 +1,6 @@
 """Text cases: SQL, a line ---, then the plan that is made of it or the refusal. How to write one: tests/cases/README.md.
 
-PRIVSQL_UPDATE_CASES=1 pytest tests/test_cases.py writes the outcomes anew; read every changed line before believing it.
+PRIVSQL_UPDATE_CASES=1 pytest tests/cases/test_cases.py writes the outcomes anew; read every changed line before believing it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.parse import gate
 from privsql.sql.read import read
 from privsql.types import BIGINT
-from tests import shop
+from tests.support import shop
 
-HERE = Path(__file__).parent
-CASES = HERE / "cases"
+CASES = Path(__file__).parent
 PACKAGE = Path(privsql.__file__).parent
 UPDATE = os.environ.get("PRIVSQL_UPDATE_CASES") == "1"
 DIRECTIVES = (
@@ -494,20 +493,20 @@ def _alike(theirs: tuple[Any, ...], ours: tuple[Any, ...], slack: float, relativ
 ELSEWHERE: dict[str, str] = {
     "refused-fine-keys": "test_review.py",
     "refused-generated": "engines/test_views.py",
-    "argument-limits": "test_units.py",
-    "argument-batch": "test_batch.py",
+    "argument-limits": "planning/test_units.py",
+    "argument-batch": "answers/test_batch.py",
     "argument-data": "audit/test_given.py",
-    "refused-consistent": "test_projections.py",
+    "refused-consistent": "results/test_projections.py",
     "argument-unit": "test_review3.py",
     "argument-by": "results/test_suggested_limits.py",
-    "argument-delta": "test_unknown_keys.py",
-    "sql-too-long": "test_cases.py",
-    "argument-level": "test_cases.py",
-    "argument-rows": "test_cases.py",
-    "argument-epsilon": "test_cases.py",
-    "source-columns": "test_cases.py",
+    "argument-delta": "planning/test_undeclared_keys.py",
+    "sql-too-long": "cases/test_cases.py",
+    "argument-level": "cases/test_cases.py",
+    "argument-rows": "cases/test_cases.py",
+    "argument-epsilon": "cases/test_cases.py",
+    "source-columns": "cases/test_cases.py",
     **dict.fromkeys(
-        ("budget-dataset", "budget-version", "budget-caps", "argument-analyst"), "test_ledger.py"
+        ("budget-dataset", "budget-version", "budget-caps", "argument-analyst"), "budget/test_ledger.py"
     ),
     **dict.fromkeys(
         (
@@ -518,16 +517,17 @@ ELSEWHERE: dict[str, str] = {
             "budget-anchor",
             "argument-anchor",
         ),
-        "test_ledger_faults.py",
+        "budget/test_ledger_faults.py",
     ),
     **dict.fromkeys(
-        ("budget-query", "budget-analyst", "budget-amount", "budget-least"), "budget/conformance.py"
+        ("budget-query", "budget-analyst", "budget-amount", "budget-least"),
+        "conformance/accountants/ledger_suite.py",
     ),
     **dict.fromkeys(
         ("source-tables", "policy-duplicate", "argument-duplicate"), "engines/test_repeated_names.py"
     ),
-    "budget-failures": "budget/conformance.py",
-    "budget-write": "test_ledger_faults.py",
+    "budget-failures": "conformance/accountants/ledger_suite.py",
+    "budget-write": "budget/test_ledger_faults.py",
     **dict.fromkeys(
         ("argument-deadline", "argument-memory", "argument-quantum", "source-deadline", "source-worker"),
         "engines/test_worker.py",
@@ -591,7 +591,9 @@ def test_every_code_has_a_case() -> None:
     missing = codes_in_source() - met - set(ELSEWHERE)
     assert not missing, sorted(missing)
     for code, file in ELSEWHERE.items():
-        assert f'== "{code}"' in (HERE / file).read_text(encoding="utf-8"), f"{file} does not test {code}"
+        assert f'== "{code}"' in (CASES.parent / file).read_text(encoding="utf-8"), (
+            f"{file} does not test {code}"
+        )
 
 
 def test_every_refusal_has_a_place_and_a_way_out() -> None:

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from tests.test_notes import winning
+from tests.planning.test_lecture_notes import winning
 
 PUMPKINS = """
 SELECT p.price FROM prices p JOIN bids b ON b.bid >= p.price GROUP BY p.price ORDER BY p.price * COUNT(*) DESC LIMIT 1
