@@ -19,6 +19,7 @@ import pytest
 import privsql
 from privsql.budget.file_ledger import FileLedger, open_ledger
 from tests.budget.ledgers import VISITS, policy
+from tests.support.databases import database
 from tests.tempo import thin_out
 
 
@@ -79,6 +80,18 @@ def visits() -> pd.DataFrame:
 @pytest.fixture
 def session(visits) -> privsql.Session:
     return privsql.connect({"visits": visits}, POLICY)
+
+
+@pytest.fixture
+def two_rows() -> Iterator[privsql.Session]:
+    """A session on two people, in a table with a column named nan."""
+    connection = database(
+        "CREATE TABLE t (a INTEGER, b BOOLEAN, x DOUBLE, tm TIME, nan VARCHAR)",
+        "INSERT INTO t VALUES (5, true, 0.5, '12:00', 'Alice'), (7, false, 0.25, '13:00', 'Bob')",
+    )
+    columns = {"a": {"range": [0, 10]}, "x": {"range": [0, 1]}}
+    yield privsql.connect(connection, {"tables": {"t": {"columns": columns}}})
+    connection.close()
 
 
 @pytest.fixture

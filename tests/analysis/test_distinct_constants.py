@@ -104,3 +104,11 @@ def test_intervals_are_not_compared(compared: str) -> None:
     connection.execute("CREATE TABLE t (x INTERVAL)")
     with pytest.raises(privsql.SqlError, match="intervals cannot be compared here"):
         privsql.connect(connection).explain(f"SELECT COUNT(*) FROM t WHERE {compared}", epsilon=1)
+
+
+def test_times_with_different_offsets_may_be_equal(two_rows):
+    """DuckDB drops the offset: one row can meet all three conditions, so each is priced by itself."""
+    clocks = ["12:00:00+01:00", "12:00:00+02:00", "12:00:00"]
+    counts = ", ".join(f"COUNT(*) FILTER (WHERE tm = TIME '{clock}')" for clock in clocks)
+    plan = two_rows.explain(f"SELECT {counts} FROM t", epsilon=1)
+    assert sum(each.l1 for each in plan.measurements) == 3

@@ -15,6 +15,7 @@ from privsql.policy import NANO, Neighbours
 from privsql.session import Session
 from tests.budget.ledgers import charge
 from tests.conftest import POLICY, clinic
+from tests.support.databases import database
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 GROUPED = "SELECT state, COUNT(*) AS n FROM visits GROUP BY state"
@@ -315,3 +316,23 @@ def test_history_names_what_was_released():
     assert "Laplace" in history["released"].iloc[0]
     assert "noisy-max" in history["released"].iloc[1]
     assert history["when"].is_monotonic_increasing
+
+
+def test_an_error_while_noise_is_added_is_one_fixed_sentence(two_rows, monkeypatch):
+    import privsql.session
+
+    monkeypatch.setattr(privsql.session, "add_noise", lambda *_: 1 // 0)
+    with pytest.raises(privsql.EngineError) as caught:
+        two_rows.query("SELECT COUNT(*) FROM t", epsilon=1)
+    assert str(caught.value) == str(privsql.EngineError())
+    assert two_rows.budget.spent.epsilon == 1
+
+
+def test_public_tables_accept_within_and_a_delta_cap_holds_without_an_epsilon_cap():
+    connection = database(
+        "CREATE TABLE pub AS SELECT 1 AS x", "CREATE TABLE t AS SELECT 'a' AS k FROM range(100)"
+    )
+    session = privsql.connect(connection, {"budget": {"delta": 1e-6}, "tables": {"pub": {"public": True}}})
+    assert session.query("SELECT COUNT(*) AS n FROM pub", within=3).fetchall() == [(1,)]
+    with pytest.raises(privsql.BudgetError):
+        session.query("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=1, delta=1e-3)

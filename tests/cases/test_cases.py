@@ -491,13 +491,13 @@ def _alike(theirs: tuple[Any, ...], ours: tuple[Any, ...], slack: float, relativ
 # -- nothing is left out -------------------------------------------------------------------------------------
 # Codes that a text case cannot reach, and the test file that does.
 ELSEWHERE: dict[str, str] = {
-    "refused-fine-keys": "test_review.py",
+    "refused-fine-keys": "analysis/test_key_edges.py",
     "refused-generated": "engines/test_views.py",
     "argument-limits": "planning/test_units.py",
     "argument-batch": "answers/test_batch.py",
     "argument-data": "audit/test_given.py",
     "refused-consistent": "results/test_projections.py",
-    "argument-unit": "test_review3.py",
+    "argument-unit": "doors/test_pandas.py",
     "argument-by": "results/test_suggested_limits.py",
     "argument-delta": "planning/test_undeclared_keys.py",
     "sql-too-long": "cases/test_cases.py",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -666,3 +668,29 @@ def test_mutilated_queries_are_answered_or_refused():
 @pytest.mark.slow
 def test_many_mutilated_queries_are_answered_or_refused():
     assert survive(seed=2, count=8_000) > 300
+
+
+@pytest.mark.parametrize("given", [{"confidence": pd.NA}, {"confidence": 2}, {"weights": {"n": 1e308}},
+                                   {"epsilon": None, "within": 10**400}])  # fmt: skip
+def test_arguments_are_refused_before_the_charge(given: dict[str, Any]) -> None:
+    session = privsql.connect(pd.DataFrame({"x": [1, 2]}))
+    with pytest.raises(privsql.PrivsqlError) as caught:
+        session.query("SELECT COUNT(*) AS n FROM df WHERE x > 1", **{"epsilon": 1.0, **given})
+    assert caught.value.code.startswith("argument-")
+    assert session.budget.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("given", [{"fresh": pd.NA}, {"prepared": pd.NA}, {"weights": pd.NA}, {"fresh": 1}])
+def test_flags_must_be_true_or_false(given: dict[str, Any]) -> None:
+    session = privsql.connect(pd.DataFrame({"x": [1, 2, 3]}))
+    for ask in (session.query, session.explain):
+        with pytest.raises(privsql.ArgumentError):
+            ask("SELECT COUNT(*) AS n FROM df", epsilon=1, **given)
+    assert session.budget.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("given", [{"ranges": pd.NA}, {"keys": pd.NA}, {"ranges": {"x": (0, Decimal("NaN"))}},
+                                   {"ranges": {"x": np.array([0, 1])}}])  # fmt: skip
+def test_malformed_ranges_and_keys_raise_a_privsql_error(given: dict[str, Any]) -> None:
+    with pytest.raises(privsql.PrivsqlError):
+        pd.DataFrame({"x": [1, 2, 3]}).dp.query("SELECT SUM(x) AS n FROM df", epsilon=1, **given)

@@ -366,3 +366,21 @@ def test_a_column_that_duckdb_cannot_read_is_named() -> None:
             frame.dp.query("SELECT COUNT(*) AS n FROM df", epsilon=1.0)
         assert raised.value.code == "source-frame" and "odd one" in str(raised.value)
         assert len(frame.drop(columns=["odd one"]).dp.query("SELECT COUNT(*) AS n FROM df", epsilon=1.0)) == 1
+
+
+def test_object_columns_are_text_whatever_they_hold():
+    import pandas as pd
+
+    for values in ([1, 2, 3], [1, "abc", None], ["a", "b", "c"]):
+        frame = pd.DataFrame({"o": pd.Series(values, dtype=object)})
+        plan = frame.dp.explain("SELECT COUNT(*) FROM df WHERE o LIKE '1%'", epsilon=1)
+        assert plan.measurements[0].l1 == 1
+
+
+def test_a_call_cannot_change_the_unit_of_a_budget():
+    frame = pd.DataFrame({"uid": [1] * 50, "row": range(50)})
+    frame.dp.protect(unit="uid", budget=1.0, max_rows=10)
+    with pytest.raises(privsql.ArgumentError) as caught:
+        frame.dp.query("SELECT COUNT(*) FROM df", epsilon=1, unit="row")
+    assert caught.value.code == "argument-unit"
+    frame.dp.query("SELECT COUNT(*) FROM df", epsilon=0.5, unit="uid")

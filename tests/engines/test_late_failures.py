@@ -11,6 +11,7 @@ import pytest
 import privsql
 from privsql.algebra.functions import FUNCTIONS
 from privsql.render.duckdb_functions import FORMS
+from tests.support.databases import ask, database
 
 TEXTS = ["'*'", "'('", "'['", "'\\'", "'%'", "'%Q'", "''", "'Q'", "'\\9'", "'\\1'", "'(a)'", "'a{9999}'", "'(?P<'", "'g'", "'é'",
          "'l'", "'month'", "'\\C'", "'(?:(?:a{99}){99}){99}'", f"'{'(' * 500}'", f"'{'(a|b)*' * 300}'", "NULL"]  # fmt: skip
@@ -146,3 +147,71 @@ def test_nothing_that_can_fail_is_shared_outside_of_try() -> None:
         ]
         ((*counts,),) = connection.execute(f"SELECT {', '.join(counted)} FROM e").fetchall()
         assert sum(counts[2::3]) > 30 * 5  # many did fail
+
+
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [
+        ("CASE WHEN hiv THEN 100000000000 ELSE 0 END", "SELECT CAST(a AS DECIMAL(38, 30)) FROM (VALUES (5)) v(a)"),
+        ("CASE WHEN hiv THEN DATE '2024-01-01' + 1800000000 ELSE DATE '2024-01-01' END",
+         "SELECT CAST('2024-01-02' AS TIMESTAMP) FROM (VALUES (5)) v(a)"),
+        ("CASE WHEN hiv THEN 18446744073709551615 ELSE 0 END", "SELECT CAST(a AS DECIMAL(38, 37)) FROM (VALUES (5)) v(a)"),
+    ],
+)  # fmt: skip
+def test_not_in_fails_on_no_row(value, other):
+    sql = f"SELECT COUNT(*) AS n FROM t WHERE {value} NOT IN ({other})"
+    outcomes = set()
+    for hiv in ("true", "false"):
+        connection = database("CREATE TABLE t (hiv BOOLEAN)", f"INSERT INTO t VALUES ({hiv})")
+        try:
+            privsql.connect(connection).query(sql, epsilon=1)
+            outcomes.add("answered")
+        except privsql.PrivsqlError as error:
+            outcomes.add(error.code)
+    assert len(outcomes) == 1
+    assert outcomes != {"engine-failed"}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "CASE WHEN hiv THEN DATE '2024-01-01' + 1800000000 ELSE DATE '2024-01-01' END",
+        "CASE WHEN hiv THEN CAST('infinity' AS DATE) ELSE DATE '2024-01-01' END",
+        "CASE WHEN hiv THEN CAST('infinity' AS TIMESTAMP) ELSE CAST('2024-01-01' AS TIMESTAMP) END",
+        "CASE WHEN hiv THEN CAST('24:00:00' AS TIME) ELSE CAST('12:00:00' AS TIME) END",
+        "d", "ts", "tm", "iv", "h", "c", "u", "dbl",
+    ],
+)  # fmt: skip
+def test_reading_undeclared_keys_fails_on_no_row(key):
+    columns = "hiv BOOLEAN, d DATE, ts TIMESTAMP, tm TIME, iv INTERVAL, h HUGEINT, c DECIMAL(18, 3), u UBIGINT, dbl DOUBLE"
+    rows = {
+        "odd": "(true, 'infinity', '290000-01-01', '24:00:00', INTERVAL 5000000 YEAR, "
+        "-170141183460469231731687303715884105727, 1, 18446744073709551615, 'nan')",
+        "plain": "(false, '2024-01-01', '2024-01-01', '12:00', INTERVAL 1 DAY, 1, 1, 1, 1)",
+    }
+    outcomes = set()
+    for row in rows.values():
+        connection = database(f"CREATE TABLE t ({columns})", f"INSERT INTO t VALUES {row}")
+        try:
+            privsql.connect(connection).query(
+                f"SELECT {key} AS k, COUNT(*) AS n FROM t GROUP BY 1", epsilon=1, delta=1e-9
+            )
+            outcomes.add("answered")
+        except privsql.PrivsqlError as error:
+            outcomes.add(error.code)
+    assert len(outcomes) == 1
+    assert outcomes != {"engine-failed"}
+
+
+LARGEST = 2**127 - 1
+
+
+@pytest.mark.parametrize("argument", [f"CASE WHEN k >= 0 THEN {LARGEST} ELSE 0 END", "CAST('9e37' AS DECIMAL(38,0)) + 0 * k",
+                                      "CASE WHEN k >= 0 THEN CAST('9e37' AS DECIMAL(38,0)) END"])  # fmt: skip
+@pytest.mark.parametrize("function", ["SUM", "AVG"])
+def test_sums_over_public_tables_do_not_overflow(argument: str, function: str) -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people AS SELECT i AS x FROM range(5) r(i)")
+    connection.execute("CREATE TABLE codes AS SELECT i AS k FROM range(5) r(i)")
+    sql = f"SELECT COUNT(*) AS n FROM people JOIN (SELECT {function}({argument}) AS a FROM codes) AS p ON people.x < p.a"
+    assert ask(connection, sql, {"tables": {"codes": {"public": True}}})

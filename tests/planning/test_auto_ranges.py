@@ -9,6 +9,7 @@ import pytest
 
 import privsql
 from privsql.planning.auto_range import range_of
+from tests.support.databases import database
 
 
 def frame(rows: int = 20_000) -> pd.DataFrame:
@@ -105,3 +106,22 @@ def test_what_stands_out_of_the_noise_is_kept():
     assert range_of([0, 101, 105, -102], [5, 90, 30, 70], 10) == (-4.0, 32.0)
     assert range_of([0, 101, 105], [1, 2, 4], 10) == (0.0, 32.0)  # nothing stands out: the most frequent
     assert range_of([0, 101], [40, 2], 10) == (0.0, 0.0)
+
+
+def test_no_range_is_searched_when_delta_is_insufficient():
+    connection = database("CREATE TABLE t AS SELECT 'a' AS k, 1 AS x FROM range(100)")
+    policy = {"budget": {"epsilon": 5, "delta": 1e-9}, "tables": {"t": {"columns": {"x": {"range": "auto"}}}}}
+    session = privsql.connect(connection, policy)
+    with pytest.raises(privsql.BudgetError):
+        session.query("SELECT k, SUM(x) FROM t GROUP BY k", epsilon=1, delta=1e-6)
+    assert session.budget.spent.epsilon == 0
+
+
+def test_weights_apply_to_the_query_and_not_to_the_range_search():
+    """explain() accepted them; query() raised that there was no such output, as it looked among the outputs of the search."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT range % 100 AS x FROM range(5000)")
+    session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": "auto"}}}}})
+    sql, weights = "SELECT SUM(x) AS s, COUNT(*) AS n FROM t", {"s": 3}
+    session.explain(sql, epsilon=1, weights=weights)
+    assert session.query(sql, epsilon=1, weights=weights).columns == ["s", "n"]

@@ -18,6 +18,7 @@ from scipy import stats
 
 import privsql
 from privsql.analysis.domain import Domain
+from privsql.audit.check import run_exactly
 from privsql.planning.value_grid import MOST_STEPS, value_grid
 from privsql.types import BIGINT, DATE, DOUBLE, TIMESTAMP, Type, decimal, integer
 
@@ -643,3 +644,21 @@ def test_only_quantiles_have_no_other_mechanism(session: privsql.Session) -> Non
         "Gaussian, rounded",
         "exponential mechanism over values",
     ]
+
+
+NEAR = 8e14  # where doubles are 1/8 apart and a grid has steps of 1/5: its ends, 0.8 and 1.2 above, are read as 0.75 and 1.25  # where doubles are 1/8 apart and a grid has steps of 1/5: its ends, 0.8 and 1.2 above, are read as 0.75 and 1.25
+
+
+@pytest.mark.parametrize("value", ["1e300", "'inf'::DOUBLE", "'nan'::DOUBLE", str(NEAR + 1.125), "-1e300"])
+@pytest.mark.parametrize("function", ["MEDIAN", "MIN", "MAX"])
+def test_every_value_falls_on_a_grid_point(function: str, value: str) -> None:
+    """The ends of a range were rounded apart, to three steps where the grid has three points."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (x DOUBLE)")
+    session = privsql.connect(
+        connection, {"tables": {"t": {"columns": {"x": {"range": [NEAR + 0.875, NEAR + 1.125]}}}}}
+    )
+    plan = session.explain(f"SELECT {function}(x) AS m FROM t", epsilon=1)
+    connection.execute(f"INSERT INTO t VALUES ({value})")
+    _, cells = run_exactly(plan, connection)  # which looks whether the points are those of the grid
+    assert [key[-1] for key in cells] == [0 if value.startswith("-") else 2]

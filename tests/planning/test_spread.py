@@ -182,3 +182,13 @@ def test_a_unit_of_many_rows_moves_what_it_is_bounded_to(what):
     plan = privsql.connect(others, policy).explain(f"SELECT {what} FROM df", epsilon=1)
     (measurement,) = plan.measurements
     assert 0.9 * measurement.l1 < moved(plan, others, pd.concat([others, own])) <= measurement.l1
+
+
+def test_intervals_of_pure_noise_raise_no_numpy_warning():
+    """2bc / max(0, 1e-300) overflowed. pytest turns warnings into errors; a user would see numpy's."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT range % 7 AS x, range % 5 AS y FROM range(100)")
+    policy = {"tables": {"t": {"columns": {"x": {"range": [0, 6]}, "y": {"range": [0, 4]}}}}}
+    session = privsql.connect(connection, policy)
+    for _ in range(5):
+        session.query("SELECT CORR(x, y), REGR_SLOPE(y, x) FROM t", epsilon=1e-4, fresh=True).intervals()

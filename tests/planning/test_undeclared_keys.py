@@ -14,8 +14,10 @@ from scipy import stats
 import privsql
 from privsql.budget.ledger import MemoryLedger
 from privsql.engines.duckdb.engine import open_engine
+from privsql.planning.measurement import Mechanism
 from privsql.policy import load_policy
 from privsql.privacy.key_selection import Contribution, truncated_geometric
+from tests.support.databases import database
 
 COUNTED = "SELECT city, COUNT(*) AS n FROM df GROUP BY city"
 FALSE_ALARM = 1e-9
@@ -284,3 +286,69 @@ def test_more_keys_are_kept_where_most_people_have_few_rows(max_rows, epsilon):
     assert kept > 1.5 * sum(before.chance(int(count)) for count in counts)
     shown = len(privsql.connect({"v": frame}, policy).query(BY_KEY, epsilon=epsilon, delta=1e-6))
     assert abs(shown - kept) < 6 * max(1, kept) ** 0.5
+
+
+def test_types_of_shown_keys_do_not_depend_on_hidden_ones():
+    sql = "SELECT CASE WHEN hiv THEN NULL ELSE x END AS k, COUNT(*) AS n FROM t GROUP BY 1"
+    kinds = set()
+    for hiv in ("true", "false"):
+        for rows in (1, 500):  # one key hidden alone, and beside one that is shown
+            connection = database(
+                "CREATE TABLE t (hiv BOOLEAN, x INTEGER)", f"INSERT INTO t VALUES ({hiv}, 5)"
+            )
+            connection.execute(f"INSERT INTO t SELECT false, 7 FROM range({rows})")
+            answer = privsql.connect(connection).query(sql, epsilon=1, delta=1e-9)
+            seen = (answer.arrays[0], answer.noisy.keys["k"])
+            kinds.add((rows, str(answer.df().dtypes["k"]), *(type(each).__name__ for each in seen)))
+    assert len(kinds) == 2
+
+
+def of_units(max_rows: int, max_groups: int = 7) -> privsql.Session:
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE t AS SELECT range % 50 AS u, 'k' || (range % 7) AS k, range AS x FROM range(1000)"
+    )
+    table = {
+        "unit": "u",
+        "max_groups": max_groups,
+        "max_rows": max_rows,
+        "columns": {"x": {"range": [0, 1000]}},
+    }
+    return privsql.connect(connection, {"tables": {"t": table}})
+
+
+BOTH = "SELECT k, COUNT(*), COUNT(DISTINCT u) FROM t GROUP BY k"
+
+
+def test_keys_are_released_once_and_other_counts_have_enough_noise():
+    """The second count got Laplace noise at the scale for Gaussian noise: it lost many times its price."""
+    plan = of_units(1, 50).explain(BOTH, epsilon=1, delta=1e-6)
+    assert plan.delta <= 1e-6
+    first, *others = sorted(plan.measurements, key=lambda each: each.key_release is None)
+    assert first.key_release is not None
+    for each in others:  # what noise/add_noise.py draws for them is discrete Laplace of this scale
+        assert each.mechanism is Mechanism.LAPLACE
+        assert each.l1 / each.scale <= each.epsilon * 1.0000001
+
+
+@pytest.mark.parametrize("max_rows", [1, 3])
+def test_rows_and_units_of_undeclared_keys_share_one_delta(max_rows):
+    answer = of_units(max_rows).query(BOTH, epsilon=1, delta=1e-6)
+    assert answer.receipt["delta"] == 1e-6
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT k, MEDIAN(x) FROM t GROUP BY k", "SELECT k, MAX(x), COUNT(*) FROM t GROUP BY k"]
+)
+def test_quantiles_are_empty_when_no_key_is_shown(sql):
+    """At this price almost surely no key is shown: the query was charged, and then failed."""
+    assert len(of_units(1).query(sql, epsilon=0.01, delta=1e-12)) == 0
+
+
+def test_keys_without_an_aggregate_take_no_mechanism() -> None:
+    connection = duckdb.connect(":memory:")
+    connection.execute("CREATE TABLE t AS SELECT 'a' AS k FROM range(100)")
+    with pytest.raises(privsql.PrivsqlError, match="keys alone have no noise"):
+        privsql.connect(connection).explain(
+            "SELECT DISTINCT k FROM t", epsilon=1.0, delta=1e-6, mechanism="gaussian"
+        )

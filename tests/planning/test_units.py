@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 import privsql
+from tests.support.databases import ask
 
 
 @pytest.fixture
@@ -210,3 +211,52 @@ def test_pandas_units(shop):
     assert frame.dp.explain(sql, epsilon=1, max_rows=2).measurements[0].l1 == 16
     with pytest.raises(privsql.ArgumentError):
         frame.dp.explain(sql, epsilon=1, max_rows=6)
+
+
+def test_a_reference_between_decimals_of_different_scales_is_refused():
+    """Comparing them fails on a number of 38 digits: one person's row would cause an error after the charge."""
+    with duckdb.connect() as mine:
+        mine.execute("CREATE TABLE a (u DECIMAL(38, 0))")
+        mine.execute("CREATE TABLE b (u DECIMAL(38, 10) UNIQUE, v DECIMAL(20, 0) UNIQUE, y INTEGER)")
+        for column, fits in (("u", False), ("v", True)):
+            tables = {"a": {"unit": f"u -> b.{column}", "max_rows": 9}, "b": {"unit": "y"}}
+            session = privsql.connect(mine, {"tables": tables})
+            if fits:
+                assert session.query("SELECT COUNT(*) FROM a", epsilon=1).fetchall()
+                continue
+            with pytest.raises(privsql.PolicyError, match="by columns of other types"):
+                session.query("SELECT COUNT(*) FROM a", epsilon=1)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(
+    ("one", "two"), [("DECIMAL(38, 0)", "DECIMAL(38, 20)"), ("DECIMAL(30, 0)", "DECIMAL(18, 10)")]
+)
+def test_units_of_different_decimal_scales_are_not_merged(one: str, two: str, neighbours: str) -> None:
+    """DuckDB rounds both to a common type: the units 1.2 and 1.4 became one person."""
+    connection = duckdb.connect()
+    connection.execute(
+        f"CREATE TABLE a (id {one}, k VARCHAR NOT NULL); CREATE TABLE b (id {two}, k VARCHAR NOT NULL)"
+    )
+    table = {"unit": "id", "max_groups": 1, "columns": {"k": {"values": ["A", "B"]}}}
+    session = privsql.connect(
+        connection, policy={"neighbours": neighbours, "tables": {"a": table, "b": table}}
+    )
+    with pytest.raises(privsql.PrivsqlError) as error:
+        session.explain(
+            "SELECT k, COUNT(*) FROM (SELECT k FROM a UNION ALL SELECT k FROM b) GROUP BY k", epsilon=1.0
+        )
+    assert error.value.code == "refused-owners"
+    session.explain(
+        "SELECT k, COUNT(*) FROM (SELECT k FROM a UNION ALL SELECT k FROM a) GROUP BY k", epsilon=1.0
+    )
+
+
+@pytest.mark.parametrize("unit", ["TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
+def test_timestamps_that_may_become_null_cannot_be_the_unit(unit: str) -> None:
+    """Two people beyond the range of microseconds were one: under add-remove, one of them moved the count by twice the bound."""
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE visits (who {unit}, k INTEGER)")
+    with pytest.raises(privsql.PrivsqlError) as caught:
+        ask(connection, "SELECT COUNT(*) AS n FROM visits", {"tables": {"visits": {"unit": "who"}}})
+    assert caught.value.code == "policy-unit"

@@ -161,7 +161,7 @@ TWO_ROWS_OF_A_PARENT = """
 
 
 def test_a_reference_of_two_columns_is_not_met_by_two_rows(tmp_path):
-    """Found by a review: one more person, whose orders have each one part of what others' items refer to, met all of them."""
+    """One more person, whose orders have each one part of what others' items refer to, met all of them."""
     policy = {"neighbours": "add-remove", "tables": {
         "orders": {"unit": "u", "max_groups": 1, "max_rows": 3},
         "items": {"unit": ["a -> orders.a", "b -> orders.b"], "max_groups": 1, "max_rows": 1},
