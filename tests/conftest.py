@@ -20,12 +20,41 @@ import privsql
 from privsql.budget.file_ledger import FileLedger, open_ledger
 from tests.budget.ledgers import VISITS, policy
 from tests.support.databases import database
-from tests.tempo import thin_out
+from tests.tempo import SLICES, outside_slice, slice_of_commit, thin_out
+
+SLICE = pytest.StashKey[int | None]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--slow-slice",
+        default="",
+        metavar="N",
+        help=f"of the slow tests only one slice of {SLICES}: its number, or 'commit' for the one that HEAD chooses",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    given = config.getoption("--slow-slice")
+    config.stash[SLICE] = slice_of_commit() if given == "commit" else int(given) if given else None
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    chosen = config.stash[SLICE]
+    return (
+        None if chosen is None else f"slow tests: slice {chosen} of {SLICES} (again: --slow-slice={chosen})"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m "not slow" is looked at
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     thin_out(items)
+    chosen = config.stash[SLICE]
+    if chosen is not None:
+        dropped = outside_slice(items, chosen)
+        config.hook.pytest_deselected(items=dropped)
+        others = {each.nodeid for each in dropped}
+        items[:] = [each for each in items if each.nodeid not in others]
 
 
 def pytest_collection_finish() -> None:

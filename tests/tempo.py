@@ -1,14 +1,20 @@
-"""Which of a test's many cases run by default: the first of every so many; the slow run has the others.
+"""Which tests run when: by default the first of every so many cases; in CI a slice of the slow ones; in `make slow` all.
 
 What is listed here asks one question of many alike, or takes long for what it adds to its neighbours. All else runs by default.
 """
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from zlib import crc32
 
 import pytest
 
+SLICES = 16  # of the slow tests: CI runs one of them, chosen by the commit
+WHOLE = "tests/conformance/"  # its slow tests are in every slice
 ONE = 10**9  # only the first case
 
 # file::test -> the first of every so many
@@ -178,3 +184,26 @@ def thin_out(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.slow)
                 item.add_marker(pytest.mark.thinned)
             seen[name] += 1
+
+
+def slice_of_commit(commit: str | None = None) -> int:
+    """The slice that is the commit's turn, HEAD if none is given: the same in every process."""
+    if commit is None:
+        git = ["git", "rev-parse", "HEAD"]
+        done = subprocess.run(git, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise pytest.UsageError(
+                f"no commit to choose a slice by: say which, --slow-slice=0 to {SLICES - 1}"
+            )
+        commit = done.stdout.strip()
+    return int(commit, 16) % SLICES
+
+
+def is_in_slice(nodeid: str, chosen: int) -> bool:
+    return nodeid.startswith(WHOLE) or crc32(nodeid.encode()) % SLICES == chosen
+
+
+def outside_slice(items: Sequence[pytest.Item], chosen: int) -> list[pytest.Item]:
+    """The slow tests that another slice runs."""
+    slow = (each for each in items if each.get_closest_marker("slow"))
+    return [each for each in slow if not is_in_slice(each.nodeid, chosen)]

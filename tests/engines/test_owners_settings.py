@@ -192,6 +192,10 @@ def test_a_collation_hidden_in_a_macro_is_found(made: str) -> None:
     )
     plan = session.explain(f"SELECT {counts} FROM t", epsilon=1)
     assert connection.execute(plan.sql).fetchall() == [(1, 0, 0)]
-    for asked, found in (("s = 'AB'", 0), ("s > 'B'", 1), ("s LIKE 'AB'", 0)):  # one by one, with nothing to exclude
+    for asked, found in (
+        ("s = 'AB'", 0),
+        ("s > 'B'", 1),
+        ("s LIKE 'AB'", 0),
+    ):  # one by one, with nothing to exclude
         plan = session.explain(f"SELECT COUNT(*) AS n FROM t WHERE {asked}", epsilon=1)
         assert connection.execute(plan.sql).fetchall() == [(found,)], asked
