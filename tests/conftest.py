@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--slow-slice",
         default="",
+        choices=["", "commit", *map(str, range(SLICES))],
         metavar="N",
         help=f"of the slow tests only one slice of {SLICES}: its number, or 'commit' for the one that HEAD chooses",
     )
@@ -39,11 +40,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SLICE] = slice_of_commit() if given == "commit" else int(given) if given else None
 
 
-def pytest_report_header(config: pytest.Config) -> str | None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     chosen = config.stash[SLICE]
-    return (
-        None if chosen is None else f"slow tests: slice {chosen} of {SLICES} (again: --slow-slice={chosen})"
-    )
+    if chosen is not None:
+        terminalreporter.write_line(f"slow tests: slice {chosen} of {SLICES} (again: --slow-slice={chosen})")
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m "not slow" is looked at
