@@ -120,3 +120,10 @@ def test_keys_that_nobody_declared_are_found_again():
     ).fetchall()
     assert [(state, n) for n, state in two] == one
     assert session.budget.spent.epsilon == 2
+
+
+def test_a_deeply_nested_query_does_not_break_the_next_one(session: privsql.Session) -> None:
+    """Its stored form was once compared recursively with every later query."""
+    sums = ", ".join(f"t{i} AS (SELECT a + a AS a FROM t{i - 1})" for i in range(1, 12))
+    session.query(f"WITH t0 AS (SELECT age AS a FROM df), {sums} SELECT SUM(a) FROM t11", epsilon=1.0)
+    assert len(session.query("SELECT COUNT(*) FROM df WHERE age > 3", epsilon=1.0).df()) == 1

@@ -694,3 +694,10 @@ def test_flags_must_be_true_or_false(given: dict[str, Any]) -> None:
 def test_malformed_ranges_and_keys_raise_a_privsql_error(given: dict[str, Any]) -> None:
     with pytest.raises(privsql.PrivsqlError):
         pd.DataFrame({"x": [1, 2, 3]}).dp.query("SELECT SUM(x) AS n FROM df", epsilon=1, **given)
+
+
+@pytest.mark.parametrize("weights", [[1], "n", 5, {1, 2}])
+def test_weights_must_be_a_mapping(session: privsql.Session, weights) -> None:
+    with pytest.raises(privsql.ArgumentError) as caught:
+        session.explain("SELECT COUNT(*) AS n FROM visits", epsilon=1.0, weights=weights)
+    assert caught.value.code == "argument-weights"

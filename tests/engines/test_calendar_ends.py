@@ -52,3 +52,19 @@ def test_the_public_time_24_00_is_not_a_key() -> None:
             f"SELECT {key}, COUNT(*) AS n FROM t JOIN slots ON t.slot = slots.slot GROUP BY {key}", epsilon=1
         )
         assert plan.cells == 1
+
+
+def test_quantiles_of_dates_reach_the_end_of_the_calendar() -> None:
+    """A grid of some days once had a last point past 9999-12-31, and could not be written."""
+    connection = duckdb.connect(":memory:")
+    connection.execute(
+        "CREATE TABLE d AS SELECT DATE '9999-12-31' AS day, TIMESTAMP '9999-12-31 23:59:59' AS seen"
+    )
+    for low in ("0001-01-01", "0001-01-02", "1970-01-01", "9999-01-01"):
+        policy = {
+            "tables": {"d": {"columns": {name: {"range": [low, "9999-12-31"]} for name in ("day", "seen")}}}
+        }
+        answer = privsql.connect(connection, policy).query(
+            "SELECT MEDIAN(day), MAX(day), MEDIAN(seen) FROM d", epsilon=1.0
+        )
+        assert len(answer.df()) == 1

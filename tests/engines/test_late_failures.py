@@ -102,17 +102,6 @@ def test_a_malformed_pattern_is_refused_whoever_is_there(condition, top):
         assert session.budget.spent.epsilon == 0
 
 
-@pytest.mark.parametrize("sql", [
-    "SELECT COUNT(*) FROM t WHERE regexp_replace(, 'a', 'b', 'g') = 'z'", "SELECT COUNT(*),, 1 FROM t",
-    "SELECT COUNT(*) FROM t WHERE x IN (, 1)", "SELECT COUNT(*) FROM t GROUP BY (,x)",
-])  # fmt: skip
-def test_a_missing_argument_is_not_left_out_silently(sql):
-    with pytest.raises(privsql.SqlError) as caught:
-        privsql.connect({"t": pd.DataFrame({"x": [1]})}).query(sql, epsilon=1)
-    assert caught.value.code == "sql-syntax"
-    assert str(caught.value).startswith("line 1, column ")
-
-
 def test_nothing_that_can_fail_is_shared_outside_of_try() -> None:
     """What two TRYs share, DuckDB 2.0 computes once and outside of both: TRY(n * n), TRY(n * n * 2) fails. So all functions stand
     side by side here, on rows that most of them fail on, by themselves and within one another."""
