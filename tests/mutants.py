@@ -60,8 +60,14 @@ COMMANDS: dict[str, list[str]] = {
     "public rows": _pytest("planning/test_public_rows.py"),
     "order": _pytest("planning/test_quantiles.py"),
     "budget": _pytest("budget/test_budget.py"),
-    "accountants": _pytest("conformance/accountants/test_accountants.py"),
-    "ledger": _pytest("budget/test_ledger.py", "budget/test_ledger_faults.py"),
+    "accountants": _pytest(
+        "conformance/accountants/test_accountants.py",
+        "budget/test_event_prices.py",
+        "budget/test_zcdp_ledgers.py",
+    ),
+    "ledger": _pytest(
+        "conformance/accountants/test_ledgers.py", "budget/test_ledger.py", "budget/test_ledger_faults.py"
+    ),
     "late": _pytest("engines/test_late_failures.py"),
     "types": _pytest("conformance/engines/test_types.py"),
     "locality": _pytest("conformance/engines/test_locality.py"),
@@ -78,7 +84,7 @@ COMMANDS: dict[str, list[str]] = {
     "checks": _pytest("analysis/test_domains.py", only="check_lets"),
     "domains": _pytest("analysis/test_domains.py", only="every_value_that_occurs"),
     "beside": _pytest("planning/test_beside.py"),
-    "fuse": _pytest("budget/test_fuse.py", "budget/test_ledger.py"),
+    "fuse": _pytest("budget/test_fuse.py", "conformance/accountants/test_ledgers.py"),
     "shown": _pytest("budget/test_shown.py"),
     "repeated names": _pytest("engines/test_repeated_names.py"),
     "views": _pytest("engines/test_views.py"),

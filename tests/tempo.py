@@ -71,7 +71,7 @@ THINNED: dict[str, int] = {
     "prepare/test_stale_copies.py::test_a_write_is_noticed_whatever_it_wrote": ONE,
     "prepare/test_copy_totals.py::test_the_numbers_and_bounds_are_those_of_the_copy": ONE,
     "conformance/accountants/test_accountants.py::TestDistributions::test_many_are_as_many_compositions": 3,
-    "conformance/accountants/test_accountants.py::test_plans_and_accountants_name_one_price": 3,
+    "budget/test_event_prices.py::test_plans_and_accountants_name_one_price": 3,
     "answers/test_answer_file.py::test_a_damaged_file_is_as_if_it_were_not_there": 2,
     "answers/test_answer_file.py::test_a_forged_answer_is_none": 10,
     "answers/test_answer_file.py::test_a_later_session_gets_the_same_answer_for_nothing": 7,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,35 +16,15 @@ from privsql import PrivsqlError
 from privsql.budget.caps import Loss
 from privsql.budget.file_ledger import open_ledger, open_reader, renew
 from privsql.budget.format import FORMAT
-from privsql.budget.ledger import Ledger, MemoryLedger
 from privsql.budget.verify import verify
 from privsql.policy import Policy, load_policy
 from privsql.schema import Schema, SchemaTable
 from tests.budget.ledgers import VISITS, charge, policy
-from tests.conformance.accountants.ledger_suite import LedgerConformance, code_of, refusal
+from tests.budget.refusals import code_of, refusal
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 
 
-class TestMemoryLedger(LedgerConformance):
-    def make(self, declared: Policy) -> Ledger:
-        return MemoryLedger.under(declared)
-
-
-class TestFileLedger(LedgerConformance):
-    @pytest.fixture(autouse=True)
-    def folder(self, tmp_path: Path) -> Iterator[None]:
-        self.path, self.made = tmp_path, []
-        yield
-        for each in self.made:
-            each.close()
-
-    def make(self, declared: Policy) -> Ledger:
-        self.made.append(open_ledger(self.path / f"{len(self.made)}.ledger", declared, VISITS))
-        return self.made[-1]
-
-
-# -- it keeps what is charged ----------------------------------------------------------------------------------
 def test_charges_stay(path, ledger):
     charge(ledger, 1.5, "1e-6", analyst="ana", question="first")
     other = open_ledger(path, policy(10, delta=1e-3), VISITS)

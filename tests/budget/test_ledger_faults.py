@@ -26,7 +26,7 @@ from privsql.budget.format import INSERT, SELECT, Row
 from privsql.budget.store import Store
 from privsql.budget.verify import anchor_of, read_anchor, replay, verify
 from tests.budget.ledgers import VISITS, FailingStore, charge, copy, opened, policy
-from tests.conformance.accountants.ledger_suite import refusal
+from tests.budget.refusals import refusal
 
 ROOT = Path(__file__).resolve().parents[2]
 SAME = {

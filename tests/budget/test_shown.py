@@ -14,7 +14,7 @@ from privsql.budget.file_ledger import open_ledger, open_reader, renew
 from privsql.budget.show import report, show
 from privsql.privacy.events import Gaussian, Keys
 from tests.budget.ledgers import VISITS, charge, policy, release
-from tests.conformance.accountants.ledger_suite import refusal
+from tests.budget.refusals import refusal
 
 
 def shared(path):

@@ -7,14 +7,18 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from privsql import BudgetError
 from privsql.budget.accountants import Accountant
+from privsql.budget.amount import Cap
+from privsql.policy import NANO
 from privsql.privacy.events import Choice, Event, Gaussian, GaussianKeys, Keys, Laplace, Pure
 from privsql.privacy.gaussian import greatest_ratio
 
 DELTA = Fraction(1, 10**6)
+ONE = Cap(NANO, 10**12)  # epsilon 1, delta 1e-6
 
 
 def laplace(epsilon: Fraction, l1: int = 1, linf: int = 1) -> Laplace:
@@ -67,6 +71,18 @@ def coins_truth(rate: float, times: int, delta: float) -> float:
         )  # fmt: skip
 
     return epsilon_at(delta, above)
+
+
+def converted(rho: float, epsilon: float) -> float:
+    """delta by the formula as it is printed, over many orders: inf of exp((a-1)(a rho - epsilon))/(a-1) (1-1/a)^a."""
+    low, high = -12.0, 18.0
+    for _ in range(4):
+        points = np.linspace(low, high, 2001)
+        above = np.exp(points)  # a - 1
+        logs = above * ((1 + above) * rho - epsilon) - points - (1 + above) * np.log1p(1 / above)
+        best = int(np.argmin(logs))
+        low, high = points[max(best - 2, 0)], points[min(best + 2, 2000)]
+    return float(np.exp(np.min(logs)))
 
 
 # -- the suite -------------------------------------------------------------------------------------------------

@@ -11,29 +11,14 @@ from typing import Any
 
 import pytest
 
-from privsql import BudgetError, EngineError, PrivsqlError
+from privsql import BudgetError, EngineError
 from privsql.budget.amount import Loss
 from privsql.budget.fuse import Failures
 from privsql.budget.ledger import Ledger
 from privsql.policy import Neighbours, Policy
 from privsql.privacy.events import Keys, Pure
 from tests.budget.ledgers import charge, fail, policy, release, releases, running
-
-
-def code_of(ledger: Ledger, *arguments: Any, **keywords: Any) -> str:
-    """The refusal of a charge, after which everything is as it was."""
-    before = (ledger.budget, ledger.entries())
-    with pytest.raises(BudgetError) as caught:
-        charge(ledger, *arguments, **keywords)
-    assert (ledger.budget, ledger.entries()) == before
-    return caught.value.code
-
-
-def refusal(call: Any, *arguments: Any, **keywords: Any) -> PrivsqlError:
-    with pytest.raises(PrivsqlError) as caught:
-        call(*arguments, **keywords)
-    assert caught.value.suggestion
-    return caught.value
+from tests.budget.refusals import code_of, refusal
 
 
 class LedgerConformance:
