@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from inspect import signature
@@ -17,6 +15,7 @@ import privsql
 from privsql import PrivsqlError
 from privsql.cli import main
 from privsql.suggestions import PolicyDoor
+from tests.conformance.doors.doors import DOORS, Door, door_of
 from tests.conftest import clinic
 
 FILLED_IN = {"VALUES": '"CA", "NY"', "LOWEST": "0", "HIGHEST": "120", "WIDTH": "10", "COLUMN": "user"}
@@ -67,90 +66,7 @@ CASES = [
 ]
 
 
-class Frame:
-    """df.dp.explain(...)."""
-
-    def __init__(self, df: pd.DataFrame) -> None:
-        self.df, self.policy, self.arguments = df, {}, {"epsilon": 1.0}
-
-    def ask(self, sql: str) -> None:
-        self.df.dp.explain(sql, **self.arguments)
-
-    def follow(self, way: str) -> None:
-        self.arguments |= eval(f"dict({', '.join(re.findall(_KEYWORD, way))})")
-
-
-class Session(Frame):
-    """connect(df, policy).explain(...), with lines of a policy as the suggestion writes them."""
-
-    where = "the policy"
-
-    def ask(self, sql: str) -> None:
-        with privsql.connect({"df": self.df}, self.policy) as session:
-            session.explain(sql, **self.arguments)
-
-    def follow(self, way: str) -> None:
-        self.policy = self._lines(way)
-        super().follow(way)
-
-    def _lines(self, way: str) -> dict[str, Any]:
-        found = re.search(rf"(\w+ = \{{.*\}}) \(in {re.escape(self.where)}, under (\[.*?\])\)", way)
-        return (
-            {}
-            if found is None
-            else tomllib.loads(f"{found[2]}\n" + "\n".join(re.split(r"(?<=\}), ", found[1])))
-        )
-
-
-class CommandLine(Session):
-    """privsql explain df.parquet ..., with options and a policy file."""
-
-    where = "a policy file (--policy FILE)"
-
-    def __init__(self, df: pd.DataFrame, tmp_path: Any, capsys: Any) -> None:
-        super().__init__(df)
-        self.directory, self.capsys, self.options = tmp_path, capsys, {}
-        df.to_parquet(tmp_path / "df.parquet")
-
-    def ask(self, sql: str) -> None:
-        options = {
-            f"--{name.replace('_', '-')}": str(value) for name, value in self.arguments.items()
-        } | self.options
-        line = [part for each in options.items() for part in each]
-        if self.policy:
-            columns = self.policy["tables"]["df"]["columns"]
-            text = "\n".join(f"{name} = {{ {_toml(column)} }}" for name, column in columns.items())
-            (self.directory / "p.toml").write_text(f"[tables.df.columns]\n{text}")
-            line += ["--policy", str(self.directory / "p.toml")]
-        if main(["explain", str(self.directory / "df.parquet"), sql, *line]):
-            first, _, hint = self.capsys.readouterr().err.rstrip().partition("\nhint: ")
-            raise PrivsqlError(re.findall(r"\[([a-z-]+)\]", first)[-1], first, hint)
-
-    def follow(self, way: str) -> None:
-        assert not re.search(r"\b(delta|epsilon|keys|ranges|unit)=", way), way
-        self.policy = self._lines(way)
-        option = re.search(r"--(?!policy)[a-z-]+ \S+", way)
-        self.options = {} if option is None else dict([shlex.split(option[0])])
-
-
-_KEYWORD = r"\b(?:(?:ranges|keys)=\{.*?\}|(?:delta|epsilon|max_rows)=[\w.-]+)"
-
-
-def _toml(column: dict[str, Any]) -> str:
-    return ", ".join(f"{name} = {str(value).replace(chr(39), chr(34))}" if not isinstance(value, str) else f'{name} = "{value}"'
-                     for name, value in column.items())  # fmt: skip
-
-
-def door_of(name: str, tmp_path: Any, capsys: Any) -> Frame:
-    df = clinic(60).astype({"user": str})
-    return (
-        {"frame": Frame, "session": Session}[name](df)
-        if name != "command"
-        else CommandLine(df, tmp_path, capsys)
-    )
-
-
-@pytest.mark.parametrize("door", ["frame", "session", "command"])
+@pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.key or case.sql}".replace(" ", "_")[:60])
 def test_what_is_suggested_runs(case: Case, door: str, tmp_path: Any, capsys: Any) -> None:
     asked = door_of(door, tmp_path, capsys)
@@ -172,7 +88,7 @@ def test_what_is_suggested_runs(case: Case, door: str, tmp_path: Any, capsys: An
             follower.ask(sql)
 
 
-def refusal(door: Frame, sql: str) -> PrivsqlError:
+def refusal(door: Door, sql: str) -> PrivsqlError:
     with pytest.raises(PrivsqlError) as caught:
         door.ask(sql)
     return caught.value
@@ -183,7 +99,7 @@ def filled_in(way: str, case: Case) -> str:
     return re.sub("|".join(FILLED_IN), lambda found: {**FILLED_IN, **case.filled_in}[found[0]], way)
 
 
-def followed(door: Frame, case: Case, way: str) -> str:
+def followed(door: Door, case: Case, way: str) -> str:
     """The query as the way would have it, with the door's arguments and policy likewise."""
     door.follow(way)
     if way == "add COUNT(*)":
