@@ -579,7 +579,7 @@ def codes_in_source() -> set[str]:
     """Every code that sql/, analysis/ and planning/ can raise."""
     codes: set[str] = set()
     for room in ("sql", "analysis", "planning"):
-        for path in sorted((PACKAGE / room).glob("*.py")):
+        for path in sorted((PACKAGE / room).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
             raised = "SqlError|Refused|UnknownName|PolicyError|ArgumentError|SourceError"
             codes |= set(re.findall(rf"(?:{raised})\(\s*\"([a-z-]+)\"", text))
