@@ -18,7 +18,7 @@ class Tpch:
     first: str = ""  # a question asked before, whose noisy answer becomes constants of this one
     code: str = ""  # of the refusal
     why: str = ""
-    loses: str = ""  # what bounding may lose under tables.POLICY
+    loses: str = ""  # what bounding may lose under dataset.POLICY
 
 
 REVENUE = "l_extendedprice * (1 - l_discount)"

@@ -16,7 +16,7 @@ import privsql.noise.add_noise as noise
 from privsql.planning.estimates import Linear
 from privsql.planning.plan import Plan
 from tests.cases.test_cases import _alike, _plain
-from tests.tpch import tables
+from tests.tpch import dataset
 from tests.tpch.questions import QUESTIONS, Tpch
 
 PAGE = Path(__file__).parents[2] / "docs" / "tpch.md"
@@ -24,12 +24,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "tpch.md"
 
 @lru_cache
 def data() -> Any:
-    return tables.connection()
+    return dataset.connection()
 
 
 @lru_cache
 def session(lossless: bool) -> privsql.Session:
-    return privsql.connect(data(), policy=tables.NOTHING_LOST if lossless else tables.POLICY)
+    return privsql.connect(data(), policy=dataset.NOTHING_LOST if lossless else dataset.POLICY)
 
 
 def filled(question: Tpch, first: list[tuple[Any, ...]]) -> str:
