@@ -16,7 +16,7 @@ help:
 	@echo "make demo     a guided tour on made-up data"
 	@echo "make test     the tests (not the slow ones)"
 	@echo "make slow     the slow tests, all of them"
-	@echo "make slow-part  those that CI runs: every function asked of the engine, 20,000 expressions each way"
+	@echo "make slow-part  those that CI runs: the conformance suites, and a slice of all others that the commit chooses"
 	@echo "make lint     ruff: rules and format"
 	@echo "make types    mypy --strict"
 	@echo "make house    the shape of the package: figures that may only get better"
@@ -35,8 +35,9 @@ demo: $(DEMO)
 test: $(DEV)
 	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal
 
+slow-part: SLICE = commit
 slow-part: $(DEV)
-	$(BIN)/python -m pytest -m slow -n $(WORKERS) --dist worksteal tests/conformance
+	$(BIN)/python -m pytest -m slow --slow-slice=$(SLICE) -n $(WORKERS) --dist worksteal
 
 slow: $(DEV)
 	$(BIN)/python -m pytest -m slow -n $(WORKERS) --dist worksteal
@@ -56,7 +57,7 @@ mutants: $(DEV)
 
 mutation: N = 60
 mutation: $(DEV)
-	$(BIN)/python tests/mutation $(N) $(SEED) $(WORKERS)
+	$(BIN)/python -m tests.mutation $(N) $(SEED) $(WORKERS)
 
 coverage: $(DEV)
 	rm -rf .cache/coverage && mkdir -p .cache/coverage
@@ -65,14 +66,14 @@ coverage: $(DEV)
 	$(BIN)/python -m coverage report
 
 attacks: $(DEV)
-	$(BIN)/python tests/attacks $(FILES)
+	$(BIN)/python -m tests.attacks $(FILES)
 
 N    ?= 20000
 SEED ?= 1
 
 fuzz: $(DEV)
-	$(BIN)/python tests/fuzz/differential.py $(N) $(SEED) $(WORKERS)
-	$(BIN)/python tests/fuzz/canaries.py $(N) $(SEED) $(WORKERS)
+	$(BIN)/python -m tests.fuzz.differential $(N) $(SEED) $(WORKERS)
+	$(BIN)/python -m tests.fuzz.canaries $(N) $(SEED) $(WORKERS)
 
 bench: $(DEV)
 	$(BIN)/python benchmarks/run.py

@@ -19,12 +19,42 @@ import pytest
 import privsql
 from privsql.budget.file_ledger import FileLedger, open_ledger
 from tests.budget.ledgers import VISITS, policy
-from tests.tempo import thin_out
+from tests.support.databases import database
+from tests.tempo import SLICES, outside_slice, slice_of_commit, thin_out
+
+SLICE = pytest.StashKey[int | None]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--slow-slice",
+        default="",
+        choices=["", "commit", *map(str, range(SLICES))],
+        metavar="N",
+        help=f"of the slow tests only one slice of {SLICES}: its number, or 'commit' for the one that HEAD chooses",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    given = config.getoption("--slow-slice")
+    config.stash[SLICE] = slice_of_commit() if given == "commit" else int(given) if given else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    chosen = config.stash[SLICE]
+    if chosen is not None:
+        terminalreporter.write_line(f"slow tests: slice {chosen} of {SLICES} (again: --slow-slice={chosen})")
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m "not slow" is looked at
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     thin_out(items)
+    chosen = config.stash[SLICE]
+    if chosen is not None:
+        dropped = outside_slice(items, chosen)
+        config.hook.pytest_deselected(items=dropped)
+        others = {each.nodeid for each in dropped}
+        items[:] = [each for each in items if each.nodeid not in others]
 
 
 def pytest_collection_finish() -> None:
@@ -79,6 +109,18 @@ def visits() -> pd.DataFrame:
 @pytest.fixture
 def session(visits) -> privsql.Session:
     return privsql.connect({"visits": visits}, POLICY)
+
+
+@pytest.fixture
+def two_rows() -> Iterator[privsql.Session]:
+    """A session on two people, in a table with a column named nan."""
+    connection = database(
+        "CREATE TABLE t (a INTEGER, b BOOLEAN, x DOUBLE, tm TIME, nan VARCHAR)",
+        "INSERT INTO t VALUES (5, true, 0.5, '12:00', 'Alice'), (7, false, 0.25, '13:00', 'Bob')",
+    )
+    columns = {"a": {"range": [0, 10]}, "x": {"range": [0, 1]}}
+    yield privsql.connect(connection, {"tables": {"t": {"columns": columns}}})
+    connection.close()
 
 
 @pytest.fixture

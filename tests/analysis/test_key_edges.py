@@ -9,6 +9,7 @@ import pytest
 import privsql
 from privsql.analysis.keys import KeyGroup, KeySpace
 from privsql.analysis.levels import levelled
+from tests.support.databases import database
 
 TABLES = """
     CREATE TABLE t (i INTEGER, j INTEGER, s VARCHAR, b BOOLEAN, n BIGINT, f DOUBLE);
@@ -197,3 +198,48 @@ def test_conditions_on_whole_numbers_that_have_no_range():
             )
             with pytest.raises(privsql.Refused):
                 session.explain(f"SELECT m, COUNT(*) AS n FROM t WHERE {where} GROUP BY m", epsilon=1)
+
+
+def test_nan_is_not_a_key(two_rows):
+    sql = (
+        "SELECT x, COUNT(*) FROM t WHERE x IN (CAST('nan' AS DOUBLE), CAST('NaN' AS DOUBLE), 0.5) GROUP BY x"
+    )
+    assert two_rows.query(sql, epsilon=10_000).fetchall() == [(0.5, 1)]
+
+
+def test_keys_that_are_equal_as_doubles_are_refused_before_the_charge():
+    with duckdb.connect() as mine:
+        mine.execute("CREATE TABLE t (h HUGEINT, m DECIMAL(30, 20))")
+        session = privsql.connect(mine)
+        for sql in ("SELECT h, COUNT(*) FROM t WHERE h IN (1152921504606846976, 1152921504606846979) GROUP BY h",
+                    "SELECT m, COUNT(*) FROM t WHERE m IN (0.10000000000000000001, 0.1) GROUP BY m"):  # fmt: skip
+            with pytest.raises(privsql.Refused) as caught:
+                session.query(sql, epsilon=1)
+            assert caught.value.code == "refused-fine-keys"
+        assert session.budget.spent.epsilon == 0
+
+
+def test_exact_sql_returns_only_key_pairs_that_can_occur():
+    tables = ("CREATE TABLE t (u INTEGER, x INTEGER)",)
+    policy = {
+        "neighbours": "add-remove",
+        "tables": {"t": {"unit": "u", "max_rows": 1, "columns": {"x": {"values": [1, 2]}}}},
+    }
+    connection = database(*tables)
+    plan = privsql.connect(connection, policy).explain(
+        "SELECT x % 2 AS a, x > 1 AS b, COUNT(*) FROM t GROUP BY 1, 2", epsilon=1
+    )
+    connection.execute("INSERT INTO t SELECT 7, i FROM range(5) r(i)")
+    moved = sum(row[-1] for row in connection.execute(plan.sql).fetchall())
+    assert moved <= plan.measurements[0].l1
+
+
+def test_intervals_cannot_be_keys_or_labels():
+    connection = database("CREATE TABLE t (x INTEGER, i INTERVAL)")
+    session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": [0, 1]}}}}})
+    tagged = " UNION ALL ".join(
+        f"SELECT x, INTERVAL {each} AS k FROM t" for each in ("30 DAY", "1 MONTH", "720 HOUR")
+    )
+    for sql in (f"SELECT k, COUNT(*) FROM ({tagged}) GROUP BY k", "SELECT i, COUNT(*) FROM t GROUP BY i"):
+        with pytest.raises(privsql.Refused):
+            session.explain(sql, epsilon=1)

@@ -165,3 +165,19 @@ def test_it_is_true_or_false(value: Any) -> None:
     with pytest.raises(privsql.PolicyError, match="nullable must be true or false") as caught:
         opened(columns={"grade": {"nullable": value}})
     assert caught.value.suggestion == "nullable = false"
+
+
+def test_arg_min_is_null_where_every_place_is_null() -> None:
+    """NULL was left out of the keys, and COUNT(first) counted everyone: the place may be NULL where the value never is."""
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE v (user_id INTEGER, state VARCHAR NOT NULL, age INTEGER NOT NULL, day DATE)"
+    )
+    connection.execute("""INSERT INTO v SELECT i // 2, 'CA', 5, CASE WHEN i // 2 < 4 THEN DATE '2024-01-01' END
+                          FROM range(20) r(i)""")
+    columns = {"state": {"values": ["CA", "NY"]}, "age": {"range": [0, 9]}}
+    session = privsql.connect(connection, {"tables": {"v": {"unit": "user_id", "columns": columns}}})
+    first = "(SELECT user_id, arg_min(state, day) AS k, max_by(age, day) AS age FROM v GROUP BY user_id)"
+    keyed = session.query(f"SELECT k, COUNT(*) AS n FROM {first} GROUP BY k", epsilon=5000).fetchall()
+    assert keyed == [("CA", 4), ("NY", 0), (None, 6)]
+    assert session.query(f"SELECT COUNT(age) AS n FROM {first}", epsilon=5000).fetchall() == [(4,)]

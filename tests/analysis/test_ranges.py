@@ -1,6 +1,6 @@
 """The ranges, values and NULLs of expressions, one by one: not only safe, but as narrow as they should be.
 
-tests/test_domains.py holds that no honest value is outside; in ranges.txt the ends themselves are written down. A line is an
+test_domains.py holds that no honest value is outside; in ranges.txt the ends themselves are written down. A line is an
 expression (`; ` and a condition on the rows), `=>` and what is known: a range or a set, `?` for an end that nobody knows,
 and `NULL` where it may be missing. To write the file anew: PRIVSQL_UPDATE_CASES=1; then read what changed.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 
 import privsql
 from privsql.algebra.relations import Project, walk
@@ -86,3 +87,21 @@ def test_the_file_is_up_to_date():
     if os.environ.get("PRIVSQL_UPDATE_CASES"):
         RANGES.write_text(text, encoding="utf-8")
     assert RANGES.read_text(encoding="utf-8") == text
+
+
+BEYOND = (
+    "power(1e300, 3)", "round(power(x * 1e300, 3), 1)", "1e300 * 1e300", "ceil(x * 1e308)",
+    "greatest(power(1e300, 3), x)",
+)  # fmt: skip  # fmt: skip
+
+
+@pytest.mark.parametrize("beyond", BEYOND)
+def test_a_range_beyond_doubles_is_unknown(beyond: str) -> None:
+    """Its ends were fractions that no float holds: planning raised an OverflowError."""
+    connection = duckdb.connect(":memory:")
+    connection.execute("CREATE TABLE t (x DOUBLE)")
+    session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": [0, 5]}}}}})
+    assert session.explain(f"SELECT COUNT(*) FROM t WHERE {beyond} > x", epsilon=1.0).measurements
+    for asked in (f"SUM({beyond})", f"MEDIAN({beyond})", f"MAX({beyond})", f"VARIANCE({beyond})"):
+        with pytest.raises(privsql.PrivsqlError, match="range"):
+            session.explain(f"SELECT {asked} FROM t", epsilon=1.0)

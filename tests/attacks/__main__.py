@@ -1,4 +1,4 @@
-"""python tests/attacks [FILE ...]: the three numbers for files of attack cases; exits 1 if an attack is not held.
+"""python -m tests.attacks [FILE ...]: the three numbers for files of attack cases; exits 1 if an attack is not held.
 
 Without a file: the shared cases, if they are on this machine, and own.jsonl beside this.
 """
@@ -8,9 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from attacks.judge import OWN, SHARED, is_held, run, summary
+from tests.attacks.judge import OWN, SHARED, is_held, run, summary
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """Seeded mistakes go in, one at a time; what an audit says of a question that each of them breaks comes out.
 
-python tests/audit/planted.py [--shard 0/2] [words]: those whose names contain one of the words, or all; a line of JSON each, with
-the mistake and, for every question, without any. python tests/audit/planted.py --cli NAME ...: the command line with a mistake.
+python -m tests.audit.planted [--shard 0/2] [words]: those whose names contain one of the words, or all; a line of JSON each, with
+the mistake and, for every question, without any. python -m tests.audit.planted --cli NAME ...: the command line with a mistake.
 The mistakes are those of tests/mutants.py, by name, and some more. They are put in while the package is imported; nothing is written.
 """
 
@@ -18,13 +18,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-
-from mutants import MUTANTS, Mutant, Spot, spots  # noqa: E402
+from tests.mutants import MUTANTS, ROOT, Mutant, Spot, spots
 
 _KNOWN = {each.name: each for each in MUTANTS}
 _NOISE, _SAMPLERS, _KEYS = "noise/add_noise.py", "noise/samplers.py", "noise/key_release.py"

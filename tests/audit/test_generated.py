@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from random import Random
 
 import pytest
 
 import privsql
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from soundness.check import Runner
+from tests.soundness.check import Runner
 
 
 @pytest.mark.slow

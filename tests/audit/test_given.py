@@ -17,7 +17,7 @@ from privsql.audit.given import people_of, read_given, with_values
 from privsql.audit.world import world_of
 from privsql.cli import main
 from privsql.planning.plan import Plan
-from tests.says import Says
+from tests.support.says import Says
 
 SHOP = """
     CREATE TABLE people (id INTEGER PRIMARY KEY, age INTEGER);

@@ -11,13 +11,18 @@ import pytest
 
 from tests.audit.planted import PLANTED
 
-SCRIPT = Path(__file__).with_name("planted.py")
+ROOT = Path(__file__).resolve().parents[2]
 SHARDS = 2  # for two processes
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, timeout=900, check=False
+        [sys.executable, "-m", "tests.audit.planted", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
     )
 
 

@@ -29,9 +29,9 @@ from privsql.budget.verify import replay, verify
 from privsql.cli import main
 from privsql.errors import EngineError
 from privsql.policy import load_policy
-from tests.budget.conformance import refusal
 from tests.budget.ledgers import VISITS, DyingStore, FailingStore, charge, fail, opened, policy, running
-from tests.test_ledger_faults import SAME
+from tests.budget.refusals import refusal
+from tests.budget.test_ledger_faults import SAME
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 FRAME = pd.DataFrame({"age": [i % 80 for i in range(200)], "pay": [float(i) for i in range(200)]})

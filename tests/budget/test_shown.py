@@ -13,8 +13,8 @@ from privsql.budget.amount import Loss
 from privsql.budget.file_ledger import open_ledger, open_reader, renew
 from privsql.budget.show import report, show
 from privsql.privacy.events import Gaussian, Keys
-from tests.budget.conformance import refusal
 from tests.budget.ledgers import VISITS, charge, policy, release
+from tests.budget.refusals import refusal
 
 
 def shared(path):

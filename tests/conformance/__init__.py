@@ -1,1 +1,1 @@
-"""What privsql believes of an expression, asked of the real engine: type, range, totality, locality."""
+"""What every engine, every accountant and every door must do: a suite each, in which a new one is a row of a list."""

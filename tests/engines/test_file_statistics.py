@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import privsql
-from tests.conformance.hostile import VALUES, World
+from tests.conformance.engines.hostile import VALUES, World
 
 NOT_IN_PARQUET = ("HUGEINT", "TIMESTAMP_S")  # as pyarrow writes it
 GROUP = 50  # rows of one row group

@@ -178,3 +178,28 @@ def test_decimal_keys_next_to_a_declared_one_are_not_added_to_it(asked: str) -> 
         )
         cells.append(laid_out(plan.space, exact)[plan.measurements[0].columns[0]])
     assert abs(cells[0] - cells[1]).max() <= plan.measurements[0].linf
+
+
+@pytest.mark.parametrize("made", ["VIEW t AS SELECT folded(s0) AS s FROM t0",
+                                  "TABLE t (s0 VARCHAR, s VARCHAR GENERATED ALWAYS AS (folded(s0)))"])  # fmt: skip
+def test_a_collation_hidden_in_a_macro_is_found(made: str) -> None:
+    """'ab' and 'AB' were taken to exclude each other, and one row counted as both."""
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE MACRO folded(x) AS ((x::VARCHAR) COLLATE NOCASE); CREATE TABLE t0 (s0 VARCHAR)"
+    )
+    connection.execute(f"CREATE {made}")
+    connection.execute(f"INSERT INTO {'t0' if 'VIEW' in made else 't'} (s0) VALUES ('ab')")
+    session = privsql.connect(connection, {"tables": {"t": {}}})
+    counts = ", ".join(
+        f"COUNT(*) FILTER (WHERE s = '{each}') AS n{place}" for place, each in enumerate(["ab", "AB", "Ab"])
+    )
+    plan = session.explain(f"SELECT {counts} FROM t", epsilon=1)
+    assert connection.execute(plan.sql).fetchall() == [(1, 0, 0)]
+    for asked, found in (
+        ("s = 'AB'", 0),
+        ("s > 'B'", 1),
+        ("s LIKE 'AB'", 0),
+    ):  # one by one, with nothing to exclude
+        plan = session.explain(f"SELECT COUNT(*) AS n FROM t WHERE {asked}", epsilon=1)
+        assert connection.execute(plan.sql).fetchall() == [(found,)], asked

@@ -10,7 +10,7 @@ import pytest
 
 import privsql
 from privsql.policy import ColumnPolicy, Policy, TablePolicy, UnitPolicy, load_policy
-from tests.budget.conformance import refusal
+from tests.budget.refusals import refusal
 
 pa = pytest.importorskip("pyarrow")
 pl = pytest.importorskip("polars")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,12 +18,8 @@ import sqlglot
 import privsql
 from privsql.planning.identity import Identity, identity
 from privsql.planning.plan import Plan
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from soundness.check import Runner
-
 from tests.equivalence.variants import variant
+from tests.soundness.check import Runner
 
 Cells = dict[tuple[Any, ...], tuple[int, ...]]
 

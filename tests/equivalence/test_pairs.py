@@ -16,8 +16,8 @@ from privsql.errors import SqlError
 from privsql.planning.identity import cells_of, identity
 from privsql.planning.plan import Plan
 from privsql.results.finish import key_values
+from tests.cases.test_cases import connection_of, session_of
 from tests.equivalence.falsify import Asked, cells
-from tests.test_cases import connection_of, session_of
 
 HERE = Path(__file__).parent
 
@@ -90,7 +90,7 @@ def test_these_do_not_mean_the_same(pair: Pair) -> None:
 _ASKED = "SELECT state, diagnosis, COUNT(*), SUM(visits) FROM patients WHERE age IN (1, 2, 3) AND smoker GROUP BY ALL"
 _IN_ANOTHER_PROCESS = f"""
 from privsql.planning.identity import identity
-from tests.test_cases import session_of
+from tests.cases.test_cases import session_of
 print(identity(session_of("patients").explain({_ASKED!r}, epsilon=1.0)).digest)
 """
 

@@ -6,8 +6,6 @@ Longer runs: `python -m tests.equivalence.falsify rows 0 100` (or units), from t
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -24,11 +22,8 @@ from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.scalar import ExpressionBinder
 from privsql.types import Kind
 from tests.equivalence.falsify import Tally, falsify
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from soundness.check import Runner
-from soundness.queries import Generator
+from tests.soundness.check import Runner
+from tests.soundness.queries import Generator
 
 WORLDS = int(os.environ.get("PRIVSQL_MEANING_WORLDS", "25"))
 

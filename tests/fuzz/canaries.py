@@ -1,4 +1,4 @@
-"""python tests/fuzz/canaries.py [N [SEED [PROCESSES]]]: N calls on data whose every value can be known again; exit 1 if one comes out.
+"""python -m tests.fuzz.canaries [N [SEED [PROCESSES]]]: N calls on data whose every value can be known again; exit 1 if one comes out.
 
 Two databases of one schema hold other people with other values, and nothing else in common. Whatever is asked, in whatever way: both
 say the same words before the charge and charge the same, nothing but privsql's own errors comes out, and no value of a row is
@@ -26,20 +26,17 @@ from random import Random
 from typing import Any
 from zlib import crc32
 
-if __name__ == "__main__":
-    sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1])]
-
 import duckdb
-from soundness.queries import Generator
-from soundness.worlds import Column, World
 
 import privsql
-from fuzz import short, texts
-from fuzz.differential import fixed
-from fuzz.in_slices import in_slices
-from fuzz.parsed_once import parsed_once
 from privsql.session import _ledger
 from tests.attacks.judge import listening
+from tests.fuzz import short, texts
+from tests.fuzz.differential import fixed
+from tests.fuzz.in_slices import in_slices
+from tests.fuzz.parsed_once import parsed_once
+from tests.soundness.queries import Generator
+from tests.soundness.worlds import Column, World
 
 CANARY = re.compile(r"zqc|7310593|7,310,593|7\.310593|7310-0")
 OF_A_SESSION = (8,) * 19 + (

@@ -1,4 +1,4 @@
-"""python tests/fuzz/differential.py [N [SEED [PROCESSES]]]: N accepted queries; every silent difference is printed, exit 1 if there is one.
+"""python -m tests.fuzz.differential [N [SEED [PROCESSES]]]: N accepted queries; every silent difference is printed, exit 1 if there is one.
 
 Three readings are compared of every query that privsql accepts:
 
@@ -14,28 +14,24 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from random import Random
 from typing import Any
 from zlib import crc32
 
-if __name__ == "__main__":
-    sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1])]
-
 import duckdb
 import sqlglot
-from soundness.check import KINDS, Kind
 
 import privsql
-from fuzz import meant, neutral, short, sqlglot_reads, texts
-from fuzz.duckdb_reads import DuckDBReader, UnreadError
-from fuzz.in_slices import in_slices
-from fuzz.neutral import Node
-from fuzz.parsed_once import parsed_once
 from privsql.algebra.relations import Choose, Filter, Project, Release, Sort, below
 from privsql.sql import read as reading
 from tests.attacks import judge
-from tests.test_cases import session_of
+from tests.cases.test_cases import session_of
+from tests.fuzz import meant, neutral, short, sqlglot_reads, texts
+from tests.fuzz.duckdb_reads import DuckDBReader, UnreadError
+from tests.fuzz.in_slices import in_slices
+from tests.fuzz.neutral import Node
+from tests.fuzz.parsed_once import parsed_once
+from tests.soundness.check import KINDS, Kind
 
 LONG = 0.12  # of all queries
 GENERATED = 0.15  # of the long ones, which take five times as long as short ones; the others are texts with tokens changed, most of which are refused

@@ -8,8 +8,8 @@ from typing import Any
 
 import duckdb
 
-from fuzz import neutral
-from fuzz.neutral import Node
+from tests.fuzz import neutral
+from tests.fuzz.neutral import Node
 
 _COMPARE = {
     "COMPARE_EQUAL": "=", "COMPARE_NOTEQUAL": "<>", "COMPARE_LESSTHAN": "<", "COMPARE_GREATERTHAN": ">",

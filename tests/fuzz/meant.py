@@ -15,8 +15,6 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-from fuzz import neutral
-from fuzz.neutral import Node
 from privsql.algebra.choices import Choice
 from privsql.algebra.expressions import SPREAD, Aggregate, Call, Column, Expression, Literal
 from privsql.algebra.functions import FUNCTIONS
@@ -45,6 +43,8 @@ from privsql.algebra.reserved import ROW_NUMBER
 from privsql.algebra.reserved import UNIT_COLUMN as UNIT
 from privsql.render import expressions
 from privsql.types import BINARY, BOOLEAN, DOUBLE, Kind, Type, may_overflow
+from tests.fuzz import neutral
+from tests.fuzz.neutral import Node
 
 _COMPARE = {"=", "<>", "<", "<=", ">", ">=", "is_same", "is_distinct"}
 _LONG = {"replace", "concat", "concat_ws", "||", "regexp_replace"}

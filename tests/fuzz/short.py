@@ -12,10 +12,10 @@ from functools import lru_cache
 from random import Random
 
 import duckdb
-from soundness.queries import CONSTANTS, EXPRESSIONS
 
 import privsql
-from fuzz import texts
+from tests.fuzz import texts
+from tests.soundness.queries import CONSTANTS, EXPRESSIONS
 
 SCHEMA = (
     "CREATE TABLE t (n INTEGER, x DOUBLE, w DECIMAL(5, 1), s VARCHAR, b BOOLEAN, d DATE, m TIMESTAMP, c TIME)"

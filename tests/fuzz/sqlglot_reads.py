@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from fuzz import neutral
-from fuzz.duckdb_reads import UnreadError
-from fuzz.neutral import Node
 from privsql.sql.bind.scalar import _ARITHMETIC, _COMPARISONS, _NODES
+from tests.fuzz import neutral
+from tests.fuzz.duckdb_reads import UnreadError
+from tests.fuzz.neutral import Node
 
 _AGGREGATES = {
     "Sum": "sum", "Avg": "avg", "Min": "min", "Max": "max", "Median": "median", "Variance": "var_samp", "VariancePop": "var_pop",

@@ -9,7 +9,7 @@ from functools import lru_cache
 from random import Random
 
 from tests.attacks import judge
-from tests.test_cases import ALL_CASES
+from tests.cases.test_cases import ALL_CASES
 
 LONGEST = 1_000  # characters: what is longer is about limits, and slow to look through
 

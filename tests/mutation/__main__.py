@@ -1,4 +1,4 @@
-"""python tests/mutation [N [SEED [PROCESSES]]]: N random mutants of the four rooms; how many the default tests catch.
+"""python -m tests.mutation [N [SEED [PROCESSES]]]: N random mutants of the four rooms; how many the default tests catch.
 
 Which mutants are drawn depends on SEED and the sources alone. A mutant counts as caught if a test that reaches its line
 fails, hangs or cannot be imported; what caught one is then run on the unchanged code, where it must pass. Mutants that
@@ -14,8 +14,6 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.mutation.mutate import Mutant, difference, mutants
 from tests.mutation.reach import ROOMS, reach, rooms

@@ -110,7 +110,7 @@ def reach() -> Reach:
 
 def _hash(path: Path) -> str:
     """Of a file of tests and the texts that it reads."""
-    beside = path.parent.glob("cases/*.test" if path.name == "test_cases.py" else "*.txt")
+    beside = [*path.parent.glob("*.test"), *path.parent.glob("*.txt")]
     return hashlib.sha256(b"".join(each.read_bytes() for each in (path, *sorted(beside)))).hexdigest()
 
 

@@ -1,6 +1,6 @@
 """What explain prints, word by word, and how far off each output may be: questions that between them take every way through it.
 
-explanations.txt holds, between lines `==`, a schema of tests/test_cases.py and arguments, a question, a line `---` and what
+explanations.txt holds, between lines `==`, a schema of tests/cases/test_cases.py and arguments, a question, a line `---` and what
 is printed. PRIVSQL_UPDATE_CASES=1 writes it anew: then read every number that changed.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import privsql
-from tests.test_cases import FIXTURES, connection_of
+from tests.cases.test_cases import FIXTURES, connection_of
 
 FILE = Path(__file__).with_name("explanations.txt")
 UPDATE = bool(os.environ.get("PRIVSQL_UPDATE_CASES"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,10 +13,7 @@ import pytest
 import privsql
 from privsql.audit.check import run_exactly
 from tests.prepare.visits import STATES, copy_of, uses_copy, with_copies
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from soundness.check import Report, Runner, check_plan
+from tests.soundness.check import Report, Runner, check_plan
 
 POLICY: dict[str, Any] = {"tables": {"visits": {"unit": "user_id", "max_groups": 2, "max_rows": 2, "columns": {
     "state": {"values": STATES}, "amount": {"range": [0, 2]}, "price": {"range": [-1, 1]}}}}}  # fmt: skip

@@ -1,4 +1,4 @@
-"""python tests/soundness [units] [cases] [first seed] [processes] [violations to stop at]: a long run; prints every violation, exits 1 if there is one."""
+"""python -m tests.soundness [units] [cases] [first seed] [processes] [violations to stop at]: a long run; prints every violation, exits 1 if there is one."""
 
 # ruff: noqa: E501 -- tables read better in one line each
 from __future__ import annotations
@@ -6,11 +6,8 @@ from __future__ import annotations
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from soundness.check import Report, run
+from tests.soundness.check import Report, run
 
 
 def main() -> int:

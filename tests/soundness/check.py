@@ -18,9 +18,9 @@ import duckdb
 
 import privsql
 from privsql.audit.check import both_ways, movements, price_errors, run_exactly
-from soundness import unit_worlds, worlds
-from soundness.queries import Generator
-from soundness.unit_queries import UnitGenerator
+from tests.soundness import unit_worlds, worlds
+from tests.soundness.queries import Generator
+from tests.soundness.unit_queries import UnitGenerator
 
 _NAMES = {"l1": "L1", "linf": "LINF", "l2 squared": "L2", "span of scores": "SCORE"}
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from soundness.worlds import Column, World
+from tests.soundness.worlds import Column, World
 
 # function or operator -> (kind of the result, template) ...
 EXPRESSIONS: dict[str, list[tuple[str, str]]] = {

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from soundness.queries import Generator, Seen
-from soundness.unit_worlds import Table
+from tests.soundness.queries import Generator, Seen
+from tests.soundness.unit_worlds import Table
 
 UNIT_CONSTRUCTS = frozenset({
     "table", "join-unit", "join-left", "join-right", "join-using", "join-comma", "join-raw", "join-back", "join-public", "join-public-left", "join-cross", "join-values",

@@ -14,8 +14,8 @@ from typing import Any
 
 import duckdb
 
-from soundness import worlds
-from soundness.worlds import Column, ListColumn, Row, deny_null, list_column
+from tests.soundness import worlds
+from tests.soundness.worlds import Column, ListColumn, Row, deny_null, list_column
 
 _ODD = ["value_1", "count_1", "units", "sum_1", "above_1", "moment_1", '"g h"', "rank"]
 _UNITS = {

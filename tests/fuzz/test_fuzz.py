@@ -1,0 +1,242 @@
+"""Fuzzers: DuckDB reads what was meant, no data value comes out, and a planted mistake is seen.
+
+Longer: `make fuzz N=1000000`, or PRIVSQL_FUZZ=100000 with `pytest -m slow tests/fuzz/test_fuzz.py`.
+"""
+
+# ruff: noqa: E501 -- tables read better in one line each
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from random import Random
+from typing import Any
+
+import duckdb
+import pytest
+
+import privsql
+from privsql.render import expressions
+from privsql.render.duckdb_functions import FORMS
+from privsql.render.expressions import ExpressionWriter
+from privsql.sql import read as reading
+from privsql.sql.parse.gate import parse
+from tests.attacks import judge
+from tests.fuzz import canaries, differential, neutral, sqlglot_reads, texts
+from tests.fuzz.duckdb_reads import DuckDBReader
+from tests.fuzz.parsed_once import parsed_once
+
+SHARDS = 4
+QUERIES = int(os.environ.get("PRIVSQL_FUZZ", "20000"))
+
+
+@pytest.fixture(scope="module")
+def session() -> privsql.Session:
+    connection = duckdb.connect(":memory:")
+    connection.execute(judge.SCHEMA)
+    return privsql.connect(connection, policy=judge.POLICY)
+
+
+# -- what is read is what is meant ---------------------------------------------------------------------------
+def _assert_alike(report: differential.Report) -> None:
+    print(report)
+    assert not report.differences, "\n\n".join(report.differences[:5])
+    assert report.rendered >= report.accepted - report.accepted // 50
+    assert report.same > report.accepted // 10
+    assert report.whole > report.accepted // 20
+
+
+def test_duckdb_reads_what_was_meant() -> None:
+    _assert_alike(differential.run(60, 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_duckdb_reads_what_was_meant_at_length(shard: int) -> None:
+    _assert_alike(differential.run(QUERIES // SHARDS, 100 + shard))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("contains", "contains({1}, {0})"),
+        ("like", "({0} ilike {1})"),
+        ("sqrt", "TRY(ln({0}))"),
+        ("substring", "TRY(substring({0}, {1}))"),
+    ],
+)
+def test_the_fuzzer_sees_a_function_that_is_rendered_otherwise(
+    name: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FORMS, name, wrong)
+    assert _differences(
+        "contains(name, 'a') AND name LIKE 'b%' AND sqrt(income) > 1 AND substring(name, 2, 1) = 'x'"
+    )
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("<=", "<"), ("=", "<>"), ("is_same", "=")])
+def test_the_fuzzer_sees_an_operator_that_is_rendered_otherwise(
+    name: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(expressions._INFIX, name, wrong)
+    assert _differences("age <= 3 AND state = 'CA' AND diagnosis IS NOT DISTINCT FROM 'flu'")
+
+
+def test_the_fuzzer_sees_parentheses_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = ExpressionWriter._call
+
+    def bare(self: ExpressionWriter, call: Any) -> str:
+        written = whole(self, call)
+        return written[1:-1] if call.function == "or" else written
+
+    assert not _differences("(age = 1 OR age = 2) AND smoker")
+    monkeypatch.setattr(ExpressionWriter, "_call", bare)
+    assert _differences("(age = 1 OR age = 2) = smoker")
+
+
+def test_what_looks_like_a_guard_is_no_difference() -> None:
+    assert not _differences(
+        "(make_date(age, 1, 1) + INTERVAL 0 DAY) IS NULL AND income + 0.0 > 1 AND NOT list_contains(['CA', NULL], state)"
+    )
+
+
+def _differences(condition: str) -> list[str]:
+    report = differential.Report()
+    comparer = differential.Comparer(report)
+    comparer.ask(
+        differential.session_for("attacked"), f"SELECT COUNT(*) FROM patients WHERE {condition}", "here", True
+    )
+    comparer.compare()
+    assert report.accepted == 1, report.refused
+    return report.differences
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a < b", "b < a"), ("a AND b OR c", "a AND (b OR c)"), ("-a ^ 2", "-(a ^ 2)"), ("a IN (1, 2)", "a IN (1, NULL)"), ("1", "1.0"),
+        ("1.0", "1e0"), ("'1'", "1"), ("a BETWEEN 1 AND 2", "a > 1 AND a <= 2"), ("count(a)", "count(DISTINCT a)"), ("a IS NULL", "a = NULL"),
+        ("count(*) FILTER (WHERE a)", "count(*) FILTER (WHERE b)"), ("CAST(a AS INTEGER)", "TRY_CAST(a AS INTEGER)"),
+        ("CASE WHEN a THEN b ELSE c END", "CASE WHEN a THEN c ELSE b END"), ("CAST(a AS DECIMAL(5,1))", "CAST(a AS DECIMAL(5,2))"),
+        ("INTERVAL 3 DAY", "INTERVAL 3 MONTH"), ("substring(a, 1, 2)", "substring(a, 2, 1)"), ("NOT a = b", "(NOT a) = b"),
+        ("list_contains([1, NULL], a)", "a = ANY([1, NULL])"),
+    ],
+)  # fmt: skip
+def test_the_neutral_form_tells_apart_what_differs(one: str, other: str) -> None:
+    reader = DuckDBReader()
+    assert reader.expression(one) != reader.expression(other)
+    for each in (one, other):
+        assert sqlglot_reads.query(parse(f"SELECT {each} FROM t", "duckdb"))[2][0][0] == reader.expression(
+            each
+        )
+
+
+def test_a_tree_is_read_twice_as_it_is_read_once() -> None:
+    """Fuzzers parse a text once for several readers: who binds it must not change it."""
+    rng, session = Random(1), differential.session_for("patients")
+    for schema, sql in rng.sample(texts.corpus(), 200):
+        if schema == "patients":
+            with contextlib.suppress(privsql.PrivsqlError), parsed_once():
+                session.explain(sql, epsilon=1.0)
+                assert reading.parse(sql, "duckdb") == parse(sql, "duckdb"), sql
+    assert reading.parse is parse
+
+
+def test_joins_behind_a_comma_are_told_apart_where_it_matters() -> None:
+    reader = DuckDBReader()
+    assert reader.read("SELECT 1 FROM a, b JOIN c ON x") == reader.read(
+        "SELECT 1 FROM a CROSS JOIN b JOIN c ON x"
+    )
+    assert reader.read("SELECT 1 FROM a, b RIGHT JOIN c ON x") != reader.read(
+        "SELECT 1 FROM a CROSS JOIN b RIGHT JOIN c ON x"
+    )
+    assert neutral.join("cross", ("a",), ("b",)) != neutral.join("inner", ("a",), ("b",), ("c",))
+
+
+# -- nothing of the data comes out ---------------------------------------------------------------------------
+def _assert_silent(report: canaries.Report) -> None:
+    print(report)
+    assert not report.problems, "\n\n".join(report.problems[:5])
+    assert report.answered > report.asked // 10
+
+
+def test_no_value_comes_out() -> None:
+    _assert_silent(canaries.run(40, 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_no_value_comes_out_at_length(shard: int) -> None:
+    _assert_silent(canaries.run(QUERIES // SHARDS, 100 + shard))
+
+
+def _caught(session: Any) -> list[str]:
+    report = canaries.Report()
+    sessions = [privsql.connect(canaries.database(20, first), policy=canaries.POLICY) for first in (0, 500)]
+    for each in sessions:
+        session(each)
+    with canaries.ears() as ear:
+        canaries._both(
+            sessions,
+            "query",
+            "SELECT COUNT(*) AS n FROM patients",
+            {"epsilon": 1.0},
+            {7.0},
+            report,
+            "here",
+            ear,
+        )
+    return [each.split()[0] for each in report.problems]
+
+
+def test_the_canaries_are_caught_wherever_they_come_out() -> None:
+    log = logging.getLogger("privsql.test")
+
+    def value(session: privsql.Session) -> str:
+        return str(session._stages.engine._connection.execute("SELECT max(name) FROM patients").fetchall())
+
+    def leaks(how: Any) -> Any:
+        def change(session: privsql.Session) -> None:
+            asked = session.query
+            session.query = lambda *a, **k: (how(session), asked(*a, **k))[1]  # type: ignore[method-assign]
+
+        return change
+
+    def fails(error: type[Exception]) -> Any:
+        def how(session: privsql.Session) -> None:
+            raise error(value(session))
+
+        return how
+
+    assert _caught(lambda session: None) == []
+    assert "CANARY" in _caught(leaks(lambda session: log.info("%s", value(session))))
+    assert "CANARY" in _caught(leaks(lambda session: print(value(session))))
+    assert {"CANARY", "CRASH"} <= set(_caught(leaks(fails(ValueError))))
+    charged = leaks(lambda session: asks_more(session) if "zqc5" in value(session) else None)
+    assert "DIFFER" in _caught(charged)
+
+
+def asks_more(session: privsql.Session) -> None:
+    """A question whose price depends on data."""
+    type(session).query(session, "SELECT COUNT(*) FROM patients WHERE smoker", epsilon=0.5)
+
+
+def test_no_rows_at_all_is_what_was_meant_by_limit_0() -> None:
+    report = differential.Report()
+    comparer = differential.Comparer(report)
+    for limit in ("LIMIT 0", "LIMIT 0 OFFSET 0", "LIMIT 1 OFFSET 2", "OFFSET 2"):
+        comparer.ask(
+            differential.session_for("patients"),
+            f"SELECT DISTINCT region FROM states ORDER BY region {limit}",
+            "here",
+            True,
+        )
+    comparer.compare()
+    assert (report.accepted, report.differences) == (4, [])
+
+
+def test_mutations_are_of_many_kinds_and_repeatable() -> None:
+    sql = "SELECT COUNT(*) FROM patients WHERE age > 40 AND state = 'CA'"
+    first, again = ([texts.mutated(Random(seed), sql) for seed in range(300)] for _ in range(2))
+    assert first == again
+    assert len(set(first)) > 200
