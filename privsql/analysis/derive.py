@@ -14,7 +14,7 @@ from typing import Any
 
 from privsql.algebra.declared import Claim
 from privsql.algebra.expressions import Call, Column, Expression, Literal, columns_of, conjuncts
-from privsql.algebra.functions import is_strict
+from privsql.algebra.functions import MIRRORED, OPPOSITE, is_strict
 from privsql.algebra.owners import equated
 from privsql.algebra.relations import (
     AtMost,
@@ -244,9 +244,6 @@ def _case(call: Call, facts: Facts) -> Domain:
     return union(call.type, parts)
 
 
-_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-
-
 def _untrue(facts: Facts, condition: Expression) -> Facts:
     """What is known of the rows where the condition is false or unknown: so much that a clamp written as CASE
     has ends.
@@ -254,14 +251,14 @@ def _untrue(facts: Facts, condition: Expression) -> Facts:
     match condition:
         case Call(function="is_null"):  # never unknown
             return refine(facts, Call("not", (condition,), BOOLEAN))
-        case Call(function=function, args=(left, right)) if function in _OPPOSITE:
+        case Call(function="<" | "<=" | ">" | ">=" as function, args=(left, right)):
             ends = [each.value for each in (left, right) if isinstance(each, Literal)]
             if (
                 len(ends) == 1
                 and ends[0] is not None
                 and not (isinstance(ends[0], float) and math.isnan(ends[0]))
             ):
-                return refine(facts, Call(_OPPOSITE[function], (left, right), BOOLEAN), true_or_null=True)
+                return refine(facts, Call(OPPOSITE[function], (left, right), BOOLEAN), true_or_null=True)
     return facts
 
 
@@ -280,10 +277,6 @@ def refine(facts: Facts, predicate: Expression, true_or_null: bool = False) -> F
             new = {**_present(facts, part), **new}
         facts = {**facts, **new}
     return facts
-
-
-_NEGATED = {**_OPPOSITE, "=": "<>", "<>": "="}
-_FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "is_same": "is_same"}
 
 
 def _present(facts: Facts, condition: Expression) -> dict[Expression, Domain]:
@@ -328,9 +321,10 @@ def _stated(facts: Facts, part: Expression, true_or_null: bool) -> dict[Expressi
         case Call(function="not", args=(Call() as inner,)):
             positive = _negated(inner)
             return {} if positive is None else _learned(facts, refine(facts, positive, true_or_null))
-        case Call(function=function, args=(left, right)) if function in _FLIPPED:
+        case Call(function="=" | "is_same" | "<" | "<=" | ">" | ">=", args=(left, right)):
+            function = part.function
             if isinstance(left, Literal) and not isinstance(right, Literal):
-                left, right, function = right, left, _FLIPPED[function]
+                left, right, function = right, left, MIRRORED.get(function, function)
             if isinstance(right, Literal):
                 return _compared(facts, left, function, right.value)
     return {}
@@ -344,8 +338,8 @@ def _negated(condition: Call) -> Expression | None:
         case Call(function="and" | "or" as function, args=args):
             other = "or" if function == "and" else "and"
             return Call(other, tuple(Call("not", (each,), BOOLEAN) for each in args), BOOLEAN)
-        case Call(function=function, args=args) if function in _NEGATED:
-            return Call(_NEGATED[function], args, BOOLEAN)
+        case Call(function=function, args=args) if function in OPPOSITE:
+            return Call(OPPOSITE[function], args, BOOLEAN)
     return None
 
 
