@@ -247,7 +247,7 @@ MUTANTS = [
     Mutant("operands cast to the type of the result", "render/expressions.py", "        return call.type\n    return _widest(types)", "        return call.type\n    return call.type", ('rows', 'soundness')),
     Mutant("dates added without TRY", "render/expressions.py", "self.guarded(f\"({args[0]}) {sign} ({args[1]})\")", "f\"(({args[0]}) {sign} ({args[1]}))\"", ('rows', 'soundness')),
     Mutant("dates made without TRY", "render/duckdb_functions.py", "\"date_diff make_date strftime try_strptime\": \"TRY({name}({args}))\"", "\"date_diff strftime try_strptime\": \"TRY({name}({args}))\", \"make_date\": \"make_date({args})\"", ('rows', 'soundness')),
-    Mutant("CASE has the type of its last branch", "sql/bind/scalar.py", "(*args, values[-1]), build.shared_type(values))", "(*args, values[-1]), values[-1].type)", _ROWS),
+    Mutant("CASE has the type of its last branch", "sql/bind/scalar/binder.py", "(*args, values[-1]), build.shared_type(values))", "(*args, values[-1]), values[-1].type)", _ROWS),
     Mutant("escape patterns not checked", "algebra/patterns.py", 'case "ESCAPE":', 'case "escape":', _ROWS),
     # -- units: what is kept of each
     Mutant("max_groups ignored", "planning/exact_statement.py", "(key_rank(listed), limits.max_groups)", "(key_rank(listed), 1000000)", ('pairs', 'units')),

@@ -17,7 +17,7 @@ from privsql.errors import PolicyError, PrivsqlError, Refused, SourceError, did_
 from privsql.names import repeated_name
 from privsql.policy import DEFAULT_GROUPS, DEFAULT_ROWS, ColumnPolicy, Policy, TablePolicy, UnitPolicy
 from privsql.schema import Schema, SchemaColumn, SchemaTable
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.types import BIGINT, NUMBERS, Kind, Type
 

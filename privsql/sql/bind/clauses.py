@@ -11,7 +11,7 @@ from privsql.algebra.expressions import Expression
 from privsql.algebra.literals import ordinal
 from privsql.algebra.relations import Limit, Order, Relation
 from privsql.errors import Refused, SqlError
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.parse.places import place_of
 
 

@@ -29,7 +29,7 @@ from privsql.algebra.relations import (
 )
 from privsql.algebra.reserved import unique_names
 from privsql.errors import Place, Refused
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.parse.places import place_of
 from privsql.suggestions import DeclareUnit, InPolicy

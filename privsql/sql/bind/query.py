@@ -35,7 +35,7 @@ from privsql.algebra.reserved import unique_names
 from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.clauses import bind_order, limited, ordered_rows
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.bind.select import SelectBinder
 from privsql.sql.bind.union import united

@@ -16,7 +16,7 @@ from privsql.algebra.reserved import unique_names
 from privsql.errors import Place, PrivsqlError, Refused, SqlError
 from privsql.sql.bind.grouping import grouping
 from privsql.sql.bind.quantiles import ORDERS, gives_list, order_aggregates
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.parse.permitted import WAYS_OUT
 from privsql.sql.parse.places import place_of

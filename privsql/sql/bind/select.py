@@ -35,7 +35,7 @@ from privsql.sql.bind.release import (
     has_any_aggregate,
     has_choice,
 )
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.bind.unnest import RowBinder
 from privsql.sql.bind.where import Queries, where_rows

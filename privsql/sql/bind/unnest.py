@@ -18,7 +18,7 @@ from privsql.algebra.relations import Field, Project, Relation, Scan, Unnest, is
 from privsql.algebra.reserved import unique_names
 from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
 from privsql.sql.bind.join import bind_join
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.parse.permitted import WAYS_OUT
 from privsql.sql.parse.places import place_of

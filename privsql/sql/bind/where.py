@@ -15,7 +15,7 @@ from privsql.algebra.relations import Relation, is_public, is_released
 from privsql.errors import Refused, SqlError, UnknownName
 from privsql.sql.bind.join import apart, semi, with_conditions
 from privsql.sql.bind.release import has_any_aggregate
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.parse.places import place_of
 from privsql.types import BOOLEAN

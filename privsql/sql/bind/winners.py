@@ -20,7 +20,7 @@ from privsql.errors import Place, Refused
 from privsql.sql.bind.clauses import bind_order, whole_number
 from privsql.sql.bind.group_by import Items, as_written
 from privsql.sql.bind.release import ReleaseBinder, bare
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.parse.places import place_of
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, Kind, integer
