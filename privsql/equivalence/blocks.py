@@ -27,12 +27,12 @@ from privsql.algebra.relations import (
     Semi,
     Sort,
     UnionAll,
-    Unit,
     Unnest,
     Unpivot,
     is_public,
     walk,
 )
+from privsql.algebra.units import Unit
 from privsql.equivalence.normal_form import all_of
 from privsql.equivalence.written import structure
 from privsql.types import TEXT

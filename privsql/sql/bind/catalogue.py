@@ -11,8 +11,9 @@ import sqlglot
 from privsql.algebra import literals
 from privsql.algebra.declared import Claim, ListColumn
 from privsql.algebra.expressions import Expression
-from privsql.algebra.relations import Field, Limits, Reference, Scan, Unit, UnitKind
+from privsql.algebra.relations import Field, Limits, Scan
 from privsql.algebra.reserved import is_ours
+from privsql.algebra.units import Reference, Unit, UnitKind
 from privsql.errors import PolicyError, PrivsqlError, Refused, SourceError, did_you_mean
 from privsql.names import repeated_name
 from privsql.policy import DEFAULT_GROUPS, DEFAULT_ROWS, ColumnPolicy, Policy, TablePolicy, UnitPolicy

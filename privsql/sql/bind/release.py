@@ -164,23 +164,8 @@ class ReleaseBinder(ExpressionBinder):
         return self.rows.bind(node)
 
     def _aggregate(self, node: exp.Expr, condition: Expression | None, place: Place | None) -> Aggregate:
-        rows = self.rows
-        if isinstance(node, (exp.ArgMin, exp.ArgMax)) and not self.exact:
-            raise Refused(
-                "refused-choice",
-                "arg_max and arg_min over rows would name one person's value",
-                "SELECT arg_max(k, n) FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)",
-                place,
-            )
-        if isinstance(node, (exp.First, exp.Last, exp.AnyValue)) and not self.exact:
-            raise Refused("refused-arrayagg", *WAYS_OUT["ArrayAgg"], place)
-        if type(node) in EXACT and not self.exact:
-            raise Refused(
-                "refused-logicalor",
-                "one person's row can decide a yes or no about all",
-                "ask for COUNT(*) FILTER (WHERE ...)",
-                place,
-            )
+        if not self.exact:
+            _refuse_of_many_people(node, place)
         inner = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
         if inner is not None and has_any_aggregate(inner):
             raise SqlError("sql-aggregate", "an aggregate inside an aggregate", "use a subquery", place)
@@ -190,27 +175,36 @@ class ReleaseBinder(ExpressionBinder):
             case exp.Count() if isinstance(inner, exp.Distinct):
                 return self._distinct(inner, condition, place)
             case exp.Count():
-                return _count(rows.bind(inner), condition, place)
+                return _count(self.rows.bind(inner), condition, place)
+            case exp.CountIf():
+                test = self.rows.condition(inner)
+                both = test if condition is None else Call("and", (condition, test), BOOLEAN)
+                return Aggregate("count", None, both, BIGINT, place)
+            case _ if type(node) in EXACT:
+                return self._exact(node, condition, place)
+            case _:
+                return self._of_numbers(node, inner, condition, place)
+
+    def _exact(self, node: exp.Expr, condition: Expression | None, place: Place | None) -> Aggregate:
+        """An aggregate that only exact contexts have."""
+        name, inner, rows = EXACT[type(node)], node.this, self.rows
+        match node:
             case exp.LogicalOr() | exp.LogicalAnd():
-                return Aggregate(EXACT[type(node)], rows.condition(inner), condition, BOOLEAN, place)
-            case exp.ArgMin() | exp.ArgMax():
-                argument = rows.bind(inner)
-                return Aggregate(
-                    EXACT[type(node)], argument, condition, argument.type, place, rows.bind(node.expression)
-                )
+                return Aggregate(name, rows.condition(inner), condition, BOOLEAN, place)
             case exp.First() | exp.Last():
                 return self._at_the_end(node, condition, place)
             case exp.AnyValue() if isinstance(inner, exp.Order):
                 raise Refused(
                     "refused-arrayagg", "ANY_VALUE in an order has no rule", "first(x ORDER BY day)", place
                 )
-            case exp.AnyValue():
-                argument = rows.bind(inner.expressions[0] if isinstance(inner, exp.Distinct) else inner)
-                return Aggregate(EXACT[type(node)], argument, condition, argument.type, place)
-            case exp.CountIf():
-                test = rows.condition(inner)
-                both = test if condition is None else Call("and", (condition, test), BOOLEAN)
-                return Aggregate("count", None, both, BIGINT, place)
+        argument = rows.bind(inner.expressions[0] if isinstance(inner, exp.Distinct) else inner)
+        by = rows.bind(node.expression) if isinstance(node, (exp.ArgMin, exp.ArgMax)) else None
+        return Aggregate(name, argument, condition, argument.type, place, by)
+
+    def _of_numbers(
+        self, node: exp.Expr, inner: exp.Expr, condition: Expression | None, place: Place | None
+    ) -> Aggregate:
+        """SUM, AVG, and what is computed from sums."""
         if isinstance(inner, exp.Distinct):
             raise Refused(
                 "refused-distinct", "DISTINCT is read inside COUNT only", "COUNT(DISTINCT x)", place
@@ -222,9 +216,8 @@ class ReleaseBinder(ExpressionBinder):
             if isinstance(node, PAIRED):
                 return _paired(node, argument, other, condition, place)
             return Aggregate(name, argument, condition, DOUBLE, place, other)
-        return Aggregate(
-            name, argument, condition, self._total_type(argument.type) if name == "sum" else DOUBLE, place
-        )
+        type_ = self._total_type(argument.type) if name == "sum" else DOUBLE
+        return Aggregate(name, argument, condition, type_, place)
 
     def _total_type(self, summed: Type) -> Type:
         """Exact totals of numbers past 64 bits are past them, too; what is released fits, since it is
@@ -285,6 +278,27 @@ class ReleaseBinder(ExpressionBinder):
                 "refused-type", "intervals that are equal may look different", "compute days", place
             )
         return Aggregate("count_distinct", argument, condition, BIGINT, place)
+
+
+def _refuse_of_many_people(node: exp.Expr, place: Place | None) -> None:
+    """Aggregates that show one person's value, or turn on one person's row."""
+    match node:
+        case exp.ArgMin() | exp.ArgMax():
+            raise Refused(
+                "refused-choice",
+                "arg_max and arg_min over rows would name one person's value",
+                "SELECT arg_max(k, n) FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)",
+                place,
+            )
+        case exp.First() | exp.Last() | exp.AnyValue():
+            raise Refused("refused-arrayagg", *WAYS_OUT["ArrayAgg"], place)
+        case exp.LogicalOr() | exp.LogicalAnd():
+            raise Refused(
+                "refused-logicalor",
+                "one person's row can decide a yes or no about all",
+                "ask for COUNT(*) FILTER (WHERE ...)",
+                place,
+            )
 
 
 def _is_aggregate(node: exp.Expr) -> bool:
