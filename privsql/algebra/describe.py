@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal
-from privsql.algebra.functions import ROWS
+from privsql.algebra.functions import BELIEFS
 from privsql.types import Kind
 
 
@@ -20,7 +20,7 @@ def describe(expression: Expression, names: Mapping[str, str] | None = None) -> 
             return _constant(expression)
         case Call(function=function):
             args = [describe(arg, names) for arg in expression.args]
-            if infix := ROWS[function].infix:
+            if infix := BELIEFS[function].infix:
                 return f" {infix} ".join(_grouped(a, t) for a, t in zip(expression.args, args, strict=True))
             return _form(expression, args)
 
@@ -53,7 +53,7 @@ def _form(call: Call, args: list[str]) -> str:
 def _grouped(expression: Expression, text: str) -> str:
     if isinstance(expression, Call) and expression.function == "cast":
         return _grouped(expression.args[0], text)
-    return f"({text})" if isinstance(expression, Call) and ROWS[expression.function].infix else text
+    return f"({text})" if isinstance(expression, Call) and BELIEFS[expression.function].infix else text
 
 
 def _constant(literal: Literal) -> str:

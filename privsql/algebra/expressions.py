@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from privsql.algebra.functions import ROWS
+from privsql.algebra.functions import BELIEFS
 from privsql.errors import Place
 from privsql.types import Kind, Type
 
@@ -113,7 +113,7 @@ def _times(call: Call) -> int:
         case Call(function="cast", args=(inner,)) if inner.type.kind in (Kind.TIMESTAMP, Kind.TIME):
             return 3 if call.type.kind is Kind.TEXT else 1
         case _:
-            return ROWS[call.function].repeats
+            return BELIEFS[call.function].repeats
 
 
 def size_of(expression: Expression, columns: Mapping[str, int] | None = None) -> int:

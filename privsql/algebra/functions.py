@@ -58,7 +58,7 @@ class Undefined(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Beliefs:
     """What is believed of a function or operator.
 
     `equal_alike`: numbers that are equal give equal results; 0.0 and -0.0 are not told apart.
@@ -77,7 +77,7 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Function(Row):
+class Function(Beliefs):
     """A function that is called by its name: the arguments it takes, and the type it gives for theirs."""
 
     takes: tuple[str, ...]
@@ -85,7 +85,7 @@ class Function(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operator(Row):
+class Operator(Beliefs):
     """An operator or form that the binder builds and types itself; `form` shows how it is written.
 
     Of a comparison: NOT (a < b) is its `opposite`, a >= b, of NULL as well; b > a, `mirrored`, is the same test.
@@ -245,11 +245,11 @@ _OUR_OWN = (
 
 FUNCTIONS: dict[str, Function] = {each.name: each for each in _FUNCTIONS}
 OPERATORS: dict[str, Operator] = {each.name: each for each in _OPERATORS}
-ROWS: dict[str, Row] = {**FUNCTIONS, **OPERATORS, **{each.name: each for each in _OUR_OWN}}
+BELIEFS: dict[str, Beliefs] = {**FUNCTIONS, **OPERATORS, **{each.name: each for each in _OUR_OWN}}
 OPPOSITE: Mapping[str, str] = {each.name: each.opposite for each in _OPERATORS if each.opposite}
 MIRRORED: Mapping[str, str] = {each.name: each.mirrored for each in _OPERATORS if each.mirrored}
 
-# -- other names -----------------------------------------------------------------------------------------------
+# -- other names ---------------------------------------------------------------------------------------------
 _ALIASES = """
     ceil ceiling
     pow power
@@ -304,7 +304,7 @@ def kind_of(take: str) -> str:
 
 def is_strict(function: str) -> bool:
     """Whether it is NULL as soon as one of its arguments is."""
-    return ROWS[function].nulls is Nulls.STRICT
+    return BELIEFS[function].nulls is Nulls.STRICT
 
 
 def result_type(operator: str, left: Type, right: Type, divisor: int | None) -> Type:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from privsql.algebra.expressions import Call, Expression, columns_of
 from privsql.algebra.relations import Choose, Filter, Join, Project, Relation, is_public
-from privsql.analysis.look import Look
+from privsql.analysis.public_rows import Look
 from privsql.analysis.stability import stability
 
 # the columns that are the candidates' own, and those that are a person's own

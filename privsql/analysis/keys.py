@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from privsql.algebra.expressions import Column, Expression, columns_of
 from privsql.algebra.relations import Key
-from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.domain import MAX_KEYS, DayRange, Domain, of_values
+from privsql.analysis.facts import Facts, domain_of
 from privsql.errors import Refused
 from privsql.tables import NullLast
 from privsql.types import MOMENTS, Kind

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from privsql.algebra.expressions import Call, Literal
-from privsql.algebra.functions import FIXED_POINT, ROWS, Nulls, Undefined
+from privsql.algebra.functions import BELIEFS, FIXED_POINT, Nulls, Undefined
 from privsql.analysis.domain import Domain, Rule, of_values, union
 from privsql.analysis.moment_rules import MOMENT_RULES
 from privsql.analysis.number_rules import NUMBER_RULES
@@ -44,7 +44,7 @@ def apply(call: Call, args: Sequence[Domain]) -> Domain:
 
 
 def _nullable(call: Call, args: Sequence[Domain]) -> bool:
-    match ROWS[call.function].nulls:
+    match BELIEFS[call.function].nulls:
         case Nulls.NEVER:
             return False
         case Nulls.SKIPPED:
@@ -57,7 +57,7 @@ def _nullable(call: Call, args: Sequence[Domain]) -> bool:
 
 def _partial(call: Call, args: Sequence[Domain]) -> bool:
     """Whether NULL can come out where none went in, for arguments within their domains."""
-    match ROWS[call.function].undefined:
+    match BELIEFS[call.function].undefined:
         case Undefined.NOWHERE:
             return False
         case Undefined.SOMEWHERE:

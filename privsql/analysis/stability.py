@@ -24,7 +24,7 @@ from privsql.algebra.relations import (
     is_public,
     walk,
 )
-from privsql.analysis.look import Look
+from privsql.analysis.public_rows import Look
 from privsql.types import Kind
 
 Shares = Callable[[Sequence[str]], int]

@@ -14,7 +14,7 @@ from itertools import chain as one_after_another
 
 from privsql.algebra import literals
 from privsql.algebra.expressions import Call, Column, Expression, Literal, conjuncts
-from privsql.algebra.functions import OPPOSITE, ROWS, Nulls, is_strict
+from privsql.algebra.functions import BELIEFS, OPPOSITE, Nulls, is_strict
 from privsql.equivalence.arithmetic import chain, computed, is_whole, kept_type, terms
 from privsql.equivalence.comparisons import compared
 from privsql.equivalence.written import ARITHMETIC, named_type, stored_type, written
@@ -84,7 +84,7 @@ class _Normal:
             case Call(function="cast"):
                 return _cast(same)
             case Call(function=function, args=(inner,)) if (
-                ROWS[function].keeps_whole and call.type.kind is Kind.INTEGER
+                BELIEFS[function].keeps_whole and call.type.kind is Kind.INTEGER
             ):
                 return inner
             case Call(function="least" | "greatest", type=type_) if type_.kind is not Kind.DOUBLE:
@@ -185,7 +185,7 @@ class _Normal:
             case Column(name=name):
                 return name in self.required
             case Call(function=function, type=type_) if (
-                ROWS[function].nulls is Nulls.NEVER and type_.kind is Kind.BOOLEAN
+                BELIEFS[function].nulls is Nulls.NEVER and type_.kind is Kind.BOOLEAN
             ):
                 return True
             case Call(function=function, args=args) if function in OPPOSITE or function in (

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal
-from privsql.algebra.functions import ROWS
+from privsql.algebra.functions import BELIEFS
 from privsql.types import INTEGER_BOUNDS, Kind, Type, integer
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "neg"})
@@ -74,7 +74,7 @@ def stored_type(expression: Expression) -> str:
                 return str(type_)
             return str(integer(min(each.low for each in types), max(each.high for each in types)))
         case Call(args=(inner,), type=type_) if (
-            ROWS[expression.function].keeps_whole and type_.kind is Kind.INTEGER
+            BELIEFS[expression.function].keeps_whole and type_.kind is Kind.INTEGER
         ):
             return stored_type(inner)
         case Call(function="nullif", args=(inner, _)):

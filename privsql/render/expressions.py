@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from privsql.algebra.exact import Scalar, Value
 from privsql.algebra.expressions import Call, Column, Expression, Literal
-from privsql.algebra.functions import FIXED_POINT, ROWS
+from privsql.algebra.functions import BELIEFS, FIXED_POINT
 from privsql.errors import Refused, SqlError
 from privsql.planning.grid import Grid
 from privsql.types import INTEGER_BOUNDS, Kind, Type, integer
@@ -114,7 +114,7 @@ class ExpressionWriter(ABC):
                 f"The engine of this session has no form of {call.function} that cannot fail on some row.",
                 "Leave it out, or compute it in a view that the data owner makes.",
             )
-        if ROWS[call.function].keeps_whole and call.type.kind is Kind.INTEGER:
+        if BELIEFS[call.function].keeps_whole and call.type.kind is Kind.INTEGER:
             return self.cast(first, own, call.type)  # the engine would make a DOUBLE of it
         match call.function:
             case "abs":

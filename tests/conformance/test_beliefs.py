@@ -11,7 +11,7 @@ import privsql
 from conformance import expressions
 from conformance.hostile import fill, source
 from privsql.algebra.expressions import Call, Column, Expression
-from privsql.algebra.functions import FUNCTIONS, OPERATORS, ROWS, Nulls, Undefined
+from privsql.algebra.functions import BELIEFS, FUNCTIONS, OPERATORS, Nulls, Undefined
 from privsql.analysis.rules import always_fits
 from privsql.render.duckdb import DUCKDB
 from privsql.render.duckdb_functions import FORMS
@@ -44,7 +44,7 @@ def ordinary(argument: Expression) -> str:
 
 def surely_defined(call: Call) -> str:
     """Where a row promises a value, for arguments that are not NULL."""
-    match ROWS[call.function].undefined:
+    match BELIEFS[call.function].undefined:
         case Undefined.NOWHERE:
             return "TRUE"
         case Undefined.SOMEWHERE:
@@ -65,7 +65,7 @@ def never(call: Call) -> str:
     """What no row may show, as a condition."""
     result, missing = written(call), [f"{written(each)} IS NULL" for each in call.args] or ["FALSE"]
     any_missing, all_missing = f"({' OR '.join(missing)})", f"({' AND '.join(missing)})"
-    match ROWS[call.function].nulls:
+    match BELIEFS[call.function].nulls:
         case Nulls.NEVER:
             return f"{result} IS NULL"
         case Nulls.SKIPPED:
@@ -100,11 +100,11 @@ def test_a_wrong_belief_about_null_is_seen(database: Connection, monkeypatch: py
     wrong = {"concat", "%"}
     calls = [each for each in expressions.Generator(31).many(2_500, depth=1) if each.function in wrong]
     for name in wrong:
-        monkeypatch.setitem(ROWS, name, ROWS["not"])  # NULL exactly where an argument is
+        monkeypatch.setitem(BELIEFS, name, BELIEFS["not"])  # NULL exactly where an argument is
     assert {each.split(":")[0] for each in broken(database, calls)} == wrong
 
 
-@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.equal_alike])
+@pytest.mark.parametrize("name", [name for name, row in BELIEFS.items() if row.equal_alike])
 def test_equal_numbers_give_equal_results(database: Connection, name: str) -> None:
     """0.0 and -0.0 are equal, and one key."""
     generator, zero = expressions.Generator(4), Column("zero", DOUBLE)
@@ -119,7 +119,7 @@ def test_equal_numbers_give_equal_results(database: Connection, name: str) -> No
         assert not database.execute(seen).fetchall(), DUCKDB.expression(call)
 
 
-@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.keeps_whole])
+@pytest.mark.parametrize("name", [name for name, row in BELIEFS.items() if row.keeps_whole])
 def test_whole_numbers_come_out_as_they_went_in(database: Connection, name: str) -> None:
     generator = expressions.Generator(6)
     calls = [each for each in (generator.called(name, 1) for _ in range(40)) if each is not None]
@@ -132,7 +132,7 @@ def test_whole_numbers_come_out_as_they_went_in(database: Connection, name: str)
 
 @pytest.mark.parametrize("name", FORMS)
 def test_arguments_are_written_as_often_as_the_size_of_a_query_counts(name: str) -> None:
-    assert FORMS[name].count("{0}") + FORMS[name].count("{args}") <= ROWS[name].repeats
+    assert FORMS[name].count("{0}") + FORMS[name].count("{args}") <= BELIEFS[name].repeats
 
 
 def test_every_function_has_a_form_and_every_form_a_function() -> None:

@@ -34,7 +34,7 @@ _RANGES = {Kind.INTEGER: Fact.RANGE, Kind.DATE: Fact.MOMENTS}
 
 
 @dataclass(frozen=True)
-class Asked:
+class Opening:
     """One UNNEST: what it opens, and what its table and column are called; `name`: a better one for
     people.
     """
@@ -47,7 +47,7 @@ class Asked:
 
 
 @dataclass
-class Part:
+class JoinedTable:
     """A table of FROM with the lists of it that were opened; `places`: where in FROM each of its columns
     stands.
     """
@@ -86,17 +86,17 @@ def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
     if _in_from(node.args["from_"].this) is not None:
         raise _misplaced(node.args["from_"])  # no table stands before it
     first = bind(node.args["from_"].this)
-    parts = [Part(first, None, [0] * len(first.names))]
+    parts = [JoinedTable(first, None, [0] * len(first.names))]
     others = [*(node.args.get("joins") or []), *(node.args.get("laterals") or [])]
     for place, each in enumerate(others, start=1):
-        asked = _in_from(each)
-        if asked is not None:
-            _open(parts, asked, place)
+        opening = _in_from(each)
+        if opening is not None:
+            _open(parts, opening, place)
         else:
             source = bind(each.this)
-            parts.append(Part(source, each, [place] * len(source.names)))
-    for asked in _selected(node):
-        _open(parts, asked, len(others) + 1)
+            parts.append(JoinedTable(source, each, [place] * len(source.names)))
+    for opening in _selected(node):
+        _open(parts, opening, len(others) + 1)
     found, places, comma = parts[0].source, parts[0].places, False
     for part in parts[1:]:
         assert part.join is not None
@@ -113,7 +113,7 @@ def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
     return _in_order(found, places)
 
 
-def _in_from(node: exp.Expr) -> Asked | None:
+def _in_from(node: exp.Expr) -> Opening | None:
     """UNNEST(...) AS u(x), behind a comma or in a join, or LATERAL VIEW explode(...) u AS x."""
     join, inner = (node, node.this) if isinstance(node, exp.Join) else (None, node)
     alias = inner.args.get("alias")
@@ -139,10 +139,10 @@ def _in_from(node: exp.Expr) -> Asked | None:
         raise _refused(node, "UNNEST is read of one list", _TWO)
     named = alias.this.name if alias is not None and alias.this is not None else None
     column = columns[0] if columns else named or "unnest"
-    return Asked(inner, arguments[0], named or column, column, column)
+    return Opening(inner, arguments[0], named or column, column, column)
 
 
-def _selected(node: exp.Select) -> Iterator[Asked]:
+def _selected(node: exp.Select) -> Iterator[Opening]:
     """The one UNNEST in the SELECT list, however often it stands there."""
     found = _explodes(node)
     if any(each != found[0] for each in found[1:]):
@@ -150,7 +150,7 @@ def _selected(node: exp.Select) -> Iterator[Asked]:
             found[1], "several lists in one SELECT would be paired by the places of their elements", _TWO
         )
     for each in found[:1]:
-        yield Asked(
+        yield Opening(
             each,
             each.this,
             _SELECTED,
@@ -163,30 +163,30 @@ def _explodes(node: exp.Select) -> list[exp.Explode]:
     return [each for item in node.expressions for each in item.find_all(exp.Explode)]
 
 
-def _open(parts: list[Part], asked: Asked, place: int) -> None:
+def _open(parts: list[JoinedTable], opening: Opening, place: int) -> None:
     """The elements of a list, as a further column of the table that has it."""
-    inner = _bare(asked.argument)
+    inner = _bare(opening.argument)
     distinct = isinstance(inner, exp.ArrayDistinct)
     inner = _bare(inner.this) if distinct else inner
     if not isinstance(inner, exp.Column):
-        raise _misplaced(asked.node)
+        raise _misplaced(opening.node)
     part, column = _holder(parts, inner)
     source = part.source
     if not is_public(source.relation):
-        _refuse_unbounded(source.relation, column, distinct, asked.node)
+        _refuse_unbounded(source.relation, column, distinct, opening.node)
     taken = [*(each.name for each in source.relation.fields), *(each.name for each in source.lists)]
-    element = Field(unique_names([*taken, asked.name])[-1], column.type)
+    element = Field(unique_names([*taken, opening.name])[-1], column.type)
     part.places.append(place)
     part.source = replace(
         source,
         relation=Unnest(source.relation, column, element, distinct),
-        names=(*source.names, asked.column),
-        tables=(*source.qualifiers(), frozenset({asked.table.lower()})),
-        hidden=source.hidden | ({len(source.names)} if asked.table == _SELECTED else set()),
+        names=(*source.names, opening.column),
+        tables=(*source.qualifiers(), frozenset({opening.table.lower()})),
+        hidden=source.hidden | ({len(source.names)} if opening.table == _SELECTED else set()),
     )
 
 
-def _holder(parts: list[Part], node: exp.Column) -> tuple[Part, ListColumn]:
+def _holder(parts: list[JoinedTable], node: exp.Column) -> tuple[JoinedTable, ListColumn]:
     """The table of FROM that has this list."""
     name, table = node.name, node.table.lower()
     seen = [part for part in parts if not (part.says("SEMI") or part.says("ANTI"))]
@@ -214,7 +214,7 @@ def _holder(parts: list[Part], node: exp.Column) -> tuple[Part, ListColumn]:
     return part, column
 
 
-def _no_list(parts: list[Part], node: exp.Column) -> Exception:
+def _no_list(parts: list[JoinedTable], node: exp.Column) -> Exception:
     name, place = node.name, place_of(node)
     tables = [part.source for part in parts if isinstance(part.source.relation, Scan)]
     types = {each.lower(): type_ for table in tables for each, type_ in table.unsupported.items()}

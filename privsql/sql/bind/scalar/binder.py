@@ -76,7 +76,7 @@ class ExpressionBinder:
     def _column(self, node: exp.Column) -> Expression:
         return self.column(node)
 
-    # -- conditions --------------------------------------------------------------------------------------------
+    # -- conditions ------------------------------------------------------------------------------------------
     def _junction(self, node: exp.And | exp.Or) -> Expression:
         kind, parts, pending = type(node), [], [node]
         while pending:  # flat and iterative: a chain of a thousand ORs is one node
@@ -129,7 +129,7 @@ class ExpressionBinder:
     def _unnest(self, node: exp.Explode | exp.ArrayDistinct) -> Expression:
         raise Refused("refused-unnest", *WAYS_OUT["Unnest"])
 
-    # -- patterns ----------------------------------------------------------------------------------------------
+    # -- patterns --------------------------------------------------------------------------------------------
     def _like(self, node: exp.Like | exp.ILike) -> Expression:
         return self._matched(node, None)
 
@@ -154,7 +154,7 @@ class ExpressionBinder:
         found = build.call(name, args)
         return Call("not", (found,), BOOLEAN) if node.args.get("negate") else found
 
-    # -- branches ----------------------------------------------------------------------------------------------
+    # -- branches --------------------------------------------------------------------------------------------
     def _if(self, node: exp.If) -> Expression:
         return self._choice([self.condition(node.this), self.bind(node.args["true"])], node.args.get("false"))
 

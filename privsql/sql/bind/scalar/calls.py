@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from privsql.algebra import build, literals
 from privsql.algebra.expressions import Call, Expression, Literal
-from privsql.algebra.functions import ALIASES, FUNCTIONS, OPPOSITE, PARTS, ROWS, UNITS, Operator
+from privsql.algebra.functions import ALIASES, BELIEFS, FUNCTIONS, OPPOSITE, PARTS, UNITS, Operator
 from privsql.errors import Refused, SqlError, did_you_mean
 from privsql.sql.bind.scalar.casts import Bind, interval, word
 from privsql.sql.parse.permitted import FUNCTION_OF, WAYS_OUT
@@ -28,7 +28,7 @@ def function_call(bind: Bind, node: exp.Expr) -> Expression:
     args = _present(bind, node, places)
     if name in OPPOSITE or name in ("is_same", "is_distinct"):
         return build.compare(name, *args)
-    if isinstance(ROWS[name], Operator):
+    if isinstance(BELIEFS[name], Operator):
         return build.arithmetic(name, *args)
     return build.call(name, args)
 
@@ -42,7 +42,7 @@ def _all(bind: Bind, node: exp.Expr) -> list[Expression]:
     return [bind(each) for each in [node.this, *node.expressions]]
 
 
-# -- functions that are called by name -------------------------------------------------------------------------
+# -- functions that are called by name -----------------------------------------------------------------------
 def _named(bind: Bind, node: exp.Anonymous) -> Expression:
     raw = str(node.this).lower()
     name = ALIASES.get(raw, raw)
@@ -78,7 +78,7 @@ def _special(bind: Bind, name: str, args: Sequence[exp.Expr]) -> Expression | No
             return None
 
 
-# -- operators -------------------------------------------------------------------------------------------------
+# -- operators -----------------------------------------------------------------------------------------------
 def _joined(bind: Bind, node: exp.DPipe) -> Expression:
     return build.call("||", [build.as_text(bind(node.this)), build.as_text(bind(node.expression))])
 
@@ -103,7 +103,7 @@ def _nullif(bind: Bind, node: exp.Nullif) -> Expression:
     return Call("nullif", (left, right), left.type)
 
 
-# -- texts -----------------------------------------------------------------------------------------------------
+# -- texts ---------------------------------------------------------------------------------------------------
 def _trim(bind: Bind, node: exp.Trim) -> Expression:
     side = str(node.args.get("position") or "").upper()
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "trim")
@@ -125,7 +125,7 @@ def _replaced(bind: Bind, node: exp.RegexpReplace) -> Expression:
     return build.call(name, args)
 
 
-# -- numbers ---------------------------------------------------------------------------------------------------
+# -- numbers -------------------------------------------------------------------------------------------------
 def _log(bind: Bind, node: exp.Log) -> Expression:
     if node.expression is None:
         return build.call("log10", [bind(node.this)])
@@ -139,7 +139,7 @@ def _log(bind: Bind, node: exp.Log) -> Expression:
     )
 
 
-# -- dates -----------------------------------------------------------------------------------------------------
+# -- dates ---------------------------------------------------------------------------------------------------
 def _truncated(bind: Bind, node: exp.TimestampTrunc | exp.DateTrunc) -> Expression:
     moment = bind(node.this)
     cut = build.call("date_trunc", [_unit(node.args.get("unit")), moment])
