@@ -79,8 +79,9 @@ def _argument(function: Function, value: Expression, want: str) -> Expression:
     if want.isupper() and not isinstance(value, Literal):
         raise Refused(
             "refused-pattern",
-            f"this argument of {function.name} must be written out as a constant",
-            "write a constant, as in LIKE 'A%': a pattern from a row could fail on some rows and so tell about them",
+            f"This argument of {function.name} must be a constant: one that comes from a row could fail "
+            "there.",
+            "Write a constant, as in LIKE 'A%'.",
         )
     kind = value.type.kind
     if kind is Kind.NULL:
@@ -173,13 +174,24 @@ def negate(value: Expression) -> Expression:
     return Call("neg", (value,), result_type("-", integer(0, 0), value.type, None))
 
 
+def no_intervals(place: Place | None) -> Refused:
+    return Refused(
+        "refused-type",
+        "Intervals are not supported as keys, in COUNT(DISTINCT ...) and as results within a unit: 30 days "
+        "and "
+        "1 month are equal and look different.",
+        "Compute days: date_diff('day', a, b).",
+        place,
+    )
+
+
 def not_a_list(value: Expression) -> Expression:
     """The value, if something can be done with it."""
     if value.type.kind is Kind.LIST:
         raise Refused(
             "refused-list",
-            "a list of quantiles can be shown, and nothing can be computed from it",
-            "ask for each quantile by itself: quantile_cont(x, 0.25), quantile_cont(x, 0.5)",
+            "A list of quantiles can be shown only; nothing can be computed from it.",
+            "Ask for each quantile by itself: quantile_cont(x, 0.25), quantile_cont(x, 0.5).",
         )
     return value
 

@@ -1,13 +1,14 @@
 """The table of functions: all that is believed of each function and operator stands in its row, once.
 
-A name without a row is refused. A row is local by being here: the value of a call depends on its own arguments alone,
-never on other rows, on the time or on memory. How an engine computes a function, so that it cannot fail on any row, is
-one line of its dialect in render/. tests/conformance walks these rows on the real engine: types, NULL, failures and
-locality.
+A name without a row is refused. A row is local by being here: the value of a call depends on its own
+arguments alone, never on other rows, on the time or on memory. How an engine computes a function, so that
+it cannot fail on any row, is one line of its dialect in render/. tests/conformance tries these rows on
+the real engine: types, NULL, failures and locality.
 
-An argument is one of: num, double, int, text, any, bool, moment (DATE or TIMESTAMP), alike (moments, all brought to one
-type), clock (DATE, TIMESTAMP or TIME), or a capitalised kind that must be a constant: INT, TEXT, or a text in a language
-of its own, which algebra/patterns.py checks. A trailing '?' is optional, '*' repeats.
+An argument is one of: num, double, int, text, any, bool, moment (DATE or TIMESTAMP), alike (moments, all
+brought to one type), clock (DATE, TIMESTAMP or TIME), or a capitalised kind that must be a constant: INT,
+TEXT, or a text in a language of its own, which algebra/patterns.py checks. A trailing '?' is optional,
+'*' repeats.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ class Function(Beliefs):
 class Operator(Beliefs):
     """An operator or form that the binder builds and types itself; `form` shows how it is written.
 
-    Of a comparison: NOT (a < b) is its `opposite`, a >= b, of NULL as well; b > a, `mirrored`, is the same test.
+    `opposite`, of a comparison: NOT (a < b) is a >= b, of NULL as well.
+    `mirrored`, of a comparison: a < b is b > a.
     """
 
     form: str
@@ -289,8 +291,10 @@ PARTS = {
     "isoweek": "week",
     **{
         name: name
-        for name in "year month day quarter week hour minute second dayofweek isodow dayofyear decade century epoch "
-        "isoyear yearweek".split()
+        for name in (
+            "year month day quarter week hour minute second dayofweek isodow dayofyear decade century epoch "
+            "isoyear yearweek"
+        ).split()
     },
 }
 UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade", "century")

@@ -106,6 +106,10 @@ def _refused(problem: str, suggestion: str) -> Refused:
     return Refused("refused-pattern", problem, suggestion)
 
 
+def wrong_escape() -> Refused:
+    return _refused("ESCAPE must be one plain character, written out.", "Write LIKE '10#%' ESCAPE '#'.")
+
+
 def check_format(text: str | None) -> None:
     for directive in _DIRECTIVE.findall(text or ""):
         if directive not in DIRECTIVES:
@@ -135,7 +139,7 @@ def _check_regular(pattern: str | None) -> None:
 def _check_length(function: str, text: str | None) -> None:
     if len(text or "") > LONGEST:
         raise _refused(
-            f"This constant of {function} is longer than {LONGEST} characters: every row would take longer with it.",
+            f"This constant of {function} is longer than {LONGEST} characters: every row would take longer.",
             "Use a shorter one.",
         )
 
@@ -163,6 +167,6 @@ def check_escape(pattern: str | None, mark: str | None) -> None:
     if mark is None or pattern is None:
         return
     if len(mark) != 1 or not mark.isascii():
-        raise _refused("ESCAPE must be one plain character, written out.", "LIKE '10#%' ESCAPE '#'")
+        raise wrong_escape()
     if pattern.replace(mark * 2, "").endswith(mark):
-        raise _refused("This pattern ends in its escape character.", "LIKE '10#%' ESCAPE '#'")
+        raise _refused("This pattern ends in its escape character.", "Write LIKE '10#%' ESCAPE '#'.")

@@ -1,4 +1,4 @@
-"""What is known of columns and expressions goes in, and a condition; what is known where it holds comes out."""
+"""What is known of columns goes in, and a condition; what is known where it holds comes out."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """One rule per function: the domains of the arguments go in, the domain of the result comes out.
 
 A rule says which values a result may have; whether it may be NULL follows from the function's row in
-algebra/functions.py. A function without a rule keeps only its type: booleans are true or false, everything else is
-unbounded. That is always allowed, because a domain only chooses clamps and keys, which the rendered SQL then enforces.
+algebra/functions.py. A function without a rule keeps only its type: booleans are true or false,
+everything else is unbounded. That is always allowed, because a domain only chooses clamps and keys, which
+the rendered SQL then enforces.
 """
 
 from __future__ import annotations

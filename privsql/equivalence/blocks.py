@@ -248,7 +248,8 @@ def _unnested(block: Block, relation: Unnest) -> Block:
     depth = sum(isinstance(each, Unnest) for each in walk(relation))
     name = f"{source.number}.\0{depth}"  # which is no column's own name
     which = "all" if relation.kept is None else "declared"
-    text = f"{which}{' different' if relation.distinct else ''} elements of {structure(relation.of)} with {source.text}"
+    different = " different" if relation.distinct else ""
+    text = f"{which}{different} elements of {structure(relation.of)} with {source.text}"
     return replace(
         block,
         sources=(replace(source, text=text),),

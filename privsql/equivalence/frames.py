@@ -192,7 +192,8 @@ def grouped(group: Group, blocks: Sequence[Block]) -> tuple[str, Mapping[str, st
     frame = Frame(blocks, [value_of(key.expression) for key in group.keys])
     keys = {key.name: frame.of(value_of(key.expression)) for key in group.keys}
     aggregates = {name: frame.of(aggregate_of(each, exact=True)) for name, each in group.aggregates}
-    text = f"groups{' within a unit' if group.per_unit else ''} by {sorted(set(keys.values()))} of ({frame.text})"
+    within = " within a unit" if group.per_unit else ""
+    text = f"groups{within} by {sorted(set(keys.values()))} of ({frame.text})"
     return text, {name: digest(each) for name, each in {**keys, **aggregates}.items()}
 
 

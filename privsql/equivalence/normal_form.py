@@ -226,7 +226,7 @@ class _Normal:
 
 
 def _truth_test(call: Call) -> tuple[Expression, bool] | None:
-    """What a call that is never NULL tests to be true, and its own value where it is; None for other calls."""
+    """What a call that is never NULL tests, and its value where that is true; None for other calls."""
     match call:
         case Call(function="is_true", args=(test,)):
             return test, True

@@ -51,7 +51,9 @@ class Catalogue:
             raise Refused(
                 "refused-view",
                 f"{table.name} is a view: how many of its rows one person has, only the owner can say",
-                f"ask the owner to declare it in the policy ([tables.{table.name}]) if each of its rows is one person's",
+                f"ask the owner to declare it in the policy ([tables.{table.name}]) if each of its rows is "
+                "one "
+                "person's",
             )
         if table is None:
             return None
@@ -100,7 +102,8 @@ class Catalogue:
             raise PolicyError(
                 "policy-unit",
                 f"the unit of {table.name} refers to {other.name}.{', '.join(named)}, which is not UNIQUE",
-                f"a row could have two owners: make it UNIQUE, or promise it ([tables.{other.name}] unique = [{named[0]!r}])",
+                "a row could have two owners: make it UNIQUE, or promise it "
+                f"([tables.{other.name}] unique = [{named[0]!r}])",
             )
         if kinds != tuple(_kind(other, name) for name in named):
             raise PolicyError(

@@ -92,7 +92,7 @@ def limited(relation: Relation, limit: exp.Expr | None, offset: exp.Expr | None)
 def ordered_rows(node: exp.Expr) -> Refused:
     return Refused(
         "refused-limit",
-        "ORDER BY and LIMIT over rows would let other people's rows decide which are kept",
-        "order and limit the noisy answer, outside",
+        "ORDER BY and LIMIT over private rows are not supported: which are kept would depend on many people.",
+        "Order and limit the noisy answer, outside.",
         place_of(node),
     )

@@ -39,6 +39,7 @@ from privsql.sql.bind.union import united
 from privsql.sql.bind.unnest import bind_from
 from privsql.sql.bind.unpivot import unpivoted
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import only_select
 from privsql.types import TEXT, Kind
 
 _MAX_RELATIONS = 400
@@ -76,8 +77,8 @@ class QueryBinder:
                 if node.args.get("from_") is None:
                     raise Refused(
                         "refused-from",
-                        "there is no table in this question",
-                        "SELECT ... FROM a table",
+                        "The query has no FROM clause.",
+                        "Write SELECT ... FROM a table.",
                         place_of(node),
                     )
                 return SelectBinder(node, self.joined(node), self).bind()
@@ -89,8 +90,8 @@ class QueryBinder:
                 if node.args.get("pivots"):
                     raise Refused(
                         "refused-unpivot",
-                        "UNPIVOT behind parentheses is read in FROM only",
-                        "SELECT ... FROM (...) UNPIVOT (...)",
+                        "UNPIVOT of a query in parentheses is supported in FROM only.",
+                        "Write SELECT ... FROM (...) UNPIVOT (...).",
                         place_of(node),
                     )
                 inner = (
@@ -99,9 +100,7 @@ class QueryBinder:
                     else self.source(node.this)
                 )
                 return self._tail(node, inner)
-        raise Refused(
-            "refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", place_of(node)
-        )
+        raise only_select(place_of(node))
 
     def joined(self, node: exp.Select) -> Source:
         """FROM with all its joins, from left to right."""
@@ -151,8 +150,8 @@ class QueryBinder:
             case _:
                 raise Refused(
                     "refused-from",
-                    f"{type(node).__name__.upper()} in FROM has no rule",
-                    "name a table",
+                    f"{type(node).__name__.upper()} in FROM is not supported.",
+                    "Name a table.",
                     place_of(node),
                 )
         for pivot in node.args.get("pivots") or []:
@@ -162,7 +161,10 @@ class QueryBinder:
     def _table(self, node: exp.Table) -> Source:
         if not isinstance(node.this, exp.Identifier):
             raise Refused(
-                "refused-table-function", "functions in FROM are not read", "name a table", place_of(node)
+                "refused-table-function",
+                "Functions in FROM are not supported.",
+                "Name a table.",
+                place_of(node),
             )
         name = node.this.name
         if name.lower() in self.ctes:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from privsql.algebra import build
 from privsql.algebra.expressions import OF_TWO, Aggregate, Call, Column, Expression, Literal
 from privsql.algebra.functions import ALIASES
 from privsql.algebra.relations import Key, Sets
@@ -18,8 +19,8 @@ from privsql.sql.bind.grouping import grouping
 from privsql.sql.bind.quantiles import ORDERS, gives_list, order_aggregates
 from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
-from privsql.sql.parse.permitted import WAYS_OUT
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import distinct_aggregate, refusal, value_of_one_person
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER_BOUNDS, NUMBERS, TEXT, Kind, Type, integer, list_of
 
 # Of one argument, or of two: the class and the function's name in our tree.
@@ -146,8 +147,8 @@ class ReleaseBinder(ExpressionBinder):
             if not _is_aggregate(node):
                 raise Refused(
                     "refused-aggregate",
-                    "FILTER is read behind COUNT, SUM and AVG",
-                    "COUNT(*) FILTER (WHERE ...)",
+                    "FILTER is supported behind aggregates only.",
+                    "Write COUNT(*) FILTER (WHERE ...).",
                     place,
                 )
         if isinstance(node, ORDERS):
@@ -195,7 +196,10 @@ class ReleaseBinder(ExpressionBinder):
                 return self._at_the_end(node, condition, place)
             case exp.AnyValue() if isinstance(inner, exp.Order):
                 raise Refused(
-                    "refused-arrayagg", "ANY_VALUE in an order has no rule", "first(x ORDER BY day)", place
+                    "refused-arrayagg",
+                    "ANY_VALUE with ORDER BY is not supported.",
+                    "Write first(x ORDER BY day).",
+                    place,
                 )
         argument = rows.bind(inner.expressions[0] if isinstance(inner, exp.Distinct) else inner)
         by = rows.bind(node.expression) if isinstance(node, (exp.ArgMin, exp.ArgMax)) else None
@@ -206,9 +210,7 @@ class ReleaseBinder(ExpressionBinder):
     ) -> Aggregate:
         """SUM, AVG, and what is computed from sums."""
         if isinstance(inner, exp.Distinct):
-            raise Refused(
-                "refused-distinct", "DISTINCT is read inside COUNT only", "COUNT(DISTINCT x)", place
-            )
+            raise distinct_aggregate(place)
         name = SPREADS.get(type(node), "sum" if isinstance(node, exp.Sum) else "avg")
         argument = self._number(inner, name, place)
         if isinstance(node, PAIRED) or name in OF_TWO:
@@ -236,8 +238,8 @@ class ReleaseBinder(ExpressionBinder):
         if len(terms) != 1 or isinstance(inner.this, exp.Distinct):
             raise Refused(
                 "refused-arrayagg",
-                "FIRST and LAST are read in the order of one thing, written inside",
-                "first(x ORDER BY day), last(x ORDER BY day)",
+                "FIRST and LAST need one ORDER BY term inside the parentheses.",
+                "Write first(x ORDER BY day) or last(x ORDER BY day).",
                 place,
             )
         (term,) = terms
@@ -259,8 +261,8 @@ class ReleaseBinder(ExpressionBinder):
         if len(node.expressions) != 1:
             raise Refused(
                 "refused-distinct",
-                "COUNT(DISTINCT ...) is read with one value",
-                "COUNT(DISTINCT (a, b))",
+                "COUNT(DISTINCT ...) takes one value, or several in parentheses.",
+                "Write COUNT(DISTINCT (a, b)).",
                 place,
             )
         (counted,) = node.expressions
@@ -274,9 +276,7 @@ class ReleaseBinder(ExpressionBinder):
             each.type.kind is Kind.INTERVAL
             for each in (argument, *(argument.args if isinstance(argument, Call) else ()))
         ):
-            raise Refused(
-                "refused-type", "intervals that are equal may look different", "compute days", place
-            )
+            raise build.no_intervals(place)
         return Aggregate("count_distinct", argument, condition, BIGINT, place)
 
 
@@ -284,19 +284,14 @@ def _refuse_of_many_people(node: exp.Expr, place: Place | None) -> None:
     """Aggregates that show one person's value, or turn on one person's row."""
     match node:
         case exp.ArgMin() | exp.ArgMax():
-            raise Refused(
-                "refused-choice",
-                "arg_max and arg_min over rows would name one person's value",
-                "SELECT arg_max(k, n) FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)",
-                place,
-            )
+            raise value_of_one_person(place)
         case exp.First() | exp.Last() | exp.AnyValue():
-            raise Refused("refused-arrayagg", *WAYS_OUT["ArrayAgg"], place)
+            raise refusal("ArrayAgg", place)
         case exp.LogicalOr() | exp.LogicalAnd():
             raise Refused(
                 "refused-logicalor",
-                "one person's row can decide a yes or no about all",
-                "ask for COUNT(*) FILTER (WHERE ...)",
+                "BOOL_OR and BOOL_AND over private rows are not supported: one person can decide the result.",
+                "Ask for COUNT(*) FILTER (WHERE ...).",
                 place,
             )
 
@@ -365,7 +360,7 @@ def bare(node: exp.Expr) -> exp.Expr:
 def not_grouped(name: str, node: exp.Expr | None) -> Refused:
     return Refused(
         "refused-not-grouped",
-        f"{name} is neither a key nor inside an aggregate, so it would show people's rows",
-        f"add GROUP BY {name} with declared keys, or put it into COUNT, SUM or AVG",
+        f"{name} is neither a key nor inside an aggregate: it would show people's rows.",
+        f"Add GROUP BY {name} with declared keys, or put it into COUNT, SUM or AVG.",
         place_of(node) if node is not None else None,
     )

@@ -20,8 +20,8 @@ from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
 from privsql.sql.bind.join import bind_join
 from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
-from privsql.sql.parse.permitted import WAYS_OUT
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import refusal
 from privsql.suggestions import Declare, Fact, Way
 from privsql.types import Kind
 
@@ -29,7 +29,7 @@ _SELECTED = "privsql_unnest"  # the reserved name of the table whose column an U
 # Kinds of which equal values look alike, so that a list of different ones names none of them twice.
 _PLAIN = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP})
 
-_TWO = "FROM t, UNNEST(list_distinct(t.a)) AS u(a), UNNEST(list_distinct(t.b)) AS v(b)"
+_TWO = "Write FROM t, UNNEST(list_distinct(t.a)) AS u(a), UNNEST(list_distinct(t.b)) AS v(b)"
 _RANGES = {Kind.INTEGER: Fact.RANGE, Kind.DATE: Fact.MOMENTS}
 
 
@@ -103,8 +103,8 @@ def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
         if comma and part.says("RIGHT"):  # to DuckDB it joins what is behind the comma alone
             raise Refused(
                 "refused-join",
-                "RIGHT JOIN behind a comma is read differently by different engines",
-                "write CROSS JOIN for the comma, or LEFT JOIN",
+                "RIGHT JOIN after a comma means different things to different engines.",
+                "Write CROSS JOIN for the comma, or LEFT JOIN.",
                 place_of(part.join),
             )
         comma = comma or not any(part.join.args.get(each) for each in ("kind", "side", "on", "using"))
@@ -120,23 +120,27 @@ def _in_from(node: exp.Expr) -> Opening | None:
     if isinstance(inner, exp.Lateral):
         inner = inner.this
         if not isinstance(inner, (exp.Unnest, exp.Explode)):
-            raise Refused("refused-lateral", *WAYS_OUT["Lateral"], place_of(node))
+            raise refusal("Lateral", place_of(node))
     if not isinstance(inner, (exp.Unnest, exp.Explode)):
         return None
     if join is not None:
         on, form = join.args.get("on"), [join.args.get(name) for name in ("side", "method", "using")]
         if any(form) or str(join.args.get("kind") or "").upper() not in ("", "INNER", "CROSS"):
             raise _refused(
-                node, "UNNEST is read behind a comma, JOIN or CROSS JOIN", "FROM t, UNNEST(...) AS u(tag)"
+                node,
+                "UNNEST is supported after a comma, JOIN or CROSS JOIN.",
+                "Write FROM t, UNNEST(...) AS u(tag).",
             )
         if on is not None and on != exp.true():
             raise _refused(
-                node, "a condition behind UNNEST is not read", "write ON TRUE, and the condition into WHERE"
+                node,
+                "A join condition of UNNEST is not supported.",
+                "Write ON TRUE, and the condition into WHERE.",
             )
     arguments = inner.expressions if isinstance(inner, exp.Unnest) else [inner.this]
     columns = [each.name for each in (alias.args.get("columns") or [])] if alias is not None else []
     if len(arguments) != 1 or len(columns) > 1:
-        raise _refused(node, "UNNEST is read of one list", _TWO)
+        raise _refused(node, "UNNEST takes one list.", _TWO)
     named = alias.this.name if alias is not None and alias.this is not None else None
     column = columns[0] if columns else named or "unnest"
     return Opening(inner, arguments[0], named or column, column, column)
@@ -147,7 +151,7 @@ def _selected(node: exp.Select) -> Iterator[Opening]:
     found = _explodes(node)
     if any(each != found[0] for each in found[1:]):
         raise _refused(
-            found[1], "several lists in one SELECT would be paired by the places of their elements", _TWO
+            found[1], "Several lists in one SELECT would be paired by the positions of their elements.", _TWO
         )
     for each in found[:1]:
         yield Opening(
@@ -208,8 +212,8 @@ def _holder(parts: list[JoinedTable], node: exp.Column) -> tuple[JoinedTable, Li
     if part.says("LEFT") or any(each.says("RIGHT") for each in later):
         raise _refused(
             node,
-            f"the rows that are padded with NULL have no {name}",
-            "unnest it in a subquery, and join that",
+            f"The rows that this join pads with NULL have no {name}.",
+            "UNNEST it in a subquery, and join that.",
         )
     return part, column
 
@@ -221,8 +225,8 @@ def _no_list(parts: list[JoinedTable], node: exp.Column) -> Exception:
     if name.lower() in types:
         return Refused(
             "refused-type",
-            f"column {name} has type {types[name.lower()]}, of whose elements there are no rules",
-            "use lists of ordinary types",
+            f"Column {name} has type {types[name.lower()]}, whose elements are not supported.",
+            "Use lists of ordinary types.",
             place,
         )
     if any(shown.lower() == name.lower() for part in parts for shown in part.source.names):
@@ -243,21 +247,21 @@ def _refuse_unbounded(relation: Relation, column: ListColumn, distinct: bool, no
     if not distinct:
         raise _refused(
             node,
-            "one person could name one value any number of times",
-            f"write UNNEST(list_distinct({name}))",
+            "One person's list may hold the same value any number of times.",
+            f"Write UNNEST(list_distinct({name})).",
         )
     if column.type.kind not in _PLAIN:
         raise _refused(
             node,
-            f"of {column.type} values that look alike may differ, so that no set of them can be declared",
-            "use lists of whole numbers, decimals, texts or dates",
+            f"UNNEST of {column.type} lists is not supported: values that look alike may differ.",
+            "Use lists of whole numbers, decimals, texts or dates.",
         )
     if column.most is None:
         fact = _RANGES.get(column.type.kind, Fact.VALUES)
         table = next(each.table for each in walk(relation) if isinstance(each, Scan))
         raise _refused(
             node,
-            f"one person could name any number of values in {name}: which can occur is not known",
+            f"One person's list {name} may hold any number of values: which can occur is not declared.",
             [("declare them, and a row becomes that many at most: ", Declare(table, ((name, fact),)))],
         )
 
@@ -284,7 +288,7 @@ def _bare(node: exp.Expr) -> exp.Expr:
 
 
 def _misplaced(node: exp.Expr) -> Refused:
-    return _refused(node, *WAYS_OUT["Unnest"])
+    return refusal("Unnest", place_of(node))
 
 
 def _refused(node: exp.Expr, message: str, suggestion: str | Sequence[Way]) -> Refused:

@@ -13,14 +13,14 @@ from privsql.algebra.relations import Field, Filter, Project, Relation, Unpivot,
 from privsql.algebra.reserved import unique_names
 from privsql.errors import Refused, SqlError
 from privsql.sql.bind.scope import Source
-from privsql.sql.parse.permitted import WAYS_OUT
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import over_noisy_answer, refusal
 from privsql.types import BOOLEAN, Type
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """What UNPIVOT writes, however it is spelled: a column of names and a column of values, of some columns."""
+    """What UNPIVOT makes of some columns: a column of names and a column of values."""
 
     name: str
     value: str
@@ -35,9 +35,9 @@ def unpivoted(node: exp.Pivot, source: Source) -> Source:
         SqlError: a column is listed twice, or the columns have no common type.
     """
     if not node.args.get("unpivot"):
-        raise Refused("refused-pivot", *WAYS_OUT["Pivot"], place_of(node))
+        raise refusal("Pivot", place_of(node))
     if is_released(source.relation):
-        raise _refused(node, "UNPIVOT of a noisy answer is not read", "unpivot the rows")
+        raise over_noisy_answer("refused-unpivot", "UNPIVOT of", "Unpivot the rows.", place_of(node))
     shape = _shape(node)
     columns = [_listed(each, node, source) for each in shape.columns]
     if any(
@@ -64,8 +64,8 @@ def _shape(node: exp.Pivot) -> _Shape:
     if len(values) != 1 or not listed:
         raise _refused(
             node,
-            "UNPIVOT is read with one name and one value column",
-            "UNPIVOT t ON a, b INTO NAME k VALUE v",
+            "UNPIVOT makes one column of names and one of values.",
+            "Write UNPIVOT t ON a, b INTO NAME k VALUE v.",
         )
     return _Shape(name, values[0], tuple(listed))
 
@@ -74,7 +74,7 @@ def _listed(listed: exp.Expr, node: exp.Pivot, source: Source) -> tuple[Column, 
     """A column of the list, and what its rows are called."""
     inner = listed.this if isinstance(listed, exp.PivotAlias) else listed
     if not isinstance(inner, exp.Column):
-        raise _refused(node, "UNPIVOT is read with plain columns", "list the columns")
+        raise _refused(node, "UNPIVOT takes plain columns only.", "List the columns.")
     found = source.find(inner.name, inner.table or None, place_of(inner))
     assert isinstance(found, Column)
     if isinstance(listed, exp.PivotAlias):
@@ -90,7 +90,7 @@ def _label(column: exp.PivotAlias) -> str:
         case exp.Identifier() | exp.Literal(is_string=True) as alias:
             return str(alias.name)
         case _:
-            raise _refused(column, "UNPIVOT calls a column by a name or a text", "k IN (a AS 'first')")
+            raise _refused(column, "UNPIVOT takes a name or a text after AS.", "Write k IN (a AS 'first').")
 
 
 def _rows(

@@ -184,7 +184,7 @@ def _other_pattern(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
                 )
         case exp.SimilarTo():
             return (
-                "in this dialect % and _ stand for any letters in SIMILAR TO; in DuckDB it takes a regular expression",
+                "SIMILAR TO takes a regular expression in DuckDB, and % and _ in this dialect",
                 "write LIKE, or the question in DuckDB's SQL",
             )
         case exp.TimeToStr() | exp.StrToTime() | exp.StrToDate():

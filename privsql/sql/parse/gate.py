@@ -17,8 +17,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from privsql.errors import Place, Refused, SqlError
 from privsql.sql.parse.dialects import dialect_name, refuse_other_meanings
-from privsql.sql.parse.permitted import PERMITTED, SAME_AS, WAYS_OUT
+from privsql.sql.parse.permitted import PERMITTED
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import only_select, refusal, way_out_of
 from privsql.sql.parse.spellings import write_plainly
 from privsql.sql.parse.tokens import MISSING_ARGUMENT, tokens_of, too_deep
 
@@ -57,7 +58,7 @@ def parse(text: str, dialect: str) -> exp.Expr:
 def permitted(statement: exp.Expr, dialect: str, start: Place | None) -> exp.Expr:
     """One SELECT, written plainly, every node of which has a rule."""
     if not isinstance(statement, (exp.Select, exp.Union, exp.Subquery)):
-        raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", start)
+        raise only_select(start)
     write_plainly(statement)
     try:
         _permit(statement, cuts_text=dialect_name(dialect) != "duckdb")
@@ -94,7 +95,7 @@ def _permit(statement: exp.Expr, cuts_text: bool) -> None:
             raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
         allowed = PERMITTED.get(type(node))
         if allowed is None:
-            raise _refuse(node, node, f"{_shown(node)} has no rule")
+            raise _refuse(node, node, _shown(node))
         _refuse_malformed(node)
         if not cuts_text:
             _refuse_cut_text(node)
@@ -105,7 +106,7 @@ def _permit(statement: exp.Expr, cuts_text: bool) -> None:
             and isinstance(node.parent, (exp.Binary, exp.Unary, exp.Func, exp.Alias, exp.Between))
             and not isinstance(node.parent, (exp.Exists, exp.In))
         ):
-            raise Refused("refused-exists", *WAYS_OUT["Exists"], place_of(node))
+            raise refusal("Exists", place_of(node))
         for name, value in node.args.items():
             _permit_argument(node, name, value, allowed)
 
@@ -137,8 +138,8 @@ def _refuse_cut_text(node: exp.Expr) -> None:
     if isinstance(node, exp.DataType) and node.expressions and node.is_type(*exp.DataType.TEXT_TYPES):
         raise Refused(
             "refused-cast",
-            "in DuckDB the size of a text cuts nothing",
-            "leave it out, or write LEFT(x, 3)",
+            "In DuckDB the size of a text type cuts nothing off.",
+            "Leave the size out, or write LEFT(x, 3).",
             place_of(node),
         )
 
@@ -156,10 +157,9 @@ def _permit_argument(node: exp.Expr, name: str, value: object, allowed: Mapping[
     child = value[0] if isinstance(value, list) else value
     blamed = child if isinstance(child, exp.Expr) else node
     if name in ("db", "catalog", "recursive"):
-        known = "Recursive" if name == "recursive" else "Schema"
-        raise Refused(f"refused-{known.lower()}", *WAYS_OUT[known], place_of(node))
+        raise refusal("Recursive" if name == "recursive" else "Schema", place_of(node))
     what = "" if name == "this" else f" with {name.rstrip('_').replace('_', ' ').upper()}"
-    raise _refuse(blamed, node, f"{_shown(node)}{what} has no rule")
+    raise _refuse(blamed, node, f"{_shown(node)}{what}")
 
 
 def _shown(node: exp.Expr) -> str:
@@ -169,18 +169,18 @@ def _shown(node: exp.Expr) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
 
 
-def _refuse(blamed: exp.Expr, node: exp.Expr, reason: str) -> Refused:
+def _refuse(blamed: exp.Expr, node: exp.Expr, what: str) -> Refused:
     place, above = place_of(blamed), blamed.parent
     # a node without a token of its own: where the thing around it begins
     while place is None and above is not None:
         place, above = place_of(above), above.parent
     for each in (blamed, node):
-        name = SAME_AS.get(type(each).__name__, type(each).__name__)
-        if name in WAYS_OUT:
-            return Refused(f"refused-{name.lower()}", *WAYS_OUT[name], place)
+        name = way_out_of(each)
+        if name is not None:
+            return refusal(name, place)
     return Refused(
         "refused-syntax",
-        f"{reason}, so no bound on one person's part is known",
-        "see the list of supported SQL in the README",
+        f"{what} is not supported: how far one person can move its result is not known.",
+        "See the list of supported SQL in the README.",
         place,
     )

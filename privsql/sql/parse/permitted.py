@@ -1,6 +1,4 @@
-"""The node classes of sqlglot that have a rule, with the arguments that are read, and ways out for some that
-have none.
-"""
+"""The node classes of sqlglot that are supported: which arguments are read, which function a node is."""
 
 from __future__ import annotations
 
@@ -238,67 +236,4 @@ FUNCTION_OF: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     node: (function, tuple(each for each in arguments if not each.endswith("?")))
     for node, arguments, function in _read(_TABLE)
     if function
-}
-
-
-# Why some things that people write have no rule, and what to write instead; code refused-<class in lower
-# case>.
-WAYS_OUT = {
-    "Join": ("this kind of join has no rule", "use JOIN ... ON, LEFT JOIN, SEMI JOIN or ANTI JOIN"),
-    "Window": ("window functions mix many people's rows", "aggregate with GROUP BY instead"),
-    "TableSample": (
-        "samples make one person's weight unclear",
-        "ask about all rows; the noise already protects them",
-    ),
-    "CurrentDate": (
-        "the time of asking would make the same question another one each time",
-        "write the date out: DATE '2024-01-31'",
-    ),
-    "Placeholder": ("parameters are not read", "write the value into the text"),
-    "Columns": ("COLUMNS() stands for columns nobody named", "name the columns"),
-    "Exists": (
-        "a subquery inside an expression can depend on many people's rows",
-        "join it instead: JOIN (SELECT user_id, COUNT(*) AS n FROM t GROUP BY user_id) AS q ON ..., or CROSS JOIN one row of "
-        "public values",
-    ),
-    "Any": (
-        "ANY and ALL are read as x = ANY and x <> ALL of a list that is written out",
-        "x IN (1, 2), or x = ANY([1, 2])",
-    ),
-    "Lateral": ("LATERAL has no rule", "write a join: JOIN (SELECT ... GROUP BY the unit) ON ..."),
-    "Distinct": (
-        "DISTINCT ON keeps one of many people's rows",
-        "GROUP BY declared keys, or COUNT(DISTINCT x)",
-    ),
-    "ArrayAgg": (
-        "this hands out people's own values",
-        "ask for COUNT(*) ... GROUP BY declared keys; within one person, first(x ORDER BY day) is the first x by day",
-    ),
-    "ApproxDistinct": ("approximate counts of different values have no rule", "COUNT(DISTINCT x)"),
-    "Qualify": (
-        "QUALIFY needs window functions, which mix many people's rows",
-        "use HAVING over noisy aggregates",
-    ),
-    "Except": ("EXCEPT compares rows of many people", "use WHERE"),
-    "Intersect": ("INTERSECT compares rows of many people", "use WHERE"),
-    "Pivot": ("PIVOT makes column names out of data", "use GROUP BY"),
-    "Recursive": ("how often a recursion repeats a person's rows is not known", "write the steps out"),
-    "Schema": (
-        "tables are named by themselves, without schema or database",
-        "write FROM patients, not FROM main.patients; of another schema, name it in a view, or USE it before you connect",
-    ),
-    "Unnest": (
-        "a list can only be opened: UNNEST of a list column, by itself in SELECT or in FROM",
-        "FROM t, UNNEST(list_distinct(t.tags)) AS u(tag), with the table that has the list before it",
-    ),
-}
-SAME_AS = {
-    "GroupConcat": "ArrayAgg",
-    "Explode": "Unnest",
-    "ArrayContains": "Unnest",
-    "Parameter": "Placeholder",
-    "All": "Exists",
-    **dict.fromkeys(
-        ("CurrentTimestamp", "CurrentTime", "CurrentDatetime", "Localtime", "Localtimestamp"), "CurrentDate"
-    ),
 }

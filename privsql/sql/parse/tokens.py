@@ -17,7 +17,8 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from privsql.errors import Place, Refused, SqlError, did_you_mean
+from privsql.errors import Place, SqlError, did_you_mean
+from privsql.sql.parse.refusals import only_select
 
 MAX_LENGTH = 20_000
 MAX_NESTING = 40
@@ -78,7 +79,7 @@ def tokens_of(text: str, dialect: str) -> tuple[list[Token], Place | None]:
         raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
     if tokens and tokens[0].token_type not in _BEGINNINGS:
         if _is_command(tokens[0], dialect):
-            raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", start)
+            raise only_select(start)
         raise SqlError("sql-syntax", "this is not SQL that can be read", "write SELECT ... FROM ...", start)
     return tokens, start
 
@@ -163,8 +164,8 @@ def _refuse_missing_arguments(tokens: list[Token]) -> None:
 
 
 def _refuse_typed_texts(tokens: list[Token]) -> None:
-    """b'1' is a column and a text to sqlglot where it leaves out the AND of BETWEEN. Of DATE '2024-01-31'::VARCHAR
-    one engine casts the text first, and another the date.
+    """b'1' is a column and a text to sqlglot where it leaves out the AND of BETWEEN. Of DATE
+    '2024'::VARCHAR one engine casts the text first, and another the date.
     """
     if any(each.token_type in (TokenType.UNPIVOT, TokenType.BETWEEN) for each in tokens):
         for word, value in itertools.pairwise(tokens):

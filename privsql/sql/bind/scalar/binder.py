@@ -12,11 +12,13 @@ from sqlglot import exp
 
 from privsql.algebra import build
 from privsql.algebra.expressions import Call, Expression, Literal
+from privsql.algebra.patterns import wrong_escape
 from privsql.errors import PrivsqlError, Refused, SqlError
 from privsql.sql.bind.scalar.calls import CALLS, function_call
 from privsql.sql.bind.scalar.casts import CONSTANTS
-from privsql.sql.parse.permitted import FUNCTION_OF, WAYS_OUT
+from privsql.sql.parse.permitted import FUNCTION_OF
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import refusal
 from privsql.types import BOOLEAN, NULL, Kind
 
 
@@ -69,8 +71,8 @@ class ExpressionBinder:
             return function_call(self.bind, node)
         raise Refused(
             "refused-expression",
-            f"{kind.__name__.upper()} has no meaning in this place",
-            "use COUNT, SUM or AVG, or move it out",
+            f"{kind.__name__.upper()} is not supported in this place.",
+            "Use COUNT, SUM or AVG, or move it out.",
         )
 
     def _column(self, node: exp.Column) -> Expression:
@@ -101,8 +103,8 @@ class ExpressionBinder:
                 return Call("is_true" if truth.this else "is_false", (value,), BOOLEAN)
         raise Refused(
             "refused-expression",
-            "IS is read with NULL, TRUE, FALSE and DISTINCT FROM only",
-            "write = or IS NOT DISTINCT FROM",
+            "IS takes NULL, TRUE, FALSE and DISTINCT FROM only.",
+            "Write = or IS NOT DISTINCT FROM.",
         )
 
     def _between(self, node: exp.Between) -> Expression:
@@ -113,21 +115,17 @@ class ExpressionBinder:
         if node.args.get("query"):
             return self._subquery(node)
         if not node.expressions:
-            raise Refused("refused-in", "IN needs a list of values", "write IN ('CA', 'NY')")
+            raise Refused("refused-in", "IN needs a list of values.", "Write IN ('CA', 'NY').")
         args = build.comparable(
             build.with_truths([self.bind(node.this), *(self.bind(each) for each in node.expressions)])
         )
         return Call("in", tuple(args), BOOLEAN)
 
     def _subquery(self, node: exp.In | exp.Exists) -> Expression:
-        raise Refused(
-            "refused-exists",
-            "a subquery inside an expression can depend on many people's rows",
-            "EXISTS (...) and IN (SELECT ...) are read as conditions of WHERE by themselves, joined with AND",
-        )
+        raise refusal("Exists")
 
     def _unnest(self, node: exp.Explode | exp.ArrayDistinct) -> Expression:
-        raise Refused("refused-unnest", *WAYS_OUT["Unnest"])
+        raise refusal("Unnest")
 
     # -- patterns --------------------------------------------------------------------------------------------
     def _like(self, node: exp.Like | exp.ILike) -> Expression:
@@ -138,7 +136,9 @@ class ExpressionBinder:
             return self._matched(node.this, node.expression)
         # SIMILAR TO, ~ and GLOB, of which DuckDB has none with ESCAPE
         raise Refused(
-            "refused-pattern", "ESCAPE is read behind LIKE and ILIKE only", "LIKE '10!%' ESCAPE '!'"
+            "refused-pattern",
+            "ESCAPE is supported with LIKE and ILIKE only.",
+            "Write LIKE '10!%' ESCAPE '!'.",
         )
 
     def _matched(self, node: exp.Like | exp.ILike, escape: exp.Expr | None) -> Expression:
@@ -147,9 +147,7 @@ class ExpressionBinder:
         if escape is not None:
             mark = self.bind(escape)
             if not isinstance(mark, Literal) or not isinstance(mark.value, str) or len(mark.value) != 1:
-                raise Refused(
-                    "refused-pattern", "ESCAPE must be one character, written out", "LIKE '10!%' ESCAPE '!'"
-                )
+                raise wrong_escape()
             name, args = f"{name}_escape", [*args, mark]
         found = build.call(name, args)
         return Call("not", (found,), BOOLEAN) if node.args.get("negate") else found

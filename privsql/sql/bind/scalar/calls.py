@@ -1,7 +1,7 @@
 """Functions and operators: their nodes go in; calls of the table in algebra/functions.py come out.
 
-Most nodes are one function, with its arguments in an order of their own: parse/permitted.py says which. The others
-have a function here.
+Most nodes are one function of the table, with its arguments in an order of their own: parse/permitted.py says
+which. The others have a function here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from privsql.algebra.expressions import Call, Expression, Literal
 from privsql.algebra.functions import ALIASES, BELIEFS, FUNCTIONS, OPPOSITE, PARTS, UNITS, Operator
 from privsql.errors import Refused, SqlError, did_you_mean
 from privsql.sql.bind.scalar.casts import Bind, interval, word
-from privsql.sql.parse.permitted import FUNCTION_OF, WAYS_OUT
+from privsql.sql.parse.permitted import FUNCTION_OF
+from privsql.sql.parse.refusals import WAYS_OUT, refusal
 from privsql.types import BOOLEAN, DATE, MOMENTS, TEXT, TIMESTAMP, Kind
 
 _UNIT_NAMES = {"mm": "month", "mon": "month", "yyyy": "year", "yy": "year", "dd": "day", "q": "quarter"}
@@ -50,13 +51,13 @@ def _named(bind: Bind, node: exp.Anonymous) -> Expression:
     if special is not None:
         return special
     if name in ("all", "some"):
-        raise Refused("refused-any", *WAYS_OUT["Any"])
+        raise refusal("Any")
     if name in ("now", "today", "current_date", "get_current_timestamp"):
         raise Refused("refused-function", *WAYS_OUT["CurrentDate"])
     if name not in FUNCTIONS or name == "||":
         raise Refused(
             "refused-function",
-            f"the function {raw} has no rule, so no bound on one person's part is known",
+            f"The function {raw} is not supported.",
             did_you_mean(raw, sorted(FUNCTIONS)),
         )
     return build.call(name, [bind(each) for each in node.expressions])
@@ -134,8 +135,8 @@ def _log(bind: Bind, node: exp.Log) -> Expression:
         return build.call(f"log{int(base.value)}", [bind(node.expression)])
     raise Refused(
         "refused-function",
-        "logarithms are read to the bases e, 2 and 10",
-        "write ln(x), log2(x) or log10(x)",
+        "Logarithms are supported to the bases e, 2 and 10 only.",
+        "Write ln(x), log2(x) or log10(x).",
     )
 
 
@@ -167,7 +168,9 @@ def _unit(node: exp.Expr | None) -> Literal:
 def _day(bind: Bind, node: exp.TsOrDsToDate) -> Expression:
     day = bind(node.this)
     if node.args.get("default_date") and day.type.kind not in (*MOMENTS, Kind.TEXT):
-        raise Refused("refused-dialect", "a number is another day in other dialects", "give a date")
+        raise Refused(
+            "refused-dialect", "A number stands for different days in different dialects.", "Write a date."
+        )
     return build.convert(day, DATE, explicit=True)
 
 

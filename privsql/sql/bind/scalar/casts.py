@@ -79,7 +79,7 @@ def interval(bind: Bind, node: exp.Interval) -> Literal:
     found = literals.interval(text, name)
     if found is None:
         raise Refused(
-            "refused-interval", "an interval is a whole number of one unit", "write INTERVAL 3 MONTH"
+            "refused-interval", "An interval must be a whole number of one unit.", "Write INTERVAL 3 MONTH."
         )
     return found
 
@@ -118,15 +118,15 @@ def _type(target: exp.DataType) -> Type:
         return _decimal(sizes)
     if name not in _TYPES or target.args.get("nested"):
         plain = name not in ("UUID", "INTERVAL")
-        way_out = "cast to a plain type" if plain else "compare the text instead"
-        raise Refused("refused-cast", f"casts to {name} have no rule", way_out)
+        way_out = "Cast to a plain type." if plain else "Compare the text instead."
+        raise Refused("refused-cast", f"Casts to {name} are not supported.", way_out)
     to = _TYPES[name]
     # TIMESTAMP(3) cuts what is below 1 ms
     if sizes and (to, sizes) not in ((TEXT, ["MAX"]), (TIMESTAMP, ["6"])):
         raise Refused(
             "refused-cast",
-            "casts to a type of a size, like TIMESTAMP(3), have no rule",
-            "leave the size out, or cut with LEFT or date_trunc",
+            "Casts to a type with a size, such as TIMESTAMP(3), are not supported.",
+            "Leave the size out, or cut with LEFT or date_trunc.",
         )
     return to
 
