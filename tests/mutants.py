@@ -144,7 +144,7 @@ class Mutant:
 
 
 _SENSITIVITY, _PARTS, _GRID, _EXACT = (
-    "analysis/sensitivity.py",
+    "analysis/bound_sums.py",
     "planning/parts.py",
     "planning/grid.py",
     "planning/exact_sql.py",
@@ -165,6 +165,7 @@ _OWNERS, _ROWS_SQL, _PER_UNIT, _JOINS, _CATALOGUE = (
     "sql/bind/join.py",
     "sql/bind/catalogue.py",
 )
+_FUNCTIONS = "algebra/functions.py"
 _NORMAL, _COMPARISONS, _ARITHMETIC = (
     f"equivalence/{name}.py" for name in ("normal_form", "comparisons", "arithmetic")
 )
@@ -242,8 +243,8 @@ MUTANTS = [
     Mutant("operands cast to the type of the result", "render/expressions.py", "        return call.type\n    return _widest(types)", "        return call.type\n    return call.type", ('rows', 'soundness')),
     Mutant("dates added without TRY", "render/expressions.py", "self.guarded(f\"({args[0]}) {sign} ({args[1]})\")", "f\"(({args[0]}) {sign} ({args[1]}))\"", ('rows', 'soundness')),
     Mutant("dates made without TRY", "render/duckdb_functions.py", "\"date_diff make_date strftime try_strptime\": \"TRY({name}({args}))\"", "\"date_diff strftime try_strptime\": \"TRY({name}({args}))\", \"make_date\": \"make_date({args})\"", ('rows', 'soundness')),
-    Mutant("CASE has the type of its last branch", "sql/bind/scalar.py", "(*args, values[-1]), build.shared_type(values))", "(*args, values[-1]), values[-1].type)", _ROWS),
-    Mutant("escape patterns not checked", "algebra/patterns.py", 'case "like_escape" | "ilike_escape":', 'case "escape":', _ROWS),
+    Mutant("CASE has the type of its last branch", "sql/bind/scalar/binder.py", "(*args, values[-1]), build.shared_type(values))", "(*args, values[-1]), values[-1].type)", _ROWS),
+    Mutant("escape patterns not checked", "algebra/patterns.py", 'case "ESCAPE":', 'case "escape":', _ROWS),
     # -- units: what is kept of each
     Mutant("max_groups ignored", "planning/exact_statement.py", "(key_rank(listed), limits.max_groups)", "(key_rank(listed), 1000000)", ('pairs', 'units')),
     Mutant("keys ranked across units", "algebra/choices.py", "Over(ranking, by=(UNIT,), order=", "Over(ranking, order=", ('pairs', 'units')),
@@ -328,14 +329,14 @@ MUTANTS = [
     Mutant("elapsed time ends before the padding", "requests/stages.py", "with elapsed_time(), self.engine.question():", "with self.engine.question(), elapsed_time():", ("interrupts",)),
     Mutant("a statement that was given up begins", _CONNECTION, "            if self._abandoned:", "            if False:", ("interrupts",)),
     Mutant("a statement is interrupted once", _CONNECTION, "                    self._done.wait(_PATIENCE)", "                    self._done.wait()", ("interrupts",)),
-    Mutant("a branch of CASE takes unknown for false", "analysis/derive.py", "(left, right), BOOLEAN), true_or_null=True)", "(left, right), BOOLEAN))", ("ranges",)),
+    Mutant("a branch of CASE takes unknown for false", "analysis/facts.py", "(left, right), BOOLEAN), true_or_null=True)", "(left, right), BOOLEAN))", ("ranges",)),
     Mutant("patterns are read without their options", "render/duckdb_functions.py", ", replace({3}, 'g', '')", "", ("twin",)),
-    Mutant("NULL among the options is taken for present", "analysis/derive.py", 'condition.args[:1] if condition.function == "in" else condition.args', "condition.args[-1:]", ("ranges",)),
-    Mutant("NOT of AND is AND of NOTs", "analysis/derive.py", 'other = "or" if function == "and" else "and"', "other = function", ("domains",)),
-    Mutant("NOT IN keeps what it excludes", "analysis/derive.py", "if value not in excluded", "if value in excluded", ("domains",)),
+    Mutant("NULL among the options is taken for present", "analysis/facts.py", 'condition.args[:1] if condition.function == "in" else condition.args', "condition.args[-1:]", ("ranges",)),
+    Mutant("NOT of AND is AND of NOTs", "analysis/facts.py", 'other = "or" if function == "and" else "and"', "other = function", ("domains",)),
+    Mutant("NOT IN keeps what it excludes", "analysis/facts.py", "if value not in excluded", "if value in excluded", ("domains",)),
     Mutant("TRY around more than what fails", "render/duckdb_functions.py", "\"TRY({name}(TRY({0} + INTERVAL 0 DAY)))\"", "\"TRY({name}({0} + INTERVAL 0 DAY))\"", ('late',)),
-    Mutant("a CHECK is never unknown", "analysis/derive.py", "[refine(facts, arg, true_or_null) for arg in args]", "[refine(facts, arg) for arg in args]", ("checks",)),
-    Mutant("NULL in IN makes a CHECK false", "analysis/derive.py", "if true_or_null and any(", "if False and any(", ("checks",)),
+    Mutant("a CHECK is never unknown", "analysis/facts.py", "[refine(facts, arg, true_or_null) for arg in args]", "[refine(facts, arg) for arg in args]", ("checks",)),
+    Mutant("NULL in IN makes a CHECK false", "analysis/facts.py", "if true_or_null and any(", "if False and any(", ("checks",)),
     Mutant("a failing view is let through", "sql/bind/catalogue.py", "if table.unsafe is not None and not policy.public:", "if False:", ("views",)),
     Mutant("the people of a failing view are looked up", "sql/bind/catalogue.py", "        _refuse_unsafe(other, target)\n", "", ("views",)),
     Mutant("a view's casts cannot fail", "engines/duckdb/plan_rules.py", '                tried = node["function_data"]["try_cast"] and _is_simple_cast(node)', "                tried = True", ("views",)),
@@ -435,7 +436,7 @@ MUTANTS = [
     Mutant("intervals are compared", "algebra/build.py", "    if any(each.type.kind is Kind.INTERVAL for each in found):", "    if False:", ("constants",)),
     Mutant("%z is a format", "algebra/patterns.py", '    "%p": "AM or PM",', '    "%z": "time zone",\n    "%p": "AM or PM",', ("patterns",)),
     Mutant("half a letter is a pattern", "algebra/patterns.py", "[dDsSwWbBAzaftnrvQE]", "[CdDsSwWbBAzaftnrvQE]", ("patterns",)),
-    Mutant("DuckDB may cast a DATE itself", "algebra/build.py", 'if name == "date_diff":', "if False:", ("expressions",)),
+    Mutant("DuckDB may cast a DATE itself", "algebra/build.py", 'if "alike" in takes:', "if False:", ("expressions",)),
     Mutant("DuckDB's plan is not looked at", "engines/duckdb/twin.py", "        if failing:\n", "        if False:\n", ("expressions",)),
     Mutant("any moment has a text", "engines/duckdb/plan_rules.py", "return of in _SIMPLE and of not in _WITHOUT_TEXT", "return of in _SIMPLE", ("views",)),
     Mutant("narrowing casts fail", "render/expressions.py", "AS {name})\" if holds(to, of) else", "AS {name})\" if True else", ('failures',)),
@@ -509,9 +510,9 @@ MUTANTS = [
     Mutant("meaning: IS NOT DISTINCT FROM is =", _NORMAL, 'if self._never_null(left) or self._never_null(right):\n                return compared("="', 'if True:\n                return compared("="', _MEANT),
     Mutant("meaning: IS NOT NULL says nothing", _NORMAL, "value not in known]", "False]", _MEANT),
     Mutant("meaning: there in one side of OR", _NORMAL, "frozenset.intersection(*map(there, args))", "frozenset.union(*map(there, args))", _MEANT),
-    Mutant("meaning: COALESCE with TRUE", _NORMAL, "negated(test) if otherwise else test, positive is not otherwise", "test, positive", _MEANT),
+    Mutant("meaning: COALESCE with TRUE", _NORMAL, "return (negated(test), False) if otherwise else (test, True)", "return test, True", _MEANT),
     Mutant("meaning: COALESCE in any order", _NORMAL, '"least" | "greatest"', '"least" | "greatest" | "coalesce"', _MEANT),
-    Mutant("meaning: NOT < is >", _COMPARISONS, '"<": ">=", ">=": "<"', '"<": ">", ">=": "<"', _MEANT),
+    Mutant("meaning: NOT < is >", _FUNCTIONS, '_compared("<", ">=", ">")', '_compared("<", ">", ">")', _MEANT),
     Mutant("meaning: >= 30.5 is >= 30", _COMPARISONS, "math.floor(exact) + 1 if strict else math.ceil(exact)", "math.floor(exact) + 1 if strict else math.floor(exact)", _MEANT),
     Mutant("meaning: < 30.5 is < 30", _COMPARISONS, "math.ceil(exact) - 1 if strict", "math.floor(exact) - 1 if strict", _MEANT),
     Mutant("meaning: casts that lose values", _COMPARISONS, "_uncast(inner) if to.low <= inner.type.low and inner.type.high <= to.high else value", "_uncast(inner)", _MEANT),

@@ -12,7 +12,7 @@ from typing import Any
 
 from privsql.algebra import literals
 from privsql.algebra.expressions import Call, Expression, Literal, size_of
-from privsql.algebra.functions import FUNCTIONS, Function, common, result_type
+from privsql.algebra.functions import FUNCTIONS, Function, common, kind_of, result_type
 from privsql.algebra.patterns import check_constants
 from privsql.errors import Place, Refused, SqlError
 from privsql.types import (
@@ -31,7 +31,14 @@ from privsql.types import (
 )
 
 MAX_SIZE = 10_000
-_OF_NULL = {"text": TEXT, "bool": BOOLEAN, "int": BIGINT, "moment": TIMESTAMP, "clock": TIMESTAMP}
+_OF_NULL = {
+    "text": TEXT,
+    "bool": BOOLEAN,
+    "int": BIGINT,
+    "moment": TIMESTAMP,
+    "alike": TIMESTAMP,
+    "clock": TIMESTAMP,
+}
 
 
 def small(value: Expression) -> Expression:
@@ -61,9 +68,10 @@ def call(name: str, args: Sequence[Expression]) -> Expression:
         )
     bound = tuple(_argument(function, each, want) for each, want in zip(args, takes, strict=True))
     # of two types DuckDB would cast one, and fail where a TIMESTAMP does not reach that DATE
-    if name == "date_diff":
-        bound = (bound[0], *same_type(bound[1:]))
-    check_constants(name, bound)
+    if "alike" in takes:
+        first = takes.index("alike")
+        bound = (*bound[:first], *same_type(bound[first:]))
+    check_constants(name, takes, bound)
     return Call(name, bound, function.gives([each.type for each in bound]))
 
 
@@ -71,13 +79,14 @@ def _argument(function: Function, value: Expression, want: str) -> Expression:
     if want.isupper() and not isinstance(value, Literal):
         raise Refused(
             "refused-pattern",
-            f"this argument of {function.name} must be written out as a constant",
-            "write a constant, as in LIKE 'A%': a pattern from a row could fail on some rows and so tell about them",
+            f"This argument of {function.name} must be a constant: one that comes from a row could fail "
+            "there.",
+            "Write a constant, as in LIKE 'A%'.",
         )
     kind = value.type.kind
     if kind is Kind.NULL:
-        return Literal(None, _OF_NULL.get(want.lower(), DOUBLE))
-    match want.lower():
+        return Literal(None, _OF_NULL.get(kind_of(want), DOUBLE))
+    match kind_of(want):
         case "any":
             return value
         case "num" if kind in NUMBERS:
@@ -90,11 +99,11 @@ def _argument(function: Function, value: Expression, want: str) -> Expression:
             return value
         case "bool" if kind is Kind.BOOLEAN:
             return value
-        case "moment" | "clock" if kind in MOMENTS:
+        case "moment" | "alike" | "clock" if kind in MOMENTS:
             return value
         case "clock" if kind is Kind.TIME:
             return value
-        case "moment" | "clock" if isinstance(value, Literal) and kind is Kind.TEXT:
+        case "moment" | "alike" | "clock" if isinstance(value, Literal) and kind is Kind.TEXT:
             return convert(value, TIMESTAMP)
     raise type_error(
         f"{function.name} takes {_signature(function)}, not {value.type}", suggestion="cast the argument"
@@ -165,13 +174,24 @@ def negate(value: Expression) -> Expression:
     return Call("neg", (value,), result_type("-", integer(0, 0), value.type, None))
 
 
+def no_intervals(place: Place | None) -> Refused:
+    return Refused(
+        "refused-type",
+        "Intervals are not supported as keys, in COUNT(DISTINCT ...) and as results within a unit: 30 days "
+        "and "
+        "1 month are equal and look different.",
+        "Compute days: date_diff('day', a, b).",
+        place,
+    )
+
+
 def not_a_list(value: Expression) -> Expression:
     """The value, if something can be done with it."""
     if value.type.kind is Kind.LIST:
         raise Refused(
             "refused-list",
-            "a list of quantiles can be shown, and nothing can be computed from it",
-            "ask for each quantile by itself: quantile_cont(x, 0.25), quantile_cont(x, 0.5)",
+            "A list of quantiles can be shown only; nothing can be computed from it.",
+            "Ask for each quantile by itself: quantile_cont(x, 0.25), quantile_cont(x, 0.5).",
         )
     return value
 
@@ -310,9 +330,11 @@ def _signature(function: Function) -> str:
         "double": "a number",
         "int": "a whole number",
         "moment": "a date or timestamp",
+        "alike": "a date or timestamp",
         "clock": "a date, timestamp or time",
     }
-    shown = [words.get(each.strip("?*").lower(), each.strip("?*").lower()) for each in function.takes]
+    kinds = [kind_of(each) for each in function.takes]
+    shown = [words.get(kind, kind) for kind in kinds]
     return f"({', '.join(shown)})"
 
 

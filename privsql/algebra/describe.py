@@ -7,14 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal
+from privsql.algebra.functions import BELIEFS
 from privsql.types import Kind
-
-_INFIX = {
-    "=": "=", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "+": "+", "-": "-", "*": "*", "/": "/",
-    "//": "//", "%": "%", "||": "||", "and": "AND", "or": "OR", "is_same": "IS NOT DISTINCT FROM",
-    "is_distinct": "IS DISTINCT FROM", "like": "LIKE", "ilike": "ILIKE", "date_add": "+", "date_shift": "+",
-    "date_minus": "-",
-}  # fmt: skip
 
 
 def describe(expression: Expression, names: Mapping[str, str] | None = None) -> str:
@@ -26,10 +20,8 @@ def describe(expression: Expression, names: Mapping[str, str] | None = None) -> 
             return _constant(expression)
         case Call(function=function):
             args = [describe(arg, names) for arg in expression.args]
-            if function in _INFIX:
-                return f" {_INFIX[function]} ".join(
-                    _grouped(a, t) for a, t in zip(expression.args, args, strict=True)
-                )
+            if infix := BELIEFS[function].infix:
+                return f" {infix} ".join(_grouped(a, t) for a, t in zip(expression.args, args, strict=True))
             return _form(expression, args)
 
 
@@ -61,7 +53,7 @@ def _form(call: Call, args: list[str]) -> str:
 def _grouped(expression: Expression, text: str) -> str:
     if isinstance(expression, Call) and expression.function == "cast":
         return _grouped(expression.args[0], text)
-    return f"({text})" if isinstance(expression, Call) and expression.function in _INFIX else text
+    return f"({text})" if isinstance(expression, Call) and BELIEFS[expression.function].infix else text
 
 
 def _constant(literal: Literal) -> str:

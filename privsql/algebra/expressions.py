@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from privsql.algebra.functions import BELIEFS
 from privsql.errors import Place
 from privsql.types import Kind, Type
 
@@ -60,9 +61,6 @@ class Call:
 
 Expression = Column | Literal | Call
 
-# a value on a grid, as a whole number of steps: value, step, lowest, highest
-FIXED_POINT = "fixed_point"
-
 OF_TWO = frozenset({"covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2"})
 SPREAD = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"}) | OF_TWO
 
@@ -112,11 +110,10 @@ def _times(call: Call) -> int:
     end.
     """
     match call:
-        case Call(function="cbrt"):
-            return 2
         case Call(function="cast", args=(inner,)) if inner.type.kind in (Kind.TIMESTAMP, Kind.TIME):
             return 3 if call.type.kind is Kind.TEXT else 1
-    return 1
+        case _:
+            return BELIEFS[call.function].repeats
 
 
 def size_of(expression: Expression, columns: Mapping[str, int] | None = None) -> int:

@@ -1,14 +1,22 @@
-"""The table of functions: a name that is not here is refused. Each row: arguments, result, and when it is
-NULL. How an engine computes one is in render/.
+"""The table of functions: all that is believed of each function and operator stands in its row, once.
 
-An argument is one of: num, double, int, text, any, bool, moment (DATE or TIMESTAMP), clock (those or TIME),
-or a capitalised variant that must be a literal (INT, TEXT). A trailing '?' is optional, '*' repeats.
+A name without a row is refused. A row is local by being here: the value of a call depends on its own
+arguments alone, never on other rows, on the time or on memory. How an engine computes a function, so that
+it cannot fail on any row, is one line of its dialect in render/. tests/conformance tries these rows on
+the real engine: types, NULL, failures and locality.
+
+An argument is one of: num, double, int, text, any, bool, moment (DATE or TIMESTAMP), alike (moments, all
+brought to one type), clock (DATE, TIMESTAMP or TIME), or a capitalised kind that must be a constant: INT,
+TEXT, or a text in a language of its own, which algebra/patterns.py checks. A trailing '?' is optional,
+'*' repeats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
 
 from privsql.types import (
     BIGINT,
@@ -27,15 +35,67 @@ from privsql.types import (
 Gives = Callable[[Sequence[Type]], Type]
 
 
-@dataclass(frozen=True)
-class Function:
-    """One scalar function. `partial`: it may give NULL although no argument is NULL."""
+class Nulls(Enum):
+    """What NULL among the arguments does to the result."""
+
+    STRICT = auto()  # the result is NULL as soon as one argument is
+    PASSED = auto()  # the result can be NULL where an argument is, and need not be: AND, CASE
+    SKIPPED = auto()  # the result is NULL only where all arguments are: COALESCE
+    NEVER = auto()  # the result is never NULL: IS NULL, CONCAT
+
+
+class Undefined(Enum):
+    """For which arguments the result may be NULL although none of them is."""
+
+    NOWHERE = auto()
+    SOMEWHERE = auto()
+    AT_INFINITY = (
+        auto()
+    )  # only NaN, infinities, and dates beyond Python's calendar: nothing in a bounded range
+    BY_ZERO = auto()  # where the second argument is 0
+    BELOW_ZERO = auto()  # and at NaN and infinity
+    UP_TO_ZERO = auto()  # the same, and at 0
+    BY_TYPE = auto()  # depends on the types: a CAST
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beliefs:
+    """What is believed of a function or operator.
+
+    `equal_alike`: numbers that are equal give equal results; 0.0 and -0.0 are not told apart.
+    `keeps_whole`: a whole number comes out as it went in.
+    `repeats`: how often an argument is written where the call is rendered.
+    `infix`: what stands between its two arguments, where it is written so.
+    """
 
     name: str
+    nulls: Nulls = Nulls.STRICT
+    undefined: Undefined = Undefined.NOWHERE
+    equal_alike: bool = False
+    keeps_whole: bool = False
+    repeats: int = 1
+    infix: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function(Beliefs):
+    """A function that is called by its name: the arguments it takes, and the type it gives for theirs."""
+
     takes: tuple[str, ...]
     gives: Gives
-    partial: bool = False
-    ignores_null: bool = False  # NULL arguments do not make the result NULL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator(Beliefs):
+    """An operator or form that the binder builds and types itself; `form` shows how it is written.
+
+    `opposite`, of a comparison: NOT (a < b) is a >= b, of NULL as well.
+    `mirrored`, of a comparison: a < b is b > a.
+    """
+
+    form: str
+    opposite: str = ""
+    mirrored: str = ""
 
 
 def _always(result: Type) -> Gives:
@@ -66,102 +126,189 @@ def _rounded(types: Sequence[Type]) -> Type:
 
 
 SMALL = integer(*INTEGER_BOUNDS["INTEGER"])
-_FUNCTIONS: list[Function] = []
+_SOMEWHERE, _AT_INFINITY = Undefined.SOMEWHERE, Undefined.AT_INFINITY
 
 
-def _add(
-    names: str, takes: str, gives: Type | Gives, partial: bool = False, ignores_null: bool = False
-) -> None:
+def _function(
+    names: str, takes: str, gives: Type | Gives, undefined: Undefined = Undefined.NOWHERE, **beliefs: Any
+) -> Iterator[Function]:
+    """A row for each of the names."""
     rule = _always(gives) if isinstance(gives, Type) else gives
     for name in names.split():
-        _FUNCTIONS.append(Function(name, tuple(takes.split()), rule, partial, ignores_null))
+        yield Function(name=name, takes=tuple(takes.split()), gives=rule, undefined=undefined, **beliefs)
 
 
-# -- text ----------------------------------------------------------------------------------------------------
-_add("lower upper reverse strip_accents", "text", TEXT)
-_add("trim ltrim rtrim", "text TEXT?", TEXT)
-_add("length bit_length strlen", "text", BIGINT)
-_add("ascii unicode", "text", SMALL)
-_add("substring", "text int int?", TEXT, partial=True)
-_add("left right", "text int", TEXT, partial=True)
-_add("replace translate", "text TEXT TEXT", TEXT)
-_add("split_part", "text TEXT INT", TEXT)
-_add("starts_with ends_with contains", "text text", BOOLEAN)
-_add("strpos", "text text", BIGINT)
-_add("concat", "text text*", TEXT, ignores_null=True)
-_add("concat_ws", "TEXT text text*", TEXT, ignores_null=True)
-_add("||", "text text", TEXT)
-_add("levenshtein damerau_levenshtein", "text TEXT", BIGINT)
-_add("jaro_winkler_similarity jaro_similarity", "text TEXT", DOUBLE)
-_add("like ilike similar_to", "text TEXT", BOOLEAN)
-_add("like_escape ilike_escape", "text TEXT TEXT", BOOLEAN)
-_add("regexp_matches regexp_full_match", "text TEXT TEXT?", BOOLEAN)
-_add("regexp_replace", "text TEXT TEXT TEXT", TEXT, partial=True)
-_add("regexp_extract", "text TEXT INT?", TEXT, partial=True)
-# -- numbers -------------------------------------------------------------------------------------------------
-_add("abs", "num", _absolute)
-_add("floor ceil trunc", "num", _whole)
-_add("round", "num INT?", _rounded)
-_add("sign", "num", integer(-1, 1))
-_add("even", "double", DOUBLE)
-_add("sqrt ln log10 log2 asin acos cbrt", "double", DOUBLE, partial=True)
-_add("exp sin cos tan atan sinh cosh tanh degrees radians", "double", DOUBLE, partial=True)
-_add("atan2", "double double", DOUBLE)
-_add("pow", "double double", DOUBLE, partial=True)
-_add("pi", "", DOUBLE)
-_add("isnan isinf isfinite", "double", BOOLEAN)
-_add("bit_count", "int", integer(0, 128))
-_add("gcd", "int int", BIGINT, partial=True)
-# -- dates ---------------------------------------------------------------------------------------------------
-_add("year month day quarter dayofweek isodow dayofyear decade century", "moment", BIGINT, partial=True)
-_add("week yearweek isoyear", "moment", BIGINT, partial=True)
-_add("hour minute second", "clock", BIGINT, partial=True)
-_add("dayname monthname", "moment", TEXT, partial=True)
-_add("last_day", "moment", DATE, partial=True)
-_add("epoch", "moment", DOUBLE, partial=True)
-_add("date_trunc", "TEXT moment", TIMESTAMP, partial=True)
-_add("date_diff", "TEXT moment moment", BIGINT, partial=True)
-_add("make_date", "int int int", DATE, partial=True)
-_add("strftime", "moment TEXT", TEXT, partial=True)
-_add("try_strptime", "text TEXT", TIMESTAMP, partial=True)
+def _infix(sign: str, name: str = "", form: str = "", **beliefs: Any) -> Operator:
+    """A row of an operator that stands between its arguments."""
+    return Operator(name=name or sign, form=form or f"a {sign} b", infix=sign, **beliefs)
 
-FUNCTIONS: dict[str, Function] = {function.name: function for function in _FUNCTIONS}
 
-ALIASES = {
-    "ceiling": "ceil", "power": "pow", "char_length": "length", "character_length": "length", "len": "length",
-    "lcase": "lower", "ucase": "upper", "substr": "substring", "instr": "strpos", "position": "strpos",
-    "prefix": "starts_with", "suffix": "ends_with", "date_part": "extract", "datepart": "extract",
-    "weekday": "dayofweek", "dow": "dayofweek", "dayofmonth": "day", "weekofyear": "week", "isdow": "isodow",
-    "datediff": "date_diff", "datetrunc": "date_trunc", "strptime": "try_strptime", "mean": "avg",
-    "editdist3": "levenshtein", "log": "log10", "isoweek": "week", "day_of_week": "dayofweek",
-    "day_of_year": "dayofyear",
-}  # fmt: skip
+def _compared(sign: str, opposite: str, mirrored: str) -> Operator:
+    return _infix(sign, equal_alike=True, opposite=opposite, mirrored=mirrored)
 
+
+_FUNCTIONS = (
+    # -- text ------------------------------------------------------------------------------------------------
+    *_function("lower upper reverse strip_accents", "text", TEXT),
+    *_function("trim ltrim rtrim", "text TEXT?", TEXT),
+    *_function("length bit_length strlen", "text", BIGINT),
+    *_function("ascii unicode", "text", SMALL),
+    *_function("substring", "text int int?", TEXT, _SOMEWHERE),
+    *_function("left right", "text int", TEXT, _SOMEWHERE),
+    *_function("replace", "text TEXT SHORT", TEXT),
+    *_function("translate", "text TEXT TEXT", TEXT),
+    *_function("split_part", "text TEXT INT", TEXT),
+    *_function("starts_with ends_with contains", "text text", BOOLEAN),
+    *_function("strpos", "text text", BIGINT),
+    *_function("concat", "text text*", TEXT, nulls=Nulls.NEVER),
+    *_function("concat_ws", "TEXT text text*", TEXT, nulls=Nulls.NEVER),
+    *_function("||", "text text", TEXT, infix="||"),
+    *_function("levenshtein damerau_levenshtein", "text SHORT", BIGINT),
+    *_function("jaro_winkler_similarity jaro_similarity", "text SHORT", DOUBLE),
+    *_function("like", "text LIKE", BOOLEAN, infix="LIKE"),
+    *_function("ilike", "text LIKE", BOOLEAN, infix="ILIKE"),
+    *_function("like_escape ilike_escape", "text LIKE ESCAPE", BOOLEAN),
+    *_function("similar_to", "text REGEX", BOOLEAN),
+    *_function("regexp_matches regexp_full_match", "text REGEX OPTIONS?", BOOLEAN),
+    *_function("regexp_replace", "text REGEX REWRITE OPTIONS", TEXT, _SOMEWHERE),
+    *_function("regexp_extract", "text REGEX INT?", TEXT, _SOMEWHERE),
+    # -- numbers ---------------------------------------------------------------------------------------------
+    *_function("abs", "num", _absolute, equal_alike=True),
+    *_function("floor ceil trunc", "num", _whole, equal_alike=True, keeps_whole=True),
+    *_function("round", "num INT?", _rounded, equal_alike=True),
+    *_function("sign", "num", integer(-1, 1)),
+    *_function("even", "double", DOUBLE),
+    *_function("sqrt", "double", DOUBLE, Undefined.BELOW_ZERO),
+    *_function("ln log10 log2", "double", DOUBLE, Undefined.UP_TO_ZERO),
+    *_function("asin acos", "double", DOUBLE, _SOMEWHERE),
+    *_function("exp sin cos atan tanh degrees radians", "double", DOUBLE, _AT_INFINITY),
+    *_function("cbrt", "double", DOUBLE, _AT_INFINITY, repeats=2),
+    *_function("tan sinh cosh", "double", DOUBLE, _SOMEWHERE),
+    *_function("atan2", "double double", DOUBLE),
+    *_function("pow", "double double", DOUBLE, _SOMEWHERE),
+    *_function("pi", "", DOUBLE),
+    *_function("isnan isinf isfinite", "double", BOOLEAN, equal_alike=True),
+    *_function("bit_count", "int", integer(0, 128)),
+    *_function("gcd", "int int", BIGINT, _SOMEWHERE),
+    # -- dates -----------------------------------------------------------------------------------------------
+    *_function("year month day quarter dayofweek isodow dayofyear", "moment", BIGINT, _AT_INFINITY),
+    *_function("decade century week", "moment", BIGINT, _AT_INFINITY),
+    *_function("yearweek isoyear", "moment", BIGINT, _SOMEWHERE),
+    *_function("hour minute second", "clock", BIGINT, _AT_INFINITY),
+    *_function("dayname monthname", "moment", TEXT, _AT_INFINITY),
+    *_function("last_day", "moment", DATE, _SOMEWHERE),
+    *_function("epoch", "moment", DOUBLE, _AT_INFINITY),
+    *_function("date_trunc", "UNIT moment", TIMESTAMP, _AT_INFINITY),
+    *_function("date_diff", "UNIT alike alike", BIGINT, _SOMEWHERE),
+    *_function("make_date", "int int int", DATE, _SOMEWHERE),
+    *_function("strftime", "moment FORMAT", TEXT, _SOMEWHERE),
+    *_function("try_strptime", "text FORMAT", TIMESTAMP, _SOMEWHERE),
+)
+_OPERATORS = (
+    _infix("+", equal_alike=True),
+    _infix("-", equal_alike=True),
+    _infix("*", equal_alike=True),
+    _infix("/", undefined=Undefined.BY_ZERO),
+    _infix("//", undefined=Undefined.BY_ZERO),
+    _infix("%", undefined=Undefined.BY_ZERO),
+    Operator(name="neg", form="-a", equal_alike=True),
+    _compared("=", "<>", "="),
+    _compared("<>", "=", "<>"),
+    _compared("<", ">=", ">"),
+    _compared("<=", ">", ">="),
+    _compared(">", "<=", "<"),
+    _compared(">=", "<", "<="),
+    _infix("IS DISTINCT FROM", "is_distinct", nulls=Nulls.NEVER, equal_alike=True),
+    _infix("IS NOT DISTINCT FROM", "is_same", nulls=Nulls.NEVER, equal_alike=True),
+    _infix("AND", "and", nulls=Nulls.PASSED),
+    _infix("OR", "or", nulls=Nulls.PASSED),
+    Operator(name="not", form="NOT a"),
+    Operator(name="is_null", form="a IS NULL", nulls=Nulls.NEVER, equal_alike=True),
+    Operator(name="is_true", form="a IS TRUE", nulls=Nulls.NEVER),
+    Operator(name="is_false", form="a IS FALSE", nulls=Nulls.NEVER),
+    Operator(name="in", form="a IN (1, 2)", nulls=Nulls.PASSED, equal_alike=True),
+    Operator(name="case", form="CASE WHEN a THEN b ELSE c END", nulls=Nulls.PASSED, equal_alike=True),
+    Operator(name="coalesce", form="COALESCE(a, b)", nulls=Nulls.SKIPPED, equal_alike=True),
+    Operator(name="nullif", form="NULLIF(a, b)", nulls=Nulls.PASSED, undefined=_SOMEWHERE, equal_alike=True),
+    Operator(name="least", form="LEAST(a, b)", nulls=Nulls.SKIPPED),
+    Operator(name="greatest", form="GREATEST(a, b)", nulls=Nulls.SKIPPED),
+    Operator(name="cast", form="CAST(a AS type)", undefined=Undefined.BY_TYPE),
+    _infix("+", "date_add", "d + INTERVAL 1 DAY", undefined=_SOMEWHERE),
+    _infix("+", "date_shift", "d + 1", undefined=_SOMEWHERE),
+    _infix("-", "date_minus", "d1 - d2"),
+)
+# What only privsql itself builds: a row of values, several quantiles, and a number in steps of a grid.
+FIXED_POINT = "fixed_point"  # value, step, lowest, highest
+_OUR_OWN = (
+    Operator(name="row", form="(a, b)", nulls=Nulls.PASSED),
+    Operator(name="list", form="[a, b]", nulls=Nulls.PASSED),
+    Operator(name=FIXED_POINT, form="fixed_point(a, step, low, high)", nulls=Nulls.PASSED),
+)
+
+FUNCTIONS: dict[str, Function] = {each.name: each for each in _FUNCTIONS}
+OPERATORS: dict[str, Operator] = {each.name: each for each in _OPERATORS}
+BELIEFS: dict[str, Beliefs] = {**FUNCTIONS, **OPERATORS, **{each.name: each for each in _OUR_OWN}}
+OPPOSITE: Mapping[str, str] = {each.name: each.opposite for each in _OPERATORS if each.opposite}
+MIRRORED: Mapping[str, str] = {each.name: each.mirrored for each in _OPERATORS if each.mirrored}
+
+# -- other names ---------------------------------------------------------------------------------------------
+_ALIASES = """
+    ceil ceiling
+    pow power
+    length char_length character_length len
+    lower lcase
+    upper ucase
+    substring substr
+    strpos instr position
+    starts_with prefix
+    ends_with suffix
+    extract date_part datepart
+    dayofweek weekday dow day_of_week
+    dayofyear day_of_year
+    day dayofmonth
+    week weekofyear isoweek
+    isodow isdow
+    date_diff datediff
+    date_trunc datetrunc
+    try_strptime strptime
+    avg mean
+    levenshtein editdist3
+    log10 log
+"""
+
+
+def _by_alias(text: str) -> dict[str, str]:
+    """One function a line, before its other names."""
+    rows = (line.split() for line in text.strip().splitlines())
+    return {alias: name for name, *aliases in rows for alias in aliases}
+
+
+ALIASES = _by_alias(_ALIASES)
 # Parts that EXTRACT and DATE_PART know, by the function that computes each.
 PARTS = {
-    "year": "year", "month": "month", "day": "day", "quarter": "quarter", "week": "week", "hour": "hour",
-    "minute": "minute", "second": "second", "dow": "dayofweek", "dayofweek": "dayofweek", "isodow": "isodow",
-    "doy": "dayofyear", "dayofyear": "dayofyear", "decade": "decade", "century": "century", "epoch": "epoch",
-    "isoyear": "isoyear", "yearweek": "yearweek", "isoweek": "week",
-}  # fmt: skip
+    "dow": "dayofweek",
+    "doy": "dayofyear",
+    "isoweek": "week",
+    **{
+        name: name
+        for name in (
+            "year month day quarter week hour minute second dayofweek isodow dayofyear decade century epoch "
+            "isoyear yearweek"
+        ).split()
+    },
+}
 UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade", "century")
 
-# Operators and forms that the binder builds itself: how each is written, for the documentation and the tests.
-OPERATORS: dict[str, str] = {
-    "+": "a + b", "-": "a - b", "*": "a * b", "/": "a / b", "//": "a // b", "%": "a % b", "neg": "-a",
-    "=": "a = b", "<>": "a <> b", "<": "a < b", "<=": "a <= b", ">": "a > b", ">=": "a >= b",
-    "is_distinct": "a IS DISTINCT FROM b", "is_same": "a IS NOT DISTINCT FROM b", "and": "a AND b",
-    "or": "a OR b", "not": "NOT a", "is_null": "a IS NULL", "is_true": "a IS TRUE", "is_false": "a IS FALSE",
-    "in": "a IN (1, 2)", "case": "CASE WHEN a THEN b ELSE c END", "coalesce": "COALESCE(a, b)",
-    "nullif": "NULLIF(a, b)", "least": "LEAST(a, b)", "greatest": "GREATEST(a, b)", "cast": "CAST(a AS type)",
-    "date_add": "d + INTERVAL 1 DAY", "date_shift": "d + 1", "date_minus": "d1 - d2",
-}  # fmt: skip
-_STRICT = frozenset("+ - * / // % neg = <> < <= > >= cast not date_add date_shift date_minus".split())
+
+def kind_of(take: str) -> str:
+    """The kind of value that an argument of a row holds: a constant in a language of its own is a text."""
+    kind = take.rstrip("?*")
+    return "text" if kind.isupper() and kind != "INT" else kind.lower()
 
 
 def is_strict(function: str) -> bool:
     """Whether it is NULL as soon as one of its arguments is."""
-    return function in _STRICT or (function in FUNCTIONS and not FUNCTIONS[function].ignores_null)
+    return BELIEFS[function].nulls is Nulls.STRICT
 
 
 def result_type(operator: str, left: Type, right: Type, divisor: int | None) -> Type:

@@ -18,7 +18,6 @@ from privsql.types import (
     DOUBLE,
     INTERVAL,
     NULL,
-    NUMBERS,
     TEXT,
     TIME,
     TIMESTAMP,
@@ -41,10 +40,11 @@ _TRUTHS = {
 # o'clock as 10.
 _NUMBER = re.compile(r"\s*([+-]?[0-9.e+-]+|[+-]?nan|[+-]?inf(inity)?)\s*", re.ASCII | re.IGNORECASE)
 _TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?"
-_MOMENT = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T]{_TIME})?"
+_DAY_AND_TIME = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T]{_TIME})?"
 # Other spellings that DuckDB may read: whatever is not so fails.
 _SPELT_NUMBER = re.compile(
-    r"\s*([+-]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)(e[+-]?[0-9]+)?|0x[0-9a-f]+|0b[01]+|[+-]?nan|[+-]?inf(inity)?)\s*",
+    r"\s*([+-]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)(e[+-]?[0-9]+)?|0x[0-9a-f]+|0b[01]+"
+    r"|[+-]?nan|[+-]?inf(inity)?)\s*",
     re.ASCII | re.IGNORECASE,
 )
 _SPELT_DAY = re.compile(r"\s*[+-]?([0-9]{1,6})([-/\\ ])([0-9]{1,2})\2([0-9]{1,2})(?![0-9])", re.ASCII)
@@ -151,48 +151,71 @@ def _is_time(text: str) -> bool:
 
 
 def _convert(value: Any, target: Type) -> Any:
-    if isinstance(value, str) and target.kind in NUMBERS and not _NUMBER.fullmatch(value):
-        return None
+    """None where the type does not hold the value."""
     match target.kind:
-        case Kind.INTEGER if isinstance(value, (int, str)) and not isinstance(value, bool):
-            whole = int(value)
-            return whole if target.low <= whole <= target.high else None
-        case Kind.INTEGER if (
-            isinstance(value, (float, Decimal)) and math.isfinite(value) and value == int(value)
-        ):
-            return int(value) if target.low <= value <= target.high else None
-        case Kind.DECIMAL if isinstance(value, (int, str, Decimal)) and not isinstance(value, bool):
-            if not Decimal(value).is_finite():
-                return None  # a DECIMAL has no NaN; written out, it would be read as a name
-            exact = Decimal(value).quantize(Decimal(1).scaleb(-target.scale), context=_ROOMY)
-            return exact if len(exact.as_tuple().digits) <= target.precision else None
-        case Kind.DOUBLE if isinstance(value, (int, float, str, Decimal)) and not isinstance(value, bool):
-            # one zero: -0.0 equals 0.0 in Python, and is not the same to every function
-            return float(value) + 0.0
+        case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
+            return _number(value, target)
         case Kind.TEXT:
             return value if isinstance(value, str) else None
         case Kind.BOOLEAN if isinstance(value, bool):
             return value
         case Kind.BOOLEAN if isinstance(value, str):
             return _TRUTHS.get(value.lower())
-        case Kind.DATE if isinstance(value, dt.datetime):
-            return value.date() if value.time() == dt.time() else None
-        case Kind.DATE if isinstance(value, dt.date):
-            return value
-        case Kind.DATE if isinstance(value, str) and re.fullmatch(
-            r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}\s*", value, re.ASCII
-        ):
-            return dt.date.fromisoformat(value.strip())
-        case Kind.TIMESTAMP if isinstance(value, dt.datetime):
-            return value.replace(tzinfo=None) if value.tzinfo is None else None
-        case Kind.TIMESTAMP if isinstance(value, dt.date):
-            return dt.datetime.combine(value, dt.time())
-        case Kind.TIMESTAMP if isinstance(value, str) and re.fullmatch(_MOMENT, value):
-            return dt.datetime.fromisoformat(value)
+        case Kind.DATE:
+            return _day(value)
+        case Kind.TIMESTAMP:
+            return _moment(value)
         case Kind.TIME if isinstance(value, dt.time):
             return value if value.tzinfo is None else None
         case Kind.TIME if isinstance(value, str) and re.fullmatch(_TIME, value):
             return dt.time.fromisoformat(value)
+        case _:
+            return None
+
+
+def _number(value: Any, target: Type) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
+        return None
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+        return None
+    match target.kind:
+        case Kind.INTEGER:
+            if isinstance(value, (float, Decimal)) and not (math.isfinite(value) and value == int(value)):
+                return None
+            whole = int(value)
+            return whole if target.low <= whole <= target.high else None
+        case Kind.DECIMAL:
+            if isinstance(value, float):
+                return None
+            if not Decimal(value).is_finite():
+                return None  # a DECIMAL has no NaN; written out, it would be read as a name
+            exact = Decimal(value).quantize(Decimal(1).scaleb(-target.scale), context=_ROOMY)
+            return exact if len(exact.as_tuple().digits) <= target.precision else None
+        case _:
+            # one zero: -0.0 equals 0.0 in Python, and is not the same to every function
+            return float(value) + 0.0
+
+
+def _day(value: Any) -> dt.date | None:
+    match value:
+        case dt.datetime():
+            return value.date() if value.time() == dt.time() else None
+        case dt.date():
+            return value
+        case str() if re.fullmatch(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}\s*", value, re.ASCII):
+            return dt.date.fromisoformat(value.strip())
+        case _:
+            return None
+
+
+def _moment(value: Any) -> dt.datetime | None:
+    match value:
+        case dt.datetime():
+            return value.replace(tzinfo=None) if value.tzinfo is None else None
+        case dt.date():
+            return dt.datetime.combine(value, dt.time())
+        case str() if re.fullmatch(_DAY_AND_TIME, value):
+            return dt.datetime.fromisoformat(value)
         case _:
             return None
 

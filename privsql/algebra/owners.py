@@ -31,13 +31,12 @@ from privsql.algebra.relations import (
     Semi,
     Sort,
     UnionAll,
-    Unit,
-    UnitKind,
     Unnest,
     Unpivot,
     Values,
     below,
 )
+from privsql.algebra.units import Unit, UnitKind
 from privsql.types import Kind
 
 

@@ -15,10 +15,6 @@ from privsql.algebra.expressions import Expression, Literal
 from privsql.errors import Refused
 
 LONGEST = 100  # characters of a replacement, or of a text that each row is measured against
-_DISTANCES = frozenset({"levenshtein", "damerau_levenshtein", "jaro_similarity", "jaro_winkler_similarity"})
-_REGULAR = frozenset(
-    {"regexp_matches", "regexp_full_match", "regexp_replace", "regexp_extract", "similar_to"}
-)
 
 # What strftime and strptime may be given: total under TRY, of this row alone, and leaving strptime a
 # TIMESTAMP.
@@ -78,30 +74,27 @@ _GROUP = re.compile(r"\(\?(?:P?<\w+>|[imsU]*(?:-[imsU]+)?[:)])")
 _REWRITE = re.compile(r"\\[0-9\\]")
 
 
-def check_constants(function: str, args: Sequence[Expression]) -> None:
-    """Refuse a call with a constant that has no rule, before anything is read or charged."""
-    texts = [_text(each) for each in args]
-    match function:
-        case "strftime" | "try_strptime":
-            check_format(texts[1])
-        case "like_escape" | "ilike_escape":
-            check_escape(texts[1], texts[2])
-        case "replace" | "regexp_replace" if len(texts[2] or "") > LONGEST:
-            raise _refused(
-                f"The replacement of {function} is longer than {LONGEST} characters.", "Use a shorter one."
-            )
-        case name if name in _DISTANCES and len(texts[1] or "") > LONGEST:
-            # each row takes as long as the product of both lengths
-            raise _refused(
-                f"The constant of {name} is longer than {LONGEST} characters.", "Use a shorter one."
-            )
-    if function in _REGULAR:
-        _check_regular(texts[1])
-    if function == "regexp_replace":
-        _check_rewrite(texts[2])
-        _check_options(texts[3])
-    elif function in ("regexp_matches", "regexp_full_match") and len(texts) > 2:
-        _check_options(texts[2])
+def check_constants(function: str, takes: Sequence[str], args: Sequence[Expression]) -> None:
+    """Refuse a call with a constant that has no rule, before anything is read or charged.
+
+    `takes`: the kind of each argument, as in the table of functions.
+    """
+    for place, (kind, arg) in enumerate(zip(takes, args, strict=True)):
+        text = _text(arg)
+        match kind:
+            case "FORMAT":
+                check_format(text)
+            case "REGEX":
+                _check_regular(text)
+            case "OPTIONS":
+                _check_options(text)
+            case "ESCAPE":
+                check_escape(_text(args[place - 1]), text)
+            case "SHORT":
+                _check_length(function, text)
+            case "REWRITE":
+                _check_length(function, text)
+                _check_rewrite(text)
 
 
 def _text(argument: Expression) -> str | None:
@@ -111,6 +104,10 @@ def _text(argument: Expression) -> str | None:
 
 def _refused(problem: str, suggestion: str) -> Refused:
     return Refused("refused-pattern", problem, suggestion)
+
+
+def wrong_escape() -> Refused:
+    return _refused("ESCAPE must be one plain character, written out.", "Write LIKE '10#%' ESCAPE '#'.")
 
 
 def check_format(text: str | None) -> None:
@@ -139,6 +136,14 @@ def _check_regular(pattern: str | None) -> None:
         place = piece.end()
 
 
+def _check_length(function: str, text: str | None) -> None:
+    if len(text or "") > LONGEST:
+        raise _refused(
+            f"This constant of {function} is longer than {LONGEST} characters: every row would take longer.",
+            "Use a shorter one.",
+        )
+
+
 def _check_rewrite(text: str | None) -> None:
     if "\\" in _REWRITE.sub("", text or ""):
         raise _refused(
@@ -162,6 +167,6 @@ def check_escape(pattern: str | None, mark: str | None) -> None:
     if mark is None or pattern is None:
         return
     if len(mark) != 1 or not mark.isascii():
-        raise _refused("ESCAPE must be one plain character, written out.", "LIKE '10#%' ESCAPE '#'")
+        raise wrong_escape()
     if pattern.replace(mark * 2, "").endswith(mark):
-        raise _refused("This pattern ends in its escape character.", "LIKE '10#%' ESCAPE '#'")
+        raise _refused("This pattern ends in its escape character.", "Write LIKE '10#%' ESCAPE '#'.")

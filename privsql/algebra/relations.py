@@ -16,14 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from privsql.algebra.declared import Claim, ListColumn
 from privsql.algebra.expressions import Aggregate, Column, Expression
+from privsql.algebra.units import Unit
 from privsql.errors import Place
-from privsql.types import TEXT, Kind, Type, integer
+from privsql.types import TEXT, Type, integer
 
-# the reserved name of the column that says which set of keys a row of an answer is of
-SET_COLUMN = "privsql_set"
+SET_COLUMN = "privsql_set"  # the reserved column that says which set of keys a row of an answer is of
 
 Sets = tuple[tuple[int, ...], ...]  # places of keys; none: the one set of all keys
 
@@ -38,41 +39,6 @@ class Field:
     @property
     def column(self) -> Column:
         return Column(self.name, self.type)
-
-
-# Of one column. DECIMALs of different scales are different kinds: what they have in common may have too few
-# digits for either, so that in a UNION two people became one, and comparing them may fail on a long number.
-UnitKind = tuple[Kind, int]
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Whose row it is: the value of some columns, or the unit of the row that they refer to in another
-    table.
-    """
-
-    columns: tuple[str, ...]
-    unique: bool  # a unit has at most one row in this table
-    kinds: tuple[UnitKind, ...]  # of the unit itself: units of different kinds are different people
-    refers_to: Reference | None = None
-
-    @property
-    def text(self) -> str:
-        return ", ".join(self.columns) + (f" -> {self.refers_to.text}" if self.refers_to else "")
-
-
-@dataclass(frozen=True)
-class Reference:
-    """Columns that name one row of another table, and whose row that is."""
-
-    table: str
-    columns: tuple[str, ...]
-    unit: Unit
-    casts: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def text(self) -> str:
-        return f"{self.table}.{', '.join(self.columns)}"
 
 
 @dataclass(frozen=True)
@@ -103,12 +69,21 @@ class Scan:
     unit: Unit | None = None  # None: each row is one person's
     limits: Limits | None = None
     keys: tuple[frozenset[str], ...] = ()
-    # columns, with the number of rows that may share a value in a join
-    matches: tuple[tuple[str, int], ...] = ()
+    matches: tuple[tuple[str, int], ...] = ()  # columns, and how many rows may share a value in a join
     whole: bool = True  # the table has no other columns, of types without rules
     lists: tuple[ListColumn, ...] = ()
     view: bool = False  # its own query may leave a person's row out
     stored: bool = False  # DuckDB has its rows, in pieces whose ends it knows
+
+
+class _SameFields:
+    """A relation with the columns of its input."""
+
+    input: Relation
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
 
 
 @dataclass(frozen=True)
@@ -120,15 +95,11 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Filter:
+class Filter(_SameFields):
     """The rows where the predicate is true."""
 
     input: Relation
     predicate: Expression
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.input.fields
 
 
 @dataclass(frozen=True)
@@ -225,7 +196,7 @@ class Join:
 
 
 @dataclass(frozen=True)
-class Semi:
+class Semi(_SameFields):
     """The rows of `input` for which some row of `other` meets the condition, or none does (`anti`)."""
 
     input: Relation
@@ -233,27 +204,16 @@ class Semi:
     on: Expression  # over the columns of both, which have different names
     anti: bool
     same_unit: bool = False
-    # x NOT IN (...), `on` being x = the other's column: a NULL among the others leaves no row
-    null_aware: bool = False
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.input.fields
+    null_aware: bool = False  # x NOT IN (...): a NULL among the others leaves no row
 
 
 @dataclass(frozen=True)
-class AtMost:
-    """At most `most` rows for each value of a column, chosen by a hash of their content; none where it is
-    NULL.
-    """
+class AtMost(_SameFields):
+    """At most `most` rows for each value of a column, chosen by a hash of the rows; none where it is NULL."""
 
     input: Relation
     column: str
     most: int
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.input.fields
 
 
 @dataclass(frozen=True)
@@ -316,8 +276,7 @@ class Choose:
     keys: tuple[Key, ...]
     score: Aggregate
     largest: bool
-    # keys that are never NULL in the answer: mode and arg_max skip NULL
-    not_null: frozenset[str] = frozenset()
+    not_null: frozenset[str] = frozenset()  # keys that are never NULL: mode and arg_max skip NULL
     most: int = 1  # so many keys, the best first
     within: int = 0  # so many keys come first, and for each value of them the best of the others is chosen
 
@@ -336,39 +295,27 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Sort:
+class Sort(_SameFields):
     """A noisy answer, or public rows, in an order."""
 
     input: Relation
     by: tuple[Order, ...]
 
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.input.fields
-
 
 @dataclass(frozen=True)
-class Limit:
+class Limit(_SameFields):
     """The first rows of a noisy answer, or of public rows."""
 
     input: Relation
     count: int | None
     offset: int
 
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.input.fields
-
 
 @dataclass(frozen=True)
-class Distinct:
+class Distinct(_SameFields):
     """The different rows of a noisy answer, or of public rows."""
 
     input: Relation
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.input.fields
 
 
 Relation = (
@@ -403,40 +350,32 @@ class Question:
     release: Release | Choose | None
 
 
+def _inputs(relation: Relation) -> tuple[str, ...]:
+    """The fields that hold the relations below, where each holds one."""
+    match relation:
+        case Scan() | Values() | UnionAll():
+            return ()
+        case Join():
+            return ("left", "right")
+        case Semi():
+            return ("input", "other")
+        case _:
+            return ("input",)
+
+
 def below(relation: Relation) -> tuple[Relation, ...]:
     """What a relation is made of."""
-    match relation:
-        case UnionAll(inputs=inputs):
-            return inputs
-        case Join(left=left, right=right):
-            return (left, right)
-        case Semi(input=kept, other=other):
-            return (kept, other)
-        case Scan() | Values():
-            return ()
-        case _:
-            return (relation.input,)
+    if isinstance(relation, UnionAll):
+        return relation.inputs
+    return tuple(getattr(relation, each) for each in _inputs(relation))
 
 
 def rebuilt(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:
     """The relation with every part of it changed, from below."""
-    match relation:
-        case UnionAll():
-            return change(replace(relation, inputs=tuple(rebuilt(each, change) for each in relation.inputs)))
-        case Join():
-            return change(
-                replace(relation, left=rebuilt(relation.left, change), right=rebuilt(relation.right, change))
-            )
-        case Semi():
-            return change(
-                replace(
-                    relation, input=rebuilt(relation.input, change), other=rebuilt(relation.other, change)
-                )
-            )
-        case Scan() | Values():
-            return change(relation)
-        case _:
-            return change(replace(relation, input=rebuilt(relation.input, change)))
+    if isinstance(relation, UnionAll):
+        return change(UnionAll(tuple(rebuilt(each, change) for each in relation.inputs)))
+    parts: dict[str, Any] = {each: rebuilt(getattr(relation, each), change) for each in _inputs(relation)}
+    return change(replace(relation, **parts))
 
 
 def walk(relation: Relation) -> Iterator[Relation]:

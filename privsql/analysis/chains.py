@@ -11,11 +11,8 @@ from __future__ import annotations
 
 from privsql.algebra.expressions import Call, Expression, columns_of
 from privsql.algebra.relations import Choose, Filter, Join, Project, Relation, is_public
-from privsql.analysis.look import Look
+from privsql.analysis.public_rows import Look
 from privsql.analysis.stability import stability
-
-_ORDERED = ("<", "<=", ">", ">=")
-
 
 # the columns that are the candidates' own, and those that are a person's own
 Sides = tuple[frozenset[str], frozenset[str]]
@@ -31,7 +28,7 @@ def moves_one_way(release: Choose, look: Look) -> bool:
 def _chain(relation: Relation, look: Look) -> Sides | None:
     """Whose the columns are, where rows meet candidates in a chain; None: they do not."""
     match relation:
-        case Join(kind="inner", on=Call(function=function, args=(left, right))) if function in _ORDERED:
+        case Join(kind="inner", on=Call(function="<" | "<=" | ">" | ">=", args=(left, right))):
             public, private = (
                 (relation.left, relation.right)
                 if is_public(relation.left)

@@ -4,17 +4,12 @@ CHECK.
 
 from __future__ import annotations
 
-import contextlib
-import datetime as dt
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from privsql.algebra.declared import Claim
-from privsql.algebra.expressions import Call, Column, Expression, Literal, columns_of, conjuncts
-from privsql.algebra.functions import is_strict
+from privsql.algebra.expressions import Column, Expression, columns_of
 from privsql.algebra.owners import equated
 from privsql.algebra.relations import (
     AtMost,
@@ -32,13 +27,11 @@ from privsql.algebra.relations import (
     Values,
     is_public,
 )
-from privsql.analysis import rules
 from privsql.analysis.domain import MAX_KEYS, Domain, exact, of_values, tighten, union
-from privsql.analysis.look import Look
+from privsql.analysis.facts import Facts, domain_of, refine
+from privsql.analysis.public_rows import Look
 from privsql.analysis.stability import limits_of
-from privsql.types import BOOLEAN, TEXT, Kind, Type
-
-Facts = Mapping[Expression, Domain]
+from privsql.types import TEXT, Kind, Type
 
 
 def derive(relation: Relation, wanted: frozenset[str], look: Look) -> Facts:
@@ -47,18 +40,7 @@ def derive(relation: Relation, wanted: frozenset[str], look: Look) -> Facts:
         case _ if is_public(relation) and not isinstance(relation, Values):
             return _public(relation, wanted, look)
         case Scan():
-            facts: Facts = {
-                each.column: _claimed(each.type, relation.claims[each.name]) for each in relation.fields
-            }
-            for check in relation.checks:
-                facts = refine(facts, check, true_or_null=True)
-            whose = relation.unit.columns if relation.unit is not None else ()
-            known = {
-                each: domain
-                for each, domain in facts.items()
-                if isinstance(each, Column) and each.name in whose
-            }
-            return {**facts, **{each: domain.not_null() for each, domain in known.items()}}
+            return _scanned(relation)
         case Values():
             return {
                 each.column: union(each.type, [domain_of(row[index], {}) for row in relation.rows])
@@ -69,43 +51,13 @@ def derive(relation: Relation, wanted: frozenset[str], look: Look) -> Facts:
         case Semi() | AtMost() | Distinct():
             return derive(relation.input, wanted, look)
         case Project():
-            used = [each for name, each in relation.columns if name in wanted]
-            below = derive(relation.input, names_in(used), look)
-            return {
-                Column(name, each.type): domain_of(each, below)
-                for name, each in relation.columns
-                if name in wanted
-            }
+            shown = [(name, each) for name, each in relation.columns if name in wanted]
+            below = derive(relation.input, names_in([each for _, each in shown]), look)
+            return {Column(name, each.type): domain_of(each, below) for name, each in shown}
         case UnionAll():
-            places = [index for index, each in enumerate(relation.fields) if each.name in wanted]
-            parts = [
-                derive(side, frozenset(side.fields[index].name for index in places), look)
-                for side in relation.inputs
-            ]
-            return {
-                relation.fields[index].column: union(
-                    relation.fields[index].type,
-                    [
-                        domain_of(side.fields[index].column, part)
-                        for part, side in zip(parts, relation.inputs, strict=True)
-                    ],
-                )
-                for index in places
-            }
+            return _united(relation, wanted, look)
         case Unpivot():
-            below = derive(relation.input, wanted | {name for name, _ in relation.on}, look)
-            on = [domain_of(Column(name, relation.value.type), below) for name, _ in relation.on]
-            facts = {
-                column: domain
-                for column, domain in below.items()
-                if column in {f.column for f in relation.fields}
-            }
-            labels = of_values(TEXT, [label for _, label in relation.on], nullable=False)
-            return {
-                **facts,
-                Column(relation.name, TEXT): labels,
-                relation.value.column: union(relation.value.type, on),
-            }
+            return _unpivoted(relation, wanted, look)
         case Unnest():
             assert relation.kept is not None
             below = derive(relation.input, wanted, look)
@@ -126,6 +78,42 @@ def names_in(expressions: Iterable[Expression]) -> frozenset[str]:
 def _public(relation: Relation, wanted: frozenset[str], look: Look) -> Facts:
     """Public rows can be looked at."""
     return {each.column: look.domain(relation, each.name) for each in relation.fields if each.name in wanted}
+
+
+def _scanned(scan: Scan) -> Facts:
+    """What was claimed of a table, and its CHECKs; whose row it is is never unknown."""
+    facts: Facts = {each.column: _claimed(each.type, scan.claims[each.name]) for each in scan.fields}
+    for check in scan.checks:
+        facts = refine(facts, check, true_or_null=True)
+    whose = scan.unit.columns if scan.unit is not None else ()
+    owners = [each for each in facts if isinstance(each, Column) and each.name in whose]
+    return {**facts, **{each: facts[each].not_null() for each in owners}}
+
+
+def _united(rows: UnionAll, wanted: frozenset[str], look: Look) -> Facts:
+    places = [index for index, each in enumerate(rows.fields) if each.name in wanted]
+    parts = [
+        (side, derive(side, frozenset(side.fields[index].name for index in places), look))
+        for side in rows.inputs
+    ]
+    return {
+        rows.fields[index].column: union(
+            rows.fields[index].type,
+            [domain_of(side.fields[index].column, part) for side, part in parts],
+        )
+        for index in places
+    }
+
+
+def _unpivoted(rows: Unpivot, wanted: frozenset[str], look: Look) -> Facts:
+    below = derive(rows.input, wanted | {name for name, _ in rows.on}, look)
+    on = [domain_of(Column(name, rows.value.type), below) for name, _ in rows.on]
+    columns = {each.column for each in rows.fields}
+    return {
+        **{column: domain for column, domain in below.items() if column in columns},
+        Column(rows.name, TEXT): of_values(TEXT, [label for _, label in rows.on], nullable=False),
+        rows.value.column: union(rows.value.type, on),
+    }
 
 
 def _joined(join: Join, wanted: frozenset[str], look: Look) -> Facts:
@@ -207,239 +195,3 @@ def _claimed(type_: Type, claim: Claim) -> Domain:
     if low is None and type_.kind is Kind.INTEGER and type_.high - type_.low < 2**17:
         low, high = Fraction(type_.low), Fraction(type_.high)  # TINYINT and SMALLINT are ranges by themselves
     return Domain(type_, claim.nullable, claim.null_is_key, low, high)
-
-
-def domain_of(expression: Expression, facts: Facts) -> Domain:
-    """The domain of an expression over columns with known facts."""
-    known = facts.get(expression)
-    if known is not None:
-        return known
-    match expression:
-        case Column():
-            return Domain(expression.type)
-        case Literal():
-            return _constant(expression)
-        case Call(function="case"):
-            return _case(expression, facts)
-        case Call():  # pragma: no branch -- nothing else is an expression
-            return rules.apply(expression, [domain_of(arg, facts) for arg in expression.args])
-
-
-def _constant(literal: Literal) -> Domain:
-    value = literal.value
-    if value is None:
-        return Domain(literal.type, nullable=True, empty=True, values=())
-    if isinstance(value, float) and not math.isfinite(value):
-        return Domain(literal.type, nullable=False, null_is_key=False, empty=True)
-    return of_values(literal.type, (value,), nullable=False)
-
-
-def _case(call: Call, facts: Facts) -> Domain:
-    """Each branch where its condition holds, and none of those before it did."""
-    parts = []
-    for condition, value in zip(call.args[0:-1:2], call.args[1:-1:2], strict=True):
-        parts.append(domain_of(value, refine(facts, condition)))
-        facts = _untrue(facts, condition)
-    parts.append(domain_of(call.args[-1], facts))
-    return union(call.type, parts)
-
-
-_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-
-
-def _untrue(facts: Facts, condition: Expression) -> Facts:
-    """What is known of the rows where the condition is false or unknown: so much that a clamp written as CASE
-    has ends.
-    """
-    match condition:
-        case Call(function="is_null"):  # never unknown
-            return refine(facts, Call("not", (condition,), BOOLEAN))
-        case Call(function=function, args=(left, right)) if function in _OPPOSITE:
-            ends = [each.value for each in (left, right) if isinstance(each, Literal)]
-            if (
-                len(ends) == 1
-                and ends[0] is not None
-                and not (isinstance(ends[0], float) and math.isnan(ends[0]))
-            ):
-                return refine(facts, Call(_OPPOSITE[function], (left, right), BOOLEAN), true_or_null=True)
-    return facts
-
-
-# -- conditions ----------------------------------------------------------------------------------------------
-def refine(facts: Facts, predicate: Expression, true_or_null: bool = False) -> Facts:
-    """What is known of the rows where the predicate is true (a CHECK also lets NULL pass)."""
-    for part in conjuncts(predicate):
-        new = _stated(facts, part, true_or_null)
-        if true_or_null:
-            new = {
-                each: replace(domain, nullable=old.nullable, null_is_key=old.null_is_key)
-                for each, domain in new.items()
-                for old in [domain_of(each, facts)]
-            }
-        else:
-            new = {**_present(facts, part), **new}
-        facts = {**facts, **new}
-    return facts
-
-
-_NEGATED = {**_OPPOSITE, "=": "<>", "<>": "="}
-_FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "is_same": "is_same"}
-
-
-def _present(facts: Facts, condition: Expression) -> dict[Expression, Domain]:
-    """What is not NULL where a condition is true, or false: that without which it is neither."""
-    found: dict[Expression, Domain] = {}
-    if isinstance(condition, Call) and (condition.function == "in" or is_strict(condition.function)):
-        for each in condition.args[:1] if condition.function == "in" else condition.args:
-            found.update({} if isinstance(each, Literal) else {each: domain_of(each, facts).not_null()})
-            found.update(_present(facts, each))
-    return found
-
-
-def _stated(facts: Facts, part: Expression, true_or_null: bool) -> dict[Expression, Domain]:
-    """What a condition says of what it names, NULL apart."""
-    match part:
-        case Call(function="or", args=args):
-            return _either([refine(facts, arg, true_or_null) for arg in args], facts)
-        case Call(function="is_true", args=(inner,)):
-            return _learned(facts, refine(facts, inner))
-        case Call(function="not", args=(Call(function="is_null", args=(inner,)),)):
-            return {inner: domain_of(inner, facts).not_null(), **_present(facts, inner)}
-        case Call(function="is_null", args=(inner,)):
-            return {inner: Domain(inner.type, nullable=True, empty=True, values=())}
-        case Call(function="not", args=(inner,)) if inner.type.kind is Kind.BOOLEAN and isinstance(
-            inner, Column
-        ):
-            return {inner: of_values(BOOLEAN, (False,), nullable=False)}
-        case Column() if part.type.kind is Kind.BOOLEAN:
-            return {part: of_values(BOOLEAN, (True,), nullable=False)}
-        case Call(function="in", args=(inner, *options)) if all(isinstance(o, Literal) for o in options):
-            if true_or_null and any(isinstance(o, Literal) and o.value is None for o in options):
-                return {}  # never false
-            return {inner: tighten(domain_of(inner, facts), values=_constants(options, inner.type))}
-        case Call(function="not", args=(Call(function="in", args=(inner, *options)),)):
-            return _other_than(facts, inner, options)
-        case Call(function="<>", args=(left, right)):
-            return (
-                _other_than(facts, right, [left])
-                if isinstance(left, Literal)
-                else _other_than(facts, left, [right])
-            )
-        case Call(function="not", args=(Call() as inner,)):
-            positive = _negated(inner)
-            return {} if positive is None else _learned(facts, refine(facts, positive, true_or_null))
-        case Call(function=function, args=(left, right)) if function in _FLIPPED:
-            if isinstance(left, Literal) and not isinstance(right, Literal):
-                left, right, function = right, left, _FLIPPED[function]
-            if isinstance(right, Literal):
-                return _compared(facts, left, function, right.value)
-    return {}
-
-
-def _negated(condition: Call) -> Expression | None:
-    """What NOT of a condition is without the NOT, whether true, false or unknown."""
-    match condition:
-        case Call(function="not", args=(inner,)):
-            return inner
-        case Call(function="and" | "or" as function, args=args):
-            other = "or" if function == "and" else "and"
-            return Call(other, tuple(Call("not", (each,), BOOLEAN) for each in args), BOOLEAN)
-        case Call(function=function, args=args) if function in _NEGATED:
-            return Call(_NEGATED[function], args, BOOLEAN)
-    return None
-
-
-def _other_than(facts: Facts, inner: Expression, options: Sequence[Expression]) -> dict[Expression, Domain]:
-    """Of the rows where it is not NULL, and none of these."""
-    if isinstance(inner, Literal):
-        return {}
-    rest = domain_of(inner, facts).not_null()
-    excluded = set(_constants(options, inner.type))
-    if rest.values is not None and excluded:
-        rest = of_values(rest.type, (value for value in rest.values if value not in excluded), nullable=False)
-    return {inner: rest}
-
-
-def _constants(options: Sequence[Expression], type_: Type) -> list[Any]:
-    return [
-        _same_kind(each.value, type_)
-        for each in options
-        if isinstance(each, Literal) and each.value is not None
-    ]
-
-
-def _learned(before: Facts, after: Facts) -> dict[Expression, Domain]:
-    return {each: domain for each, domain in after.items() if before.get(each) != domain}
-
-
-def _compared(facts: Facts, inner: Expression, operator: str, value: Any) -> dict[Expression, Domain]:
-    bound = exact(value)
-    if value is None or bound is None or isinstance(inner, Literal):
-        return {}
-    domain = domain_of(inner, facts)
-    through: dict[Expression, Domain] = {}
-    if (
-        isinstance(inner, Call)
-        and inner.function == "cast"
-        and inner.args[0].type.kind in (Kind.INTEGER, Kind.DECIMAL)
-    ):
-        # widening keeps order: what is learned holds below the cast
-        if inner.type.kind in (Kind.DECIMAL, Kind.DOUBLE):
-            through = _compared(facts, inner.args[0], operator, value)
-    return {**through, **_compared_directly(inner, domain, operator, value, bound)}
-
-
-def _compared_directly(
-    inner: Expression, domain: Domain, operator: str, value: Any, bound: Any
-) -> dict[Expression, Domain]:
-    if inner.type.kind is Kind.INTEGER and operator in ("=", "is_same") and bound != math.floor(bound):
-        return {inner: Domain(inner.type, nullable=False, null_is_key=False, empty=True, values=())}
-    if inner.type.kind is Kind.TEXT and operator not in ("=", "is_same"):
-        if domain.values is None:
-            return {inner: domain.not_null()}
-    if operator in ("=", "is_same"):
-        return {inner: tighten(domain, values=[_same_kind(value, inner.type)])}
-    below = operator in ("<", "<=")
-    step = _STEPS.get(inner.type.kind) if operator in ("<", ">") else None
-    if step is not None and (inner.type.kind is not Kind.INTEGER or bound == math.floor(bound)):
-        with contextlib.suppress(OverflowError):  # at the ends of Python's calendar the bound itself will do
-            bound = bound - step if below else bound + step
-    found = tighten(domain, high=bound) if below else tighten(domain, low=bound)
-    if operator in ("<", ">") and found.values is not None:
-        found = of_values(found.type, (v for v in found.values if exact(v) != exact(value)), nullable=False)
-    return {inner: found}
-
-
-# The distance to the next value of a type, for strict comparisons.
-_STEPS: dict[Kind, Any] = {
-    Kind.INTEGER: 1,
-    Kind.DATE: dt.timedelta(days=1),
-    Kind.TIMESTAMP: dt.timedelta(microseconds=1),
-}
-
-
-def _same_kind(value: Any, type_: Type) -> Any:
-    """A constant as the values of that type are kept: whole numbers as int, so that sets compare."""
-    if type_.kind is Kind.INTEGER and isinstance(value, float) and value == int(value):
-        return int(value)
-    return value
-
-
-def _either(branches: list[Facts], facts: Facts) -> dict[Expression, Domain]:
-    """What holds in every branch of an OR."""
-    touched = {each for branch in branches for each, domain in branch.items() if facts.get(each) != domain}
-    return {
-        each: _in_order(
-            union(each.type, [domain_of(each, branch) for branch in branches]), domain_of(each, facts)
-        )
-        for each in touched
-        if all(each in branch for branch in branches)
-    }
-
-
-def _in_order(found: Domain, before: Domain) -> Domain:
-    """Keys are shown as they were declared, not as a condition happens to name them."""
-    if found.values is None or before.values is None or not set(found.values) <= set(before.values):
-        return found
-    kept = set(found.values)
-    return replace(found, values=tuple(value for value in before.values if value in kept))

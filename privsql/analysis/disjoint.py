@@ -9,9 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal, conjuncts
+from privsql.algebra.functions import MIRRORED
 from privsql.types import BOOLEAN, Kind
-
-_FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def are_disjoint(first: Expression | None, second: Expression | None) -> bool:
@@ -66,9 +65,10 @@ def constraint(part: Expression) -> tuple[Expression, Any, bool, Any, bool, froz
                 if all(map(_comparable, values))
                 else None
             )
-        case Call(function=operator, args=(left, right)) if operator in _FLIPPED:
+        case Call(function="=" | "<" | "<=" | ">" | ">=", args=(left, right)):
+            operator = part.function
             if isinstance(left, Literal):
-                left, right, operator = right, left, _FLIPPED[operator]
+                left, right, operator = right, left, MIRRORED[operator]
             if not isinstance(right, Literal) or isinstance(left, Literal) or not _comparable(right.value):
                 return None
             value = right.value

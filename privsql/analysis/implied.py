@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from privsql.algebra.expressions import Call, Expression, conjuncts
+from privsql.algebra.functions import OPPOSITE
 from privsql.analysis.disjoint import constraint, negation
-
-_OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "=": "<>", "<>": "="}
 
 
 def implies(first: Expression | None, second: Expression | None) -> bool:
@@ -80,6 +79,6 @@ def exhaust(
 
 
 def _opposite(test: Expression) -> Expression | None:
-    if isinstance(test, Call) and test.function in _OPPOSITE:
-        return Call(_OPPOSITE[test.function], test.args, test.type)
+    if isinstance(test, Call) and test.function in OPPOSITE:
+        return Call(OPPOSITE[test.function], test.args, test.type)
     return None

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from privsql.algebra import build
 from privsql.algebra.expressions import Column, Expression, columns_of
 from privsql.algebra.relations import Key
-from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.domain import MAX_KEYS, DayRange, Domain, of_values
-from privsql.errors import Refused
+from privsql.analysis.facts import Facts, domain_of
+from privsql.errors import Place, Refused
 from privsql.tables import NullLast
 from privsql.types import MOMENTS, Kind
 
@@ -74,12 +75,7 @@ def key_space(
     """
     for key in keys:
         if key.expression.type.kind is Kind.INTERVAL:
-            raise Refused(
-                "refused-type",
-                "intervals have no rule as keys: 30 days and 1 month are equal and look different",
-                "compute days: date_diff('day', a, b)",
-                key.place,
-            )
+            raise build.no_intervals(key.place)
     domains = {key.name: domain_of(key.expression, facts) for key in keys}
     groups = [_without_null(group, not_null & set(group.names)) for group in known]
     listed = {name for group in known for name in group.names}
@@ -94,8 +90,8 @@ def key_space(
     if len(space) == 0:
         raise Refused(
             "refused-empty-keys",
-            "by what was declared, no key can meet the conditions",
-            "check WHERE against the declared values",
+            "None of the declared keys can meet the conditions.",
+            "Check WHERE against the declared values.",
             keys[0].place,
         )
     return space
@@ -123,8 +119,8 @@ def _refuse_unreadable(key: Key) -> None:
     if type_.kind in (Kind.INTERVAL, Kind.TIME):
         raise Refused(
             "refused-type",
-            f"{type_.kind.value} has no rule as a key that nobody declared",
-            f"group by CAST({key.text} AS VARCHAR)",
+            f"{type_.kind.value} is not supported as an undeclared key.",
+            f"GROUP BY CAST({key.text} AS VARCHAR).",
             key.place,
         )
 
@@ -237,7 +233,7 @@ def _product(groups: list[KeyGroup]) -> KeyGroup:
     for group in groups:
         total *= len(group)
         if total > MAX_KEYS:
-            raise Refused("refused-many-keys", "the keys have too many combinations", "group by fewer keys")
+            raise too_many_keys("the keys", "group by fewer keys")
     if total == 0:
         return KeyGroup(tuple(group.names[0] for group in groups), tuple([] for _ in groups))
     columns: list[list[Any]] = []
@@ -308,18 +304,22 @@ def _refuse_too_fine(key: Key, group: KeyGroup) -> None:
 def _fine(key: Key) -> Refused:
     return Refused(
         "refused-fine-keys",
-        f"GROUP BY {key.text}: these keys differ only in digits that get lost on the way",
-        f"group by CAST({key.text} AS VARCHAR), or by a coarser number",
+        f"GROUP BY {key.text}: some of these keys differ only in digits that a DOUBLE does not hold.",
+        f"GROUP BY CAST({key.text} AS VARCHAR), or by a coarser number.",
         key.place,
     )
 
 
 def _too_many(key: Key) -> Refused:
+    return too_many_keys(f"GROUP BY {key.text}", "group by something coarser", key.place)
+
+
+def too_many_keys(what: str, way_out: str, place: Place | None = None) -> Refused:
     return Refused(
         "refused-many-keys",
-        f"GROUP BY {key.text}: more than {MAX_KEYS:,} cells by what was declared",
-        "narrow it with WHERE, or group by something coarser",
-        key.place,
+        f"More than {MAX_KEYS:,} declared combinations of keys: {what}.",
+        f"Narrow it with WHERE, or {way_out}.",
+        place,
     )
 
 

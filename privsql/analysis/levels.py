@@ -16,8 +16,7 @@ import numpy as np
 from privsql.algebra.relations import SET_COLUMN, Sets
 from privsql.algebra.reserved import set_number
 from privsql.analysis.domain import MAX_KEYS
-from privsql.analysis.keys import KeyGroup, KeySpace
-from privsql.errors import Refused
+from privsql.analysis.keys import KeyGroup, KeySpace, too_many_keys
 from privsql.privacy.least_squares import Integers, Levels
 
 
@@ -28,11 +27,7 @@ def levelled(space: KeySpace, sets: Sets) -> tuple[KeySpace, Levels]:
     ]
     sizes = tuple(math.prod(view.size for view in listed) for listed in views)
     if sum(sizes) > MAX_KEYS:
-        raise Refused(
-            "refused-many-keys",
-            f"all sets together have more than {MAX_KEYS:,} rows by what was declared",
-            "narrow it with WHERE, or leave sets out",
-        )
+        raise too_many_keys("all sets together", "leave sets out")
     columns: dict[str, list[Any]] = {name: [] for name in (*space.names, SET_COLUMN)}
     for kept, listed, size in zip(sets, views, sizes, strict=True):
         repeat = size

@@ -7,10 +7,10 @@ from typing import Any
 
 from privsql.algebra.expressions import Column
 from privsql.algebra.relations import Distinct, Filter, Join, Key, Project, Relation, Semi, is_public
-from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.domain import MAX_KEYS, Domain
+from privsql.analysis.facts import Facts, domain_of
 from privsql.analysis.keys import KeyGroup
-from privsql.analysis.look import Look
+from privsql.analysis.public_rows import Look
 
 
 def public_groups(relation: Relation, keys: Sequence[Key], facts: Facts, look: Look) -> list[KeyGroup]:

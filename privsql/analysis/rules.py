@@ -1,8 +1,9 @@
 """One rule per function: the domains of the arguments go in, the domain of the result comes out.
 
-A function without a rule of its own keeps only its type: booleans are true or false, everything else is
-unbounded. That is always allowed, because a domain only chooses clamps and keys, which the rendered SQL then
-enforces.
+A rule says which values a result may have; whether it may be NULL follows from the function's row in
+algebra/functions.py. A function without a rule keeps only its type: booleans are true or false,
+everything else is unbounded. That is always allowed, because a domain only chooses clamps and keys, which
+the rendered SQL then enforces.
 """
 
 from __future__ import annotations
@@ -12,19 +13,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import assert_never
 
 from privsql.algebra.expressions import Call, Literal
-from privsql.algebra.functions import FUNCTIONS
+from privsql.algebra.functions import BELIEFS, FIXED_POINT, Nulls, Undefined
 from privsql.analysis.domain import Domain, Rule, of_values, union
 from privsql.analysis.moment_rules import MOMENT_RULES
 from privsql.analysis.number_rules import NUMBER_RULES
-from privsql.types import BOOLEAN, Kind
+from privsql.types import BOOLEAN, Kind, Type
 
-# Results that may be NULL although no argument is.
-_PARTIAL = {"/", "//", "%", "nullif", "date_add", "date_shift"}
-_NEVER_NULL = {"is_null", "is_true", "is_false", "is_same", "is_distinct"}
-_IGNORE_NULL = {"coalesce", "least", "greatest"}
-_BOOLEANS = {"=", "<>", "<", "<=", ">", ">=", "in", "and", "or", "not"} | _NEVER_NULL
+_SAFE_CASTS = {
+    (Kind.INTEGER, Kind.DOUBLE),
+    (Kind.DECIMAL, Kind.DOUBLE),
+    (Kind.BOOLEAN, Kind.INTEGER),
+    (Kind.TIMESTAMP, Kind.DATE),
+}
 
 
 def apply(call: Call, args: Sequence[Domain]) -> Domain:
@@ -42,37 +45,43 @@ def apply(call: Call, args: Sequence[Domain]) -> Domain:
 
 
 def _nullable(call: Call, args: Sequence[Domain]) -> bool:
-    if call.function in _NEVER_NULL:
-        return False
-    if call.function in _IGNORE_NULL:
-        return all(arg.nullable for arg in args)
-    function = FUNCTIONS.get(call.function)
-    if function is not None and function.ignores_null:
-        return False
-    return any(arg.nullable for arg in args) or _partial(call, args)
+    match BELIEFS[call.function].nulls:
+        case Nulls.NEVER:
+            return False
+        case Nulls.SKIPPED:
+            return all(arg.nullable for arg in args)
+        case Nulls.STRICT | Nulls.PASSED:
+            return any(arg.nullable for arg in args) or _partial(call, args)
+        case nulls:
+            assert_never(nulls)
 
 
 def _partial(call: Call, args: Sequence[Domain]) -> bool:
     """Whether NULL can come out where none went in, for arguments within their domains."""
-    match call.function:
-        case "cast":
-            source = call.args[0].type
-            widening = call.type.kind is source.kind and call.type.kind is not Kind.DECIMAL
-            fits = widening and (
-                call.type.kind is not Kind.INTEGER
-                or (call.type.low <= source.low and source.high <= call.type.high)
-            )
-            return not (fits or call.type.kind is Kind.TEXT or (source.kind, call.type.kind) in _SAFE_CASTS)
-        case "/" | "//" | "%":
+    match BELIEFS[call.function].undefined:
+        case Undefined.NOWHERE:
+            return False
+        case Undefined.SOMEWHERE:
+            return True
+        case Undefined.AT_INFINITY:  # a time of day has no infinity
+            return not (args[-1].bounded or args[-1].type.kind is Kind.TIME)
+        case Undefined.BY_ZERO:
             return not (_above(args[1], 0) or _below(args[1], 0))
-        case "ln" | "log10" | "log2":
-            return not (args[0].bounded and _above(args[0], 0))
-        case "sqrt":
+        case Undefined.BELOW_ZERO:
             return not (args[0].bounded and args[0].low is not None and args[0].low >= 0)
-        case name if name in _WHOLE_ON_RANGES:
-            return not (args[-1].bounded or args[-1].type.kind is Kind.TIME)  # a time of day has no infinity
-    function = FUNCTIONS.get(call.function)
-    return call.function in _PARTIAL or (function is not None and function.partial)
+        case Undefined.UP_TO_ZERO:
+            return not (args[0].bounded and _above(args[0], 0))
+        case Undefined.BY_TYPE:
+            return not always_fits(call.args[0].type, call.type)
+        case undefined:
+            assert_never(undefined)
+
+
+def always_fits(source: Type, target: Type) -> bool:
+    """Whether a cast has a value for every value of a type."""
+    if target.kind is source.kind and target.kind is not Kind.DECIMAL:
+        return target.kind is not Kind.INTEGER or (target.low <= source.low and source.high <= target.high)
+    return target.kind is Kind.TEXT or (source.kind, target.kind) in _SAFE_CASTS
 
 
 def _above(domain: Domain, bound: int) -> bool:
@@ -81,21 +90,6 @@ def _above(domain: Domain, bound: int) -> bool:
 
 def _below(domain: Domain, bound: int) -> bool:
     return domain.high is not None and domain.high < bound
-
-
-# Defined for every value of a bounded range: dates fail only at infinity, these numbers only at NaN and
-# infinity.
-_WHOLE_ON_RANGES = {
-    "year", "month", "day", "quarter", "dayofweek", "isodow", "dayofyear", "decade", "century", "week",
-    "hour", "minute", "second", "dayname", "monthname", "epoch", "date_trunc", "exp", "sin", "cos", "cbrt",
-    "atan", "tanh", "degrees", "radians",
-}  # fmt: skip
-_SAFE_CASTS = {
-    (Kind.INTEGER, Kind.DOUBLE),
-    (Kind.DECIMAL, Kind.DOUBLE),
-    (Kind.BOOLEAN, Kind.INTEGER),
-    (Kind.TIMESTAMP, Kind.DATE),
-}
 
 
 # -- conditionals and casts ----------------------------------------------------------------------------------
@@ -140,16 +134,11 @@ def _cast(call: Call, args: Sequence[Domain]) -> Domain:
     return a if source is target else Domain(call.type)
 
 
-def _booleans(call: Call, args: Sequence[Domain]) -> Domain:
-    return of_values(BOOLEAN, (False, True), nullable=True)
-
-
 RULES: dict[str, Rule] = {
     **NUMBER_RULES,
     **MOMENT_RULES,
     "coalesce": _coalesce,
     "nullif": _nullif,
     "cast": _cast,
-    "fixed_point": lambda call, args: replace(args[0], type=call.type),
-    **dict.fromkeys(_BOOLEANS, _booleans),
+    FIXED_POINT: lambda call, args: replace(args[0], type=call.type),
 }

@@ -24,7 +24,7 @@ from privsql.algebra.relations import (
     is_public,
     walk,
 )
-from privsql.analysis.look import Look
+from privsql.analysis.public_rows import Look
 from privsql.types import Kind
 
 Shares = Callable[[Sequence[str]], int]
@@ -119,7 +119,8 @@ def stability(relation: Relation, look: Look) -> Stability:
             inner = stability(relation.input, look)
             assert inner.rows is not None
             rows = 2 * inner.rows
-            text = f"at most {relation.most} rows a {relation.column}: a row that comes may take the place of another"
+            most, column = relation.most, relation.column
+            text = f"at most {most} rows a {column}: a row that comes may take the place of another"
             return Stability(rows, False, text, lambda columns: rows, adds=False)
         case Project():
             return _project(relation, stability(relation.input, look))
@@ -240,7 +241,10 @@ def _unpivot(relation: Unpivot, inner: Stability) -> Stability:
 def _unnest(relation: Unnest, inner: Stability) -> Stability:
     """Each of the declared values stands in at most one of the rows that a row becomes."""
     most, name = relation.most, relation.element.name
-    text = f"a row becomes one for each different value of {relation.of.name}, of {most:,} declared ones; others are left out"
+    text = (
+        f"a row becomes one for each different value of {relation.of.name}, of {most:,} declared ones; "
+        "others are left out"
+    )
 
     def shares(columns: Sequence[str]) -> int:
         kept = inner.shares([each for each in columns if each != name])
@@ -306,8 +310,10 @@ def _join(join: Join, look: Look) -> Stability:
     met, meets = _most(join.left), _most(join.right)
     # a row of the right that goes takes its pairs away, and a LEFT JOIN then puts padded rows in their place
     total = left.rows * meets + right.rows * met * (2 if join.kind == "left" else 1)
-    text = f"a row of the left meets at most {meets} of the right, one of the right at most {met}: {left.rows} * {meets} + "
-    text += f"{right.rows} * {met}" + (", twice for a row of the right" if join.kind == "left" else "")
+    text = f"a row of the left meets at most {meets} of the right, one of the right at most {met}: "
+    text += f"{left.rows} * {meets} + {right.rows} * {met}" + (
+        ", twice for a row of the right" if join.kind == "left" else ""
+    )
     adds = left.adds and right.adds and join.kind == "inner"
     return Stability(total, False, text, lambda columns: total, adds=adds)
 

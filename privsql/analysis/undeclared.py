@@ -28,9 +28,10 @@ from privsql.algebra.relations import (
     below,
     rebuilt,
 )
-from privsql.analysis.derive import Facts, derive, domain_of, names_in, refine
+from privsql.analysis.derive import derive, names_in
+from privsql.analysis.facts import Facts, domain_of, refine
 from privsql.analysis.keys import Evaluate, evaluated_domain, key_space
-from privsql.analysis.look import Look
+from privsql.analysis.public_rows import Look
 from privsql.errors import Refused
 from privsql.suggestions import Declare, Fact, Way
 from privsql.types import MOMENTS, RANGED, Kind, Type

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from privsql.algebra.relations import Unit
+from privsql.algebra.units import Unit
 from privsql.audit.values import NULL
 from privsql.audit.world import PEOPLE, Part, Row, State, Table, World
 from privsql.engines.duckdb.engine import open_engine

@@ -18,7 +18,8 @@ from typing import Any
 
 from privsql.algebra.declared import Claim, ListColumn
 from privsql.algebra.expressions import Column, Literal
-from privsql.algebra.relations import Project, Relation, Scan, Unit, walk
+from privsql.algebra.relations import Project, Relation, Scan, walk
+from privsql.algebra.units import Unit
 from privsql.audit.values import NULL, numbered, values_of
 from privsql.planning.plan import Plan
 from privsql.policy import Neighbours

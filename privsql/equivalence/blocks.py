@@ -27,12 +27,12 @@ from privsql.algebra.relations import (
     Semi,
     Sort,
     UnionAll,
-    Unit,
     Unnest,
     Unpivot,
     is_public,
     walk,
 )
+from privsql.algebra.units import Unit
 from privsql.equivalence.normal_form import all_of
 from privsql.equivalence.written import structure
 from privsql.types import TEXT
@@ -47,7 +47,7 @@ class NotComparableError(Exception):
 
 
 @dataclass(frozen=True)
-class Source:
+class Occurrence:
     """One occurrence of rows in a block. Two sources with one text are the same rows.
 
     `unit`: the engine's type of the unit of these rows, None where it is not known.
@@ -79,7 +79,7 @@ class Block:
     there.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[Occurrence, ...]
     columns: Mapping[str, Expression]
     conditions: tuple[Expression, ...] = ()
     tests: tuple[Test, ...] = ()
@@ -155,7 +155,7 @@ class BlockReader:
     ) -> Block:
         number, private = next(self.numbers), not is_public(relation)
         columns = {each.name: Column(f"{number}.{names[each.name]}", each.type) for each in relation.fields}
-        return Block((Source(number, text, private, unit),), columns, whose=number if private else None)
+        return Block((Occurrence(number, text, private, unit),), columns, whose=number if private else None)
 
     def _scan(self, scan: Scan) -> Block:
         bounds = scan.limits if scan.unit is not None and not scan.unit.unique else None
@@ -186,7 +186,7 @@ class BlockReader:
         columns = {**left.columns, **beside}
         on = _limited(substitute(all_of(rest), columns))
         whose = left.whose if join.same_unit else None
-        source = Source(number, f"padded {text}", not is_public(join.right), None, on, whose)
+        source = Occurrence(number, f"padded {text}", not is_public(join.right), None, on, whose)
         return replace(left, sources=(*left.sources, source), columns=columns)
 
     def _tested(self, kept: Block, semi: Semi) -> Block:
@@ -248,7 +248,8 @@ def _unnested(block: Block, relation: Unnest) -> Block:
     depth = sum(isinstance(each, Unnest) for each in walk(relation))
     name = f"{source.number}.\0{depth}"  # which is no column's own name
     which = "all" if relation.kept is None else "declared"
-    text = f"{which}{' different' if relation.distinct else ''} elements of {structure(relation.of)} with {source.text}"
+    different = " different" if relation.distinct else ""
+    text = f"{which}{different} elements of {structure(relation.of)} with {source.text}"
     return replace(
         block,
         sources=(replace(source, text=text),),

@@ -17,12 +17,10 @@ from typing import Any
 
 from privsql.algebra import build
 from privsql.algebra.expressions import Call, Expression, Literal
+from privsql.algebra.functions import MIRRORED
 from privsql.equivalence.written import written
 from privsql.types import BOOLEAN, NUMBERS, Kind, Type, decimal, integer
 
-COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
-OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-_TURNED = {">": "<", ">=": "<="}
 _EITHER_WAY = frozenset({"=", "<>", "is_same", "is_distinct"})
 _DECIDED: dict[str, Callable[[Any, Any], bool]] = {
     "=": eq,
@@ -37,8 +35,8 @@ _EXACT_DOUBLE = 2**53  # whole numbers up to here are DOUBLEs, too
 
 def compared(operator: str, left: Expression, right: Expression) -> Expression:
     """The comparison of two values; of two constants, what it gives."""
-    if operator in _TURNED:
-        operator, left, right = _TURNED[operator], right, left
+    if operator in (">", ">="):
+        operator, left, right = MIRRORED[operator], right, left
     left, right = _uncast(left), _uncast(right)
     if operator not in ("is_same", "is_distinct") and (_is_null(left) or _is_null(right)):
         return Literal(None, BOOLEAN)

@@ -23,7 +23,7 @@ from privsql.algebra.expressions import (
     substitute,
 )
 from privsql.algebra.relations import Group
-from privsql.equivalence.blocks import OWN, Block, Source
+from privsql.equivalence.blocks import OWN, Block, Occurrence
 from privsql.equivalence.normal_form import all_of, both, normal, normal_condition, not_null
 from privsql.equivalence.written import digest, structure, written
 from privsql.types import NUMBERS, Kind
@@ -32,7 +32,7 @@ MOST_WAYS = 24  # to place sources that look alike; of more than these only the 
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedBlock:
     """A block whose sources have places instead of numbers."""
 
     block: Block
@@ -140,7 +140,7 @@ def _is_truth(expression: Expression) -> bool:
 
 
 # -- what is computed from a block, as text ------------------------------------------------------------------
-Computed = Callable[[Placed], str]
+Computed = Callable[[PlacedBlock], str]
 
 
 def value_of(expression: Expression) -> Computed:
@@ -157,7 +157,7 @@ class Frame:
     """
 
     def __init__(self, blocks: Sequence[Block], computed: Sequence[Computed] = ()) -> None:
-        def order(each: Placed) -> list[str]:
+        def order(each: PlacedBlock) -> list[str]:
             return [each.text, *(one(each) for one in computed)]
 
         placed = [_least(block, order) for block in blocks]
@@ -192,17 +192,18 @@ def grouped(group: Group, blocks: Sequence[Block]) -> tuple[str, Mapping[str, st
     frame = Frame(blocks, [value_of(key.expression) for key in group.keys])
     keys = {key.name: frame.of(value_of(key.expression)) for key in group.keys}
     aggregates = {name: frame.of(aggregate_of(each, exact=True)) for name, each in group.aggregates}
-    text = f"groups{' within a unit' if group.per_unit else ''} by {sorted(set(keys.values()))} of ({frame.text})"
+    within = " within a unit" if group.per_unit else ""
+    text = f"groups{within} by {sorted(set(keys.values()))} of ({frame.text})"
     return text, {name: digest(each) for name, each in {**keys, **aggregates}.items()}
 
 
 # -- places --------------------------------------------------------------------------------------------------
-def _least(block: Block, order: Callable[[Placed], list[str]]) -> Placed:
+def _least(block: Block, order: Callable[[PlacedBlock], list[str]]) -> PlacedBlock:
     ways = [_placed(block, places) for places in _ways(block.sources)]
     return ways[0] if len(ways) == 1 else min(ways, key=order)
 
 
-def _ways(sources: Sequence[Source]) -> Iterator[dict[int, int]]:
+def _ways(sources: Sequence[Occurrence]) -> Iterator[dict[int, int]]:
     """Every way to number the sources from 0 in the order of their texts."""
     alike: dict[str, list[int]] = {}
     for each in sorted(sources, key=lambda source: source.text):
@@ -213,7 +214,7 @@ def _ways(sources: Sequence[Source]) -> Iterator[dict[int, int]]:
         yield {number: place for place, number in enumerate(each for group in way for each in group)}
 
 
-def _placed(block: Block, places: Mapping[int, int]) -> Placed:
+def _placed(block: Block, places: Mapping[int, int]) -> PlacedBlock:
     required = frozenset(_place(name, places) for name in block.required)
     every = normal_condition(all_of([_renamed(each, places) for each in block.conditions]), required)
     units = _together(block.same_unit, places)
@@ -225,11 +226,14 @@ def _placed(block: Block, places: Mapping[int, int]) -> Placed:
         _padding(each, places, units, required) for each in block.sources if each.padded is not None
     )
     parts += sorted(_tests(block, places, units, required))
-    return Placed(block, places, required, tuple(conjuncts(every)), " ".join(parts))
+    return PlacedBlock(block, places, required, tuple(conjuncts(every)), " ".join(parts))
 
 
 def _padding(
-    source: Source, places: Mapping[int, int], units: Mapping[int, tuple[int, ...]], required: frozenset[str]
+    source: Occurrence,
+    places: Mapping[int, int],
+    units: Mapping[int, tuple[int, ...]],
+    required: frozenset[str],
 ) -> str:
     assert source.padded is not None
     on = written(normal_condition(_renamed(source.padded, places), required))

@@ -14,9 +14,9 @@ from itertools import chain as one_after_another
 
 from privsql.algebra import literals
 from privsql.algebra.expressions import Call, Column, Expression, Literal, conjuncts
-from privsql.algebra.functions import is_strict
+from privsql.algebra.functions import BELIEFS, OPPOSITE, Nulls, is_strict
 from privsql.equivalence.arithmetic import chain, computed, is_whole, kept_type, terms
-from privsql.equivalence.comparisons import COMPARISONS, OPPOSITE, compared
+from privsql.equivalence.comparisons import compared
 from privsql.equivalence.written import ARITHMETIC, named_type, stored_type, written
 from privsql.types import BOOLEAN, Kind
 
@@ -83,8 +83,8 @@ class _Normal:
         match same:
             case Call(function="cast"):
                 return _cast(same)
-            case Call(function="floor" | "ceil" | "trunc", args=(inner,), type=type_) if (
-                type_.kind is Kind.INTEGER
+            case Call(function=function, args=(inner,)) if (
+                BELIEFS[function].keeps_whole and call.type.kind is Kind.INTEGER
             ):
                 return inner
             case Call(function="least" | "greatest", type=type_) if type_.kind is not Kind.DOUBLE:
@@ -112,26 +112,18 @@ class _Normal:
             case Call(function="in", args=(value, *options)):
                 tests = (Call("=", (value, option), BOOLEAN) for option in options)
                 return _junction("or" if positive else "and", (self.logic(test, positive) for test in tests))
-            case Call(function=function, args=(left, right)) if function in COMPARISONS:
+            case Call(function=function, args=(left, right)) if function in OPPOSITE:
                 return self._comparison(function if positive else OPPOSITE[function], left, right)
             case Call(function="is_same" | "is_distinct", args=(left, right)):
                 return self._sameness(left, right, (expression.function == "is_same") is positive)
             case Call(function="is_null", args=(inner,)):
                 return self._missing(inner, positive)
-            case Call(function="is_true", args=(inner,)):
-                return self._certainly(inner, positive)
-            case Call(function="is_false", args=(inner,)):
-                return self._certainly(negated(inner), positive)
-            case Call(function="case", args=(test, Literal(value=True), Literal(value=False))):
-                return self._certainly(test, positive)
-            case Call(function="case", args=(test, Literal(value=False), Literal(value=True))):
-                return self._certainly(test, not positive)
-            case Call(function="coalesce", args=(test, Literal(value=bool() as otherwise))):
-                # COALESCE(p, FALSE) is p IS TRUE; COALESCE(p, TRUE) is NOT (NOT p IS TRUE)
-                return self._certainly(negated(test) if otherwise else test, positive is not otherwise)
             case Call(function="cast", args=(inner,)) if inner.type.kind is Kind.BOOLEAN:
                 return self.logic(inner, positive)
             case Call():
+                asked = _truth_test(expression)
+                if asked is not None:
+                    return self._certainly(asked[0], asked[1] is positive)
                 atom = self.plain(expression)
             case Column():
                 atom = expression
@@ -169,7 +161,7 @@ class _Normal:
                 return Literal(not positive, BOOLEAN)
             case Call(function="not", args=(test,)):
                 return self._missing(test, positive)
-            case Call(function=function, args=args) if function in COMPARISONS:
+            case Call(function=function, args=args) if function in OPPOSITE:
                 return _junction("or" if positive else "and", (self._missing(arg, positive) for arg in args))
             case Call(function="case", args=(test, value, Literal(value=None))):
                 there = all_of([Call("is_true", (test,), BOOLEAN), not_null(value)])
@@ -192,9 +184,11 @@ class _Normal:
                 return value is not None
             case Column(name=name):
                 return name in self.required
-            case Call(function="is_null" | "is_true" | "is_same" | "is_distinct"):
+            case Call(function=function, type=type_) if (
+                BELIEFS[function].nulls is Nulls.NEVER and type_.kind is Kind.BOOLEAN
+            ):
                 return True
-            case Call(function=function, args=args) if function in COMPARISONS or function in (
+            case Call(function=function, args=args) if function in OPPOSITE or function in (
                 "and",
                 "or",
                 "not",
@@ -229,6 +223,24 @@ class _Normal:
             case Call(function="and", args=args):
                 return without_needless(_junction("and", map(self._true, args)))
         return expression
+
+
+def _truth_test(call: Call) -> tuple[Expression, bool] | None:
+    """What a call that is never NULL tests, and its value where that is true; None for other calls."""
+    match call:
+        case Call(function="is_true", args=(test,)):
+            return test, True
+        case Call(function="is_false", args=(test,)):
+            return negated(test), True
+        case Call(function="case", args=(test, Literal(value=True), Literal(value=False))):
+            return test, True
+        case Call(function="case", args=(test, Literal(value=False), Literal(value=True))):
+            return test, False
+        case Call(function="coalesce", args=(test, Literal(value=bool() as otherwise))):
+            # COALESCE(p, FALSE) is p IS TRUE; COALESCE(p, TRUE) is NOT (NOT p IS TRUE)
+            return (negated(test), False) if otherwise else (test, True)
+        case _:
+            return None
 
 
 def without_needless(condition: Expression) -> Expression:

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal, conjuncts
+from privsql.algebra.functions import BELIEFS
 from privsql.algebra.owners import is_bounded
 from privsql.algebra.relations import Choose, Release
 from privsql.equivalence.blocks import BlockReader, NotComparableError
-from privsql.equivalence.comparisons import COMPARISONS
-from privsql.equivalence.frames import Frame, Placed, framed, grouped, value_of
+from privsql.equivalence.frames import Frame, PlacedBlock, framed, grouped, value_of
 from privsql.equivalence.normal_form import all_of, normal, normal_condition, not_null
 from privsql.equivalence.written import written
 from privsql.types import TEXT, TIMESTAMP, Kind
@@ -28,35 +28,13 @@ _PARTS = {
     "quarter": ("month", "day", "hour"),
     "year": ("quarter", "month", "day", "hour"),
 }
-# what gives equal numbers for equal ones, or does not see them
-_EQUALS_ALIKE = COMPARISONS | {
-    "+",
-    "-",
-    "*",
-    "neg",
-    "abs",
-    "floor",
-    "ceil",
-    "round",
-    "trunc",
-    "in",
-    "is_null",
-    "is_same",
-    "is_distinct",
-    "isnan",
-    "isinf",
-    "isfinite",
-    "case",
-    "coalesce",
-    "nullif",
-}
 
 
 @dataclass(frozen=True)
 class RowsByKey:
     """The rows of a release, which are one block. Expressions here are over the places of its sources."""
 
-    block: Placed
+    block: PlacedBlock
 
     @property
     def text(self) -> str:
@@ -116,7 +94,7 @@ def _tells_apart(call: Call) -> bool:
     """Whether values may matter that are one as keys: 0.0 and -0.0, which as text, or in a quotient, are
     two.
     """
-    if call.function in _EQUALS_ALIKE or (call.function == "cast" and call.type.kind is not Kind.TEXT):
+    if BELIEFS[call.function].equal_alike or (call.function == "cast" and call.type.kind is not Kind.TEXT):
         return False
     return any(each.type.kind is Kind.DOUBLE and not isinstance(each, Literal) for each in call.args)
 

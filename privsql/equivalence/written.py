@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal
+from privsql.algebra.functions import BELIEFS
 from privsql.types import INTEGER_BOUNDS, Kind, Type, integer
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "neg"})
@@ -72,8 +73,8 @@ def stored_type(expression: Expression) -> str:
             if any(each.kind is not Kind.INTEGER for each in types):
                 return str(type_)
             return str(integer(min(each.low for each in types), max(each.high for each in types)))
-        case Call(function="floor" | "ceil" | "trunc", args=(inner, *_), type=type_) if (
-            type_.kind is Kind.INTEGER
+        case Call(args=(inner,), type=type_) if (
+            BELIEFS[expression.function].keeps_whole and type_.kind is Kind.INTEGER
         ):
             return stored_type(inner)
         case Call(function="nullif", args=(inner, _)):

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from privsql.algebra.expressions import Aggregate, Call, Column, Expression, Literal, calls_of
 from privsql.algebra.relations import Release
-from privsql.analysis.derive import Facts, domain_of
+from privsql.analysis.facts import Facts, domain_of
 from privsql.planning.beside import Wanted, shared_counts, wanted_beside
 from privsql.planning.counts import (
     all_rows_part,

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from privsql.algebra.expressions import FIXED_POINT, Aggregate, Call, Literal
+from privsql.algebra.expressions import Aggregate, Call, Literal
+from privsql.algebra.functions import FIXED_POINT
 from privsql.algebra.relations import Group, Limits, Relation, Scan, rebuilt, walk
 from privsql.algebra.reserved import is_ours
-from privsql.analysis.derive import derive, domain_of, names_in, refine
-from privsql.analysis.look import Look
+from privsql.analysis.derive import derive, names_in
+from privsql.analysis.facts import domain_of, refine
+from privsql.analysis.public_rows import Look
 from privsql.analysis.stability import limits_of, table_limits
 from privsql.analysis.undeclared import Undeclared, within
 from privsql.errors import ArgumentError, Refused

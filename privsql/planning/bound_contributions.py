@@ -12,7 +12,7 @@ from privsql.algebra.expressions import Column
 from privsql.algebra.owners import one_row_a_key, owner
 from privsql.algebra.relations import Choose, Limits, Relation, Release, walk
 from privsql.analysis.derive import names_in
-from privsql.analysis.look import Look
+from privsql.analysis.public_rows import Look
 from privsql.analysis.stability import Stability, bounded, limits_of, stability
 from privsql.planning.bounding import Bounding, bounding_by_rank, bounding_of, bounding_within
 from privsql.planning.by_key import units_by_key

@@ -28,9 +28,10 @@ from privsql.algebra.exact import (
 )
 from privsql.algebra.expressions import Column
 from privsql.algebra.relations import Choose, Key, Limits, Project, Relation, Release, Scan, rebuilt
-from privsql.analysis.derive import derive, domain_of
+from privsql.analysis.derive import derive
+from privsql.analysis.facts import domain_of
 from privsql.analysis.keys import KeySpace, of_domain
-from privsql.analysis.look import Look
+from privsql.analysis.public_rows import Look
 from privsql.equivalence.written import short_digest
 from privsql.planning.key_tests import key_test, limits_on_keys
 from privsql.planning.parts import Part

@@ -10,7 +10,7 @@ from dataclasses import replace
 from privsql.algebra.relations import Choose
 from privsql.analysis.chains import moves_one_way
 from privsql.analysis.keys import KeySpace
-from privsql.analysis.look import Look
+from privsql.analysis.public_rows import Look
 from privsql.errors import Refused
 from privsql.planning.counts import counts_part, normal
 from privsql.planning.measurement import Measurement, Mechanism, needed

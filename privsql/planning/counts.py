@@ -29,8 +29,8 @@ from privsql.algebra.exact import (
     total,
 )
 from privsql.algebra.expressions import Aggregate, Call, Column, Expression, Literal, columns_of, conjuncts
-from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.disjoint import are_disjoint, both
+from privsql.analysis.facts import Facts, domain_of
 from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW
 from privsql.planning.parts import (
     Adds,

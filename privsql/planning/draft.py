@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from privsql.algebra.exact import Dialect
 from privsql.algebra.expressions import Aggregate, Expression
 from privsql.algebra.relations import Choose, Limits, Question, Relation, Release
-from privsql.analysis.derive import Facts
+from privsql.analysis.facts import Facts
 from privsql.analysis.keys import Evaluate, KeySpace
-from privsql.analysis.look import Look
+from privsql.analysis.public_rows import Look
 from privsql.analysis.stability import Stability
 from privsql.planning.bounding import Bounding
 from privsql.planning.estimates import Estimate, Ratio

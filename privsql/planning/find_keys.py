@@ -10,11 +10,12 @@ from fractions import Fraction
 
 from privsql.algebra.expressions import SPREAD
 from privsql.algebra.relations import Choose, Key, Release
-from privsql.analysis.derive import Facts, derive, names_in
+from privsql.analysis.derive import derive, names_in
+from privsql.analysis.facts import Facts
 from privsql.analysis.keys import Evaluate, KeyGroup, KeySpace, key_space, open_space
 from privsql.analysis.levels import levelled
-from privsql.analysis.look import Look
 from privsql.analysis.public_keys import public_groups
+from privsql.analysis.public_rows import Look
 from privsql.analysis.undeclared import Undeclared
 from privsql.errors import Refused
 from privsql.planning.draft import Draft

@@ -33,7 +33,7 @@ from privsql.algebra.exact import (
 from privsql.algebra.expressions import Aggregate, Expression
 from privsql.algebra.relations import Choose, Limits, Release
 from privsql.algebra.reserved import ROWS_COLUMN, VALUE_COLUMN
-from privsql.analysis.derive import domain_of
+from privsql.analysis.facts import domain_of
 from privsql.analysis.keys import KeySpace, evaluated_domain
 from privsql.errors import Place, Refused
 from privsql.planning.bins import FEWEST, Bins

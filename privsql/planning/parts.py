@@ -12,10 +12,10 @@ from privsql.algebra.exact import Scalar, Value, clamped, whole
 from privsql.algebra.expressions import Column, Expression
 from privsql.algebra.owners import Owner
 from privsql.algebra.relations import Key, Limits
-from privsql.analysis.derive import Facts, domain_of, refine
+from privsql.analysis.bound_sums import at_most, over_sets, sensitivity_of
 from privsql.analysis.domain import MAX_KEYS
+from privsql.analysis.facts import Facts, domain_of, refine
 from privsql.analysis.keys import Evaluate, evaluated_domain
-from privsql.analysis.sensitivity import at_most, over_sets, sensitivity_of
 from privsql.analysis.stability import Stability, bounded
 from privsql.analysis.undeclared import Undeclared, within
 from privsql.errors import Place, Refused

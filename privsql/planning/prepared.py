@@ -31,8 +31,9 @@ from privsql.algebra.relations import (
     rebuilt,
     walk,
 )
-from privsql.analysis.derive import derive, domain_of
-from privsql.analysis.look import Look
+from privsql.analysis.derive import derive
+from privsql.analysis.facts import domain_of
+from privsql.analysis.public_rows import Look
 from privsql.analysis.stability import Stability, stability
 from privsql.equivalence.written import short_digest
 from privsql.planning.grid import LARGEST_VALUE, grid_of

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from privsql.algebra.expressions import Expression
 from privsql.algebra.relations import Release
-from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.disjoint import are_disjoint
+from privsql.analysis.facts import Facts, domain_of
 from privsql.analysis.implied import exhaust, implies
 from privsql.planning.counts import as_count, counted, normal
 from privsql.planning.estimates import Estimate, Linear

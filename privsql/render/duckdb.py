@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from privsql.algebra.exact import CountDistinctIn, Operation, Ordered, Over, Scalar, SomeDistinct, one_zero
-from privsql.algebra.expressions import FIXED_POINT, SPREAD, Aggregate, Call, Expression, Literal
+from privsql.algebra.expressions import SPREAD, Aggregate, Call, Expression, Literal
+from privsql.algebra.functions import FIXED_POINT
 from privsql.algebra.relations import Unnest, Unpivot
 from privsql.render.duckdb_functions import FORMS
 from privsql.render.expressions import plain_decimal, plain_letters

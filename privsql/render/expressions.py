@@ -15,8 +15,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from privsql.algebra.exact import Scalar, Value
-from privsql.algebra.expressions import FIXED_POINT, Call, Column, Expression, Literal
-from privsql.errors import SqlError
+from privsql.algebra.expressions import Call, Column, Expression, Literal
+from privsql.algebra.functions import BELIEFS, FIXED_POINT
+from privsql.errors import Refused, SqlError
 from privsql.planning.grid import Grid
 from privsql.types import INTEGER_BOUNDS, Kind, Type, integer
 
@@ -106,9 +107,16 @@ class ExpressionWriter(ABC):
 
     def _function(self, call: Call, args: Sequence[str]) -> str:
         own, first = call.args[0].type if call.args else call.type, args[0] if args else ""
+        form = self.forms.get(call.function)
+        if form is None:
+            raise Refused(
+                "refused-function",
+                f"The engine of this session has no form of {call.function} that cannot fail on some row.",
+                "Leave it out, or compute it in a view that the data owner makes.",
+            )
+        if BELIEFS[call.function].keeps_whole and call.type.kind is Kind.INTEGER:
+            return self.cast(first, own, call.type)  # the engine would make a DOUBLE of it
         match call.function:
-            case "floor" | "ceil" | "trunc" if call.type.kind is Kind.INTEGER:
-                return self.cast(first, own, call.type)  # the engine would make a DOUBLE of it
             case "abs":
                 return self._to(call.type, f"abs({self.cast(first, own, call.type)})")
             case "round" if own.kind is Kind.INTEGER or _places(call) < 0:
@@ -119,7 +127,7 @@ class ExpressionWriter(ABC):
         # in one pass: what an argument says (a text such as '{1}') is never looked into again
         filled = _HOLE.sub(
             lambda hole: ", ".join(args) if hole[1] == "args" else f"({args[int(hole[1])]})",
-            self.forms[call.function],
+            form,
         )
         return filled if call.type.kind is Kind.BOOLEAN else self._to(call.type, filled)
 

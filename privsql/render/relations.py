@@ -27,7 +27,6 @@ from privsql.algebra.relations import (
     Semi,
     Sort,
     UnionAll,
-    Unit,
     Unnest,
     Unpivot,
     Values,
@@ -35,6 +34,7 @@ from privsql.algebra.relations import (
     walk,
 )
 from privsql.algebra.reserved import ROW_NUMBER, UNIT_COLUMN
+from privsql.algebra.units import Unit
 from privsql.planning.prepared import DATABASE, RANK, PreparedScan
 from privsql.planning.prepared_joins import LookUp
 from privsql.render.expressions import ExpressionWriter

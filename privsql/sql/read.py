@@ -25,6 +25,7 @@ from privsql.sql.bind.query import QueryBinder
 from privsql.sql.bind.select import refused_distinct
 from privsql.sql.parse.gate import parse
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import rows_shown
 from privsql.sql.parse.tokens import too_deep
 
 
@@ -39,12 +40,7 @@ def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:
     source = replace(source, relation=_asked_for_keys(source.relation, place))
     release = release_of(source.relation)
     if release is None and not is_public(source.relation):
-        raise Refused(
-            "refused-rows",
-            "this would show rows as they are",
-            "ask for an aggregate: SELECT COUNT(*), AVG(x) ... GROUP BY ...",
-            place,
-        )
+        raise rows_shown(place)
     if release is not None:
         _check_owners(release.input, place)
     if release is None:
@@ -67,7 +63,7 @@ def _check_owners(relation: Relation, place: Place | None) -> None:
     if not is_bounded(relation) and owner(relation).whose is not Whose.UNITS:
         raise Refused(
             "refused-owners",
-            "these rows are of several kinds of owner: people with many rows beside others, or beside public rows",
-            "ask about each table by itself",
+            "This mixes tables with different privacy units, or people's many rows with public rows.",
+            "Query each table by itself.",
             place,
         )

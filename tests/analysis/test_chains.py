@@ -9,7 +9,7 @@ import pytest
 from privsql.algebra.expressions import Call, Column, Expression, Literal, columns_of
 from privsql.algebra.relations import Field, Filter, Join, Project, Relation, Scan, UnionAll
 from privsql.analysis.chains import _chain
-from privsql.analysis.look import Look
+from privsql.analysis.public_rows import Look
 from privsql.types import BIGINT, BOOLEAN
 
 PRICE, BID, ONE = Column("price", BIGINT), Column("bid", BIGINT), Literal(1, BIGINT)

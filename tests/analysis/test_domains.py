@@ -17,9 +17,10 @@ import privsql
 from privsql.algebra.exact import Name
 from privsql.algebra.expressions import Literal
 from privsql.algebra.relations import Filter, Project, Scan, walk
-from privsql.analysis.derive import derive, domain_of, refine
+from privsql.analysis.derive import derive
 from privsql.analysis.disjoint import are_disjoint
 from privsql.analysis.domain import DayRange, Domain, exact, of_values, tighten, union
+from privsql.analysis.facts import domain_of, refine
 from privsql.errors import PrivsqlError
 from privsql.planning.grid import MOST_STEPS, grid_of
 from privsql.planning.look import PublicLook

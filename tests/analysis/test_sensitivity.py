@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from privsql.algebra.relations import Limits
-from privsql.analysis.sensitivity import at_most, over_sets, sensitivity_of
+from privsql.analysis.bound_sums import at_most, over_sets, sensitivity_of
 from privsql.analysis.stability import Stability, bounded
 from privsql.policy import Neighbours
 from privsql.privacy.sensitivity import Sensitivity

@@ -19,10 +19,10 @@ from privsql.algebra.relations import (
     Relation,
     Scan,
     UnionAll,
-    Unit,
     Unnest,
     Unpivot,
 )
+from privsql.algebra.units import Unit
 from privsql.analysis.stability import Stability, _filtered, _project, _union, _unnest, _unpivot, stability
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, INTERVAL, Kind
 

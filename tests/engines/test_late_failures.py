@@ -22,6 +22,8 @@ COLUMNS = {
     "num": ["n"],
     "double": ["x"],
     "moment": ["d", "s"],
+    "alike": ["d", "s"],
+    "clock": ["d", "s"],
     "any": ["t"],
     "bool": ["b"],
 }
@@ -33,10 +35,10 @@ OTHERWISE = {
 
 def written(takes: tuple[str, ...], text: str) -> list[str]:
     """A function with every odd constant where it takes constants, and columns elsewhere."""
-    odd = {"TEXT": TEXTS, "INT": NUMBERS, **COLUMNS}
+    odd = {"INT": NUMBERS, **COLUMNS}
     found = []
     for count in range(sum(not each.endswith(("?", "*")) for each in takes), len(takes) + 1):
-        for combination in itertools.product(*(odd[each.rstrip("?*")] for each in takes[:count])):
+        for combination in itertools.product(*(odd.get(each.rstrip("?*"), TEXTS) for each in takes[:count])):
             args = [f"({each})" for each in combination]
             sql = text.replace("{args}", ", ".join(args))
             for place, each in enumerate(args):
@@ -105,14 +107,11 @@ def test_a_malformed_pattern_is_refused_whoever_is_there(condition, top):
 def test_nothing_that_can_fail_is_shared_outside_of_try() -> None:
     """What two TRYs share, DuckDB 2.0 computes once and outside of both: TRY(n * n), TRY(n * n * 2) fails. So all functions stand
     side by side here, on rows that most of them fail on, by themselves and within one another."""
-    given = {"TEXT": "'g'", "INT": "1", **{kind: columns[0] for kind, columns in COLUMNS.items()}}
+    given = {"UNIT": "'month'", "INT": "1", **{kind: columns[0] for kind, columns in COLUMNS.items()}}
     calls = []
     for function in (each for each in FUNCTIONS.values() if each.name not in OTHERWISE):
         takes = [each for each in function.takes if not each.endswith(("?", "*"))]
-        args = [
-            "'month'" if function.name.startswith("date_") and each == "TEXT" else given.get(each, "d")
-            for each in takes
-        ]
+        args = [given.get(each, "'g'") for each in takes]
         filled = FORMS[function.name].replace("{args}", ", ".join(f"({each})" for each in args))
         for place, each in enumerate(args):
             filled = filled.replace(f"{{{place}}}", f"({each})")

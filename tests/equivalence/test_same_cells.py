@@ -19,7 +19,7 @@ from privsql.equivalence.written import written
 from privsql.policy import load_policy
 from privsql.render.duckdb import DUCKDB
 from privsql.sql.bind.catalogue import Catalogue
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.types import Kind
 from tests.equivalence.falsify import Tally, falsify
 from tests.soundness.check import Runner

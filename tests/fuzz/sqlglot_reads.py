@@ -8,11 +8,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from privsql.sql.bind.scalar import _ARITHMETIC, _COMPARISONS, _NODES
+from privsql.algebra.functions import OPPOSITE
+from privsql.sql.parse.permitted import FUNCTION_OF
 from tests.fuzz import neutral
 from tests.fuzz.duckdb_reads import UnreadError
 from tests.fuzz.neutral import Node
 
+_COMPARED = (*OPPOSITE, "is_same", "is_distinct")
 _AGGREGATES = {
     "Sum": "sum", "Avg": "avg", "Min": "min", "Max": "max", "Median": "median", "Variance": "var_samp", "VariancePop": "var_pop",
     "Stddev": "stddev_samp", "StddevPop": "stddev_pop", "StddevSamp": "stddev_samp", "Mode": "mode", "CountIf": "count_if",
@@ -348,13 +350,10 @@ def expression(node: exp.Expr) -> Node:
             return neutral.logarithm(_present(node, ("this", "expression")))
         case exp.Var() | exp.Identifier():
             return neutral.column([node.name])
-    if type(node) in _COMPARISONS:
-        return neutral.compared(_COMPARISONS[type(node)], expression(node.this), expression(node.expression))
-    if type(node) in _ARITHMETIC:
-        return neutral.call(_ARITHMETIC[type(node)], [expression(node.this), expression(node.expression)])
-    if type(node).__name__ in _NODES:
-        name, args = _NODES[type(node).__name__]
-        return neutral.call(name, _present(node, args))
+    if type(node) in FUNCTION_OF:
+        name, places = FUNCTION_OF[type(node)]
+        args = _present(node, places)
+        return neutral.compared(name, *args) if name in _COMPARED else neutral.call(name, args)
     if type(node).__name__ in _AGGREGATES:
         return _listed(_AGGREGATES[type(node).__name__], node)
     raise UnreadError(type(node).__name__)

@@ -171,7 +171,7 @@ def test_a_value_that_is_named_any_number_of_times_is_refused(sql):
         session(people()).explain(sql, epsilon=1)
     assert (caught.value.code, caught.value.suggestion) == (
         "refused-unnest",
-        "write UNNEST(list_distinct(tags))",
+        "Write UNNEST(list_distinct(tags)).",
     )
 
 

@@ -38,8 +38,9 @@ from privsql.algebra.exact import (
     names,
     op,
 )
-from privsql.algebra.relations import Field, Scan, Unit
+from privsql.algebra.relations import Field, Scan
 from privsql.algebra.reserved import ROW_NUMBER
+from privsql.algebra.units import Unit
 from privsql.equivalence.written import short_digest
 from privsql.planning.by_key import counts_statement, counts_table
 from privsql.planning.by_rank import totals_statement, totals_table

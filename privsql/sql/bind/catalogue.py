@@ -11,13 +11,14 @@ import sqlglot
 from privsql.algebra import literals
 from privsql.algebra.declared import Claim, ListColumn
 from privsql.algebra.expressions import Expression
-from privsql.algebra.relations import Field, Limits, Reference, Scan, Unit, UnitKind
+from privsql.algebra.relations import Field, Limits, Scan
 from privsql.algebra.reserved import is_ours
+from privsql.algebra.units import Reference, Unit, UnitKind
 from privsql.errors import PolicyError, PrivsqlError, Refused, SourceError, did_you_mean
 from privsql.names import repeated_name
 from privsql.policy import DEFAULT_GROUPS, DEFAULT_ROWS, ColumnPolicy, Policy, TablePolicy, UnitPolicy
 from privsql.schema import Schema, SchemaColumn, SchemaTable
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.types import BIGINT, NUMBERS, Kind, Type
 
@@ -50,7 +51,9 @@ class Catalogue:
             raise Refused(
                 "refused-view",
                 f"{table.name} is a view: how many of its rows one person has, only the owner can say",
-                f"ask the owner to declare it in the policy ([tables.{table.name}]) if each of its rows is one person's",
+                f"ask the owner to declare it in the policy ([tables.{table.name}]) if each of its rows is "
+                "one "
+                "person's",
             )
         if table is None:
             return None
@@ -99,7 +102,8 @@ class Catalogue:
             raise PolicyError(
                 "policy-unit",
                 f"the unit of {table.name} refers to {other.name}.{', '.join(named)}, which is not UNIQUE",
-                f"a row could have two owners: make it UNIQUE, or promise it ([tables.{other.name}] unique = [{named[0]!r}])",
+                "a row could have two owners: make it UNIQUE, or promise it "
+                f"([tables.{other.name}] unique = [{named[0]!r}])",
             )
         if kinds != tuple(_kind(other, name) for name in named):
             raise PolicyError(

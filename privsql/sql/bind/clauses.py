@@ -11,7 +11,7 @@ from privsql.algebra.expressions import Expression
 from privsql.algebra.literals import ordinal
 from privsql.algebra.relations import Limit, Order, Relation
 from privsql.errors import Refused, SqlError
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.parse.places import place_of
 
 
@@ -92,7 +92,7 @@ def limited(relation: Relation, limit: exp.Expr | None, offset: exp.Expr | None)
 def ordered_rows(node: exp.Expr) -> Refused:
     return Refused(
         "refused-limit",
-        "ORDER BY and LIMIT over rows would let other people's rows decide which are kept",
-        "order and limit the noisy answer, outside",
+        "ORDER BY and LIMIT over private rows are not supported: which are kept would depend on many people.",
+        "Order and limit the noisy answer, outside.",
         place_of(node),
     )

@@ -69,15 +69,15 @@ def _checked(sets: list[tuple[int, ...]], keys: int, group: exp.Expr) -> Sets:
     if len(set(sets)) < len(sets):
         raise Refused(
             "refused-grouping-sets",
-            "the same set of keys twice would be the same rows twice",
-            "name each set once: GROUPING SETS ((a, b), (a), ())",
+            "A set of keys is listed twice.",
+            "Name each set once: GROUPING SETS ((a, b), (a), ()).",
             place_of(group),
         )
     if keys > MOST_KEYS:
         raise Refused(
             "refused-grouping-sets",
-            f"{keys} keys in several sets are too many",
-            "group by fewer",
+            f"{keys} keys are too many for GROUPING SETS.",
+            "GROUP BY fewer.",
             place_of(group),
         )
     return tuple(sets)

@@ -32,8 +32,8 @@ def grouping_sets(group: exp.Expr) -> list[Terms]:
     factors = [_factor(each) for each in group.expressions]
     if behind:  # GROUP BY a, b WITH ROLLUP
         if len(behind) > 1 or behind[0].expressions or several:
-            way_out = "write GROUP BY GROUPING SETS ((a, b), (a), ()), ROLLUP (a, b) or CUBE (a, b)"
-            what = "behind keys only one WITH ROLLUP or WITH CUBE is read"
+            way_out = "Write GROUP BY GROUPING SETS ((a, b), (a), ()), ROLLUP (a, b) or CUBE (a, b)."
+            what = "Only one WITH ROLLUP or WITH CUBE may follow the keys."
             raise Refused("refused-grouping-sets", what, way_out, place_of(group))
         factors = [_of(type(behind[0]), group.expressions)]
     count = math.prod(len(each) for each in factors)
@@ -76,8 +76,8 @@ def _named(node: exp.Expr) -> Terms:
 def _too_many(what: str, node: exp.Expr) -> Refused:
     return Refused(
         "refused-grouping-sets",
-        f"{what}: each set has its share of epsilon, and {MOST_SETS} is the most",
-        "name those that you need: GROUPING SETS ((a, b), (a), ())",
+        f"Too many sets of keys: {what}. At most {MOST_SETS} are supported, each for a share of epsilon.",
+        "Name those that you need: GROUPING SETS ((a, b), (a), ()).",
         place_of(node),
     )
 

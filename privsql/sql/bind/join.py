@@ -29,9 +29,10 @@ from privsql.algebra.relations import (
 )
 from privsql.algebra.reserved import unique_names
 from privsql.errors import Place, Refused
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import WAYS_OUT, over_noisy_answer
 from privsql.suggestions import DeclareUnit, InPolicy
 from privsql.types import BOOLEAN, Kind
 
@@ -49,16 +50,13 @@ def bind_join(left: Source, right: Source, node: exp.Join) -> Source:
         shown = " ".join(filter(None, (str(node.args.get("method") or "").upper(), side, kind)))
         raise Refused(
             "refused-join",
-            f"{shown} JOIN has no rule",
-            "use JOIN ... ON, LEFT JOIN, SEMI JOIN or ANTI JOIN",
+            f"{shown} JOIN is not supported.",
+            WAYS_OUT["Join"][1],
             place,
         )
     if is_released(left.relation) or is_released(right.relation):
-        raise Refused(
-            "refused-join",
-            "a noisy answer cannot be joined",
-            "join the rows, or join answers in pandas",
-            place,
+        raise over_noisy_answer(
+            "refused-join", "A join with", "Join the rows, or join answers in pandas.", place
         )
     right = apart(right, left.relation)
     both = _beside(left, right)
@@ -151,8 +149,9 @@ def joined(left: Relation, right: Relation, kind: str, on: Expression, place: Pl
         if kind == "left" and is_public(left) and not is_public(right):
             raise Refused(
                 "refused-join",
-                "the rows of a public table that no person's row matches would show who is missing",
-                "use JOIN: keys that nobody has are in the answer anyway, with a count near 0",
+                "LEFT JOIN from a public table is not supported: rows without a match would show who is "
+                "missing.",
+                "Use JOIN: keys that nobody has are in the answer anyway, with a count near 0.",
                 place,
             )
         return Join(left, right, kind, on, place=place)
@@ -171,8 +170,8 @@ def _refuse_limits(public: Relation, place: Place | None) -> None:
     if any(isinstance(each, Limit) for each in walk(public)):
         raise Refused(
             "refused-limit",
-            "which public rows LIMIT keeps is not certain, so what people's rows meet is not either",
-            "choose them by WHERE",
+            "A join with public rows under LIMIT is not supported: which of them are kept may change.",
+            "Choose them with WHERE.",
             place,
         )
 
@@ -200,8 +199,8 @@ def semi(
     if null_aware:
         raise Refused(
             "refused-in",
-            "one person's NULL would empty NOT IN for everybody",
-            "write NOT EXISTS (...)",
+            "NOT IN over private rows is not supported: one person's NULL would empty it for everybody.",
+            "Write NOT EXISTS (...).",
             place,
         )
     if is_public(kept) or not pairs_one_unit(kept, other, on):
@@ -212,7 +211,9 @@ def semi(
 def not_one_unit(place: Place | None) -> Refused:
     return Refused(
         "refused-join",
-        "one person's row could meet any number of other people's rows here, so no bound on one person's part is known",
+        "In this join one person's row could meet any number of other people's rows, so nothing bounds how "
+        "far "
+        "one person can move the result.",
         [
             ("join on the unit (", DeclareUnit(), ")"),
             (InPolicy('join along a declared reference (unit = "customer_id -> customers.id")'),),

@@ -11,6 +11,7 @@ from privsql.algebra import build, literals
 from privsql.algebra.expressions import Aggregate, Expression
 from privsql.errors import Place, Refused, SqlError
 from privsql.privacy.order import fraction_of
+from privsql.sql.parse.refusals import distinct_aggregate
 from privsql.types import DOUBLE, MOMENTS, NUMBERS, TIMESTAMP, Kind, Type
 
 EXTREMES: dict[type[exp.Expr], str] = {exp.Min: "min", exp.Max: "max"}
@@ -40,7 +41,7 @@ def order_aggregates(
     """One aggregate for each fraction; `exact`: of public rows, or of one unit's own."""
     ordered = _ordered(node)
     if isinstance(ordered, exp.Distinct):
-        raise Refused("refused-distinct", "DISTINCT is read inside COUNT only", "COUNT(DISTINCT x)", place)
+        raise distinct_aggregate(place)
     argument, extreme = build.not_a_list(bind(ordered)), EXTREMES.get(type(node))
     kind = argument.type.kind
     if extreme is not None:
@@ -60,8 +61,8 @@ def order_aggregates(
         if kind in MOMENTS:  # DuckDB fails on dates that a timestamp does not hold
             raise Refused(
                 "refused-quantile",
-                "the point between two dates has no rule here",
-                "write quantile_disc",
+                "quantile_cont of dates within a unit is not supported.",
+                "Write quantile_disc.",
                 place,
             )
         argument = build.convert(argument, DOUBLE)
@@ -143,8 +144,10 @@ def one_persons_value(extreme: str) -> tuple[str, str, str]:
     which, code = ("smallest", "refused-min") if extreme == "min" else ("largest", "refused-max")
     return (
         code,
-        f"the {which} value is one person's value, and only among numbers, dates and timestamps are there others near it",
-        f"ask for the {extreme} of a number, or for COUNT(*) ... GROUP BY declared keys",
+        f"{extreme.upper()} is supported for numbers, dates and timestamps only: of other types the "
+        f"{which} value "
+        "is one person's, and no other is near it.",
+        f"Ask for the {extreme} of a number, or for COUNT(*) ... GROUP BY declared keys.",
     )
 
 

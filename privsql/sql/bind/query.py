@@ -12,36 +12,35 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from privsql.algebra import build
-from privsql.algebra.expressions import Call, Column, Expression, size_of
+from privsql.algebra.expressions import Expression, size_of
 from privsql.algebra.functions import common
 from privsql.algebra.relations import (
     Choose,
     Field,
-    Filter,
     Group,
     Project,
     Relation,
     Release,
     Scan,
     Sort,
-    Unpivot,
     Values,
     below,
     is_public,
     is_released,
     walk,
 )
-from privsql.algebra.reserved import unique_names
 from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.clauses import bind_order, limited, ordered_rows
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.bind.select import SelectBinder
 from privsql.sql.bind.union import united
 from privsql.sql.bind.unnest import bind_from
+from privsql.sql.bind.unpivot import unpivoted
 from privsql.sql.parse.places import place_of
-from privsql.types import BOOLEAN, TEXT, Kind
+from privsql.sql.parse.refusals import only_select
+from privsql.types import TEXT, Kind
 
 _MAX_RELATIONS = 400
 _MAX_OPERATORS = 600
@@ -78,8 +77,8 @@ class QueryBinder:
                 if node.args.get("from_") is None:
                     raise Refused(
                         "refused-from",
-                        "there is no table in this question",
-                        "SELECT ... FROM a table",
+                        "The query has no FROM clause.",
+                        "Write SELECT ... FROM a table.",
                         place_of(node),
                     )
                 return SelectBinder(node, self.joined(node), self).bind()
@@ -91,8 +90,8 @@ class QueryBinder:
                 if node.args.get("pivots"):
                     raise Refused(
                         "refused-unpivot",
-                        "UNPIVOT behind parentheses is read in FROM only",
-                        "SELECT ... FROM (...) UNPIVOT (...)",
+                        "UNPIVOT of a query in parentheses is supported in FROM only.",
+                        "Write SELECT ... FROM (...) UNPIVOT (...).",
                         place_of(node),
                     )
                 inner = (
@@ -101,9 +100,7 @@ class QueryBinder:
                     else self.source(node.this)
                 )
                 return self._tail(node, inner)
-        raise Refused(
-            "refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", place_of(node)
-        )
+        raise only_select(place_of(node))
 
     def joined(self, node: exp.Select) -> Source:
         """FROM with all its joins, from left to right."""
@@ -149,22 +146,25 @@ class QueryBinder:
             case exp.Values():
                 found = self._values(node)
             case exp.Pivot():
-                found = self._unpivot(node, self.source(node.this))
+                found = unpivoted(node, self.source(node.this))
             case _:
                 raise Refused(
                     "refused-from",
-                    f"{type(node).__name__.upper()} in FROM has no rule",
-                    "name a table",
+                    f"{type(node).__name__.upper()} in FROM is not supported.",
+                    "Name a table.",
                     place_of(node),
                 )
         for pivot in node.args.get("pivots") or []:
-            found = self._renamed(self._unpivot(pivot, found), pivot.args.get("alias"))
+            found = self._renamed(unpivoted(pivot, found), pivot.args.get("alias"))
         return self._renamed(found, node.args.get("alias"))
 
     def _table(self, node: exp.Table) -> Source:
         if not isinstance(node.this, exp.Identifier):
             raise Refused(
-                "refused-table-function", "functions in FROM are not read", "name a table", place_of(node)
+                "refused-table-function",
+                "Functions in FROM are not supported.",
+                "Name a table.",
+                place_of(node),
             )
         name = node.this.name
         if name.lower() in self.ctes:
@@ -217,79 +217,6 @@ class QueryBinder:
         )
         return Source(relation, None, tuple(names))
 
-    def _unpivot(self, node: exp.Pivot, source: Source) -> Source:
-        if not node.args.get("unpivot"):
-            raise Refused(
-                "refused-pivot", "PIVOT makes column names out of data", "use GROUP BY", place_of(node)
-            )
-        if is_released(source.relation):
-            raise Refused(
-                "refused-unpivot", "UNPIVOT of a noisy answer is not read", "unpivot the rows", place_of(node)
-            )
-        into, fields = node.args.get("into"), node.args.get("fields")
-        if into is not None:
-            name, value, listed = into.this.name, [each.name for each in into.expressions], node.expressions
-        elif fields and len(fields) == 1:
-            name, listed = fields[0].this.name, fields[0].expressions
-            value = [each.name for each in node.expressions]
-        else:
-            name, value, listed = "name", ["value"], node.expressions
-        if len(value) != 1 or not listed:
-            raise Refused(
-                "refused-unpivot",
-                "UNPIVOT is read with one name and one value column",
-                "UNPIVOT t ON a, b INTO NAME k VALUE v",
-                place_of(node),
-            )
-        columns: list[tuple[Column, str]] = []
-        for each in listed:
-            inner = each.this if isinstance(each, exp.PivotAlias) else each
-            if not isinstance(inner, exp.Column):
-                raise Refused(
-                    "refused-unpivot",
-                    "UNPIVOT is read with plain columns",
-                    "list the columns",
-                    place_of(node),
-                )
-            found = source.find(inner.name, inner.table or None, place_of(inner))
-            assert isinstance(found, Column)
-            columns.append(
-                (
-                    found,
-                    _unpivoted_as(each) if isinstance(each, exp.PivotAlias) else _shown_name(source, found),
-                )
-            )
-        if len({column.name for column, _ in columns}) < len(columns) or len(
-            {label for _, label in columns}
-        ) < len(columns):
-            raise SqlError(
-                "sql-unpivot", "UNPIVOT names a column twice", "list each column once", place_of(node)
-            )
-        shared = common([column.type for column, _ in columns])
-        if shared is None:
-            raise SqlError(
-                "sql-type", "the columns of UNPIVOT have different types", "cast them alike", place_of(node)
-            )
-        taken = {column.name for column, _ in columns}
-        kept = [(shown, each) for shown, each in source.fields() if each.name not in taken]
-        name_inside, value_inside = unique_names([*(each.name for _, each in kept), name, value[0]])[-2:]
-        casts = tuple((each.name, each.column) for _, each in kept) + tuple(
-            (column.name, column if column.type == shared else Call("cast", (column,), shared))
-            for column, _ in columns
-        )
-        relation: Relation = Unpivot(
-            Project(source.relation, casts),
-            tuple((column.name, label) for column, label in columns),
-            name_inside,
-            Field(value_inside, shared),
-        )
-        if not node.args.get("include_nulls"):
-            test = Call("is_null", (Column(value_inside, shared),), BOOLEAN)
-            relation = Filter(relation, Call("not", (test,), BOOLEAN))
-        return Source(
-            relation, source.alias, (*(shown for shown, _ in kept), name, value[0]), source.unsupported
-        )
-
 
 def _refuse_repeated(named: Sequence[exp.CTE]) -> None:
     """Of two queries of one name the first would be lost."""
@@ -304,22 +231,6 @@ def _refuse_repeated(named: Sequence[exp.CTE]) -> None:
                 place_of(each),
             )
         seen.add(name)
-
-
-def _unpivoted_as(column: exp.PivotAlias) -> str:
-    """What UNPIVOT calls a column: of anything but a name and a text, such as FALSE, sqlglot does not tell
-    what was written.
-    """
-    match column.args["alias"]:
-        case exp.Identifier() | exp.Literal(is_string=True) as alias:
-            return str(alias.name)
-        case _:
-            raise Refused(
-                "refused-unpivot",
-                "UNPIVOT calls a column by a name or a text",
-                "k IN (a AS 'first')",
-                place_of(column),
-            )
 
 
 def _small(source: Source) -> Source:
@@ -353,7 +264,3 @@ def _no_columns(node: exp.Column) -> Expression:
     raise UnknownName(
         "name-column", f"there is no column {node.name} here", "VALUES holds constants", place_of(node)
     )
-
-
-def _shown_name(source: Source, column: Column) -> str:
-    return next(shown for shown, each in source.fields() if each.name == column.name)

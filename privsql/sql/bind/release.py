@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from privsql.algebra import build
 from privsql.algebra.expressions import OF_TWO, Aggregate, Call, Column, Expression, Literal
 from privsql.algebra.functions import ALIASES
 from privsql.algebra.relations import Key, Sets
@@ -16,10 +17,10 @@ from privsql.algebra.reserved import unique_names
 from privsql.errors import Place, PrivsqlError, Refused, SqlError
 from privsql.sql.bind.grouping import grouping
 from privsql.sql.bind.quantiles import ORDERS, gives_list, order_aggregates
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
-from privsql.sql.parse.permitted import WAYS_OUT
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import distinct_aggregate, refusal, value_of_one_person
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER_BOUNDS, NUMBERS, TEXT, Kind, Type, integer, list_of
 
 # Of one argument, or of two: the class and the function's name in our tree.
@@ -146,8 +147,8 @@ class ReleaseBinder(ExpressionBinder):
             if not _is_aggregate(node):
                 raise Refused(
                     "refused-aggregate",
-                    "FILTER is read behind COUNT, SUM and AVG",
-                    "COUNT(*) FILTER (WHERE ...)",
+                    "FILTER is supported behind aggregates only.",
+                    "Write COUNT(*) FILTER (WHERE ...).",
                     place,
                 )
         if isinstance(node, ORDERS):
@@ -164,23 +165,8 @@ class ReleaseBinder(ExpressionBinder):
         return self.rows.bind(node)
 
     def _aggregate(self, node: exp.Expr, condition: Expression | None, place: Place | None) -> Aggregate:
-        rows = self.rows
-        if isinstance(node, (exp.ArgMin, exp.ArgMax)) and not self.exact:
-            raise Refused(
-                "refused-choice",
-                "arg_max and arg_min over rows would name one person's value",
-                "SELECT arg_max(k, n) FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)",
-                place,
-            )
-        if isinstance(node, (exp.First, exp.Last, exp.AnyValue)) and not self.exact:
-            raise Refused("refused-arrayagg", *WAYS_OUT["ArrayAgg"], place)
-        if type(node) in EXACT and not self.exact:
-            raise Refused(
-                "refused-logicalor",
-                "one person's row can decide a yes or no about all",
-                "ask for COUNT(*) FILTER (WHERE ...)",
-                place,
-            )
+        if not self.exact:
+            _refuse_of_many_people(node, place)
         inner = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
         if inner is not None and has_any_aggregate(inner):
             raise SqlError("sql-aggregate", "an aggregate inside an aggregate", "use a subquery", place)
@@ -190,31 +176,41 @@ class ReleaseBinder(ExpressionBinder):
             case exp.Count() if isinstance(inner, exp.Distinct):
                 return self._distinct(inner, condition, place)
             case exp.Count():
-                return _count(rows.bind(inner), condition, place)
+                return _count(self.rows.bind(inner), condition, place)
+            case exp.CountIf():
+                test = self.rows.condition(inner)
+                both = test if condition is None else Call("and", (condition, test), BOOLEAN)
+                return Aggregate("count", None, both, BIGINT, place)
+            case _ if type(node) in EXACT:
+                return self._exact(node, condition, place)
+            case _:
+                return self._of_numbers(node, inner, condition, place)
+
+    def _exact(self, node: exp.Expr, condition: Expression | None, place: Place | None) -> Aggregate:
+        """An aggregate that only exact contexts have."""
+        name, inner, rows = EXACT[type(node)], node.this, self.rows
+        match node:
             case exp.LogicalOr() | exp.LogicalAnd():
-                return Aggregate(EXACT[type(node)], rows.condition(inner), condition, BOOLEAN, place)
-            case exp.ArgMin() | exp.ArgMax():
-                argument = rows.bind(inner)
-                return Aggregate(
-                    EXACT[type(node)], argument, condition, argument.type, place, rows.bind(node.expression)
-                )
+                return Aggregate(name, rows.condition(inner), condition, BOOLEAN, place)
             case exp.First() | exp.Last():
                 return self._at_the_end(node, condition, place)
             case exp.AnyValue() if isinstance(inner, exp.Order):
                 raise Refused(
-                    "refused-arrayagg", "ANY_VALUE in an order has no rule", "first(x ORDER BY day)", place
+                    "refused-arrayagg",
+                    "ANY_VALUE with ORDER BY is not supported.",
+                    "Write first(x ORDER BY day).",
+                    place,
                 )
-            case exp.AnyValue():
-                argument = rows.bind(inner.expressions[0] if isinstance(inner, exp.Distinct) else inner)
-                return Aggregate(EXACT[type(node)], argument, condition, argument.type, place)
-            case exp.CountIf():
-                test = rows.condition(inner)
-                both = test if condition is None else Call("and", (condition, test), BOOLEAN)
-                return Aggregate("count", None, both, BIGINT, place)
+        argument = rows.bind(inner.expressions[0] if isinstance(inner, exp.Distinct) else inner)
+        by = rows.bind(node.expression) if isinstance(node, (exp.ArgMin, exp.ArgMax)) else None
+        return Aggregate(name, argument, condition, argument.type, place, by)
+
+    def _of_numbers(
+        self, node: exp.Expr, inner: exp.Expr, condition: Expression | None, place: Place | None
+    ) -> Aggregate:
+        """SUM, AVG, and what is computed from sums."""
         if isinstance(inner, exp.Distinct):
-            raise Refused(
-                "refused-distinct", "DISTINCT is read inside COUNT only", "COUNT(DISTINCT x)", place
-            )
+            raise distinct_aggregate(place)
         name = SPREADS.get(type(node), "sum" if isinstance(node, exp.Sum) else "avg")
         argument = self._number(inner, name, place)
         if isinstance(node, PAIRED) or name in OF_TWO:
@@ -222,9 +218,8 @@ class ReleaseBinder(ExpressionBinder):
             if isinstance(node, PAIRED):
                 return _paired(node, argument, other, condition, place)
             return Aggregate(name, argument, condition, DOUBLE, place, other)
-        return Aggregate(
-            name, argument, condition, self._total_type(argument.type) if name == "sum" else DOUBLE, place
-        )
+        type_ = self._total_type(argument.type) if name == "sum" else DOUBLE
+        return Aggregate(name, argument, condition, type_, place)
 
     def _total_type(self, summed: Type) -> Type:
         """Exact totals of numbers past 64 bits are past them, too; what is released fits, since it is
@@ -243,8 +238,8 @@ class ReleaseBinder(ExpressionBinder):
         if len(terms) != 1 or isinstance(inner.this, exp.Distinct):
             raise Refused(
                 "refused-arrayagg",
-                "FIRST and LAST are read in the order of one thing, written inside",
-                "first(x ORDER BY day), last(x ORDER BY day)",
+                "FIRST and LAST need one ORDER BY term inside the parentheses.",
+                "Write first(x ORDER BY day) or last(x ORDER BY day).",
                 place,
             )
         (term,) = terms
@@ -266,8 +261,8 @@ class ReleaseBinder(ExpressionBinder):
         if len(node.expressions) != 1:
             raise Refused(
                 "refused-distinct",
-                "COUNT(DISTINCT ...) is read with one value",
-                "COUNT(DISTINCT (a, b))",
+                "COUNT(DISTINCT ...) takes one value, or several in parentheses.",
+                "Write COUNT(DISTINCT (a, b)).",
                 place,
             )
         (counted,) = node.expressions
@@ -281,10 +276,24 @@ class ReleaseBinder(ExpressionBinder):
             each.type.kind is Kind.INTERVAL
             for each in (argument, *(argument.args if isinstance(argument, Call) else ()))
         ):
-            raise Refused(
-                "refused-type", "intervals that are equal may look different", "compute days", place
-            )
+            raise build.no_intervals(place)
         return Aggregate("count_distinct", argument, condition, BIGINT, place)
+
+
+def _refuse_of_many_people(node: exp.Expr, place: Place | None) -> None:
+    """Aggregates that show one person's value, or turn on one person's row."""
+    match node:
+        case exp.ArgMin() | exp.ArgMax():
+            raise value_of_one_person(place)
+        case exp.First() | exp.Last() | exp.AnyValue():
+            raise refusal("ArrayAgg", place)
+        case exp.LogicalOr() | exp.LogicalAnd():
+            raise Refused(
+                "refused-logicalor",
+                "BOOL_OR and BOOL_AND over private rows are not supported: one person can decide the result.",
+                "Ask for COUNT(*) FILTER (WHERE ...).",
+                place,
+            )
 
 
 def _is_aggregate(node: exp.Expr) -> bool:
@@ -351,7 +360,7 @@ def bare(node: exp.Expr) -> exp.Expr:
 def not_grouped(name: str, node: exp.Expr | None) -> Refused:
     return Refused(
         "refused-not-grouped",
-        f"{name} is neither a key nor inside an aggregate, so it would show people's rows",
-        f"add GROUP BY {name} with declared keys, or put it into COUNT, SUM or AVG",
+        f"{name} is neither a key nor inside an aggregate: it would show people's rows.",
+        f"Add GROUP BY {name} with declared keys, or put it into COUNT, SUM or AVG.",
         place_of(node) if node is not None else None,
     )

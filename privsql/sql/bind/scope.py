@@ -67,10 +67,10 @@ class Source:
             type_name = self.unsupported[name.lower()]
             raise Refused(
                 "refused-type",
-                f"column {name} has type {type_name}, for which there are no rules",
-                f"make rows of it: FROM t, UNNEST(list_distinct({name})) AS u(x)"
+                f"Column {name} has type {type_name}, which is not supported.",
+                f"Make rows of it: FROM t, UNNEST(list_distinct({name})) AS u(x)."
                 if type_name.endswith("]")
-                else "use columns of ordinary types, or cast it in a view of your own",
+                else "Use columns of ordinary types, or cast it in a view of your own.",
                 place,
             )
         raise UnknownName("name-column", f"there is no column {name}", did_you_mean(name, self.names), place)
@@ -80,8 +80,8 @@ class Source:
         for name, type_name in self.unsupported.items():
             raise Refused(
                 "refused-type",
-                f"{needed_by} is about all columns, and {name} has type {type_name}, for which there are no rules",
-                f"name the columns, or leave it out: SELECT * EXCLUDE ({', '.join(self.unsupported)})",
+                f"{needed_by} takes all columns, and {name} has type {type_name}, which is not supported.",
+                f"Name the columns, or leave it out: SELECT * EXCLUDE ({', '.join(self.unsupported)}).",
                 place,
             )
         return self

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from privsql.algebra import build
 from privsql.algebra.expressions import SPREAD, Aggregate, Call, Column, Expression, columns_of, substitute
 from privsql.algebra.owners import Whose, owner
 from privsql.algebra.relations import (
@@ -35,12 +36,13 @@ from privsql.sql.bind.release import (
     has_any_aggregate,
     has_choice,
 )
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.bind.unnest import RowBinder
 from privsql.sql.bind.where import Queries, where_rows
 from privsql.sql.bind.winners import best_keys, best_of_answer, choice_function
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import rows_shown
 from privsql.types import TEXT, Kind
 
 
@@ -111,8 +113,8 @@ class SelectBinder:
             if any(isinstance(each, exp.Expr) and has_choice(each) for _, each in items):
                 raise Refused(
                     "refused-choice",
-                    "a choice is a label: nothing can be computed from it here",
-                    "select it by itself",
+                    "Nothing can be computed from arg_max, arg_min and mode here: they return a key.",
+                    "Select it by itself.",
                     place_of(node),
                 )
         grouped = node.args.get("group") is not None or node.args.get("having") is not None
@@ -175,15 +177,15 @@ class SelectBinder:
         if private and any(node.args.get(name) is not None for name in ("order", "limit", "offset")):
             raise Refused(
                 "refused-rows",
-                "each row of this is one person's, because it is grouped by the unit",
-                "ask about people: SELECT COUNT(*), AVG(total) FROM (...)",
+                "Each row of this result would be one person's: it is grouped by the unit.",
+                "Aggregate over people: SELECT COUNT(*), AVG(total) FROM (...).",
                 place_of(node),
             )
         if self.sets:
             raise Refused(
                 "refused-grouping-sets",
-                "several sets of keys are read for noisy totals, not for exact ones",
-                "ask for each set by itself, and put them together with UNION ALL",
+                "GROUPING SETS are supported for noisy totals only, and these are exact.",
+                "Ask for each set by itself, and put them together with UNION ALL.",
                 place_of(node),
             )
         binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys, exact=True)
@@ -218,8 +220,8 @@ class SelectBinder:
         if is_released(self.input):
             raise Refused(
                 "refused-nested-aggregate",
-                "an aggregate of noisy aggregates has no rule yet",
-                "select the inner answer and add up in Python",
+                "Aggregates of noisy aggregates are not supported yet.",
+                "Select the inner answer, and add up in Python.",
                 place_of(node),
             )
         binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys, self.sets)
@@ -233,9 +235,7 @@ class SelectBinder:
         condition = binder.condition(having.this) if having is not None else None
         self._bind_order(binder, shown, items)
         if not binder.aggregates and not keys:
-            raise Refused(
-                "refused-rows", "this would show rows as they are", "ask for an aggregate", place_of(node)
-            )
+            raise rows_shown(place_of(node))
         aggregates = tuple((name, each) for each, name in binder.aggregates.items())
         relation: Relation = Release(self.input, keys, aggregates, self.sets)
         if isinstance(self.input, Distinct):  # COUNT(*) FROM (SELECT DISTINCT x ...) is COUNT(DISTINCT x)
@@ -345,23 +345,16 @@ def _refuse_spread(group: Group) -> None:
     if spread is not None:
         raise Refused(
             "refused-spread",
-            "the spread of one unit's own rows has no rule",
-            "select COUNT(*), SUM(x) and SUM(x * x) of each unit, and compute it outside",
+            "The variance of one unit's own rows is not supported.",
+            "Select COUNT(*), SUM(x) and SUM(x * x) of each unit, and compute it outside.",
             spread.place,
         )
 
 
 def _refuse_intervals(group: Group, place: Place | None) -> None:
-    """30 days and 1 month are equal and look different: which one is seen first would be the order of
-    rows.
-    """
+    """Of two equal ones that look different, the order of rows would decide which is seen first."""
     if any(each.type.kind is Kind.INTERVAL for each in group.fields):
-        raise Refused(
-            "refused-type",
-            "intervals have no rule as keys or results of one unit's aggregates",
-            "compute days: date_diff('day', a, b)",
-            place,
-        )
+        raise build.no_intervals(place)
 
 
 def _counted_distinct(
@@ -384,7 +377,9 @@ def _counted_distinct(
 def refused_distinct(place: Place | None) -> Refused:
     return Refused(
         "refused-distinct",
-        "which values occur among people is itself private",
-        "COUNT(DISTINCT x) counts them; SELECT DISTINCT is read with the unit among its columns; else GROUP BY declared keys",
+        "Which values occur among people is itself private.",
+        "Count them with COUNT(DISTINCT x), or GROUP BY declared keys. SELECT DISTINCT is supported where "
+        "the unit "
+        "is among its columns.",
         place,
     )

@@ -11,10 +11,11 @@ from privsql.algebra.expressions import Expression, Literal
 from privsql.algebra.functions import common
 from privsql.algebra.relations import Project, Relation, UnionAll, is_released
 from privsql.algebra.reserved import unique_names
-from privsql.errors import Refused, SqlError, UnknownName
+from privsql.errors import SqlError, UnknownName
 from privsql.sql.bind.scope import Source
 from privsql.sql.bind.select import distinct_rows
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import over_noisy_answer
 from privsql.types import NULL, Type
 
 # a column of the left with the one of the right that goes below it
@@ -24,12 +25,7 @@ Pairs = list[tuple[Expression, Expression]]
 def united(left: Source, right: Source, node: exp.Union) -> Source:
     """UNION ALL, UNION, and either BY NAME."""
     if is_released(left.relation) or is_released(right.relation):
-        raise Refused(
-            "refused-union",
-            "noisy answers cannot be put together in one question",
-            "ask them one by one",
-            place_of(node),
-        )
+        raise over_noisy_answer("refused-union", "UNION of", "Ask for each answer by itself.", place_of(node))
     alike = (
         left.gaps == right.gaps and left.gaps.keys() == left.unsupported.keys() == right.unsupported.keys()
     )

@@ -18,10 +18,10 @@ from privsql.algebra.relations import Field, Project, Relation, Scan, Unnest, is
 from privsql.algebra.reserved import unique_names
 from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
 from privsql.sql.bind.join import bind_join
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
-from privsql.sql.parse.permitted import WAYS_OUT
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import refusal
 from privsql.suggestions import Declare, Fact, Way
 from privsql.types import Kind
 
@@ -29,12 +29,12 @@ _SELECTED = "privsql_unnest"  # the reserved name of the table whose column an U
 # Kinds of which equal values look alike, so that a list of different ones names none of them twice.
 _PLAIN = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP})
 
-_TWO = "FROM t, UNNEST(list_distinct(t.a)) AS u(a), UNNEST(list_distinct(t.b)) AS v(b)"
+_TWO = "Write FROM t, UNNEST(list_distinct(t.a)) AS u(a), UNNEST(list_distinct(t.b)) AS v(b)"
 _RANGES = {Kind.INTEGER: Fact.RANGE, Kind.DATE: Fact.MOMENTS}
 
 
 @dataclass(frozen=True)
-class Asked:
+class Opening:
     """One UNNEST: what it opens, and what its table and column are called; `name`: a better one for
     people.
     """
@@ -47,7 +47,7 @@ class Asked:
 
 
 @dataclass
-class Part:
+class JoinedTable:
     """A table of FROM with the lists of it that were opened; `places`: where in FROM each of its columns
     stands.
     """
@@ -86,25 +86,25 @@ def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
     if _in_from(node.args["from_"].this) is not None:
         raise _misplaced(node.args["from_"])  # no table stands before it
     first = bind(node.args["from_"].this)
-    parts = [Part(first, None, [0] * len(first.names))]
+    parts = [JoinedTable(first, None, [0] * len(first.names))]
     others = [*(node.args.get("joins") or []), *(node.args.get("laterals") or [])]
     for place, each in enumerate(others, start=1):
-        asked = _in_from(each)
-        if asked is not None:
-            _open(parts, asked, place)
+        opening = _in_from(each)
+        if opening is not None:
+            _open(parts, opening, place)
         else:
             source = bind(each.this)
-            parts.append(Part(source, each, [place] * len(source.names)))
-    for asked in _selected(node):
-        _open(parts, asked, len(others) + 1)
+            parts.append(JoinedTable(source, each, [place] * len(source.names)))
+    for opening in _selected(node):
+        _open(parts, opening, len(others) + 1)
     found, places, comma = parts[0].source, parts[0].places, False
     for part in parts[1:]:
         assert part.join is not None
         if comma and part.says("RIGHT"):  # to DuckDB it joins what is behind the comma alone
             raise Refused(
                 "refused-join",
-                "RIGHT JOIN behind a comma is read differently by different engines",
-                "write CROSS JOIN for the comma, or LEFT JOIN",
+                "RIGHT JOIN after a comma means different things to different engines.",
+                "Write CROSS JOIN for the comma, or LEFT JOIN.",
                 place_of(part.join),
             )
         comma = comma or not any(part.join.args.get(each) for each in ("kind", "side", "on", "using"))
@@ -113,44 +113,48 @@ def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
     return _in_order(found, places)
 
 
-def _in_from(node: exp.Expr) -> Asked | None:
+def _in_from(node: exp.Expr) -> Opening | None:
     """UNNEST(...) AS u(x), behind a comma or in a join, or LATERAL VIEW explode(...) u AS x."""
     join, inner = (node, node.this) if isinstance(node, exp.Join) else (None, node)
     alias = inner.args.get("alias")
     if isinstance(inner, exp.Lateral):
         inner = inner.this
         if not isinstance(inner, (exp.Unnest, exp.Explode)):
-            raise Refused("refused-lateral", *WAYS_OUT["Lateral"], place_of(node))
+            raise refusal("Lateral", place_of(node))
     if not isinstance(inner, (exp.Unnest, exp.Explode)):
         return None
     if join is not None:
         on, form = join.args.get("on"), [join.args.get(name) for name in ("side", "method", "using")]
         if any(form) or str(join.args.get("kind") or "").upper() not in ("", "INNER", "CROSS"):
             raise _refused(
-                node, "UNNEST is read behind a comma, JOIN or CROSS JOIN", "FROM t, UNNEST(...) AS u(tag)"
+                node,
+                "UNNEST is supported after a comma, JOIN or CROSS JOIN.",
+                "Write FROM t, UNNEST(...) AS u(tag).",
             )
         if on is not None and on != exp.true():
             raise _refused(
-                node, "a condition behind UNNEST is not read", "write ON TRUE, and the condition into WHERE"
+                node,
+                "A join condition of UNNEST is not supported.",
+                "Write ON TRUE, and the condition into WHERE.",
             )
     arguments = inner.expressions if isinstance(inner, exp.Unnest) else [inner.this]
     columns = [each.name for each in (alias.args.get("columns") or [])] if alias is not None else []
     if len(arguments) != 1 or len(columns) > 1:
-        raise _refused(node, "UNNEST is read of one list", _TWO)
+        raise _refused(node, "UNNEST takes one list.", _TWO)
     named = alias.this.name if alias is not None and alias.this is not None else None
     column = columns[0] if columns else named or "unnest"
-    return Asked(inner, arguments[0], named or column, column, column)
+    return Opening(inner, arguments[0], named or column, column, column)
 
 
-def _selected(node: exp.Select) -> Iterator[Asked]:
+def _selected(node: exp.Select) -> Iterator[Opening]:
     """The one UNNEST in the SELECT list, however often it stands there."""
     found = _explodes(node)
     if any(each != found[0] for each in found[1:]):
         raise _refused(
-            found[1], "several lists in one SELECT would be paired by the places of their elements", _TWO
+            found[1], "Several lists in one SELECT would be paired by the positions of their elements.", _TWO
         )
     for each in found[:1]:
-        yield Asked(
+        yield Opening(
             each,
             each.this,
             _SELECTED,
@@ -163,30 +167,30 @@ def _explodes(node: exp.Select) -> list[exp.Explode]:
     return [each for item in node.expressions for each in item.find_all(exp.Explode)]
 
 
-def _open(parts: list[Part], asked: Asked, place: int) -> None:
+def _open(parts: list[JoinedTable], opening: Opening, place: int) -> None:
     """The elements of a list, as a further column of the table that has it."""
-    inner = _bare(asked.argument)
+    inner = _bare(opening.argument)
     distinct = isinstance(inner, exp.ArrayDistinct)
     inner = _bare(inner.this) if distinct else inner
     if not isinstance(inner, exp.Column):
-        raise _misplaced(asked.node)
+        raise _misplaced(opening.node)
     part, column = _holder(parts, inner)
     source = part.source
     if not is_public(source.relation):
-        _refuse_unbounded(source.relation, column, distinct, asked.node)
+        _refuse_unbounded(source.relation, column, distinct, opening.node)
     taken = [*(each.name for each in source.relation.fields), *(each.name for each in source.lists)]
-    element = Field(unique_names([*taken, asked.name])[-1], column.type)
+    element = Field(unique_names([*taken, opening.name])[-1], column.type)
     part.places.append(place)
     part.source = replace(
         source,
         relation=Unnest(source.relation, column, element, distinct),
-        names=(*source.names, asked.column),
-        tables=(*source.qualifiers(), frozenset({asked.table.lower()})),
-        hidden=source.hidden | ({len(source.names)} if asked.table == _SELECTED else set()),
+        names=(*source.names, opening.column),
+        tables=(*source.qualifiers(), frozenset({opening.table.lower()})),
+        hidden=source.hidden | ({len(source.names)} if opening.table == _SELECTED else set()),
     )
 
 
-def _holder(parts: list[Part], node: exp.Column) -> tuple[Part, ListColumn]:
+def _holder(parts: list[JoinedTable], node: exp.Column) -> tuple[JoinedTable, ListColumn]:
     """The table of FROM that has this list."""
     name, table = node.name, node.table.lower()
     seen = [part for part in parts if not (part.says("SEMI") or part.says("ANTI"))]
@@ -208,21 +212,21 @@ def _holder(parts: list[Part], node: exp.Column) -> tuple[Part, ListColumn]:
     if part.says("LEFT") or any(each.says("RIGHT") for each in later):
         raise _refused(
             node,
-            f"the rows that are padded with NULL have no {name}",
-            "unnest it in a subquery, and join that",
+            f"The rows that this join pads with NULL have no {name}.",
+            "UNNEST it in a subquery, and join that.",
         )
     return part, column
 
 
-def _no_list(parts: list[Part], node: exp.Column) -> Exception:
+def _no_list(parts: list[JoinedTable], node: exp.Column) -> Exception:
     name, place = node.name, place_of(node)
     tables = [part.source for part in parts if isinstance(part.source.relation, Scan)]
     types = {each.lower(): type_ for table in tables for each, type_ in table.unsupported.items()}
     if name.lower() in types:
         return Refused(
             "refused-type",
-            f"column {name} has type {types[name.lower()]}, of whose elements there are no rules",
-            "use lists of ordinary types",
+            f"Column {name} has type {types[name.lower()]}, whose elements are not supported.",
+            "Use lists of ordinary types.",
             place,
         )
     if any(shown.lower() == name.lower() for part in parts for shown in part.source.names):
@@ -243,21 +247,21 @@ def _refuse_unbounded(relation: Relation, column: ListColumn, distinct: bool, no
     if not distinct:
         raise _refused(
             node,
-            "one person could name one value any number of times",
-            f"write UNNEST(list_distinct({name}))",
+            "One person's list may hold the same value any number of times.",
+            f"Write UNNEST(list_distinct({name})).",
         )
     if column.type.kind not in _PLAIN:
         raise _refused(
             node,
-            f"of {column.type} values that look alike may differ, so that no set of them can be declared",
-            "use lists of whole numbers, decimals, texts or dates",
+            f"UNNEST of {column.type} lists is not supported: values that look alike may differ.",
+            "Use lists of whole numbers, decimals, texts or dates.",
         )
     if column.most is None:
         fact = _RANGES.get(column.type.kind, Fact.VALUES)
         table = next(each.table for each in walk(relation) if isinstance(each, Scan))
         raise _refused(
             node,
-            f"one person could name any number of values in {name}: which can occur is not known",
+            f"One person's list {name} may hold any number of values: which can occur is not declared.",
             [("declare them, and a row becomes that many at most: ", Declare(table, ((name, fact),)))],
         )
 
@@ -284,7 +288,7 @@ def _bare(node: exp.Expr) -> exp.Expr:
 
 
 def _misplaced(node: exp.Expr) -> Refused:
-    return _refused(node, *WAYS_OUT["Unnest"])
+    return refusal("Unnest", place_of(node))
 
 
 def _refused(node: exp.Expr, message: str, suggestion: str | Sequence[Way]) -> Refused:

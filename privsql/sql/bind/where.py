@@ -15,9 +15,10 @@ from privsql.algebra.relations import Relation, is_public, is_released
 from privsql.errors import Refused, SqlError, UnknownName
 from privsql.sql.bind.join import apart, semi, with_conditions
 from privsql.sql.bind.release import has_any_aggregate
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import over_noisy_answer, refusal
 from privsql.types import BOOLEAN
 
 
@@ -65,20 +66,13 @@ def _with_subquery(
         anti ^= isinstance(inner, exp.Not)
         inner = inner.this
     if is_released(relation):
-        raise Refused(
-            "refused-exists", "a subquery beside a noisy answer has no rule", "use it below", place_of(part)
-        )
+        raise over_noisy_answer("refused-exists", "A subquery beside", "Use it below.", place_of(part))
     match inner:
         case exp.Exists():
             return _exists(relation, inner.this, anti, source, queries)
         case exp.In() if inner.args.get("query") is not None:
             return _member(relation, inner, anti, rows, queries)
-    raise Refused(
-        "refused-exists",
-        "a subquery inside an expression can depend on many people's rows",
-        "EXISTS (...) and IN (SELECT ...) are read as conditions of WHERE by themselves, joined with AND",
-        place_of(part),
-    )
+    raise refusal("Exists", place_of(part))
 
 
 def _member(
@@ -87,11 +81,8 @@ def _member(
     found = queries.query(node.args["query"])
     place = place_of(node)
     if is_released(found.relation):
-        raise Refused(
-            "refused-exists",
-            "IN over a noisy answer has no rule",
-            "ask it first, and write its keys out",
-            place,
+        raise over_noisy_answer(
+            "refused-exists", "IN over", "Ask for it first, and write its keys out.", place
         )
     if len(found.all_read("IN (SELECT ...)", place).names) != 1:
         raise SqlError("sql-subquery", "IN (SELECT ...) needs one column", "select one column", place)
@@ -100,8 +91,8 @@ def _member(
     if not {column.name for column in columns_of(value)} <= {each.name for each in relation.fields}:
         raise Refused(
             "refused-exists",
-            "IN is read with a value of the rows it filters",
-            "move it to the query around",
+            "IN (SELECT ...) must test a value of the rows that it filters.",
+            "Move it to the query around.",
             place,
         )
     on = build.compare("=", value, found.relation.fields[0].column)
@@ -120,15 +111,16 @@ def _exists(relation: Relation, query: exp.Expr, anti: bool, source: Source, que
         or any(has_any_aggregate(each) for each in node.expressions)
     ):
         raise Refused(
-            "refused-exists", "EXISTS is read over SELECT ... FROM ... WHERE ...", "leave the rest out", place
+            "refused-exists",
+            "EXISTS takes SELECT ... FROM ... WHERE ... only.",
+            "Leave the other clauses out.",
+            place,
         )
     if is_released(relation):
-        raise Refused(
-            "refused-exists", "EXISTS beside a noisy answer has no rule", "use it in the rows below", place
-        )
+        raise over_noisy_answer("refused-exists", "EXISTS beside", "Use it on the rows below.", place)
     found = apart(queries.joined(node), relation)
     if is_released(found.relation):
-        raise Refused("refused-exists", "EXISTS over a noisy answer has no rule", "use the rows below", place)
+        raise over_noisy_answer("refused-exists", "EXISTS over", "Use the rows below.", place)
 
     def column(name: exp.Column) -> Expression:
         """A column of the subquery itself, or else of the query around it."""
@@ -155,8 +147,8 @@ def _exists(relation: Relation, query: exp.Expr, anti: bool, source: Source, que
     if not on and not is_public(other):
         raise Refused(
             "refused-exists",
-            "whether some person's row exists is itself private",
-            "tie the subquery to the row: WHERE inner.user_id = outer.user_id",
+            "Whether anybody's row exists is itself private.",
+            "Tie the subquery to the row: WHERE inner.user_id = outer.user_id.",
             place,
         )
     return semi(relation, other, condition, anti, place)

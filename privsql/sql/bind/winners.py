@@ -20,9 +20,10 @@ from privsql.errors import Place, Refused
 from privsql.sql.bind.clauses import bind_order, whole_number
 from privsql.sql.bind.group_by import Items, as_written
 from privsql.sql.bind.release import ReleaseBinder, bare
-from privsql.sql.bind.scalar import ExpressionBinder
+from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import over_noisy_answer, value_of_one_person
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, Kind, integer
 
 _PLAIN = ("having", "offset", "distinct")  # what makes a choice something else
@@ -108,11 +109,8 @@ def choice_function(
     label: Expression
     if isinstance(function, exp.Mode) and function.this is not None:
         if is_released(relation):
-            raise Refused(
-                "refused-choice",
-                "mode of a noisy answer has no rule",
-                "ask for mode over rows",
-                place_of(node),
+            raise over_noisy_answer(
+                "refused-choice", "MODE over", "Compute it over the rows.", place_of(node)
             )
         argument = rows.bind(function.this)
         name = key_names([*(key.name for key in keys), names[places[0]]])[-1]
@@ -156,12 +154,7 @@ def _arg_max(
                     label,
                     columns,
                 )
-    raise Refused(
-        "refused-choice",
-        "arg_max and arg_min over rows would name one person's value",
-        "SELECT arg_max(k, n) FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)",
-        place_of(function),
-    )
+    raise value_of_one_person(place_of(function))
 
 
 def _standing_for(shown: Expression, keys: tuple[Key, ...], columns: Columns) -> Expression:
@@ -177,9 +170,9 @@ def _is_choice(node: exp.Expr) -> bool:
 def _alone(place: Place | None) -> Refused:
     return Refused(
         "refused-choice",
-        "arg_max, arg_min and mode are read as the only output of a SELECT beside its keys",
-        "SELECT mode(state) FROM t, SELECT state, mode(diagnosis) FROM t GROUP BY state, or GROUP BY ... ORDER BY COUNT(*) DESC "
-        "LIMIT 1",
+        "arg_max, arg_min and mode must be the only output of a SELECT beside its keys.",
+        "Write SELECT mode(state) FROM t, SELECT state, mode(diagnosis) FROM t GROUP BY state, or "
+        "GROUP BY ... ORDER BY COUNT(*) DESC LIMIT 1.",
         place,
     )
 

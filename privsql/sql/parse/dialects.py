@@ -67,12 +67,16 @@ _DECIMALS: dict[str, tuple[int, int] | None] = {
 # without a 0 before.
 _FORMATS = {
     **dict.fromkeys(("postgres", "materialize", "risingwave"), "YymdjHIMSfGVABab-"),
-    **dict.fromkeys(("redshift",), "YymdjHIMSfGV-"), **dict.fromkeys(("oracle",), "YymdjHIMSfGV"),
+    "redshift": "YymdjHIMSfGV-",
+    "oracle": "YymdjHIMSfGV",
     **dict.fromkeys(("spark", "spark2", "databricks", "hive"), "YymdjHIMSpfABab-"),
     **dict.fromkeys(("mysql", "doris", "starrocks"), "YymdjHIMSpfwABab-"),
-    **dict.fromkeys(("presto", "trino", "athena"), "YymdjHIMSpfABab-"), "snowflake": "YymdHIMS",
-    "bigquery": "YymdjHIMSpfGVuwUWABab", "sqlite": "YmdjHMSwW", "clickhouse": "YymdjHSGV",
-}  # fmt: skip
+    **dict.fromkeys(("presto", "trino", "athena"), "YymdjHIMSpfABab-"),
+    "snowflake": "YymdHIMS",
+    "bigquery": "YymdjHIMSpfGVuwUWABab",
+    "sqlite": "YmdjHMSwW",
+    "clickhouse": "YymdjHSGV",
+}
 # Formats in which a part begins with %: other letters stand for themselves.
 _PERCENT = frozenset(
     {"mysql", "doris", "starrocks", "presto", "trino", "athena", "bigquery", "sqlite", "clickhouse"}
@@ -91,66 +95,79 @@ def refuse_other_meanings(statement: exp.Expr, dialect: str) -> None:
     if name == "duckdb":  # means what it means there
         return
     for node in statement.walk():
-        if isinstance(node, (exp.Least, exp.Greatest)) and name in _NULL_IF_ANY:
-            node.set("ignore_nulls", False)
-        elif isinstance(node, exp.Concat) and name == "redshift":
-            node.set("coalesce", False)
-        elif type(node) is exp.Length and name in _LEN_WITHOUT_END:
-            node.set("this", exp.Trim(this=node.this, position="TRAILING"))
-        elif (
-            isinstance(node, exp.Cast)
-            and node.to.is_type(exp.DType.DECIMAL)
-            and not node.to.expressions
-            and name in _DECIMALS
-        ):
-            digits = _DECIMALS[name]
-            node.set(
-                "to", exp.DataType.build("DOUBLE" if digits is None else f"DECIMAL({digits[0]}, {digits[1]})")
-            )
-        elif isinstance(node, (exp.TimeToStr, exp.StrToTime, exp.StrToDate)) and node.args.get("format"):
-            # how strictly a number is read, in sqlglot's own words
-            for text in node.args["format"].find_all(exp.Literal):
-                text.set("this", re.sub(r"(%[a-zA-Z])strict", r"\1", text.name))
+        _mark(node, name)
         reason = _other_meaning(node, name)
         if reason is not None:
             raise Refused("refused-dialect", *reason, place_of(node))
 
 
+def _mark(node: exp.Expr, dialect: str) -> None:
+    """Note in the node what it means in this dialect, where it can be written in DuckDB's SQL."""
+    match node:
+        case exp.Least() | exp.Greatest() if dialect in _NULL_IF_ANY:
+            node.set("ignore_nulls", False)
+        case exp.Concat() if dialect == "redshift":
+            node.set("coalesce", False)
+        case exp.Length() if type(node) is exp.Length and dialect in _LEN_WITHOUT_END:
+            node.set("this", exp.Trim(this=node.this, position="TRAILING"))
+        case exp.Cast() if (
+            node.to.is_type(exp.DType.DECIMAL) and not node.to.expressions and dialect in _DECIMALS
+        ):
+            digits = _DECIMALS[dialect]
+            written = "DOUBLE" if digits is None else f"DECIMAL({digits[0]}, {digits[1]})"
+            node.set("to", exp.DataType.build(written))
+        case exp.TimeToStr() | exp.StrToTime() | exp.StrToDate() if node.args.get("format"):
+            # how strictly a number is read, in sqlglot's own words
+            for text in node.args["format"].find_all(exp.Literal):
+                text.set("this", re.sub(r"(%[a-zA-Z])strict", r"\1", text.name))
+
+
 def _other_meaning(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
     """Why, and what to write instead."""
-    part = _part(node)
+    return (
+        _other_date_part(node, _part(node), dialect)
+        or _other_pattern(node, dialect)
+        or _other_text(node, dialect)
+        or _other_type(node, dialect)
+    )
+
+
+def _other_date_part(node: exp.Expr, part: str, dialect: str) -> tuple[str, str] | None:
+    """Days of the week, weeks, and what lies between two dates."""
     if part in ("dayofweek", "dow", "weekday", "day_of_week") and dialect not in _SAME_WEEKDAYS:
         return (
             "days of the week have other numbers in this dialect than in DuckDB",
             "use dayname(d), or write the question in DuckDB's SQL",
         )
     if isinstance(node, _DIFFERENCES):
-        if part.startswith("week") and dialect != "duckdb":
+        if part.startswith("week"):
             return (
                 "weeks between two dates are counted otherwise in this dialect than in DuckDB",
                 "count days, and divide them by 7",
             )
-        if dialect not in _COUNT_BORDERS and not (
-            part == "day" and _is_date(node.this) and _is_date(node.expression)
-        ):
+        days = part == "day" and _is_date(node.this) and _is_date(node.expression)
+        if dialect not in _COUNT_BORDERS and not days:
             return (
                 "in this dialect whole units are counted, in DuckDB the borders between them",
                 "count days between dates (both cast to DATE), or write the question in DuckDB's SQL",
             )
-    elif (
-        part.startswith(("week", "yearweek"))
-        and part not in ("weekday", "weekofyear")
-        and dialect not in _SAME_WEEKS
-    ):
+        return None
+    of_weeks = part.startswith(("week", "yearweek")) and part not in ("weekday", "weekofyear")
+    if of_weeks and dialect not in _SAME_WEEKS:
         return (
             "weeks begin on another day in this dialect than in DuckDB",
             "write the question in DuckDB's SQL",
         )
-    if part == "century" and not isinstance(node, (exp.Extract, *_DIFFERENCES)) and dialect != "duckdb":
+    if part == "century" and not isinstance(node, exp.Extract):
         return (
             "centuries begin a year later in this dialect than in DuckDB",
             "group by extract(century FROM d)",
         )
+    return None
+
+
+def _other_pattern(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
+    """Patterns, formats, and what replaces their matches."""
     match node:
         case exp.Like() | exp.ILike() if dialect in _SETS_IN_LIKE and "[" in _constants(node.expression):
             return (
@@ -165,26 +182,40 @@ def _other_meaning(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
                     "in this dialect a backslash in LIKE takes the next letter as it stands",
                     "write LIKE '10#%' ESCAPE '#'",
                 )
-        case exp.SimilarTo() if dialect != "duckdb":
+        case exp.SimilarTo():
             return (
-                "in this dialect % and _ stand for any letters in SIMILAR TO, in DuckDB it is a regular expression",
+                "SIMILAR TO takes a regular expression in DuckDB, and % and _ in this dialect",
                 "write LIKE, or the question in DuckDB's SQL",
             )
-        case exp.Substring(args={"start": start}) if dialect != "duckdb" and (
-            start.find(exp.Neg) or _constants(start) == "0"
-        ):
+        case exp.TimeToStr() | exp.StrToTime() | exp.StrToDate():
+            if not _same_format(node.args.get("format"), dialect):
+                return (
+                    "a part of this format has no equal in DuckDB, or is written otherwise there",
+                    "write dates by their numbers, or the question in DuckDB's SQL: strftime(d, '%Y-%m')",
+                )
+        case exp.RegexpReplace(args={"replacement": written}) if dialect not in _PLAIN_DOLLAR:
+            if "$" in _constants(written):
+                return (
+                    "in this dialect $1 stands for a part of what was found",
+                    "write it in DuckDB's SQL, where that is \\1",
+                )
+    return None
+
+
+def _other_text(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
+    """Parts of texts."""
+    match node:
+        case exp.Substring(args={"start": start}) if start.find(exp.Neg) or _constants(start) == "0":
             return (
                 "letters before the first are counted otherwise in this dialect",
                 "write RIGHT(s, 4) or LEFT(s, 4)",
             )
-        case exp.Substring(args={"start": start}) if dialect != "duckdb" and _lowest(start) < 1:
+        case exp.Substring(args={"start": start}) if _lowest(start) < 1:
             return (
                 "letters before the first are counted otherwise in this dialect, and this may begin there",
                 "write SUBSTRING(s, GREATEST(n, 1))",
             )
-        case exp.Substring(args={"length": length}) if (
-            dialect != "duckdb" and length is not None and _lowest(length) < 0
-        ):
+        case exp.Substring(args={"length": length}) if length is not None and _lowest(length) < 0:
             return (
                 "in DuckDB a length below 0 counts to the left, in this dialect it does not",
                 "write SUBSTRING(s, 1, GREATEST(n, 0))",
@@ -199,6 +230,12 @@ def _other_meaning(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
                 "in DuckDB TRIM takes letters away, in this dialect a whole text",
                 "write REGEXP_REPLACE(s, '^(ab)+', ''), or the question in DuckDB's SQL",
             )
+    return None
+
+
+def _other_type(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
+    """Aggregates and types of the same name."""
+    match node:
         case exp.Variance() if dialect in _STDDEV_OF_ALL:
             return (
                 "in this dialect VARIANCE is that of all, and VAR_SAMP that of a sample",
@@ -208,20 +245,6 @@ def _other_meaning(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
             return "in this dialect STDDEV is that of all", "write STDDEV_POP(x), or STDDEV_SAMP(x)"
         case exp.Cast() if node.to.is_type(exp.DType.DECIMAL) and not node.to.expressions:
             return "how many digits a DECIMAL has in this dialect is not known", "write DECIMAL(18, 3)"
-        case exp.TimeToStr() | exp.StrToTime() | exp.StrToDate() if not _same_format(
-            node.args.get("format"), dialect
-        ):
-            return (
-                "a part of this format has no equal in DuckDB, or is written otherwise there",
-                "write dates by their numbers, or the question in DuckDB's SQL: strftime(d, '%Y-%m')",
-            )
-        case exp.RegexpReplace() if dialect not in _PLAIN_DOLLAR and "$" in _constants(
-            node.args.get("replacement")
-        ):
-            return (
-                "in this dialect $1 stands for a part of what was found",
-                "write it in DuckDB's SQL, where that is \\1",
-            )
     return None
 
 

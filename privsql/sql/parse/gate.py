@@ -8,6 +8,7 @@ not there, or an argument that is set and not listed, is refused. There is no li
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import sqlglot
 from sqlglot import exp
@@ -16,10 +17,11 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from privsql.errors import Place, Refused, SqlError
 from privsql.sql.parse.dialects import dialect_name, refuse_other_meanings
-from privsql.sql.parse.permitted import PERMITTED, SAME_AS, WAYS_OUT
+from privsql.sql.parse.permitted import PERMITTED
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import only_select, refusal, way_out_of
 from privsql.sql.parse.spellings import write_plainly
-from privsql.sql.parse.tokens import tokens_of, too_deep
+from privsql.sql.parse.tokens import MISSING_ARGUMENT, tokens_of, too_deep
 
 MAX_NODES = 6_000
 
@@ -56,7 +58,7 @@ def parse(text: str, dialect: str) -> exp.Expr:
 def permitted(statement: exp.Expr, dialect: str, start: Place | None) -> exp.Expr:
     """One SELECT, written plainly, every node of which has a rule."""
     if not isinstance(statement, (exp.Select, exp.Union, exp.Subquery)):
-        raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", start)
+        raise only_select(start)
     write_plainly(statement)
     try:
         _permit(statement, cuts_text=dialect_name(dialect) != "duckdb")
@@ -93,75 +95,71 @@ def _permit(statement: exp.Expr, cuts_text: bool) -> None:
             raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
         allowed = PERMITTED.get(type(node))
         if allowed is None:
-            raise _refuse(node, node, f"{_shown(node)} has no rule")
-        if isinstance(node, exp.Identifier) and not node.this:
-            raise SqlError(
-                "sql-syntax",
-                "a name must not be empty",
-                "give it a name of at least one letter",
-                place_of(node),
-            )
-        if isinstance(node, exp.Select) and not node.expressions:
-            raise SqlError(
-                "sql-syntax", "this SELECT selects nothing", "SELECT COUNT(*) FROM ...", place_of(node)
-            )
-        if isinstance(node, exp.Star) and isinstance(node.parent, exp.Count) and any(node.args.values()):
-            raise SqlError(
-                "sql-syntax",
-                "COUNT(*) counts rows, whatever their columns",
-                "write COUNT(*)",
-                place_of(node.parent),
-            )
-        if isinstance(node, _COMPARISONS) and (
-            isinstance(node.this, _COMPARISONS) or isinstance(node.expression, _COMPARISONS)
-        ):
-            raise SqlError(
-                "sql-syntax",
-                "comparisons in a row mean different things to different people",
-                "write 1 < x AND x < 5, or parentheses around one of them",
-                place_of(node),
-            )
-        if (
-            isinstance(node, exp.DataType)
-            and not cuts_text
-            and node.expressions
-            and node.is_type(*exp.DataType.TEXT_TYPES)
-        ):
-            raise Refused(
-                "refused-cast",
-                "in DuckDB the size of a text cuts nothing",
-                "leave it out, or write LEFT(x, 3)",
-                place_of(node),
-            )
+            raise _refuse(node, node, _shown(node))
+        _refuse_malformed(node)
+        if not cuts_text:
+            _refuse_cut_text(node)
         if any(node.args.get(name) is None for name in _NEEDED[type(node)]):
-            raise SqlError(
-                "sql-syntax",
-                "an argument is missing here",
-                "check the commas and parentheses",
-                place_of(node),
-            )
+            raise SqlError("sql-syntax", *MISSING_ARGUMENT, place_of(node))
         if (
             isinstance(node, exp.Query)
             and isinstance(node.parent, (exp.Binary, exp.Unary, exp.Func, exp.Alias, exp.Between))
             and not isinstance(node.parent, (exp.Exists, exp.In))
         ):
-            raise Refused("refused-exists", *WAYS_OUT["Exists"], place_of(node))
+            raise refusal("Exists", place_of(node))
         for name, value in node.args.items():
-            if allowed.get(name) and isinstance(value, exp.Expr):
-                raise SqlError(
-                    "sql-syntax",
-                    f"{_shown(node)} does not take so many arguments",
-                    "check the commas and parentheses",
-                    place_of(value) or place_of(node),
-                )
-            if name not in allowed and value is not None and value is not False and value != []:
-                child = value[0] if isinstance(value, list) else value
-                blamed = child if isinstance(child, exp.Expr) else node
-                if name in ("db", "catalog", "recursive"):
-                    known = "Recursive" if name == "recursive" else "Schema"
-                    raise Refused(f"refused-{known.lower()}", *WAYS_OUT[known], place_of(node))
-                what = "" if name == "this" else f" with {name.rstrip('_').replace('_', ' ').upper()}"
-                raise _refuse(blamed, node, f"{_shown(node)}{what} has no rule")
+            _permit_argument(node, name, value, allowed)
+
+
+def _refuse_malformed(node: exp.Expr) -> None:
+    """Texts that sqlglot reads and that mean nothing, or not the same to everybody."""
+    match node:
+        case exp.Identifier() if not node.this:
+            found = "a name must not be empty", "give it a name of at least one letter"
+        case exp.Select() if not node.expressions:
+            found = "this SELECT selects nothing", "SELECT COUNT(*) FROM ..."
+        case exp.Star(parent=exp.Count() as count) if any(node.args.values()):
+            wrong = "COUNT(*) counts rows, whatever their columns"
+            raise SqlError("sql-syntax", wrong, "write COUNT(*)", place_of(count))
+        case _ if isinstance(node, _COMPARISONS) and (
+            isinstance(node.this, _COMPARISONS) or isinstance(node.expression, _COMPARISONS)
+        ):
+            found = (
+                "comparisons in a row mean different things to different people",
+                "write 1 < x AND x < 5, or parentheses around one of them",
+            )
+        case _:
+            return
+    raise SqlError("sql-syntax", *found, place_of(node))
+
+
+def _refuse_cut_text(node: exp.Expr) -> None:
+    """VARCHAR(3), which cuts nothing in DuckDB."""
+    if isinstance(node, exp.DataType) and node.expressions and node.is_type(*exp.DataType.TEXT_TYPES):
+        raise Refused(
+            "refused-cast",
+            "In DuckDB the size of a text type cuts nothing off.",
+            "Leave the size out, or write LEFT(x, 3).",
+            place_of(node),
+        )
+
+
+def _permit_argument(node: exp.Expr, name: str, value: object, allowed: Mapping[str, bool]) -> None:
+    if allowed.get(name) and isinstance(value, exp.Expr):
+        raise SqlError(
+            "sql-syntax",
+            f"{_shown(node)} does not take so many arguments",
+            "check the commas and parentheses",
+            place_of(value) or place_of(node),
+        )
+    if name in allowed or value is None or value is False or value == []:
+        return
+    child = value[0] if isinstance(value, list) else value
+    blamed = child if isinstance(child, exp.Expr) else node
+    if name in ("db", "catalog", "recursive"):
+        raise refusal("Recursive" if name == "recursive" else "Schema", place_of(node))
+    what = "" if name == "this" else f" with {name.rstrip('_').replace('_', ' ').upper()}"
+    raise _refuse(blamed, node, f"{_shown(node)}{what}")
 
 
 def _shown(node: exp.Expr) -> str:
@@ -171,18 +169,18 @@ def _shown(node: exp.Expr) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
 
 
-def _refuse(blamed: exp.Expr, node: exp.Expr, reason: str) -> Refused:
+def _refuse(blamed: exp.Expr, node: exp.Expr, what: str) -> Refused:
     place, above = place_of(blamed), blamed.parent
     # a node without a token of its own: where the thing around it begins
     while place is None and above is not None:
         place, above = place_of(above), above.parent
     for each in (blamed, node):
-        name = SAME_AS.get(type(each).__name__, type(each).__name__)
-        if name in WAYS_OUT:
-            return Refused(f"refused-{name.lower()}", *WAYS_OUT[name], place)
+        name = way_out_of(each)
+        if name is not None:
+            return refusal(name, place)
     return Refused(
         "refused-syntax",
-        f"{reason}, so no bound on one person's part is known",
-        "see the list of supported SQL in the README",
+        f"{what} is not supported: how far one person can move its result is not known.",
+        "See the list of supported SQL in the README.",
         place,
     )

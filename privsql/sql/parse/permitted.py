@@ -1,27 +1,16 @@
-"""The node classes of sqlglot that have a rule, with the arguments that are read, and ways out for some that
-have none.
-"""
+"""The node classes of sqlglot that are supported: which arguments are read, which function a node is."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlglot import exp
-
-
-def _rows(text: str) -> dict[type[exp.Expr], dict[str, bool]]:
-    rows: dict[type[exp.Expr], dict[str, bool]] = {}
-    for line in text.split("\n"):
-        if line.strip():
-            name, *args = line.split()
-            node = getattr(exp, name, None)  # a class that this sqlglot does not have cannot occur
-            if node is not None:
-                rows[node] = {each.removesuffix("?"): each.endswith("?") for each in args}
-    return rows
-
 
 # Node class, then the arguments that may be set. One with a question mark is sqlglot's own yes or no, and
 # never what somebody wrote: sqlglot puts an argument too many there, as that of COUNT_IF(p, x), and nobody
-# would read it.
-PERMITTED = _rows("""
+# would read it. Behind the arrow: the function or operator of algebra/functions.py that the node is, whose
+# arguments are the others in this order.
+_TABLE = """
 Select expressions from_ joins laterals where group having order limit offset distinct with_
 Subquery this alias with_ order limit offset pivots
 Union this expression distinct by_name? with_ order limit offset
@@ -72,34 +61,34 @@ TryCast this to safe?
 And this expression
 Or this expression
 Not this
-EQ this expression
-NEQ this expression
-GT this expression
-GTE this expression
-LT this expression
-LTE this expression
-NullSafeEQ this expression
-NullSafeNEQ this expression
+EQ this expression -> =
+NEQ this expression -> <>
+GT this expression -> >
+GTE this expression -> >=
+LT this expression -> <
+LTE this expression -> <=
+NullSafeEQ this expression -> is_same
+NullSafeNEQ this expression -> is_distinct
 Is this expression
 Between this low high
 In this expressions query
 Exists this
 Like this expression negate?
 ILike this expression negate?
-SimilarTo this expression
+SimilarTo this expression -> similar_to
 Escape this expression
-RegexpLike this expression flag
-RegexpFullMatch this expression
-RegexpReplace this expression replacement single_replace? modifiers
-RegexpExtract this expression group null_if_pos_overflow?
-Add this expression
-Sub this expression
-Mul this expression
-Div this expression typed? safe?
-IntDiv this expression
-Mod this expression
+RegexpLike this expression flag -> regexp_matches
+RegexpFullMatch this expression -> regexp_full_match
+RegexpReplace this expression replacement single_replace? modifiers -> regexp_replace
+RegexpExtract this expression group null_if_pos_overflow? -> regexp_extract
+Add this expression -> +
+Sub this expression -> -
+Mul this expression -> *
+Div this expression typed? safe? -> /
+IntDiv this expression -> //
+Mod this expression -> %
 Neg this
-Pow this expression
+Pow this expression -> pow
 DPipe this expression safe?
 Case this ifs default
 If this true false
@@ -145,146 +134,106 @@ First this
 Last this
 AnyValue this
 Anonymous this expressions
-Lower this
-Upper this
-Length this
+Lower this -> lower
+Upper this -> upper
+Length this -> length
 Trim this position expression
-Substring this start length
-Left this expression
-Right this expression
-Replace this expression replacement
-Translate this from_ to
+Substring this start length -> substring
+Left this expression -> left
+Right this expression -> right
+Replace this expression replacement -> replace
+Translate this from_ to -> translate
 Concat expressions safe? coalesce?
 ConcatWs expressions safe? coalesce?
-StartsWith this expression
-EndsWith this expression
-Contains this expression
-StrPosition this substr
-Reverse this
-SplitPart this delimiter part_index
-Ascii this
-Unicode this
-Levenshtein this expression
-BitLength this
-JarowinklerSimilarity this expression
-Abs this
-Ceil this
-Floor this
-Round this decimals
-Trunc this
-Sign this
-Sqrt this
-Cbrt this
-Exp this
-Ln this
+StartsWith this expression -> starts_with
+EndsWith this expression -> ends_with
+Contains this expression -> contains
+StrPosition this substr -> strpos
+Reverse this -> reverse
+SplitPart this delimiter part_index -> split_part
+Ascii this -> ascii
+Unicode this -> unicode
+Levenshtein this expression -> levenshtein
+BitLength this -> bit_length
+JarowinklerSimilarity this expression -> jaro_winkler_similarity
+Abs this -> abs
+Ceil this -> ceil
+Floor this -> floor
+Round this decimals -> round
+Trunc this -> trunc
+Sign this -> sign
+Sqrt this -> sqrt
+Cbrt this -> cbrt
+Exp this -> exp
+Ln this -> ln
 Log this expression
-Sin this
-Cos this
-Tan this
-Asin this
-Acos this
-Atan this
-Atan2 this expression
-Sinh this
-Cosh this
-Tanh this
-Degrees this
-Radians this
-Pi
-IsNan this
-IsInf this
-Year this
-Month this
-Day this
-Hour this
-Minute this
-Second this
-Quarter this
-Week this
-WeekOfYear this
-DayOfWeek this
-DayOfWeekIso this
-DayOfMonth this
-DayOfYear this
-Dayname this
-Monthname this
-LastDay this
-TimeToUnix this
+Sin this -> sin
+Cos this -> cos
+Tan this -> tan
+Asin this -> asin
+Acos this -> acos
+Atan this -> atan
+Atan2 this expression -> atan2
+Sinh this -> sinh
+Cosh this -> cosh
+Tanh this -> tanh
+Degrees this -> degrees
+Radians this -> radians
+Pi -> pi
+IsNan this -> isnan
+IsInf this -> isinf
+Year this -> year
+Month this -> month
+Day this -> day
+Hour this -> hour
+Minute this -> minute
+Second this -> second
+Quarter this -> quarter
+Week this -> week
+WeekOfYear this -> week
+DayOfWeek this -> dayofweek
+DayOfWeekIso this -> isodow
+DayOfMonth this -> day
+DayOfYear this -> dayofyear
+Dayname this -> dayname
+Monthname this -> monthname
+LastDay this -> last_day
+TimeToUnix this -> epoch
 TimestampTrunc this unit input_type_preserved?
 DateTrunc this unit
 Extract this expression
 DateDiff this expression unit date_part_boundary? big_int?
 DateAdd this expression unit
 DateSub this expression unit
-DateFromParts year month day
-TimeToStr this format
+DateFromParts year month day -> make_date
+TimeToStr this format -> strftime
 TsOrDsToDate this default_date
 TsOrDsToTimestamp this
 TimeStrToTime this
 StrToDate this format
 SafeDivide this expression
 TsOrDsDiff this expression unit
-StrToTime this format
-""")
+StrToTime this format -> try_strptime
+"""
 
-# Why some things that people write have no rule, and what to write instead; code refused-<class in lower
-# case>.
-WAYS_OUT = {
-    "Join": ("this kind of join has no rule", "use JOIN ... ON, LEFT JOIN, SEMI JOIN or ANTI JOIN"),
-    "Window": ("window functions mix many people's rows", "aggregate with GROUP BY instead"),
-    "TableSample": (
-        "samples make one person's weight unclear",
-        "ask about all rows; the noise already protects them",
-    ),
-    "CurrentDate": (
-        "the time of asking would make the same question another one each time",
-        "write the date out: DATE '2024-01-31'",
-    ),
-    "Placeholder": ("parameters are not read", "write the value into the text"),
-    "Columns": ("COLUMNS() stands for columns nobody named", "name the columns"),
-    "Exists": (
-        "a subquery inside an expression can depend on many people's rows",
-        "join it instead: JOIN (SELECT user_id, COUNT(*) AS n FROM t GROUP BY user_id) AS q ON ..., or CROSS JOIN one row of "
-        "public values",
-    ),
-    "Any": (
-        "ANY and ALL are read as x = ANY and x <> ALL of a list that is written out",
-        "x IN (1, 2), or x = ANY([1, 2])",
-    ),
-    "Lateral": ("LATERAL has no rule", "write a join: JOIN (SELECT ... GROUP BY the unit) ON ..."),
-    "Distinct": (
-        "DISTINCT ON keeps one of many people's rows",
-        "GROUP BY declared keys, or COUNT(DISTINCT x)",
-    ),
-    "ArrayAgg": (
-        "this hands out people's own values",
-        "ask for COUNT(*) ... GROUP BY declared keys; within one person, first(x ORDER BY day) is the first x by day",
-    ),
-    "ApproxDistinct": ("approximate counts of different values have no rule", "COUNT(DISTINCT x)"),
-    "Qualify": (
-        "QUALIFY needs window functions, which mix many people's rows",
-        "use HAVING over noisy aggregates",
-    ),
-    "Except": ("EXCEPT compares rows of many people", "use WHERE"),
-    "Intersect": ("INTERSECT compares rows of many people", "use WHERE"),
-    "Pivot": ("PIVOT makes column names out of data", "use GROUP BY"),
-    "Recursive": ("how often a recursion repeats a person's rows is not known", "write the steps out"),
-    "Schema": (
-        "tables are named by themselves, without schema or database",
-        "write FROM patients, not FROM main.patients; of another schema, name it in a view, or USE it before you connect",
-    ),
-    "Unnest": (
-        "a list can only be opened: UNNEST of a list column, by itself in SELECT or in FROM",
-        "FROM t, UNNEST(list_distinct(t.tags)) AS u(tag), with the table that has the list before it",
-    ),
+
+def _read(table: str) -> Iterator[tuple[type[exp.Expr], list[str], str]]:
+    """Node class, arguments and function of each line."""
+    for line in table.strip().splitlines():
+        left, _, function = line.partition(" -> ")
+        name, *arguments = left.split()
+        node = getattr(exp, name, None)  # a class that this sqlglot does not have cannot occur
+        if node is not None:
+            yield node, arguments, function
+
+
+PERMITTED: dict[type[exp.Expr], dict[str, bool]] = {
+    node: {each.removesuffix("?"): each.endswith("?") for each in arguments}
+    for node, arguments, _ in _read(_TABLE)
 }
-SAME_AS = {
-    "GroupConcat": "ArrayAgg",
-    "Explode": "Unnest",
-    "ArrayContains": "Unnest",
-    "Parameter": "Placeholder",
-    "All": "Exists",
-    **dict.fromkeys(
-        ("CurrentTimestamp", "CurrentTime", "CurrentDatetime", "Localtime", "Localtimestamp"), "CurrentDate"
-    ),
+# Node class: the function or operator that it is, and where its arguments are.
+FUNCTION_OF: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    node: (function, tuple(each for each in arguments if not each.endswith("?")))
+    for node, arguments, function in _read(_TABLE)
+    if function
 }

@@ -35,6 +35,21 @@ def _plain(node: exp.Expr) -> exp.Expr | None:
             return exp.TimestampTrunc(this=node.this, unit=node.args["unit"])
         case exp.Anonymous(this=str(name), expressions=[of]) if name.upper() in _SPREADS:
             return _SPREADS[name.upper()](this=of)
+        case exp.WithinGroup(
+            this=exp.Mode() as mode, expression=exp.Order(expressions=[exp.Ordered() as term])
+        ):
+            # the order decides between equals, as noise does
+            return exp.Mode(this=term.this) if _has_only(mode) else None
+        # as it is without saying so
+        case exp.IgnoreNulls(this=exp.AnyValue() as any_value) if _has_only(node, "this"):
+            return any_value
+        case _:
+            return _plain_membership(node)
+
+
+def _plain_membership(node: exp.Expr) -> exp.Expr | None:
+    """x = ANY(...), x <> ALL(...), x IN UNNEST(...) and list_contains as x IN (...)."""
+    match node:
         case exp.EQ() if _is_alone_in_list(node):
             return None
         case exp.EQ(expression=exp.Any(this=compared)):
@@ -56,19 +71,8 @@ def _plain(node: exp.Expr) -> exp.Expr | None:
         case exp.ArrayContains(this=exp.Array() as listed) if _has_only(node, "this", "expression"):
             # NULL among the elements is passed over, and makes no test unknown as it would in IN
             known = [each for each in listed.expressions if not isinstance(each, exp.Null)]
-            return (
-                exp.In(this=node.expression, expressions=known)
-                if known and all(map(_is_constant, known))
-                else None
-            )
-        case exp.WithinGroup(
-            this=exp.Mode() as mode, expression=exp.Order(expressions=[exp.Ordered() as term])
-        ):
-            # the order decides between equals, as noise does
-            return exp.Mode(this=term.this) if _has_only(mode) else None
-        # as it is without saying so
-        case exp.IgnoreNulls(this=exp.AnyValue() as any_value) if _has_only(node, "this"):
-            return any_value
+            plain = known and all(map(_is_constant, known))
+            return exp.In(this=node.expression, expressions=known) if plain else None
         case _:
             return None
 

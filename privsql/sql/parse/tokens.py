@@ -17,10 +17,12 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from privsql.errors import Place, Refused, SqlError, did_you_mean
+from privsql.errors import Place, SqlError, did_you_mean
+from privsql.sql.parse.refusals import only_select
 
 MAX_LENGTH = 20_000
 MAX_NESTING = 40
+MISSING_ARGUMENT = "an argument is missing here", "check the commas and parentheses"
 
 
 def tokens_of(text: str, dialect: str) -> tuple[list[Token], Place | None]:
@@ -61,11 +63,10 @@ def tokens_of(text: str, dialect: str) -> tuple[list[Token], Place | None]:
         sign = token.text == "!" and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
         if sign and not _is_no_match(tokens[place : place + 3]):
             # sqlglot reads `x ! in (1)` as NOT IN, DuckDB as a factorial: nobody can have meant it
-            raise SqlError(
-                "sql-syntax",
+            raise _wrong(
+                token,
                 "'!' is read differently by different engines",
                 "write NOT or <>",
-                Place(token.line, token.col),
             )
     _refuse_unfinished(tokens)
     _refuse_ambiguous(text, tokens)
@@ -78,7 +79,7 @@ def tokens_of(text: str, dialect: str) -> tuple[list[Token], Place | None]:
         raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
     if tokens and tokens[0].token_type not in _BEGINNINGS:
         if _is_command(tokens[0], dialect):
-            raise Refused("refused-statement", "only SELECT can be asked", "write SELECT ... FROM ...", start)
+            raise only_select(start)
         raise SqlError("sql-syntax", "this is not SQL that can be read", "write SELECT ... FROM ...", start)
     return tokens, start
 
@@ -104,105 +105,96 @@ def _refuse_unfinished(tokens: list[Token]) -> None:
         elif token.token_type in _CLOSING and (
             not opened or _BRACKETS[opened.pop().token_type] is not token.token_type
         ):
-            raise SqlError(
-                "sql-syntax",
+            raise _wrong(
+                token,
                 "this closes what was not opened",
                 "check the parentheses",
-                Place(token.line, token.col),
             )
     if opened:
-        raise SqlError(
-            "sql-syntax",
-            "this is not closed",
-            "check the parentheses",
-            Place(opened[-1].line, opened[-1].col),
-        )
+        raise _wrong(opened[-1], "this is not closed", "check the parentheses")
     for word, after in itertools.pairwise(tokens):
         if word.token_type is TokenType.ALIAS and after.token_type in (
             TokenType.COMMA,
             TokenType.FROM,
             TokenType.R_PAREN,
         ):
-            raise SqlError(
-                "sql-syntax",
+            raise _wrong(
+                word,
                 "there is no name behind AS",
                 "write one, or leave AS out",
-                Place(word.line, word.col),
             )
         if word.token_type is TokenType.GROUP_BY and after.token_type is TokenType.DISTINCT:
-            raise SqlError(
-                "sql-syntax",
+            raise _wrong(
+                after,
                 "GROUP BY DISTINCT has no rule",
                 "list the keys once",
-                Place(after.line, after.col),
             )
 
 
 def _refuse_ambiguous(text: str, tokens: list[Token]) -> None:
-    """Characters that nobody sees: sqlglot takes some for spaces and DuckDB for letters, and others the other
-    way round.
+    """What sqlglot and engines read differently, and no tree shows."""
+    _refuse_null_in_brackets(tokens)
+    _refuse_missing_arguments(tokens)
+    _refuse_typed_texts(tokens)
+    _refuse_unseen(text, tokens)
 
-    So is DATE '2024-01-31'::VARCHAR: to one the text is cast first, to the other the date. What is missing
-    before a comma sqlglot may leave out, and read the next argument for it; so it may the AND of BETWEEN,
-    where b'1' is a column and a text to it. NULL among the elements of x IN [a, b] DuckDB passes over; in IN
-    (a, b) it makes the test unknown, and sqlglot does not say which brackets there were.
+
+def _refuse_null_in_brackets(tokens: list[Token]) -> None:
+    """NULL among the elements of x IN [a, b] DuckDB passes over; in IN (a, b) it makes the test unknown, and
+    sqlglot does not say which brackets there were.
     """
     for place, (word, bracket) in enumerate(itertools.pairwise(tokens)):
         if word.token_type is TokenType.IN and bracket.token_type is TokenType.L_BRACKET:
-            listed = itertools.takewhile(
-                lambda each: each.token_type is not TokenType.R_BRACKET, tokens[place + 2 :]
-            )
+            behind = tokens[place + 2 :]
+            listed = itertools.takewhile(lambda each: each.token_type is not TokenType.R_BRACKET, behind)
             if any(each.token_type not in _OF_CONSTANTS for each in listed):
-                raise SqlError(
-                    "sql-syntax",
+                raise _wrong(
+                    bracket,
                     "in brackets behind IN only constants are read: NULL there is read differently",
                     "write IN ('CA', 'NY'), in parentheses",
-                    Place(bracket.line, bracket.col),
                 )
+
+
+def _refuse_missing_arguments(tokens: list[Token]) -> None:
+    """What is missing before a comma sqlglot may leave out, and read the next argument for it."""
+    openings = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA)
     for before, comma in itertools.pairwise(tokens):
-        if comma.token_type is TokenType.COMMA and before.token_type in (
-            TokenType.L_PAREN,
-            TokenType.L_BRACKET,
-            TokenType.COMMA,
-        ):
-            raise SqlError(
-                "sql-syntax",
-                "an argument is missing here",
-                "check the commas and parentheses",
-                Place(comma.line, comma.col),
-            )
+        if comma.token_type is TokenType.COMMA and before.token_type in openings:
+            raise _wrong(comma, *MISSING_ARGUMENT)
+
+
+def _refuse_typed_texts(tokens: list[Token]) -> None:
+    """b'1' is a column and a text to sqlglot where it leaves out the AND of BETWEEN. Of DATE
+    '2024'::VARCHAR one engine casts the text first, and another the date.
+    """
     if any(each.token_type in (TokenType.UNPIVOT, TokenType.BETWEEN) for each in tokens):
         for word, value in itertools.pairwise(tokens):
-            if value.token_type is TokenType.STRING and word.token_type in (
-                TokenType.VAR,
-                TokenType.IDENTIFIER,
-            ):
-                raise SqlError(
-                    "sql-syntax",
+            named = word.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
+            if named and value.token_type is TokenType.STRING:
+                raise _wrong(
+                    value,
                     "a name before a text is a column to some engines, and a type to others",
                     "write AS between them",
-                    Place(value.line, value.col),
                 )
     for kind, value, cast in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if (
-            kind.token_type in Parser.TYPE_TOKENS
-            and value.token_type is TokenType.STRING
-            and cast.token_type is TokenType.DCOLON
-        ):
-            raise SqlError(
-                "sql-syntax",
+        typed = kind.token_type in Parser.TYPE_TOKENS and value.token_type is TokenType.STRING
+        if typed and cast.token_type is TokenType.DCOLON:
+            raise _wrong(
+                cast,
                 "a cast behind a typed constant is read differently by different engines",
                 "write CAST(DATE '...' AS ...)",
-                Place(cast.line, cast.col),
             )
+
+
+def _refuse_unseen(text: str, tokens: list[Token]) -> None:
+    """Characters that nobody sees: sqlglot takes some for spaces and DuckDB for letters, and others the other
+    way round.
+    """
     if text.isprintable():  # as most are: letters, signs and plain spaces
         return
     unseen = [place for place, letter in enumerate(text) if letter not in _SPACES and _is_unseen(letter)]
-    quoted = [
-        (each.start, each.end)
-        for each in tokens
-        if text[each.start : each.end + 1][-1:] in ("'", '"', "`", "$")
-    ]
+    quotes = ("'", '"', "`", "$")
+    quoted = [(each.start, each.end) for each in tokens if text[each.start : each.end + 1][-1:] in quotes]
     for place in unseen:
         if not any(start <= place <= end for start, end in quoted):
             line = text.count("\n", 0, place)
@@ -214,6 +206,10 @@ def _refuse_ambiguous(text: str, tokens: list[Token]) -> None:
             )
 
 
+def _wrong(token: Token, message: str, suggestion: str) -> SqlError:
+    return SqlError("sql-syntax", message, suggestion, Place(token.line, token.col))
+
+
 def _refuse_dropped(tokens: list[Token], dialect: str) -> None:
     """Arguments that sqlglot leaves out without a word: it reads log2(x, 5) as log2(x)."""
     known = sqlglot.Dialect.get_or_raise(dialect).parser_class.FUNCTIONS
@@ -221,11 +217,10 @@ def _refuse_dropped(tokens: list[Token], dialect: str) -> None:
         if bracket.token_type is TokenType.L_PAREN and word.text.upper() in known:
             count = _arguments(tokens, place + 2)
             if count and _is_dropped(dialect, word.text.upper(), min(count, _MANY)):
-                raise SqlError(
-                    "sql-syntax",
+                raise _wrong(
+                    word,
                     f"{word.text.upper()} does not take {count} arguments",
                     "check the commas and parentheses",
-                    Place(word.line, word.col),
                 )
 
 
@@ -298,9 +293,11 @@ def _without_end(tokens: list[Token]) -> list[Token]:
 # Words a statement may begin with that is not a question. Only for the log's sake: whatever is not a SELECT
 # once it is parsed is refused below.
 _COMMANDS = frozenset(
-    "ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT COPY CREATE DEALLOCATE DELETE DESCRIBE DETACH DROP EXECUTE "
-    "EXPLAIN EXPORT FORCE GRANT IMPORT INSERT INSTALL LOAD LOCK MERGE OPTIMIZE PRAGMA PREPARE REFRESH RENAME RESET REVOKE "
-    "ROLLBACK SET SHOW START TRUNCATE UNSET UPDATE USE VACUUM".split()
+    """
+    ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT COPY CREATE DEALLOCATE DELETE DESCRIBE
+    DETACH DROP EXECUTE EXPLAIN EXPORT FORCE GRANT IMPORT INSERT INSTALL LOAD LOCK MERGE OPTIMIZE PRAGMA
+    PREPARE REFRESH RENAME RESET REVOKE ROLLBACK SET SHOW START TRUNCATE UNSET UPDATE USE VACUUM
+    """.split()
 )
 # What a question begins with, and a text without words.
 _BEGINNINGS = frozenset(

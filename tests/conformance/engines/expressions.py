@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from privsql.algebra import build
 from privsql.algebra.expressions import Call, Column, Expression, Literal
-from privsql.algebra.functions import FUNCTIONS, UNITS
+from privsql.algebra.functions import FUNCTIONS, OPERATORS, UNITS
 from privsql.algebra.patterns import DIRECTIVES, OPTIONS
 from privsql.errors import PrivsqlError
 from privsql.types import (
@@ -57,12 +57,11 @@ _WANTED: dict[str, Callable[[Type], bool]] = {
     "text": lambda each: each.kind is Kind.TEXT,
     "bool": lambda each: each.kind is Kind.BOOLEAN,
     "moment": lambda each: each.kind in MOMENTS,
+    "alike": lambda each: each.kind in MOMENTS,
     "clock": lambda each: each.kind in (*MOMENTS, Kind.TIME),
     "any": lambda each: True,
 }
-_MADE = ("and", "or", "not", "is_null", "is_true", "in", "case", "coalesce", "least", "greatest", "nullif", "cast", "neg",
-         "+", "-", "*", "/", "//", "%", "date_add", "date_shift", "date_minus", *COMPARISONS)  # fmt: skip
-NAMES = (*FUNCTIONS, *_MADE)
+NAMES = (*FUNCTIONS, *OPERATORS)
 
 
 class Generator:
@@ -144,7 +143,7 @@ class Generator:
         match name:
             case "and" | "or":
                 return Call(name, (self.of(truth, depth), self.of(truth, depth)), BOOLEAN)
-            case "not" | "is_true":
+            case "not" | "is_true" | "is_false":
                 return Call(name, (self.of(truth, depth),), BOOLEAN)
             case "is_null":
                 return Call(name, (self.of(anything, depth),), BOOLEAN)
@@ -187,7 +186,7 @@ class Generator:
 
     def _arguments(self, name: str, depth: int) -> list[Expression]:
         found: list[Expression] = []
-        for place, take in enumerate(FUNCTIONS[name].takes):
+        for take in FUNCTIONS[name].takes:
             want = take.rstrip("?*")
             for _ in range(
                 self.draw.randrange(3)
@@ -196,38 +195,37 @@ class Generator:
                 if take.endswith("?")
                 else 1
             ):
-                found.append(
-                    self._constant(name, place, want) if want.isupper() else self.of(_WANTED[want], depth)
-                )
+                found.append(self._constant(name, want) if want.isupper() else self.of(_WANTED[want], depth))
         return found
 
-    def _constant(self, name: str, place: int, want: str) -> Literal:
+    def _constant(self, name: str, want: str) -> Literal:
         if want == "INT":
             number = self.draw.choice((0, 1, 2) if name == "regexp_extract" else (0, 1, 2, -1, 5, -3, 40))
             return Literal(number, integer(number, number))
-        match name, place:
-            case "strftime" | "try_strptime", _:
-                return Literal(
-                    "".join(self.draw.choices([*DIRECTIVES, "-", " ", ":"], k=self.draw.randrange(1, 6))),
-                    TEXT,
-                )
-            case "date_trunc" | "date_diff", _:
-                return Literal(self.draw.choice(UNITS), TEXT)
-            case "like" | "ilike", 1:
-                return Literal(self.draw.choice(LIKES), TEXT)
-            case "like_escape" | "ilike_escape", _:
-                return Literal("!" if place == 2 else self.draw.choice(["a!%", "%_!!", "", "!_"]), TEXT)
-            case (
-                "regexp_matches" | "regexp_full_match" | "regexp_replace" | "regexp_extract" | "similar_to",
-                1,
-            ):
-                return Literal(self.draw.choice(PATTERNS), TEXT)
-            case "regexp_replace", 2:
-                return Literal(self.draw.choice(["", "x", "\\0", "\\\\"]), TEXT)
-            case "regexp_replace" | "regexp_matches" | "regexp_full_match", _:
-                known = set(OPTIONS) - (set() if name == "regexp_replace" else {"g"})
-                return Literal(self.draw.choice(["", *sorted(known)]), TEXT)
-        return Literal(self.draw.choice(TEXTS), TEXT)
+        return Literal(
+            self._text(want, replaces=name == "regexp_replace", escapes=name.endswith("_escape")), TEXT
+        )
+
+    def _text(self, kind: str, replaces: bool, escapes: bool) -> str:
+        """A constant of one of the languages of algebra/patterns.py."""
+        match kind:
+            case "FORMAT":
+                return "".join(self.draw.choices([*DIRECTIVES, "-", " ", ":"], k=self.draw.randrange(1, 6)))
+            case "UNIT":
+                return self.draw.choice(UNITS)
+            case "LIKE":
+                return self.draw.choice(["a!%", "%_!!", "", "!_"] if escapes else LIKES)
+            case "ESCAPE":
+                return "!"
+            case "REGEX":
+                return self.draw.choice(PATTERNS)
+            case "REWRITE":
+                return self.draw.choice(["", "x", "\\0", "\\\\"])
+            case "OPTIONS":
+                return self.draw.choice(["", *sorted(set(OPTIONS) - (set() if replaces else {"g"}))])
+            case "TEXT" | "SHORT":
+                return self.draw.choice(TEXTS)
+        raise AssertionError(f"no constants of kind {kind}: add some here")
 
 
 def nested(names: tuple[str, ...] = NAMES, seed: int = 0) -> Iterator[Call]:
@@ -238,12 +236,12 @@ def nested(names: tuple[str, ...] = NAMES, seed: int = 0) -> Iterator[Call]:
     }
     for name in names:
         for argument in (*COLUMNS.values(), *(each for listed in inner.values() for each in listed)):
-            found = _with(generator, name, argument)
+            found = with_argument(generator, name, argument)
             if found is not None:
                 yield found
 
 
-def _with(generator: Generator, name: str, argument: Column | Call) -> Call | None:
+def with_argument(generator: Generator, name: str, argument: Column | Call) -> Call | None:
     """A call of that function in which the argument stands in some place, if there is such a place."""
 
     class Fixed(Generator):

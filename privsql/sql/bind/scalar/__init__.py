@@ -1,0 +1,1 @@
+"""Expressions: nodes of sqlglot go in; typed expressions of the algebra come out."""

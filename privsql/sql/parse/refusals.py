@@ -1,0 +1,156 @@
+"""The name of what is not supported goes in; the refusal comes out: what it is, why, and what to write.
+
+What several places refuse is worded once, here.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from privsql.errors import Place, Refused
+
+# By the class of sqlglot's node; the code is refused-<class in lower case>.
+WAYS_OUT = {
+    "Join": (
+        "This kind of JOIN is not supported.",
+        "Use JOIN ... ON, LEFT JOIN, SEMI JOIN or ANTI JOIN.",
+    ),
+    "Window": (
+        "Window functions over private rows are not supported: each result would depend on many people.",
+        "Aggregate with GROUP BY instead.",
+    ),
+    "TableSample": (
+        "Sampling is not supported: how much one person's rows weigh would depend on the sample.",
+        "Query all rows; the noise already protects them.",
+    ),
+    "CurrentDate": (
+        "The current date and time are not supported: the same text would be another query each time.",
+        "Write the date out: DATE '2024-01-31'.",
+    ),
+    "Placeholder": (
+        "Parameters are not supported.",
+        "Write the value into the text.",
+    ),
+    "Columns": (
+        "COLUMNS() is not supported: it stands for columns that the query does not name.",
+        "Name the columns.",
+    ),
+    "Exists": (
+        "A subquery inside an expression is not supported: its value can depend on many people's rows.",
+        "Write EXISTS (...) or IN (SELECT ...) as a condition of WHERE by itself, joined with AND. Or join "
+        "the "
+        "rows: JOIN (SELECT user_id, COUNT(*) AS n FROM t GROUP BY user_id) AS q ON ..., or CROSS JOIN one "
+        "row of "
+        "public values.",
+    ),
+    "Any": (
+        "ANY and ALL are supported as x = ANY and x <> ALL of a list of constants only.",
+        "Write x IN (1, 2), or x = ANY([1, 2]).",
+    ),
+    "Lateral": (
+        "LATERAL is not supported.",
+        "Write a join: JOIN (SELECT ... GROUP BY the unit) ON ...",
+    ),
+    "Distinct": (
+        "DISTINCT ON is not supported: it would show one row of many people's.",
+        "GROUP BY declared keys, or ask for COUNT(DISTINCT x).",
+    ),
+    "ArrayAgg": (
+        "This aggregate is not supported: it would show people's own values.",
+        "Ask for COUNT(*) ... GROUP BY declared keys. Within one person, first(x ORDER BY day) is the "
+        "first x "
+        "by day.",
+    ),
+    "ApproxDistinct": (
+        "Approximate counts of distinct values are not supported.",
+        "Write COUNT(DISTINCT x).",
+    ),
+    "Qualify": (
+        "QUALIFY is not supported: it filters by window functions, whose results would depend on many "
+        "people.",
+        "Use HAVING over the noisy aggregates.",
+    ),
+    "Except": (
+        "EXCEPT is not supported: it compares rows of many people.",
+        "Filter with WHERE.",
+    ),
+    "Intersect": (
+        "INTERSECT is not supported: it compares rows of many people.",
+        "Filter with WHERE.",
+    ),
+    "Pivot": (
+        "PIVOT is not supported: it makes column names out of data.",
+        "Use GROUP BY.",
+    ),
+    "Recursive": (
+        "Recursive queries are not supported: how often they repeat a person's rows is not known.",
+        "Write the steps out.",
+    ),
+    "Schema": (
+        "Tables are named without schema or database.",
+        "Write FROM patients, not FROM main.patients. For a table of another schema, make a view of it, or "
+        "USE "
+        "that schema before you connect.",
+    ),
+    "Unnest": (
+        "UNNEST is supported for a list column of a table, by itself in SELECT or in FROM.",
+        "Write FROM t, UNNEST(list_distinct(t.tags)) AS u(tag), with the table that has the list before it.",
+    ),
+}
+SAME_AS = {
+    "GroupConcat": "ArrayAgg",
+    "Explode": "Unnest",
+    "ArrayContains": "Unnest",
+    "Parameter": "Placeholder",
+    "All": "Exists",
+    **dict.fromkeys(
+        ("CurrentTimestamp", "CurrentTime", "CurrentDatetime", "Localtime", "Localtimestamp"), "CurrentDate"
+    ),
+}
+
+
+def refusal(name: str, place: Place | None = None) -> Refused:
+    """The refusal of what WAYS_OUT knows by this name."""
+    return Refused(f"refused-{name.lower()}", *WAYS_OUT[name], place)
+
+
+def way_out_of(node: exp.Expr) -> str | None:
+    """The name in WAYS_OUT for a node; None where it has no reason of its own."""
+    name = SAME_AS.get(type(node).__name__, type(node).__name__)
+    return name if name in WAYS_OUT else None
+
+
+def only_select(place: Place | None) -> Refused:
+    return Refused("refused-statement", "Only SELECT is supported.", "Write SELECT ... FROM ...", place)
+
+
+def rows_shown(place: Place | None) -> Refused:
+    return Refused(
+        "refused-rows",
+        "This would show people's rows as they are.",
+        "Ask for an aggregate: SELECT COUNT(*), AVG(x) ... GROUP BY ...",
+        place,
+    )
+
+
+def value_of_one_person(place: Place | None) -> Refused:
+    return Refused(
+        "refused-choice",
+        "arg_max and arg_min over rows are not supported: the result would be one person's value.",
+        "Choose among groups: SELECT arg_max(k, n) FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k).",
+        place,
+    )
+
+
+def distinct_aggregate(place: Place | None) -> Refused:
+    return Refused(
+        "refused-distinct",
+        "DISTINCT is supported inside COUNT only.",
+        "Write COUNT(DISTINCT x).",
+        place,
+    )
+
+
+def over_noisy_answer(code: str, what: str, way_out: str, place: Place | None) -> Refused:
+    """What takes rows, and was given the noisy answer of a subquery."""
+    return Refused(code, f"{what} a noisy answer is not supported.", way_out, place)
