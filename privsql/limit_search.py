@@ -16,7 +16,8 @@ from privsql.algebra.reserved import quoted
 from privsql.asked import Asked
 from privsql.errors import ArgumentError
 from privsql.planning.apply_limits import most_allowed
-from privsql.planning.auto_limits import (
+from privsql.planning.limits.bounding import unit_name
+from privsql.planning.limits.limit_histograms import (
     OF_LIMIT,
     SHARE,
     Histogram,
@@ -25,7 +26,6 @@ from privsql.planning.auto_limits import (
     limits_wanted,
     noise_of_a_row,
 )
-from privsql.planning.bounding import unit_name
 from privsql.planning.plan import Plan
 from privsql.policy import epsilon_of
 from privsql.results.answer import Answer

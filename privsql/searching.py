@@ -16,7 +16,7 @@ from privsql.budget.ledger import Budget, Ledger
 from privsql.budget.released import released
 from privsql.errors import ArgumentError, BudgetError
 from privsql.limit_search import Asker, found_limits, searches_for
-from privsql.planning.auto_range import SHARE, Unknown, range_of, unknown_ranges
+from privsql.planning.limits.range_histograms import SHARE, Unknown, range_of, unknown_ranges
 from privsql.planning.plan import Plan
 from privsql.policy import epsilon_of
 from privsql.privacy.events import Event, Pure

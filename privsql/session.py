@@ -35,15 +35,15 @@ from privsql.errors import (
 from privsql.limit_search import suggestions
 from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness, SystemRandomness
-from privsql.planning.accuracy import epsilon_within
-from privsql.planning.auto_limits import histogram_question
-from privsql.planning.auto_range import unknown_ranges
 from privsql.planning.draft import Task
-from privsql.planning.look import PublicLook
+from privsql.planning.half_widths import epsilon_within
+from privsql.planning.limits.limit_histograms import histogram_question
+from privsql.planning.limits.range_histograms import unknown_ranges
 from privsql.planning.plan import Plan
 from privsql.planning.planner import plan as make_plan
-from privsql.planning.prepared import no_copies
 from privsql.planning.pricing import Offer
+from privsql.planning.public_look import PublicLook
+from privsql.planning.rewrites.prepared import no_copies
 from privsql.policy import Policy, analyst_of, delta_of, epsilon_of, load_policy, version_of
 from privsql.progress import elapsed_time
 from privsql.results.answer import Answer

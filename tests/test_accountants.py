@@ -30,7 +30,7 @@ from privsql.budget.ledger import Ledger, MemoryLedger
 from privsql.budget.released import Released, events_of, released
 from privsql.budget.verify import replay, verify
 from privsql.cli import main
-from privsql.planning.measurement import measure_keys
+from privsql.planning.measurements.measurement import measure_keys
 from privsql.policy import NANO, load_policy
 from privsql.privacy.accuracy import laplace_half_width
 from privsql.privacy.events import EVENTS, Choice, Event, Gaussian, GaussianKeys, Keys, Laplace, Pure

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.planning.measurement import Measurement, Mechanism
+from privsql.planning.measurements.measurement import Measurement, Mechanism
 
 COLUMNS = {"state": {"values": ["CA", "NY"]}, "age": {"range": [0, 120]}}
 ASKED = {

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.planning.measurement import GaussianShare, Mechanism
+from privsql.planning.measurements.measurement import GaussianShare, Mechanism
 from privsql.privacy.gaussian import analytic_delta
 
 POLICY = {

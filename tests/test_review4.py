@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.planning.measurement import Mechanism
+from privsql.planning.measurements.measurement import Mechanism
 
 
 def of_units(max_rows: int, max_groups: int = 7) -> privsql.Session:

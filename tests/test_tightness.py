@@ -19,7 +19,7 @@ import pytest
 
 import privsql
 from privsql.audit.check import differences, run_exactly
-from privsql.planning.estimates import ALL_ROWS
+from privsql.planning.aggregates.estimates import ALL_ROWS
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import duckdb
 
-from privsql.planning.measurement import Measurement, Mechanism
+from privsql.planning.measurements.measurement import Measurement, Mechanism
 from privsql.planning.plan import Plan, ValueStatement
 from privsql.privacy.order import Step
 

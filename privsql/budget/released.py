@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from privsql.budget.amount import ATTO
-from privsql.planning.measurement import Measurement, Mechanism
+from privsql.planning.measurements.measurement import Measurement, Mechanism
 from privsql.privacy.events import EVENTS, Choice, Event, Gaussian, GaussianKeys, Keys, Laplace, Pure
 from privsql.privacy.gaussian import tail_above
 from privsql.privacy.key_selection import GaussianThreshold, KeyRelease

@@ -20,7 +20,7 @@ from privsql.noise.order import quantiles
 from privsql.noise.randomness import Randomness
 from privsql.noise.samplers import discrete_laplace
 from privsql.noise.selection import SelectionNoise, in_fine_steps, select, select_each
-from privsql.planning.measurement import Measurement, Mechanism
+from privsql.planning.measurements.measurement import Measurement, Mechanism
 from privsql.planning.plan import Plan, ValueStatement
 from privsql.privacy.key_selection import GaussianThreshold, OptimalSelection, TruncatedGeometric
 from privsql.tables import ExactTable, Integers, NoisyTable, NullLast, as_array

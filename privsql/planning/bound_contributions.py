@@ -14,12 +14,12 @@ from privsql.algebra.relations import Choose, Limits, Relation, Release, walk
 from privsql.analysis.derive import names_in
 from privsql.analysis.look import Look
 from privsql.analysis.stability import Stability, bounded, limits_of, stability
-from privsql.planning.bounding import Bounding, bounding_by_rank, bounding_of, bounding_within
-from privsql.planning.by_key import units_by_key
 from privsql.planning.draft import Draft
+from privsql.planning.limits.bounding import Bounding, bounding_by_rank, bounding_of, bounding_within
 from privsql.planning.plan import Plan
-from privsql.planning.prepared import AdHoc, PreparedRows, no_copies, prepared_rows
 from privsql.planning.pricing import LEVEL
+from privsql.planning.rewrites.prepared import AdHoc, PreparedRows, no_copies, prepared_rows
+from privsql.planning.rewrites.stored_unit_counts import units_by_key
 from privsql.privacy.accuracy import Laplace
 
 

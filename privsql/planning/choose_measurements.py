@@ -12,18 +12,18 @@ from privsql.algebra.owners import owner
 from privsql.algebra.relations import Choose, Limit, Question, Release, walk
 from privsql.analysis.undeclared import Undeclared
 from privsql.errors import ArgumentError, did_you_mean
-from privsql.planning.aggregates import Measured, divisions, release_parts
-from privsql.planning.beside import Measuring
-from privsql.planning.choice import best_mechanism, choice_notes, choice_part, groups_apart
+from privsql.planning.aggregates.counts_beside_sums import Measuring
+from privsql.planning.aggregates.estimates import Estimate, Ratio
+from privsql.planning.aggregates.measure_aggregates import Measured, divisions, release_parts
+from privsql.planning.aggregates.parts import Part, Surroundings, key_columns
+from privsql.planning.aggregates.quantiles import OrderPart
+from privsql.planning.aggregates.winners import best_mechanism, choice_notes, choice_part, groups_apart
 from privsql.planning.describe_outputs import parts_of_outputs
 from privsql.planning.draft import Draft
-from privsql.planning.estimates import Estimate, Ratio
-from privsql.planning.measurement import Measurement, Mechanism
-from privsql.planning.order import OrderPart
-from privsql.planning.outliers import are_added_raw
-from privsql.planning.parts import Part, Surroundings, key_columns
+from privsql.planning.keys.undeclared_keys import people_for_keys, pricing_of_keys
+from privsql.planning.measurements.measurement import Measurement, Mechanism
 from privsql.planning.pricing import KeysShown, Offer, Pricing, importances
-from privsql.planning.undeclared_keys import people_for_keys, pricing_of_keys
+from privsql.planning.rewrites.outliers import are_added_raw
 from privsql.policy import Neighbours
 from privsql.suggestions import Argument
 

@@ -19,10 +19,10 @@ from privsql.algebra.relations import (
     Release,
     Sort,
 )
+from privsql.planning.aggregates.estimates import Estimate
+from privsql.planning.aggregates.parts import Part
 from privsql.planning.draft import Draft
-from privsql.planning.estimates import Estimate
-from privsql.planning.measurement import Measurement
-from privsql.planning.parts import Part
+from privsql.planning.measurements.measurement import Measurement
 from privsql.planning.plan import Output
 
 

@@ -18,7 +18,7 @@ from privsql.analysis.public_keys import public_groups
 from privsql.analysis.undeclared import Undeclared
 from privsql.errors import Refused
 from privsql.planning.draft import Draft
-from privsql.planning.key_tests import is_tested
+from privsql.planning.keys.key_tests import is_tested
 from privsql.suggestions import Argument, Way
 
 ADDITIVE = frozenset({"count", "sum", "avg"}) | SPREAD  # computed from sums over rows

@@ -13,13 +13,13 @@ from privsql.algebra.relations import Choose, Limits, Question, Relation, Releas
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
 from privsql.errors import Refused
-from privsql.planning.bins import Bins
-from privsql.planning.bounding import Bounding, dropped_matches
-from privsql.planning.estimates import Estimate, Linear, Ratio
-from privsql.planning.guarded import Guarded
-from privsql.planning.measurement import Measurement
+from privsql.planning.aggregates.estimates import Estimate, Linear, Ratio
+from privsql.planning.aggregates.known_relations import Within
+from privsql.planning.limits.bounding import Bounding, dropped_matches
+from privsql.planning.measurements.measurement import Measurement
 from privsql.planning.pricing import Pricing
-from privsql.planning.within import Within
+from privsql.planning.rewrites.guarded import Guarded
+from privsql.planning.rewrites.value_bins import Bins
 from privsql.policy import Neighbours
 from privsql.privacy.least_squares import Levels
 from privsql.privacy.order import Search
@@ -221,7 +221,7 @@ class Plan:
         """The +- of each output at that confidence, before anything is spent; `rows`: rows per cell, for
         AVG.
         """
-        from privsql.planning.accuracy import accuracy_of
+        from privsql.planning.half_widths import accuracy_of
 
         return accuracy_of(self, level, rows)
 
@@ -291,7 +291,7 @@ class Plan:
         }
 
     def __str__(self) -> str:
-        from privsql.planning.explain import explain
+        from privsql.planning.explanation.explain import explain
 
         return explain(self)
 

@@ -9,6 +9,8 @@ from privsql.algebra.exact import Rows, Select
 from privsql.algebra.relations import Choose, Question
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
+from privsql.planning.aggregates.known_relations import relations_of
+from privsql.planning.aggregates.quantiles import OrderPart, value_bins, value_statement
 from privsql.planning.apply_limits import apply_limits
 from privsql.planning.bound_contributions import bound_contributions
 from privsql.planning.choose_measurements import choose_measurements
@@ -16,10 +18,8 @@ from privsql.planning.describe_outputs import describe_outputs, expressions_show
 from privsql.planning.draft import Draft, Task
 from privsql.planning.exact_statement import exact_statement
 from privsql.planning.find_keys import find_keys
-from privsql.planning.guarded import guarded
-from privsql.planning.order import OrderPart, value_bins, value_statement
 from privsql.planning.plan import Output, Plan, ValueStatement
-from privsql.planning.within import relations_of
+from privsql.planning.rewrites.guarded import guarded
 
 PASSES: tuple[Callable[[Draft], Draft], ...] = (
     apply_limits,  # of the call; and sums within one unit are taken in whole steps

@@ -16,8 +16,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from privsql.errors import ArgumentError, did_you_mean
-from privsql.planning.counts import UNCOUNTED
-from privsql.planning.measurement import (
+from privsql.planning.aggregates.counts import UNCOUNTED
+from privsql.planning.aggregates.parts import Part
+from privsql.planning.aggregates.quantiles import OrderPart
+from privsql.planning.measurements.measurement import (
     Measurement,
     Mechanism,
     measure,
@@ -25,8 +27,6 @@ from privsql.planning.measurement import (
     measure_keys,
     measure_order,
 )
-from privsql.planning.order import OrderPart
-from privsql.planning.parts import Part
 from privsql.privacy.key_selection import Contribution
 
 FINENESS = 12  # shares are told apart to a twelfth of an equal one

@@ -35,8 +35,8 @@ from privsql.algebra.relations import (
     walk,
 )
 from privsql.algebra.reserved import ROW_NUMBER, UNIT_COLUMN
-from privsql.planning.prepared import DATABASE, RANK, PreparedScan
-from privsql.planning.prepared_joins import LookUp
+from privsql.planning.rewrites.prepared import DATABASE, RANK, PreparedScan
+from privsql.planning.rewrites.prepared_joins import LookUp
 from privsql.render.expressions import ExpressionWriter
 from privsql.types import BINARY, Kind
 

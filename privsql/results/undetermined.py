@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from privsql.algebra.expressions import Call, Expression, calls_of, columns_of
-from privsql.planning.aggregates import scaled_column
-from privsql.planning.estimates import Linear, Placed
-from privsql.planning.guarded import QUOTIENTS, guarded_part
+from privsql.planning.aggregates.estimates import Linear, Placed
+from privsql.planning.aggregates.measure_aggregates import scaled_column
 from privsql.planning.plan import Plan
+from privsql.planning.rewrites.guarded import QUOTIENTS, guarded_part
 from privsql.results.consistent import Settled
 from privsql.results.intervals import LEVEL, Interval, Mask, interval
 from privsql.tables import Integers

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.planning.auto_limits import EDGES, LARGEST, Spread, best_limits
+from privsql.planning.limits.limit_histograms import EDGES, LARGEST, Spread, best_limits
 
 COUNT = "SELECT COUNT(*) AS n FROM v"
 BY_KEY = "SELECT k, COUNT(*) AS n FROM v GROUP BY k"

@@ -19,13 +19,13 @@ from privsql.algebra.exact import Name
 from privsql.algebra.expressions import Call, Column, Literal
 from privsql.analysis.domain import Domain
 from privsql.analysis.keys import DayRange, KeyGroup, KeySpace, NullLast
-from privsql.planning.aggregates import scaled_column
-from privsql.planning.fitting import alike_rows
-from privsql.planning.grid import MOST_STEPS, grid_of
+from privsql.planning.aggregates.grid import MOST_STEPS, grid_of
+from privsql.planning.aggregates.measure_aggregates import scaled_column
+from privsql.planning.aggregates.value_grid import MOST_STEPS as MOST_POINTS
+from privsql.planning.aggregates.value_grid import ValueGrid, value_grid
 from privsql.planning.identity import _listed, places_of, strides
-from privsql.planning.measurement import measure_gaussian, measure_keys, unit_variance
-from privsql.planning.value_grid import MOST_STEPS as MOST_POINTS
-from privsql.planning.value_grid import ValueGrid, value_grid
+from privsql.planning.measurements.measurement import measure_gaussian, measure_keys, unit_variance
+from privsql.planning.noise_of_rows import alike_rows
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.privacy.weighted_sums import half_width, variance
 from privsql.render.duckdb import DUCKDB, text

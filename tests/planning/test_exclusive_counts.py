@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.planning import counts
+from privsql.planning.aggregates import counts
 
 BITS = 5
 

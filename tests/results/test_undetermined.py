@@ -18,8 +18,8 @@ from privsql.asked import Asked
 from privsql.cli import main
 from privsql.engines.duckdb.calculator import calculator
 from privsql.noise import add_noise
-from privsql.planning.estimates import Placed
-from privsql.planning.guarded import guarded
+from privsql.planning.aggregates.estimates import Placed
+from privsql.planning.rewrites.guarded import guarded
 from privsql.results.estimate import grid_points, leaf_interval
 from privsql.results.finish import finish
 from privsql.tables import NoisyTable

@@ -41,9 +41,9 @@ from privsql.algebra.exact import (
 from privsql.algebra.relations import Field, Scan, Unit
 from privsql.algebra.reserved import ROW_NUMBER
 from privsql.equivalence.written import short_digest
-from privsql.planning.by_key import counts_statement, counts_table
-from privsql.planning.by_rank import totals_statement, totals_table
-from privsql.planning.prepared import LARGEST_RANK, RANK, StoredKey, StoredValue
+from privsql.planning.rewrites.prepared import LARGEST_RANK, RANK, StoredKey, StoredValue
+from privsql.planning.rewrites.stored_totals import totals_statement, totals_table
+from privsql.planning.rewrites.stored_unit_counts import counts_statement, counts_table
 from privsql.render.duckdb import DUCKDB
 from privsql.types import Kind
 

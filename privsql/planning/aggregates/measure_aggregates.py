@@ -12,8 +12,7 @@ from fractions import Fraction
 from privsql.algebra.expressions import Aggregate, Call, Column, Expression, Literal, calls_of
 from privsql.algebra.relations import Release
 from privsql.analysis.derive import Facts, domain_of
-from privsql.planning.beside import Wanted, shared_counts, wanted_beside
-from privsql.planning.counts import (
+from privsql.planning.aggregates.counts import (
     all_rows_part,
     as_count,
     counted,
@@ -24,11 +23,18 @@ from privsql.planning.counts import (
     shares_of,
     without,
 )
-from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
-from privsql.planning.order import ORDER, order_parts
-from privsql.planning.parts import Part, Surroundings, filtered, grid_for
-from privsql.planning.spread import is_spread, spread_part
-from privsql.planning.sums import heights, heights_estimate, one_sided, two_sided, two_sided_estimate
+from privsql.planning.aggregates.counts_beside_sums import Wanted, shared_counts, wanted_beside
+from privsql.planning.aggregates.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
+from privsql.planning.aggregates.moments import is_spread, spread_part
+from privsql.planning.aggregates.parts import Part, Surroundings, filtered, grid_for
+from privsql.planning.aggregates.quantiles import ORDER, order_parts
+from privsql.planning.aggregates.sums import (
+    heights,
+    heights_estimate,
+    one_sided,
+    two_sided,
+    two_sided_estimate,
+)
 from privsql.types import NUMBERS
 
 # also of quotients, which are known better
@@ -42,7 +48,7 @@ def release_parts(
     per lone sum, one per set of disjoint counts. `divided`: counts that are divided by other counts; the
     shares of a whole come last. Where the number of rows is public, it takes the place of what would be
     measured for it. `beside`: COUNT(*), and the number of NULLs, are measured together with sums of what may
-    be NULL (beside.py).
+    be NULL (counts_beside_sums.py).
     """
     together = {
         (each.argument, each.condition)

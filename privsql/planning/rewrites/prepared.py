@@ -35,9 +35,9 @@ from privsql.analysis.derive import derive, domain_of
 from privsql.analysis.look import Look
 from privsql.analysis.stability import Stability, stability
 from privsql.equivalence.written import short_digest
-from privsql.planning.grid import LARGEST_VALUE, grid_of
-from privsql.planning.parts import key_columns
-from privsql.planning.prepared_joins import look_up, looks_up, only_scan
+from privsql.planning.aggregates.grid import LARGEST_VALUE, grid_of
+from privsql.planning.aggregates.parts import key_columns
+from privsql.planning.rewrites.prepared_joins import look_up, looks_up, only_scan
 from privsql.types import BIGINT, NUMBERS
 
 DATABASE = "privsql_prepared"  # the reserved name of the attached database that holds the copies

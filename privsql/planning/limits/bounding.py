@@ -31,7 +31,7 @@ from privsql.algebra.relations import (
 from privsql.analysis.derive import names_in
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import limits_of
-from privsql.planning.prepared import PreparedScan
+from privsql.planning.rewrites.prepared import PreparedScan
 
 _COUNTS = frozenset({"count", "count_distinct"})
 _TOTALS = _COUNTS | {"sum"}

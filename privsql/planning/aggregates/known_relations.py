@@ -12,9 +12,9 @@ from privsql.algebra.relations import Release
 from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.disjoint import are_disjoint
 from privsql.analysis.implied import exhaust, implies
-from privsql.planning.counts import as_count, counted, normal
-from privsql.planning.estimates import Estimate, Linear
-from privsql.planning.parts import Part, filtered
+from privsql.planning.aggregates.counts import as_count, counted, normal
+from privsql.planning.aggregates.estimates import Estimate, Linear
+from privsql.planning.aggregates.parts import Part, filtered
 
 Conditions = Mapping[str, Expression | None]  # of each count, by its name; None: all rows
 

@@ -31,8 +31,8 @@ from privsql.algebra.exact import (
 from privsql.algebra.expressions import Aggregate, Call, Column, Expression, Literal, columns_of, conjuncts
 from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.disjoint import are_disjoint, both
-from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW
-from privsql.planning.parts import (
+from privsql.planning.aggregates.estimates import ALL_ROWS, PARTS_OF_A_ROW
+from privsql.planning.aggregates.parts import (
     Adds,
     Feature,
     Part,

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal, columns_of
 from privsql.errors import ArgumentError
-from privsql.planning.estimates import Estimate, Linear, Placed, Ratio, Terms
-from privsql.planning.fitting import Alike, alike_rows
+from privsql.planning.aggregates.estimates import Estimate, Linear, Placed, Ratio, Terms
+from privsql.planning.noise_of_rows import Alike, alike_rows
 from privsql.planning.plan import Accuracy, Plan
 from privsql.policy import LARGEST_EPSILON, NANO, SMALLEST_EPSILON
 from privsql.privacy.weighted_sums import Noise, half_width

@@ -26,14 +26,14 @@ from privsql.algebra.relations import (
     Unpivot,
     Values,
 )
-from privsql.planning.by_key import CountedScan
-from privsql.planning.by_rank import from_totals
-from privsql.planning.fitting import gains, set_texts
-from privsql.planning.measurement import GaussianShare, Measurement, Mechanism, unit_variance
-from privsql.planning.parts import shown
+from privsql.planning.aggregates.parts import shown
+from privsql.planning.keys.undeclared_keys import key_release, people_needed
+from privsql.planning.measurements.measurement import GaussianShare, Measurement, Mechanism, unit_variance
+from privsql.planning.noise_of_rows import gains, set_texts
 from privsql.planning.plan import Derived, Plan
-from privsql.planning.prepared import PreparedScan
-from privsql.planning.undeclared_keys import key_release, people_needed
+from privsql.planning.rewrites.prepared import PreparedScan
+from privsql.planning.rewrites.stored_totals import from_totals
+from privsql.planning.rewrites.stored_unit_counts import CountedScan
 from privsql.privacy.key_selection import GaussianThreshold, KeyRelease, TruncatedGeometric
 from privsql.privacy.order import Search
 

@@ -37,11 +37,28 @@ from privsql.algebra.exact import (
 )
 from privsql.algebra.expressions import SPREAD, Aggregate, Expression
 from privsql.errors import Place
-from privsql.planning.beside import Columns, columns_beside
-from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio, Spread, Variable
-from privsql.planning.grid import Grid
-from privsql.planning.parts import Beside, Part, Surroundings, clean, grid_for, helper, shown, value_of
-from privsql.planning.sums import heights_estimate
+from privsql.planning.aggregates.counts_beside_sums import Columns, columns_beside
+from privsql.planning.aggregates.estimates import (
+    ALL_ROWS,
+    PARTS_OF_A_ROW,
+    Estimate,
+    Linear,
+    Ratio,
+    Spread,
+    Variable,
+)
+from privsql.planning.aggregates.grid import Grid
+from privsql.planning.aggregates.parts import (
+    Beside,
+    Part,
+    Surroundings,
+    clean,
+    grid_for,
+    helper,
+    shown,
+    value_of,
+)
+from privsql.planning.aggregates.sums import heights_estimate
 
 MOST_STEPS = 2**14  # a grid has at most twice as many: products of four heights stay within 63 bits
 LARGEST_ROW = 2**30  # what one row may add to a column, so that a cell of a billion rows fits 64 bits

@@ -15,9 +15,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privsql.errors import ArgumentError
-from privsql.planning.counts import units_part
-from privsql.planning.measurement import Mechanism
-from privsql.planning.parts import Part, Surroundings
+from privsql.planning.aggregates.counts import units_part
+from privsql.planning.aggregates.parts import Part, Surroundings
+from privsql.planning.measurements.measurement import Mechanism
 from privsql.planning.pricing import KeysShown, Pricing
 from privsql.privacy.key_selection import Contribution, KeyRelease
 

@@ -12,10 +12,10 @@ from privsql.analysis.chains import moves_one_way
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.look import Look
 from privsql.errors import Refused
-from privsql.planning.counts import counts_part, normal
-from privsql.planning.measurement import Measurement, Mechanism, needed
-from privsql.planning.parts import Part, Surroundings, grid_for
-from privsql.planning.sums import one_sided
+from privsql.planning.aggregates.counts import counts_part, normal
+from privsql.planning.aggregates.parts import Part, Surroundings, grid_for
+from privsql.planning.aggregates.sums import one_sided
+from privsql.planning.measurements.measurement import Measurement, Mechanism, needed
 from privsql.privacy.accuracy import selection_epsilon_of_histogram
 
 

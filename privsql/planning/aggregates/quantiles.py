@@ -36,12 +36,12 @@ from privsql.algebra.reserved import ROWS_COLUMN, VALUE_COLUMN
 from privsql.analysis.derive import domain_of
 from privsql.analysis.keys import KeySpace, evaluated_domain
 from privsql.errors import Place, Refused
-from privsql.planning.bins import FEWEST, Bins
-from privsql.planning.estimates import Estimate, Placed
-from privsql.planning.grid import LARGEST_VALUE
-from privsql.planning.key_tests import keys_and_tests, limits_on_keys
-from privsql.planning.parts import Part, Surroundings, filtered
-from privsql.planning.value_grid import ValueGrid, value_grid
+from privsql.planning.aggregates.estimates import Estimate, Placed
+from privsql.planning.aggregates.grid import LARGEST_VALUE
+from privsql.planning.aggregates.parts import Part, Surroundings, filtered
+from privsql.planning.aggregates.value_grid import ValueGrid, value_grid
+from privsql.planning.keys.key_tests import keys_and_tests, limits_on_keys
+from privsql.planning.rewrites.value_bins import FEWEST, Bins
 from privsql.policy import Neighbours
 from privsql.privacy.order import Change, Sought
 from privsql.types import DOUBLE, MOMENTS, Kind

@@ -32,9 +32,9 @@ from privsql.analysis.derive import derive, domain_of
 from privsql.analysis.keys import KeySpace, of_domain
 from privsql.analysis.look import Look
 from privsql.equivalence.written import short_digest
-from privsql.planning.key_tests import key_test, limits_on_keys
-from privsql.planning.parts import Part
-from privsql.planning.prepared import Copies, StoredKey, asks_for_units
+from privsql.planning.aggregates.parts import Part
+from privsql.planning.keys.key_tests import key_test, limits_on_keys
+from privsql.planning.rewrites.prepared import Copies, StoredKey, asks_for_units
 from privsql.types import Kind
 
 MOST_KEYS = 1_000  # that a column may have: each further place of a key takes a row

@@ -32,7 +32,7 @@ from privsql.algebra.relations import (
     rebuilt,
 )
 from privsql.analysis.derive import names_in
-from privsql.planning.bounding import aggregates_of, totals_within
+from privsql.planning.limits.bounding import aggregates_of, totals_within
 from privsql.planning.plan import Plan
 from privsql.types import BIGINT, integer
 

@@ -21,10 +21,10 @@ from fractions import Fraction
 from privsql.algebra.choices import UNIT, kept_up_to
 from privsql.algebra.exact import Name, Scalar, least
 from privsql.algebra.expressions import Aggregate, Call, Expression, conjuncts
-from privsql.planning.counts import counted, shares_of
-from privsql.planning.estimates import Estimate, Linear, Placed, Ratio, Spread, Terms
-from privsql.planning.measurement import Measurement
-from privsql.planning.parts import Adds, Beside, Feature, Part, Surroundings, titled
+from privsql.planning.aggregates.counts import counted, shares_of
+from privsql.planning.aggregates.estimates import Estimate, Linear, Placed, Ratio, Spread, Terms
+from privsql.planning.aggregates.parts import Adds, Beside, Feature, Part, Surroundings, titled
+from privsql.planning.measurements.measurement import Measurement
 from privsql.types import BOOLEAN
 
 Errors = Mapping[str | tuple[str, str], float]

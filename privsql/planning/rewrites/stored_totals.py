@@ -33,8 +33,8 @@ from privsql.algebra.exact import (
 )
 from privsql.algebra.expressions import Column
 from privsql.algebra.relations import Choose, Project, Relation, Release
-from privsql.planning.parts import Adds, Feature, Part, clean
-from privsql.planning.prepared import LARGEST_RANK, RANK, PreparedScan, StoredValue
+from privsql.planning.aggregates.parts import Adds, Feature, Part, clean
+from privsql.planning.rewrites.prepared import LARGEST_RANK, RANK, PreparedScan, StoredValue
 
 _ROWS = "privsql_rows"  # how many rows of the copy there are up to this rank
 _LAST = "privsql_last"  # the last rank that a row stands for

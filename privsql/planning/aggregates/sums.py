@@ -25,11 +25,10 @@ from privsql.algebra.exact import (
     total,
 )
 from privsql.algebra.expressions import Aggregate, Column, Expression
-from privsql.planning.beside import columns_beside
-from privsql.planning.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
-from privsql.planning.grid import Grid
-from privsql.planning.outliers import Outliers
-from privsql.planning.parts import (
+from privsql.planning.aggregates.counts_beside_sums import columns_beside
+from privsql.planning.aggregates.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
+from privsql.planning.aggregates.grid import Grid
+from privsql.planning.aggregates.parts import (
     Adds,
     Beside,
     Feature,
@@ -41,6 +40,7 @@ from privsql.planning.parts import (
     titled,
     value_of,
 )
+from privsql.planning.rewrites.outliers import Outliers
 
 
 @dataclass(frozen=True)

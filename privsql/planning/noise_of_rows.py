@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from privsql.algebra.relations import Release
-from privsql.planning.measurement import Measurement, Mechanism
+from privsql.planning.measurements.measurement import Measurement, Mechanism
 from privsql.planning.plan import Plan
 from privsql.privacy.least_squares import Levels, classes, weights
 from privsql.privacy.weighted_sums import Fitted, Noise, Weights, half_width
