@@ -171,9 +171,8 @@ def _cells(plan: Plan, spreads: Mapping[str, Spread]) -> float:
     """
     if not plan.space.open:
         return plan.cells
-    needed = next(
-        each.key_release.shows_at(0.5) for each in plan.measurements if each.key_release is not None
-    )
+    assert plan.keys_shown_by is not None
+    needed = plan.keys_shown_by.release.shows_at(0.5)
     keys = spreads.get("max_groups")
     fewest = keys.last if keys is not None and keys.last is not None else _groups(plan)
     pairs = keys.total if keys is not None else fewest * next(iter(spreads.values())).units

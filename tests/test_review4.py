@@ -6,7 +6,8 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.planning.measurements.measurement import Mechanism
+from privsql.planning.measurements.noised import Mechanism
+from privsql.planning.measurements.partition_selection import KeyMeasurement
 
 
 def of_units(max_rows: int, max_groups: int = 7) -> privsql.Session:
@@ -30,8 +31,8 @@ def test_keys_are_let_out_once_and_other_counts_have_noise_that_covers_them():
     """The second count got Laplace noise of the scale that Gaussian noise would have had: many times its loss."""
     plan = of_units(1, 50).explain(BOTH, epsilon=1, delta=1e-6)
     assert plan.delta <= 1e-6
-    first, *others = sorted(plan.measurements, key=lambda each: each.key_release is None)
-    assert first.key_release is not None
+    first, *others = sorted(plan.measurements, key=lambda each: not isinstance(each, KeyMeasurement))
+    assert isinstance(first, KeyMeasurement)
     for each in others:  # what noise/add_noise.py draws for them is discrete Laplace of this scale
         assert each.mechanism is Mechanism.LAPLACE
         assert each.l1 / each.scale <= each.epsilon * 1.0000001

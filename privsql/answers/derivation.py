@@ -28,7 +28,7 @@ from privsql.planning.aggregates.counts_beside_sums import are_no_larger, errors
 from privsql.planning.aggregates.grid import Grid
 from privsql.planning.aggregates.parts import Adds, Feature
 from privsql.planning.identity import places_of, strides
-from privsql.planning.measurements.measurement import Mechanism
+from privsql.planning.measurements.noised import Mechanism
 from privsql.planning.noise_of_rows import noisy_columns
 from privsql.planning.plan import Derived, Plan, StoredSource
 from privsql.privacy.weighted_sums import Fitted, Noise, Summed, variance

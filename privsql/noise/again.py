@@ -43,7 +43,7 @@ class Outcomes:
 
 def one_by_one(plan: Plan) -> bool:
     """Whether releases cannot be made all at once."""
-    return isinstance(plan.release, Choose) and not plan.measurements[0].in_groups
+    return plan.selected_by is not None and not plan.selected_by.in_groups
 
 
 def differing(plan: Plan, exact: Sequence[ExactTable], other: Sequence[ExactTable]) -> tuple[int, ...] | None:
@@ -96,8 +96,9 @@ def release_again(
 
 def _choices(plan: Plan, exact: ExactTable, times: int, source: Randomness) -> Iterator[Integers]:
     """What add_noise does for a choice, its scores laid out once."""
-    release, measurement = plan.release, plan.measurements[0]
+    release, measurement = plan.release, plan.selected_by
     assert isinstance(release, Choose)
+    assert measurement is not None
     exact_scores = laid_out(plan.space, exact)[measurement.columns[0]] * (1 if release.largest else -1)
     groups = choices_made(release, plan.space)
     for _ in range(times):

@@ -21,7 +21,9 @@ from privsql.planning.aggregates.winners import best_mechanism, choice_notes, ch
 from privsql.planning.describe_outputs import parts_of_outputs
 from privsql.planning.draft import Draft
 from privsql.planning.keys.undeclared_keys import people_for_keys, pricing_of_keys
-from privsql.planning.measurements.measurement import Measurement, Mechanism
+from privsql.planning.measurements.label_selection import SelectionMeasurement
+from privsql.planning.measurements.measurement import Measurement
+from privsql.planning.measurements.noised import Mechanism
 from privsql.planning.pricing import KeysShown, Offer, Pricing, importances
 from privsql.planning.rewrites.outliers import are_added_raw
 from privsql.policy import Neighbours
@@ -96,6 +98,7 @@ def _winner(draft: Draft, release: Choose, around: Surroundings) -> Draft:
     mechanism = _mechanism(release, draft.task.offer) or best_mechanism(part, len(draft.space))
     pricing = _priced(draft, around, mechanism, ([part], {}, {})).pricing
     (measurement,) = pricing.at(draft.task.offer.epsilon)
+    assert isinstance(measurement, SelectionMeasurement)
     notes = choice_notes(measurement, len(draft.space))
     return replace(draft, pricing=pricing, notes=(*notes, *draft.notes))
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from privsql.algebra.expressions import Call, Column, Expression, Literal, columns_of
 from privsql.errors import ArgumentError
 from privsql.planning.aggregates.estimates import Estimate, Linear, Placed, Ratio, Terms
+from privsql.planning.measurements.quantile_search import QuantileMeasurement
 from privsql.planning.noise_of_rows import Alike, alike_rows
 from privsql.planning.plan import Accuracy, Plan
 from privsql.policy import LARGEST_EPSILON, NANO, SMALLEST_EPSILON
@@ -82,7 +83,7 @@ def _ranks(plan: Plan, leaves: Collection[str], level: float) -> str:
         how = plan.estimates[leaf]
         if isinstance(how, Placed):
             measurement = next(each for each in plan.measurements if how.column in each.columns)
-            assert measurement.search is not None
+            assert isinstance(measurement, QuantileMeasurement)
             place = measurement.columns.index(how.column)
             found[measurement.search.rank_text(place)] = math.ceil(
                 measurement.search.rank_error(place, level)

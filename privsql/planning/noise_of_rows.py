@@ -11,7 +11,8 @@ from functools import lru_cache
 import numpy as np
 
 from privsql.algebra.relations import Release
-from privsql.planning.measurements.measurement import Measurement, Mechanism
+from privsql.planning.measurements.measurement import CellMeasurement, Measurement
+from privsql.planning.measurements.partition_selection import KeyMeasurement
 from privsql.planning.plan import Plan
 from privsql.privacy.least_squares import Levels, classes, weights
 from privsql.privacy.weighted_sums import Fitted, Noise, Weights, half_width
@@ -32,7 +33,7 @@ def noisy_columns(plan: Plan) -> dict[str, Measurement]:
     return {
         column: each
         for each in plan.measurements
-        if not each.mechanism.chooses and each.mechanism not in (Mechanism.KEYS_CHOSEN, Mechanism.ORDER)
+        if isinstance(each, CellMeasurement) or (isinstance(each, KeyMeasurement) and each.shows_counts)
         for column in each.columns
     }
 

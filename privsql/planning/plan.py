@@ -16,7 +16,11 @@ from privsql.errors import Refused
 from privsql.planning.aggregates.estimates import Estimate, Linear, Ratio
 from privsql.planning.aggregates.known_relations import Within
 from privsql.planning.limits.bounding import Bounding, dropped_matches
+from privsql.planning.measurements.gaussian_noise import GaussianMeasurement
+from privsql.planning.measurements.label_selection import SelectionMeasurement
 from privsql.planning.measurements.measurement import Measurement
+from privsql.planning.measurements.partition_selection import KeyMeasurement
+from privsql.planning.measurements.quantile_search import QuantileMeasurement
 from privsql.planning.pricing import Pricing
 from privsql.planning.rewrites.guarded import Guarded
 from privsql.planning.rewrites.value_bins import Bins
@@ -56,9 +60,9 @@ class ValueStatement:
     def sql(self) -> str:
         return self.dialect.statement(self.statement)
 
-    def shorter(self, search: Search | None) -> str:
+    def shorter(self, search: Search) -> str:
         """What is looked at first: by bins, where that is shorter."""
-        if self.bins is None or search is None:
+        if self.bins is None:
             return self.sql
         return self.dialect.statement(self.bins.statement(search))
 
@@ -132,12 +136,12 @@ class Plan:
         """
         if self.loss != sum((each.loss for each in self.measurements), Fraction(0)):
             raise ValueError("a plan costs what its measurements cost")
-        joint = [each.gaussian for each in self.measurements if each.gaussian is not None]
+        joint = [each.joint for each in self.measurements if isinstance(each, GaussianMeasurement)]
         if joint and (
             len({(each.epsilon, each.delta) for each in joint}) > 1 or sum(each.share for each in joint) != 1
         ):
             raise ValueError("a Gaussian release is priced whole")
-        if sum(each.key_release is not None for each in self.measurements) > 1:
+        if sum(isinstance(each, KeyMeasurement) for each in self.measurements) > 1:
             raise ValueError("keys are let out once")
 
     @property
@@ -167,8 +171,26 @@ class Plan:
         """
         found = [self.sql] if self.counts else []
         for each in self.of_values:
-            found.append(each.shorter(next(m.search for m in self.measurements if m.columns == each.columns)))
+            found.append(each.shorter(self.measured_by(each).search))
         return tuple(found)
+
+    def measured_by(self, statement: ValueStatement) -> QuantileMeasurement:
+        """By what grid points are selected in a histogram of values."""
+        return next(
+            each
+            for each in self.measurements
+            if isinstance(each, QuantileMeasurement) and each.columns == statement.columns
+        )
+
+    @property
+    def selected_by(self) -> SelectionMeasurement | None:
+        """How the best label is selected; None where numbers are released."""
+        return next((each for each in self.measurements if isinstance(each, SelectionMeasurement)), None)
+
+    @property
+    def keys_shown_by(self) -> KeyMeasurement | None:
+        """How keys that nobody declared are selected; None where all keys are known."""
+        return next((each for each in self.measurements if isinstance(each, KeyMeasurement)), None)
 
     @property
     def statements(self) -> tuple[str, ...]:

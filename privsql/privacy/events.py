@@ -14,6 +14,8 @@ from typing import get_args
 
 from privsql.privacy.gaussian import greatest_ratio
 
+FINEST_CHANCE = 10**18  # chances are rounded up to whole parts of one, so many in 1
+
 # what was proved once stays readable, though a later proof should find a hair less
 _DOUBT = Fraction(1025, 1024)
 

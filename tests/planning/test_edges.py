@@ -24,7 +24,8 @@ from privsql.planning.aggregates.measure_aggregates import scaled_column
 from privsql.planning.aggregates.value_grid import MOST_STEPS as MOST_POINTS
 from privsql.planning.aggregates.value_grid import ValueGrid, value_grid
 from privsql.planning.identity import _listed, places_of, strides
-from privsql.planning.measurements.measurement import measure_gaussian, measure_keys, unit_variance
+from privsql.planning.measurements.gaussian_noise import measure_gaussian, unit_variance
+from privsql.planning.measurements.partition_selection import measure_keys
 from privsql.planning.noise_of_rows import alike_rows
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.privacy.weighted_sums import half_width, variance
@@ -194,7 +195,7 @@ def test_a_release_of_keys_covers_all_that_one_person_changes(session):
         replace(keys, loss=keys.loss - Fraction(1, 10**9))
     assert (
         measure_keys(
-            ("n",), one, keys.key_release.contribution, Fraction(1), Fraction(1, 10**6), 1, True, "n"
+            ("n",), one, keys.release.contribution, Fraction(1), Fraction(1, 10**6), 1, True, "n"
         ).loss
         == 1
     )
@@ -208,7 +209,7 @@ def test_the_scale_of_gaussian_noise_on_keys_is_its_deviation_rounded_up():
         "SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1, delta=1e-6
     ).measurements
     assert keys.mechanism.name == "KEYS_GAUSSIAN"
-    assert keys.noise_scale - 1 <= math.sqrt(keys.key_release.variance) <= keys.noise_scale
+    assert keys.noise_scale - 1 <= math.sqrt(keys.release.variance) <= keys.noise_scale
 
 
 def test_gaussian_noise_that_would_not_fit():

@@ -248,7 +248,7 @@ def test_an_undetermined_quantile_in_having_and_beside_others() -> None:
 def test_null_is_each_types_own() -> None:
     session = opened()
     plan = session.explain(WHOLE, epsilon=1.0)
-    given = {each.columns[0]: [3, -4, 3] for each in plan.measurements if each.search is not None}
+    given = {each.columns[0]: [3, -4, 3] for each in plan.of_values}
     answer = by_hand(session, WHOLE, **given)
     table = answer.df().set_index("g")
     assert table.loc["empty", ["a", "i", "d"]].isna().all() and not pd.isna(table.loc["empty", "n"])

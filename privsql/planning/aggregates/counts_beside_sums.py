@@ -220,11 +220,6 @@ class Measuring:
         """
         noise: dict[str, float] = {}
         for each in self.measurements:
-            variance = (
-                float(each.gaussian.variance)
-                if each.gaussian is not None
-                else 2.0 * float(each.noise_scale) ** 2
-            )
             times = each.sensitivity.total_times if total else 1
-            noise |= dict.fromkeys(each.columns, variance / times**2)
+            noise |= dict.fromkeys(each.columns, each.continuous_variance / times**2)
         return errors(self.estimates, self.quotients, noise)

@@ -55,10 +55,10 @@ from privsql.planning.aggregates.parts import (
     clean,
     grid_for,
     helper,
-    shown,
     value_of,
 )
 from privsql.planning.aggregates.sums import heights_estimate
+from privsql.planning.measurements.noised import in_words
 
 MOST_STEPS = 2**14  # a grid has at most twice as many: products of four heights stay within 63 bits
 LARGEST_ROW = 2**30  # what one row may add to a column, so that a cell of a billion rows fits 64 bits
@@ -127,7 +127,7 @@ def _with_public_rows(
     products = (height * grid.steps, _features(height, grid.steps, squared=True)[1])
     size = -(-9 * one // 8)
     step = grid.extent**2 / one
-    most = f"and one replaced moves both sums together by at most {shown(size * step)}"
+    most = f"and one replaced moves both sums together by at most {in_words(size * step)}"
     reason = f"{what}; a row adds products of heights and depths, {most}"
     bound = around.bound(size, size, 1, reason)
     value = (height.name, grid.clamped(Value(argument)) - grid.low)
@@ -207,7 +207,7 @@ def _part(
     step = _worth(grid, first, other, second) / Fraction(whole, scaling)
     size = -(-whole // scaling) + (len(every) if scaling > 1 else 0)
     width = -(-whole // scaling) + (1 if scaling > 1 else 0)
-    reason = f"{what}; a row adds products of heights and depths, together {shown(size * step)}"
+    reason = f"{what}; a row adds products of heights and depths, together {in_words(size * step)}"
     bound = around.bound(size, width, len(every), reason + also.reason("as much"))
     both = f" and {describe(lead.by)}" if lead.by is not None else ""
     only = f" where {describe(lead.condition)}" if lead.condition is not None else ""

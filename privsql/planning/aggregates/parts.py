@@ -205,11 +205,6 @@ def grid_for(
     )
 
 
-def shown(value: Fraction) -> str:
-    """A number for people."""
-    return f"{int(value):,}" if value.denominator == 1 else f"{float(value):,.6g}"
-
-
 def titled(function: str, argument: Expression | None, condition: Expression | None) -> str:
     where = "" if condition is None else f" where {describe(condition)}"
     return f"{function}({'*' if argument is None else describe(argument)}){where}"

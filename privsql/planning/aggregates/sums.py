@@ -36,10 +36,10 @@ from privsql.planning.aggregates.parts import (
     Surroundings,
     clean,
     helper,
-    shown,
     titled,
     value_of,
 )
+from privsql.planning.measurements.noised import in_words
 from privsql.planning.rewrites.outliers import Outliers
 
 
@@ -114,7 +114,7 @@ def two_sided(
 
     `beside`: what is counted together with them, at no further cost.
     """
-    extent = shown(grid.extent)
+    extent = in_words(grid.extent)
     reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}, and {extent} - u"
     also = columns_beside(number + 2, beside, grid.steps)
     bound = around.bound(grid.steps, grid.steps, 2 + len(beside), reason + also.reason(extent))

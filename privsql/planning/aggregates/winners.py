@@ -15,7 +15,8 @@ from privsql.errors import Refused
 from privsql.planning.aggregates.counts import counts_part, normal
 from privsql.planning.aggregates.parts import Part, Surroundings, grid_for
 from privsql.planning.aggregates.sums import one_sided
-from privsql.planning.measurements.measurement import Measurement, Mechanism, needed
+from privsql.planning.measurements.label_selection import SelectionMeasurement, needed
+from privsql.planning.measurements.noised import Mechanism
 from privsql.privacy.accuracy import selection_epsilon_of_histogram
 
 
@@ -73,7 +74,7 @@ def best_mechanism(part: Part, candidates: int) -> Mechanism:
     return Mechanism.CHOICE_HISTOGRAM if times < 1 else Mechanism.CHOICE_FLIP
 
 
-def choice_notes(choice: Measurement, candidates: int) -> tuple[str, ...]:
+def choice_notes(choice: SelectionMeasurement, candidates: int) -> tuple[str, ...]:
     """What is let out, and how much more other mechanisms would need to be as sure of it."""
     notes = ["only the label is released, not the score"]
     if choice.mechanism is not Mechanism.CHOICE_FLIP or candidates < 2:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 from privsql.algebra.describe import describe
@@ -26,16 +25,15 @@ from privsql.algebra.relations import (
     Unpivot,
     Values,
 )
-from privsql.planning.aggregates.parts import shown
 from privsql.planning.keys.undeclared_keys import key_release, people_needed
-from privsql.planning.measurements.measurement import GaussianShare, Measurement, Mechanism, unit_variance
+from privsql.planning.measurements.measurement import Measurement
+from privsql.planning.measurements.partition_selection import KeyMeasurement
 from privsql.planning.noise_of_rows import gains, set_texts
 from privsql.planning.plan import Derived, Plan
 from privsql.planning.rewrites.prepared import PreparedScan
 from privsql.planning.rewrites.stored_totals import from_totals
 from privsql.planning.rewrites.stored_unit_counts import CountedScan
-from privsql.privacy.key_selection import GaussianThreshold, KeyRelease, TruncatedGeometric
-from privsql.privacy.order import Search
+from privsql.privacy.key_selection import KeyRelease
 
 
 @dataclass(frozen=True)
@@ -127,117 +125,11 @@ def _stored(derived: Derived) -> Branch:
 
 def _measurement(number: int, measurement: Measurement, plan: Plan) -> Branch:
     title = f"M{number}: {', '.join(measurement.columns)} -- {measurement.what}"
-    if measurement.key_release is not None:
-        return _keys_shown(title, measurement, measurement.key_release, plan)
-    if measurement.gaussian is not None:
-        return _gaussian(title, measurement, measurement.gaussian)
-    if measurement.search is not None:
-        return _search(title, measurement, measurement.search)
-    chooses = measurement.mechanism.chooses
-    bound, name = (measurement.linf, "linf") if chooses else (measurement.l1, "l1")
-    factor = round(measurement.scale * measurement.epsilon / bound)
-    times = f"{factor} * " if factor != 1 else ""
-    step = measurement.step
-    lines = [
-        _bounds(measurement),
-        f"{measurement.mechanism.value}, scale = {times}{name} / epsilon = {times}{shown(bound * step)} / {measurement.epsilon:g}"
-        f" = {float(measurement.noise_scale * step):,.6g}",
-    ]
-    if not chooses:
-        other = f"; {measurement.other}" if measurement.other else ""
-        lines.append(f"each cell of these columns is within {_width(measurement)} at 95%{other}")
-    return Branch(title, tuple(lines))
-
-
-def _bounds(measurement: Measurement, more: str = "") -> str:
-    """How far one person moves the columns, in the units of the values; and in their own, in which plan.sql
-    can be checked.
-    """
-    l1, linf, step = measurement.l1, measurement.linf, measurement.step
-    found = f"l1 = {shown(l1 * step)}, linf = {shown(linf * step)}"
-    own = (
-        ""
-        if step == 1
-        else f" (the columns count in steps of {float(step):.3g}: l1 = {l1:,}, linf = {linf:,})"
-    )
-    return f"{found}{own}{more}: {measurement.why}"
-
-
-def _width(measurement: Measurement) -> str:
-    return f"±{shown(measurement.half_width(0.95) * measurement.step)}"
-
-
-def _gaussian(title: str, measurement: Measurement, joint: GaussianShare) -> Branch:
-    part = "" if joint.share == 1 else f" / {float(joint.share):.4g} (its share of them all together)"
-    unit = float(unit_variance(joint.epsilon, joint.delta)) ** 0.5
-    how = (
-        "l1 * linf = " if measurement.sensitivity.squares is None else "the sum of l1 * linf over the sets = "
-    )
-    step = measurement.step
-    squared = f", l2^2 = {how}{shown(measurement.sensitivity.l2_squared * step**2)}"
-    deviation = f"{float(measurement.noise_scale * step):,.6g}"
-    lines = (
-        _bounds(measurement, squared),
-        f"{measurement.mechanism.value}, variance = l2^2 * {unit:,.5g}^2{part} = {deviation}^2; {unit:,.5g} is what "
-        f"a change of 1 needs at epsilon {float(joint.epsilon):g}, delta {float(joint.delta):g}",
-        f"each cell of these columns is within {_width(measurement)} at 95%; {measurement.other}",
-    )
-    return Branch(title, lines)
-
-
-def _search(title: str, measurement: Measurement, search: Search) -> Branch:
-    """How quantiles are chosen, and how far off in rows they may be."""
-    span = float(search.span)
-    lines = [
-        f"l1 = {measurement.l1:,}, linf = {measurement.linf:,} of the histogram of values: {measurement.why}",
-        f"{measurement.mechanism.value}: each of {search.points:,} points with a chance ~ exp(-rows off / s), "
-        f"s = {span:g} / epsilon = {span:g} / {measurement.epsilon:g} = {measurement.scale:,.6g}; one person moves the rows off "
-        f"of one point away from those of another by at most {span:g}, over all cells and quantiles",
-    ]
-    if any(step.lean for step in search.steps):
-        lines.append("towards an end of the range points weigh less, in case that it is too wide")
-    if any(step.parts for step in search.steps):
-        lines.append("the middle one first, then the others among the rows on either side of it")
-    for place, column in enumerate(measurement.columns):
-        rows = math.ceil(search.rank_error(place, 0.95))
-        lines.append(f"{column}: within ±{rows:,} rows of {search.rank_text(place)} at 95%, ties aside")
-    few = max(search.rows_needed(place, 0.95) for place in range(len(measurement.columns)))
-    lines.append(
-        f"undetermined where there are too few rows: with a chance of at least 95% where there are none, "
-        f"of at most 5% from {few:,} rows on"
-    )
-    return Branch(title, tuple(lines))
-
-
-def _keys_shown(title: str, measurement: Measurement, release: KeyRelease, plan: Plan) -> Branch:
-    """How keys that nobody declared are let out, and how large one must be."""
-    what = "units" if release.contribution.rows == 1 else "rows"
-    half, sure = release.shows_at(0.5), release.shows_at(0.95)
-    match release:
-        case TruncatedGeometric():
-            how = f"scale = l1 / epsilon = {measurement.scale:,.6g}, cut at ±{release.bound:,}; shown above {release.threshold:,}"
-            how += (
-                f"; both 1 less with probability {float(release.share):.2%}, by a coin for each key"
-                if release.lesser
-                else ""
-            )
-        case GaussianThreshold():
-            how = (
-                f"standard deviation {float(release.variance) ** 0.5:,.4g}; shown above {release.threshold:,}"
-            )
-        case _:
-            how = "no count is let out"
-    lines = [
-        f"l1 = {measurement.l1:,}, linf = {measurement.linf:,}: {measurement.why}",
-        f"{measurement.mechanism.value}: {how}",
-        f"a key is shown with probability 50% from {half:,} {what}, with 95% from {sure:,}; which keys are missing is not said",
-    ]
-    lines += _instead(release, plan)
-    if release.min_units > 1:
-        lines.append(f"no key with fewer than {release.min_units:,} units is ever shown (policy: min_units)")
-    if measurement.mechanism is not Mechanism.KEYS_CHOSEN:
-        lines.append(f"each count is within ±{measurement.half_width(0.95):,} at 95%")
-    return Branch(title, tuple(lines))
+    if isinstance(measurement, KeyMeasurement):
+        instead = _instead(measurement.release, plan)
+        lines = [*measurement.how_keys_are_shown(), *instead, *measurement.how_counts_are_shown()]
+        return Branch(title, tuple(lines))
+    return Branch(title, measurement.explanation())
 
 
 def _instead(release: KeyRelease, plan: Plan) -> list[str]:

@@ -17,7 +17,8 @@ from fractions import Fraction
 from privsql.errors import ArgumentError
 from privsql.planning.aggregates.counts import units_part
 from privsql.planning.aggregates.parts import Part, Surroundings
-from privsql.planning.measurements.measurement import Mechanism
+from privsql.planning.measurements.noised import Mechanism
+from privsql.planning.measurements.partition_selection import KeyMeasurement
 from privsql.planning.pricing import KeysShown, Pricing
 from privsql.privacy.key_selection import Contribution, KeyRelease
 
@@ -59,7 +60,7 @@ def people_needed(release: KeyRelease) -> int:
 def key_release(pricing: Pricing, epsilon: Fraction) -> KeyRelease | None:
     """How keys are shown at this epsilon; None where it is too small for it."""
     try:
-        return next(each.key_release for each in pricing.at(epsilon) if each.key_release is not None)
+        return next(each.release for each in pricing.at(epsilon) if isinstance(each, KeyMeasurement))
     except ArgumentError:
         return None
 
