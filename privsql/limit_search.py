@@ -21,7 +21,7 @@ from privsql.planning.limits.limit_histograms import (
     OF_LIMIT,
     SHARE,
     Histogram,
-    Spread,
+    NoisyHistogram,
     best_limits,
     limits_wanted,
     noise_of_a_row,
@@ -113,23 +113,23 @@ def found_limits(asked: Asked, asker: Asker) -> tuple[Asked, tuple[FoundLimit, .
     return replace(asked, epsilon=searches.rest.epsilon).with_limits(**known), found
 
 
-def _found(name: str, limit: int, spread: Spread, epsilon: float, found: bool) -> FoundLimit:
+def _found(name: str, limit: int, spread: NoisyHistogram, epsilon: float, found: bool) -> FoundLimit:
     return FoundLimit(
         name, limit, epsilon, spread.cut(limit), spread.give_or_take(limit), round(spread.units), found
     )
 
 
-def _spread(answer: Answer, asked: Asked, asker: Asker) -> Spread:
+def _spread(answer: Answer, asked: Asked, asker: Asker) -> NoisyHistogram:
     """The histogram; its noise is at most that of its own plan, also where it follows from others."""
     frame = answer.df()
-    return Spread.of(asker.plan(asked), frame["bucket"].tolist(), frame["n"].tolist())
+    return NoisyHistogram.of(asker.plan(asked), frame["bucket"].tolist(), frame["n"].tolist())
 
 
 def _paid(answer: Answer) -> float:
     return 0.0 if answer.stored else answer.plan.epsilon
 
 
-def _chosen(searches: Searches, spreads: Mapping[str, Spread], asker: Asker) -> dict[str, int]:
+def _chosen(searches: Searches, spreads: Mapping[str, NoisyHistogram], asker: Asker) -> dict[str, int]:
     """The best limits, by what the query's own plans say of the noise at each; none if no unit stands out."""
     if not spreads:
         return {}
@@ -164,7 +164,7 @@ def _groups(plan: Plan) -> int:
     )
 
 
-def _cells(plan: Plan, spreads: Mapping[str, Spread]) -> float:
+def _cells(plan: Plan, spreads: Mapping[str, NoisyHistogram]) -> float:
     """Over how many cells a loss is spread.
 
     Of undeclared keys, between as many as one unit has and as many as could be shown: their geometric mean.
@@ -254,7 +254,7 @@ def _size(scan: Scan, column: str) -> int | None:
 
 
 def _tables(
-    spreads: Mapping[str, Spread],
+    spreads: Mapping[str, NoisyHistogram],
     scan: Scan,
     columns: Sequence[str],
     chosen: bool,

@@ -21,7 +21,7 @@ from privsql.analysis.derive import derive, domain_of, refine
 from privsql.analysis.disjoint import are_disjoint
 from privsql.analysis.domain import DayRange, Domain, exact, of_values, tighten, union
 from privsql.errors import PrivsqlError
-from privsql.planning.aggregates.grid import MOST_STEPS, grid_of
+from privsql.planning.grids.grid import MOST_STEPS, grid_of
 from privsql.planning.public_look import PublicLook
 from privsql.privacy.accuracy import LaplaceLaw, combined_half_width, selection_epsilon_of_histogram
 from privsql.render.duckdb import DUCKDB

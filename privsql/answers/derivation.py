@@ -24,9 +24,9 @@ from privsql.algebra.relations import Choose
 from privsql.analysis.disjoint import both
 from privsql.analysis.keys import Evaluate, KeySpace
 from privsql.equivalence.over_keys import RowsByKey, rows_of
-from privsql.planning.aggregates.counts_beside_sums import are_no_larger, errors
-from privsql.planning.aggregates.grid import Grid
+from privsql.planning.aggregates.compare_errors import are_no_larger, errors
 from privsql.planning.aggregates.parts import Adds, Feature
+from privsql.planning.grids.grid import Grid
 from privsql.planning.identity import places_of, strides
 from privsql.planning.measurements.noised import Mechanism
 from privsql.planning.noise_of_rows import noisy_columns

@@ -18,8 +18,8 @@ from privsql.analysis.look import Look
 from privsql.analysis.stability import limits_of, table_limits
 from privsql.analysis.undeclared import Undeclared, within
 from privsql.errors import ArgumentError, Refused
-from privsql.planning.aggregates.grid import grid_of
 from privsql.planning.draft import Draft
+from privsql.planning.grids.grid import grid_of
 from privsql.suggestions import Argument
 from privsql.types import BIGINT, DOUBLE, Kind, Type, integer, may_overflow
 

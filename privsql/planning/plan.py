@@ -14,7 +14,7 @@ from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
 from privsql.errors import Refused
 from privsql.planning.aggregates.estimates import Estimate, Linear, Ratio
-from privsql.planning.aggregates.known_relations import Within
+from privsql.planning.aggregates.known_relations import CountRelation
 from privsql.planning.limits.bounding import Bounding, dropped_matches
 from privsql.planning.measurements.gaussian_noise import GaussianMeasurement
 from privsql.planning.measurements.label_selection import SelectionMeasurement
@@ -115,7 +115,7 @@ class Plan:
     bounding: tuple[Bounding, ...] = field(default=(), compare=False)  # what limits may drop, where they may
     # how cells add up, over several sets of keys
     levels: Levels | None = field(default=None, compare=False, repr=False)
-    relations: tuple[Within, ...] = ()  # what must hold between counts
+    relations: tuple[CountRelation, ...] = ()  # what must hold between counts
     nonnegative: bool = False  # asked for: no count below 0, totals kept
     consistent: bool = False  # asked for: the relations hold
     show_all: bool = False  # asked for: also numbers that say nothing

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from privsql.algebra.exact import Scalar, Value
 from privsql.algebra.expressions import FIXED_POINT, Call, Column, Expression, Literal
 from privsql.errors import SqlError
-from privsql.planning.aggregates.grid import Grid
+from privsql.planning.grids.grid import Grid
 from privsql.types import INTEGER_BOUNDS, Kind, Type, integer
 
 _HOLE = re.compile(r"\{(args|\d+)\}")  # where an argument goes in a function's form

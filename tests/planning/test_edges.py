@@ -19,10 +19,10 @@ from privsql.algebra.exact import Name
 from privsql.algebra.expressions import Call, Column, Literal
 from privsql.analysis.domain import Domain
 from privsql.analysis.keys import DayRange, KeyGroup, KeySpace, NullLast
-from privsql.planning.aggregates.grid import MOST_STEPS, grid_of
 from privsql.planning.aggregates.measure_aggregates import scaled_column
-from privsql.planning.aggregates.value_grid import MOST_STEPS as MOST_POINTS
-from privsql.planning.aggregates.value_grid import ValueGrid, value_grid
+from privsql.planning.grids.grid import MOST_STEPS, grid_of
+from privsql.planning.grids.value_grid import MOST_STEPS as MOST_POINTS
+from privsql.planning.grids.value_grid import ValueGrid, value_grid
 from privsql.planning.identity import _listed, places_of, strides
 from privsql.planning.measurements.gaussian_noise import measure_gaussian, unit_variance
 from privsql.planning.measurements.partition_selection import measure_keys

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from privsql.algebra.choices import UNIT, Choice
+from privsql.algebra.choices import UNIT, FairChoice
 from privsql.algebra.exact import (
     RANKS,
     Cases,
@@ -79,7 +79,7 @@ class Recipe:
     def ranked(self) -> Select:
         """What every copy has that can be used for this table; values beyond it may be missing."""
         content = (*map(Name, self.names), *self.order)
-        place = fair_hash(Choice.ROWS, UNIT, *content, Name(ROW_NUMBER))
+        place = fair_hash(FairChoice.ROWS, UNIT, *content, Name(ROW_NUMBER))
         rank = Over("row_number", by=(UNIT,), order=(place, *content))
         unit = ((UNIT.name, UNIT),) if self.unit else ()
         columns = (*names(self.names), *unit, (RANK, Cast(least(rank, LARGEST_RANK), RANKS, total=False)))

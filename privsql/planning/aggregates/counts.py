@@ -5,10 +5,9 @@ of a whole.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
-from privsql.algebra.choices import UNIT, Choice, kept_up_to
+from privsql.algebra.choices import UNIT, FairChoice, kept_up_to
 from privsql.algebra.exact import (
     WIDE,
     Cases,
@@ -28,53 +27,16 @@ from privsql.algebra.exact import (
     op,
     total,
 )
-from privsql.algebra.expressions import Aggregate, Call, Column, Expression, Literal, columns_of, conjuncts
-from privsql.analysis.derive import Facts, domain_of
-from privsql.analysis.disjoint import are_disjoint, both
+from privsql.algebra.expressions import Aggregate, Call, Column, Expression, columns_of
+from privsql.planning.aggregates.context import AggregationContext
+from privsql.planning.aggregates.count_conditions import counted
 from privsql.planning.aggregates.estimates import ALL_ROWS, PARTS_OF_A_ROW
-from privsql.planning.aggregates.parts import (
-    Adds,
-    Feature,
-    Part,
-    Surroundings,
-    clean,
-    filtered,
-    helper,
-    titled,
-    value_of,
-)
-from privsql.types import BOOLEAN, Kind
+from privsql.planning.aggregates.parts import Adds, Feature, Part, clean, helper, titled, value_of
 
 UNCOUNTED = "which keys are shown"  # of a count that is not let out itself
 
 
-def as_count(aggregate: Aggregate) -> Aggregate:
-    """SUM(CASE WHEN p THEN 1 ELSE 0 END) counts the rows where p is true."""
-    match aggregate:
-        case Aggregate(
-            function="sum", argument=Call(function="case", args=(test, Literal(value=1), Literal(value=rest)))
-        ):
-            if (
-                rest in (0, None)
-                and aggregate.argument is not None
-                and aggregate.argument.type.kind is Kind.INTEGER
-            ):
-                return replace(
-                    aggregate, function="count", argument=None, condition=both(aggregate.condition, test)
-                )
-    return aggregate
-
-
-def normal(aggregate: Aggregate, facts: Facts) -> Aggregate:
-    """COUNT(x) as a count of the rows where x is not NULL; COUNT of what is never NULL as COUNT(*)."""
-    if aggregate.function != "count" or aggregate.argument is None:
-        return aggregate
-    if not domain_of(aggregate.argument, filtered(facts, aggregate.condition)).nullable:
-        return replace(aggregate, argument=None)
-    return aggregate
-
-
-def counts_part(index: int, counts: Sequence[Aggregate], around: Surroundings) -> Part:
+def counts_part(index: int, counts: Sequence[Aggregate], context: AggregationContext) -> Part:
     names = tuple(f"count_{index + offset}" for offset in range(len(counts)))
     once = (
         "a row counts once"
@@ -82,16 +44,16 @@ def counts_part(index: int, counts: Sequence[Aggregate], around: Surroundings) -
         else "a row counts in one of them: their conditions exclude each other"
     )
     title = ", ".join(titled("COUNT", each.argument, each.condition) for each in counts)
-    bound = around.bound(1, 1, len(counts), once, monotone=True)
+    bound = context.bound(1, 1, len(counts), once, monotone=True)
     every = len(counts) == 1 and counts[0].argument is None and counts[0].condition is None
-    if around.limits is None:
+    if context.limits is None:
         features = tuple(Feature(Adds.ONE, each.argument, each.condition) for each in counts)
         values, cells = (
             ((), (_count(counts[0]),)) if len(counts) == 1 else _counted_once(helper(index), counts)
         )
         return Part(names, cells, bound, title, values, features=features, counts_all=every)
     # all the counts of a unit in a key together stay within its rows, of which each has its share
-    most, own = around.limits.max_rows, [Name(each) for each in names]
+    most, own = context.limits.max_rows, [Name(each) for each in names]
     upto = [added(own[: place + 1]) for place in range(len(own) - 1)]
     kept = [kept_up_to(each, added(own), most, [UNIT]) for each in upto]
     sums = [Constant(0), *kept, least(added(own), most)]
@@ -112,10 +74,10 @@ def _counted_once(
     return ((name, which),), tuple(Fold("count", condition=each) for each in places)
 
 
-def all_rows_part(around: Surroundings) -> Part:
+def all_rows_part(context: AggregationContext) -> Part:
     """The number of rows, where neighbours have equally many of them."""
-    assert around.rows_are_public
-    bound = around.bound(1, 0, 1, "under replace-one the number of rows is public, and does not move")
+    assert context.rows_are_public
+    bound = context.bound(1, 0, 1, "under replace-one the number of rows is public, and does not move")
     cell = clean(Cast(Fold("count"), WIDE, total=False) * PARTS_OF_A_ROW)
     what = f"the number of rows, in {PARTS_OF_A_ROW:,}ths of one"
     features = (Feature(Adds.ONE, None, None, times=PARTS_OF_A_ROW),)
@@ -126,24 +88,24 @@ def _count(count: Aggregate) -> Scalar:
     return Fold("count", value_of(count.argument), value_of(count.condition))
 
 
-def distinct_part(index: int, count: Aggregate, around: Surroundings) -> Part:
+def distinct_part(index: int, count: Aggregate, context: AggregationContext) -> Part:
     """COUNT(DISTINCT x): of units each counts once; of other values, so many of each unit's count."""
     assert count.argument is not None
     name, argument, condition = f"count_{index}", Value(count.argument), value_of(count.condition)
     title = titled("COUNT DISTINCT", count.argument, count.condition)
-    if around.limits is not None and around.owner.is_unit(_columns_of(count.argument)):
-        units = around.counting_units()
+    if context.limits is not None and context.owner.is_unit(_columns_of(count.argument)):
+        units = context.counting_units()
         bound = units.bound(1, 1, 1, "a unit counts once", monotone=True)
         own = (Fold("count", argument, condition),)
         return Part((name,), _once_each(name), bound, title, of_unit=own, counts_all=condition is None)
-    if {column.name for column in columns_of(count.argument)} <= around.owner.fixed:
-        around = around.counting_units()  # all rows of a unit have the same value
-    bound = around.bound(1, 1, 1, "a value counts once, however many have it", monotone=True)
-    if around.limits is None:
+    if {column.name for column in columns_of(count.argument)} <= context.owner.fixed:
+        context = context.counting_units()  # all rows of a unit have the same value
+    bound = context.bound(1, 1, 1, "a value counts once, however many have it", monotone=True)
+    if context.limits is None:
         return Part((name,), (Fold("count", argument, condition, distinct=True),), bound, title)
     # which of its values a unit brings depends on the unit and the values alone
-    place = fair_hash(Choice.DISTINCT, UNIT, argument)
-    some = SomeDistinct(argument, place, around.limits.max_rows, condition)
+    place = fair_hash(FairChoice.DISTINCT, UNIT, argument)
+    some = SomeDistinct(argument, place, context.limits.max_rows, condition)
     cell = clean(coalesced(CountDistinctIn(Name(name))))
     return Part((name,), (cell,), bound, title, of_unit=(some,))
 
@@ -160,64 +122,11 @@ def _once_each(name: str) -> tuple[Scalar, ...]:
     return (clean(total(least(Name(name), 1))),)
 
 
-def units_part(index: int, around: Surroundings) -> Part:
+def units_part(index: int, context: AggregationContext) -> Part:
     """How many units a key has: by what keys are shown where no count is asked for."""
-    units = around.counting_units()
+    units = context.counting_units()
     name, why = f"count_{index}", "a unit counts once"
-    bound = units.bound(1, 1, 1, why if around.limits is not None else "a row counts once", monotone=True)
-    if around.limits is None:
+    bound = units.bound(1, 1, 1, why if context.limits is not None else "a row counts once", monotone=True)
+    if context.limits is None:
         return Part((name,), (Fold("count"),), bound, UNCOUNTED, counts_all=True)
     return Part((name,), _once_each(name), bound, UNCOUNTED, of_unit=(Fold("count"),), counts_all=True)
-
-
-def disjoint_groups(counts: Sequence[tuple[str, Aggregate]]) -> list[list[tuple[str, Aggregate]]]:
-    """Counts put together greedily while every two of a group exclude each other."""
-    groups: list[list[tuple[str, Aggregate]]] = []
-    for name, each in counts:
-        condition = counted(each)
-        fitting = next((g for g in groups if all(are_disjoint(condition, counted(o)) for _, o in g)), None)
-        if fitting is None:
-            groups.append([(name, each)])
-        else:
-            fitting.append((name, each))
-    return groups
-
-
-def counted(count: Aggregate) -> Expression | None:
-    if count.argument is None:
-        return count.condition
-    missing = Call("is_null", (count.argument,), BOOLEAN)
-    return both(count.condition, Call("not", (missing,), BOOLEAN))
-
-
-def shares_of(
-    counts: Mapping[str, Aggregate], divided: Collection[tuple[str, str]]
-) -> Iterator[tuple[str, list[str]]]:
-    """Counts that are divided by another one, of which they are parts that exclude each other."""
-    used: set[str] = set()
-    for whole in dict.fromkeys(below for _, below in divided if below in counts):
-        shares: list[str] = []
-        for above in dict.fromkeys(above for above, below in divided if below == whole and above in counts):
-            alone = all(are_disjoint(counted(counts[above]), counted(counts[each])) for each in shares)
-            if above != whole and above not in used and alone and _is_part(counts[above], counts[whole]):
-                shares.append(above)
-        if shares and whole not in used:
-            used |= {whole, *shares}
-            yield whole, shares
-
-
-def _is_part(part: Aggregate, whole: Aggregate) -> bool:
-    """Whether what is counted is counted in the other one, too, and there is more to it than that."""
-    given, required = counted(part), counted(whole)
-    return given is not None and (required is None or set(conjuncts(required)) <= set(conjuncts(given)))
-
-
-def without(whole: Aggregate, parts: Sequence[Aggregate]) -> Aggregate:
-    """The count of what is in none of the parts."""
-    condition = counted(whole)
-    for each in parts:
-        inside = counted(each)
-        assert inside is not None
-        met = Call("is_true", (inside,), BOOLEAN)
-        condition = both(condition, Call("not", (met,), BOOLEAN))
-    return replace(whole, argument=None, condition=condition)

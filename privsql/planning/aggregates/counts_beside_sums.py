@@ -21,15 +21,11 @@ from fractions import Fraction
 from privsql.algebra.choices import UNIT, kept_up_to
 from privsql.algebra.exact import Name, Scalar, least
 from privsql.algebra.expressions import Aggregate, Call, Expression, conjuncts
-from privsql.planning.aggregates.counts import counted, shares_of
-from privsql.planning.aggregates.estimates import Estimate, Linear, Placed, Ratio, Spread, Terms
-from privsql.planning.aggregates.parts import Adds, Beside, Feature, Part, Surroundings, titled
-from privsql.planning.measurements.measurement import Measurement
+from privsql.planning.aggregates.context import AggregationContext
+from privsql.planning.aggregates.count_conditions import counted, shares_of
+from privsql.planning.aggregates.estimates import Estimate, Linear, Terms
+from privsql.planning.aggregates.parts import Adds, Beside, Feature, Part, titled
 from privsql.types import BOOLEAN
-
-Errors = Mapping[str | tuple[str, str], float]
-
-_TOLERANCE = 1e-6  # relatively: sums that are divided are rounded, which is paid for
 
 
 @dataclass(frozen=True)
@@ -120,23 +116,23 @@ class Wanted:
         ]
 
     def kinds(
-        self, arguments: Collection[Expression], condition: Expression | None, around: Surroundings
+        self, arguments: Collection[Expression], condition: Expression | None, context: AggregationContext
     ) -> tuple[Beside, ...]:
         """What columns they need beside the sums of these arguments."""
         rows = bool(self.rows(condition))
         nulls = len(arguments) == 1 and any(self.nulls(each, condition) for each in arguments)
-        if not around.one_replaced_cell:
+        if not context.one_replaced_cell:
             return (Beside.NULLS,) if rows or nulls else ()
         return ((Beside.NULLS,) if nulls else ()) + ((Beside.ROWS,) if rows else ())
 
 
 def wanted_beside(
-    counts: Mapping[str, Aggregate], divided: Collection[tuple[str, str]], around: Surroundings
+    counts: Mapping[str, Aggregate], divided: Collection[tuple[str, str]], context: AggregationContext
 ) -> Wanted:
     """Without a whole and its shares, of which the quotient is known better if they are measured together."""
     apart = {name for whole, shares in shares_of(counts, divided) for name in (whole, *shares)}
     rest = {name: each for name, each in counts.items() if name not in apart}
-    public = tuple(name for name, each in rest.items() if around.rows_are_public and counted(each) is None)
+    public = tuple(name for name, each in rest.items() if context.rows_are_public and counted(each) is None)
     return Wanted({name: each for name, each in rest.items() if name not in public}, public)
 
 
@@ -165,61 +161,3 @@ def shared_counts(
             yield from (
                 (name, Linear(parts[place].nulls, whole=True)) for name in wanted.nulls(argument, condition)
             )
-
-
-# -- is it better --------------------------------------------------------------------------------------------
-def errors(
-    estimates: Mapping[str, Estimate], quotients: Mapping[tuple[str, str], Ratio], noise: Mapping[str, float]
-) -> Errors:
-    """How far each aggregate may be off, squared, by the variances of columns: to compare two ways to measure
-    the same.
-    """
-
-    def off(terms: Terms) -> float:
-        return sum(float(weight) ** 2 * noise[column] for column, weight in terms)
-
-    def error(how: Estimate) -> float:
-        match how:
-            case Linear():
-                return off(how.terms)
-            case Ratio():
-                return max(off(how.above), off(how.below)) / how.one**2
-            case Spread():
-                return max(noise[column] for column in how.columns) / float(how.one) ** 2
-            case Placed():
-                return noise[how.column]
-
-    found: dict[str | tuple[str, str], float] = {name: error(how) for name, how in estimates.items()}
-    return found | {names: error(how) for names, how in quotients.items()}
-
-
-def are_no_larger(some: Errors, others: Errors) -> bool:
-    """Whether nothing is farther off by the first than by the second."""
-    return all(some[name] <= most * (1 + _TOLERANCE) for name, most in others.items())
-
-
-@dataclass(frozen=True)
-class Measuring:
-    """One of several ways to measure the same: how aggregates are computed, and from what."""
-
-    estimates: Mapping[str, Estimate]
-    quotients: Mapping[tuple[str, str], Ratio]
-    measurements: Sequence[Measurement]
-
-    def is_surer_than(self, other: Measuring) -> bool:
-        """Whether some number is surer and none less so, neither in an ordinary cell nor in the total of
-        all.
-        """
-        pairs = [(self._errors(total), other._errors(total)) for total in (False, True)]
-        nowhere_worse = all(are_no_larger(some, others) for some, others in pairs)
-        return nowhere_worse and not all(are_no_larger(others, some) for some, others in pairs)
-
-    def _errors(self, total: bool) -> Errors:
-        """By the scale of the noise alone, as if it were not rounded: which way is surer does not depend on
-        epsilon then.
-        """
-        noise: dict[str, float] = {}
-        for each in self.measurements:
-            times = each.sensitivity.total_times if total else 1
-            noise |= dict.fromkeys(each.columns, each.continuous_variance / times**2)
-        return errors(self.estimates, self.quotients, noise)

@@ -12,7 +12,7 @@ from privsql.algebra.relations import Release
 from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.disjoint import are_disjoint
 from privsql.analysis.implied import exhaust, implies
-from privsql.planning.aggregates.counts import as_count, counted, normal
+from privsql.planning.aggregates.count_conditions import as_count, counted, normal
 from privsql.planning.aggregates.estimates import Estimate, Linear
 from privsql.planning.aggregates.parts import Part, filtered
 
@@ -20,7 +20,7 @@ Conditions = Mapping[str, Expression | None]  # of each count, by its name; None
 
 
 @dataclass(frozen=True)
-class Within:
+class CountRelation:
     """Counts that sum up to at most another one, or `exactly` to it; by their names in the release."""
 
     parts: tuple[str, ...]
@@ -35,7 +35,7 @@ class Within:
 
 def relations_of(
     release: Release, estimates: Mapping[str, Estimate], parts: Sequence[Part], facts: Facts, bounded: bool
-) -> tuple[Within, ...]:
+) -> tuple[CountRelation, ...]:
     """What is provable. `bounded`: units count for some of their rows, count by count; then sums of parts
     prove nothing.
     """
@@ -54,7 +54,7 @@ def relations_of(
             return columns <= alone or columns == set().union(*(each for each in beside if each & columns))
 
         wholes = {name for name in counts if is_whole(set(estimates[name].columns))}
-        return tuple(Within((a,), b) for a, b in _links(counts, wholes))
+        return tuple(CountRelation((a,), b) for a, b in _links(counts, wholes))
     return _grouped(counts, facts)
 
 
@@ -67,14 +67,14 @@ def _links(counts: Conditions, wholes: Collection[str]) -> list[tuple[str, str]]
     return sorted(near | same)
 
 
-def _grouped(counts: Conditions, facts: Facts) -> tuple[Within, ...]:
+def _grouped(counts: Conditions, facts: Facts) -> tuple[CountRelation, ...]:
     links = _links(counts, counts)
     single = {
         a for a in counts if sum(part == a for part, _ in links) == 1
     }  # parts of one other only: they may be added up
     below = {b: [a for a, whole in links if whole == b] for b in counts}
 
-    found: list[Within] = []
+    found: list[CountRelation] = []
     for whole, parts in below.items():
         groups: list[list[str]] = []
         for part in parts:
@@ -95,7 +95,7 @@ def _grouped(counts: Conditions, facts: Facts) -> tuple[Within, ...]:
             conditions = [each for each in (counts[name] for name in group) if each is not None]
             never_null = _never_null(filtered(facts, counts[whole]))
             all_of_it = len(group) > 1 and exhaust(conditions, counts[whole], never_null)
-            found.append(Within(tuple(group), whole, same or all_of_it))
+            found.append(CountRelation(tuple(group), whole, same or all_of_it))
     return tuple(found)
 
 

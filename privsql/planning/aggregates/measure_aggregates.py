@@ -12,21 +12,20 @@ from fractions import Fraction
 from privsql.algebra.expressions import Aggregate, Call, Column, Expression, Literal, calls_of
 from privsql.algebra.relations import Release
 from privsql.analysis.derive import Facts, domain_of
-from privsql.planning.aggregates.counts import (
-    all_rows_part,
+from privsql.planning.aggregates.context import AggregationContext
+from privsql.planning.aggregates.count_conditions import (
     as_count,
     counted,
-    counts_part,
     disjoint_groups,
-    distinct_part,
     normal,
     shares_of,
     without,
 )
+from privsql.planning.aggregates.counts import all_rows_part, counts_part, distinct_part
 from privsql.planning.aggregates.counts_beside_sums import Wanted, shared_counts, wanted_beside
 from privsql.planning.aggregates.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
 from privsql.planning.aggregates.moments import is_spread, spread_part
-from privsql.planning.aggregates.parts import Part, Surroundings, filtered, grid_for
+from privsql.planning.aggregates.parts import Part, filtered, grid_for
 from privsql.planning.aggregates.quantiles import ORDER, order_parts
 from privsql.planning.aggregates.sums import (
     heights,
@@ -42,7 +41,10 @@ Measured = tuple[list[Part], dict[str, Estimate], dict[tuple[str, str], Ratio]]
 
 
 def release_parts(
-    release: Release, around: Surroundings, divided: Collection[tuple[str, str]] = (), beside: bool = False
+    release: Release,
+    context: AggregationContext,
+    divided: Collection[tuple[str, str]] = (),
+    beside: bool = False,
 ) -> Measured:
     """One joint measurement per argument whose spread is asked for, one two-sided per averaged argument, one
     per lone sum, one per set of disjoint counts. `divided`: counts that are divided by other counts; the
@@ -56,7 +58,7 @@ def release_parts(
         if each.function == "avg" or is_spread(each)
     }
     aggregates = [
-        (name, normal(each if (each.argument, each.condition) in together else as_count(each), around.facts))
+        (name, normal(each if (each.argument, each.condition) in together else as_count(each), context.facts))
         for name, each in release.aggregates
     ]
     ordered = [(name, each) for name, each in aggregates if each.function in ORDER]
@@ -67,7 +69,7 @@ def release_parts(
     def number() -> int:
         return sum(len(part.columns) for part in parts) + 1
 
-    wanted = _wanted_beside(aggregates, around, divided) if beside else Wanted({})
+    wanted = _wanted_beside(aggregates, context, divided) if beside else Wanted({})
     carrying: list[tuple[int, Collection[Expression], Expression | None]] = []
     spread = [(frozenset((a.argument, a.by)), a.condition) for _, a in aggregates if is_spread(a)]
     for arguments, condition in dict.fromkeys(spread):
@@ -76,10 +78,10 @@ def release_parts(
             for name, each in aggregates
             if name not in estimates
             and each.condition == condition
-            and _goes_with(each, arguments, around.facts)
+            and _goes_with(each, arguments, context.facts)
         ]
         known = [each for each in arguments if each is not None]
-        part, found = spread_part(number(), same, around, wanted.kinds(known, condition, around))
+        part, found = spread_part(number(), same, context, wanted.kinds(known, condition, context))
         carrying.append((len(parts), known, condition))
         parts.append(part)
         estimates |= found
@@ -95,20 +97,20 @@ def release_parts(
             for name, each in aggregates
             if name not in estimates
             and each.condition == condition
-            and _counts_with(each, argument, around.facts)
+            and _counts_with(each, argument, context.facts)
         ]
-        functions, kinds = {a.function for _, a in same}, wanted.kinds([argument], condition, around)
+        functions, kinds = {a.function for _, a in same}, wanted.kinds([argument], condition, context)
         place = next(a.place for _, a in same if a.argument == argument)
-        grid, what = grid_for(argument, condition, around, place)
+        grid, what = grid_for(argument, condition, context, place)
         if functions == {"sum"} and not kinds:
-            part = one_sided(f"sum_{number()}", argument, condition, grid, around, what)
+            part = one_sided(f"sum_{number()}", argument, condition, grid, context, what)
             estimates[same[0][0]] = Linear(((part.columns[0], grid.step),), grid.whole, signed=grid.low < 0)
-        elif around.rows_are_public and condition is None and not grid.nullable:
-            part = heights(number(), argument, grid, around, what)
+        elif context.rows_are_public and condition is None and not grid.nullable:
+            part = heights(number(), argument, grid, context, what)
             for name, aggregate in same:
                 estimates[name] = heights_estimate(aggregate, part.columns[0], grid.steps, grid)
         else:
-            part = two_sided(number(), argument, condition, grid, around, what, kinds)
+            part = two_sided(number(), argument, condition, grid, context, what, kinds)
             for name, aggregate in same:
                 estimates[name] = two_sided_estimate(aggregate, part.columns, grid)
         carrying.append((len(parts), [argument], condition))
@@ -120,14 +122,14 @@ def release_parts(
         )
     for name, each in aggregates:
         if each.function == "count_distinct":
-            part = distinct_part(number(), each, around)
+            part = distinct_part(number(), each, context)
             parts.append(part)
             estimates[name] = Linear(((part.columns[0], Fraction(1)),), whole=True)
     quotients: dict[tuple[str, str], Ratio] = {}
     counts = {name: a for name, a in aggregates if name not in estimates}
     for whole, shares in shares_of(counts, divided):
-        if around.rows_are_public and counted(counts[whole]) is None and len(shares) == 1:
-            part = counts_part(number(), [counts[shares[0]]], around)
+        if context.rows_are_public and counted(counts[whole]) is None and len(shares) == 1:
+            part = counts_part(number(), [counts[shares[0]]], context)
             parts.append(part)
             (column,), all_rows = part.columns, (ALL_ROWS, Fraction(1, PARTS_OF_A_ROW))
             estimates[shares[0]] = Linear(((column, Fraction(1)),), whole=True)
@@ -136,7 +138,7 @@ def release_parts(
             quotients[shares[0], whole] = Ratio(above, below, Fraction(0), Fraction(1), 1)
             continue
         rest = without(counts[whole], [counts[name] for name in shares])
-        part = counts_part(number(), [*(counts[name] for name in shares), rest], around)
+        part = counts_part(number(), [*(counts[name] for name in shares), rest], context)
         parts.append(part)
         terms = tuple((column, Fraction(1)) for column in part.columns)
         estimates[whole] = Linear(terms, whole=True)
@@ -145,17 +147,19 @@ def release_parts(
             others = tuple(each for each in terms if each != term)
             quotients[name, whole] = Ratio((term,), others, Fraction(0), Fraction(1), 1)
     for group in disjoint_groups([(name, a) for name, a in counts.items() if name not in estimates]):
-        part = counts_part(number(), [a for _, a in group], around)
+        part = counts_part(number(), [a for _, a in group], context)
         parts.append(part)
         for (name, _), column in zip(group, part.columns, strict=True):
             estimates[name] = Linear(((column, Fraction(1)),), whole=True)
-    sought, found = order_parts(ordered, number(), around)
+    sought, found = order_parts(ordered, number(), context)
     used = any(ALL_ROWS in each.columns for each in (*estimates.values(), *quotients.values()))
-    return [*parts, *sought, *([all_rows_part(around)] if used else [])], estimates | found, quotients
+    return [*parts, *sought, *([all_rows_part(context)] if used else [])], estimates | found, quotients
 
 
 def _wanted_beside(
-    aggregates: Sequence[tuple[str, Aggregate]], around: Surroundings, divided: Collection[tuple[str, str]]
+    aggregates: Sequence[tuple[str, Aggregate]],
+    context: AggregationContext,
+    divided: Collection[tuple[str, str]],
 ) -> Wanted:
     """The counts that no sums of this release tell by themselves."""
     sums = {
@@ -167,10 +171,12 @@ def _wanted_beside(
         name
         for name, each in aggregates
         for argument, condition in sums
-        if argument is not None and each.condition == condition and _counts_with(each, argument, around.facts)
+        if argument is not None
+        and each.condition == condition
+        and _counts_with(each, argument, context.facts)
     }
     counts = {name: each for name, each in aggregates if each.function == "count" and name not in told}
-    return wanted_beside(counts, divided, around)
+    return wanted_beside(counts, divided, context)
 
 
 def _goes_with(aggregate: Aggregate, arguments: frozenset[Expression | None], facts: Facts) -> bool:

@@ -37,6 +37,7 @@ from privsql.algebra.exact import (
 )
 from privsql.algebra.expressions import SPREAD, Aggregate, Expression
 from privsql.errors import Place
+from privsql.planning.aggregates.context import AggregationContext
 from privsql.planning.aggregates.counts_beside_sums import Columns, columns_beside
 from privsql.planning.aggregates.estimates import (
     ALL_ROWS,
@@ -47,17 +48,9 @@ from privsql.planning.aggregates.estimates import (
     Spread,
     Variable,
 )
-from privsql.planning.aggregates.grid import Grid
-from privsql.planning.aggregates.parts import (
-    Beside,
-    Part,
-    Surroundings,
-    clean,
-    grid_for,
-    helper,
-    value_of,
-)
+from privsql.planning.aggregates.parts import Beside, Part, clean, grid_for, helper, value_of
 from privsql.planning.aggregates.sums import heights_estimate
+from privsql.planning.grids.grid import Grid
 from privsql.planning.measurements.noised import in_words
 
 MOST_STEPS = 2**14  # a grid has at most twice as many: products of four heights stay within 63 bits
@@ -77,7 +70,10 @@ def is_spread(aggregate: Aggregate) -> bool:
 
 
 def spread_part(
-    number: int, aggregates: list[tuple[str, Aggregate]], around: Surroundings, beside: Sequence[Beside] = ()
+    number: int,
+    aggregates: list[tuple[str, Aggregate]],
+    context: AggregationContext,
+    beside: Sequence[Beside] = (),
 ) -> tuple[Part, dict[str, Estimate]]:
     """One measurement for all spreads of the same arguments and condition; SUM, AVG and COUNT of them come
     along.
@@ -91,16 +87,18 @@ def spread_part(
         for _, each in aggregates
         if is_spread(each)
     ]
-    first, grid, what = _variable(lead.argument, lead.condition, around, lead.place, any(a for a, _ in needs))
-    if lead.by is None and around.rows_are_public and lead.condition is None and not grid.nullable:
-        return _with_public_rows(number, lead.argument, aggregates, first, grid, around, what)
+    first, grid, what = _variable(
+        lead.argument, lead.condition, context, lead.place, any(a for a, _ in needs)
+    )
+    if lead.by is None and context.rows_are_public and lead.condition is None and not grid.nullable:
+        return _with_public_rows(number, lead.argument, aggregates, first, grid, context, what)
     second, second_grid = None, None
     if lead.by is not None:
         second, second_grid, also = _variable(
-            lead.by, lead.condition, around, lead.place, any(b for _, b in needs)
+            lead.by, lead.condition, context, lead.place, any(b for _, b in needs)
         )
         what = f"{what}; {also}"
-    part = _part(number, lead, first, grid, second, second_grid, around, what, beside)
+    part = _part(number, lead, first, grid, second, second_grid, context, what, beside)
     sums = part.columns[: len(part.columns) - len(beside)]
     whole = _whole(grid, first, second_grid, second)
     one = Fraction(whole, _scaling(whole))
@@ -119,7 +117,7 @@ def _with_public_rows(
     aggregates: list[tuple[str, Aggregate]],
     variable: Variable,
     grid: Grid,
-    around: Surroundings,
+    context: AggregationContext,
     what: str,
 ) -> tuple[Part, dict[str, Estimate]]:
     height, one = Name(helper(number)), grid.steps**2
@@ -129,7 +127,7 @@ def _with_public_rows(
     step = grid.extent**2 / one
     most = f"and one replaced moves both sums together by at most {in_words(size * step)}"
     reason = f"{what}; a row adds products of heights and depths, {most}"
-    bound = around.bound(size, size, 1, reason)
+    bound = context.bound(size, size, 1, reason)
     value = (height.name, grid.clamped(Value(argument)) - grid.low)
     cells = tuple(clean(total(each)) for each in products)
     part = Part(columns, cells, bound, f"moments of {describe(argument)}", (value,), step=step)
@@ -145,11 +143,11 @@ def _with_public_rows(
 def _variable(
     argument: Expression,
     condition: Expression | None,
-    around: Surroundings,
+    context: AggregationContext,
     place: Place | None,
     squared: bool,
 ) -> tuple[Variable, Grid, str]:
-    grid, what = grid_for(argument, condition, around, place, MOST_STEPS)
+    grid, what = grid_for(argument, condition, context, place, MOST_STEPS)
     return Variable(grid.low * grid.step, grid.steps * grid.step, squared), grid, what
 
 
@@ -182,7 +180,7 @@ def _part(
     grid: Grid,
     second: Variable | None,
     other: Grid | None,
-    around: Surroundings,
+    context: AggregationContext,
     what: str,
     beside: Sequence[Beside],
 ) -> Part:
@@ -208,11 +206,11 @@ def _part(
     size = -(-whole // scaling) + (len(every) if scaling > 1 else 0)
     width = -(-whole // scaling) + (1 if scaling > 1 else 0)
     reason = f"{what}; a row adds products of heights and depths, together {in_words(size * step)}"
-    bound = around.bound(size, width, len(every), reason + also.reason("as much"))
+    bound = context.bound(size, width, len(every), reason + also.reason("as much"))
     both = f" and {describe(lead.by)}" if lead.by is not None else ""
     only = f" where {describe(lead.condition)}" if lead.condition is not None else ""
     title = f"moments of {describe(lead.argument)}{both}{only}{also.title(lead.condition)}"
-    one, most = Fraction(whole, scaling), around.limits.max_rows if around.limits is not None else None
+    one, most = Fraction(whole, scaling), context.limits.max_rows if context.limits is not None else None
     cells, of_unit = _cells(products, columns, also, whole, scaling, value_of(lead.condition), most)
     all_rows, nulls = also.all_rows(columns, one), also.nulls(one)
     return Part(

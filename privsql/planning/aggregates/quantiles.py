@@ -36,10 +36,11 @@ from privsql.algebra.reserved import ROWS_COLUMN, VALUE_COLUMN
 from privsql.analysis.derive import domain_of
 from privsql.analysis.keys import KeySpace, evaluated_domain
 from privsql.errors import Place, Refused
+from privsql.planning.aggregates.context import AggregationContext
 from privsql.planning.aggregates.estimates import Estimate, Placed
-from privsql.planning.aggregates.grid import LARGEST_VALUE
-from privsql.planning.aggregates.parts import Part, Surroundings, filtered
-from privsql.planning.aggregates.value_grid import ValueGrid, value_grid
+from privsql.planning.aggregates.parts import Part, filtered
+from privsql.planning.grids.grid import LARGEST_VALUE
+from privsql.planning.grids.value_grid import ValueGrid, value_grid
 from privsql.planning.keys.key_tests import keys_and_tests, limits_on_keys
 from privsql.planning.rewrites.value_bins import FEWEST, Bins
 from privsql.policy import Neighbours
@@ -65,7 +66,7 @@ class OrderPart(Part):
 
 
 def order_parts(
-    aggregates: Sequence[tuple[str, Aggregate]], number: int, around: Surroundings
+    aggregates: Sequence[tuple[str, Aggregate]], number: int, context: AggregationContext
 ) -> tuple[list[OrderPart], dict[str, Estimate]]:
     """One measurement for each argument and condition, with a column for every different fraction of it."""
     parts: list[OrderPart] = []
@@ -75,11 +76,11 @@ def order_parts(
         together.setdefault((each.argument, each.condition), []).append((name, each))
     for (argument, condition), same in together.items():
         assert argument is not None
-        grid = _grid(argument, condition, around, same[0][1].place)
+        grid = _grid(argument, condition, context, same[0][1].place)
         fractions = sorted({_fraction(each) for _, each in same})
         columns = [f"order_{number + index}" for index in range(len(fractions))]
         number += len(columns)
-        parts.append(_part(argument, condition, tuple(columns), tuple(fractions), grid, around))
+        parts.append(_part(argument, condition, tuple(columns), tuple(fractions), grid, context))
         for name, each in same:
             column = columns[fractions.index(_fraction(each))]
             estimates[name] = Placed(column, grid.type.kind, each.type.kind, grid.low, grid.step, grid.points)
@@ -92,14 +93,14 @@ def _part(
     columns: tuple[str, ...],
     fractions: tuple[Fraction, ...],
     grid: ValueGrid,
-    around: Surroundings,
+    context: AggregationContext,
 ) -> OrderPart:
-    stable = around.stability
+    stable = context.stability
     assert stable.rows is not None
     # one who comes may take rows of others away (adds is false): then rows are not exchanged one for one,
     # even in one cell
-    apart = around.key_columns is not None or not stable.adds
-    change = Change(max(1, stable.rows), around.neighbours is Neighbours.REPLACE_ONE, apart)
+    apart = context.key_columns is not None or not stable.adds
+    change = Change(max(1, stable.rows), context.neighbours is Neighbours.REPLACE_ONE, apart)
     value = Value(argument)
     tests = [op(Operation.IS_PRESENT, value), *([] if condition is None else [Value(condition)])]
     where = "" if condition is None else f" where {describe(condition)}"
@@ -107,7 +108,7 @@ def _part(
         columns=columns,
         cells=(),
         # as of any histogram: a row counts in one cell of keys and value
-        sensitivity=around.bound(
+        sensitivity=context.bound(
             1, 1, max(2, grid.points), f"values clamped into {grid.text}, counted; a row counts once"
         ),
         what=f"quantiles of {describe(argument)}{where}",
@@ -128,17 +129,17 @@ def _fraction(aggregate: Aggregate) -> Fraction:
 
 
 def _grid(
-    argument: Expression, condition: Expression | None, around: Surroundings, place: Place | None
+    argument: Expression, condition: Expression | None, context: AggregationContext, place: Place | None
 ) -> ValueGrid:
-    facts = filtered(around.facts, condition)
+    facts = filtered(context.facts, condition)
     domain = domain_of(argument, facts)
     if not domain.bounded:
-        domain = evaluated_domain(argument, facts, around.evaluate) or domain
+        domain = evaluated_domain(argument, facts, context.evaluate) or domain
     if not domain.bounded:
         raise Refused(
             "refused-unbounded",
             "a quantile is chosen from a known range: that of its argument is not known",
-            around.ways_to_bound(argument, condition),
+            context.ways_to_bound(argument, condition),
             place,
         )
     whole = argument.type.kind is Kind.INTEGER

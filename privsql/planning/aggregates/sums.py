@@ -25,20 +25,11 @@ from privsql.algebra.exact import (
     total,
 )
 from privsql.algebra.expressions import Aggregate, Column, Expression
+from privsql.planning.aggregates.context import AggregationContext
 from privsql.planning.aggregates.counts_beside_sums import columns_beside
 from privsql.planning.aggregates.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
-from privsql.planning.aggregates.grid import Grid
-from privsql.planning.aggregates.parts import (
-    Adds,
-    Beside,
-    Feature,
-    Part,
-    Surroundings,
-    clean,
-    helper,
-    titled,
-    value_of,
-)
+from privsql.planning.aggregates.parts import Adds, Beside, Feature, Part, clean, helper, titled, value_of
+from privsql.planning.grids.grid import Grid
 from privsql.planning.measurements.noised import in_words
 from privsql.planning.rewrites.outliers import Outliers
 
@@ -60,11 +51,11 @@ def _added(
     argument: Expression,
     condition: Expression | None,
     grid: Grid,
-    around: Surroundings,
+    context: AggregationContext,
     beside: bool = False,
 ) -> _Added:
     value, where = helper(number), value_of(condition)
-    if not around.raw:
+    if not context.raw:
         computed = (value, grid.value(Value(argument)))
         rows, every = (Cast(Fold("count", each, where), WIDE, total=False) for each in (Name(value), None))
         return _Added(Fold("sum", Name(value), where), rows, every, grid, values=(computed,))
@@ -79,22 +70,27 @@ def _added(
 
 
 def one_sided(
-    name: str, argument: Expression, condition: Expression | None, grid: Grid, around: Surroundings, what: str
+    name: str,
+    argument: Expression,
+    condition: Expression | None,
+    grid: Grid,
+    context: AggregationContext,
+    what: str,
 ) -> Part:
-    always = around.always_counts and condition is None
-    bound = around.bound(
+    always = context.always_counts and condition is None
+    bound = context.bound(
         max(grid.magnitude, 1), max(grid.width(always), 1), 1, what, monotone=grid.low >= 0 or grid.high <= 0
     )
-    added = _added(int(name.rpartition("_")[2]), argument, condition, grid, around)
+    added = _added(int(name.rpartition("_")[2]), argument, condition, grid, context)
     summed = added.grid.total(added.total, added.rows)
     title = titled("SUM", argument, condition)
-    if around.limits is None:
+    if context.limits is None:
         feature = Feature(Adds.VALUE, argument, condition, grid)
         cells, outliers = (clean(summed),), added.outliers
         return Part(
             (name,), cells, bound, title, added.values, features=(feature,), outliers=outliers, step=grid.step
         )
-    most = around.limits.max_rows  # a unit's total in a key is held within what so many rows could add up to
+    most = context.limits.max_rows  # a unit's total in a key is held within what so many rows could add up to
     held = clamped(Name(name), most * min(grid.low, 0), most * max(grid.high, 0))
     cells = (clean(total(held)),)
     return Part((name,), cells, bound, title, added.values, of_unit=(summed,), step=grid.step)
@@ -105,7 +101,7 @@ def two_sided(
     argument: Expression,
     condition: Expression | None,
     grid: Grid,
-    around: Surroundings,
+    context: AggregationContext,
     what: str,
     beside: Sequence[Beside] = (),
 ) -> Part:
@@ -117,9 +113,9 @@ def two_sided(
     extent = in_words(grid.extent)
     reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}, and {extent} - u"
     also = columns_beside(number + 2, beside, grid.steps)
-    bound = around.bound(grid.steps, grid.steps, 2 + len(beside), reason + also.reason(extent))
+    bound = context.bound(grid.steps, grid.steps, 2 + len(beside), reason + also.reason(extent))
     sums = (f"above_{number}", f"below_{number + 1}")
-    added = _added(number, argument, condition, grid, around, bool(beside))
+    added = _added(number, argument, condition, grid, context, bool(beside))
     above, below = added.grid.sides(added.total, added.rows)
     part = Part(
         (*sums, *also.names),
@@ -132,14 +128,14 @@ def two_sided(
         nulls=also.nulls(Fraction(grid.steps)),
         step=grid.step,
     )
-    if around.limits is None:
+    if context.limits is None:
         pair = [Feature(adds, argument, condition, grid) for adds in (Adds.HEIGHT, Adds.DEPTH)]
         cells = (above, below, *also.cells(added.every, added.rows))
         return replace(
             part, cells=tuple(map(clean, cells)), features=(*pair, *also.features(argument, condition))
         )
     height, count = (Name(each) for each in sums)
-    most = around.limits.max_rows
+    most = context.limits.max_rows
     if beside:  # of the rows that count, n' are not NULL: A' = A n' / n, B' = M n' - A'
         kept, others = also.held(count, most)
         high = coalesced(height * kept // nonzero(count))
@@ -153,14 +149,14 @@ def two_sided(
     return replace(part, cells=tuple(clean(total(each)) for each in held), of_unit=own)
 
 
-def heights(number: int, argument: Expression, grid: Grid, around: Surroundings, what: str) -> Part:
+def heights(number: int, argument: Expression, grid: Grid, context: AggregationContext, what: str) -> Part:
     """A = sum of u, the clamped value counted from the low end: with the public number of rows, all that AVG
     needs.
     """
     reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}"
-    added = _added(number, argument, None, grid, around)
+    added = _added(number, argument, None, grid, context)
     above, _ = added.grid.sides(added.total, added.rows)
-    bound = around.bound(grid.steps, grid.steps, 1, reason)
+    bound = context.bound(grid.steps, grid.steps, 1, reason)
     title = titled("AVG and SUM", argument, None)
     column, cells = (f"above_{number}",), (clean(above),)
     return Part(column, cells, bound, title, added.values, outliers=added.outliers, step=grid.step)

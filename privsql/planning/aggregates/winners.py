@@ -12,23 +12,25 @@ from privsql.analysis.chains import moves_one_way
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.look import Look
 from privsql.errors import Refused
-from privsql.planning.aggregates.counts import counts_part, normal
-from privsql.planning.aggregates.parts import Part, Surroundings, grid_for
+from privsql.planning.aggregates.context import AggregationContext
+from privsql.planning.aggregates.count_conditions import normal
+from privsql.planning.aggregates.counts import counts_part
+from privsql.planning.aggregates.parts import Part, grid_for
 from privsql.planning.aggregates.sums import one_sided
 from privsql.planning.measurements.label_selection import SelectionMeasurement, needed
 from privsql.planning.measurements.noised import Mechanism
 from privsql.privacy.accuracy import selection_epsilon_of_histogram
 
 
-def choice_part(release: Choose, around: Surroundings, look: Look) -> Part:
+def choice_part(release: Choose, context: AggregationContext, look: Look) -> Part:
     """The score of every candidate."""
-    score, one_way = normal(release.score, around.facts), True
+    score, one_way = normal(release.score, context.facts), True
     if score.function == "count":
-        part = counts_part(1, [score], around)
+        part = counts_part(1, [score], context)
     else:
         assert score.argument is not None
-        grid, what = grid_for(score.argument, score.condition, around, score.place)
-        part = one_sided("score_1", score.argument, score.condition, grid, around, what)
+        grid, what = grid_for(score.argument, score.condition, context, score.place)
+        part = one_sided("score_1", score.argument, score.condition, grid, context, what)
         one_way = grid.low >= 0 or grid.high <= 0
     if one_way and not release.within and moves_one_way(release, look):
         why = "; of two rows one counts wherever the other counts, so that all scores move the same way"
@@ -42,7 +44,7 @@ def choice_part(release: Choose, around: Surroundings, look: Look) -> Part:
         if release.within
         else ""
     )
-    picks = min(release.most, around.cells or 1)
+    picks = min(release.most, context.cells or 1)
     return replace(
         part, what=f"{many} with the {which} {part.what}{each}", picks=picks, in_groups=release.within > 0
     )

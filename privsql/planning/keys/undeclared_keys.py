@@ -15,8 +15,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privsql.errors import ArgumentError
+from privsql.planning.aggregates.context import AggregationContext
 from privsql.planning.aggregates.counts import units_part
-from privsql.planning.aggregates.parts import Part, Surroundings
+from privsql.planning.aggregates.parts import Part
 from privsql.planning.measurements.noised import Mechanism
 from privsql.planning.measurements.partition_selection import KeyMeasurement
 from privsql.planning.pricing import KeysShown, Pricing
@@ -26,19 +27,23 @@ PricingOf = Callable[[Sequence[Part], KeysShown], Pricing]
 
 
 def pricing_of_keys(
-    parts: Sequence[Part], around: Surroundings, min_units: int, epsilon: Fraction, pricing_of: PricingOf
+    parts: Sequence[Part],
+    context: AggregationContext,
+    min_units: int,
+    epsilon: Fraction,
+    pricing_of: PricingOf,
 ) -> Pricing:
     """The parts, priced with the count by which a key is shown from the fewest people; of equals one of
     units, which holds however few rows they have.
     """
 
     def shown_by(part: Part, of: Sequence[Part]) -> Pricing:
-        return pricing_of(of, KeysShown(part.columns, _contribution(part, around), min_units))
+        return pricing_of(of, KeysShown(part.columns, _contribution(part, context), min_units))
 
     counts = [part for part in parts if part.counts_all]
     ways = [shown_by(part, parts) for part in counts]
-    if not counts or _may_count_units(counts, around, ways[0]):
-        units = units_part(sum(len(part.columns) for part in parts) + 1, around)
+    if not counts or _may_count_units(counts, context, ways[0]):
+        units = units_part(sum(len(part.columns) for part in parts) + 1, context)
         ways.append(shown_by(units, [*parts, units]))
     if len(ways) == 1:
         return ways[0]
@@ -81,19 +86,19 @@ def _people_and_rows(way: Pricing, epsilon: Fraction) -> tuple[float, int]:
     return (math.inf, 0) if release is None else (people_needed(release), release.contribution.rows)
 
 
-def _may_count_units(counts: Sequence[Part], around: Surroundings, way: Pricing) -> bool:
+def _may_count_units(counts: Sequence[Part], context: AggregationContext, way: Pricing) -> bool:
     """Whether units may tell more than what is counted; beside them, counts have Laplace noise, whatever was
     asked for.
     """
-    several = around.limits is not None and all(part.sensitivity.linf > 1 for part in counts)
+    several = context.limits is not None and all(part.sensitivity.linf > 1 for part in counts)
     return several and way.mechanism is not Mechanism.GAUSSIAN
 
 
-def _contribution(part: Part, around: Surroundings) -> Contribution:
-    assert around.stability.rows is not None
+def _contribution(part: Part, context: AggregationContext) -> Contribution:
+    assert context.stability.rows is not None
     groups = (
-        around.stability.rows // around.limits.max_rows
-        if around.limits is not None
-        else around.stability.rows
+        context.stability.rows // context.limits.max_rows
+        if context.limits is not None
+        else context.stability.rows
     )
-    return Contribution(groups, part.sensitivity.linf, groups * around.neighbours.moves)
+    return Contribution(groups, part.sensitivity.linf, groups * context.neighbours.moves)

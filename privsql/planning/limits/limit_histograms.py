@@ -129,7 +129,7 @@ def _literal(value: int) -> Literal:
 
 # -- reading it off ------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Spread:
+class NoisyHistogram:
     """Noisy numbers of units by bucket.
 
     `half_width`: the noise of no empty bucket passes it, but once in 10,000 times. `deviation`: its own.
@@ -140,10 +140,12 @@ class Spread:
     deviation: float
 
     @staticmethod
-    def of(plan: Plan, buckets: Sequence[int], noisy_counts: Sequence[float]) -> Spread:
+    def of(plan: Plan, buckets: Sequence[int], noisy_counts: Sequence[float]) -> NoisyHistogram:
         (measured,) = plan.measurements
         width = measured.half_width(1 - 2 * _MISTAKEN / plan.cells)
-        return Spread(dict(zip(buckets, noisy_counts, strict=True)), width, math.sqrt(2) * measured.scale)
+        return NoisyHistogram(
+            dict(zip(buckets, noisy_counts, strict=True)), width, math.sqrt(2) * measured.scale
+        )
 
     @cached_property
     def last(self) -> int | None:
@@ -214,7 +216,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class BestLimits:
     """Limits, and the error of one cell that is expected with them, in rows."""
 
     limits: Mapping[str, int]
@@ -225,12 +227,12 @@ Noise = Callable[[int], float]  # keys of a unit -> the noise of a cell for each
 
 
 def best_limits(
-    spreads: Mapping[str, Spread],
+    spreads: Mapping[str, NoisyHistogram],
     most: Mapping[str, int | None],
     fixed: Mapping[str, int],
     cells: float,
     noise: Noise,
-) -> Chosen:
+) -> BestLimits:
     """The limits that make bias plus noise least in a cell, from noisy and public numbers alone.
 
     `most`: what the owner allows. `fixed`: limits that are not looked for; one that does not matter is 1. Of
@@ -239,7 +241,7 @@ def best_limits(
     """
     rows, keys = spreads.get("max_rows"), spreads.get("max_groups")
     tried = {name: _allowed(spread.candidates, most.get(name)) for name, spread in spreads.items()}
-    found: Chosen | None = None
+    found: BestLimits | None = None
     for groups in tried.get("max_groups", [fixed["max_groups"]]):
         each = noise(groups)
         of_unit = keys.kept(groups) if keys is not None else groups
@@ -249,9 +251,9 @@ def best_limits(
                 lost += keys.lost(groups) * (rows.total / rows.units if rows is not None else limit)
             error = lost / cells + each * limit
             if found is None or error < found.error:
-                found = Chosen({"max_groups": groups, "max_rows": limit}, error)
+                found = BestLimits({"max_groups": groups, "max_rows": limit}, error)
     assert found is not None
-    return Chosen({name: found.limits[name] for name in spreads}, found.error)
+    return BestLimits({name: found.limits[name] for name in spreads}, found.error)
 
 
 def _allowed(candidates: Sequence[int], most: int | None) -> list[int]:

@@ -31,7 +31,7 @@ from privsql.algebra.exact import (
 from privsql.algebra.expressions import Column, Expression
 from privsql.algebra.relations import Choose, Filter, Project, Relation, Release, Scan
 from privsql.analysis.derive import Facts, domain_of
-from privsql.planning.aggregates.grid import MOST_STEPS, Grid
+from privsql.planning.grids.grid import MOST_STEPS, Grid
 from privsql.types import Kind
 
 

@@ -35,8 +35,8 @@ from privsql.analysis.derive import derive, domain_of
 from privsql.analysis.look import Look
 from privsql.analysis.stability import Stability, stability
 from privsql.equivalence.written import short_digest
-from privsql.planning.aggregates.grid import LARGEST_VALUE, grid_of
-from privsql.planning.aggregates.parts import key_columns
+from privsql.planning.aggregates.context import key_columns
+from privsql.planning.grids.grid import LARGEST_VALUE, grid_of
 from privsql.planning.rewrites.prepared_joins import look_up, looks_up, only_scan
 from privsql.types import BIGINT, NUMBERS
 

@@ -36,7 +36,7 @@ from privsql.algebra.exact import (
     whole,
 )
 from privsql.algebra.reserved import ROWS_COLUMN, VALUE_COLUMN, WIDTH_COLUMN
-from privsql.planning.aggregates.value_grid import ValueGrid
+from privsql.planning.grids.value_grid import ValueGrid
 from privsql.privacy.order import Search
 
 SHIFT = 10  # a bin has 2^10 points
