@@ -14,10 +14,10 @@ from privsql.analysis.undeclared import Undeclared
 from privsql.errors import ArgumentError, did_you_mean
 from privsql.planning.aggregates.compare_errors import Measuring
 from privsql.planning.aggregates.context import AggregationContext, key_columns
-from privsql.planning.aggregates.estimates import Estimate, Ratio
-from privsql.planning.aggregates.measure_aggregates import Measured, divisions, release_parts
+from privsql.planning.aggregates.measure_aggregates import divisions, measure_aggregates
 from privsql.planning.aggregates.parts import Part
 from privsql.planning.aggregates.quantiles import OrderPart
+from privsql.planning.aggregates.release_parts import Measured
 from privsql.planning.aggregates.winners import best_mechanism, choice_notes, choice_part, groups_apart
 from privsql.planning.describe_outputs import parts_of_outputs
 from privsql.planning.draft import Draft
@@ -49,20 +49,20 @@ def choose_measurements(draft: Draft) -> Draft:
     release, offer = draft.release, draft.task.offer
     mechanism = _mechanism(release, offer)
     divided = divisions(draft.shown.values())
-    best = _priced(draft, context, mechanism, release_parts(release, context, divided))
-    _check_noise(best.parts, offer.mechanism)
+    best = _priced(draft, context, mechanism, measure_aggregates(release, context, divided))
+    _check_noise(best.measured.parts, offer.mechanism)
     apart = None
     if draft.task.beside:
-        together = release_parts(release, context, divided, beside=True)
-        if together[1] != best.estimates:
+        together = measure_aggregates(release, context, divided, beside=True)
+        if together.estimates != best.measured.estimates:
             other = _priced(draft, context, mechanism, together)
             if _is_surer(other, best, offer.epsilon):
                 best, apart = other, draft.replan(replace(draft.task, beside=False))
     notes = _notes(draft.task.question, release, context, best.pricing, offer.epsilon)
     return replace(
         draft,
-        estimates=best.estimates,
-        quotients=best.quotients,
+        estimates=best.measured.estimates,
+        quotients=best.measured.quotients,
         pricing=best.pricing,
         apart=apart,
         notes=(*notes, *draft.notes),
@@ -76,20 +76,8 @@ class _Way:
     measured: Measured
     pricing: Pricing
 
-    @property
-    def parts(self) -> Sequence[Part]:
-        return self.measured[0]
-
-    @property
-    def estimates(self) -> dict[str, Estimate]:
-        return self.measured[1]
-
-    @property
-    def quotients(self) -> dict[tuple[str, str], Ratio]:
-        return self.measured[2]
-
     def measuring(self, epsilon: Fraction) -> Measuring:
-        return Measuring(self.estimates, self.quotients, self.pricing.at(epsilon))
+        return Measuring(self.measured.estimates, self.measured.quotients, self.pricing.at(epsilon))
 
 
 def _winner(draft: Draft, release: Choose, context: AggregationContext) -> Draft:
@@ -97,7 +85,7 @@ def _winner(draft: Draft, release: Choose, context: AggregationContext) -> Draft
     groups_apart(release, draft.space)
     part = choice_part(release, context, draft.task.look)
     mechanism = _mechanism(release, draft.task.offer) or best_mechanism(part, len(draft.space))
-    pricing = _priced(draft, context, mechanism, ([part], {}, {})).pricing
+    pricing = _priced(draft, context, mechanism, Measured([part], {}, {})).pricing
     (measurement,) = pricing.at(draft.task.offer.epsilon)
     assert isinstance(measurement, SelectionMeasurement)
     notes = choice_notes(measurement, len(draft.space))
@@ -130,17 +118,18 @@ def _priced(
     """The parts with their shares of epsilon; where nobody declared the keys, with the count that shows
     them.
     """
-    parts, estimates, _ = measured
     offer = draft.task.offer
 
     def pricing_of(some: Sequence[Part], keys: KeysShown | None = None) -> Pricing:
-        uses = parts_of_outputs(draft.shown, some, estimates)
+        uses = parts_of_outputs(draft.shown, some, measured.estimates)
         importance, given = importances(uses, len(some), offer.weights)
         return Pricing(tuple(some), importance, given, offer.delta, mechanism, keys)
 
     if draft.space.open:
-        return _Way(measured, pricing_of_keys(parts, context, offer.min_units, offer.epsilon, pricing_of))
-    return _Way(measured, pricing_of(parts))
+        return _Way(
+            measured, pricing_of_keys(measured.parts, context, offer.min_units, offer.epsilon, pricing_of)
+        )
+    return _Way(measured, pricing_of(measured.parts))
 
 
 def _is_surer(one: _Way, other: _Way, epsilon: Fraction) -> bool:

@@ -5,7 +5,8 @@ of a whole.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 from privsql.algebra.choices import UNIT, FairChoice, kept_up_to
 from privsql.algebra.exact import (
@@ -29,9 +30,10 @@ from privsql.algebra.exact import (
 )
 from privsql.algebra.expressions import Aggregate, Call, Column, Expression, columns_of
 from privsql.planning.aggregates.context import AggregationContext
-from privsql.planning.aggregates.count_conditions import counted
-from privsql.planning.aggregates.estimates import ALL_ROWS, PARTS_OF_A_ROW
+from privsql.planning.aggregates.count_conditions import counted, disjoint_groups, shares_of, without
+from privsql.planning.aggregates.estimates import ALL_ROWS, PARTS_OF_A_ROW, Linear, Ratio
 from privsql.planning.aggregates.parts import Adds, Feature, Part, clean, helper, titled, value_of
+from privsql.planning.aggregates.release_parts import ReleaseParts
 
 UNCOUNTED = "which keys are shown"  # of a count that is not let out itself
 
@@ -130,3 +132,65 @@ def units_part(index: int, context: AggregationContext) -> Part:
     if context.limits is None:
         return Part((name,), (Fold("count"),), bound, UNCOUNTED, counts_all=True)
     return Part((name,), _once_each(name), bound, UNCOUNTED, of_unit=(Fold("count"),), counts_all=True)
+
+
+# -- as a family ---------------------------------------------------------------------------------------------
+def add_distinct_counts(found: ReleaseParts) -> None:
+    for name, each in found.left:
+        if each.function == "count_distinct":
+            part = distinct_part(found.number, each, found.context)
+            found.add(part, {name: _one_column(part.columns[0])})
+
+
+def add_shares(found: ReleaseParts) -> None:
+    """A count and the parts of it that are divided by it, measured together: then the quotient is known
+    better.
+    """
+    counts = dict(found.left)
+    for whole, shares in shares_of(counts, found.divided):
+        if found.context.rows_are_public and counted(counts[whole]) is None and len(shares) == 1:
+            _add_share_of_public_rows(found, counts, whole, shares[0])
+        else:
+            _add_shares(found, counts, whole, shares)
+
+
+def _add_shares(
+    found: ReleaseParts, counts: Mapping[str, Aggregate], whole: str, shares: Sequence[str]
+) -> None:
+    rest = without(counts[whole], [counts[name] for name in shares])
+    part = counts_part(found.number, [*(counts[name] for name in shares), rest], found.context)
+    terms = tuple((column, Fraction(1)) for column in part.columns)
+    found.add(part, {whole: Linear(terms, whole=True)})
+    for name, term in zip(shares, terms, strict=False):
+        found.estimates[name] = Linear((term,), whole=True)
+        others = tuple(each for each in terms if each != term)
+        found.quotients[name, whole] = Ratio((term,), others, Fraction(0), Fraction(1), 1)
+
+
+def _add_share_of_public_rows(
+    found: ReleaseParts, counts: Mapping[str, Aggregate], whole: str, share: str
+) -> None:
+    """Of a public number only the share is measured."""
+    part = counts_part(found.number, [counts[share]], found.context)
+    (column,), all_rows = part.columns, (ALL_ROWS, Fraction(1, PARTS_OF_A_ROW))
+    found.add(part, {share: _one_column(column), whole: Linear((all_rows,), whole=True)})
+    above, below = ((column, Fraction(1)),), (all_rows, (column, Fraction(-1)))
+    found.quotients[share, whole] = Ratio(above, below, Fraction(0), Fraction(1), 1)
+
+
+def add_counts(found: ReleaseParts) -> None:
+    """Counts whose conditions exclude each other are one part."""
+    for group in disjoint_groups(found.left):
+        part = counts_part(found.number, [each for _, each in group], found.context)
+        columns = zip(group, part.columns, strict=True)
+        found.add(part, {name: _one_column(column) for (name, _), column in columns})
+
+
+def add_public_rows(found: ReleaseParts) -> None:
+    """The public number of rows, if anything is computed from it."""
+    if any(ALL_ROWS in each.columns for each in (*found.estimates.values(), *found.quotients.values())):
+        found.add(all_rows_part(found.context), {})
+
+
+def _one_column(column: str) -> Linear:
+    return Linear(((column, Fraction(1)),), whole=True)

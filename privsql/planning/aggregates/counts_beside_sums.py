@@ -14,18 +14,18 @@ moves only as far as the sums move less.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privsql.algebra.choices import UNIT, kept_up_to
 from privsql.algebra.exact import Name, Scalar, least
-from privsql.algebra.expressions import Aggregate, Call, Expression, conjuncts
+from privsql.algebra.expressions import SPREAD, Expression
 from privsql.planning.aggregates.context import AggregationContext
 from privsql.planning.aggregates.count_conditions import counted, shares_of
-from privsql.planning.aggregates.estimates import Estimate, Linear, Terms
-from privsql.planning.aggregates.parts import Adds, Beside, Feature, Part, titled
-from privsql.types import BOOLEAN
+from privsql.planning.aggregates.estimates import ALL_ROWS, PARTS_OF_A_ROW, Linear, Terms
+from privsql.planning.aggregates.parts import Adds, Beside, Feature, titled
+from privsql.planning.aggregates.release_parts import Named, ReleaseParts, Wanted, is_about
 
 
 @dataclass(frozen=True)
@@ -88,76 +88,59 @@ def columns_beside(number: int, kinds: Sequence[Beside], one: int) -> Columns:
 
 
 # -- which counts --------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Wanted:
-    """Counts that may be measured beside sums, by their names; `public`: those of all rows, where their
-    number is public.
-    """
-
-    counts: Mapping[str, Aggregate]
-    public: tuple[str, ...] = ()
-
-    def rows(self, condition: Expression | None) -> list[str]:
-        """Those of all rows of a condition."""
-        return [
-            name
-            for name, each in self.counts.items()
-            if each.argument is None and each.condition == condition
-        ]
-
-    def nulls(self, argument: Expression, condition: Expression | None) -> list[str]:
-        """Those of the rows of a condition where an argument is NULL."""
-        is_null = Call("is_null", (argument,), BOOLEAN)
-        missing = {is_null} if condition is None else {*conjuncts(condition), is_null}
-        return [
-            name
-            for name, each in self.counts.items()
-            if (what := counted(each)) and set(conjuncts(what)) == missing
-        ]
-
-    def kinds(
-        self, arguments: Collection[Expression], condition: Expression | None, context: AggregationContext
-    ) -> tuple[Beside, ...]:
-        """What columns they need beside the sums of these arguments."""
-        rows = bool(self.rows(condition))
-        nulls = len(arguments) == 1 and any(self.nulls(each, condition) for each in arguments)
-        if not context.one_replaced_cell:
-            return (Beside.NULLS,) if rows or nulls else ()
-        return ((Beside.NULLS,) if nulls else ()) + ((Beside.ROWS,) if rows else ())
-
-
 def wanted_beside(
-    counts: Mapping[str, Aggregate], divided: Collection[tuple[str, str]], context: AggregationContext
+    aggregates: Sequence[Named], divided: Collection[tuple[str, str]], context: AggregationContext
 ) -> Wanted:
-    """Without a whole and its shares, of which the quotient is known better if they are measured together."""
+    """The counts that no sums of this release tell by themselves; without a whole and its shares, of which
+    the quotient is known better if they are measured together.
+    """
+    sums = {
+        (each.argument, each.condition)
+        for _, each in aggregates
+        if each.function in ("sum", "avg") or (each.function in SPREAD and each.by is None)
+    }
+    told = {
+        name
+        for name, each in aggregates
+        for argument, condition in sums
+        if argument is not None and each.condition == condition and is_about(each, argument, context.facts)
+    }
+    counts = {name: each for name, each in aggregates if each.function == "count" and name not in told}
     apart = {name for whole, shares in shares_of(counts, divided) for name in (whole, *shares)}
     rest = {name: each for name, each in counts.items() if name not in apart}
     public = tuple(name for name, each in rest.items() if context.rows_are_public and counted(each) is None)
     return Wanted({name: each for name, each in rest.items() if name not in public}, public)
 
 
-def shared_counts(
-    wanted: Wanted,
-    parts: list[Part],
-    carrying: Sequence[tuple[int, Collection[Expression], Expression | None]],
-) -> Iterator[tuple[str, Estimate]]:
-    """The counts that parts carry, each from all that do, the surer the more; `carrying`: by place, with what
-    they are about.
-    """
-    for condition in dict.fromkeys(condition for _, _, condition in carrying):
-        places = [place for place, _, each in carrying if each == condition and parts[place].all_rows]
-        names = wanted.rows(condition)
-        if not names or not places:
-            continue
-        precisions = [Fraction(1, len(parts[place].all_rows)) for place in places]
-        terms: list[tuple[str, Fraction]] = []
-        for place, precision in zip(places, precisions, strict=True):
-            share, part = precision / sum(precisions), parts[place]
-            terms += [(column, share * weight) for column, weight in part.all_rows]
-            parts[place] = replace(part, loudest=max(1.0, float(share) * math.sqrt(len(part.all_rows))))
-        yield from ((name, Linear(tuple(terms), whole=True)) for name in names)
-    for place, arguments, condition in carrying:
-        for argument in arguments if parts[place].nulls and len(arguments) == 1 else ():
-            yield from (
-                (name, Linear(parts[place].nulls, whole=True)) for name in wanted.nulls(argument, condition)
-            )
+def add_carried_counts(found: ReleaseParts) -> None:
+    """Counts that sums carry, and the public number of rows."""
+    for condition in dict.fromkeys(each.condition for each in found.carriers):
+        _add_all_rows(found, condition)
+    for each in found.carriers:
+        nulls = found.parts[each.place].nulls
+        for argument in each.arguments if nulls and len(each.arguments) == 1 else ():
+            for name in found.wanted.nulls(argument, each.condition):
+                found.estimates[name] = Linear(nulls, whole=True)
+    if found.parts:
+        all_rows = Linear(((ALL_ROWS, Fraction(1, PARTS_OF_A_ROW)),), whole=True)
+        found.estimates |= dict.fromkeys(found.wanted.public, all_rows)
+
+
+def _add_all_rows(found: ReleaseParts, condition: Expression | None) -> None:
+    """COUNT(*) of a condition from all sums that carry it: the surer, the more of them."""
+    places = [
+        each.place
+        for each in found.carriers
+        if each.condition == condition and found.parts[each.place].all_rows
+    ]
+    names = found.wanted.rows(condition)
+    if not names or not places:
+        return
+    precisions = [Fraction(1, len(found.parts[place].all_rows)) for place in places]
+    terms: list[tuple[str, Fraction]] = []
+    for place, precision in zip(places, precisions, strict=True):
+        share, part = precision / sum(precisions), found.parts[place]
+        terms += [(column, share * weight) for column, weight in part.all_rows]
+        loudest = max(1.0, float(share) * math.sqrt(len(part.all_rows)))
+        found.parts[place] = replace(part, loudest=loudest)
+    found.estimates |= dict.fromkeys(names, Linear(tuple(terms), whole=True))

@@ -36,6 +36,7 @@ from privsql.algebra.exact import (
     total,
 )
 from privsql.algebra.expressions import SPREAD, Aggregate, Expression
+from privsql.analysis.derive import Facts
 from privsql.errors import Place
 from privsql.planning.aggregates.context import AggregationContext
 from privsql.planning.aggregates.counts_beside_sums import Columns, columns_beside
@@ -49,6 +50,7 @@ from privsql.planning.aggregates.estimates import (
     Variable,
 )
 from privsql.planning.aggregates.parts import Beside, Part, clean, grid_for, helper, value_of
+from privsql.planning.aggregates.release_parts import ReleaseParts, is_about
 from privsql.planning.aggregates.sums import heights_estimate
 from privsql.planning.grids.grid import Grid
 from privsql.planning.measurements.noised import in_words
@@ -67,6 +69,35 @@ _SQUARED: dict[str, tuple[bool, bool | None]] = {
 
 def is_spread(aggregate: Aggregate) -> bool:
     return aggregate.function in SPREAD
+
+
+def add_moments(found: ReleaseParts) -> None:
+    """One joint part for all spreads of the same arguments and condition; SUM, AVG and COUNT of them come
+    along.
+    """
+    spreads = [
+        (frozenset((each.argument, each.by)), each.condition) for _, each in found.left if is_spread(each)
+    ]
+    for arguments, condition in dict.fromkeys(spreads):
+        same = [
+            (name, each)
+            for name, each in found.left
+            if each.condition == condition and _goes_with(each, arguments, found.context.facts)
+        ]
+        known = [each for each in arguments if each is not None]
+        kinds = found.wanted.kinds(known, condition, found.context)
+        part, estimates = spread_part(found.number, same, found.context, kinds)
+        found.add_carrier(part, estimates, known, condition)
+
+
+def _goes_with(aggregate: Aggregate, arguments: frozenset[Expression | None], facts: Facts) -> bool:
+    """Whether an aggregate is told by the moments of these arguments: of one (the other is None), or of
+    two.
+    """
+    if is_spread(aggregate):
+        return frozenset((aggregate.argument, aggregate.by)) == arguments
+    alone = next((each for each in arguments if each is not None), None) if None in arguments else None
+    return alone is not None and is_about(aggregate, alone, facts)
 
 
 def spread_part(

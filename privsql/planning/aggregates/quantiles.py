@@ -37,8 +37,9 @@ from privsql.analysis.derive import domain_of
 from privsql.analysis.keys import KeySpace, evaluated_domain
 from privsql.errors import Place, Refused
 from privsql.planning.aggregates.context import AggregationContext
-from privsql.planning.aggregates.estimates import Estimate, Placed
+from privsql.planning.aggregates.estimates import Placed
 from privsql.planning.aggregates.parts import Part, filtered
+from privsql.planning.aggregates.release_parts import Named, ReleaseParts
 from privsql.planning.grids.grid import LARGEST_VALUE
 from privsql.planning.grids.value_grid import ValueGrid, value_grid
 from privsql.planning.keys.key_tests import keys_and_tests, limits_on_keys
@@ -65,26 +66,31 @@ class OrderPart(Part):
         return float(self.sought.at(Fraction(1)).span)
 
 
-def order_parts(
-    aggregates: Sequence[tuple[str, Aggregate]], number: int, context: AggregationContext
-) -> tuple[list[OrderPart], dict[str, Estimate]]:
-    """One measurement for each argument and condition, with a column for every different fraction of it."""
-    parts: list[OrderPart] = []
-    estimates: dict[str, Estimate] = {}
-    together: dict[tuple[Expression | None, Expression | None], list[tuple[str, Aggregate]]] = {}
-    for name, each in aggregates:
+def add_quantiles(found: ReleaseParts) -> None:
+    """One part for each argument and condition, with a column for every different fraction of it."""
+    together: dict[tuple[Expression | None, Expression | None], list[Named]] = {}
+    for name, each in found.quantiles:
         together.setdefault((each.argument, each.condition), []).append((name, each))
     for (argument, condition), same in together.items():
         assert argument is not None
-        grid = _grid(argument, condition, context, same[0][1].place)
+        grid = _grid(argument, condition, found.context, same[0][1].place)
         fractions = sorted({_fraction(each) for _, each in same})
-        columns = [f"order_{number + index}" for index in range(len(fractions))]
-        number += len(columns)
-        parts.append(_part(argument, condition, tuple(columns), tuple(fractions), grid, context))
-        for name, each in same:
-            column = columns[fractions.index(_fraction(each))]
-            estimates[name] = Placed(column, grid.type.kind, each.type.kind, grid.low, grid.step, grid.points)
-    return parts, estimates
+        columns = tuple(f"order_{found.number + index}" for index in range(len(fractions)))
+        part = _part(argument, condition, columns, tuple(fractions), grid, found.context)
+        found.add(
+            part,
+            {
+                name: Placed(
+                    columns[fractions.index(_fraction(each))],
+                    grid.type.kind,
+                    each.type.kind,
+                    grid.low,
+                    grid.step,
+                    grid.points,
+                )
+                for name, each in same
+            },
+        )
 
 
 def _part(

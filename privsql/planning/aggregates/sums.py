@@ -28,7 +28,18 @@ from privsql.algebra.expressions import Aggregate, Column, Expression
 from privsql.planning.aggregates.context import AggregationContext
 from privsql.planning.aggregates.counts_beside_sums import columns_beside
 from privsql.planning.aggregates.estimates import ALL_ROWS, PARTS_OF_A_ROW, Estimate, Linear, Ratio
-from privsql.planning.aggregates.parts import Adds, Beside, Feature, Part, clean, helper, titled, value_of
+from privsql.planning.aggregates.parts import (
+    Adds,
+    Beside,
+    Feature,
+    Part,
+    clean,
+    grid_for,
+    helper,
+    titled,
+    value_of,
+)
+from privsql.planning.aggregates.release_parts import Named, ReleaseParts, is_about
 from privsql.planning.grids.grid import Grid
 from privsql.planning.measurements.noised import in_words
 from privsql.planning.rewrites.outliers import Outliers
@@ -194,3 +205,43 @@ def two_sided_estimate(aggregate: Aggregate, columns: tuple[str, ...], grid: Gri
         case _:
             ends = grid.low * grid.step, (grid.low + grid.steps) * grid.step
             return Ratio(((above, Fraction(1)),), ((below, Fraction(1)),), *ends, grid.steps)
+
+
+# -- as a family ---------------------------------------------------------------------------------------------
+def add_sums(found: ReleaseParts) -> None:
+    """A two-sided part for every averaged argument, a one-sided one for every lone sum."""
+    averaged = [(each.argument, each.condition) for _, each in found.left if each.function in ("sum", "avg")]
+    for argument, condition in dict.fromkeys(averaged):
+        assert argument is not None
+        same = [
+            (name, each)
+            for name, each in found.left
+            if each.condition == condition and is_about(each, argument, found.context.facts)
+        ]
+        kinds = found.wanted.kinds([argument], condition, found.context)
+        part, estimates = _summed(found.number, argument, condition, same, kinds, found.context)
+        found.add_carrier(part, estimates, [argument], condition)
+
+
+def _summed(
+    number: int,
+    argument: Expression,
+    condition: Expression | None,
+    same: Sequence[Named],
+    kinds: Sequence[Beside],
+    context: AggregationContext,
+) -> tuple[Part, dict[str, Estimate]]:
+    """The part of an argument, and what it tells. Where the number of rows is public, it takes the place of
+    what would be measured for it.
+    """
+    place = next(each.place for _, each in same if each.argument == argument)
+    grid, what = grid_for(argument, condition, context, place)
+    if {each.function for _, each in same} == {"sum"} and not kinds:
+        part = one_sided(f"sum_{number}", argument, condition, grid, context, what)
+        lone = Linear(((part.columns[0], grid.step),), grid.whole, signed=grid.low < 0)
+        return part, {same[0][0]: lone}
+    if context.rows_are_public and condition is None and not grid.nullable:
+        part = heights(number, argument, grid, context, what)
+        return part, {name: heights_estimate(each, part.columns[0], grid.steps, grid) for name, each in same}
+    part = two_sided(number, argument, condition, grid, context, what, kinds)
+    return part, {name: two_sided_estimate(each, part.columns, grid) for name, each in same}

@@ -2,55 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from privsql.algebra.describe import describe
 from privsql.algebra.relations import (
-    AtMost,
     Choose,
     Distinct,
     Filter,
-    Group,
-    Join,
     Limit,
-    Limits,
     Project,
     Relation,
     Release,
-    Scan,
-    Semi,
     Sort,
-    UnionAll,
-    Unnest,
-    Unpivot,
-    Values,
 )
-from privsql.planning.keys.undeclared_keys import key_release, people_needed
-from privsql.planning.measurements.measurement import Measurement
-from privsql.planning.measurements.partition_selection import KeyMeasurement
-from privsql.planning.noise_of_rows import gains, set_texts
+from privsql.planning.explanation.explain_measurements import explain_measurements
+from privsql.planning.explanation.explain_rows import explain_rows
+from privsql.planning.explanation.tree import Branch
 from privsql.planning.plan import Derived, Plan
-from privsql.planning.rewrites.prepared import PreparedScan
-from privsql.planning.rewrites.stored_totals import from_totals
-from privsql.planning.rewrites.stored_unit_counts import CountedScan
-from privsql.privacy.key_selection import KeyRelease
-
-
-@dataclass(frozen=True)
-class Branch:
-    """A line of the tree, lines that belong to it, and what hangs below."""
-
-    title: str
-    details: tuple[str, ...] = ()
-    below: tuple[Branch, ...] = ()
-
-    def lines(self, lead: str = "", joint: str = "") -> list[str]:
-        inner = lead + {"": "", "├─ ": "│  ", "└─ ": "   "}[joint]
-        bar = "│  " if self.below else "   "
-        lines = [lead + joint + self.title, *(f"{inner}{bar}{detail}" for detail in self.details)]
-        for index, branch in enumerate(self.below):
-            lines += branch.lines(inner, "└─ " if index == len(self.below) - 1 else "├─ ")
-        return lines
 
 
 def explain(plan: Plan) -> str:
@@ -74,14 +40,10 @@ def explain(plan: Plan) -> str:
         details.append(f"after the noise, free of cost: {'; '.join(steps)}")
     details += [f"then, as asked, {text}" for text in _projections(plan)]
     stored = [] if plan.derived is None else [_stored(plan.derived)]
-    below = [
-        _levelled(_measurement(index + 1, each, plan), plan, each)
-        for index, each in enumerate(plan.measurements)
-    ]
     root = Branch(
         f"Answer: {', '.join(output.name for output in plan.outputs)}",
         tuple(details),
-        (*stored, *below, _grouping(plan)),
+        (*stored, *explain_measurements(plan), explain_rows(plan)),
     )
     lines = root.lines()
     charged = "" if plan.rho is None else f", charged as rho {plan.rho:g}"
@@ -123,38 +85,6 @@ def _stored(derived: Derived) -> Branch:
     return Branch("From earlier answers, at no cost: no data is read", tuple(lines))
 
 
-def _measurement(number: int, measurement: Measurement, plan: Plan) -> Branch:
-    title = f"M{number}: {', '.join(measurement.columns)} -- {measurement.what}"
-    if isinstance(measurement, KeyMeasurement):
-        instead = _instead(measurement.release, plan)
-        lines = [*measurement.how_keys_are_shown(), *instead, *measurement.how_counts_are_shown()]
-        return Branch(title, tuple(lines))
-    return Branch(title, measurement.explanation())
-
-
-def _instead(release: KeyRelease, plan: Plan) -> list[str]:
-    """By what else keys could have been shown, and why they are not."""
-    assert plan.pricing is not None
-    keys = plan.pricing.keys
-    if keys is None or keys.other is None:
-        return []
-    other = key_release(keys.other, plan.loss)
-    if other is None:
-        return ["by another count no key could be shown at this epsilon"]
-    if release.contribution.rows > 1:
-        needed = f"{other.shows_at(0.5):,} units, for a share of epsilon"
-        return [f"keys are shown by their rows, so from {_people(release)}; by their units, from {needed}"]
-    return [
-        f"keys are shown by their units; by their rows, from {other.shows_at(0.5):,} of them, so from {_people(other)}"
-    ]
-
-
-def _people(release: KeyRelease) -> str:
-    """How many people a key needs to be shown by its rows."""
-    rows = release.contribution.rows
-    return f"{people_needed(release):,} units if each has half of its {rows:,} rows there, and more if they have fewer"
-
-
 def _projections(plan: Plan) -> list[str]:
     """What is made to hold after the noise, on request."""
     found = plan.projections
@@ -172,148 +102,6 @@ def _projections(plan: Plan) -> list[str]:
             "intervals are those from before, and reach to what is shown; ± above is from before, too"
         )
     return texts
-
-
-def _levelled(branch: Branch, plan: Plan, measurement: Measurement) -> Branch:
-    """What least squares gain at each level, where there are several."""
-    if plan.levels is None:
-        return branch
-    found = gains(plan, measurement, 0.95)
-    # of very many kinds of rows only a bound is worked out, which may be wider than what the error is
-    all_better = all(after <= before for _, before, after in found)
-    better = ", and each better" if all_better else "; to be sure of them takes wider bounds"
-    shown = [f"{kept} ±{after:,.4g} instead of ±{before:,.4g}" for kept, before, after in found]
-    text = f"least squares over all sets make them agree{better}: {', '.join(shown)} at 95%, before rounding"
-    return replace(branch, details=(*branch.details, text))
-
-
-def _grouping(plan: Plan) -> Branch:
-    release = plan.release
-    assert release is not None
-    rows = _rows(release.input, plan)
-    if plan.limits is not None:
-        rows = _bounding(plan, plan.limits, rows)
-    if not release.keys:
-        return rows
-    cells = f"{plan.cells:,} key{'s' if plan.cells != 1 else ''}, {'all are candidates' if plan.chooses else 'all in the answer'}"
-    cells = (
-        "keys that nobody declared, those that many have" if plan.space.open else f"{cells}, absent ones too"
-    )
-    texts = [(describe(key.expression), key.name) for key in release.keys]
-    shown = ", ".join(text if text == name else f"{text} AS {name}" for text, name in texts)
-    if plan.levels is not None:
-        lost = "rows with a key that nobody declared are in no total, and what is kept of a unit is kept cell by cell"
-        return Branch(
-            f"Group by {shown}, in the sets {', '.join(set_texts(plan))}: {cells}", (lost,), (rows,)
-        )
-    return Branch(f"Group by {shown}: {cells}", (), (rows,))
-
-
-def _bounding(plan: Plan, limits: Limits, rows: Branch) -> Branch:
-    """What is kept of one unit, and what that may lose."""
-    lost = [
-        f"a unit with more than {limits.max_rows:,} row{'s' if limits.max_rows > 1 else ''} in a key counts for "
-        f"{limits.max_rows:,}, and its sums are cut to what so many rows could add up to"
-    ]
-    if plan.keys and (plan.space.open or plan.cells > limits.max_groups):
-        lost.append(
-            f"of a unit with more than {limits.max_groups:,} keys, {limits.max_groups:,} are kept: those with the "
-            "smallest hash of unit and key, which depends on that unit alone"
-        )
-    details = (*lost, "answers are low where people have more than that (policy: max_groups, max_rows)")
-    return Branch(f"Bound contributions: {plan.stability.why}", details, (rows,))
-
-
-def _by_rank(scan: PreparedScan, touched: str, plan: Plan) -> Branch:
-    """What is kept of one unit where its rows were put in an order beforehand."""
-    assert plan.release is not None
-    assert plan.pricing is not None
-    rows = f"{scan.most:,} row{'s' if scan.most > 1 else ''}"
-    below = Branch(f"Scan {scan.table}, as prepared: any number of rows a unit")
-    if from_totals(plan.release, plan.pricing.parts) is not None:
-        below = Branch(
-            f"Scan the totals of {scan.table} by rank, as prepared: what all rows of one rank add up to"
-        )
-    if scan.units:
-        return Branch(
-            f"Take the first row of each unit, by a stored rank: {touched}", ("every unit has one",), (below,)
-        )
-    details = [
-        f"of a unit with more than {rows} in {scan.table}, {scan.most:,} are kept: the first by a hash of their content, which "
-        "depends on that unit alone"
-    ]
-    if any(isinstance(each, (Filter, Semi)) for each in plan.steps):
-        details.append(
-            "chosen before WHERE, so that rows which do not meet it take the place of others: a selective WHERE "
-            "loses more than with prepared=False"
-        )
-    details.append("answers are low where people have more than that (policy: max_groups, max_rows)")
-    return Branch(f"Keep at most {rows} a unit, by a stored rank: {touched}", tuple(details), (below,))
-
-
-def _rows(relation: Relation, plan: Plan) -> Branch:
-    """One step over rows: how many rows one person can touch there, and why."""
-    here = plan.steps[relation]
-    below: tuple[Branch, ...] = ()
-    touched = (
-        "any number of rows a unit"
-        if here.rows is None
-        else f"{here.rows:,} row{'s' if here.rows != 1 else ''} a person"
-    )
-    if here.rows == 0:
-        touched = "nobody's rows"
-    match relation:
-        case Project() if all(describe(each) == name for name, each in relation.columns):
-            return _rows(relation.input, plan)
-        case PreparedScan():
-            return _by_rank(relation, f"{touched} -- {here.why}", plan)
-        case CountedScan():
-            title = f"Scan the number of units of each key in {relation.table}, as prepared"
-        case Scan():
-            title = f"Scan {relation.table}"
-        case Values():
-            title = f"{len(relation.rows)} constant rows"
-        case UnionAll():
-            title, below = "Union all", tuple(_rows(each, plan) for each in relation.inputs)
-        case Filter():
-            title, below = f"Filter {describe(relation.predicate)}", (_rows(relation.input, plan),)
-        case Project():
-            title = "Compute " + ", ".join(f"{describe(each)} AS {name}" for name, each in relation.columns)
-            below = (_rows(relation.input, plan),)
-        case Unpivot():
-            title, below = (
-                f"Unpivot into {relation.name}, {relation.value.name}",
-                (_rows(relation.input, plan),),
-            )
-        case Unnest():
-            title, below = (
-                f"Unnest {relation.of.name} into {relation.element.name}",
-                (_rows(relation.input, plan),),
-            )
-        case Join():
-            kind = "Left join" if relation.kind == "left" else "Join"
-            title, below = (
-                f"{kind} on {describe(relation.on)}",
-                (_rows(relation.left, plan), _rows(relation.right, plan)),
-            )
-        case Semi():
-            kind = "without" if relation.anti else "with"
-            title = f"Keep rows {kind} a match on {describe(relation.on)}"
-            below = (_rows(relation.input, plan), _rows(relation.other, plan))
-        case Group():
-            listed = ", ".join(describe(key.expression) for key in relation.keys) or "the unit"
-            title, below = f"Group by {listed}", (_rows(relation.input, plan),)
-        case AtMost():
-            title, below = (
-                f"At most {relation.most} rows for each {relation.column}",
-                (_rows(relation.input, plan),),
-            )
-        case Sort() | Limit() | Distinct():
-            title, below = type(relation).__name__, (_rows(relation.input, plan),)
-        case _:
-            raise AssertionError("not a relation over rows")
-    title = title if len(title) <= 100 else title[:97] + "..."
-    return Branch(f"{title}: {touched} -- {here.why}", (), below)
 
 
 def _after(relation: Relation) -> list[str]:

@@ -193,31 +193,31 @@ def prepared_rows(
         return None
     if not copy.fresh:
         return _outdated(scan)
-    unit = scan.unit
-    assert unit is not None
-    each = stability(rebuilt(release.input, _alone), look)
-    # one row may become several: their number stays within what was allowed. A choice pays for what one unit
-    # has in one key, and all its rows may be in one
-    whole = (ad_hoc.rows if isinstance(release, Choose) else ad_hoc.keys * ad_hoc.rows) // max(
-        1, each.rows or 0
-    )
-    most = (
-        whole if isinstance(release, Choose) else 1 if units else ad_hoc.most(each, key_columns(release.keys))
-    )
+    most, whole = _most_rows(release, ad_hoc, look, units)
     if most < 1:
-        return _unused(release, copies, f"one row may become {each.rows:,}, more than are used of one unit")
+        rows = stability(rebuilt(release.input, _alone), look).rows
+        return _unused(release, copies, f"one row may become {rows:,}, more than are used of one unit")
     if most >= LARGEST_RANK:
         return _unused(
             release, copies, f"it counts to {LARGEST_RANK - 1:,} rows a unit, and {most:,} may be used"
         )
     kept = _kept(scan, copy, most, _summed(release, scan), units)
+    less_than = None if units or most == whole else whole
+    return _exchanged(release.input, scan, kept, look, less_than)
+
+
+def _exchanged(
+    relation: Relation, scan: Scan, kept: PreparedScan, look: Look, less_than: int | None
+) -> PreparedRows:
+    """The relation over the copy. `less_than`: what ad hoc would be used of one unit, where that is more."""
+    unit, most = scan.unit, kept.most
+    assert unit is not None
+    apart = looks_up(relation)
     fewer = (
         ""
-        if units or most == whole
-        else f"; not {whole:,}, so that the noise is no more than without the copy"
+        if less_than is None
+        else f"; not {less_than:,}, so that the noise is no more than without the copy"
     )
-
-    apart = looks_up(release.input)
 
     def exchange(one: Relation) -> Relation:
         return kept if one == scan else look_up(one) if apart and isinstance(one, Join) else one
@@ -235,9 +235,23 @@ def prepared_rows(
         paired = isinstance(old, Join) and old.same_unit
         return replace(found, why="each row meets at most one row, of the same unit") if paired else found
 
-    known = {exchanged(old): steps(old) for old in walk(release.input)}
-    relation = exchanged(release.input)
-    return PreparedRows(relation, kept, known[relation], known)
+    known = {exchanged(old): steps(old) for old in walk(relation)}
+    stored = exchanged(relation)
+    return PreparedRows(stored, kept, known[stored], known)
+
+
+def _most_rows(release: Release | Choose, ad_hoc: AdHoc, look: Look, units: bool) -> tuple[int, int]:
+    """How many rows of a unit may be kept, and how many become no more than ad hoc are used.
+
+    One row may become several: their number stays within what was allowed. A choice pays for what one unit
+    has in one key, and all its rows may be in one.
+    """
+    each = stability(rebuilt(release.input, _alone), look)
+    chooses = isinstance(release, Choose)
+    whole = (ad_hoc.rows if chooses else ad_hoc.keys * ad_hoc.rows) // max(1, each.rows or 0)
+    if chooses:
+        return whole, whole
+    return (1 if units else ad_hoc.most(each, key_columns(release.keys))), whole
 
 
 def _unused(release: Release | Choose, copies: Copies, why: str) -> str | None:
