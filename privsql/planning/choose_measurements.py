@@ -14,11 +14,11 @@ from privsql.analysis.undeclared import Undeclared
 from privsql.errors import ArgumentError, did_you_mean
 from privsql.planning.aggregates.compare_errors import Measuring
 from privsql.planning.aggregates.context import AggregationContext, key_columns
+from privsql.planning.aggregates.label_scores import best_mechanism, choice_notes, choice_part, groups_apart
 from privsql.planning.aggregates.measure_aggregates import divisions, measure_aggregates
 from privsql.planning.aggregates.parts import Part
-from privsql.planning.aggregates.quantiles import OrderPart
-from privsql.planning.aggregates.release_parts import Measured
-from privsql.planning.aggregates.winners import best_mechanism, choice_notes, choice_part, groups_apart
+from privsql.planning.aggregates.quantile_parts import OrderPart
+from privsql.planning.aggregates.release_parts import MeasuredAggregates
 from privsql.planning.describe_outputs import parts_of_outputs
 from privsql.planning.draft import Draft
 from privsql.planning.keys.undeclared_keys import people_for_keys, pricing_of_keys
@@ -73,7 +73,7 @@ def choose_measurements(draft: Draft) -> Draft:
 class _Way:
     """One of several ways to measure the same."""
 
-    measured: Measured
+    measured: MeasuredAggregates
     pricing: Pricing
 
     def measuring(self, epsilon: Fraction) -> Measuring:
@@ -85,7 +85,7 @@ def _winner(draft: Draft, release: Choose, context: AggregationContext) -> Draft
     groups_apart(release, draft.space)
     part = choice_part(release, context, draft.task.look)
     mechanism = _mechanism(release, draft.task.offer) or best_mechanism(part, len(draft.space))
-    pricing = _priced(draft, context, mechanism, Measured([part], {}, {})).pricing
+    pricing = _priced(draft, context, mechanism, MeasuredAggregates([part], {}, {})).pricing
     (measurement,) = pricing.at(draft.task.offer.epsilon)
     assert isinstance(measurement, SelectionMeasurement)
     notes = choice_notes(measurement, len(draft.space))
@@ -113,7 +113,7 @@ def _context(draft: Draft) -> AggregationContext:
 
 
 def _priced(
-    draft: Draft, context: AggregationContext, mechanism: Mechanism | None, measured: Measured
+    draft: Draft, context: AggregationContext, mechanism: Mechanism | None, measured: MeasuredAggregates
 ) -> _Way:
     """The parts with their shares of epsilon; where nobody declared the keys, with the count that shows
     them.
@@ -210,7 +210,8 @@ def _public_count_note(
 ) -> tuple[str, ...]:
     if any(part.public for part in parts):
         return (
-            "under replace-one the number of rows is public: it is let out all but exactly, for a thousandth of epsilon",
+            "under replace-one the number of rows is public: it is let out all but exactly, "
+            "for a thousandth of epsilon",
         )
     counted = any(
         each.function == "count" and each.argument is None and not each.condition
@@ -218,6 +219,7 @@ def _public_count_note(
     )
     if counted and context.always_counts and context.neighbours is Neighbours.REPLACE_ONE:
         return (
-            "under replace-one the number of rows is public, so COUNT(*) of all rows cannot move; it is noised as if it could",
+            "under replace-one the number of rows is public, so COUNT(*) of all rows cannot move; "
+            "it is noised as if it could",
         )
     return ()

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal, columns_of
 from privsql.errors import ArgumentError
-from privsql.planning.aggregates.estimates import Estimate, Linear, Placed, Ratio, Terms
+from privsql.planning.aggregates.estimates import Estimate, Linear, QuantilePoint, Ratio, Terms
 from privsql.planning.measurements.quantile_search import QuantileMeasurement
 from privsql.planning.noise_of_rows import Alike, alike_rows
 from privsql.planning.plan import Accuracy, Plan
@@ -81,7 +81,7 @@ def _ranks(plan: Plan, leaves: Collection[str], level: float) -> str:
     few = 0
     for leaf in leaves:
         how = plan.estimates[leaf]
-        if isinstance(how, Placed):
+        if isinstance(how, QuantilePoint):
             measurement = next(each for each in plan.measurements if how.column in each.columns)
             assert isinstance(measurement, QuantileMeasurement)
             place = measurement.columns.index(how.column)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from privsql.planning.aggregates.estimates import Estimate, Linear, Placed, Ratio, Spread, Terms
+from privsql.planning.aggregates.estimates import Estimate, Linear, QuantilePoint, Ratio, Spread, Terms
 from privsql.planning.measurements.measurement import Measurement
 
 Errors = Mapping[str | tuple[str, str], float]
@@ -31,7 +31,7 @@ def errors(
                 return max(off(how.above), off(how.below)) / how.one**2
             case Spread():
                 return max(noise[column] for column in how.columns) / float(how.one) ** 2
-            case Placed():
+            case QuantilePoint():
                 return noise[how.column]
 
     found: dict[str | tuple[str, str], float] = {name: error(how) for name, how in estimates.items()}

@@ -1,4 +1,4 @@
-"""Which rows a count counts: as one condition, and which counts exclude each other or are parts of another."""
+"""Which rows a count counts, as one condition; which counts exclude each other or are parts of another."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from privsql.types import Kind
 
 Terms = tuple[tuple[str, Fraction], ...]  # noisy columns, each with its weight
 ALL_ROWS = "all_rows"
+# The public number of rows is counted in such parts of one: noise for a change of one part does not show.
 PARTS_OF_A_ROW = 2**24
-"""The public number of rows is counted in such parts of one, so that noise for a change of one part does not show in it."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Placed:
+class QuantilePoint:
     """A quantile: the value of a grid point. `on` is the kind of the grid, `kind` that of the result.
 
     Dates are counted in days, timestamps in microseconds since 1970.
@@ -145,4 +145,4 @@ class Placed:
         return f"the value at {self.column}"
 
 
-Estimate = Linear | Ratio | Spread | Placed
+Estimate = Linear | Ratio | Spread | QuantilePoint

@@ -23,9 +23,9 @@ from privsql.planning.aggregates.counts import (
     add_shares,
 )
 from privsql.planning.aggregates.counts_beside_sums import add_carried_counts, wanted_beside
-from privsql.planning.aggregates.moments import add_moments, is_spread
-from privsql.planning.aggregates.quantiles import ORDER, add_quantiles
-from privsql.planning.aggregates.release_parts import Measured, ReleaseParts, Wanted
+from privsql.planning.aggregates.moment_sums import add_moments, is_spread
+from privsql.planning.aggregates.quantile_parts import ORDER, add_quantiles
+from privsql.planning.aggregates.release_parts import MeasuredAggregates, ReleaseParts, Wanted
 from privsql.planning.aggregates.sums import add_sums
 from privsql.types import NUMBERS
 
@@ -47,7 +47,7 @@ def measure_aggregates(
     context: AggregationContext,
     divided: Collection[tuple[str, str]] = (),
     beside: bool = False,
-) -> Measured:
+) -> MeasuredAggregates:
     """What to measure, and how every aggregate is computed from it. `divided`: counts that are divided by
     other counts. `beside`: COUNT(*), and the number of NULLs, are measured together with sums of what may be
     NULL (counts_beside_sums.py).

@@ -1,4 +1,4 @@
-"""The parts of a release while they are found: every family adds its own, and tells some of the aggregates."""
+"""The parts of a release while they are found: every family adds its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Named = tuple[str, Aggregate]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredAggregates:
     """Parts, and how every aggregate is computed from their columns; also quotients of counts, which are
     known better than both.
     """
@@ -113,8 +113,8 @@ class ReleaseParts:
         self.carriers.append(Carrier(len(self.parts), arguments, condition))
         self.add(part, estimates)
 
-    def measured(self) -> Measured:
-        return Measured(self.parts, self.estimates, self.quotients)
+    def measured(self) -> MeasuredAggregates:
+        return MeasuredAggregates(self.parts, self.estimates, self.quotients)
 
 
 def is_about(aggregate: Aggregate, argument: Expression, facts: Facts) -> bool:

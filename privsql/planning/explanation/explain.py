@@ -73,7 +73,8 @@ def _stored(derived: Derived) -> Branch:
             "cell by cell" if each.cells == 1 else f"up to {each.cells:,} of its cells are added up to one"
         )
         lines.append(
-            f"{text if len(text) <= 80 else text[:77] + '...'} (epsilon {each.epsilon:g}, {each.when[:10]}): {added}"
+            f"{text if len(text) <= 80 else text[:77] + '...'}"
+            f" (epsilon {each.epsilon:g}, {each.when[:10]}): {added}"
         )
     if len(derived.sources) > 1:
         lines.append("what several of them say is weighed by inverse variance")
@@ -94,9 +95,8 @@ def _projections(plan: Plan) -> list[str]:
             f"the nearest numbers that are not below 0, totals kept: {', '.join(found['nonnegative'])}"
         )
     if plan.consistent:
-        texts.append(
-            f"the nearest counts with {', '.join(found['consistent']) or 'nothing that is known between them'}"
-        )
+        known = ", ".join(found["consistent"]) or "nothing that is known between them"
+        texts.append(f"the nearest counts with {known}")
     if texts:
         texts.append(
             "intervals are those from before, and reach to what is shown; ± above is from before, too"

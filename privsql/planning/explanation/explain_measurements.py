@@ -43,14 +43,18 @@ def _instead(release: KeyRelease, plan: Plan) -> list[str]:
         needed = f"{other.shows_at(0.5):,} units, for a share of epsilon"
         return [f"keys are shown by their rows, so from {_people(release)}; by their units, from {needed}"]
     return [
-        f"keys are shown by their units; by their rows, from {other.shows_at(0.5):,} of them, so from {_people(other)}"
+        f"keys are shown by their units; by their rows, from {other.shows_at(0.5):,} of them,"
+        f" so from {_people(other)}"
     ]
 
 
 def _people(release: KeyRelease) -> str:
     """How many people a key needs to be shown by its rows."""
     rows = release.contribution.rows
-    return f"{people_needed(release):,} units if each has half of its {rows:,} rows there, and more if they have fewer"
+    return (
+        f"{people_needed(release):,} units if each has half of its {rows:,} rows there,"
+        " and more if they have fewer"
+    )
 
 
 def _levelled(branch: Branch, plan: Plan, measurement: Measurement) -> Branch:

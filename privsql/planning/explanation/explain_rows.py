@@ -45,14 +45,18 @@ def explain_rows(plan: Plan) -> Branch:
         rows = _bounding(plan, plan.limits, rows)
     if not release.keys:
         return rows
-    cells = f"{plan.cells:,} key{'s' if plan.cells != 1 else ''}, {'all are candidates' if plan.chooses else 'all in the answer'}"
+    answered = "all are candidates" if plan.chooses else "all in the answer"
+    cells = f"{plan.cells:,} key{'s' if plan.cells != 1 else ''}, {answered}"
     cells = (
         "keys that nobody declared, those that many have" if plan.space.open else f"{cells}, absent ones too"
     )
     texts = [(describe(key.expression), key.name) for key in release.keys]
     shown = ", ".join(text if text == name else f"{text} AS {name}" for text, name in texts)
     if plan.levels is not None:
-        lost = "rows with a key that nobody declared are in no total, and what is kept of a unit is kept cell by cell"
+        lost = (
+            "rows with a key that nobody declared are in no total, "
+            "and what is kept of a unit is kept cell by cell"
+        )
         return Branch(
             f"Group by {shown}, in the sets {', '.join(set_texts(plan))}: {cells}", (lost,), (rows,)
         )
@@ -62,13 +66,13 @@ def explain_rows(plan: Plan) -> Branch:
 def _bounding(plan: Plan, limits: Limits, rows: Branch) -> Branch:
     """What is kept of one unit, and what that may lose."""
     lost = [
-        f"a unit with more than {limits.max_rows:,} row{'s' if limits.max_rows > 1 else ''} in a key counts for "
-        f"{limits.max_rows:,}, and its sums are cut to what so many rows could add up to"
+        f"a unit with more than {limits.max_rows:,} row{'s' if limits.max_rows > 1 else ''} in a key counts "
+        f"for {limits.max_rows:,}, and its sums are cut to what so many rows could add up to"
     ]
     if plan.keys and (plan.space.open or plan.cells > limits.max_groups):
         lost.append(
-            f"of a unit with more than {limits.max_groups:,} keys, {limits.max_groups:,} are kept: those with the "
-            "smallest hash of unit and key, which depends on that unit alone"
+            f"of a unit with more than {limits.max_groups:,} keys, {limits.max_groups:,} are kept: those with "
+            "the smallest hash of unit and key, which depends on that unit alone"
         )
     details = (*lost, "answers are low where people have more than that (policy: max_groups, max_rows)")
     return Branch(f"Bound contributions: {plan.stability.why}", details, (rows,))
@@ -89,13 +93,13 @@ def _by_rank(scan: PreparedScan, touched: str, plan: Plan) -> Branch:
             f"Take the first row of each unit, by a stored rank: {touched}", ("every unit has one",), (below,)
         )
     details = [
-        f"of a unit with more than {rows} in {scan.table}, {scan.most:,} are kept: the first by a hash of their content, which "
-        "depends on that unit alone"
+        f"of a unit with more than {rows} in {scan.table}, {scan.most:,} are kept: the first by a hash of their content, "
+        "which depends on that unit alone"
     ]
     if any(isinstance(each, (Filter, Semi)) for each in plan.steps):
         details.append(
-            "chosen before WHERE, so that rows which do not meet it take the place of others: a selective WHERE "
-            "loses more than with prepared=False"
+            "chosen before WHERE, so that rows which do not meet it take the place of others: a selective "
+            "WHERE loses more than with prepared=False"
         )
     details.append("answers are low where people have more than that (policy: max_groups, max_rows)")
     return Branch(f"Keep at most {rows} a unit, by a stored rank: {touched}", tuple(details), (below,))

@@ -81,8 +81,8 @@ class GaussianMeasurement(Noised):
         deviation = f"{float(self.noise_scale * step):,.6g}"
         return (
             self.explained_bounds(squared),
-            f"{self.mechanism.value}, variance = l2^2 * {unit:,.5g}^2{part} = {deviation}^2; {unit:,.5g} is what "
-            f"a change of 1 needs at epsilon {float(joint.epsilon):g}, delta {float(joint.delta):g}",
+            f"{self.mechanism.value}, variance = l2^2 * {unit:,.5g}^2{part} = {deviation}^2; "
+            f"{unit:,.5g} is what a change of 1 needs at epsilon {float(joint.epsilon):g}, delta {float(joint.delta):g}",
             f"each cell of these columns is within {self.explained_width()} at 95%; {self.other}",
         )
 

@@ -138,11 +138,10 @@ class Noised(ABC):
         plan.sql can be checked.
         """
         found = f"l1 = {in_words(self.l1 * self.step)}, linf = {in_words(self.linf * self.step)}"
-        own = (
-            ""
-            if self.step == 1
-            else f" (the columns count in steps of {float(self.step):.3g}: l1 = {self.l1:,}, linf = {self.linf:,})"
-        )
+        own = ""
+        if self.step != 1:
+            steps = f"the columns count in steps of {float(self.step):.3g}"
+            own = f" ({steps}: l1 = {self.l1:,}, linf = {self.linf:,})"
         return f"{found}{own}{more}: {self.why}"
 
     def explained_width(self) -> str:

@@ -37,7 +37,7 @@ from privsql.analysis.derive import domain_of
 from privsql.analysis.keys import KeySpace, evaluated_domain
 from privsql.errors import Place, Refused
 from privsql.planning.aggregates.context import AggregationContext
-from privsql.planning.aggregates.estimates import Placed
+from privsql.planning.aggregates.estimates import QuantilePoint
 from privsql.planning.aggregates.parts import Part, filtered
 from privsql.planning.aggregates.release_parts import Named, ReleaseParts
 from privsql.planning.grids.grid import LARGEST_VALUE
@@ -80,7 +80,7 @@ def add_quantiles(found: ReleaseParts) -> None:
         found.add(
             part,
             {
-                name: Placed(
+                name: QuantilePoint(
                     columns[fractions.index(_fraction(each))],
                     grid.type.kind,
                     each.type.kind,

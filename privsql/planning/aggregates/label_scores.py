@@ -84,7 +84,8 @@ def choice_notes(choice: SelectionMeasurement, candidates: int) -> tuple[str, ..
     of = f"of {candidates:,} cells"
     times = selection_epsilon_of_histogram(candidates, choice.l1, round(choice.noise_scale * choice.loss))
     notes.append(
-        f"a noisy histogram {of} and a sort would need about {times:.1f} times this epsilon to be as sure of the winner"
+        f"a noisy histogram {of} and a sort would need about {times:.1f} times this epsilon"
+        " to be as sure of the winner"
     )
     textbook = needed(Mechanism.CHOICE_EXPONENTIAL, choice.sensitivity, choice.picks) / (
         choice.noise_scale * choice.loss
