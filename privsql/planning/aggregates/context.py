@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from privsql.algebra.expressions import Column, Expression
 from privsql.algebra.owners import Owner
 from privsql.algebra.relations import Key, Limits
-from privsql.analysis.derive import Facts
-from privsql.analysis.domain import MAX_KEYS
-from privsql.analysis.keys import Evaluate
+from privsql.analysis.derive import Facts, domain_of, refine
+from privsql.analysis.domain import MAX_KEYS, Domain
+from privsql.analysis.keys import Evaluate, evaluated_domain
 from privsql.analysis.sensitivity import at_most, over_sets, sensitivity_of
 from privsql.analysis.stability import Stability, bounded
 from privsql.analysis.undeclared import Undeclared, within
@@ -59,6 +59,12 @@ class AggregationContext:
         once = replace(self.limits, max_rows=1)
         return replace(self, limits=once, stability=bounded(once, self.cells))
 
+    def domain(self, argument: Expression, condition: Expression | None) -> Domain:
+        """What is known of an argument over the rows that a condition keeps."""
+        facts = filtered(self.facts, condition)
+        known = domain_of(argument, facts)
+        return known if known.bounded else evaluated_domain(argument, facts, self.evaluate) or known
+
     def ways_to_bound(self, argument: Expression, condition: Expression | None) -> list[Way]:
         """What gives an argument a range: a declaration, where that is enough, or a condition on it."""
         return [*self.undeclared.ranges(argument, condition, self.evaluate), within(argument)]
@@ -86,6 +92,10 @@ class AggregationContext:
         if self.limits is None or set(kept) == every:
             return self.stability
         return replace(self.stability, shares=lambda columns: self.stability.rows or 0)
+
+
+def filtered(facts: Facts, condition: Expression | None) -> Facts:
+    return facts if condition is None else refine(facts, condition)
 
 
 def key_columns(keys: Sequence[Key]) -> list[str] | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from privsql.algebra.expressions import Aggregate, Call, Expression, Literal, conjuncts
 from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.disjoint import are_disjoint, both
-from privsql.planning.aggregates.parts import filtered
+from privsql.planning.aggregates.context import filtered
 from privsql.types import BOOLEAN, Kind
 
 

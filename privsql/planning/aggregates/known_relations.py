@@ -12,9 +12,10 @@ from privsql.algebra.relations import Release
 from privsql.analysis.derive import Facts, domain_of
 from privsql.analysis.disjoint import are_disjoint
 from privsql.analysis.implied import exhaust, implies
+from privsql.planning.aggregates.context import filtered
 from privsql.planning.aggregates.count_conditions import as_count, counted, normal
 from privsql.planning.aggregates.estimates import Estimate, Linear
-from privsql.planning.aggregates.parts import Part, filtered
+from privsql.planning.aggregates.parts import Part
 
 Conditions = Mapping[str, Expression | None]  # of each count, by its name; None: all rows
 

@@ -9,8 +9,6 @@ from fractions import Fraction
 from privsql.algebra.describe import describe
 from privsql.algebra.exact import Scalar, Value, clamped, whole
 from privsql.algebra.expressions import Expression
-from privsql.analysis.derive import Facts, domain_of, refine
-from privsql.analysis.keys import evaluated_domain
 from privsql.errors import Place, Refused
 from privsql.planning.aggregates.context import AggregationContext
 from privsql.planning.aggregates.estimates import Terms
@@ -86,10 +84,6 @@ def helper(number: int) -> str:
     return f"privsql_value_{number}"
 
 
-def filtered(facts: Facts, condition: Expression | None) -> Facts:
-    return facts if condition is None else refine(facts, condition)
-
-
 def grid_for(
     argument: Expression,
     condition: Expression | None,
@@ -98,10 +92,7 @@ def grid_for(
     most: int = MOST_STEPS,
 ) -> tuple[Grid, str]:
     """What the argument is clamped to, and laid on; refused where its range is not known."""
-    facts = filtered(context.facts, condition)
-    domain = domain_of(argument, facts)
-    if not domain.bounded:
-        domain = evaluated_domain(argument, facts, context.evaluate) or domain
+    domain = context.domain(argument, condition)
     if not domain.bounded:
         raise Refused(
             "refused-unbounded",

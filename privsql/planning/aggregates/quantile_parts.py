@@ -33,12 +33,11 @@ from privsql.algebra.exact import (
 from privsql.algebra.expressions import Aggregate, Expression
 from privsql.algebra.relations import Choose, Limits, Release
 from privsql.algebra.reserved import ROWS_COLUMN, VALUE_COLUMN
-from privsql.analysis.derive import domain_of
-from privsql.analysis.keys import KeySpace, evaluated_domain
+from privsql.analysis.keys import KeySpace
 from privsql.errors import Place, Refused
 from privsql.planning.aggregates.context import AggregationContext
 from privsql.planning.aggregates.estimates import QuantilePoint
-from privsql.planning.aggregates.parts import Part, filtered
+from privsql.planning.aggregates.parts import Part
 from privsql.planning.aggregates.release_parts import Named, ReleaseParts
 from privsql.planning.grids.grid import LARGEST_VALUE
 from privsql.planning.grids.value_grid import ValueGrid, value_grid
@@ -137,10 +136,7 @@ def _fraction(aggregate: Aggregate) -> Fraction:
 def _grid(
     argument: Expression, condition: Expression | None, context: AggregationContext, place: Place | None
 ) -> ValueGrid:
-    facts = filtered(context.facts, condition)
-    domain = domain_of(argument, facts)
-    if not domain.bounded:
-        domain = evaluated_domain(argument, facts, context.evaluate) or domain
+    domain = context.domain(argument, condition)
     if not domain.bounded:
         raise Refused(
             "refused-unbounded",

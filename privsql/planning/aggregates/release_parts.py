@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from privsql.algebra.expressions import Aggregate, Call, Expression, conjuncts
 from privsql.analysis.derive import Facts, domain_of
-from privsql.planning.aggregates.context import AggregationContext
+from privsql.planning.aggregates.context import AggregationContext, filtered
 from privsql.planning.aggregates.count_conditions import counted
 from privsql.planning.aggregates.estimates import Estimate, Ratio
-from privsql.planning.aggregates.parts import Beside, Part, filtered
+from privsql.planning.aggregates.parts import Beside, Part
 from privsql.types import BOOLEAN
 
 Named = tuple[str, Aggregate]

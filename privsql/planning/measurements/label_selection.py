@@ -39,14 +39,6 @@ class SelectionMeasurement(Noised):
             raise ValueError("the noise does not cover the sensitivity")
 
     @property
-    def mechanism(self) -> Mechanism:
-        return self.by
-
-    @property
-    def noise_scale(self) -> Fraction:
-        return 1 / self.rate
-
-    @property
     def events(self) -> tuple[Event, ...]:
         """What is charged for it."""
         match self.by:
@@ -56,6 +48,14 @@ class SelectionMeasurement(Noised):
                 return (Laplace(self.loss, self.l1, self.linf, self.noise_scale),)
             case _:
                 return (Pure(self.loss, self.picks),)
+
+    @property
+    def noise_scale(self) -> Fraction:
+        return 1 / self.rate
+
+    @property
+    def mechanism(self) -> Mechanism:
+        return self.by
 
     def explanation(self) -> tuple[str, ...]:
         return self.explained_bounds(), explained_scale(self, "linf", self.linf)
