@@ -36,11 +36,11 @@ from privsql.limit_search import suggestions
 from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.planning.draft import Task
-from privsql.planning.half_widths import epsilon_within
 from privsql.planning.limits.limit_histograms import histogram_question
 from privsql.planning.limits.range_histograms import unknown_ranges
 from privsql.planning.plan import Plan
 from privsql.planning.planner import plan as make_plan
+from privsql.planning.precision.half_widths import epsilon_within
 from privsql.planning.pricing import Offer
 from privsql.planning.public_look import PublicLook
 from privsql.planning.rewrites.prepared import no_copies

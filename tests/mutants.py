@@ -387,7 +387,7 @@ MUTANTS = [
     Mutant("computed keys taken for none", "planning/aggregates/context.py", "isinstance(key.expression, Column)] if keys else None", "isinstance(key.expression, Column)] or None", ("soundness",)),
     Mutant("bounded rows do not meet in totals", "planning/aggregates/context.py", "if self.limits is None or set(kept) == every:", "if True:", ("levels",)),
     Mutant("a NULL key taken for a total", "planning/exact_statement.py", "Cast(which, BIGINT, total=False)", "Cast(Constant(0), BIGINT, total=False)", ('levels',)),
-    Mutant("totals doubled that are not measured twice", "planning/noise_of_rows.py", "return tuple(1 if kept else measurement.sensitivity.total_times for kept in sets)", "return tuple(1 for kept in sets)", ("levels",)),
+    Mutant("totals doubled that are not measured twice", "planning/precision/noise_of_rows.py", "return tuple(1 if kept else measurement.sensitivity.total_times for kept in sets)", "return tuple(1 for kept in sets)", ("levels",)),
     Mutant("weights of least squares forgotten", "privacy/least_squares.py", "levels.spread(scale * rest))", "levels.spread(rest))", ("levels",)),
     Mutant("whole numbers rounded one by one", "results/consistent.py", "levels.whole_sums(rounded(levels, cells))", "np.rint(levels.sums(cells)).astype(np.int64)", ("levels",)),
     Mutant("long lists of keys let others into totals", _KEY_TESTS, "return len(group) <= LONGEST_LIST or", "return True or", ("levels",)),

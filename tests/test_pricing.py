@@ -62,7 +62,7 @@ def test_a_share_pays_for_its_share_only(session):
     with pytest.raises(ValueError, match="cover"):
         replace(one, joint=replace(one.joint, variance=one.joint.variance * one.joint.share))
     with pytest.raises(ValueError, match="whole"):
-        replace(plan, measurements=plan.measurements[:-1], loss=plan.loss - plan.measurements[-1].loss)
+        replace(plan.releases[0], measurements=plan.measurements[:-1])
     assert not GaussianShare(Fraction(1), Fraction(1, 10**6), Fraction(1, 2), Fraction(20)).covers(1)
 
 

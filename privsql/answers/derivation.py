@@ -29,8 +29,8 @@ from privsql.planning.aggregates.parts import Adds, Feature
 from privsql.planning.grids.grid import Grid
 from privsql.planning.identity import places_of, strides
 from privsql.planning.measurements.noised import Mechanism
-from privsql.planning.noise_of_rows import noisy_columns
 from privsql.planning.plan import Derived, Plan, StoredSource
+from privsql.planning.precision.noise_of_rows import noisy_columns
 from privsql.privacy.weighted_sums import Fitted, Noise, Summed, variance
 from privsql.tables import Integers, NoisyTable
 from privsql.types import BOOLEAN

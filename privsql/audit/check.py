@@ -21,7 +21,8 @@ from privsql.planning.measurements.label_selection import SelectionMeasurement
 from privsql.planning.measurements.measurement import Measurement
 from privsql.planning.measurements.noised import Mechanism
 from privsql.planning.measurements.quantile_search import QuantileMeasurement
-from privsql.planning.plan import Plan, ValueStatement
+from privsql.planning.plan import Plan
+from privsql.planning.release_plan import ValueStatement
 from privsql.privacy.order import Step
 
 Cells = dict[tuple[Any, ...], dict[str, int]]

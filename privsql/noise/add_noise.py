@@ -27,7 +27,8 @@ from privsql.planning.measurements.measurement import CellMeasurement
 from privsql.planning.measurements.noised import Mechanism
 from privsql.planning.measurements.partition_selection import KeyMeasurement
 from privsql.planning.measurements.quantile_search import QuantileMeasurement
-from privsql.planning.plan import Plan, ValueStatement
+from privsql.planning.plan import Plan
+from privsql.planning.release_plan import ValueStatement
 from privsql.privacy.key_selection import GaussianThreshold, OptimalSelection, TruncatedGeometric
 from privsql.tables import ExactTable, Integers, NoisyTable, NullLast, as_array
 

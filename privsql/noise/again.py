@@ -71,9 +71,9 @@ def release_again(
         seen = np.stack(list(_choices(plan, exact[0], times, source)))
         return Outcomes(tuple(f"place {place + 1}" for place in range(seen.shape[1])), seen)
     if cells is not None:
-        plan = replace(plan, space=_only(plan.space, cells))
+        plan = _changed(plan, _only(plan.space, cells), plan.release)
     size = len(plan.space)
-    many = replace(plan, space=_numbered(plan.space, times), release=_with_key(plan.release))
+    many = _changed(plan, _numbered(plan.space, times), _with_key(plan.release))
     noisy = add_noise(
         many, [_repeated(each, times) for each in exact], source, lambda sql: _repeated(run(sql), times)
     )
@@ -92,6 +92,12 @@ def release_again(
         names += [f"{name} of cell {cell + 1}" if size > 1 else name for cell in range(size)]
         numbers.append(shown.reshape(times, size))
     return Outcomes(tuple(names), np.concatenate(numbers, axis=1))
+
+
+def _changed(plan: Plan, space: KeySpace, release: Release | Choose | None) -> Plan:
+    """The plan for other cells."""
+    (one,) = plan.releases
+    return replace(plan, releases=(replace(one, space=space, release=release),))
 
 
 def _choices(plan: Plan, exact: ExactTable, times: int, source: Randomness) -> Iterator[Integers]:

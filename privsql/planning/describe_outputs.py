@@ -23,7 +23,7 @@ from privsql.planning.aggregates.estimates import Estimate
 from privsql.planning.aggregates.parts import Part
 from privsql.planning.draft import Draft
 from privsql.planning.measurements.measurement import Measurement
-from privsql.planning.plan import Output
+from privsql.planning.post_processing import Output
 
 
 def expressions_shown(question: Question) -> dict[str, Expression]:

@@ -13,9 +13,9 @@ import pandas as pd
 
 from privsql.algebra.expressions import columns_of
 from privsql.errors import ArgumentError
-from privsql.planning.half_widths import check_level
-from privsql.planning.noise_of_rows import set_texts
 from privsql.planning.plan import Plan
+from privsql.planning.precision.half_widths import check_level
+from privsql.planning.precision.noise_of_rows import set_texts
 from privsql.privacy.key_selection import GaussianThreshold, TruncatedGeometric
 from privsql.results.consistent import Settled
 from privsql.results.intervals import interval

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privsql.planning.aggregates.estimates import Estimate, Linear, QuantilePoint, Ratio, Spread, Terms
-from privsql.planning.half_widths import linear_half_width, terms_half_width
+from privsql.planning.precision.half_widths import linear_half_width, terms_half_width
 from privsql.privacy.weighted_sums import Noise
 from privsql.results.intervals import LEVEL, ONE_SIDED, TINY, Floats, Interval, Mask
 from privsql.results.moments import spread, spread_interval, spread_undetermined

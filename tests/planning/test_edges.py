@@ -26,7 +26,7 @@ from privsql.planning.grids.value_grid import ValueGrid, value_grid
 from privsql.planning.identity import _listed, places_of, strides
 from privsql.planning.measurements.gaussian_noise import measure_gaussian, unit_variance
 from privsql.planning.measurements.partition_selection import measure_keys
-from privsql.planning.noise_of_rows import alike_rows
+from privsql.planning.precision.noise_of_rows import alike_rows
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.privacy.weighted_sums import half_width, variance
 from privsql.render.duckdb import DUCKDB, text
@@ -170,8 +170,16 @@ def test_how_far_one_unit_moves_the_lead_of_a_winner(score, neighbours, scale):
 # -- plans and measurements that do not hold together ----------------------------------------------------------------
 def test_a_plan_costs_what_its_measurements_cost(session):
     plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
-    with pytest.raises(ValueError, match="what its measurements cost"):
-        replace(plan, measurements=plan.measurements * 2)
+    (release,) = plan.releases
+    twice = replace(plan, releases=(replace(release, measurements=plan.measurements * 2),))
+    assert twice.loss == 2 * plan.loss == 2
+
+
+def test_a_plan_has_one_release(session):
+    plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
+    for releases in ((), plan.releases * 2, (replace(plan.releases[0], parameters=("n",)),)):
+        with pytest.raises(ValueError, match="one release"):
+            replace(plan, releases=releases)
 
 
 def test_keys_are_let_out_once(session):
@@ -179,7 +187,7 @@ def test_keys_are_let_out_once(session):
     (keys,) = plan.measurements
     again = replace(keys, columns=("count_2",))
     with pytest.raises(ValueError, match="let out once"):
-        replace(plan, measurements=(keys, again), loss=2 * plan.loss)
+        replace(plan.releases[0], measurements=(keys, again))
 
 
 def test_a_release_of_keys_covers_all_that_one_person_changes(session):

@@ -8,8 +8,8 @@ from privsql.planning.explanation.tree import Branch
 from privsql.planning.keys.undeclared_keys import key_release, people_needed
 from privsql.planning.measurements.measurement import Measurement
 from privsql.planning.measurements.partition_selection import KeyMeasurement
-from privsql.planning.noise_of_rows import gains
 from privsql.planning.plan import Plan
+from privsql.planning.precision.noise_of_rows import gains
 from privsql.privacy.key_selection import KeyRelease
 
 

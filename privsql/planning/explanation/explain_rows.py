@@ -29,8 +29,8 @@ from privsql.algebra.relations import (
     below,
 )
 from privsql.planning.explanation.tree import Branch
-from privsql.planning.noise_of_rows import set_texts
 from privsql.planning.plan import Plan
+from privsql.planning.precision.noise_of_rows import set_texts
 from privsql.planning.rewrites.prepared import PreparedScan
 from privsql.planning.rewrites.stored_totals import from_totals
 from privsql.planning.rewrites.stored_unit_counts import CountedScan

@@ -10,8 +10,8 @@ from privsql.algebra.expressions import Call, Column, Expression, Literal, colum
 from privsql.errors import ArgumentError
 from privsql.planning.aggregates.estimates import Estimate, Linear, QuantilePoint, Ratio, Terms
 from privsql.planning.measurements.quantile_search import QuantileMeasurement
-from privsql.planning.noise_of_rows import Alike, alike_rows
 from privsql.planning.plan import Accuracy, Plan
+from privsql.planning.precision.noise_of_rows import Alike, alike_rows
 from privsql.policy import LARGEST_EPSILON, NANO, SMALLEST_EPSILON
 from privsql.privacy.weighted_sums import Noise, half_width
 from privsql.suggestions import Argument
