@@ -17,6 +17,7 @@ from fractions import Fraction
 
 from privsql.errors import ArgumentError, did_you_mean
 from privsql.planning.aggregates.counts import UNCOUNTED
+from privsql.planning.aggregates.label_scores import ScorePart
 from privsql.planning.aggregates.parts import Part
 from privsql.planning.aggregates.quantile_parts import OrderPart
 from privsql.planning.measurements.gaussian_noise import GaussianMeasurement, measure_gaussian
@@ -111,17 +112,13 @@ class Pricing:
         if self.keys is not None:
             return self._shown(losses, self.keys)
         if self.mechanism in SELECTIONS:
-            return tuple(
+            (part,), (loss,) = self.parts, losses
+            assert isinstance(part, ScorePart), "a label is selected by scores"
+            bounds = part.sensitivity
+            return (
                 measure_selection(
-                    part.columns,
-                    self.mechanism,
-                    part.sensitivity,
-                    loss,
-                    part.what,
-                    part.picks,
-                    part.in_groups,
-                )
-                for part, loss in zip(self.parts, losses, strict=True)
+                    part.columns, self.mechanism, bounds, loss, part.what, part.picks, part.in_groups
+                ),
             )
         if not self.delta or self.mechanism is Mechanism.LAPLACE:
             return self._laplace(losses)

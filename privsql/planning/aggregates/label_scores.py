@@ -5,7 +5,7 @@ would have done.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 
 from privsql.algebra.relations import Choose
 from privsql.analysis.chains import moves_one_way
@@ -22,7 +22,15 @@ from privsql.planning.measurements.noised import Mechanism
 from privsql.privacy.accuracy import selection_epsilon_of_histogram
 
 
-def choice_part(release: Choose, context: AggregationContext, look: Look) -> Part:
+@dataclass(frozen=True)
+class ScorePart(Part):
+    """Scores of candidates. `picks`: how many candidates are wanted; `in_groups`: one in each group."""
+
+    picks: int = 1
+    in_groups: bool = False
+
+
+def choice_part(release: Choose, context: AggregationContext, look: Look) -> ScorePart:
     """The score of every candidate."""
     score, one_way = normal(release.score, context.facts), True
     if score.function == "count":
@@ -39,15 +47,15 @@ def choice_part(release: Choose, context: AggregationContext, look: Look) -> Par
         )
     which = "largest" if release.largest else "smallest"
     many = "the key" if release.most == 1 else f"the {release.most} keys"
-    each = (
+    of_each = (
         f", for each {', '.join(key.name for key in release.keys[: release.within])}"
         if release.within
         else ""
     )
     picks = min(release.most, context.cells or 1)
-    return replace(
-        part, what=f"{many} with the {which} {part.what}{each}", picks=picks, in_groups=release.within > 0
-    )
+    same = {each.name: getattr(part, each.name) for each in fields(Part)}
+    same["what"] = f"{many} with the {which} {part.what}{of_each}"
+    return ScorePart(**same, picks=picks, in_groups=release.within > 0)
 
 
 def groups_apart(release: Choose, space: KeySpace) -> None:
@@ -64,7 +72,7 @@ def groups_apart(release: Choose, space: KeySpace) -> None:
         )
 
 
-def best_mechanism(part: Part, candidates: int) -> Mechanism:
+def best_mechanism(part: ScorePart, candidates: int) -> Mechanism:
     """Permute-and-flip, again for every place; for several places a noisy histogram, once, where that is
     surer.
     """

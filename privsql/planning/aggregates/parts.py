@@ -61,8 +61,6 @@ class Part:
     what: str
     values: tuple[tuple[str, Scalar], ...] = ()  # helper columns computed once a row, by name
     of_unit: tuple[Scalar, ...] = ()
-    picks: int = 1  # of a choice: how many candidates are wanted
-    in_groups: bool = False  # of a choice: one in each group of candidates
     features: tuple[Feature, ...] = ()  # what each column adds up row by row, where it does just that
     counts_all: bool = False  # one plain count of the rows, or units, of a key: what keys can be shown by
     public: bool = False  # no neighbour can move it, so that the least part of epsilon will do
