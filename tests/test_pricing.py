@@ -59,6 +59,7 @@ def test_a_share_pays_for_its_share_only(session):
     plan = session.explain(QUESTIONS[3], epsilon=1, delta=1e-6, mechanism="gaussian")
     one = plan.measurements[0]
     assert isinstance(one, GaussianMeasurement)
+    assert one.l2 == pytest.approx(one.sensitivity.l2_squared**0.5)
     with pytest.raises(ValueError, match="cover"):
         replace(one, joint=replace(one.joint, variance=one.joint.variance * one.joint.share))
     with pytest.raises(ValueError, match="whole"):

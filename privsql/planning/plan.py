@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
-from privsql.algebra.exact import Dialect, Statement
+from privsql.algebra.exact import Dialect
 from privsql.algebra.expressions import Call, Column
 from privsql.algebra.relations import Choose, Limits, Question, Relation, Release
 from privsql.analysis.keys import KeySpace
@@ -131,10 +131,6 @@ class Plan:
     @property
     def sql(self) -> str:
         return self._only.sql
-
-    @property
-    def counted(self) -> Statement | None:
-        return self._only.counted
 
     @property
     def counts(self) -> bool:

@@ -24,9 +24,7 @@ def explain_measurements(plan: Plan) -> list[Branch]:
 def _measurement(number: int, measurement: Measurement, plan: Plan) -> Branch:
     title = f"M{number}: {', '.join(measurement.columns)} -- {measurement.what}"
     if isinstance(measurement, KeyMeasurement):
-        instead = _instead(measurement.release, plan)
-        lines = [*measurement.how_keys_are_shown(), *instead, *measurement.how_counts_are_shown()]
-        return Branch(title, tuple(lines))
+        return Branch(title, measurement.explanation(_instead(measurement.release, plan)))
     return Branch(title, measurement.explanation())
 
 

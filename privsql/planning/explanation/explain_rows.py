@@ -71,8 +71,8 @@ def _bounding(plan: Plan, limits: Limits, rows: Branch) -> Branch:
     ]
     if plan.keys and (plan.space.open or plan.cells > limits.max_groups):
         lost.append(
-            f"of a unit with more than {limits.max_groups:,} keys, {limits.max_groups:,} are kept: those with "
-            "the smallest hash of unit and key, which depends on that unit alone"
+            f"of a unit with more than {limits.max_groups:,} keys, {limits.max_groups:,} are kept: those "
+            "with the smallest hash of unit and key, which depends on that unit alone"
         )
     details = (*lost, "answers are low where people have more than that (policy: max_groups, max_rows)")
     return Branch(f"Bound contributions: {plan.stability.why}", details, (rows,))
@@ -93,8 +93,8 @@ def _by_rank(scan: PreparedScan, touched: str, plan: Plan) -> Branch:
             f"Take the first row of each unit, by a stored rank: {touched}", ("every unit has one",), (below,)
         )
     details = [
-        f"of a unit with more than {rows} in {scan.table}, {scan.most:,} are kept: the first by a hash of their content, "
-        "which depends on that unit alone"
+        f"of a unit with more than {rows} in {scan.table}, {scan.most:,} are kept: the first by a hash "
+        "of their content, which depends on that unit alone"
     ]
     if any(isinstance(each, (Filter, Semi)) for each in plan.steps):
         details.append(

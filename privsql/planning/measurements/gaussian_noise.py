@@ -82,7 +82,8 @@ class GaussianMeasurement(Noised):
         return (
             self.explained_bounds(squared),
             f"{self.mechanism.value}, variance = l2^2 * {unit:,.5g}^2{part} = {deviation}^2; "
-            f"{unit:,.5g} is what a change of 1 needs at epsilon {float(joint.epsilon):g}, delta {float(joint.delta):g}",
+            f"{unit:,.5g} is what a change of 1 needs "
+            f"at epsilon {float(joint.epsilon):g}, delta {float(joint.delta):g}",
             f"each cell of these columns is within {self.explained_width()} at 95%; {self.other}",
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -79,10 +79,11 @@ class KeyMeasurement(Noised):
         ratio = Fraction(touched.changes * touched.rows**2) / self.release.variance
         return (GaussianKeys(self.loss, self.delta_loss, ratio, _exclusive(self.release)),)
 
-    def explanation(self) -> tuple[str, ...]:
-        return (*self.how_keys_are_shown(), *self.how_counts_are_shown())
+    def explanation(self, instead: Sequence[str] = ()) -> tuple[str, ...]:
+        """`instead`: by what else keys could have been shown."""
+        return (*self._keys_explained(), *instead, *self._counts_explained())
 
-    def how_keys_are_shown(self) -> list[str]:
+    def _keys_explained(self) -> list[str]:
         """How large a key must be."""
         release = self.release
         what = "units" if release.contribution.rows == 1 else "rows"
@@ -94,7 +95,7 @@ class KeyMeasurement(Noised):
             "which keys are missing is not said",
         ]
 
-    def how_counts_are_shown(self) -> list[str]:
+    def _counts_explained(self) -> list[str]:
         lines = []
         if self.release.min_units > 1:
             lines.append(

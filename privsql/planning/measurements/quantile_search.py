@@ -52,7 +52,8 @@ class QuantileMeasurement(Noised):
             f"l1 = {self.l1:,}, linf = {self.linf:,} of the histogram of values: {self.why}",
             f"{self.mechanism.value}: each of {search.points:,} points with a chance ~ exp(-rows off / s), "
             f"s = {span:g} / epsilon = {span:g} / {self.epsilon:g} = {self.scale:,.6g}; one person moves the "
-            f"rows off of one point away from those of another by at most {span:g}, over all cells and quantiles",
+            f"rows off of one point away from those of another by at most {span:g}, "
+            "over all cells and quantiles",
         ]
         if any(step.lean for step in search.steps):
             lines.append("towards an end of the range points weigh less, in case that it is too wide")
