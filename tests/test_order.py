@@ -458,7 +458,7 @@ def test_a_chosen_bin_between_the_ends_is_looked_into(monkeypatch: pytest.Monkey
         ]
 
     usual, short = answers(), session.explain("SELECT MAX(x) FROM t", epsilon=2.0).runs
-    monkeypatch.setattr("privsql.planning.bins._ends", lambda search: {1: 1})
+    monkeypatch.setattr("privsql.planning.rewrites.value_bins._ends", lambda search: {1: 1})
     assert session.explain("SELECT MAX(x) FROM t", epsilon=2.0).runs != short
     narrow = answers()
     assert sum(value < dt.date(2021, 1, 1).toordinal() for value in narrow) > 30  # the bin was chosen
