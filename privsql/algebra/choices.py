@@ -31,7 +31,7 @@ MOST_IN_64_BITS = 2**14  # times 2^48 rows, more than any table has; 128 bits ta
 UNIT = Name(UNIT_COLUMN)
 
 
-class Choice(StrEnum):
+class FairChoice(StrEnum):
     """What is chosen. Each kind of choice is independent of all others."""
 
     KEYS = "keys of a unit"
@@ -47,7 +47,7 @@ def key_rank(names: Sequence[str], ranking: str = "row_number") -> Over:
     Ordered by two terms, since DuckDB makes a slower arg_min of one.
     """
     keys = tuple(Name(each) for each in names)
-    return Over(ranking, by=(UNIT,), order=(fair_hash(Choice.KEYS, UNIT, *keys), *keys))
+    return Over(ranking, by=(UNIT,), order=(fair_hash(FairChoice.KEYS, UNIT, *keys), *keys))
 
 
 def kept_up_to(place: Scalar, rows: Scalar, most: int, of: Sequence[Scalar]) -> Scalar:
@@ -57,7 +57,7 @@ def kept_up_to(place: Scalar, rows: Scalar, most: int, of: Sequence[Scalar]) -> 
     Every row is kept with the same chance, most / rows; `of`: the unit and the key whose rows they are.
     """
     wide = BIGINT if most <= MOST_IN_64_BITS else WIDE
-    chosen = op(Operation.MODULO, fair_hash(Choice.FIRST_ROW, *of), nonzero(Cast(rows, UNSIGNED)))
+    chosen = op(Operation.MODULO, fair_hash(FairChoice.FIRST_ROW, *of), nonzero(Cast(rows, UNSIGNED)))
     first = whole(chosen)
     spaced = (Cast(place, wide) * most + first) // nonzero(Cast(rows, wide))
     return Cases(((op(Operation.AT_MOST, rows, most), place),), spaced)

@@ -24,13 +24,13 @@ from privsql.algebra.relations import Choose
 from privsql.analysis.disjoint import both
 from privsql.analysis.keys import Evaluate, KeySpace
 from privsql.equivalence.over_keys import RowsByKey, rows_of
-from privsql.planning.beside import are_no_larger, errors
-from privsql.planning.fitting import noisy_columns
-from privsql.planning.grid import Grid
+from privsql.planning.aggregates.compare_errors import are_no_larger, errors
+from privsql.planning.aggregates.parts import Adds, Feature
+from privsql.planning.grids.grid import Grid
 from privsql.planning.identity import places_of, strides
-from privsql.planning.measurement import Mechanism
-from privsql.planning.parts import Adds, Feature
+from privsql.planning.measurements.noised import Mechanism
 from privsql.planning.plan import Derived, Plan, StoredSource
+from privsql.planning.precision.noise_of_rows import noisy_columns
 from privsql.privacy.weighted_sums import Fitted, Noise, Summed, variance
 from privsql.tables import Integers, NoisyTable
 from privsql.types import BOOLEAN

@@ -194,7 +194,8 @@ def _shown(plan: Plan, derived: Derived, columns: Mapping[str, Integers], paid: 
     answered, release = plan.from_stored(derived, paid), plan.release
     if isinstance(release, Choose):
         (scores,) = columns.values()
-        return answered, NoisyTable(chosen(release, plan.space, plan.measurements[0].picks, scores), {})
+        assert plan.selected_by is not None
+        return answered, NoisyTable(chosen(release, plan.space, plan.selected_by.picks, scores), {})
     return answered, NoisyTable(np.arange(len(plan.space), dtype=np.int64), columns)
 
 

@@ -17,8 +17,12 @@ from typing import Any
 
 import duckdb
 
-from privsql.planning.measurement import Measurement, Mechanism
-from privsql.planning.plan import Plan, ValueStatement
+from privsql.planning.measurements.label_selection import SelectionMeasurement
+from privsql.planning.measurements.measurement import Measurement
+from privsql.planning.measurements.noised import Mechanism
+from privsql.planning.measurements.quantile_search import QuantileMeasurement
+from privsql.planning.plan import Plan
+from privsql.planning.release_plan import ValueStatement
 from privsql.privacy.order import Step
 
 Cells = dict[tuple[Any, ...], dict[str, int]]
@@ -58,7 +62,7 @@ def movements(plan: Plan, base: Cells, other: Cells) -> Iterator[Moved]:
         yield Moved(index, "linf", Fraction(max(map(abs, changes), default=0)), Fraction(measurement.linf))
         squares = Fraction(sum(change * change for change in changes))
         yield Moved(index, "l2 squared", squares, Fraction(measurement.sensitivity.l2_squared))
-        if measurement.search is not None:
+        if isinstance(measurement, QuantileMeasurement):
             for moved, paid in score_spans(measurement, base, other):
                 yield Moved(index, "span of scores", moved, paid)
 
@@ -75,7 +79,7 @@ def both_ways(plan: Plan, base: Cells, other: Cells) -> Iterator[tuple[int, list
 
 def measured_columns(measurement: Measurement) -> tuple[str, ...]:
     """Those of the exact cells: of a histogram of values there is one, whatever is sought in it."""
-    return measurement.columns[:1] if measurement.search else measurement.columns
+    return measurement.columns[:1] if isinstance(measurement, QuantileMeasurement) else measurement.columns
 
 
 def differences(one: Cells, two: Cells, columns: Sequence[str]) -> list[int]:
@@ -96,11 +100,7 @@ def run_exactly(plan: Plan, connection: duckdb.DuckDBPyConnection) -> tuple[list
         cursor = connection.execute(statement.sql)
         names = [each[0] for each in cursor.description or []]
         shape += [(each[0], str(each[1])) for each in cursor.description or []]
-        points = next(
-            each.search.points
-            for each in plan.measurements
-            if each.columns == statement.columns and each.search
-        )
+        points = plan.measured_by(statement).search.points
         if names != [*plan.keys, "privsql_value", "privsql_rows"]:
             raise NotAsPromised(f"columns are {names}")
         for row in cursor.fetchall():
@@ -137,7 +137,8 @@ def counted_exactly(plan: Plan, connection: duckdb.DuckDBPyConnection) -> tuple[
     cursor = connection.execute(plan.sql)
     names = [each[0] for each in cursor.description or []]
     shape = [(each[0], str(each[1])) for each in cursor.description or []]
-    measured = [column for each in plan.measurements if each.search is None for column in each.columns]
+    counted = [each for each in plan.measurements if not isinstance(each, QuantileMeasurement)]
+    measured = [column for each in counted for column in each.columns]
     if names != [*plan.keys, *measured]:
         raise NotAsPromised(f"columns are {names}, not {[*plan.keys, *measured]}")
     cells: Cells = {}
@@ -164,24 +165,28 @@ def price_errors(plan: Plan, epsilon: Fraction = Fraction(1)) -> list[str]:
     found = []
     if sum((each.loss for each in plan.measurements), Fraction(0)) > epsilon:
         found.append("PRICE: the measurements cost more than the epsilon asked for")
-    for each in (each for each in plan.measurements if each.search is not None):
-        if each.noise_scale * each.loss < score_span(plan, each):
-            found.append(f"PRICE: scale {each.scale} at epsilon {each.epsilon} for scores")
-    for each in (each for each in plan.measurements if each.search is None):
+    for each in plan.measurements:
+        if isinstance(each, QuantileMeasurement):
+            if each.noise_scale * each.loss < score_span(plan, each):
+                found.append(f"PRICE: scale {each.scale} at epsilon {each.epsilon} for scores")
+            continue
         # of two scores that move, the lead of one over the other moves by both changes: together at most l1
         lead = each.linf if each.sensitivity.monotone else min(2 * each.linf, each.l1)
-        factor = each.picks * lead if "noisy-max" in each.mechanism.value and not each.in_groups else each.l1
+        factor = each.l1
+        if isinstance(each, SelectionMeasurement) and not each.in_groups and "noisy-max" in each.mechanism:
+            factor = each.picks * lead
         if each.mechanism not in _BY_VARIANCE and each.noise_scale * each.loss < factor:
             found.append(f"PRICE: scale {each.scale} at epsilon {each.epsilon} for {factor}")
     return found
 
 
-def score_spans(measurement: Measurement, base: Cells, other: Cells) -> Iterator[tuple[Fraction, Fraction]]:
+def score_spans(
+    measurement: QuantileMeasurement, base: Cells, other: Cells
+) -> Iterator[tuple[Fraction, Fraction]]:
     """How far the distances from a rank moved apart, all cells together, and what was paid for: steps over
     all rows of a cell.
     """
     column, search = measurement.columns[0], measurement.search
-    assert search is not None
     histograms: dict[Any, tuple[Counter[int], Counter[int]]] = {}
     for side, cells in enumerate((base, other)):
         for key, cell in cells.items():
@@ -222,14 +227,13 @@ def _away(histogram: Counter[int], step: Step, point: int) -> Fraction:
     return max(Fraction(0), below - target, target - below - histogram[point])
 
 
-def score_span(plan: Plan, measurement: Measurement) -> Fraction:
+def score_span(plan: Plan, measurement: QuantileMeasurement) -> Fraction:
     """How far one person can move the scores of two values apart, by the l1 of the histogram: a row that
     comes or goes moves a score by at most max(f, 1 - f) up or down, those of MIN and MAX by 1 one way; in a
     single cell a row replaced by 1. The score of "undetermined" moves with the number of rows, by as much as
     any.
     """
     total = Fraction(0)
-    assert measurement.search is not None
     for level in measurement.search.levels:
         ends = [step.fraction in (0, 1) and not step.margin for step in level]
         come = sorted(

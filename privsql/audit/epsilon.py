@@ -108,7 +108,8 @@ def usual_releases(plan: Plan) -> int:
     if one_by_one(plan):
         return 12_000
     if plan.of_values:
-        leaning = any(step.lean for each in plan.measurements if each.search for step in each.search.steps)
+        searches = [plan.measured_by(each).search for each in plan.of_values]
+        leaning = any(step.lean for search in searches for step in search.steps)
         return 30_000 if leaning else 100_000
     return max(20_000, min(200_000, 1_500_000 // max(1, len(plan.space))))
 
@@ -158,8 +159,9 @@ def _foreseen(plan: Plan, scratch: Scratch, pair: Pair, releases: int) -> float:
     """How loud the loudest event of a choice will be, about: candidates win with chances ~ exp(rate
     score).
     """
-    measurement, release = plan.measurements[0], plan.release
+    measurement, release = plan.selected_by, plan.release
     assert isinstance(release, Choose)
+    assert measurement is not None
     column, rate = measurement.columns[0], float(measurement.rate) * (1 if release.largest else -1)
     sides = [scratch.cells(plan, pair.crowd, state)[1] for state in (pair.one, pair.other)]
     keys = list(dict.fromkeys(key for cells in sides for key in cells))
@@ -243,9 +245,10 @@ def _candidates(plan: Plan, scratch: Scratch, pairs: Sequence[Pair]) -> Iterator
 
 def _near(plan: Plan) -> Iterator[int]:
     """How many people have a key that is shown or not by chance."""
-    for each in plan.measurements:
-        if each.key_release is not None:
-            for chance in (0.5, 0.1, 0.9):
-                counts = range(1, _MOST_CROWD * each.key_release.contribution.rows)
-                found = next((count for count in counts if each.key_release.chance(count) >= chance), 0)
-                yield -(-found // each.key_release.contribution.rows)
+    if plan.keys_shown_by is None:
+        return
+    release = plan.keys_shown_by.release
+    for chance in (0.5, 0.1, 0.9):
+        counts = range(1, _MOST_CROWD * release.contribution.rows)
+        found = next((count for count in counts if release.chance(count) >= chance), 0)
+        yield -(-found // release.contribution.rows)

@@ -4,17 +4,15 @@ is priced.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any
 
-from privsql.budget.amount import ATTO
-from privsql.planning.measurement import Measurement, Mechanism
-from privsql.privacy.events import EVENTS, Choice, Event, Gaussian, GaussianKeys, Keys, Laplace, Pure
-from privsql.privacy.gaussian import tail_above
-from privsql.privacy.key_selection import GaussianThreshold, KeyRelease
+from privsql.planning.measurements.gaussian_noise import GaussianMeasurement, gaussian_event
+from privsql.planning.measurements.measurement import Measurement
+from privsql.planning.measurements.noised import Mechanism
+from privsql.privacy.events import EVENTS, Event, Keys, Pure
 
 
 @dataclass(frozen=True)
@@ -61,55 +59,15 @@ def released(measurements: Sequence[Measurement]) -> list[Released]:
     """What is to be charged for these measurements of one question. Gaussian ones are one release
     together.
     """
-    alone = [
-        Released(each.mechanism.value, each.what, event)
-        for each in measurements
-        if each.gaussian is None
-        for event in events_of(each)
-    ]
-    joint: dict[tuple[Fraction, Fraction], list[Measurement]] = {}
+    alone: list[Released] = []
+    joint: dict[tuple[Fraction, Fraction], list[GaussianMeasurement]] = {}
     for each in measurements:
-        if each.gaussian is not None:
-            joint.setdefault((each.gaussian.epsilon, each.gaussian.delta), []).append(each)
-    together = []
-    for (epsilon, delta), some in joint.items():
-        parts = (each.sensitivity.l2_squared / each.gaussian.variance for each in some if each.gaussian)
-        ratio = sum(parts, Fraction(0))
-        what = ", ".join(each.what for each in some)
-        together.append(Released(Mechanism.GAUSSIAN.value, what, Gaussian(epsilon, delta, ratio)))
+        if isinstance(each, GaussianMeasurement):
+            joint.setdefault((each.joint.epsilon, each.joint.delta), []).append(each)
+        else:
+            alone += [Released(each.mechanism.value, each.what, event) for event in each.events]
+    together = [
+        Released(Mechanism.GAUSSIAN.value, ", ".join(each.what for each in some), gaussian_event(some))
+        for some in joint.values()
+    ]
     return alone + together
-
-
-def events_of(measurement: Measurement) -> list[Event]:
-    """Of one measurement by itself, which has no Gaussian noise that it shares with others."""
-    epsilon, delta, release = measurement.loss, measurement.delta_loss, measurement.key_release
-    match measurement.mechanism:
-        # what is done with a noisy histogram is post-processing
-        case Mechanism.LAPLACE | Mechanism.CHOICE_HISTOGRAM:
-            return [Laplace(epsilon, measurement.l1, measurement.linf, measurement.noise_scale)]
-        case Mechanism.CHOICE_GUMBEL | Mechanism.CHOICE_EXPONENTIAL:
-            return [Choice(epsilon, measurement.picks)]
-        case Mechanism.CHOICE_FLIP | Mechanism.CHOICE_LAPLACE:
-            return [Pure(epsilon, measurement.picks)]
-        case Mechanism.ORDER if measurement.search is not None:
-            return [Choice(each) for each in measurement.search.losses]
-        case Mechanism.KEYS_GEOMETRIC | Mechanism.KEYS_CHOSEN if release is not None:
-            return [Keys(epsilon, delta, release.contribution.changes)]
-        case Mechanism.KEYS_GAUSSIAN if isinstance(release, GaussianThreshold):
-            return [GaussianKeys(epsilon, delta, _ratio(release, release.variance), _exclusive(release))]
-        case _:
-            raise ValueError(f"no event is known for {measurement.mechanism.value}")
-
-
-def _ratio(release: KeyRelease, variance: Fraction) -> Fraction:
-    touched = release.contribution
-    return Fraction(touched.changes * touched.rows**2) / variance
-
-
-def _exclusive(release: GaussianThreshold) -> Fraction:
-    """The chance that a key which one of the neighbours alone has is shown, rounded up: at most `groups` such
-    keys.
-    """
-    touched = release.contribution
-    tail = tail_above(release.variance, release.limit - touched.rows)
-    return min(release.delta, Fraction(math.ceil(touched.groups * tail * ATTO), ATTO))

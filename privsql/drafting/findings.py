@@ -18,8 +18,8 @@ from privsql.drafting.guess import Guess
 from privsql.drafting.limits import Chosen, choose_rows
 from privsql.drafting.ranges import Search, find_ranges, searchable
 from privsql.engines.base import Engine
-from privsql.planning.auto_range import Unknown
-from privsql.planning.look import PublicLook
+from privsql.planning.limits.range_histograms import Unknown
+from privsql.planning.public_look import PublicLook
 from privsql.policy import NANO, Policy, epsilon_of, load_policy
 from privsql.privacy.events import Pure
 from privsql.render.duckdb import DUCKDB

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from privsql.errors import EngineError, Refused
-from privsql.planning.auto_range import LARGEST, Unknown, range_of
+from privsql.planning.limits.range_histograms import LARGEST, Unknown, range_of
 from privsql.session import Session
 
 _GROUPS = 3  # buckets that one unit may be in

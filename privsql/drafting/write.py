@@ -19,7 +19,7 @@ from privsql.drafting.guess import Guess, guess_units, links_of, others_in
 from privsql.drafting.limits import Chosen
 from privsql.engines.duckdb.engine import open_engine
 from privsql.errors import ArgumentError
-from privsql.planning.auto_range import Unknown
+from privsql.planning.limits.range_histograms import Unknown
 from privsql.policy import DEFAULT_GROUPS, DEFAULT_ROWS, Policy, analyst_of, epsilon_of, load_policy
 from privsql.schema import Schema, SchemaTable
 from privsql.sql.bind.catalogue import Catalogue

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from privsql.algebra.exact import Dialect
 from privsql.algebra.relations import Scan
-from privsql.planning.prepared import Copy
+from privsql.planning.rewrites.prepared import Copy
 from privsql.schema import Schema
 from privsql.tables import ExactTable
 

@@ -13,7 +13,7 @@ from typing import Any
 from privsql.algebra.relations import Scan
 from privsql.engines.base import Engine
 from privsql.engines.duckdb.schema_reader import Rows
-from privsql.planning.prepared import Copy
+from privsql.planning.rewrites.prepared import Copy
 from privsql.schema import Schema
 from privsql.tables import ExactTable
 

@@ -36,7 +36,7 @@ from privsql.engines.duckdb.schema_reader import Known, Rows, SchemaReader
 from privsql.engines.duckdb.twin import not_accepted
 from privsql.engines.worker_process import LENGTHS, from_json, to_json, unpack
 from privsql.errors import ArgumentError, EngineError, SourceError
-from privsql.planning.prepared import DATABASE, Copy
+from privsql.planning.rewrites.prepared import DATABASE, Copy
 from privsql.render.duckdb import text
 from privsql.schema import Schema
 from privsql.tables import ExactTable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,15 @@ from privsql.noise.order import quantiles
 from privsql.noise.randomness import Randomness
 from privsql.noise.samplers import discrete_laplace
 from privsql.noise.selection import SelectionNoise, in_fine_steps, select, select_each
-from privsql.planning.measurement import Measurement, Mechanism
-from privsql.planning.plan import Plan, ValueStatement
+from privsql.planning.measurements.gaussian_noise import GaussianMeasurement
+from privsql.planning.measurements.label_selection import SelectionMeasurement
+from privsql.planning.measurements.laplace_noise import LaplaceMeasurement
+from privsql.planning.measurements.measurement import CellMeasurement
+from privsql.planning.measurements.noised import Mechanism
+from privsql.planning.measurements.partition_selection import KeyMeasurement
+from privsql.planning.measurements.quantile_search import QuantileMeasurement
+from privsql.planning.plan import Plan
+from privsql.planning.release_plan import ValueStatement
 from privsql.privacy.key_selection import GaussianThreshold, OptimalSelection, TruncatedGeometric
 from privsql.tables import ExactTable, Integers, NoisyTable, NullLast, as_array
 
@@ -51,21 +58,39 @@ def add_noise(
         return _open_keys(plan, exact_tables[0], of_values, source, run)
     exact_columns = laid_out(plan.space, exact_tables[0]) if plan.counts else {}
     size = len(plan.space)
-    release = plan.release
-    if isinstance(release, Choose):
-        measurement = plan.measurements[0]
-        exact_scores = exact_columns[measurement.columns[0]] * (1 if release.largest else -1)
-        return NoisyTable(_chosen(exact_scores, measurement, _groups(release, plan.space), source), {})
     noisy: dict[str, Integers] = {}
     for measurement in plan.measurements:
-        if measurement.search is None:
-            for column in measurement.columns:
-                noisy[column] = exact_columns[column] + _noise(measurement, size, source)
+        match measurement:
+            case SelectionMeasurement():
+                return NoisyTable(_winners(plan, exact_columns, measurement, source), {})
+            case LaplaceMeasurement() | GaussianMeasurement():
+                for column in measurement.columns:
+                    noisy[column] = exact_columns[column] + _noise(measurement, size, source)
+            case QuantileMeasurement():
+                pass  # from the histograms of values
+            case KeyMeasurement():
+                raise AssertionError("these keys are declared")
+            case _:
+                assert_never(measurement)
     for statement, exact_values in zip(plan.of_values, of_values, strict=True):
         noisy |= _points(
             plan, statement, exact_values, lambda table: _places(plan.space, table), size, source, run
         )
     return NoisyTable(np.arange(size, dtype=np.int64), noisy)
+
+
+def _winners(
+    plan: Plan,
+    exact_columns: Mapping[str, Integers],
+    measurement: SelectionMeasurement,
+    source: Randomness,
+) -> Integers:
+    """The cells of the best labels."""
+    release = plan.release
+    assert isinstance(release, Choose)
+    (column,) = measurement.columns
+    exact_scores = exact_columns[column] * (1 if release.largest else -1)
+    return _chosen(exact_scores, measurement, _groups(release, plan.space), source)
 
 
 def _points(
@@ -78,9 +103,8 @@ def _points(
     run: Run | None,
 ) -> dict[str, Integers]:
     """The quantiles of every cell, as points of the grid."""
-    measurement = next(each for each in plan.measurements if each.columns == statement.columns)
+    measurement = plan.measured_by(statement)
     search = measurement.search
-    assert search is not None
 
     def value_by_value() -> Histograms:
         assert run is not None
@@ -107,13 +131,15 @@ def _groups(release: Choose, space: KeySpace) -> int:
     return math.prod(len(group) for group in space.groups if set(group.names) <= within)
 
 
-def _chosen(exact_scores: Integers, measurement: Measurement, groups: int, source: Randomness) -> Integers:
+def _chosen(
+    exact_scores: Integers, measurement: SelectionMeasurement, groups: int, source: Randomness
+) -> Integers:
     """The places of the winners: the best first, or one of every group."""
     exact_scores, rate = in_fine_steps(exact_scores, measurement.rate)
-    if measurement.mechanism is Mechanism.CHOICE_HISTOGRAM:
+    if measurement.by is Mechanism.CHOICE_HISTOGRAM:
         noisy_scores = exact_scores + discrete_laplace(rate, exact_scores.size, source)
         return np.argsort(-noisy_scores, kind="stable")[: measurement.picks].astype(np.int64)
-    noise, candidates = _SELECTION[measurement.mechanism], exact_scores.size // groups
+    noise, candidates = _SELECTION[measurement.by], exact_scores.size // groups
     if groups > 1:
         starts = np.arange(groups, dtype=np.int64) * candidates
         return starts + select_each(exact_scores.reshape(groups, candidates), rate, noise, source)
@@ -125,13 +151,14 @@ def _chosen(exact_scores: Integers, measurement: Measurement, groups: int, sourc
     return np.array(chosen, dtype=np.int64)
 
 
-def _noise(measurement: Measurement, size: int, source: Randomness) -> Integers:
-    if measurement.gaussian is not None:
-        return rounded_gaussian(measurement.gaussian.variance, size, source)
-    assert measurement.mechanism is Mechanism.LAPLACE, (
-        "the scale of any other mechanism is not that of this noise"
-    )
-    return discrete_laplace(measurement.rate, size, source)
+def _noise(measurement: CellMeasurement, size: int, source: Randomness) -> Integers:
+    match measurement:
+        case LaplaceMeasurement():
+            return discrete_laplace(measurement.rate, size, source)
+        case GaussianMeasurement():
+            return rounded_gaussian(measurement.joint.variance, size, source)
+        case _:
+            assert_never(measurement)
 
 
 def _open_keys(
@@ -140,10 +167,11 @@ def _open_keys(
     """Of keys that nobody declared those that their release lets out, and noise on what else was asked of
     them.
     """
-    by = next(each for each in plan.measurements if each.key_release is not None)
+    by = plan.keys_shown_by
+    assert by is not None
     exact_counts = exact.exact_columns[by.columns[0]]
     noisy: dict[str, Integers] = {}
-    match by.key_release:
+    match by.release:
         case OptimalSelection() as release:
             shown = select_keys(exact_counts, release, source)
         case TruncatedGeometric() | GaussianThreshold() as release:
@@ -153,7 +181,7 @@ def _open_keys(
             raise AssertionError("keys are let out in one of three ways")
     size = int(np.count_nonzero(shown))
     for measurement in plan.measurements:
-        if measurement is not by and measurement.search is None:
+        if isinstance(measurement, CellMeasurement):
             for column in measurement.columns:
                 exact_cells = exact.exact_columns[column][shown]
                 noisy[column] = exact_cells + _noise(measurement, size, source)

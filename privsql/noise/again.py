@@ -43,7 +43,7 @@ class Outcomes:
 
 def one_by_one(plan: Plan) -> bool:
     """Whether releases cannot be made all at once."""
-    return isinstance(plan.release, Choose) and not plan.measurements[0].in_groups
+    return plan.selected_by is not None and not plan.selected_by.in_groups
 
 
 def differing(plan: Plan, exact: Sequence[ExactTable], other: Sequence[ExactTable]) -> tuple[int, ...] | None:
@@ -71,9 +71,9 @@ def release_again(
         seen = np.stack(list(_choices(plan, exact[0], times, source)))
         return Outcomes(tuple(f"place {place + 1}" for place in range(seen.shape[1])), seen)
     if cells is not None:
-        plan = replace(plan, space=_only(plan.space, cells))
+        plan = _changed(plan, _only(plan.space, cells), plan.release)
     size = len(plan.space)
-    many = replace(plan, space=_numbered(plan.space, times), release=_with_key(plan.release))
+    many = _changed(plan, _numbered(plan.space, times), _with_key(plan.release))
     noisy = add_noise(
         many, [_repeated(each, times) for each in exact], source, lambda sql: _repeated(run(sql), times)
     )
@@ -94,10 +94,17 @@ def release_again(
     return Outcomes(tuple(names), np.concatenate(numbers, axis=1))
 
 
+def _changed(plan: Plan, space: KeySpace, release: Release | Choose | None) -> Plan:
+    """The plan for other cells."""
+    (one,) = plan.releases
+    return replace(plan, releases=(replace(one, space=space, release=release),))
+
+
 def _choices(plan: Plan, exact: ExactTable, times: int, source: Randomness) -> Iterator[Integers]:
     """What add_noise does for a choice, its scores laid out once."""
-    release, measurement = plan.release, plan.measurements[0]
+    release, measurement = plan.release, plan.selected_by
     assert isinstance(release, Choose)
+    assert measurement is not None
     exact_scores = laid_out(plan.space, exact)[measurement.columns[0]] * (1 if release.largest else -1)
     groups = choices_made(release, plan.space)
     for _ in range(times):

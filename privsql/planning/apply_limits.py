@@ -21,7 +21,7 @@ from privsql.analysis.stability import limits_of, table_limits
 from privsql.analysis.undeclared import Undeclared, within
 from privsql.errors import ArgumentError, Refused
 from privsql.planning.draft import Draft
-from privsql.planning.grid import grid_of
+from privsql.planning.grids.grid import grid_of
 from privsql.suggestions import Argument
 from privsql.types import BIGINT, DOUBLE, Kind, Type, integer, may_overflow
 

@@ -14,13 +14,14 @@ from privsql.algebra.relations import Choose, Limits, Relation, Release, walk
 from privsql.analysis.derive import names_in
 from privsql.analysis.public_rows import Look
 from privsql.analysis.stability import Stability, bounded, limits_of, stability
-from privsql.planning.bounding import Bounding, bounding_by_rank, bounding_of, bounding_within
-from privsql.planning.by_key import units_by_key
 from privsql.planning.draft import Draft
+from privsql.planning.limits.bounding import Bounding, bounding_by_rank, bounding_of, bounding_within
+from privsql.planning.measurements.gaussian_noise import GaussianMeasurement
 from privsql.planning.plan import Plan
-from privsql.planning.prepared import AdHoc, PreparedRows, no_copies, prepared_rows
 from privsql.planning.pricing import LEVEL
-from privsql.privacy.accuracy import Laplace
+from privsql.planning.rewrites.prepared import AdHoc, PreparedRows, no_copies, prepared_rows
+from privsql.planning.rewrites.stored_unit_counts import units_by_key
+from privsql.privacy.accuracy import LaplaceLaw
 
 
 def bound_contributions(draft: Draft) -> Draft:
@@ -106,9 +107,9 @@ def _ad_hoc(draft: Draft, limits: Limits, units: Stability) -> AdHoc:
 def _of_laplace(ad_hoc: Plan) -> Fraction:
     """What part of Laplace noise the noise of a plan is, at most."""
     widths = (
-        (m.half_width(LEVEL), Laplace(float(m.loss) / m.l1).half_width(LEVEL))
+        (m.half_width(LEVEL), LaplaceLaw(float(m.loss) / m.l1).half_width(LEVEL))
         for m in ad_hoc.measurements
-        if m.gaussian
+        if isinstance(m, GaussianMeasurement)
     )
     # widths are rounded
     return min((Fraction(ours, theirs + 1) for ours, theirs in widths), default=Fraction(1))

@@ -12,18 +12,21 @@ from privsql.algebra.owners import owner
 from privsql.algebra.relations import Choose, Limit, Question, Release, walk
 from privsql.analysis.undeclared import Undeclared
 from privsql.errors import ArgumentError, did_you_mean
-from privsql.planning.aggregates import Measured, divisions, release_parts
-from privsql.planning.beside import Measuring
-from privsql.planning.choice import best_mechanism, choice_notes, choice_part, groups_apart
+from privsql.planning.aggregates.compare_errors import Measuring
+from privsql.planning.aggregates.context import AggregationContext, key_columns
+from privsql.planning.aggregates.label_scores import best_mechanism, choice_notes, choice_part, groups_apart
+from privsql.planning.aggregates.measure_aggregates import divisions, measure_aggregates
+from privsql.planning.aggregates.parts import Part
+from privsql.planning.aggregates.quantile_parts import OrderPart
+from privsql.planning.aggregates.release_parts import MeasuredAggregates
 from privsql.planning.describe_outputs import parts_of_outputs
 from privsql.planning.draft import Draft
-from privsql.planning.estimates import Estimate, Ratio
-from privsql.planning.measurement import Measurement, Mechanism
-from privsql.planning.order import OrderPart
-from privsql.planning.outliers import are_added_raw
-from privsql.planning.parts import Part, Surroundings, key_columns
+from privsql.planning.keys.undeclared_keys import people_for_keys, pricing_of_keys
+from privsql.planning.measurements.label_selection import SelectionMeasurement
+from privsql.planning.measurements.measurement import Measurement
+from privsql.planning.measurements.noised import Mechanism
 from privsql.planning.pricing import KeysShown, Offer, Pricing, importances
-from privsql.planning.undeclared_keys import people_for_keys, pricing_of_keys
+from privsql.planning.rewrites.outliers import are_added_raw
 from privsql.policy import Neighbours
 from privsql.suggestions import Argument
 
@@ -40,26 +43,26 @@ def choose_measurements(draft: Draft) -> Draft:
     """The winner of a choice, or every aggregate; counts together with sums where that makes some number
     surer and none noisier.
     """
-    around = _surroundings(draft)
+    context = _context(draft)
     if isinstance(draft.release, Choose):
-        return _winner(draft, draft.release, around)
+        return _winner(draft, draft.release, context)
     release, offer = draft.release, draft.task.offer
     mechanism = _mechanism(release, offer)
     divided = divisions(draft.shown.values())
-    best = _priced(draft, around, mechanism, release_parts(release, around, divided))
-    _check_noise(best.parts, offer.mechanism)
+    best = _priced(draft, context, mechanism, measure_aggregates(release, context, divided))
+    _check_noise(best.measured.parts, offer.mechanism)
     apart = None
     if draft.task.beside:
-        together = release_parts(release, around, divided, beside=True)
-        if together[1] != best.estimates:
-            other = _priced(draft, around, mechanism, together)
+        together = measure_aggregates(release, context, divided, beside=True)
+        if together.estimates != best.measured.estimates:
+            other = _priced(draft, context, mechanism, together)
             if _is_surer(other, best, offer.epsilon):
                 best, apart = other, draft.replan(replace(draft.task, beside=False))
-    notes = _notes(draft.task.question, release, around, best.pricing, offer.epsilon)
+    notes = _notes(draft.task.question, release, context, best.pricing, offer.epsilon)
     return replace(
         draft,
-        estimates=best.estimates,
-        quotients=best.quotients,
+        estimates=best.measured.estimates,
+        quotients=best.measured.quotients,
         pricing=best.pricing,
         apart=apart,
         notes=(*notes, *draft.notes),
@@ -70,42 +73,31 @@ def choose_measurements(draft: Draft) -> Draft:
 class _Way:
     """One of several ways to measure the same."""
 
-    measured: Measured
+    measured: MeasuredAggregates
     pricing: Pricing
 
-    @property
-    def parts(self) -> Sequence[Part]:
-        return self.measured[0]
-
-    @property
-    def estimates(self) -> dict[str, Estimate]:
-        return self.measured[1]
-
-    @property
-    def quotients(self) -> dict[tuple[str, str], Ratio]:
-        return self.measured[2]
-
     def measuring(self, epsilon: Fraction) -> Measuring:
-        return Measuring(self.estimates, self.quotients, self.pricing.at(epsilon))
+        return Measuring(self.measured.estimates, self.measured.quotients, self.pricing.at(epsilon))
 
 
-def _winner(draft: Draft, release: Choose, around: Surroundings) -> Draft:
+def _winner(draft: Draft, release: Choose, context: AggregationContext) -> Draft:
     """Only the label of the best candidate is released."""
     groups_apart(release, draft.space)
-    part = choice_part(release, around, draft.task.look)
+    part = choice_part(release, context, draft.task.look)
     mechanism = _mechanism(release, draft.task.offer) or best_mechanism(part, len(draft.space))
-    pricing = _priced(draft, around, mechanism, ([part], {}, {})).pricing
+    pricing = _priced(draft, context, mechanism, MeasuredAggregates([part], {}, {})).pricing
     (measurement,) = pricing.at(draft.task.offer.epsilon)
+    assert isinstance(measurement, SelectionMeasurement)
     notes = choice_notes(measurement, len(draft.space))
     return replace(draft, pricing=pricing, notes=(*notes, *draft.notes))
 
 
-def _surroundings(draft: Draft) -> Surroundings:
+def _context(draft: Draft) -> AggregationContext:
     """What every aggregate of a release shares."""
     release = draft.release
     assert draft.stability is not None
     sets = release.sets if isinstance(release, Release) else ()
-    return Surroundings(
+    return AggregationContext(
         Undeclared(draft.release.input, draft.task.look),
         draft.stability,
         draft.task.neighbours,
@@ -120,21 +112,24 @@ def _surroundings(draft: Draft) -> Surroundings:
     )
 
 
-def _priced(draft: Draft, around: Surroundings, mechanism: Mechanism | None, measured: Measured) -> _Way:
+def _priced(
+    draft: Draft, context: AggregationContext, mechanism: Mechanism | None, measured: MeasuredAggregates
+) -> _Way:
     """The parts with their shares of epsilon; where nobody declared the keys, with the count that shows
     them.
     """
-    parts, estimates, _ = measured
     offer = draft.task.offer
 
     def pricing_of(some: Sequence[Part], keys: KeysShown | None = None) -> Pricing:
-        uses = parts_of_outputs(draft.shown, some, estimates)
+        uses = parts_of_outputs(draft.shown, some, measured.estimates)
         importance, given = importances(uses, len(some), offer.weights)
         return Pricing(tuple(some), importance, given, offer.delta, mechanism, keys)
 
     if draft.space.open:
-        return _Way(measured, pricing_of_keys(parts, around, offer.min_units, offer.epsilon, pricing_of))
-    return _Way(measured, pricing_of(parts))
+        return _Way(
+            measured, pricing_of_keys(measured.parts, context, offer.min_units, offer.epsilon, pricing_of)
+        )
+    return _Way(measured, pricing_of(measured.parts))
 
 
 def _is_surer(one: _Way, other: _Way, epsilon: Fraction) -> bool:
@@ -179,12 +174,12 @@ def _check_noise(parts: Sequence[Part], mechanism: str | None) -> None:
 
 # -- notes ---------------------------------------------------------------------------------------------------
 def _notes(
-    question: Question, release: Release, around: Surroundings, pricing: Pricing, epsilon: Fraction
+    question: Question, release: Release, context: AggregationContext, pricing: Pricing, epsilon: Fraction
 ) -> tuple[str, ...]:
     priced = zip(pricing.parts, pricing.at(epsilon), strict=True)
     split = [measurement for part, measurement in priced if not part.public]
     shares = _split_note(split, pricing.given)
-    return (*_sorted_histogram_note(question), *_public_count_note(release, around, pricing.parts), *shares)
+    return (*_sorted_histogram_note(question), *_public_count_note(release, context, pricing.parts), *shares)
 
 
 def _sorted_histogram_note(question: Question) -> tuple[str, ...]:
@@ -210,17 +205,21 @@ def _split_note(measurements: Sequence[Measurement], given: bool) -> tuple[str, 
     )
 
 
-def _public_count_note(release: Release, around: Surroundings, parts: Sequence[Part]) -> tuple[str, ...]:
+def _public_count_note(
+    release: Release, context: AggregationContext, parts: Sequence[Part]
+) -> tuple[str, ...]:
     if any(part.public for part in parts):
         return (
-            "under replace-one the number of rows is public: it is let out all but exactly, for a thousandth of epsilon",
+            "under replace-one the number of rows is public: it is let out all but exactly, "
+            "for a thousandth of epsilon",
         )
     counted = any(
         each.function == "count" and each.argument is None and not each.condition
         for _, each in release.aggregates
     )
-    if counted and around.always_counts and around.neighbours is Neighbours.REPLACE_ONE:
+    if counted and context.always_counts and context.neighbours is Neighbours.REPLACE_ONE:
         return (
-            "under replace-one the number of rows is public, so COUNT(*) of all rows cannot move; it is noised as if it could",
+            "under replace-one the number of rows is public, so COUNT(*) of all rows cannot move; "
+            "it is noised as if it could",
         )
     return ()

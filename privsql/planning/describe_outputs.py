@@ -19,11 +19,11 @@ from privsql.algebra.relations import (
     Release,
     Sort,
 )
+from privsql.planning.aggregates.estimates import Estimate
+from privsql.planning.aggregates.parts import Part
 from privsql.planning.draft import Draft
-from privsql.planning.estimates import Estimate
-from privsql.planning.measurement import Measurement
-from privsql.planning.parts import Part
-from privsql.planning.plan import Output
+from privsql.planning.measurements.measurement import Measurement
+from privsql.planning.post_processing import Output
 
 
 def expressions_shown(question: Question) -> dict[str, Expression]:

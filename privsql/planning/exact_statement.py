@@ -29,12 +29,12 @@ from privsql.algebra.exact import (
 from privsql.algebra.relations import SET_COLUMN, Choose, Limits, Release
 from privsql.algebra.reserved import set_number
 from privsql.analysis.keys import KeySpace
-from privsql.planning.by_key import from_counts
-from privsql.planning.by_rank import from_totals
-from privsql.planning.key_tests import keys_and_tests, limits_on_keys
-from privsql.planning.outliers import added_up
-from privsql.planning.parts import Part, clean
-from privsql.planning.prepared import computed
+from privsql.planning.aggregates.parts import Part, clean
+from privsql.planning.keys.key_tests import keys_and_tests, limits_on_keys
+from privsql.planning.rewrites.outliers import added_up
+from privsql.planning.rewrites.prepared import computed
+from privsql.planning.rewrites.stored_totals import from_totals
+from privsql.planning.rewrites.stored_unit_counts import from_counts
 from privsql.types import BIGINT
 
 Columns = tuple[tuple[str, Scalar], ...]

@@ -19,7 +19,7 @@ from privsql.analysis.public_rows import Look
 from privsql.analysis.undeclared import Undeclared
 from privsql.errors import Refused
 from privsql.planning.draft import Draft
-from privsql.planning.key_tests import is_tested
+from privsql.planning.keys.key_tests import is_tested
 from privsql.suggestions import Argument, Way
 
 ADDITIVE = frozenset({"count", "sum", "avg"}) | SPREAD  # computed from sums over rows

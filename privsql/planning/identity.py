@@ -128,7 +128,8 @@ def _values(group: KeyGroup, place: Mapping[str, int]) -> str:
     if len(columns) == 1:
         return f"{[place[name] for name in group.names]}: {_listed(columns[0])}"
     rows = [repr(row) for row in zip(*columns, strict=True)]
-    return f"{sorted(place[name] for name in group.names)}: {digest(str(rows if len(rows) > _LARGE else sorted(rows)))}"
+    listed = rows if len(rows) > _LARGE else sorted(rows)
+    return f"{sorted(place[name] for name in group.names)}: {digest(str(listed))}"
 
 
 def _listed(values: Sequence[Any]) -> str:

@@ -7,60 +7,27 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
-from privsql.algebra.exact import Dialect, Statement
-from privsql.algebra.expressions import Call, Column, Expression
+from privsql.algebra.exact import Dialect
+from privsql.algebra.expressions import Call, Column
 from privsql.algebra.relations import Choose, Limits, Question, Relation, Release
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
 from privsql.errors import Refused
-from privsql.planning.bins import Bins
-from privsql.planning.bounding import Bounding, dropped_matches
-from privsql.planning.estimates import Estimate, Linear, Ratio
-from privsql.planning.guarded import Guarded
-from privsql.planning.measurement import Measurement
+from privsql.planning.aggregates.estimates import Estimate, Linear, Ratio
+from privsql.planning.aggregates.known_relations import CountRelation
+from privsql.planning.limits.bounding import Bounding
+from privsql.planning.measurements.label_selection import SelectionMeasurement
+from privsql.planning.measurements.measurement import Measurement
+from privsql.planning.measurements.partition_selection import KeyMeasurement
+from privsql.planning.measurements.quantile_search import QuantileMeasurement
+from privsql.planning.post_processing import Output, PostProcessing
 from privsql.planning.pricing import Pricing
-from privsql.planning.within import Within
+from privsql.planning.release_plan import ReleasePlan, ValueStatement
+from privsql.planning.rewrites.guarded import Guarded
 from privsql.policy import Neighbours
 from privsql.privacy.least_squares import Levels
-from privsql.privacy.order import Search
 from privsql.privacy.weighted_sums import Noise
 from privsql.tables import Integers
-
-
-@dataclass(frozen=True)
-class Output:
-    """What the analyst sees: a name, the measurements it is computed from, and how."""
-
-    name: str
-    measurements: tuple[int, ...]
-    formula: str
-    expression: Expression  # over the keys and aggregates of the release
-
-    def to_dict(self) -> dict[str, object]:
-        return {"name": self.name, "measurements": list(self.measurements), "formula": self.formula}
-
-
-@dataclass(frozen=True)
-class ValueStatement:
-    """A histogram of values: keys, grid points and rows, and the noisy columns that are chosen from it.
-
-    `bins`: by what a shorter one is made, which is looked at first.
-    """
-
-    statement: Statement
-    columns: tuple[str, ...]
-    dialect: Dialect = field(compare=False, repr=False)
-    bins: Bins | None = None
-
-    @cached_property
-    def sql(self) -> str:
-        return self.dialect.statement(self.statement)
-
-    def shorter(self, search: Search | None) -> str:
-        """What is looked at first: by bins, where that is shorter."""
-        if self.bins is None or search is None:
-            return self.sql
-        return self.dialect.statement(self.bins.statement(search))
 
 
 @dataclass(frozen=True)
@@ -88,112 +55,50 @@ class Derived:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that will happen, derived from the text, the schema and the policy alone."""
+    """Everything that will happen, derived from the text, the schema and the policy alone: releases in
+    stages, each of which may read noisy values of those before it, and what is done with their noisy cells.
 
-    counted: Statement | None  # what has integer columns; None: all is chosen from histograms of values
-    measurements: tuple[Measurement, ...]
-    outputs: tuple[Output, ...]
+    There is one release so far; what a plan says of it, it says itself.
+    """
+
+    releases: tuple[ReleasePlan, ...]
+    post_processing: PostProcessing
     relation_of_neighbours: Neighbours
-    loss: Fraction
-    question: Question
-    release: Release | Choose | None  # what is measured, as the SQL computes it; None: public tables only
-    space: KeySpace
-    stability: Stability
-    estimates: Mapping[str, Estimate]  # by the name of an aggregate in the release
-    # counts that are divided by others, and that share, known better than both
-    quotients: Mapping[tuple[str, str], Ratio]
-    dialect: Dialect = field(compare=False, repr=False)
-    above: Guarded | None  # what stands above the release; None: public tables only
-    pricing: Pricing | None  # how epsilon is split over the measurements; None: public tables only
     notes: tuple[str, ...] = ()
-    steps: Mapping[Relation, Stability] = field(default_factory=dict, compare=False, repr=False)
-    limits: Limits | None = None  # what is used of one unit at most, where units are bounded
-    bounding: tuple[Bounding, ...] = field(default=(), compare=False)  # what limits may drop, where they may
-    # how cells add up, over several sets of keys
-    levels: Levels | None = field(default=None, compare=False, repr=False)
-    relations: tuple[Within, ...] = ()  # what must hold between counts
-    nonnegative: bool = False  # asked for: no count below 0, totals kept
-    consistent: bool = False  # asked for: the relations hold
-    show_all: bool = False  # asked for: also numbers that say nothing
     # of epsilon; None: no limit, or rho is counted
     remaining: float | None = field(default=None, compare=False)
     stored: bool = field(default=False, compare=False)  # it was asked before, and costs nothing now
     refusal: str = field(default="", compare=False)  # why the budget does not allow it now
     rho: float | None = field(default=None, compare=False)  # what is charged, where the accountant counts rho
-    of_values: tuple[ValueStatement, ...] = ()  # what quantiles are chosen from
     # with counts by themselves, as earlier answers have them
     apart: Plan | None = field(default=None, compare=False, repr=False)
     # from earlier answers, with this one or alone
     derived: Derived | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """The price is that of the measurements; of a Gaussian release only all its parts together have
-        one.
-        """
-        if self.loss != sum((each.loss for each in self.measurements), Fraction(0)):
-            raise ValueError("a plan costs what its measurements cost")
-        joint = [each.gaussian for each in self.measurements if each.gaussian is not None]
-        if joint and (
-            len({(each.epsilon, each.delta) for each in joint}) > 1 or sum(each.share for each in joint) != 1
-        ):
-            raise ValueError("a Gaussian release is priced whole")
-        if sum(each.key_release is not None for each in self.measurements) > 1:
-            raise ValueError("keys are let out once")
+        if len(self.releases) != 1 or self.releases[0].parameters:
+            raise ValueError("a plan has one release, of one stage")
 
     @property
-    def counts(self) -> bool:
-        """Whether `sql` has integer columns; otherwise it is the first of the histograms of values."""
-        return self.counted is not None
-
-    @cached_property
-    def sql(self) -> str:
-        """The exact SQL, runnable by itself; with several histograms of values and no counts, the first."""
-        return self.of_values[0].sql if self.counted is None else self.dialect.statement(self.counted)
-
-    @cached_property
-    def finishing(self) -> str:
-        """What stands above the release, as SQL over the noisy table."""
-        return "" if self.above is None else self.dialect.finishing(self.above.relation, self.above.guards)
+    def loss(self) -> Fraction:
+        """A plan costs what its releases cost together."""
+        return sum((each.loss for each in self.releases), Fraction(0))
 
     @property
-    def guards(self) -> Mapping[str, Call]:
-        """Further columns of the noisy table: NULL where what these calls need cannot be told."""
-        return {} if self.above is None else self.above.guards
-
-    @cached_property
-    def runs(self) -> tuple[str, ...]:
-        """What the engine runs first: counts and sums, then of each histogram of values the shorter form if
-        it has one.
-        """
-        found = [self.sql] if self.counts else []
-        for each in self.of_values:
-            found.append(each.shorter(next(m.search for m in self.measurements if m.columns == each.columns)))
-        return tuple(found)
-
-    @property
-    def statements(self) -> tuple[str, ...]:
-        """All that the engine may run; first what is measured."""
-        return tuple(dict.fromkeys([self.sql, *(each.sql for each in self.of_values), *self.runs]))
-
-    @property
-    def keys(self) -> list[str]:
-        return list(self.space.names)
-
-    @property
-    def neighbours(self) -> str:
-        return self.relation_of_neighbours.value
+    def delta_loss(self) -> Fraction:
+        return sum((each.delta_loss for each in self.releases), Fraction(0))
 
     @property
     def epsilon(self) -> float:
         return float(self.loss)
 
     @property
-    def delta_loss(self) -> Fraction:
-        return sum((each.delta_loss for each in self.measurements), Fraction(0))
-
-    @property
     def delta(self) -> float:
         return float(self.delta_loss)
+
+    @property
+    def neighbours(self) -> str:
+        return self.relation_of_neighbours.value
 
     @property
     def cells(self) -> int:
@@ -208,20 +113,143 @@ class Plan:
         """Whether no person's row is asked about."""
         return self.release is None
 
+    @cached_property
+    def finishing(self) -> str:
+        """What stands above the release, as SQL over the noisy table."""
+        return "" if self.above is None else self.dialect.finishing(self.above.relation, self.above.guards)
+
+    # -- of the one release
+    @property
+    def _only(self) -> ReleasePlan:
+        (release,) = self.releases
+        return release
+
+    def measured_by(self, statement: ValueStatement) -> QuantileMeasurement:
+        """By what grid points are selected in a histogram of values."""
+        return self._only.measured_by(statement)
+
+    @property
+    def sql(self) -> str:
+        return self._only.sql
+
+    @property
+    def counts(self) -> bool:
+        return self._only.counts
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        return self._only.runs
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        return self._only.statements
+
+    @property
+    def of_values(self) -> tuple[ValueStatement, ...]:
+        return self._only.of_values
+
+    @property
+    def keys(self) -> list[str]:
+        return self._only.keys
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        return self._only.measurements
+
+    @property
+    def selected_by(self) -> SelectionMeasurement | None:
+        return self._only.selected_by
+
+    @property
+    def keys_shown_by(self) -> KeyMeasurement | None:
+        return self._only.keys_shown_by
+
+    @property
+    def release(self) -> Release | Choose | None:
+        return self._only.release
+
+    @property
+    def space(self) -> KeySpace:
+        return self._only.space
+
+    @property
+    def stability(self) -> Stability:
+        return self._only.stability
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        return self._only.estimates
+
+    @property
+    def quotients(self) -> Mapping[tuple[str, str], Ratio]:
+        return self._only.quotients
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._only.dialect
+
+    @property
+    def pricing(self) -> Pricing | None:
+        return self._only.pricing
+
+    @property
+    def steps(self) -> Mapping[Relation, Stability]:
+        return self._only.steps
+
+    @property
+    def limits(self) -> Limits | None:
+        return self._only.limits
+
+    @property
+    def bounding(self) -> tuple[Bounding, ...]:
+        return self._only.bounding
+
+    @property
+    def levels(self) -> Levels | None:
+        return self._only.levels
+
+    @property
+    def relations(self) -> tuple[CountRelation, ...]:
+        return self._only.relations
+
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What an answer may lack, and why: by the query, the schema and the policy alone."""
-        if self.release is None:
-            return ()
-        dropped = [sentence for each in self.bounding for sentence in each.sentences]
-        missing = ["Keys that few units have are not shown."] if self.space.open else []
-        return (*dropped, *dropped_matches(self.release.input), *missing)
+        return self._only.warnings
+
+    # -- of post-processing
+    @property
+    def question(self) -> Question:
+        return self.post_processing.question
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        return self.post_processing.outputs
+
+    @property
+    def above(self) -> Guarded | None:
+        return self.post_processing.above
+
+    @property
+    def guards(self) -> Mapping[str, Call]:
+        return self.post_processing.guards
+
+    @property
+    def nonnegative(self) -> bool:
+        return self.post_processing.nonnegative
+
+    @property
+    def consistent(self) -> bool:
+        return self.post_processing.consistent
+
+    @property
+    def show_all(self) -> bool:
+        return self.post_processing.show_all
 
     def accuracy(self, level: float = 0.95, rows: int | None = None) -> Accuracy:
         """The +- of each output at that confidence, before anything is spent; `rows`: rows per cell, for
         AVG.
         """
-        from privsql.planning.accuracy import accuracy_of
+        from privsql.planning.precision.half_widths import accuracy_of
 
         return accuracy_of(self, level, rows)
 
@@ -235,7 +263,10 @@ class Plan:
                 "over several sets of keys, counts are not made to fit into others: totals would move",
                 "leave consistent out: the sets agree with each other as it is",
             )
-        return replace(self, nonnegative=nonnegative, consistent=consistent, show_all=show_all)
+        asked = replace(
+            self.post_processing, nonnegative=nonnegative, consistent=consistent, show_all=show_all
+        )
+        return replace(self, post_processing=asked)
 
     @property
     def projections(self) -> dict[str, list[str]]:
@@ -263,17 +294,14 @@ class Plan:
         """
         if paid:
             return replace(self, derived=derived)
+        releases = tuple(replace(each, measurements=()) for each in self.releases)
         outputs = tuple(replace(each, measurements=()) for each in self.outputs)
-        return replace(self, derived=derived, measurements=(), loss=Fraction(0), outputs=outputs, notes=())
+        free = replace(self.post_processing, outputs=outputs)
+        return replace(self, derived=derived, releases=releases, post_processing=free, notes=())
 
     def repriced(self, epsilon: Fraction) -> Plan:
         """The same plan at another price: the same SQL, other noise."""
-        if self.pricing is None:
-            return self
-        measurements = self.pricing.at(epsilon)
-        return replace(
-            self, measurements=measurements, loss=sum((each.loss for each in measurements), Fraction(0))
-        )
+        return replace(self, releases=(self._only.repriced(epsilon),))
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -291,7 +319,7 @@ class Plan:
         }
 
     def __str__(self) -> str:
-        from privsql.planning.explain import explain
+        from privsql.planning.explanation.explain import explain
 
         return explain(self)
 

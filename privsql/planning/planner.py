@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 
 from privsql.algebra.exact import Rows, Select
-from privsql.algebra.relations import Choose, Question
+from privsql.algebra.relations import Choose, Question, Release
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
+from privsql.planning.aggregates.known_relations import CountRelation, relations_of
+from privsql.planning.aggregates.quantile_parts import OrderPart, value_bins, value_statement
 from privsql.planning.apply_limits import apply_limits
 from privsql.planning.bound_contributions import bound_contributions
 from privsql.planning.choose_measurements import choose_measurements
@@ -16,10 +17,10 @@ from privsql.planning.describe_outputs import describe_outputs, expressions_show
 from privsql.planning.draft import Draft, Task
 from privsql.planning.exact_statement import exact_statement
 from privsql.planning.find_keys import find_keys
-from privsql.planning.guarded import guarded
-from privsql.planning.order import OrderPart, value_bins, value_statement
-from privsql.planning.plan import Output, Plan, ValueStatement
-from privsql.planning.within import relations_of
+from privsql.planning.plan import Plan
+from privsql.planning.post_processing import Output, PostProcessing
+from privsql.planning.release_plan import ReleasePlan, ValueStatement
+from privsql.planning.rewrites.guarded import guarded
 
 PASSES: tuple[Callable[[Draft], Draft], ...] = (
     apply_limits,  # of the call; and sums within one unit are taken in whole steps
@@ -58,52 +59,47 @@ def _assemble(draft: Draft) -> Plan:
         if isinstance(part, OrderPart)
     )
     aggregates = () if isinstance(release, Choose) else release.aggregates
-    return Plan(
+    relations: tuple[CountRelation, ...] = ()
+    if isinstance(release, Release):
+        bounded = limits is not None
+        relations = relations_of(release, draft.estimates, parts, draft.facts, bounded)
+    measured = ReleasePlan(
         counted=exact_statement(release, counted, space, limits) if counted else None,
         of_values=of_values,
         measurements=measurements,
-        outputs=describe_outputs(draft, measurements),
-        relation_of_neighbours=task.neighbours,
-        loss=sum((each.loss for each in measurements), Fraction(0)),
-        question=task.question,
         release=release,
         space=draft.shown_space,
         stability=draft.stability,
         estimates=draft.estimates,
         quotients=draft.quotients,
         dialect=task.dialect,
-        above=guarded(task.question.relation, frozenset(name for name, _ in aggregates)),
         pricing=draft.pricing,
-        notes=draft.notes,
         steps=draft.steps,
         limits=limits,
         bounding=draft.bounding,
         levels=draft.levels,
-        apart=draft.apart,
-        relations=()
-        if isinstance(release, Choose)
-        else relations_of(release, draft.estimates, parts, draft.facts, limits is not None),
+        relations=relations,
     )
+    above = guarded(task.question.relation, frozenset(name for name, _ in aggregates))
+    shown = PostProcessing(task.question, describe_outputs(draft, measurements), above)
+    return Plan((measured,), shown, task.neighbours, draft.notes, apart=draft.apart)
 
 
 def _public(task: Task) -> Plan:
     """Public tables alone: the question as it stands, exact and free."""
     question: Question = task.question
     fields = zip(question.names, question.relation.fields, strict=True)
-    return Plan(
+    outputs = tuple(Output(name, (), each.name, each.column) for name, each in fields)
+    exact = ReleasePlan(
         counted=Select((), Rows(question.relation), everything=True),
         measurements=(),
-        outputs=tuple(Output(name, (), each.name, each.column) for name, each in fields),
-        relation_of_neighbours=task.neighbours,
-        loss=Fraction(0),
-        question=question,
         release=None,
         space=KeySpace((), ()),
         stability=Stability(0, True, "public", lambda columns: 0),
         estimates={},
         quotients={},
         dialect=task.dialect,
-        above=None,
         pricing=None,
-        notes=("public tables only: the answer is exact, and free",),
     )
+    notes = ("public tables only: the answer is exact, and free",)
+    return Plan((exact,), PostProcessing(question, outputs, None), task.neighbours, notes)

@@ -16,17 +16,17 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from privsql.errors import ArgumentError, did_you_mean
-from privsql.planning.counts import UNCOUNTED
-from privsql.planning.measurement import (
-    Measurement,
-    Mechanism,
-    measure,
-    measure_gaussian,
-    measure_keys,
-    measure_order,
-)
-from privsql.planning.order import OrderPart
-from privsql.planning.parts import Part
+from privsql.planning.aggregates.counts import UNCOUNTED
+from privsql.planning.aggregates.label_scores import ScorePart
+from privsql.planning.aggregates.parts import Part
+from privsql.planning.aggregates.quantile_parts import OrderPart
+from privsql.planning.measurements.gaussian_noise import GaussianMeasurement, measure_gaussian
+from privsql.planning.measurements.label_selection import SELECTIONS, measure_selection
+from privsql.planning.measurements.laplace_noise import measure_laplace
+from privsql.planning.measurements.measurement import CellMeasurement, Measurement
+from privsql.planning.measurements.noised import Mechanism
+from privsql.planning.measurements.partition_selection import measure_keys
+from privsql.planning.measurements.quantile_search import measure_quantiles
 from privsql.privacy.key_selection import Contribution
 
 FINENESS = 12  # shares are told apart to a twelfth of an equal one
@@ -78,7 +78,7 @@ class Pricing:
         if public:
             some = self._some([index for index, part in enumerate(self.parts) if not part.public])
             known = [
-                measure(each.columns, Mechanism.LAPLACE, each.sensitivity, SLIVER * epsilon, each.what)
+                measure_laplace(each.columns, each.sensitivity, SLIVER * epsilon, each.what)
                 for each in public
             ]
             priced = {
@@ -88,7 +88,7 @@ class Pricing:
         shares = self._shares([each.noise for each in self.parts])
         losses = [share * epsilon for share in shares]
         ordered = {
-            index: measure_order(part.columns, part.sensitivity, part.sought, losses[index], part.what)
+            index: measure_quantiles(part.columns, part.sensitivity, part.sought, losses[index], part.what)
             for index, part in enumerate(self.parts)
             if isinstance(part, OrderPart)
         }
@@ -111,11 +111,24 @@ class Pricing:
         """What is counted and added up."""
         if self.keys is not None:
             return self._shown(losses, self.keys)
-        if self.mechanism is not None and self.mechanism.chooses:
-            return tuple(self._measured(part, loss) for part, loss in zip(self.parts, losses, strict=True))
+        if self.mechanism in SELECTIONS:
+            (part,), (loss,) = self.parts, losses
+            assert isinstance(part, ScorePart), "a label is selected by scores"
+            bounds = part.sensitivity
+            return (
+                measure_selection(
+                    part.columns, self.mechanism, bounds, loss, part.what, part.picks, part.in_groups
+                ),
+            )
         if not self.delta or self.mechanism is Mechanism.LAPLACE:
-            return tuple(self._measured(part, loss) for part, loss in zip(self.parts, losses, strict=True))
+            return self._laplace(losses)
         return self._less_noisy(losses)
+
+    def _laplace(self, losses: Sequence[Fraction]) -> tuple[CellMeasurement, ...]:
+        return tuple(
+            measure_laplace(part.columns, part.sensitivity, loss, part.what)
+            for part, loss in zip(self.parts, losses, strict=True)
+        )
 
     def _shares(self, noise: Sequence[float], joint: bool = False) -> list[Fraction]:
         """Shares of a whole: as asked, or with the least weighted sum of (noise / share)^2; of noise^2 /
@@ -131,10 +144,6 @@ class Pricing:
             ]
         whole = [max(1, round(FINENESS * len(sizes) * size / sum(sizes))) for size in sizes]
         return [Fraction(each, sum(whole)) for each in whole]
-
-    def _measured(self, part: Part, loss: Fraction) -> Measurement:
-        mechanism = self.mechanism or Mechanism.LAPLACE
-        return measure(part.columns, mechanism, part.sensitivity, loss, part.what, part.picks, part.in_groups)
 
     def _shown(self, losses: Sequence[Fraction], keys: KeysShown) -> tuple[Measurement, ...]:
         """One count by which keys are shown, with the whole of delta; the others as ever, for the keys that
@@ -155,7 +164,7 @@ class Pricing:
                 self.mechanism,
             )
             if part is shows
-            else measure(part.columns, Mechanism.LAPLACE, part.sensitivity, loss, part.what)
+            else measure_laplace(part.columns, part.sensitivity, loss, part.what)
             for part, loss in zip(self.parts, losses, strict=True)
         )
 
@@ -163,10 +172,7 @@ class Pricing:
         """Gaussian noise on those measurements that it serves best: those that one person can move in the
         most places.
         """
-        laplace = [
-            measure(p.columns, Mechanism.LAPLACE, p.sensitivity, loss, p.what)
-            for p, loss in zip(self.parts, losses, strict=True)
-        ]
+        laplace = self._laplace(losses)
         order = sorted(
             range(len(self.parts)),
             key=lambda i: -self.parts[i].sensitivity.l1 / self.parts[i].sensitivity.usual,
@@ -174,17 +180,18 @@ class Pricing:
         everyone = self._gaussian(order, losses)
         if self.mechanism is Mechanism.GAUSSIAN:
             return tuple(_beside(everyone[i], laplace[i]) for i in range(len(laplace)))
-        best = laplace
+        best: Sequence[CellMeasurement] = laplace
         for many in range(1, len(order) + 1):
             some = self._gaussian(order[:many], losses)
             mixed = [some.get(index, each) for index, each in enumerate(laplace)]
             if self._noise(mixed) < self._noise(best):
                 best = mixed
         return tuple(
-            _beside(each, laplace[i] if each.gaussian else everyone[i]) for i, each in enumerate(best)
+            _beside(each, laplace[i] if isinstance(each, GaussianMeasurement) else everyone[i])
+            for i, each in enumerate(best)
         )
 
-    def _gaussian(self, chosen: Sequence[int], losses: Sequence[Fraction]) -> dict[int, Measurement]:
+    def _gaussian(self, chosen: Sequence[int], losses: Sequence[Fraction]) -> dict[int, GaussianMeasurement]:
         """Some measurements as one Gaussian release, at what they would have cost apart."""
         some = self._some(chosen)
         epsilon = sum((losses[i] for i in chosen), Fraction(0))
@@ -194,14 +201,14 @@ class Pricing:
             for index, part, share in zip(chosen, some.parts, some._shares(noise, joint=True), strict=True)
         }
 
-    def _noise(self, measurements: Sequence[Measurement]) -> float:
+    def _noise(self, measurements: Sequence[CellMeasurement]) -> float:
         return sum(
             float(weight) * (each.half_width(LEVEL) / each.sensitivity.usual) ** 2
             for weight, each in zip(self.importance, measurements, strict=True)
         )
 
 
-def _beside(chosen: Measurement, other: Measurement) -> Measurement:
+def _beside(chosen: CellMeasurement, other: CellMeasurement) -> CellMeasurement:
     return replace(
         chosen, other=f"{other.mechanism.value} noise would be within ±{other.half_width(LEVEL):,} at 95%"
     )

@@ -27,7 +27,7 @@ def laplace_half_width(rate: float, level: float) -> int:
 
 
 @dataclass(frozen=True)
-class Laplace:
+class LaplaceLaw:
     """Discrete Laplace noise: P(x) ~ exp(-rate |x|)."""
 
     rate: float
@@ -37,7 +37,7 @@ class Laplace:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class GaussianLaw:
     """Gaussian noise of this variance, rounded to whole numbers."""
 
     variance: Fraction
@@ -46,7 +46,7 @@ class Gaussian:
         return gaussian_half_width(self.variance, level)
 
 
-Law = Laplace | Gaussian
+Law = LaplaceLaw | GaussianLaw
 Terms = Sequence[tuple[float, Law]]  # a weighted sum of independent noises
 
 
@@ -62,11 +62,11 @@ def combined_half_width(terms: Terms, level: float) -> float:
     if len(used) == 1:
         ((weight, law),) = used
         return weight * law.half_width(level)
-    scales = [weight / law.rate for weight, law in used if isinstance(law, Laplace)]
+    scales = [weight / law.rate for weight, law in used if isinstance(law, LaplaceLaw)]
     deviation = math.sqrt(
-        sum(weight**2 * float(law.variance) for weight, law in used if isinstance(law, Gaussian))
+        sum(weight**2 * float(law.variance) for weight, law in used if isinstance(law, GaussianLaw))
     )
-    steps = sum(weight * (1.0 if isinstance(law, Laplace) else 0.5) for weight, law in used)
+    steps = sum(weight * (1.0 if isinstance(law, LaplaceLaw) else 0.5) for weight, law in used)
     largest = max([*scales, deviation])
     ratios = tuple(sorted(round(scale / largest, 9) for scale in scales))
     return largest * _standard_half_width(ratios, round(deviation / largest, 9), level) + steps

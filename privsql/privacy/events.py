@@ -14,16 +14,14 @@ from typing import get_args
 
 from privsql.privacy.gaussian import greatest_ratio
 
+FINEST_CHANCE = 10**18  # chances are rounded up to whole parts of one, so many in 1
+
 # what was proved once stays readable, though a later proof should find a hair less
 _DOUBT = Fraction(1025, 1024)
 
 
 @dataclass(frozen=True)
-class Pure:
-    """Anything epsilon-private of which no more is known, such as report-noisy-max and permute-and-flip; or
-    so many such releases, one after the other, each (epsilon/parts)-private.
-    """
-
+class _InParts:
     epsilon: Fraction
     parts: int = 1
 
@@ -37,22 +35,18 @@ class Pure:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Pure(_InParts):
+    """Anything epsilon-private of which no more is known, such as report-noisy-max and permute-and-flip; or
+    so many such releases, one after the other, each (epsilon/parts)-private.
+    """
+
+
+@dataclass(frozen=True)
+class Choice(_InParts):
     """A choice by the exponential mechanism: for any two neighbours the logarithms of the ratios of the
     chances of all that may be chosen lie in an interval of length epsilon (bounded range); or so many, one
     after the other, of epsilon/parts.
     """
-
-    epsilon: Fraction
-    parts: int = 1
-
-    def __post_init__(self) -> None:
-        _private(self.epsilon, self.delta)
-        _counted(self.parts)
-
-    @property
-    def delta(self) -> Fraction:
-        return Fraction(0)
 
 
 @dataclass(frozen=True)

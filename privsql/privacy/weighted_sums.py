@@ -22,7 +22,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from privsql.privacy.accuracy import Gaussian, Laplace, Law, combined_half_width
+from privsql.privacy.accuracy import GaussianLaw, LaplaceLaw, Law, combined_half_width
 from privsql.privacy.falling import first_below
 
 Floats = npt.NDArray[np.float64]
@@ -68,9 +68,9 @@ def variance(noise: Noise) -> float:
             return sum(variance(part) for _, part in noise.parts)
         case Fitted():
             return variance(noise.law) * sum(count * weight**2 for weight, count in noise.weights)
-        case Laplace(rate=rate):
+        case LaplaceLaw(rate=rate):
             return 1.0 / _steepness(min(rate, 700.0))
-        case Gaussian():
+        case GaussianLaw():
             return float(noise.variance)
 
 
@@ -95,11 +95,11 @@ def half_width(terms: Sequence[tuple[float, Noise]], level: float) -> float:
     sizes = [(weight * size, count) for weight, noise in fitted for size, count in noise.weights]
     weights = counted([size for size, _ in sizes], [count for _, count in sizes])
     match law:
-        case Laplace(rate=rate):
+        case LaplaceLaw(rate=rate):
             return (
                 laplace_combination(weights, rate, level) if known else _largest_laplace(weights, rate, level)
             )
-        case Gaussian(variance=variance):
+        case GaussianLaw(variance=variance):
             return gaussian_combination(weights, math.sqrt(float(variance)), level, known)
 
 
@@ -136,7 +136,9 @@ def _mixed_chernoff(sizes: Sequence[tuple[float, Law, int]], missing: float) -> 
     """Of independent draws of several laws, each with its weight and how many there are: their moments
     multiply.
     """
-    longest = min([law.rate / size for size, law, _ in sizes if isinstance(law, Laplace)], default=math.inf)
+    longest = min(
+        [law.rate / size for size, law, _ in sizes if isinstance(law, LaplaceLaw)], default=math.inf
+    )
     spread = math.sqrt(sum(count * size**2 * variance(law) for size, law, count in sizes))
     most = min(longest, 8.0 * math.sqrt(math.log(2.0 / missing)) / spread)
     found = math.inf
@@ -144,9 +146,9 @@ def _mixed_chernoff(sizes: Sequence[tuple[float, Law, int]], missing: float) -> 
         tilt, total = most * share / 64.0, 0.0
         for size, law, count in sizes:
             match law:
-                case Laplace(rate=rate):
+                case LaplaceLaw(rate=rate):
                     total += _log_moment(((size, count),), rate, tilt)
-                case Gaussian():  # by Hölder's inequality, as below
+                case GaussianLaw():  # by Hölder's inequality, as below
                     total += count * (tilt * size * (math.sqrt(float(law.variance)) + 0.5)) ** 2 / 2.0
         found = min(found, (math.log(2.0 / missing) + total) / tilt)
     return found

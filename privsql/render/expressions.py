@@ -18,7 +18,7 @@ from privsql.algebra.exact import Scalar, Value
 from privsql.algebra.expressions import Call, Column, Expression, Literal
 from privsql.algebra.functions import BELIEFS, FIXED_POINT
 from privsql.errors import Refused, SqlError
-from privsql.planning.grid import Grid
+from privsql.planning.grids.grid import Grid
 from privsql.types import INTEGER_BOUNDS, Kind, Type, integer
 
 _HOLE = re.compile(r"\{(args|\d+)\}")  # where an argument goes in a function's form

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from privsql.algebra.choices import UNIT, Choice
+from privsql.algebra.choices import UNIT, FairChoice
 from privsql.algebra.exact import Name, Over, Scalar, fair_hash, one_zero
 from privsql.algebra.expressions import Aggregate, Call, Expression
 from privsql.algebra.relations import (
@@ -35,8 +35,8 @@ from privsql.algebra.relations import (
 )
 from privsql.algebra.reserved import ROW_NUMBER, UNIT_COLUMN
 from privsql.algebra.units import Unit
-from privsql.planning.prepared import DATABASE, RANK, PreparedScan
-from privsql.planning.prepared_joins import LookUp
+from privsql.planning.rewrites.prepared import DATABASE, RANK, PreparedScan
+from privsql.planning.rewrites.prepared_joins import LookUp
 from privsql.render.expressions import ExpressionWriter
 from privsql.types import BINARY, Kind
 
@@ -297,7 +297,7 @@ class RelationWriter(ExpressionWriter):
         column, values = self.identifier(relation.column), [Name(each.name) for each in relation.fields]
         # a choice among chosen rows is another one
         below = sum(isinstance(each, AtMost) for each in walk(relation.input))
-        place = fair_hash(Choice.MATCHES, below, *values, Name(ROW_NUMBER))
+        place = fair_hash(FairChoice.MATCHES, below, *values, Name(ROW_NUMBER))
         rank = self.over(Over("row_number", by=(Name(relation.column),), order=(place, *values)))
         source = f"(SELECT {plain} FROM {self.rows(relation.input)} WHERE {column} IS NOT NULL)"
         names = ", ".join(self.scalar(each) for each in values)

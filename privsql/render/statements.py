@@ -45,7 +45,7 @@ from privsql.algebra.relations import (
     Sort,
 )
 from privsql.algebra.reserved import CELL, NOISY, PLACE
-from privsql.planning.prepared import DATABASE
+from privsql.planning.rewrites.prepared import DATABASE
 from privsql.render.relations import RelationWriter
 from privsql.types import BIGINT, Kind, Type
 

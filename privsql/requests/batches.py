@@ -14,7 +14,7 @@ from fractions import Fraction
 from privsql.answers.batch import Shares, shared
 from privsql.engines.duckdb.calculator import calculator
 from privsql.errors import ArgumentError
-from privsql.planning.auto_range import unknown_ranges
+from privsql.planning.limits.range_histograms import unknown_ranges
 from privsql.planning.plan import Plan
 from privsql.policy import delta_of, epsilon_of
 from privsql.requests.stage import Stage

@@ -8,7 +8,7 @@ from dataclasses import replace
 from privsql.budget.ledger import Budget
 from privsql.budget.released import released
 from privsql.errors import BudgetError
-from privsql.planning.auto_range import unknown_ranges
+from privsql.planning.limits.range_histograms import unknown_ranges
 from privsql.planning.plan import Plan
 from privsql.privacy.events import Event
 from privsql.requests.limit_search import first_limit_search, searches_for

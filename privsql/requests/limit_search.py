@@ -15,16 +15,16 @@ from privsql.algebra.relations import Scan
 from privsql.algebra.reserved import quoted
 from privsql.errors import ArgumentError
 from privsql.planning.apply_limits import most_allowed
-from privsql.planning.auto_limits import (
+from privsql.planning.limits.bounding import unit_name
+from privsql.planning.limits.limit_histograms import (
     OF_LIMIT,
     SHARE,
     Histogram,
-    Spread,
+    NoisyHistogram,
     best_limits,
     limits_wanted,
     noise_of_a_row,
 )
-from privsql.planning.bounding import unit_name
 from privsql.planning.plan import Plan
 from privsql.policy import epsilon_of
 from privsql.requests.range_search import expect, likely_plan
@@ -120,23 +120,23 @@ def _answers(searches: Mapping[str, Stage], rest: Sequence[Stage], stages: Stage
     return {name: stages.answer(stages.plan(each)) for name, each in searches.items()}
 
 
-def _found(name: str, limit: int, spread: Spread, epsilon: float, found: bool) -> FoundLimit:
+def _found(name: str, limit: int, spread: NoisyHistogram, epsilon: float, found: bool) -> FoundLimit:
     return FoundLimit(
         name, limit, epsilon, spread.cut(limit), spread.give_or_take(limit), round(spread.units), found
     )
 
 
-def _spread(answer: Answer, stage: Stage, stages: Stages) -> Spread:
+def _spread(answer: Answer, stage: Stage, stages: Stages) -> NoisyHistogram:
     """The histogram; its noise is at most that of its own plan, also where it follows from others."""
     frame = answer.df()
-    return Spread.of(likely_plan(stage, stages), frame["bucket"].tolist(), frame["n"].tolist())
+    return NoisyHistogram.of(likely_plan(stage, stages), frame["bucket"].tolist(), frame["n"].tolist())
 
 
 def _paid(answer: Answer) -> float:
     return 0.0 if answer.stored else answer.plan.epsilon
 
 
-def _chosen(searches: Searches, spreads: Mapping[str, Spread], stages: Stages) -> dict[str, int]:
+def _chosen(searches: Searches, spreads: Mapping[str, NoisyHistogram], stages: Stages) -> dict[str, int]:
     """The best limits, by what the query's own plans say of the noise at each; none if no unit stands out."""
     if not spreads:
         return {}
@@ -171,16 +171,15 @@ def _groups(plan: Plan) -> int:
     )
 
 
-def _cells(plan: Plan, spreads: Mapping[str, Spread]) -> float:
+def _cells(plan: Plan, spreads: Mapping[str, NoisyHistogram]) -> float:
     """Over how many cells a loss is spread.
 
     Of undeclared keys, between as many as one unit has and as many as could be shown: their geometric mean.
     """
     if not plan.space.open:
         return plan.cells
-    needed = next(
-        each.key_release.shows_at(0.5) for each in plan.measurements if each.key_release is not None
-    )
+    assert plan.keys_shown_by is not None
+    needed = plan.keys_shown_by.release.shows_at(0.5)
     keys = spreads.get("max_groups")
     fewest = keys.last if keys is not None and keys.last is not None else _groups(plan)
     pairs = keys.total if keys is not None else fewest * next(iter(spreads.values())).units
@@ -280,7 +279,7 @@ def _size(scan: Scan, column: str) -> int | None:
 
 
 def _tables(
-    spreads: Mapping[str, Spread],
+    spreads: Mapping[str, NoisyHistogram],
     scan: Scan,
     columns: Sequence[str],
     chosen: bool,

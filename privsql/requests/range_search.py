@@ -13,7 +13,7 @@ from fractions import Fraction
 from privsql.algebra.relations import Question
 from privsql.budget.released import released
 from privsql.errors import ArgumentError
-from privsql.planning.auto_range import SHARE, Unknown, range_of, unknown_ranges
+from privsql.planning.limits.range_histograms import SHARE, Unknown, range_of, unknown_ranges
 from privsql.planning.plan import Plan
 from privsql.policy import epsilon_of
 from privsql.privacy.events import Event, Pure

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from privsql.errors import ArgumentError
-from privsql.planning.accuracy import check_level
-from privsql.planning.auto_limits import Histogram
+from privsql.planning.limits.limit_histograms import Histogram
+from privsql.planning.precision.half_widths import check_level
 from privsql.policy import AUTO, Policy, delta_of, epsilon_of, limit_of
 from privsql.request import Request
 from privsql.suggestions import Argument

@@ -21,14 +21,14 @@ from privsql.engines.duckdb.calculator import calculator
 from privsql.errors import EngineError, PrivsqlError, Refused, UnknownName, did_you_mean
 from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness
-from privsql.planning.accuracy import epsilon_within
-from privsql.planning.auto_limits import histogram_question
 from privsql.planning.draft import Task
-from privsql.planning.look import PublicLook
+from privsql.planning.limits.limit_histograms import histogram_question
 from privsql.planning.plan import Plan
 from privsql.planning.planner import plan as make_plan
-from privsql.planning.prepared import no_copies
+from privsql.planning.precision.half_widths import epsilon_within
 from privsql.planning.pricing import Offer
+from privsql.planning.public_look import PublicLook
+from privsql.planning.rewrites.prepared import no_copies
 from privsql.policy import Policy, analyst_of, delta_of
 from privsql.progress import elapsed_time
 from privsql.requests.stage import Stage

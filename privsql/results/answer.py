@@ -13,9 +13,9 @@ import pandas as pd
 
 from privsql.algebra.expressions import columns_of
 from privsql.errors import ArgumentError
-from privsql.planning.accuracy import check_level
-from privsql.planning.fitting import set_texts
 from privsql.planning.plan import Plan
+from privsql.planning.precision.half_widths import check_level
+from privsql.planning.precision.noise_of_rows import set_texts
 from privsql.privacy.key_selection import GaussianThreshold, TruncatedGeometric
 from privsql.results.consistent import Settled
 from privsql.results.intervals import interval
@@ -131,12 +131,11 @@ class Answer:
 
     def _threshold(self, leaves: set[str]) -> int | None:
         """What a count had to pass to be shown, where its key was let out by it."""
-        for each in self.plan.measurements:
-            release = each.key_release
-            if isinstance(release, (TruncatedGeometric, GaussianThreshold)):
-                if [self.plan.estimates[leaf].columns for leaf in leaves] == [each.columns]:
-                    return release.threshold
-        return None
+        shown_by = self.plan.keys_shown_by
+        if shown_by is None or not isinstance(shown_by.release, (TruncatedGeometric, GaussianThreshold)):
+            return None
+        by_this_count = [self.plan.estimates[leaf].columns for leaf in leaves] == [shown_by.columns]
+        return shown_by.release.threshold if by_this_count else None
 
     @property
     def warnings(self) -> tuple[str, ...]:

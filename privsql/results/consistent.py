@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from privsql.planning.estimates import Estimate, Linear
-from privsql.planning.fitting import alike_rows, noisy_columns, times_of
+from privsql.planning.aggregates.estimates import Estimate, Linear
 from privsql.planning.plan import Plan
+from privsql.planning.precision.noise_of_rows import alike_rows, noisy_columns, times_of
 from privsql.privacy.least_squares import fitted, rounded
 from privsql.privacy.projections import (
     Within,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privsql.planning.accuracy import linear_half_width, terms_half_width
-from privsql.planning.estimates import Estimate, Linear, Placed, Ratio, Spread, Terms
+from privsql.planning.aggregates.estimates import Estimate, Linear, QuantilePoint, Ratio, Spread, Terms
+from privsql.planning.precision.half_widths import linear_half_width, terms_half_width
 from privsql.privacy.weighted_sums import Noise
 from privsql.results.intervals import LEVEL, ONE_SIDED, TINY, Floats, Interval, Mask
 from privsql.results.moments import spread, spread_interval, spread_undetermined
@@ -41,7 +41,7 @@ def estimate(how: Estimate, noisy: Mapping[str, Integers]) -> npt.NDArray[Any]:
             return float(how.low) + float(how.high - how.low) * share
         case Spread():
             return spread(how, noisy)
-        case Placed():
+        case QuantilePoint():
             return _placed(how, grid_points(noisy[how.column]))
 
 
@@ -52,7 +52,7 @@ def grid_points(noisy: Integers) -> Integers:
     return np.where(noisy < 0, -1 - noisy, noisy)
 
 
-def _placed(how: Placed, noisy_points: Integers) -> npt.NDArray[Any]:
+def _placed(how: QuantilePoint, noisy_points: Integers) -> npt.NDArray[Any]:
     """The value of a grid point."""
     if how.on in MOMENTS:
         unit = "D" if how.on is Kind.DATE else "us"
@@ -88,7 +88,7 @@ def leaf_interval(
             return _ratio_interval(how, noisy, noise, level)
         case Spread():
             return spread_interval(how, noisy, noise, level)
-        case Placed():  # how far apart ranks are in values depends on the data
+        case QuantilePoint():  # how far apart ranks are in values depends on the data
             size = len(noisy[how.column])
             return Interval(np.full(size, float(how.low)), np.full(size, float(how.high)))
 
@@ -109,7 +109,7 @@ def undetermined(how: Estimate, noisy: Mapping[str, Integers], noise: Mapping[st
             return np.asarray(empty | whole)
         case Spread():
             return spread_undetermined(how, noisy, noise)
-        case Placed():
+        case QuantilePoint():
             return np.asarray(noisy[how.column] < 0)
 
 

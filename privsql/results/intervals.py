@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal
-from privsql.planning.aggregates import scaled_column
+from privsql.planning.aggregates.measure_aggregates import scaled_column
 from privsql.types import NUMBERS, Kind
 
 Floats = npt.NDArray[np.float64]

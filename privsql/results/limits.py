@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from privsql.errors import ArgumentError
-from privsql.planning.auto_limits import Spread
+from privsql.planning.limits.limit_histograms import NoisyHistogram
 
 _NAMES = {"max_rows": "rows", "max_groups": "keys"}
 _COLUMNS = ["limit_of", "limit", "units_cut", "give_or_take", "kept", "noise", "error", "suggested"]
@@ -48,7 +48,7 @@ class LimitTable:
 
     name: str
     of: str  # rows or keys of what, in words
-    spread: Spread
+    spread: NoisyHistogram
     noise: float
     cells: float
 

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privsql.planning.estimates import Spread
+from privsql.planning.aggregates.estimates import Spread
 from privsql.privacy.weighted_sums import Noise, half_width
 from privsql.results.intervals import LEVEL, ONE_SIDED, TINY, Floats, Interval, Mask, product, quotient
 from privsql.tables import Integers

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from privsql.algebra.expressions import Call, Expression, calls_of, columns_of
-from privsql.planning.aggregates import scaled_column
-from privsql.planning.estimates import Linear, Placed
-from privsql.planning.guarded import QUOTIENTS, guarded_part
+from privsql.planning.aggregates.estimates import Linear, QuantilePoint
+from privsql.planning.aggregates.measure_aggregates import scaled_column
 from privsql.planning.plan import Plan
+from privsql.planning.rewrites.guarded import QUOTIENTS, guarded_part
 from privsql.results.consistent import Settled
 from privsql.results.intervals import LEVEL, Interval, Mask, interval
 from privsql.tables import Integers
@@ -66,7 +66,7 @@ def _may_be_zero(call: Call, settled: Settled, keys: Mapping[str, Any]) -> Mask:
     (divisor,), plan, size = guarded_part(call), settled.plan, len(settled.noisy.cells)
     leaves = _leaves(divisor, plan)
     # its interval is the declared range, whatever it is
-    if any(isinstance(plan.estimates[each], Placed) for each in leaves):
+    if any(isinstance(plan.estimates[each], QuantilePoint) for each in leaves):
         return np.zeros(size, dtype=np.bool_)
     known = settled.intervals(
         {each: plan.estimates[each] for each in leaves}, 1.0 - (1.0 - LEVEL) / len(leaves)

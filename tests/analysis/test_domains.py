@@ -22,9 +22,9 @@ from privsql.analysis.disjoint import are_disjoint
 from privsql.analysis.domain import DayRange, Domain, exact, of_values, tighten, union
 from privsql.analysis.facts import domain_of, refine
 from privsql.errors import PrivsqlError
-from privsql.planning.grid import MOST_STEPS, grid_of
-from privsql.planning.look import PublicLook
-from privsql.privacy.accuracy import Laplace, combined_half_width, selection_epsilon_of_histogram
+from privsql.planning.grids.grid import MOST_STEPS, grid_of
+from privsql.planning.public_look import PublicLook
+from privsql.privacy.accuracy import LaplaceLaw, combined_half_width, selection_epsilon_of_histogram
 from privsql.render.duckdb import DUCKDB
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.read import read
@@ -493,7 +493,7 @@ def test_grids_hold_their_range_in_few_steps(type_, low, high, nullable):
 @pytest.mark.parametrize("second", [(1.0, 0.5), (2.0, 0.05), (0.001, 1.0), (1.0, 0.010001)])
 @pytest.mark.parametrize("level", [0.95, 0.5, 0.999])
 def test_weighted_half_widths_against_simulation_and_integration(first, second, level):
-    width = combined_half_width([(weight, Laplace(rate)) for weight, rate in (first, second)], level)
+    width = combined_half_width([(weight, LaplaceLaw(rate)) for weight, rate in (first, second)], level)
     dice, size = np.random.default_rng(3), 200_000
 
     def discrete(rate):

@@ -110,7 +110,7 @@ def test_combinations_of_renamed_columns(session):
 
 def test_a_public_column_with_too_many_values_is_a_range(session, monkeypatch):
     """Numbers and days have ends; of texts nothing is known then."""
-    monkeypatch.setattr("privsql.planning.look.MAX_KEYS", 50)
+    monkeypatch.setattr("privsql.planning.public_look.MAX_KEYS", 50)
     plan = session.explain("SELECT SUM(v) AS s FROM t JOIN wide ON t.i = wide.a", epsilon=1)
     assert "clamped into [0, 49.5]" in plan.measurements[0].why
     assert (

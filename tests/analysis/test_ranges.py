@@ -20,7 +20,7 @@ import privsql
 from privsql.algebra.relations import Project, walk
 from privsql.analysis.derive import derive
 from privsql.analysis.facts import domain_of
-from privsql.planning.look import PublicLook
+from privsql.planning.public_look import PublicLook
 from privsql.render.duckdb import DUCKDB
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.read import read

@@ -41,7 +41,7 @@ def broken() -> Audit:
     plan = asked.explain(COUNTED, epsilon=1.0)
     small = [replace(each, sensitivity=replace(each.sensitivity, l1=1)) for each in plan.measurements]
     return audit(
-        replace(plan, measurements=tuple(small)),
+        replace(plan, releases=(replace(plan.releases[0], measurements=tuple(small)),)),
         COUNTED,
         asked._stages.engine.schema(),
         asked._stages.engine.read_public,

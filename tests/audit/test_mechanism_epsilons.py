@@ -17,7 +17,7 @@ from privsql.audit.epsilon import Measured, measure
 from privsql.audit.scratch import Scratch
 from privsql.audit.search import Search
 from privsql.audit.world import world_of
-from privsql.planning.measurement import Mechanism
+from privsql.planning.measurements.noised import Mechanism
 from tests.audit.tables import session
 
 ADD = "add-remove"

@@ -15,8 +15,8 @@ from scipy import stats
 import privsql
 from privsql.budget.accountants import Addition, Zcdp
 from privsql.budget.amount import ATTO, Cap, Loss
-from privsql.budget.released import Released, events_of, released
-from privsql.planning.measurement import measure_keys
+from privsql.budget.released import Released, released
+from privsql.planning.measurements.partition_selection import measure_keys
 from privsql.policy import NANO
 from privsql.privacy.events import EVENTS, Choice, Gaussian, GaussianKeys, Keys, Laplace, Pure
 from privsql.privacy.key_selection import Contribution, gaussian_threshold
@@ -145,7 +145,7 @@ def test_the_event_of_a_gaussian_threshold():
         ("n",), Sensitivity(12, 2, "why"), touched, Fraction(1), Fraction(1, 10**6), 1, True, "COUNT(*)"
     )
     keys = gaussian_threshold(Fraction(1), Fraction(1, 10**6), touched)
-    (event,) = events_of(replace(made, key_release=keys, mechanism=type(made.mechanism).KEYS_GAUSSIAN))
+    (event,) = replace(made, release=keys).events
     assert isinstance(event, GaussianKeys)
     assert event.ratio == 6 * 4 / keys.variance
     shown = 3 * stats.norm.sf((keys.limit - 2 + 0.5) / math.sqrt(keys.variance))
@@ -193,7 +193,7 @@ def test_gaussian_measurements_are_one_event():
     assert len(plan.measurements) > 1
     assert isinstance(record.event, Gaussian)
     assert record.event.ratio == sum(
-        each.sensitivity.l2_squared / each.gaussian.variance for each in plan.measurements
+        each.sensitivity.l2_squared / each.joint.variance for each in plan.measurements
     )
     assert (record.event.epsilon, record.event.delta) == (1, Fraction(1, 10**6))
 

@@ -24,9 +24,9 @@ import pytest
 import privsql
 from privsql.algebra.functions import FUNCTIONS, OPERATORS
 from privsql.algebra.relations import Question, walk
-from privsql.planning.by_rank import totals_table
 from privsql.planning.plan import Plan
-from privsql.planning.prepared import PreparedScan
+from privsql.planning.rewrites.prepared import PreparedScan
+from privsql.planning.rewrites.stored_totals import totals_table
 from privsql.policy import Policy
 from privsql.results.finish import key_values
 from privsql.schema import Schema, SchemaColumn, SchemaTable

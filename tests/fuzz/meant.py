@@ -15,7 +15,6 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-from privsql.algebra.choices import Choice
 from privsql.algebra.expressions import SPREAD, Aggregate, Call, Column, Expression, Literal
 from privsql.algebra.functions import FUNCTIONS
 from privsql.algebra.relations import (
@@ -546,7 +545,12 @@ def _at_most(relation: AtMost) -> Node:
     alike = ("over", "row_number", (), tuple(columns), (), whole)
     numbered = neutral.select([(neutral.STAR, ""), (alike, ROW_NUMBER)], _selected(inner))
     below = sum(isinstance(each, AtMost) for each in walk(relation.input))
-    hashed = [neutral.text(Choice.MATCHES), _number(Decimal(below)), *columns, neutral.column([ROW_NUMBER])]
+    hashed = [
+        neutral.text(FairChoice.MATCHES),
+        _number(Decimal(below)),
+        *columns,
+        neutral.column([ROW_NUMBER]),
+    ]
     choice = neutral.call("hash", [neutral.call("hash", hashed)])
     order = tuple(neutral.ordered(each, False, False) for each in (choice, *columns))
     qualify = ("<=", ("over", "row_number", (), (key,), order, whole), _number(Decimal(relation.most)))

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from privsql.algebra.relations import Relation
-from privsql.planning.measurement import Mechanism
+from privsql.planning.measurements.noised import Mechanism
 from privsql.privacy.events import EVENTS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "proofs.md").read_text(encoding="utf-8")

@@ -78,7 +78,7 @@ class Reach:
 
 def rooms() -> dict[str, str]:
     package = ROOT / "privsql"
-    paths = [path for room in ROOMS for path in sorted((package / room).glob("*.py"))]
+    paths = [path for room in ROOMS for path in sorted((package / room).rglob("*.py"))]
     return {path.relative_to(package).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 

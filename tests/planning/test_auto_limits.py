@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.planning.auto_limits import EDGES, LARGEST, Spread, best_limits
+from privsql.planning.limits.limit_histograms import EDGES, LARGEST, NoisyHistogram, best_limits
 
 COUNT = "SELECT COUNT(*) AS n FROM v"
 BY_KEY = "SELECT k, COUNT(*) AS n FROM v GROUP BY k"
@@ -283,8 +283,8 @@ def test_what_is_refused_is_refused_before_the_search():
 
 
 # -- reading off ---------------------------------------------------------------------------------------------
-def spread(counts: dict[int, float], scale: float = 10.0) -> Spread:
-    return Spread(
+def spread(counts: dict[int, float], scale: float = 10.0) -> NoisyHistogram:
+    return NoisyHistogram(
         {edge: counts.get(edge, 0.0) for edge in (*EDGES, LARGEST)}, 10 * scale, math.sqrt(2) * scale
     )
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.planning.auto_range import range_of
+from privsql.planning.limits.range_histograms import range_of
 from tests.support.databases import database
 
 

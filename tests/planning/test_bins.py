@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.planning.bins import _SURE, SHIFT
+from privsql.planning.rewrites.value_bins import _SURE, SHIFT
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.planning import counts
+from privsql.planning.aggregates import count_conditions
 
 BITS = 5
 
@@ -44,7 +44,9 @@ def test_dates_without_a_timestamp_count_once() -> None:
 @pytest.mark.parametrize("unit", [{}, {"unit": "u", "max_rows": 3}])
 @pytest.mark.parametrize("by", ["", " GROUP BY k"])
 def test_a_wrong_belief_moves_no_count_beyond_its_bound(monkeypatch, neighbours, unit, by) -> None:
-    monkeypatch.setattr(counts, "are_disjoint", lambda one, other: one is not None and other is not None)
+    monkeypatch.setattr(
+        count_conditions, "are_disjoint", lambda one, other: one is not None and other is not None
+    )
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t (u INTEGER, x INTEGER, k BOOLEAN)")
     session = privsql.connect(connection, {"neighbours": neighbours, "tables": {"t": unit}})

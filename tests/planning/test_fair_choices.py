@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import privsql
-from privsql.algebra.choices import Choice
+from privsql.algebra.choices import FairChoice
 from privsql.algebra.exact import Name, Operation, fair_hash
 from privsql.render.duckdb import DUCKDB, DuckDB
 
@@ -305,8 +305,10 @@ def test_the_same_hash_twice_is_not_fair(connection):
     connection.execute(f"""CREATE OR REPLACE TABLE t AS SELECT i AS u, g, 12 * g + j AS j
         FROM range({UNITS}) r(i), (VALUES (0, 2), (1, 12)) v(g, n), range(12) s(j) WHERE j < n""")
 
-    def is_second_choice_fair(second: Choice) -> bool:
-        one, two = (DUCKDB.scalar(fair_hash(each, Name("u"), Name("j"))) for each in (Choice.KEYS, second))
+    def is_second_choice_fair(second: FairChoice) -> bool:
+        one, two = (
+            DUCKDB.scalar(fair_hash(each, Name("u"), Name("j"))) for each in (FairChoice.KEYS, second)
+        )
         kept = f"SELECT * FROM t QUALIFY row_number() OVER (PARTITION BY u, g ORDER BY {one}) = 1"
         of_all = f"SELECT g FROM ({kept}) QUALIFY row_number() OVER (PARTITION BY u ORDER BY {two}) = 1"
         return is_fair(
@@ -317,8 +319,8 @@ def test_the_same_hash_twice_is_not_fair(connection):
             of=2,
         )
 
-    assert not is_second_choice_fair(Choice.KEYS)
-    for other in set(Choice) - {Choice.KEYS}:
+    assert not is_second_choice_fair(FairChoice.KEYS)
+    for other in set(FairChoice) - {FairChoice.KEYS}:
         assert is_second_choice_fair(other), other
 
 

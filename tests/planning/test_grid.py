@@ -13,7 +13,7 @@ import pytest
 
 from privsql.algebra.exact import WIDE, Cast, Fold, Name
 from privsql.analysis.domain import Domain
-from privsql.planning.grid import Grid, grid_of
+from privsql.planning.grids.grid import Grid, grid_of
 from privsql.render.duckdb import DUCKDB
 from privsql.types import DOUBLE, integer
 

@@ -17,6 +17,7 @@ from privsql.analysis.keys import KeyGroup, KeySpace
 from privsql.analysis.levels import levelled
 from privsql.noise.randomness import SystemRandomness
 from privsql.noise.samplers import discrete_laplace
+from privsql.planning.measurements.gaussian_noise import GaussianMeasurement
 from privsql.privacy.least_squares import Levels, classes, fitted, rounded, weights
 from privsql.privacy.weighted_sums import counted
 
@@ -322,7 +323,7 @@ def test_explain_says_what_is_gained(session: privsql.Session) -> None:
 
 def test_gaussian_noise_is_fitted_too(session: privsql.Session, people: pd.DataFrame) -> None:
     answer = session.query(SQL.format("CUBE (state, band)"), epsilon=1.0, delta=1e-6, mechanism="gaussian")
-    assert all(each.gaussian is not None for each in answer.plan.measurements)
+    assert all(isinstance(each, GaussianMeasurement) for each in answer.plan.measurements)
     (count,) = session.explain(
         "SELECT state, band, COUNT(*) AS n FROM df GROUP BY CUBE (state, band)", epsilon=1.0
     ).measurements

@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.planning.measurement import Measurement, Mechanism
+from privsql.planning.measurements.label_selection import SELECTIONS
+from privsql.planning.measurements.measurement import Measurement
+from privsql.planning.measurements.noised import Mechanism
 
 COLUMNS = {"state": {"values": ["CA", "NY"]}, "age": {"range": [0, 120]}}
 ASKED = {
@@ -41,9 +43,9 @@ def test_a_measurement_that_does_not_cover_its_sensitivity_cannot_be_made(mechan
     one = measured(mechanism)
     replace(one)  # as it is, it can
     for wrong in (
-        {"noise_scale": Fraction(0)},
         {"loss": Fraction(0)},
         {"loss": one.loss * Fraction(999, 1000)},
+        *({"rate": rate} for rate in (Fraction(0), Fraction(-1)) if hasattr(one, "rate")),
     ):
         with pytest.raises(ValueError, match=r"noise|cover"):
             replace(one, **wrong)
@@ -52,13 +54,11 @@ def test_a_measurement_that_does_not_cover_its_sensitivity_cannot_be_made(mechan
         replace(one, sensitivity=further)
 
 
-@pytest.mark.parametrize(
-    "mechanism", [Mechanism.LAPLACE, *(each for each in ASKED if each.chooses)], ids=lambda each: each.name
-)
+@pytest.mark.parametrize("mechanism", [Mechanism.LAPLACE, *SELECTIONS], ids=lambda each: each.name)
 def test_not_by_a_hair(mechanism):
     one = measured(mechanism)
     with pytest.raises(ValueError, match="cover"):
-        replace(one, noise_scale=one.noise_scale * (1 - Fraction(1, 10**12)))
+        replace(one, rate=one.rate * (1 + Fraction(1, 10**12)))
 
 
 def test_what_cannot_move_has_noise_all_the_same():
@@ -67,7 +67,7 @@ def test_what_cannot_move_has_noise_all_the_same():
     assert plan.measurements[0].l1 == 1 and plan.measurements[0].scale == 1
 
 
-@pytest.mark.parametrize("mechanism", [Mechanism.GAUSSIAN, Mechanism.ORDER])
-def test_a_name_alone_is_no_noise(mechanism):
-    with pytest.raises(ValueError, match=r"share|search"):
-        replace(measured(Mechanism.LAPLACE), mechanism=mechanism)
+@pytest.mark.parametrize("mechanism", [Mechanism.LAPLACE, Mechanism.GAUSSIAN, Mechanism.ORDER])
+def test_a_label_is_selected_by_a_mechanism_that_selects(mechanism):
+    with pytest.raises(ValueError, match="no selection"):
+        replace(measured(Mechanism.CHOICE_FLIP), by=mechanism)

@@ -19,13 +19,14 @@ from privsql.algebra.exact import Name
 from privsql.algebra.expressions import Call, Column, Literal
 from privsql.analysis.domain import Domain
 from privsql.analysis.keys import DayRange, KeyGroup, KeySpace, NullLast
-from privsql.planning.aggregates import scaled_column
-from privsql.planning.fitting import alike_rows
-from privsql.planning.grid import MOST_STEPS, grid_of
+from privsql.planning.aggregates.measure_aggregates import scaled_column
+from privsql.planning.grids.grid import MOST_STEPS, grid_of
+from privsql.planning.grids.value_grid import MOST_STEPS as MOST_POINTS
+from privsql.planning.grids.value_grid import ValueGrid, value_grid
 from privsql.planning.identity import _listed, places_of, strides
-from privsql.planning.measurement import measure_gaussian, measure_keys, unit_variance
-from privsql.planning.value_grid import MOST_STEPS as MOST_POINTS
-from privsql.planning.value_grid import ValueGrid, value_grid
+from privsql.planning.measurements.gaussian_noise import measure_gaussian, unit_variance
+from privsql.planning.measurements.partition_selection import measure_keys
+from privsql.planning.precision.noise_of_rows import alike_rows
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.privacy.weighted_sums import half_width, variance
 from privsql.render.duckdb import DUCKDB, text
@@ -169,8 +170,16 @@ def test_how_far_one_unit_moves_the_lead_of_a_winner(score, neighbours, scale):
 # -- plans and measurements that do not hold together ----------------------------------------------------------------
 def test_a_plan_costs_what_its_measurements_cost(session):
     plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
-    with pytest.raises(ValueError, match="what its measurements cost"):
-        replace(plan, measurements=plan.measurements * 2)
+    (release,) = plan.releases
+    twice = replace(plan, releases=(replace(release, measurements=plan.measurements * 2),))
+    assert twice.loss == 2 * plan.loss == 2
+
+
+def test_a_plan_has_one_release(session):
+    plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
+    for releases in ((), plan.releases * 2, (replace(plan.releases[0], parameters=("n",)),)):
+        with pytest.raises(ValueError, match="one release"):
+            replace(plan, releases=releases)
 
 
 def test_keys_are_let_out_once(session):
@@ -178,7 +187,7 @@ def test_keys_are_let_out_once(session):
     (keys,) = plan.measurements
     again = replace(keys, columns=("count_2",))
     with pytest.raises(ValueError, match="let out once"):
-        replace(plan, measurements=(keys, again), loss=2 * plan.loss)
+        replace(plan.releases[0], measurements=(keys, again))
 
 
 def test_a_release_of_keys_covers_all_that_one_person_changes(session):
@@ -194,7 +203,7 @@ def test_a_release_of_keys_covers_all_that_one_person_changes(session):
         replace(keys, loss=keys.loss - Fraction(1, 10**9))
     assert (
         measure_keys(
-            ("n",), one, keys.key_release.contribution, Fraction(1), Fraction(1, 10**6), 1, True, "n"
+            ("n",), one, keys.release.contribution, Fraction(1), Fraction(1, 10**6), 1, True, "n"
         ).loss
         == 1
     )
@@ -208,7 +217,7 @@ def test_the_scale_of_gaussian_noise_on_keys_is_its_deviation_rounded_up():
         "SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1, delta=1e-6
     ).measurements
     assert keys.mechanism.name == "KEYS_GAUSSIAN"
-    assert keys.noise_scale - 1 <= math.sqrt(keys.key_release.variance) <= keys.noise_scale
+    assert keys.noise_scale - 1 <= math.sqrt(keys.release.variance) <= keys.noise_scale
 
 
 def test_gaussian_noise_that_would_not_fit():

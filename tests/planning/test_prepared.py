@@ -10,8 +10,8 @@ import pytest
 
 import privsql
 from privsql.analysis.stability import Stability
-from privsql.planning.look import PublicLook
-from privsql.planning.prepared import LARGEST_RANK, AdHoc, Copy, PreparedRows, prepared_rows
+from privsql.planning.public_look import PublicLook
+from privsql.planning.rewrites.prepared import LARGEST_RANK, AdHoc, Copy, PreparedRows, prepared_rows
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.read import read
 

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.planning.measurement import GaussianShare, Mechanism
+from privsql.planning.measurements.gaussian_noise import GaussianMeasurement, GaussianShare
+from privsql.planning.measurements.noised import Mechanism
 from privsql.privacy.gaussian import analytic_delta
 
 POLICY = {
@@ -48,9 +49,7 @@ def test_the_parts_make_up_the_whole(session, sql, delta, epsilon):
 def test_a_gaussian_release_is_private_as_a_whole(session, delta):
     """All cells together, divided by their deviations: one mechanism, whose delta is computed anew."""
     plan = session.explain(QUESTIONS[3], epsilon=1, delta=delta, mechanism="gaussian")
-    ratio = sum(
-        each.sensitivity.l2_squared / each.gaussian.variance for each in plan.measurements if each.gaussian
-    )
+    ratio = sum(each.sensitivity.l2_squared / each.joint.variance for each in plan.measurements)
     assert analytic_delta(ratio, Fraction(1), Fraction(1)) <= Fraction(delta)
     assert plan.epsilon == 1
     assert plan.delta == pytest.approx(delta)
@@ -59,11 +58,12 @@ def test_a_gaussian_release_is_private_as_a_whole(session, delta):
 def test_a_share_pays_for_its_share_only(session):
     plan = session.explain(QUESTIONS[3], epsilon=1, delta=1e-6, mechanism="gaussian")
     one = plan.measurements[0]
-    assert one.gaussian is not None
+    assert isinstance(one, GaussianMeasurement)
+    assert one.l2 == pytest.approx(one.sensitivity.l2_squared**0.5)
     with pytest.raises(ValueError, match="cover"):
-        replace(one, gaussian=replace(one.gaussian, variance=one.gaussian.variance * one.gaussian.share))
+        replace(one, joint=replace(one.joint, variance=one.joint.variance * one.joint.share))
     with pytest.raises(ValueError, match="whole"):
-        replace(plan, measurements=plan.measurements[:-1], loss=plan.loss - plan.measurements[-1].loss)
+        replace(plan.releases[0], measurements=plan.measurements[:-1])
     assert not GaussianShare(Fraction(1), Fraction(1, 10**6), Fraction(1, 2), Fraction(20)).covers(1)
 
 

@@ -19,7 +19,7 @@ from scipy import stats
 import privsql
 from privsql.analysis.domain import Domain
 from privsql.audit.check import run_exactly
-from privsql.planning.value_grid import MOST_STEPS, value_grid
+from privsql.planning.grids.value_grid import MOST_STEPS, value_grid
 from privsql.types import BIGINT, DATE, DOUBLE, TIMESTAMP, Type, decimal, integer
 
 ROWS = 4000
@@ -459,7 +459,7 @@ def test_a_chosen_bin_between_the_ends_is_looked_into(monkeypatch: pytest.Monkey
         ]
 
     usual, short = answers(), session.explain("SELECT MAX(x) FROM t", epsilon=2.0).runs
-    monkeypatch.setattr("privsql.planning.bins._ends", lambda search: {1: 1})
+    monkeypatch.setattr("privsql.planning.rewrites.value_bins._ends", lambda search: {1: 1})
     assert session.explain("SELECT MAX(x) FROM t", epsilon=2.0).runs != short
     narrow = answers()
     assert sum(value < dt.date(2021, 1, 1).toordinal() for value in narrow) > 30  # the bin was chosen

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.planning.estimates import Spread, Variable
+from privsql.planning.aggregates.estimates import Spread, Variable
 from privsql.results.intervals import Interval
 from privsql.results.moments import _covariance, _covariance_box, _variance, _variance_box, spread
 

@@ -14,7 +14,9 @@ from scipy import stats
 import privsql
 from privsql.budget.ledger import MemoryLedger
 from privsql.engines.duckdb.engine import open_engine
-from privsql.planning.measurement import Mechanism
+from privsql.planning.keys.undeclared_keys import key_release
+from privsql.planning.measurements.noised import Mechanism
+from privsql.planning.measurements.partition_selection import KeyMeasurement
 from privsql.policy import load_policy
 from privsql.privacy.key_selection import Contribution, truncated_geometric
 from tests.support.databases import database
@@ -120,7 +122,7 @@ def test_min_units_is_kept_for_certain():
 @pytest.mark.parametrize("sql", [COUNTED, "SELECT DISTINCT city FROM df"])
 def test_explain_says_how_large_a_key_must_be_and_it_is_so(sql):
     plan = privsql.connect(people(a=1)).explain(sql, epsilon=1, delta=0.01)
-    release = plan.measurements[0].key_release
+    release = plan.keys_shown_by.release
     half, sure = release.shows_at(0.5), release.shows_at(0.95)
     text = str(plan)
     assert f"50% from {half:,}" in text
@@ -151,7 +153,7 @@ def test_units_and_several_keys_use_the_better_noise():
     session = privsql.connect(connection, policy)
     sql = "SELECT city, COUNT(*) AS n, SUM(x) AS s FROM v GROUP BY city"
     plan = session.explain(sql, epsilon=1, delta=1e-6)
-    shows = next(each for each in plan.measurements if each.key_release is not None)
+    shows = plan.keys_shown_by
     assert "Gaussian" in shows.mechanism.value
     answer = session.query(sql, epsilon=1, delta=1e-6)
     assert len(answer) == 9
@@ -177,8 +179,8 @@ def test_mechanism_forces_the_noise_of_keys(mechanism, wanted, delta):
 # -- by rows or by units ------------------------------------------------------------------------------------------
 def shown_by(plan):
     """The release of the keys, and what it counts."""
-    (found,) = (each for each in plan.measurements if each.key_release is not None)
-    return found, "units" if found.key_release.contribution.rows == 1 else "rows"
+    found = plan.keys_shown_by
+    return found, "units" if found.release.contribution.rows == 1 else "rows"
 
 
 def visits(keys, people, rows, **limits):
@@ -214,12 +216,12 @@ def test_no_fewer_keys_than_by_rows_where_people_have_up_to_max_rows(relation, s
         table = {"unit": "u", "max_groups": groups, "max_rows": rows, "columns": columns}
         session = privsql.connect({"v": frame}, {"neighbours": relation, "tables": {"v": table}})
         plan = session.explain(sql, epsilon=epsilon, delta=1e-6)
-        release = shown_by(plan)[0].key_release
+        release = shown_by(plan)[0].release
         other = plan.pricing.keys.other
         if rows == 1:
             assert other is None and shown_by(plan)[0].what == "COUNT(*)", "one release serves both"
         elif release.contribution.rows == 1:
-            before = next(each.key_release for each in other.at(Fraction(epsilon)) if each.key_release)
+            before = key_release(other, Fraction(epsilon))
             assert before.contribution.rows == rows
             people = release.shows_at(0.5)
             assert before.chance(people * (1 + rows) // 2 - rows) <= 0.51, (groups, rows, epsilon)
@@ -276,11 +278,9 @@ def test_more_keys_are_kept_where_most_people_have_few_rows(max_rows, epsilon):
     frame = pd.DataFrame({"u": np.repeat(np.arange(len(people_of)), rows), "k": np.repeat(people_of, rows)})
     policy = {"tables": {"v": {"unit": "u", "max_groups": 1, "max_rows": max_rows}}}
     plan = privsql.connect({"v": frame}, policy).explain(BY_KEY, epsilon=epsilon, delta=1e-6)
-    release = shown_by(plan)[0].key_release
+    release = shown_by(plan)[0].release
     assert release.contribution.rows == 1
-    before = next(
-        each.key_release for each in plan.pricing.keys.other.at(Fraction(epsilon)) if each.key_release
-    )
+    before = key_release(plan.pricing.keys.other, Fraction(epsilon))
     counts = np.bincount(people_of, np.minimum(rows, max_rows)).astype(int)
     kept = sum(release.chance(int(size)) for size in sizes)
     assert kept > 1.5 * sum(before.chance(int(count)) for count in counts)
@@ -324,8 +324,8 @@ def test_keys_are_released_once_and_other_counts_have_enough_noise():
     """The second count got Laplace noise at the scale for Gaussian noise: it lost many times its price."""
     plan = of_units(1, 50).explain(BOTH, epsilon=1, delta=1e-6)
     assert plan.delta <= 1e-6
-    first, *others = sorted(plan.measurements, key=lambda each: each.key_release is None)
-    assert first.key_release is not None
+    first, *others = sorted(plan.measurements, key=lambda each: not isinstance(each, KeyMeasurement))
+    assert isinstance(first, KeyMeasurement)
     for each in others:  # what noise/add_noise.py draws for them is discrete Laplace of this scale
         assert each.mechanism is Mechanism.LAPLACE
         assert each.l1 / each.scale <= each.epsilon * 1.0000001

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import privsql
+from privsql.planning.measurements.gaussian_noise import GaussianMeasurement
 from tests.prepare.visits import uses_copy
 
 KEYS = (1, 2, 3, 4, 5, 8, 60)
@@ -91,7 +92,8 @@ def test_where_the_noise_would_be_gaussian():
         sql = "SELECT k60, COUNT(*) FROM t GROUP BY 1"
         plan, plain = both(session, sql, delta=1e-6)
         width, kept = plain.measurements[0].half_width(0.95), plan.stability.rows
-        assert plain.measurements[0].gaussian is not None and plan.measurements[0].gaussian is None
+        assert isinstance(plain.measurements[0], GaussianMeasurement)
+        assert not isinstance(plan.measurements[0], GaussianMeasurement)
         assert 0.97 * width < plan.measurements[0].half_width(0.95) <= width, "as many rows as may be"
         assert f"Keep at most {kept} rows a unit, by a stored rank: {kept} rows a person" in str(plan)
         assert "not 280, so that the noise is no more than without the copy" in str(plan)
@@ -99,7 +101,7 @@ def test_where_the_noise_would_be_gaussian():
             "of Laplace noise few keys are all there is to say"
         )
         forced, plain = both(session, sql, delta=1e-6, mechanism="gaussian")
-        assert forced.measurements[0].gaussian is not None and forced.stability.rows < kept
+        assert isinstance(forced.measurements[0], GaussianMeasurement) and forced.stability.rows < kept
         assert 0.97 < forced.measurements[0].half_width(0.95) / plain.measurements[0].half_width(0.95) <= 1
 
 

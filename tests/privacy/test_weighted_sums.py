@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privsql.privacy.accuracy import Gaussian, Laplace
+from privsql.privacy.accuracy import GaussianLaw, LaplaceLaw
 from privsql.privacy.weighted_sums import (
     Fitted,
     counted,
@@ -79,19 +79,19 @@ def test_weights_that_nobody_knows_are_bounded_by_their_squares() -> None:
     """Whatever they are, if their squares sum to at most 1."""
     for rate in (0.05, 0.5, 2.0):
         for level in (0.5, 0.95, 0.999):
-            bound = half_width([(1.0, Fitted(Laplace(rate), ((1.0, 1),), known=False))], level)
+            bound = half_width([(1.0, Fitted(LaplaceLaw(rate), ((1.0, 1),), known=False))], level)
             for weights in ([1.0], [0.5] * 4, [0.1] * 100, [0.9, *[0.05] * 60], [0.6, 0.6, 0.5]):
                 assert laplace_combination(counted(weights), rate, level) <= bound + 1e-9
     for weights in ([1.0], [0.5] * 4, [0.02] * 2500):
-        known = half_width([(1.0, Fitted(Gaussian(Fraction(100)), counted(weights)))], 0.95)
-        unknown = half_width([(1.0, Fitted(Gaussian(Fraction(100)), ((1.0, 1),), known=False))], 0.95)
+        known = half_width([(1.0, Fitted(GaussianLaw(Fraction(100)), counted(weights)))], 0.95)
+        unknown = half_width([(1.0, Fitted(GaussianLaw(Fraction(100)), ((1.0, 1),), known=False))], 0.95)
         assert known - 0.5 * sum(weights) <= unknown  # but for rounding, which adds up here at its worst
 
 
 def test_columns_add_up_and_what_is_not_fitted_is_as_before() -> None:
-    fitted = Fitted(Laplace(0.25), ((0.75, 1), (0.25, 3)))
+    fitted = Fitted(LaplaceLaw(0.25), ((0.75, 1), (0.25, 3)))
     both = half_width([(0.5, fitted), (0.5, fitted)], 0.95)
     assert both == laplace_combination(counted([0.375, 0.375, *[0.125] * 6]), 0.25, 0.95)
-    assert half_width([(2.0, Laplace(0.25))], 0.95) == 2 * Laplace(0.25).half_width(0.95)
-    assert variance(fitted) == pytest.approx(variance(Laplace(0.25)) * (0.75**2 + 3 * 0.25**2))
-    assert variance(Laplace(0.25)) == pytest.approx(1.0 / (math.cosh(0.25) - 1.0))
+    assert half_width([(2.0, LaplaceLaw(0.25))], 0.95) == 2 * LaplaceLaw(0.25).half_width(0.95)
+    assert variance(fitted) == pytest.approx(variance(LaplaceLaw(0.25)) * (0.75**2 + 3 * 0.25**2))
+    assert variance(LaplaceLaw(0.25)) == pytest.approx(1.0 / (math.cosh(0.25) - 1.0))

@@ -17,8 +17,8 @@ import privsql
 from privsql.cli import main
 from privsql.engines.duckdb.calculator import calculator
 from privsql.noise import add_noise
-from privsql.planning.estimates import Placed
-from privsql.planning.guarded import guarded
+from privsql.planning.aggregates.estimates import QuantilePoint
+from privsql.planning.rewrites.guarded import guarded
 from privsql.requests.stage import Stage
 from privsql.results.estimate import grid_points, leaf_interval
 from privsql.results.finish import finish
@@ -206,7 +206,7 @@ def by_hand(
 
 
 def test_a_negative_grid_point_is_undetermined_and_names_the_point_of_the_prior() -> None:
-    how = Placed("q", Kind.INTEGER, Kind.INTEGER, Fraction(10), Fraction(2), 50)
+    how = QuantilePoint("q", Kind.INTEGER, Kind.INTEGER, Fraction(10), Fraction(2), 50)
     noisy = {"q": np.array([0, 3, -1, -4, -50], dtype=np.int64)}
     assert grid_points(noisy["q"]).tolist() == [0, 3, 0, 3, 49]
     ends = leaf_interval(how, noisy, {}, 0.95)
@@ -228,7 +228,7 @@ def test_quantiles_say_themselves_that_there_are_too_few_rows(asked: str, told: 
     (column,) = session.explain(sql, epsilon=1.0).measurements[0].columns
     step = 3 if "DATE" in asked else None
     how = next(iter(session.explain(sql, epsilon=1.0).estimates.values()))
-    assert isinstance(how, Placed)
+    assert isinstance(how, QuantilePoint)
     point = step or int((4 - how.low) / how.step)
     other = 6 if step else int((7 - how.low) / how.step)
     given = {column: [point, -1 - other, point]}
@@ -248,7 +248,7 @@ def test_an_undetermined_quantile_in_having_and_beside_others() -> None:
 def test_null_is_each_types_own() -> None:
     session = opened()
     plan = session.explain(WHOLE, epsilon=1.0)
-    given = {each.columns[0]: [3, -4, 3] for each in plan.measurements if each.search is not None}
+    given = {each.columns[0]: [3, -4, 3] for each in plan.of_values}
     answer = by_hand(session, WHOLE, **given)
     table = answer.df().set_index("g")
     assert table.loc["empty", ["a", "i", "d"]].isna().all() and not pd.isna(table.loc["empty", "n"])

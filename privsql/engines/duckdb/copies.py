@@ -20,9 +20,9 @@ from privsql.engines.duckdb.copy_recipe import Place, Recipe, recipe_of, referre
 from privsql.engines.duckdb.copy_store import Attached, PreparedStore
 from privsql.engines.duckdb.fingerprints import is_open, settle, sign_of
 from privsql.errors import ArgumentError, SourceError
-from privsql.planning.by_key import stored_keys
-from privsql.planning.look import PublicLook
-from privsql.planning.prepared import DATABASE, Copy, StoredKey, StoredValue, stored_values
+from privsql.planning.public_look import PublicLook
+from privsql.planning.rewrites.prepared import DATABASE, Copy, StoredKey, StoredValue, stored_values
+from privsql.planning.rewrites.stored_unit_counts import stored_keys
 from privsql.render.duckdb import DUCKDB, identifier
 
 _UNCHANGING = "unchanging"

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from privsql.algebra.choices import UNIT, Choice
+from privsql.algebra.choices import UNIT, FairChoice
 from privsql.algebra.exact import (
     RANKS,
     Cases,
@@ -42,9 +42,9 @@ from privsql.algebra.relations import Field, Scan
 from privsql.algebra.reserved import ROW_NUMBER
 from privsql.algebra.units import Unit
 from privsql.equivalence.written import short_digest
-from privsql.planning.by_key import counts_statement, counts_table
-from privsql.planning.by_rank import totals_statement, totals_table
-from privsql.planning.prepared import LARGEST_RANK, RANK, StoredKey, StoredValue
+from privsql.planning.rewrites.prepared import LARGEST_RANK, RANK, StoredKey, StoredValue
+from privsql.planning.rewrites.stored_totals import totals_statement, totals_table
+from privsql.planning.rewrites.stored_unit_counts import counts_statement, counts_table
 from privsql.render.duckdb import DUCKDB
 from privsql.types import Kind
 
@@ -80,7 +80,7 @@ class Recipe:
     def ranked(self) -> Select:
         """What every copy has that can be used for this table; values beyond it may be missing."""
         content = (*map(Name, self.names), *self.order)
-        place = fair_hash(Choice.ROWS, UNIT, *content, Name(ROW_NUMBER))
+        place = fair_hash(FairChoice.ROWS, UNIT, *content, Name(ROW_NUMBER))
         rank = Over("row_number", by=(UNIT,), order=(place, *content))
         unit = ((UNIT.name, UNIT),) if self.unit else ()
         columns = (*names(self.names), *unit, (RANK, Cast(least(rank, LARGEST_RANK), RANKS, total=False)))

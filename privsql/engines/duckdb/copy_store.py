@@ -18,7 +18,7 @@ import duckdb
 
 from privsql.engines.duckdb.connection import SourceConnection
 from privsql.engines.duckdb.copy_recipe import Recipe, same_file
-from privsql.planning.prepared import DATABASE
+from privsql.planning.rewrites.prepared import DATABASE
 from privsql.render.duckdb import identifier, text
 
 _NOTES = "privsql_signs"  # the table that says what each copy is of

@@ -33,7 +33,7 @@ from privsql.engines.duckdb.source_errors import (
 )
 from privsql.engines.duckdb.twin import Twin, not_accepted
 from privsql.errors import EngineError, SourceError, did_you_mean
-from privsql.planning.prepared import Copy
+from privsql.planning.rewrites.prepared import Copy
 from privsql.render.duckdb import DUCKDB
 from privsql.schema import Schema
 from privsql.tables import ExactTable

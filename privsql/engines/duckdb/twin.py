@@ -22,7 +22,7 @@ from privsql.engines.duckdb.opening import CLOSE, CLOSED, FAILURES, Config
 from privsql.engines.duckdb.plan_rules import Rules
 from privsql.engines.duckdb.plans import may_fail, plan_of
 from privsql.errors import Refused, SourceError, SqlError
-from privsql.planning.prepared import DATABASE
+from privsql.planning.rewrites.prepared import DATABASE
 from privsql.render.duckdb import identifier
 from privsql.schema import Schema
 

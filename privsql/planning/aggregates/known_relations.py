@@ -1,0 +1,104 @@
+"""The counts of a release go in; what must hold between them comes out: parts are no larger than their whole,
+or make it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from privsql.algebra.expressions import Expression
+from privsql.algebra.relations import Release
+from privsql.analysis.disjoint import are_disjoint
+from privsql.analysis.facts import Facts, domain_of
+from privsql.analysis.implied import exhaust, implies
+from privsql.planning.aggregates.context import filtered
+from privsql.planning.aggregates.count_conditions import as_count, counted, normal
+from privsql.planning.aggregates.estimates import Estimate, Linear
+from privsql.planning.aggregates.parts import Part
+
+Conditions = Mapping[str, Expression | None]  # of each count, by its name; None: all rows
+
+
+@dataclass(frozen=True)
+class CountRelation:
+    """Counts that sum up to at most another one, or `exactly` to it; by their names in the release."""
+
+    parts: tuple[str, ...]
+    whole: str
+    exactly: bool = False
+
+    def text(self, names: Mapping[str, str]) -> str:
+        """As people read it; `names` says what some counts are called in the answer."""
+        listed = " + ".join(names.get(each, each) for each in self.parts)
+        return f"{listed} {'=' if self.exactly else '<='} {names.get(self.whole, self.whole)}"
+
+
+def relations_of(
+    release: Release, estimates: Mapping[str, Estimate], parts: Sequence[Part], facts: Facts, bounded: bool
+) -> tuple[CountRelation, ...]:
+    """What is provable. `bounded`: units count for some of their rows, count by count; then sums of parts
+    prove nothing.
+    """
+    counts: dict[str, Expression | None] = {}
+    for name, each in release.aggregates:
+        count = normal(as_count(each), facts)
+        if count.function == "count" and isinstance(estimates[name], Linear):
+            counts[name] = counted(count)
+    # of several counts in one measurement each takes what those before it have left of a unit's rows
+    if bounded:
+        alone = {column for part in parts for column in part.columns if len(part.columns) == 1}
+        # all of a unit's rows are cut together
+        beside = [{column for column, _ in part.all_rows} for part in parts]
+
+        def is_whole(columns: set[str]) -> bool:
+            return columns <= alone or columns == set().union(*(each for each in beside if each & columns))
+
+        wholes = {name for name in counts if is_whole(set(estimates[name].columns))}
+        return tuple(CountRelation((a,), b) for a, b in _links(counts, wholes))
+    return _grouped(counts, facts)
+
+
+def _links(counts: Conditions, wholes: Collection[str]) -> list[tuple[str, str]]:
+    """(part, whole), without what follows from others."""
+    inside = {(a, b) for a in counts for b in wholes if a != b and implies(counts[a], counts[b])}
+    strict = {(a, b) for a, b in inside if (b, a) not in inside}
+    same = {(a, b) for a, b in inside - strict if list(counts).index(a) > list(counts).index(b)}
+    near = {(a, b) for a, b in strict if not any((a, c) in strict and (c, b) in strict for c in counts)}
+    return sorted(near | same)
+
+
+def _grouped(counts: Conditions, facts: Facts) -> tuple[CountRelation, ...]:
+    links = _links(counts, counts)
+    single = {
+        a for a in counts if sum(part == a for part, _ in links) == 1
+    }  # parts of one other only: they may be added up
+    below = {b: [a for a, whole in links if whole == b] for b in counts}
+
+    found: list[CountRelation] = []
+    for whole, parts in below.items():
+        groups: list[list[str]] = []
+        for part in parts:
+            fitting = next(
+                (
+                    g
+                    for g in groups
+                    if {part, *g} <= single and all(are_disjoint(counts[part], counts[o]) for o in g)
+                ),
+                None,
+            )
+            if fitting is None:
+                groups.append([part])
+            else:
+                fitting.append(part)
+        for group in groups:
+            same = {*group} <= single and len(group) == 1 and implies(counts[whole], counts[group[0]])
+            conditions = [each for each in (counts[name] for name in group) if each is not None]
+            never_null = _never_null(filtered(facts, counts[whole]))
+            all_of_it = len(group) > 1 and exhaust(conditions, counts[whole], never_null)
+            found.append(CountRelation(tuple(group), whole, same or all_of_it))
+    return tuple(found)
+
+
+def _never_null(facts: Facts) -> Callable[[Expression], bool]:
+    return lambda test: not domain_of(test, facts).nullable

@@ -1,0 +1,219 @@
+"""MEDIAN, quantiles, MIN and MAX go in; measurements of their arguments' values come out, each with a
+statement of its own.
+
+The statement counts the rows of every key and value: a histogram, of which nothing is let out but the grid
+points that the exponential mechanism chooses in each key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from privsql.algebra.choices import UNIT, kept_up_to, key_rank
+from privsql.algebra.describe import describe
+from privsql.algebra.exact import (
+    NOTHING,
+    Earlier,
+    Fold,
+    Name,
+    Operation,
+    Over,
+    Rows,
+    Scalar,
+    Select,
+    Statement,
+    Value,
+    WithSteps,
+    names,
+    op,
+    whole,
+)
+from privsql.algebra.expressions import Aggregate, Expression
+from privsql.algebra.relations import Choose, Limits, Release
+from privsql.algebra.reserved import ROWS_COLUMN, VALUE_COLUMN
+from privsql.analysis.keys import KeySpace
+from privsql.errors import Place, Refused
+from privsql.planning.aggregates.context import AggregationContext
+from privsql.planning.aggregates.estimates import QuantilePoint
+from privsql.planning.aggregates.parts import Part
+from privsql.planning.aggregates.release_parts import Named, ReleaseParts
+from privsql.planning.grids.grid import LARGEST_VALUE
+from privsql.planning.grids.value_grid import ValueGrid, value_grid
+from privsql.planning.keys.key_tests import keys_and_tests, limits_on_keys
+from privsql.planning.rewrites.value_bins import FEWEST, Bins
+from privsql.policy import Neighbours
+from privsql.privacy.order import Change, Sought
+from privsql.types import DOUBLE, MOMENTS, Kind
+
+_ALL, _UPTO = "privsql_all", "privsql_upto"  # rows of a unit in a key, and those up to a value
+ORDER = frozenset({"quantile_cont", "quantile_disc", "min", "max"})
+
+
+@dataclass(frozen=True)
+class OrderPart(Part):
+    """Quantiles of one argument; `where`: which rows have one."""
+
+    sought: Sought = field(default_factory=lambda: Sought((), Change(1, False, False), 1))
+    grid: ValueGrid = field(default_factory=lambda: ValueGrid(DOUBLE, Fraction(0), Fraction(1), 1))
+    value: Scalar = NOTHING
+    where: tuple[Scalar, ...] = ()
+
+    @property
+    def noise(self) -> float:
+        return float(self.sought.at(Fraction(1)).span)
+
+
+def add_quantiles(found: ReleaseParts) -> None:
+    """One part for each argument and condition, with a column for every different fraction of it."""
+    together: dict[tuple[Expression | None, Expression | None], list[Named]] = {}
+    for name, each in found.quantiles:
+        together.setdefault((each.argument, each.condition), []).append((name, each))
+    for (argument, condition), same in together.items():
+        assert argument is not None
+        grid = _grid(argument, condition, found.context, same[0][1].place)
+        fractions = sorted({_fraction(each) for _, each in same})
+        columns = tuple(f"order_{found.number + index}" for index in range(len(fractions)))
+        part = _part(argument, condition, columns, tuple(fractions), grid, found.context)
+        found.add(
+            part,
+            {
+                name: QuantilePoint(
+                    columns[fractions.index(_fraction(each))],
+                    grid.type.kind,
+                    each.type.kind,
+                    grid.low,
+                    grid.step,
+                    grid.points,
+                )
+                for name, each in same
+            },
+        )
+
+
+def _part(
+    argument: Expression,
+    condition: Expression | None,
+    columns: tuple[str, ...],
+    fractions: tuple[Fraction, ...],
+    grid: ValueGrid,
+    context: AggregationContext,
+) -> OrderPart:
+    stable = context.stability
+    assert stable.rows is not None
+    # one who comes may take rows of others away (adds is false): then rows are not exchanged one for one,
+    # even in one cell
+    apart = context.key_columns is not None or not stable.adds
+    change = Change(max(1, stable.rows), context.neighbours is Neighbours.REPLACE_ONE, apart)
+    value = Value(argument)
+    tests = [op(Operation.IS_PRESENT, value), *([] if condition is None else [Value(condition)])]
+    where = "" if condition is None else f" where {describe(condition)}"
+    return OrderPart(
+        columns=columns,
+        cells=(),
+        # as of any histogram: a row counts in one cell of keys and value
+        sensitivity=context.bound(
+            1, 1, max(2, grid.points), f"values clamped into {grid.text}, counted; a row counts once"
+        ),
+        what=f"quantiles of {describe(argument)}{where}",
+        sought=Sought(fractions, change, grid.points, argument.type.kind not in MOMENTS),
+        grid=grid,
+        value=value,
+        where=tuple(tests),
+    )
+
+
+def _fraction(aggregate: Aggregate) -> Fraction:
+    """MIN and MAX are the first and the last quantile."""
+    if aggregate.function in ("min", "max"):
+        return Fraction(0 if aggregate.function == "min" else 1)
+    fraction = aggregate.parameters[0]
+    assert isinstance(fraction, Fraction)
+    return fraction
+
+
+def _grid(
+    argument: Expression, condition: Expression | None, context: AggregationContext, place: Place | None
+) -> ValueGrid:
+    domain = context.domain(argument, condition)
+    if not domain.bounded:
+        raise Refused(
+            "refused-unbounded",
+            "a quantile is chosen from a known range: that of its argument is not known",
+            context.ways_to_bound(argument, condition),
+            place,
+        )
+    whole = argument.type.kind is Kind.INTEGER
+    if whole and not domain.empty and max(abs(domain.low), abs(domain.high)) > LARGEST_VALUE:
+        raise Refused(
+            "refused-too-large",
+            f"values past {float(LARGEST_VALUE):.1e} are not put in order",
+            "ask about a smaller unit (x / 1000), or declare a narrower range",
+            place,
+        )
+    return value_grid(argument.type, domain)
+
+
+# -- the statements ------------------------------------------------------------------------------------------
+def value_bins(
+    release: Release | Choose, part: OrderPart, space: KeySpace, limits: Limits | None
+) -> Bins | None:
+    """The same in a shorter form, where that is faster: where a unit's rows need not be looked at
+    together.
+    """
+    if limits is not None or part.sought.points < FEWEST:
+        return None
+    keys, tests = keys_and_tests(release, space)
+    return Bins(keys, tests, part.value, part.grid, Rows(release.input), part.where)
+
+
+def value_statement(
+    release: Release | Choose, part: OrderPart, space: KeySpace, limits: Limits | None
+) -> Statement:
+    """Keys, a value's grid point and its rows: one row for every key among the declared ones and value that
+    occur.
+    """
+    keys, tests = keys_and_tests(release, space)
+    bounded = limits is not None
+    unit = ((UNIT.name, UNIT),) if bounded else ()
+    columns = (*unit, *keys, (VALUE_COLUMN, part.grid.place(part.value)))
+    cells = Select(
+        (*columns, (ROWS_COLUMN, Fold("count"))),
+        Rows(release.input, unit=bounded),
+        part.where,
+        keys=len(columns),
+        fenced=bool(tests) and not bounded,
+    )
+    # keys nobody declared are left out after grouping, as elsewhere
+    declared = Select((), cells, tests, everything=True) if tests else cells
+    if limits is None:
+        return declared
+    return _bounded([key.name for key in release.keys], declared, *limits_on_keys(release, space, limits))
+
+
+def _bounded(keys: Sequence[str], cells: Select, limits: Limits, ranked: bool) -> WithSteps:
+    """At most so many keys of a unit, those with the smallest hash of unit and key; in each at most so many
+    rows, evenly spaced in the order of their values: chosen by that unit's own rows alone.
+    """
+    own, value, rows = (UNIT, *map(Name, keys)), Name(VALUE_COLUMN), Name(ROWS_COLUMN)
+    steps = [("privsql_units", cells)]
+    if ranked:
+        rank = key_rank(keys, "dense_rank")
+        kept = Select((), Earlier("privsql_units"), ranked=(rank, limits.max_groups), everything=True)
+        steps.append(("privsql_kept", kept))
+    sums = (
+        (_ALL, whole(Over("sum", rows, own))),
+        (_UPTO, whole(Over("sum", rows, own, (value,), running=True))),
+    )
+    steps.append(("privsql_placed", Select(sums, Earlier(steps[-1][0]), everything=True)))
+    ends = (Name(_UPTO), Name(_UPTO) - rows)
+    after, before = (kept_up_to(end, Name(_ALL), limits.max_rows, own) for end in ends)
+    same = names([*keys, VALUE_COLUMN])
+    steps.append(
+        ("privsql_chosen", Select((*same, (ROWS_COLUMN, after - before)), Earlier("privsql_placed")))
+    )
+    summed = (ROWS_COLUMN, whole(Fold("sum", rows)))
+    some = (op(Operation.GREATER, rows, 0),)
+    last = Select((*same, summed), Earlier("privsql_chosen"), some, keys=len(same))
+    return WithSteps(tuple((name, step, None) for name, step in steps), last)

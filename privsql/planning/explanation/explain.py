@@ -1,0 +1,129 @@
+"""A plan goes in; the derivation comes out as a tree that a person can check by hand."""
+
+from __future__ import annotations
+
+from privsql.algebra.describe import describe
+from privsql.algebra.relations import (
+    Choose,
+    Distinct,
+    Filter,
+    Limit,
+    Project,
+    Relation,
+    Release,
+    Sort,
+)
+from privsql.planning.explanation.explain_measurements import explain_measurements
+from privsql.planning.explanation.explain_rows import explain_rows
+from privsql.planning.explanation.tree import Branch
+from privsql.planning.plan import Derived, Plan
+
+
+def explain(plan: Plan) -> str:
+    """The whole derivation: the answer, what is done after the noise, the measurements, the rows they are
+    made of.
+    """
+    if plan.release is None:
+        return f"Answer: {', '.join(output.name for output in plan.outputs)}\n" + "\n".join(
+            f"Note: {n}" for n in plan.notes
+        )
+    details = []
+    accuracy = plan.accuracy(0.95)
+    for output in plan.outputs:
+        if output.measurements or (plan.free and output.name in accuracy):
+            used = ", ".join(f"M{index + 1}" for index in output.measurements) or "earlier answers"
+            width = accuracy.get(output.name)
+            note = f"±{width:,.4g} at 95%" if width is not None else accuracy.notes.get(output.name, "")
+            details.append(f"{output.name} = {output.formula}   from {used}" + (f", {note}" if note else ""))
+    steps = _after(plan.question.relation)
+    if steps:
+        details.append(f"after the noise, free of cost: {'; '.join(steps)}")
+    details += [f"then, as asked, {text}" for text in _projections(plan)]
+    stored = [] if plan.derived is None else [_stored(plan.derived)]
+    root = Branch(
+        f"Answer: {', '.join(output.name for output in plan.outputs)}",
+        tuple(details),
+        (*stored, *explain_measurements(plan), explain_rows(plan)),
+    )
+    lines = root.lines()
+    charged = "" if plan.rho is None else f", charged as rho {plan.rho:g}"
+    price = (
+        f"Cost: epsilon {plan.epsilon:g}, delta {plan.delta:g}{charged}, under {plan.neighbours} neighbours"
+    )
+    lines.append(price + _budget_line(plan))
+    return "\n".join([*lines, *(f"Note: {note}" for note in plan.notes)])
+
+
+def _budget_line(plan: Plan) -> str:
+    """What is left of the budget, or why it does not allow this query."""
+    if plan.refusal:
+        return f"\nRefused if asked now: {plan.refusal}"
+    if plan.remaining is None:
+        return ""
+    after = plan.remaining if plan.stored else max(0.0, plan.remaining - plan.epsilon)
+    return f"; {plan.remaining:g} of the budget is left before it, {after:g} after"
+
+
+def _stored(derived: Derived) -> Branch:
+    """From what earlier answers it is computed."""
+    lines = []
+    for each in derived.sources:
+        text = " ".join(each.question.split())
+        added = (
+            "cell by cell" if each.cells == 1 else f"up to {each.cells:,} of its cells are added up to one"
+        )
+        lines.append(
+            f"{text if len(text) <= 80 else text[:77] + '...'}"
+            f" (epsilon {each.epsilon:g}, {each.when[:10]}): {added}"
+        )
+    if len(derived.sources) > 1:
+        lines.append("what several of them say is weighed by inverse variance")
+    if derived.left_out:
+        names = ", ".join(derived.left_out)
+        lines.append(
+            f"rows in which {names} is none of the declared keys are not in it (fresh=True asks anew)"
+        )
+    return Branch("From earlier answers, at no cost: no data is read", tuple(lines))
+
+
+def _projections(plan: Plan) -> list[str]:
+    """What is made to hold after the noise, on request."""
+    found = plan.projections
+    texts = []
+    if found["nonnegative"]:
+        texts.append(
+            f"the nearest numbers that are not below 0, totals kept: {', '.join(found['nonnegative'])}"
+        )
+    if plan.consistent:
+        known = ", ".join(found["consistent"]) or "nothing that is known between them"
+        texts.append(f"the nearest counts with {known}")
+    if texts:
+        texts.append(
+            "intervals are those from before, and reach to what is shown; ± above is from before, too"
+        )
+    return texts
+
+
+def _after(relation: Relation) -> list[str]:
+    match relation:
+        case Release() | Choose():
+            return []
+        case Filter():
+            return [*_after(relation.input), f"keep {describe(relation.predicate)}"]
+        case Sort():
+            terms = ", ".join(
+                f"{describe(each.expression)}{' DESC' if each.descending else ''}" for each in relation.by
+            )
+            return [*_after(relation.input), f"order by {terms}"]
+        case Limit():
+            limit = "" if relation.count is None else f"limit {relation.count}"
+            return [
+                *_after(relation.input),
+                f"{limit} offset {relation.offset}".strip() if relation.offset else limit,
+            ]
+        case Distinct():
+            return [*_after(relation.input), "distinct"]
+        case Project():
+            return _after(relation.input)
+        case _:
+            raise AssertionError("not above a release")

@@ -1,0 +1,68 @@
+"""What is measured, as EXPLAIN says it: bounds, noise, price, and how far off the noisy numbers may be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from privsql.planning.explanation.tree import Branch
+from privsql.planning.keys.undeclared_keys import key_release, people_needed
+from privsql.planning.measurements.measurement import Measurement
+from privsql.planning.measurements.partition_selection import KeyMeasurement
+from privsql.planning.plan import Plan
+from privsql.planning.precision.noise_of_rows import gains
+from privsql.privacy.key_selection import KeyRelease
+
+
+def explain_measurements(plan: Plan) -> list[Branch]:
+    """Each with its bounds, its noise and how far off its cells may be."""
+    return [
+        _levelled(_measurement(index + 1, each, plan), plan, each)
+        for index, each in enumerate(plan.measurements)
+    ]
+
+
+def _measurement(number: int, measurement: Measurement, plan: Plan) -> Branch:
+    title = f"M{number}: {', '.join(measurement.columns)} -- {measurement.what}"
+    if isinstance(measurement, KeyMeasurement):
+        return Branch(title, measurement.explanation(_instead(measurement.release, plan)))
+    return Branch(title, measurement.explanation())
+
+
+def _instead(release: KeyRelease, plan: Plan) -> list[str]:
+    """By what else keys could have been shown, and why they are not."""
+    assert plan.pricing is not None
+    keys = plan.pricing.keys
+    if keys is None or keys.other is None:
+        return []
+    other = key_release(keys.other, plan.loss)
+    if other is None:
+        return ["by another count no key could be shown at this epsilon"]
+    if release.contribution.rows > 1:
+        needed = f"{other.shows_at(0.5):,} units, for a share of epsilon"
+        return [f"keys are shown by their rows, so from {_people(release)}; by their units, from {needed}"]
+    return [
+        f"keys are shown by their units; by their rows, from {other.shows_at(0.5):,} of them,"
+        f" so from {_people(other)}"
+    ]
+
+
+def _people(release: KeyRelease) -> str:
+    """How many people a key needs to be shown by its rows."""
+    rows = release.contribution.rows
+    return (
+        f"{people_needed(release):,} units if each has half of its {rows:,} rows there,"
+        " and more if they have fewer"
+    )
+
+
+def _levelled(branch: Branch, plan: Plan, measurement: Measurement) -> Branch:
+    """What least squares gain at each level, where there are several."""
+    if plan.levels is None:
+        return branch
+    found = gains(plan, measurement, 0.95)
+    # of very many kinds of rows only a bound is worked out, which may be wider than what the error is
+    all_better = all(after <= before for _, before, after in found)
+    better = ", and each better" if all_better else "; to be sure of them takes wider bounds"
+    shown = [f"{kept} ±{after:,.4g} instead of ±{before:,.4g}" for kept, before, after in found]
+    text = f"least squares over all sets make them agree{better}: {', '.join(shown)} at 95%, before rounding"
+    return replace(branch, details=(*branch.details, text))

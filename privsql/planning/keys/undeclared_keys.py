@@ -1,0 +1,104 @@
+"""The parts of a release whose keys nobody declared go in; the same come out with the count by which keys are
+shown.
+
+COUNT(*) can show keys by itself. But where one unit may add many rows to it, a key must have more rows than
+one unit could have, and more than its noise, which goes with them: many people with few rows each stay hidden
+at any epsilon. How many units a key has tells it with less, for a share of epsilon. Whichever needs fewer
+people is taken; the text of the query, the policy, epsilon and delta decide, never the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from privsql.errors import ArgumentError
+from privsql.planning.aggregates.context import AggregationContext
+from privsql.planning.aggregates.counts import units_part
+from privsql.planning.aggregates.parts import Part
+from privsql.planning.measurements.noised import Mechanism
+from privsql.planning.measurements.partition_selection import KeyMeasurement
+from privsql.planning.pricing import KeysShown, Pricing
+from privsql.privacy.key_selection import Contribution, KeyRelease
+
+PricingOf = Callable[[Sequence[Part], KeysShown], Pricing]
+
+
+def pricing_of_keys(
+    parts: Sequence[Part],
+    context: AggregationContext,
+    min_units: int,
+    epsilon: Fraction,
+    pricing_of: PricingOf,
+) -> Pricing:
+    """The parts, priced with the count by which a key is shown from the fewest people; of equals one of
+    units, which holds however few rows they have.
+    """
+
+    def shown_by(part: Part, of: Sequence[Part]) -> Pricing:
+        return pricing_of(of, KeysShown(part.columns, _contribution(part, context), min_units))
+
+    counts = [part for part in parts if part.counts_all]
+    ways = [shown_by(part, parts) for part in counts]
+    if not counts or _may_count_units(counts, context, ways[0]):
+        units = units_part(sum(len(part.columns) for part in parts) + 1, context)
+        ways.append(shown_by(units, [*parts, units]))
+    if len(ways) == 1:
+        return ways[0]
+    best, other, *_ = sorted(ways, key=lambda way: _people_and_rows(way, epsilon))
+    assert best.keys is not None
+    return replace(best, keys=replace(best.keys, other=other))
+
+
+def people_needed(release: KeyRelease) -> int:
+    """How many people a key needs to be shown with probability 1/2, if each has (1 + max_rows) / 2 rows
+    there.
+
+    Nobody knows how many rows people have there, but that they are between 1 and max_rows: so the mean of the
+    two.
+    """
+    return -(-2 * release.shows_at(0.5) // (1 + release.contribution.rows))
+
+
+def key_release(pricing: Pricing, epsilon: Fraction) -> KeyRelease | None:
+    """How keys are shown at this epsilon; None where it is too small for it."""
+    try:
+        return next(each.release for each in pricing.at(epsilon) if isinstance(each, KeyMeasurement))
+    except ArgumentError:
+        return None
+
+
+def people_for_keys(pricing: Pricing, epsilon: Fraction) -> float:
+    """How many people a key needs; none where all keys are declared."""
+    if pricing.keys is None:
+        return 0
+    release = key_release(pricing, epsilon)
+    return math.inf if release is None else people_needed(release)
+
+
+def _people_and_rows(way: Pricing, epsilon: Fraction) -> tuple[float, int]:
+    """How many people a key needs, and how many rows each of them may add to the count by which it is
+    shown.
+    """
+    release = key_release(way, epsilon)
+    return (math.inf, 0) if release is None else (people_needed(release), release.contribution.rows)
+
+
+def _may_count_units(counts: Sequence[Part], context: AggregationContext, way: Pricing) -> bool:
+    """Whether units may tell more than what is counted; beside them, counts have Laplace noise, whatever was
+    asked for.
+    """
+    several = context.limits is not None and all(part.sensitivity.linf > 1 for part in counts)
+    return several and way.mechanism is not Mechanism.GAUSSIAN
+
+
+def _contribution(part: Part, context: AggregationContext) -> Contribution:
+    assert context.stability.rows is not None
+    groups = (
+        context.stability.rows // context.limits.max_rows
+        if context.limits is not None
+        else context.stability.rows
+    )
+    return Contribution(groups, part.sensitivity.linf, groups * context.neighbours.moves)

@@ -1,0 +1,161 @@
+"""What every measurement has: columns, a sensitivity, its exact price; and what people read of it.
+
+A measurement cannot be made whose noise does not cover its sensitivity at its price: each class checks that
+when it is constructed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+
+from privsql.errors import ArgumentError
+from privsql.privacy.accuracy import LaplaceLaw, Law
+from privsql.privacy.sensitivity import Sensitivity
+
+LARGEST_SCALE = 2**52  # noise of a larger scale would not fit 64 bits
+
+
+class Mechanism(StrEnum):
+    """How exact becomes noisy, as plans, receipts and ledgers say it."""
+
+    LAPLACE = "discrete Laplace"
+    GAUSSIAN = "Gaussian, rounded"
+    CHOICE_FLIP = "report-noisy-max, exponential noise (permute-and-flip)"
+    CHOICE_LAPLACE = "report-noisy-max, Laplace noise"
+    CHOICE_GUMBEL = "report-noisy-max, Gumbel noise"
+    CHOICE_EXPONENTIAL = "exponential mechanism"
+    CHOICE_HISTOGRAM = "noisy histogram, Laplace noise, its largest cells"
+    KEYS_GEOMETRIC = "truncated geometric noise, shown above a threshold"
+    KEYS_GAUSSIAN = "Gaussian noise, rounded, shown above a threshold"
+    KEYS_CHOSEN = "keys shown by chance, the likelier the more units they have"
+    ORDER = "exponential mechanism over values"
+
+
+@dataclass(frozen=True)
+class Noised(ABC):
+    """Some integer columns of the exact result, which get noise; `loss` is the epsilon of that, exactly."""
+
+    columns: tuple[str, ...]
+    sensitivity: Sensitivity
+    loss: Fraction
+    what: str
+    other: str = field(default="", kw_only=True)  # what else would have done, and how noisy it is
+    # what 1 in its columns is, in the units of the values
+    step: Fraction = field(default=Fraction(1), kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.loss <= 0 or self.sensitivity.l1 <= 0:
+            raise ValueError("noise of scale zero cannot be made")
+        self._check()
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise ValueError unless the noise covers the sensitivity at this price."""
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> Mechanism: ...
+
+    @property
+    @abstractmethod
+    def noise_scale(self) -> Fraction:
+        """The scale of the noise, in the columns' units."""
+
+    @abstractmethod
+    def explanation(self) -> tuple[str, ...]:
+        """The lines of EXPLAIN: the bounds, the noise, and how far off a cell may be."""
+
+    @property
+    def law(self) -> Law:
+        """How the noise of one cell is distributed, for intervals."""
+        return LaplaceLaw(float(1 / self.noise_scale))
+
+    @property
+    def continuous_variance(self) -> float:
+        """The variance of the noise before it is rounded: two ways to measure the same compare by it alike
+        at every epsilon.
+        """
+        return 2.0 * float(self.noise_scale) ** 2
+
+    def half_width(self, level: float) -> int:
+        """The noise of one cell stays within this so surely."""
+        return self.law.half_width(level)
+
+    @property
+    def delta_loss(self) -> Fraction:
+        return Fraction(0)
+
+    # What people read: plain numbers.
+    @property
+    def l1(self) -> int:
+        return self.sensitivity.l1
+
+    @property
+    def linf(self) -> int:
+        return self.sensitivity.linf
+
+    @property
+    def why(self) -> str:
+        return self.sensitivity.why
+
+    @property
+    def scale(self) -> float:
+        return float(self.noise_scale)
+
+    @property
+    def epsilon(self) -> float:
+        return float(self.loss)
+
+    @property
+    def delta(self) -> float:
+        return float(self.delta_loss)
+
+    @property
+    def score_sensitivity(self) -> float | None:
+        """How far one person can move the scores of two values apart, where one is selected by its score."""
+        return None
+
+    def to_dict(self) -> dict[str, object]:
+        score = {} if self.score_sensitivity is None else {"score_sensitivity": self.score_sensitivity}
+        return {
+            "columns": list(self.columns),
+            "mechanism": self.mechanism.value,
+            "l1": self.l1,
+            "linf": self.linf,
+            "scale": self.scale,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "why": self.why,
+            "what": self.what,
+            **score,
+        }
+
+    def explained_bounds(self, more: str = "") -> str:
+        """How far one person moves the columns, in the units of the values; and in their own, in which
+        plan.sql can be checked.
+        """
+        found = f"l1 = {in_words(self.l1 * self.step)}, linf = {in_words(self.linf * self.step)}"
+        own = ""
+        if self.step != 1:
+            steps = f"the columns count in steps of {float(self.step):.3g}"
+            own = f" ({steps}: l1 = {self.l1:,}, linf = {self.linf:,})"
+        return f"{found}{own}{more}: {self.why}"
+
+    def explained_width(self) -> str:
+        return f"±{in_words(self.half_width(0.95) * self.step)}"
+
+
+def in_words(value: Fraction) -> str:
+    """A number for people."""
+    return f"{int(value):,}" if value.denominator == 1 else f"{float(value):,.6g}"
+
+
+def too_noisy() -> ArgumentError:
+    return ArgumentError(
+        "argument-epsilon",
+        "at this epsilon the noise would be larger than 64-bit numbers can hold",
+        "use a larger epsilon, fewer outputs, or declare a narrower range",
+    )

@@ -1,0 +1,1 @@
+"""How far noisy numbers may be off, before anything is spent."""

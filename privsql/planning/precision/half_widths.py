@@ -1,0 +1,217 @@
+"""A plan and a confidence level go in; the half-width of every output comes out, before anything is spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from fractions import Fraction
+
+from privsql.algebra.expressions import Call, Column, Expression, Literal, columns_of
+from privsql.errors import ArgumentError
+from privsql.planning.aggregates.estimates import Estimate, Linear, QuantilePoint, Ratio, Terms
+from privsql.planning.measurements.quantile_search import QuantileMeasurement
+from privsql.planning.plan import Accuracy, Plan
+from privsql.planning.precision.noise_of_rows import Alike, alike_rows
+from privsql.policy import LARGEST_EPSILON, NANO, SMALLEST_EPSILON
+from privsql.privacy.weighted_sums import Noise, half_width
+from privsql.suggestions import Argument
+from privsql.types import NUMBERS, Kind
+
+SUREST = 0.999999  # divided among a million cells, what is left to 1 is still told from 0
+
+
+def check_level(level: float) -> float:
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level <= SUREST:
+        raise ArgumentError("argument-level", f"a confidence level lies between 0 and {SUREST}", "try 0.95")
+    return float(level)
+
+
+def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
+    level = check_level(level)
+    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
+        raise ArgumentError("argument-rows", "rows must be a whole number from 1", "rows=1000")
+    widths, notes = _widths(plan, level, rows)
+    known = [name for name, width in widths.items() if width is not None]
+    return Accuracy(widths, level, notes, _together(plan, level, rows, known))
+
+
+def _widths(
+    plan: Plan, level: float, rows: int | None = None
+) -> tuple[dict[str, float | None], dict[str, str]]:
+    """Each output's half-width, and what is said where there is none beforehand."""
+    widths: dict[str, float | None] = {}
+    notes: dict[str, str] = {}
+    for output in plan.outputs:
+        leaves = {column.name for column in columns_of(output.expression) if column.name in plan.estimates}
+        ranks = _ranks(plan, leaves, level)
+        if ranks and (len(leaves) == 1 or output.expression.type.kind is Kind.LIST):
+            widths[output.name], notes[output.name] = None, ranks
+            continue
+        if not leaves or output.expression.type.kind not in NUMBERS:
+            continue
+        share = 1.0 - (1.0 - level) / len(leaves)
+        width = _width(output.expression, plan, share, rows)
+        widths[output.name] = width
+        if width is None:
+            whole = _width(output.expression, plan, share, 1)
+            notes[output.name] = (
+                f"+- {whole:,.4g} / rows averaged" if whole is not None else "see intervals() of the answer"
+            )
+    return widths, notes
+
+
+def _together(plan: Plan, level: float, rows: int | None, names: Collection[str]) -> dict[str, float | None]:
+    """By a union bound over all cells of these outputs; none where the number of cells is not known
+    beforehand.
+    """
+    if plan.space.open or not names:
+        return {}
+    outputs = [output for output in plan.outputs if output.name in names]
+    leaves = [
+        {column.name for column in columns_of(each.expression) if column.name in plan.estimates}
+        for each in outputs
+    ]
+    share = 1.0 - (1.0 - level) / (max(1, plan.cells) * sum(map(len, leaves)))
+    return {each.name: _width(each.expression, plan, share, rows) for each in outputs}
+
+
+def _ranks(plan: Plan, leaves: Collection[str], level: float) -> str:
+    """How far quantiles may be off in rows: how far that is in values depends on the data."""
+    found: dict[str, int] = {}
+    few = 0
+    for leaf in leaves:
+        how = plan.estimates[leaf]
+        if isinstance(how, QuantilePoint):
+            measurement = next(each for each in plan.measurements if how.column in each.columns)
+            assert isinstance(measurement, QuantileMeasurement)
+            place = measurement.columns.index(how.column)
+            found[measurement.search.rank_text(place)] = math.ceil(
+                measurement.search.rank_error(place, level)
+            )
+            few = max(few, measurement.search.rows_needed(place, level))
+    if not found:
+        return ""
+    what = next(iter(found)) if len(found) == 1 else "its rank, each by itself,"
+    near = f"within ±{max(found.values()):,} rows of {what} at {level:.0%}, ties aside"
+    return f"{near}; it may be undetermined where there are fewer than {few:,} rows"
+
+
+def linear_half_width(estimate: Linear, noise: Mapping[str, Noise], level: float) -> float:
+    """How far a weighted sum of noisy columns may be off: of whole numbers, by a whole number."""
+    width = terms_half_width(estimate.terms, noise, level)
+    if estimate.whole and any(weight.denominator > 1 for _, weight in estimate.terms):
+        return float(math.floor(width + 0.5 + 1e-9))
+    return width
+
+
+def terms_half_width(terms: Terms, noise: Mapping[str, Noise], level: float) -> float:
+    return half_width([(float(weight), noise[column]) for column, weight in terms], level)
+
+
+def shown_half_width(estimate: Linear, plan: Plan, rows: Alike, level: float) -> float:
+    """How far what is shown in some rows may be off; whole numbers that add up are rounded all together."""
+    if plan.levels is None or rows.level is None:
+        return linear_half_width(estimate, rows.noise, level)
+    width = terms_half_width(estimate.terms, rows.noise, level)
+    if not estimate.whole or width == 0.0:
+        return width
+    return float(math.floor(width + plan.levels.corners[rows.level] / 2.0 + 1e-9))
+
+
+def _leaf(estimate: Estimate, plan: Plan, level: float, rows: int | None) -> float | None:
+    kinds = alike_rows(plan)
+    match estimate:
+        case Linear():
+            return max(shown_half_width(estimate, plan, each, level) for each in kinds)
+        case Ratio() if rows is not None:
+            # A - r(A + B) has the most noise at r = 0 or 1, where only one side counts
+            sides = [(side, each.noise) for side in (estimate.above, estimate.below) for each in kinds]
+            width = max(terms_half_width(side, noise, level) for side, noise in sides)
+            return float(estimate.high - estimate.low) * width / (rows * estimate.one)
+    return None
+
+
+def _width(expression: Expression, plan: Plan, level: float, rows: int | None) -> float | None:
+    """Half-widths through sums, differences and products with constants; None where it depends on the
+    answer.
+    """
+    match expression:
+        case Literal():
+            return 0.0
+        case Column(name=name):
+            return _leaf(plan.estimates[name], plan, level, rows) if name in plan.estimates else 0.0
+        case Call(function="+" | "-", args=(left, right)):
+            one, other = (_width(each, plan, level, rows) for each in (left, right))
+            return None if one is None or other is None else one + other
+        case Call(function="*", args=(left, right)):
+            inner, factor = (right, left) if isinstance(left, Literal) else (left, right)
+            return _scaled(inner, factor, plan, level, rows, divide=False)
+        case Call(function="/", args=(left, right)):
+            return _scaled(left, right, plan, level, rows, divide=True)
+        case Call(function="neg" | "cast", args=(inner,)) if expression.type.kind in NUMBERS:
+            width = _width(inner, plan, level, rows)
+            return width if width is None or expression.type.kind is not Kind.INTEGER else width + 0.5
+        case Call(function="round", args=(inner, *places)):
+            width = _width(inner, plan, level, rows)
+            digits = int(places[0].value or 0) if places and isinstance(places[0], Literal) else 0
+            return None if width is None else width + 0.5 * 10.0**-digits
+    return None
+
+
+def _scaled(
+    inner: Expression, factor: Expression, plan: Plan, level: float, rows: int | None, divide: bool
+) -> float | None:
+    width = _width(inner, plan, level, rows)
+    if not isinstance(factor, Literal) or factor.value is None or width is None:
+        return None
+    amount = abs(float(factor.value))
+    if divide:
+        return width / amount if amount else None
+    return width * amount
+
+
+def epsilon_within(plan: Plan, within: float, confidence: float) -> Fraction:
+    """The least epsilon at which every cell of every output is within +-`within`, all at once, so surely."""
+    if plan.public:
+        return SMALLEST_EPSILON
+    if plan.space.open:
+        raise ArgumentError(
+            "argument-within",
+            "how many keys there will be is not known beforehand, so no epsilon holds for them all",
+            [("give ", Argument("epsilon"), " instead"), ("declare the keys",)],
+        )
+    if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 < within <= 1e300:
+        raise ArgumentError(
+            "argument-within", "within must be a positive number", [(Argument("within", "20"),)]
+        )
+    cells = plan.cells * max(1, len(plan.outputs))
+    level = 1.0 - (1.0 - check_level(confidence)) / cells
+
+    def worst(nano: int) -> float:
+        try:
+            priced = plan.repriced(Fraction(nano, NANO))
+        except ArgumentError:
+            return math.inf  # so small an epsilon that its noise does not fit 64 bits
+        widths, _ = _widths(priced, level)
+        known = [width for width in widths.values() if width is not None]
+        if not known or len(known) < len(widths):
+            raise ArgumentError(
+                "argument-within",
+                "how far this answer is off depends on the data, so no epsilon can be found beforehand",
+                [("give ", Argument("epsilon"), " instead, and look at the intervals of the answer")],
+            )
+        return max(known)
+
+    low, high = int(SMALLEST_EPSILON * NANO), int(LARGEST_EPSILON * NANO)
+    if worst(high) > within:
+        raise ArgumentError("argument-within", "no epsilon gives an answer that close", "allow a wider +-")
+    # noise is about inverse to epsilon: most of the search is over before it begins
+    near = worst(NANO) / within
+    for share in (0.95, 1.05):
+        nano = int(min(near * share, float(LARGEST_EPSILON)) * NANO)
+        if low < nano < high:
+            low, high = (low, nano) if worst(nano) <= within else (nano + 1, high)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if worst(middle) <= within else (middle + 1, high)
+    return Fraction(low, NANO)

@@ -1,0 +1,351 @@
+"""Rows with any number a unit go in; the same from a stored copy come out: at most so many a unit, by a
+stored rank.
+
+The copy of a table has a column more, the rank of each row among the rows of its unit in an order that
+depends on their content alone. Rows with rank <= N are at most N of each unit, the same N whatever other
+units have: a bound by a plain comparison, where choosing rows while the query runs costs a grouping by unit.
+What a SUM of a column adds up, clamped into the column's declared range and laid on its grid, is stored
+beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+
+from privsql.algebra.declared import Claim
+from privsql.algebra.exact import Name, Scalar, Value
+from privsql.algebra.expressions import Aggregate, Call, Column, Expression, columns_of
+from privsql.algebra.owners import owner
+from privsql.algebra.relations import (
+    Choose,
+    Field,
+    Join,
+    Project,
+    Relation,
+    Release,
+    Scan,
+    Unpivot,
+    rebuilt,
+    walk,
+)
+from privsql.analysis.derive import derive
+from privsql.analysis.facts import domain_of
+from privsql.analysis.public_rows import Look
+from privsql.analysis.stability import Stability, stability
+from privsql.equivalence.written import short_digest
+from privsql.planning.aggregates.context import key_columns
+from privsql.planning.grids.grid import LARGEST_VALUE, grid_of
+from privsql.planning.rewrites.prepared_joins import look_up, looks_up, only_scan
+from privsql.types import BIGINT, NUMBERS
+
+DATABASE = "privsql_prepared"  # the reserved name of the attached database that holds the copies
+RANK = "privsql_rank"  # the reserved name of the column that counts the rows of a unit
+LARGEST_RANK = 65_535  # of rows further down: they all have this rank, so that only smaller bounds can use it
+
+
+@dataclass(frozen=True)
+class StoredValue:
+    """What a sum of a column adds up for one row, and the name under which it is stored."""
+
+    column: str
+    value: Scalar
+
+    @property
+    def name(self) -> str:
+        return f"privsql_value_{short_digest(self.value)}"
+
+
+@dataclass(frozen=True)
+class StoredKey:
+    """A column by whose values units are counted, and what tells the declared values from others."""
+
+    column: str
+    test: Scalar | None
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A stored copy of a table, by its name in the attached database; not `fresh`: its source was written to
+    since.
+
+    `totals`: beside it lies what it adds up to by rank. `keys`: and how many units there are by these.
+    """
+
+    name: str
+    fresh: bool
+    values: tuple[StoredValue, ...] = ()
+    totals: bool = False
+    keys: tuple[StoredKey, ...] = ()
+
+
+Copies = Callable[[Scan], Copy | None]  # what is stored of a table, for exactly this unit and these columns
+
+
+def no_copies(scan: Scan) -> Copy | None:
+    return None
+
+
+@dataclass(frozen=True)
+class PreparedScan(Scan):
+    """The rows of a table's copy that are among the first `most` of their unit, with some of the values
+    stored there.
+
+    `totals`: what they add up to by rank is stored, too. `units`: nothing but the units is asked for, by the
+    first row of each.
+    """
+
+    copy: str = ""
+    most: int = 1
+    values: tuple[StoredValue, ...] = ()
+    totals: bool = False
+    units: bool = False
+
+
+@dataclass(frozen=True)
+class AdHoc:
+    """What is used of one unit where its rows are chosen while the question runs: so many rows in each of so
+    many keys.
+
+    `cells`: how many keys there are; None: no GROUP BY, or several. `moves`: 2 where a unit is replaced.
+    `less`: what part of Laplace noise the noise would be, which is less than 1 where it would be Gaussian.
+    `gaussian`: no other noise is wanted.
+    """
+
+    keys: int
+    rows: int
+    cells: int | None
+    moves: int
+    less: Callable[[], Fraction]
+    gaussian: bool
+
+    def most(self, one: Stability, columns: list[str] | None) -> int:
+        """The rows of a unit that a copy may keep, where each becomes `one`, without more noise than there
+        would be.
+
+        They may all be in one key. So a count has l1 = most * each and linf = most * shared, where ad hoc it
+        has `own` and `rows`; Laplace noise goes with l1, Gaussian noise with the root of l1 * linf. Other
+        sums have the same factors.
+        """
+        becomes, whole = max(1, one.rows or 0), self.keys * self.rows
+        if columns is None:
+            return whole // becomes
+        shared, each, own = max(1, one.sharing(columns)), self.moves * becomes, self.moves * whole
+        if self.cells is not None:
+            each, own = min(each, self.cells * shared), min(own, self.cells * self.rows)
+        most = min(whole // becomes, own // each)
+        if most * shared <= self.rows:
+            return most
+        if self.gaussian:
+            return min(
+                most, *(math.isqrt(a * self.rows // (b * shared)) for a, b in ((whole, becomes), (own, each)))
+            )
+        less = self.less()
+        return min(int(less * whole) // becomes, int(less * own) // each)
+
+
+@dataclass(frozen=True)
+class PreparedRows:
+    """Rows with a known bound: the relation over the copy, its scan, its stability, and that of each step."""
+
+    relation: Relation
+    scan: PreparedScan
+    stability: Stability
+    steps: Mapping[Relation, Stability]
+
+
+def stored_values(scan: Scan, look: Look) -> tuple[StoredValue, ...]:
+    """What sums of a table's columns add up, for those whose range is declared."""
+    facts = derive(scan, frozenset(each.name for each in scan.fields), look)
+    numbers = [(each, domain_of(each.column, facts)) for each in scan.fields if each.type.kind in NUMBERS]
+    return tuple(
+        StoredValue(each.name, grid_of(each.type, domain).value(Value(each.column)))
+        for each, domain in numbers
+        if domain.bounded and not domain.empty and max(abs(domain.low), abs(domain.high)) <= LARGEST_VALUE
+    )
+
+
+def computed(relation: Relation) -> Mapping[Scalar, Scalar]:
+    """Values over the rows of a relation that a copy below has computed already, and the column that has
+    them.
+    """
+    scans = (each for each in walk(relation) if isinstance(each, PreparedScan))
+    return {stored.value: Name(stored.name) for scan in scans for stored in scan.values}
+
+
+def prepared_rows(
+    release: Release | Choose, ad_hoc: AdHoc, look: Look, copies: Copies
+) -> PreparedRows | str | None:
+    """The rows of a release from a stored copy, with no more noise than ad hoc; a text says why a copy is not
+    used.
+    """
+    units = _counts_units(release)
+    if units and not (asks_for_units(release) and not release.keys):
+        return _unused(release, copies, "each unit counts once, whichever of its rows there are")
+    scan = only_scan(release.input)
+    if scan is None:
+        return _unused(
+            release, copies, "rows of people meet in a join or a union, are grouped, or are made of lists"
+        )
+    copy = copies(scan)
+    if copy is None:
+        return None
+    if not copy.fresh:
+        return _outdated(scan)
+    most, whole = _most_rows(release, ad_hoc, look, units)
+    if most < 1:
+        rows = stability(rebuilt(release.input, _alone), look).rows
+        return _unused(release, copies, f"one row may become {rows:,}, more than are used of one unit")
+    if most >= LARGEST_RANK:
+        return _unused(
+            release, copies, f"it counts to {LARGEST_RANK - 1:,} rows a unit, and {most:,} may be used"
+        )
+    kept = _kept(scan, copy, most, _summed(release, scan), units)
+    less_than = None if units or most == whole else whole
+    return _exchanged(release.input, scan, kept, look, less_than)
+
+
+def _exchanged(
+    relation: Relation, scan: Scan, kept: PreparedScan, look: Look, less_than: int | None
+) -> PreparedRows:
+    """The relation over the copy. `less_than`: what ad hoc would be used of one unit, where that is more."""
+    unit, most = scan.unit, kept.most
+    assert unit is not None
+    apart = looks_up(relation)
+    fewer = (
+        ""
+        if less_than is None
+        else f"; not {less_than:,}, so that the noise is no more than without the copy"
+    )
+
+    def exchange(one: Relation) -> Relation:
+        return kept if one == scan else look_up(one) if apart and isinstance(one, Join) else one
+
+    def exchanged(old: Relation) -> Relation:
+        return rebuilt(old, exchange)
+
+    def steps(old: Relation) -> Stability:
+        if old == scan:
+            text = f"whose: {unit.text}; rows without one are left out{fewer}"
+            return Stability(most, False, text, lambda columns: most)
+        if scan not in walk(old):
+            return stability(old, look)
+        found = _times(most, stability(rebuilt(old, _alone), look))
+        paired = isinstance(old, Join) and old.same_unit
+        return replace(found, why="each row meets at most one row, of the same unit") if paired else found
+
+    known = {exchanged(old): steps(old) for old in walk(relation)}
+    stored = exchanged(relation)
+    return PreparedRows(stored, kept, known[stored], known)
+
+
+def _most_rows(release: Release | Choose, ad_hoc: AdHoc, look: Look, units: bool) -> tuple[int, int]:
+    """How many rows of a unit may be kept, and how many become no more than ad hoc are used.
+
+    One row may become several: their number stays within what was allowed. A choice pays for what one unit
+    has in one key, and all its rows may be in one.
+    """
+    each = stability(rebuilt(release.input, _alone), look)
+    chooses = isinstance(release, Choose)
+    whole = (ad_hoc.rows if chooses else ad_hoc.keys * ad_hoc.rows) // max(1, each.rows or 0)
+    if chooses:
+        return whole, whole
+    return (1 if units else ad_hoc.most(each, key_columns(release.keys))), whole
+
+
+def _unused(release: Release | Choose, copies: Copies, why: str) -> str | None:
+    """Why no copy is used, if there is one that might be expected to be."""
+    scans = (
+        each
+        for each in walk(release.input)
+        if isinstance(each, Scan) and each.private and each.unit is not None
+    )
+    for scan in scans:
+        copy = copies(scan)
+        if copy is not None:
+            return f"the copy of {scan.table} is not used: {why}" if copy.fresh else _outdated(scan)
+    return None
+
+
+def _outdated(scan: Scan) -> str:
+    return (
+        f"the source of {scan.table} was written to since it was prepared, so the copy is not used; "
+        f"session.prepare({scan.table!r}) stores it anew"
+    )
+
+
+def _kept(scan: Scan, copy: Copy, most: int, summed: frozenset[str], units: bool) -> PreparedScan:
+    values = tuple(each for each in copy.values if each.column in summed)
+    same = {one.name: getattr(scan, one.name) for one in fields(scan)}
+    same["fields"] = (*scan.fields, *(Field(each.name, BIGINT) for each in values))
+    same["claims"] = {**scan.claims, **{each.name: Claim() for each in values}}
+    same["stored"] = False  # a copy has what is added up of a column clamped already, which is faster still
+    return PreparedScan(**same, copy=copy.name, most=most, values=values, totals=copy.totals, units=units)
+
+
+def _times(most: int, one: Stability) -> Stability:
+    """What so many rows become, where one becomes `one`."""
+    assert one.rows is not None
+    return replace(one, rows=most * one.rows, steady=False, shares=lambda columns: most * one.shares(columns))
+
+
+def _alone(relation: Relation) -> Relation:
+    """A table as if each unit had one row there: each row of the copy by itself, and the one row that it
+    meets elsewhere.
+    """
+    if not isinstance(relation, Scan) or relation.unit is None:
+        return relation
+    return replace(relation, unit=replace(relation.unit, unique=True))
+
+
+def _summed(release: Release | Choose, scan: Scan) -> frozenset[str]:
+    """The columns that are added up as they are, where those of the table come through under their names."""
+    if any(isinstance(each, (Project, Unpivot)) and scan in walk(each) for each in walk(release.input)):
+        return frozenset()
+    return frozenset(each.argument.name for each in _aggregates(release) if isinstance(each.argument, Column))
+
+
+def _aggregates(release: Release | Choose) -> list[Aggregate]:
+    return [release.score] if isinstance(release, Choose) else [each for _, each in release.aggregates]
+
+
+def _counts_units(release: Release | Choose) -> bool:
+    """Whether units are counted, or what all rows of a unit agree in: each counts once, for which no rows
+    need to be chosen.
+    """
+    fixed = owner(release.input).fixed
+    return any(
+        each.function == "count_distinct"
+        and each.argument is not None
+        and {c.name for c in columns_of(each.argument)} <= fixed
+        for each in _aggregates(release)
+    )
+
+
+def asks_for_units(release: Release | Choose) -> bool:
+    """Whether all that is asked is how many units a table has, or how many it has in each key."""
+    below, whose = release.input, owner(release.input)
+    while isinstance(below, Project):
+        below = below.input
+    return (
+        isinstance(below, Scan)
+        and bool(_aggregates(release))
+        and all(
+            each.function == "count_distinct"
+            and each.condition is None
+            and whose.is_unit(_parts(each.argument))
+            for each in _aggregates(release)
+        )
+    )
+
+
+def _parts(argument: Expression | None) -> list[str]:
+    """The columns that a value is made of, if of nothing else."""
+    listed = argument.args if isinstance(argument, Call) and argument.function == "row" else (argument,)
+    return (
+        [each.name for each in listed if isinstance(each, Column)]
+        if all(isinstance(e, Column) for e in listed)
+        else []
+    )

@@ -1,0 +1,139 @@
+"""Counts and sums over a whole copy go in; the same from its totals by rank come out: one row is read,
+however many there are.
+
+Beside a copy lies a small table: for each rank what all rows of the copy up to it add up to, how many they
+are, in how many of them each column is not NULL, and the sums of the stored values. Its row for rank N has
+what the rows with rank <= N add up to, number for number: they are whole numbers, so that the order in which
+they are added makes no difference. It starts with rank 0, before any row, and each of its rows stands for the
+ranks up to the next one that occurs: one row for every N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from privsql.algebra.exact import (
+    NOTHING,
+    RANKS,
+    WIDE,
+    Cast,
+    Constant,
+    Fold,
+    Name,
+    Operation,
+    Ordered,
+    Over,
+    Scalar,
+    Select,
+    Stacked,
+    StoredTable,
+    coalesced,
+    op,
+    whole,
+)
+from privsql.algebra.expressions import Column
+from privsql.algebra.relations import Choose, Project, Relation, Release
+from privsql.planning.aggregates.parts import Adds, Feature, Part, clean
+from privsql.planning.rewrites.prepared import LARGEST_RANK, RANK, PreparedScan, StoredValue
+
+_ROWS = "privsql_rows"  # how many rows of the copy there are up to this rank
+_LAST = "privsql_last"  # the last rank that a row stands for
+
+
+def totals_table(copy: str) -> str:
+    """The name of the table of totals that lies beside a copy."""
+    return f"{copy}_by_rank"
+
+
+def totals_statement(copy: StoredTable, columns: Sequence[str], values: Sequence[StoredValue]) -> Select:
+    """What makes it, from the copy."""
+    counted: list[tuple[str, Scalar | None]] = [(_ROWS, None)]
+    counted += [(_present(each), Name(each)) for each in columns]
+    counted += [(_rows(each), Name(each.name)) for each in values]
+    rank, sums = Name(RANK), [(each.name, Fold("sum", Name(each.name))) for each in values]
+    of_ranks = Select(
+        ((RANK, rank), *((name, Fold("count", of)) for name, of in counted), *sums), copy, keys=1
+    )
+    before = ((RANK, Constant(0)), *((name, Constant(0)) for name, _ in counted))
+    none = Select((*before, *((name, NOTHING) for name, _ in sums)), None)
+    following = coalesced(Over("lead", rank, order=(rank,)) - 1, LARGEST_RANK)
+    running = ((name, whole(_upto(name))) for name, _ in counted)
+    summed = ((name, Cast(coalesced(_upto(name)), WIDE, total=False)) for name, _ in sums)
+    columns_of_totals = ((RANK, Cast(rank, RANKS)), (_LAST, Cast(following, RANKS)), *running, *summed)
+    return Select(columns_of_totals, Stacked((of_ranks, none)), order=(Ordered(rank),))
+
+
+def _upto(name: str) -> Scalar:
+    return Over("sum", Name(name), order=(Name(RANK),), running=True)
+
+
+def from_totals(release: Release | Choose, parts: Sequence[Part]) -> Select | None:
+    """The statement over the totals of a copy, where all that is asked follows from them; None where it does
+    not.
+    """
+    scan = _whole(release.input)
+    if scan is None or not scan.totals or release.keys or isinstance(release, Choose):
+        return None
+    columns: list[tuple[str, Scalar]] = []
+    for part in parts:
+        found = [_added(each, part, scan, release.input is scan) for each in part.features]
+        if scan.units:  # each has one first row
+            found = [Name(_ROWS)]
+        cells = [each for each in found if each is not None]
+        if len(cells) != len(found) or len(cells) != len(part.columns):
+            return None
+        columns += zip(part.columns, cells, strict=True)
+    of_rank = op(Operation.BETWEEN, scan.most, Name(RANK), Name(_LAST))
+    return Select(tuple(columns), StoredTable(totals_table(scan.copy)), (of_rank,))
+
+
+def _whole(relation: Relation) -> PreparedScan | None:
+    """The copy all of whose rows these are, each once."""
+    while isinstance(relation, Project):
+        relation = relation.input
+    return relation if isinstance(relation, PreparedScan) else None
+
+
+def _added(feature: Feature, part: Part, scan: PreparedScan, named: bool) -> Scalar | None:
+    """What one column adds up over all rows; `named`: columns still have the names that they have in the
+    copy.
+    """
+    argument = feature.argument
+    if feature.condition is not None:
+        return None
+    if feature.adds is Adds.ONE and argument is None:
+        return _times(Name(_ROWS), feature.times)
+    if not named or not isinstance(argument, Column):
+        return None
+    present = Name(_present(argument.name))
+    if feature.adds is Adds.ONE:
+        return _times(present, feature.times)
+    if feature.adds is Adds.ABSENT:
+        return _times(Name(_ROWS) - present, feature.times)
+    values = {value for _, value in part.values}
+    value = next(
+        (each for each in scan.values if each.column == argument.name and each.value in values), None
+    )
+    if value is None or feature.grid is None:
+        return None
+    added, rows = Name(value.name), _wide(Name(_rows(value)))
+    above, below = feature.grid.sides(added, rows)
+    return clean(
+        {Adds.VALUE: feature.grid.total(added, rows), Adds.HEIGHT: above, Adds.DEPTH: below}[feature.adds]
+    )
+
+
+def _times(rows: Scalar, factor: int) -> Scalar:
+    return rows if factor == 1 else clean(_wide(rows) * factor)
+
+
+def _wide(value: Scalar) -> Scalar:
+    return Cast(value, WIDE, total=False)
+
+
+def _present(column: str) -> str:
+    return f"privsql_has_{column}"
+
+
+def _rows(value: StoredValue) -> str:
+    return f"{value.name}_rows"
