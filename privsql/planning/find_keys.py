@@ -12,9 +12,8 @@ from privsql.algebra.expressions import SPREAD
 from privsql.algebra.relations import Choose, Key, Release
 from privsql.analysis.derive import derive, names_in
 from privsql.analysis.facts import Facts
-from privsql.analysis.keys import Evaluate, KeyGroup, KeySpace, key_space, open_space
+from privsql.analysis.keys import Evaluate, KeyGroup, KeySpace, key_space, open_space, public_groups
 from privsql.analysis.levels import levelled
-from privsql.analysis.public_keys import public_groups
 from privsql.analysis.public_rows import Look
 from privsql.analysis.undeclared import Undeclared
 from privsql.errors import Refused
