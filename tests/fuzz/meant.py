@@ -15,6 +15,7 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
+from privsql.algebra.choices import FairChoice
 from privsql.algebra.expressions import SPREAD, Aggregate, Call, Column, Expression, Literal
 from privsql.algebra.functions import FUNCTIONS
 from privsql.algebra.relations import (

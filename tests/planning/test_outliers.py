@@ -130,8 +130,8 @@ def test_what_is_no_bare_column_of_whole_numbers_is_clamped(sql: str) -> None:
         connection.execute("CREATE TABLE t (x INTEGER, d DOUBLE, p BOOLEAN, h HUGEINT, w DECIMAL(9, 2))")
         policy = {"tables": {"t": {"columns": {name: {"range": [0, 9]} for name in "xdhw"}}}}
         plan = privsql.connect(connection, policy).explain(sql, epsilon=1)
-        assert isinstance(plan.counted, Select)
-        assert not isinstance(plan.counted.source, Stacked)
+        assert isinstance(plan.releases[0].counted, Select)
+        assert not isinstance(plan.releases[0].counted.source, Stacked)
 
 
 def test_a_frame_has_no_pieces_to_leave_out() -> None:
