@@ -10,7 +10,8 @@ from typing import Any
 from privsql.errors import ArgumentError
 from privsql.planning.accuracy import check_level
 from privsql.planning.auto_limits import Histogram
-from privsql.policy import AUTO, Policy, delta_of, epsilon_of, limit_of
+from privsql.policy import Policy
+from privsql.policy.checks import AUTO, delta_of, epsilon_of, limit_of
 from privsql.suggestions import Argument
 
 _PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one

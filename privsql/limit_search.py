@@ -27,7 +27,7 @@ from privsql.planning.auto_limits import (
 )
 from privsql.planning.bounding import unit_name
 from privsql.planning.plan import Plan
-from privsql.policy import epsilon_of
+from privsql.policy.checks import epsilon_of
 from privsql.results.answer import Answer
 from privsql.results.limits import FoundLimit, LimitTable, SuggestedLimits
 from privsql.suggestions import Argument, DeclareUnit

@@ -18,17 +18,10 @@ from privsql.budget.ledger import Budget
 from privsql.errors import ArgumentError, BudgetError, PolicyError, did_you_mean, no_more_arguments
 from privsql.frame.budget import LINEAGE, PROTECTIONS, TOKEN, Protection, Relation, asked_before, token_of
 from privsql.frame.suggestions import said_at_frame
-from privsql.policy import (
-    AUTO,
-    Neighbours,
-    Policy,
-    TablePolicy,
-    delta_of,
-    epsilon_of,
-    limit_of,
-    neighbours_of,
-    unit_of,
-)
+from privsql.neighbours import Neighbours
+from privsql.policy import Policy, TablePolicy
+from privsql.policy.checks import AUTO, delta_of, epsilon_of, limit_of, neighbours_of
+from privsql.policy.load import unit_of
 
 if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
     from privsql.engines.duckdb.engine import DuckDBEngine

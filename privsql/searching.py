@@ -18,7 +18,7 @@ from privsql.errors import ArgumentError, BudgetError
 from privsql.limit_search import Asker, found_limits, searches_for
 from privsql.planning.auto_range import SHARE, Unknown, range_of, unknown_ranges
 from privsql.planning.plan import Plan
-from privsql.policy import epsilon_of
+from privsql.policy.checks import epsilon_of
 from privsql.privacy.events import Event, Pure
 from privsql.results.answer import Answer, FoundRange
 from privsql.suggestions import Argument

@@ -44,7 +44,8 @@ from privsql.planning.plan import Plan
 from privsql.planning.planner import plan as make_plan
 from privsql.planning.prepared import no_copies
 from privsql.planning.pricing import Offer
-from privsql.policy import Policy, analyst_of, delta_of, epsilon_of, load_policy, version_of
+from privsql.policy import Policy, load_policy
+from privsql.policy.checks import analyst_of, delta_of, epsilon_of, version_of
 from privsql.progress import elapsed_time
 from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer

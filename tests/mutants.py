@@ -487,7 +487,7 @@ MUTANTS = [
     Mutant("counts promised where people have many rows", "budget/show.py", "for whose in rules.dataset.tables.values()) else", "for whose in rules.dataset.tables.values()) or True else", ("shown",)),
     # -- names that differ only in case
     Mutant("case: two names of a policy", "names.py", "    if repeated is not None:\n", "    if False:\n", _FOLDED),
-    Mutant("case: tables of a policy made by hand", "policy.py", '        object.__setattr__(self, "tables", folded(self.tables, "tables"))\n', "        pass\n", _FOLDED),
+    Mutant("case: tables of a policy made by hand", "policy/policy.py", '        object.__setattr__(self, "tables", folded(self.tables, "tables"))\n', "        pass\n", _FOLDED),
     Mutant("case: columns of Arrow and Polars", "engines/duckdb/dataframes.py", '        _refuse_repeated([str(name) for name in getattr(frame, "column_names", None) or frame.columns])\n', "", _FOLDED),
     Mutant("case: columns of a file", "engines/duckdb/file_columns.py", "    repeated = repeated_name(written)\n", "    repeated = None\n", _FOLDED),
     Mutant("case: two tables of a database", "engines/duckdb/schema_reader.py", "        _refuse_repeated({row[2] for row in columns})\n", "", _FOLDED),

@@ -31,7 +31,8 @@ from privsql.budget.released import Released, events_of, released
 from privsql.budget.verify import replay, verify
 from privsql.cli import main
 from privsql.planning.measurement import measure_keys
-from privsql.policy import NANO, load_policy
+from privsql.policy import load_policy
+from privsql.policy.checks import NANO
 from privsql.privacy.accuracy import laplace_half_width
 from privsql.privacy.events import EVENTS, Choice, Event, Gaussian, GaussianKeys, Keys, Laplace, Pure
 from privsql.privacy.gaussian import half_width, rounded_up

@@ -21,10 +21,10 @@ from privsql.audit.scratch import Crowd, Scratch
 from privsql.audit.search import Pair
 from privsql.audit.states import crowd_like, fits, ordinary
 from privsql.audit.world import State
+from privsql.neighbours import Neighbours
 from privsql.noise.again import Outcomes, differing, one_by_one, release_again
 from privsql.noise.randomness import SystemRandomness
 from privsql.planning.plan import Plan
-from privsql.policy import Neighbours
 from privsql.tables import Integers
 
 _AT_ONCE = 2_000_000  # cells of one call

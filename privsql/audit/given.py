@@ -17,7 +17,7 @@ from privsql.audit.values import NULL
 from privsql.audit.world import PEOPLE, Part, Row, State, Table, World
 from privsql.engines.duckdb.engine import open_engine
 from privsql.errors import ArgumentError
-from privsql.policy import Neighbours
+from privsql.neighbours import Neighbours
 from privsql.render.duckdb import identifier, text
 from privsql.schema import Schema
 

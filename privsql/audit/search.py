@@ -38,8 +38,8 @@ from privsql.audit.states import (
     starts,
 )
 from privsql.audit.world import State
+from privsql.neighbours import Neighbours
 from privsql.planning.plan import Plan
-from privsql.policy import Neighbours
 
 EXHAUSTIVE = 260  # so many people are all tried
 _CLIMBS = 4

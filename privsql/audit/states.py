@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from privsql.audit.scratch import Crowd
 from privsql.audit.world import Row, State, Table, World
-from privsql.policy import Neighbours
+from privsql.neighbours import Neighbours
 
 _STEP = 0.6180339887498949  # multiples of it, less the whole part, are spread evenly over 0 .. 1
 _SAMPLED = 40  # rows to start from besides those at the ends

@@ -20,8 +20,8 @@ from privsql.algebra.declared import Claim, ListColumn
 from privsql.algebra.expressions import Column, Literal
 from privsql.algebra.relations import Project, Relation, Scan, Unit, walk
 from privsql.audit.values import NULL, numbered, values_of
+from privsql.neighbours import Neighbours
 from privsql.planning.plan import Plan
-from privsql.policy import Neighbours
 from privsql.render.duckdb import identifier
 from privsql.schema import Schema, SchemaColumn, SchemaTable
 from privsql.types import Kind, Type

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from privsql.cli import commands
-from privsql.policy import AUTO
+from privsql.policy.checks import AUTO
 
 _MECHANISMS = ("permute-and-flip", "exponential", "gumbel", "laplace", "gaussian")
 

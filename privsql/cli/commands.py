@@ -132,7 +132,7 @@ def budget(arguments: argparse.Namespace) -> str:
 def renew(arguments: argparse.Namespace) -> str:
     from privsql.budget.caps import renewal_of
     from privsql.budget.file_ledger import forgive, renew
-    from privsql.policy import delta_of, epsilon_of
+    from privsql.policy.checks import delta_of, epsilon_of
 
     if arguments.failures:
         _alone(arguments)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from privsql.policy import EVERYONE, Policy, Share
+from privsql.policy import Policy, Share
+from privsql.policy.checks import EVERYONE
 
 LITTLE_PROTECTION = 10  # from this epsilon on
 

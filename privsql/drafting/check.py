@@ -17,8 +17,9 @@ from privsql.budget.ledger import MemoryLedger
 from privsql.drafting.caps import budget_lines
 from privsql.engines.duckdb.engine import open_engine
 from privsql.errors import PolicyError, SqlError
+from privsql.neighbours import Neighbours
 from privsql.planning.look import PublicLook
-from privsql.policy import Neighbours, Policy, load_policy
+from privsql.policy import Policy, load_policy
 from privsql.schema import Schema, SchemaTable
 from privsql.session import Session
 from privsql.sql.bind.catalogue import Catalogue

@@ -20,7 +20,8 @@ from privsql.drafting.ranges import Search, find_ranges, searchable
 from privsql.engines.base import Engine
 from privsql.planning.auto_range import Unknown
 from privsql.planning.look import PublicLook
-from privsql.policy import NANO, Policy, epsilon_of, load_policy
+from privsql.policy import Policy, load_policy
+from privsql.policy.checks import NANO, epsilon_of
 from privsql.privacy.events import Pure
 from privsql.render.duckdb import DUCKDB
 from privsql.schema import Schema, SchemaTable

@@ -20,7 +20,8 @@ from privsql.drafting.limits import Chosen
 from privsql.engines.duckdb.engine import open_engine
 from privsql.errors import ArgumentError
 from privsql.planning.auto_range import Unknown
-from privsql.policy import DEFAULT_GROUPS, DEFAULT_ROWS, Policy, analyst_of, epsilon_of, load_policy
+from privsql.policy import Policy, load_policy
+from privsql.policy.checks import DEFAULT_GROUPS, DEFAULT_ROWS, analyst_of, epsilon_of
 from privsql.schema import Schema, SchemaTable
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.suggestions import toml_key, toml_text

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from privsql.errors import ArgumentError
-from privsql.policy import delta_of, epsilon_of
+from privsql.policy.checks import delta_of, epsilon_of
 
 _MOST_DIGITS = 10_000  # of a Decimal: fractions of many more would take their time
 _INT64 = np.iinfo(np.int64)

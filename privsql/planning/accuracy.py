@@ -11,7 +11,7 @@ from privsql.errors import ArgumentError
 from privsql.planning.estimates import Estimate, Linear, Placed, Ratio, Terms
 from privsql.planning.fitting import Alike, alike_rows
 from privsql.planning.plan import Accuracy, Plan
-from privsql.policy import LARGEST_EPSILON, NANO, SMALLEST_EPSILON
+from privsql.policy.checks import LARGEST_EPSILON, NANO, SMALLEST_EPSILON
 from privsql.privacy.weighted_sums import Noise, half_width
 from privsql.suggestions import Argument
 from privsql.types import NUMBERS, Kind

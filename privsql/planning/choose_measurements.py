@@ -12,6 +12,7 @@ from privsql.algebra.owners import owner
 from privsql.algebra.relations import Choose, Limit, Question, Release, walk
 from privsql.analysis.undeclared import Undeclared
 from privsql.errors import ArgumentError, did_you_mean
+from privsql.neighbours import Neighbours
 from privsql.planning.aggregates import Measured, divisions, release_parts
 from privsql.planning.beside import Measuring
 from privsql.planning.choice import best_mechanism, choice_notes, choice_part, groups_apart
@@ -24,7 +25,6 @@ from privsql.planning.outliers import are_added_raw
 from privsql.planning.parts import Part, Surroundings, key_columns
 from privsql.planning.pricing import KeysShown, Offer, Pricing, importances
 from privsql.planning.undeclared_keys import people_for_keys, pricing_of_keys
-from privsql.policy import Neighbours
 from privsql.suggestions import Argument
 
 CHOICES = {

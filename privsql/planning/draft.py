@@ -12,12 +12,12 @@ from privsql.analysis.derive import Facts
 from privsql.analysis.keys import Evaluate, KeySpace
 from privsql.analysis.look import Look
 from privsql.analysis.stability import Stability
+from privsql.neighbours import Neighbours
 from privsql.planning.bounding import Bounding
 from privsql.planning.estimates import Estimate, Ratio
 from privsql.planning.plan import Plan
 from privsql.planning.prepared import Copies, no_copies
 from privsql.planning.pricing import Offer, Pricing
-from privsql.policy import Neighbours
 from privsql.privacy.least_squares import Levels
 
 ONE_CELL = KeySpace((), ())

@@ -36,13 +36,13 @@ from privsql.algebra.reserved import ROWS_COLUMN, VALUE_COLUMN
 from privsql.analysis.derive import domain_of
 from privsql.analysis.keys import KeySpace, evaluated_domain
 from privsql.errors import Place, Refused
+from privsql.neighbours import Neighbours
 from privsql.planning.bins import FEWEST, Bins
 from privsql.planning.estimates import Estimate, Placed
 from privsql.planning.grid import LARGEST_VALUE
 from privsql.planning.key_tests import keys_and_tests, limits_on_keys
 from privsql.planning.parts import Part, Surroundings, filtered
 from privsql.planning.value_grid import ValueGrid, value_grid
-from privsql.policy import Neighbours
 from privsql.privacy.order import Change, Sought
 from privsql.types import DOUBLE, MOMENTS, Kind
 

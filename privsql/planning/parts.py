@@ -19,10 +19,10 @@ from privsql.analysis.sensitivity import at_most, over_sets, sensitivity_of
 from privsql.analysis.stability import Stability, bounded
 from privsql.analysis.undeclared import Undeclared, within
 from privsql.errors import Place, Refused
+from privsql.neighbours import Neighbours
 from privsql.planning.estimates import Terms
 from privsql.planning.grid import LARGEST_SUM, LARGEST_VALUE, MOST_STEPS, Grid, grid_of
 from privsql.planning.outliers import Outliers
-from privsql.policy import Neighbours
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.suggestions import Way
 

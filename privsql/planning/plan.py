@@ -13,6 +13,7 @@ from privsql.algebra.relations import Choose, Limits, Question, Relation, Releas
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
 from privsql.errors import Refused
+from privsql.neighbours import Neighbours
 from privsql.planning.bins import Bins
 from privsql.planning.bounding import Bounding, dropped_matches
 from privsql.planning.estimates import Estimate, Linear, Ratio
@@ -20,7 +21,6 @@ from privsql.planning.guarded import Guarded
 from privsql.planning.measurement import Measurement
 from privsql.planning.pricing import Pricing
 from privsql.planning.within import Within
-from privsql.policy import Neighbours
 from privsql.privacy.least_squares import Levels
 from privsql.privacy.order import Search
 from privsql.privacy.weighted_sums import Noise
