@@ -656,8 +656,8 @@ MUTANTS = [
     Mutant("a range that ends at the last bucket", "drafting/ranges.py", " or max(-low, high) >= LARGEST", "", ("drafting",)),
     Mutant("each search at the price of all", "drafting/findings.py", "each = epsilon_of(price / queries)", "each = price", ("drafting",)),
     Mutant("searches that the ledger does not see", "drafting/findings.py", "MemoryLedger(price, policy.neighbours) if path is None else", "MemoryLedger(price, policy.neighbours) if path else", ("drafting",)),
-    Mutant("a cap above the budget is not warned of", "drafting/caps.py", "epsilon > policy.epsilon:", "epsilon > 100 * policy.epsilon:", ("drafting",)),
-    Mutant("a large epsilon is not warned of", "drafting/caps.py", "epsilon >= LITTLE_PROTECTION", "epsilon > LITTLE_PROTECTION", ("drafting",)),
+    Mutant("a cap above the budget is not warned of", "drafting/budget_lines.py", "epsilon > policy.epsilon:", "epsilon > 100 * policy.epsilon:", ("drafting",)),
+    Mutant("a large epsilon is not warned of", "drafting/budget_lines.py", "epsilon >= LITTLE_PROTECTION", "epsilon > LITTLE_PROTECTION", ("drafting",)),
 ]  # fmt: skip
 
 

@@ -16,9 +16,9 @@ import pytest
 
 import privsql
 from privsql.cli import main
-from privsql.drafting.check import check
+from privsql.drafting.check_policy import check_policy
+from privsql.drafting.choose_rows import covering, question
 from privsql.drafting.guess import guess_units
-from privsql.drafting.limits import covering, question
 from privsql.drafting.people import is_id, person_of_column, person_of_table
 from privsql.drafting.write import draft
 from privsql.engines.duckdb.engine import open_engine
@@ -218,7 +218,7 @@ def test_check_names_public_tables_ranges_to_be_found_and_what_is_not_limited(sh
         "orders": {"columns": {"total": {"range": "auto"}}},
         "busy": {"unit": "customer_id"},
     }
-    shown = check(
+    shown = check_policy(
         load_policy({"neighbours": "add-remove", "min_units": 5, "tables": tables}), str(shop / "shop.duckdb")
     )
     for line in (
@@ -382,7 +382,7 @@ def test_names_cannot_break_out_of_a_comment_or_a_key(tmp_path: Path) -> None:
             assert loaded["budget"]["epsilon"] == (3.0 if epsilon is None else 2.9)
             assert list(loaded["tables"]) == [nasty]
             assert (loaded["tables"][nasty]["unit"], len(loaded["tables"][nasty]["columns"])) == (nasty, 2)
-            check(load_policy(loaded), owner)
+            check_policy(load_policy(loaded), owner)
 
 
 # -- chosen privately ----------------------------------------------------------------------------------------

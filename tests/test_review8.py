@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.audit.check import run_exactly
+from privsql.audit.falsify import run_exactly
 
 NEAR = 8e14  # where doubles are 1/8 apart and a grid has steps of 1/5: its ends, 0.8 and 1.2 above, are read as 0.75 and 1.25
 

@@ -18,7 +18,7 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.audit.check import differences, run_exactly
+from privsql.audit.falsify import differences, run_exactly
 from privsql.planning.estimates import ALL_ROWS
 
 sys.path.insert(0, str(Path(__file__).parent))

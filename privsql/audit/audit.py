@@ -10,12 +10,12 @@ from fractions import Fraction
 from typing import Any
 
 from privsql.audit.bound import EpsilonBound
-from privsql.audit.check import price_errors
-from privsql.audit.epsilon import Measured, measure
+from privsql.audit.epsilon import MeasuredEpsilon, measure
+from privsql.audit.falsify import price_errors
 from privsql.audit.given import MOST_PEOPLE, Given, people_of, read_given, with_values
 from privsql.audit.pair import NeighbouringTables, shown_pair
 from privsql.audit.scratch import Scratch
-from privsql.audit.search import Found, Pair, Search
+from privsql.audit.search import Found, Pair, PairSearch
 from privsql.audit.world import State, world_of
 from privsql.errors import ArgumentError
 from privsql.planning.plan import Plan
@@ -87,25 +87,25 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """For programs; JSON-able."""
-        from privsql.audit.show import as_dict
+        from privsql.audit.report import as_dict
 
         return as_dict(self)
 
     def plot(self, path: str | None = None) -> Any:
         """Bounds and releases as a picture (extra: privsql[plot]); `path`: where to write it."""
-        from privsql.audit.plot import plot
+        from privsql.audit.picture import plot
 
         return plot(self, path)
 
     def __str__(self) -> str:
-        from privsql.audit.show import shown
+        from privsql.audit.report import shown
 
         return shown(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from privsql.audit.show import html
+        from privsql.audit.report import html
 
         return html(self)
 
@@ -137,7 +137,7 @@ def audit(
     scratch = Scratch(world if given is None else with_values(world, given))
     try:
         people = [] if given is None else people_of(scratch.world, given)
-        found = Search(plan, scratch, tries, say, people).run()
+        found = PairSearch(plan, scratch, tries, say, people).run()
         charged = (float(plan.loss), plan.delta)
         measured = measure(plan, scratch, found.pairs, releases, CONFIDENCE, charged, say)
         told = _told(plan, sql, scratch, found, measured, broken)
@@ -147,7 +147,7 @@ def audit(
 
 
 def _told(
-    plan: Plan, sql: str, scratch: Scratch, found: Found, measured: Measured | None, broken: list[str]
+    plan: Plan, sql: str, scratch: Scratch, found: Found, measured: MeasuredEpsilon | None, broken: list[str]
 ) -> Audit:
     bounds, worst = [], None
     for moved, pair in found.bounds.values():

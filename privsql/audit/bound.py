@@ -54,7 +54,7 @@ class Statistic:
 
 
 @dataclass(frozen=True)
-class Event:
+class TellingEvent:
     """A statistic is at most, at least or exactly a value; `turned`: it is likelier on the second table."""
 
     statistic: Statistic
@@ -115,15 +115,15 @@ def shared(one: Outcomes, other: Outcomes) -> tuple[tuple[str, ...], Integers, I
 
 def choose(
     names: tuple[str, ...], one: Integers, other: Integers, delta: float, sure: float = SURE
-) -> tuple[float, Event | None]:
+) -> tuple[float, TellingEvent | None]:
     """The event that speaks loudest for the one table or for the other, and how loud."""
     kept = _telling(one, other)
-    best: tuple[float, Event | None] = (-math.inf, None)
+    best: tuple[float, TellingEvent | None] = (-math.inf, None)
     for statistic in _statistics([names[each] for each in kept], one[:, kept], other[:, kept]):
         values, others = statistic.of(one[:, kept]), statistic.of(other[:, kept])
         loudness, test, value, turned = _loudest(values, others, delta, sure)
         if loudness > best[0] + (_PLAINER if best[1] is not None else 0.0):  # what is plainer comes first
-            best = loudness, Event(_spread(statistic, kept, len(names)), test, value, turned)
+            best = loudness, TellingEvent(_spread(statistic, kept, len(names)), test, value, turned)
     return best
 
 
@@ -140,7 +140,7 @@ def _spread(statistic: Statistic, kept: list[int], size: int) -> Statistic:
 
 
 def judge(
-    event: Event, one: Integers, other: Integers, charged: float, delta: float, confidence: float
+    event: TellingEvent, one: Integers, other: Integers, charged: float, delta: float, confidence: float
 ) -> EpsilonBound:
     """By releases that did not choose the event."""
     if event.turned:

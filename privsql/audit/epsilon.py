@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from privsql.algebra.relations import Choose
-from privsql.audit.bound import MOST_TRAINING, EpsilonBound, Event, choose, judge, loudness_of, shared
+from privsql.audit.bound import MOST_TRAINING, EpsilonBound, TellingEvent, choose, judge, loudness_of, shared
 from privsql.audit.scratch import Crowd, Scratch
 from privsql.audit.search import Pair
 from privsql.audit.states import crowd_like, fits, ordinary
@@ -51,7 +51,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredEpsilon:
     """A bound, the pair that it is of, and for a picture how often the statistic had which value on each
     table.
     """
@@ -121,7 +121,7 @@ def measure(
     confidence: float,
     charged: tuple[float, float],
     progress: Callable[[str], None],
-) -> Measured | None:
+) -> MeasuredEpsilon | None:
     """The worst pair, and the bound on epsilon that it gives; None: no pair moves anything."""
     releases = usual_releases(plan) if releases is None else releases
     tried = list(dict.fromkeys(_candidates(plan, scratch, pairs)))
@@ -151,7 +151,7 @@ def measure(
         progress("making sure, by new releases")
         again = judge(event, *_columns(names, drawn.draw(releases - first)), epsilon, delta, confidence)
         bound = min(bound, again, key=lambda each: each.lower)
-    return Measured(bound, best[1], _picture(event, one[first:], other[first:]))
+    return MeasuredEpsilon(bound, best[1], _picture(event, one[first:], other[first:]))
 
 
 def _foreseen(plan: Plan, scratch: Scratch, pair: Pair, releases: int) -> float:
@@ -185,7 +185,7 @@ def _columns(
 
 
 def _picture(
-    event: Event, one: Integers, other: Integers, bars: int = 12
+    event: TellingEvent, one: Integers, other: Integers, bars: int = 12
 ) -> tuple[tuple[str, int, int], ...]:
     """Values of the statistic in a few intervals of about as many releases, and how many of each table are in
     each.

@@ -14,7 +14,7 @@ from typing import Any
 
 from privsql.algebra.relations import Unit
 from privsql.audit.values import NULL
-from privsql.audit.world import PEOPLE, Part, Row, State, Table, World
+from privsql.audit.world import PEOPLE, Role, Row, State, Table, World
 from privsql.engines.duckdb.engine import open_engine
 from privsql.errors import ArgumentError
 from privsql.neighbours import Neighbours
@@ -80,7 +80,7 @@ def with_values(world: World, given: Given) -> World:
         columns = []
         for column in table.columns:
             # one value: it decides nothing
-            if column.part is Part.VALUE and not column.unique and len(column.texts) > 1:
+            if column.role is Role.VALUE and not column.unique and len(column.texts) > 1:
                 seen = dict.fromkeys(_literal(row[column.name], column.type_name) for row in rows)
                 new = [each for each in seen if each not in column.texts][:_MOST_VALUES]
                 column = replace(column, texts=(*column.texts, *new))

@@ -20,7 +20,7 @@ Texts = tuple[tuple[str | None, ...], ...]  # rows, each value as DuckDB writes 
 
 
 @dataclass(frozen=True)
-class Part:
+class PairTable:
     """One table of the pair: what others have in it, and what one person has, in the one database and in the
     other.
     """
@@ -39,7 +39,7 @@ class Part:
 class NeighbouringTables:
     """Two databases that differ in one person."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PairTable, ...]
 
     @property
     def one(self) -> dict[str, pd.DataFrame]:
@@ -73,7 +73,7 @@ def shown_pair(scratch: Scratch, pair: Pair) -> NeighbouringTables:
     )
     return NeighbouringTables(
         tuple(
-            Part(
+            PairTable(
                 table.name,
                 tuple(each.name for each in table.columns),
                 tuple(each.type_name for each in table.columns),
@@ -88,7 +88,7 @@ def shown_pair(scratch: Scratch, pair: Pair) -> NeighbouringTables:
     )
 
 
-def _frame(part: Part, own: Texts) -> pd.DataFrame:
+def _frame(part: PairTable, own: Texts) -> pd.DataFrame:
     return pd.DataFrame([*part.others, *own], columns=list(part.columns), dtype=object)
 
 
@@ -96,7 +96,7 @@ def _literal(value: str | None, type_name: str) -> str:
     return "NULL" if value is None else f"CAST({text(value)} AS {type_name})"
 
 
-def _lines(part: Part) -> list[str]:
+def _lines(part: PairTable) -> list[str]:
     telling = part.telling or tuple(range(len(part.columns)))
     names = [part.columns[place] for place in telling]
     here, there, both = (_counted(rows, telling) for rows in (part.one, part.other, part.others))

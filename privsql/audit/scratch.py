@@ -12,8 +12,8 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from privsql.audit.check import Cells, NotAsPromised, run_exactly
-from privsql.audit.world import Part, State, Table, Tried, World
+from privsql.audit.falsify import Cells, NotAsPromised, run_exactly
+from privsql.audit.world import Role, State, Table, Tried, World
 from privsql.engines.duckdb.engine import DuckDBEngine, open_engine
 from privsql.engines.duckdb.opening import CLOSED
 from privsql.planning.plan import Plan
@@ -184,7 +184,7 @@ def insert(
 
 def _value(column: Tried, place: str) -> str:
     numbered = column.numbered.replace("{}", place)
-    if column.part is not Part.VALUE:
+    if column.role is not Role.VALUE:
         return numbered
     listed = f"(CAST([{', '.join(column.texts)}] AS {column.type_name}[]))[{place} + 1]"
     return (
@@ -226,7 +226,7 @@ def _valid(world: World, connection: duckdb.DuckDBPyConnection) -> World:
         for column in table.columns:
             texts = tuple(each for each in column.texts if can_be(each))
             columns.append(
-                replace(column, texts=texts or (() if column.part is not Part.VALUE else ("NULL",)))
+                replace(column, texts=texts or (() if column.role is not Role.VALUE else ("NULL",)))
             )
         tables.append(replace(table, columns=tuple(columns)))
     return replace(world, tables=tuple(tables))

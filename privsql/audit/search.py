@@ -17,9 +17,9 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from privsql.audit.check import (
+from privsql.audit.falsify import (
     Cells,
-    Moved,
+    Movement,
     NotAsPromised,
     both_ways,
     differences,
@@ -64,7 +64,7 @@ class Found:
     """What a search came upon."""
 
     # by measurement and norm
-    bounds: dict[tuple[int, str], tuple[Moved, Pair | None]] = field(default_factory=dict)
+    bounds: dict[tuple[int, str], tuple[Movement, Pair | None]] = field(default_factory=dict)
     pairs: list[Pair] = field(default_factory=list)  # those that move most, first
     broken: list[tuple[str, Pair | None]] = field(default_factory=list)
     tables: int = 0
@@ -76,7 +76,7 @@ class Found:
             self.broken.append((what, pair))
 
 
-class Search:
+class PairSearch:
     """One search; `tries` bounds how many tables are made for each crowd."""
 
     def __init__(
@@ -255,7 +255,7 @@ class Search:
                     "the same rows in another order give other cells", Pair(pair.crowd, pair.one, pair.one)
                 )
 
-    def _confirmed(self, moved: Moved, pair: Pair) -> bool:
+    def _confirmed(self, moved: Movement, pair: Pair) -> bool:
         one, other = (
             self.scratch.plain_cells(self.plan, pair.crowd, state) for state in (pair.one, pair.other)
         )

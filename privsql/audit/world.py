@@ -35,7 +35,7 @@ _BELOW = ("input", "inputs", "left", "right", "other")  # where relations keep w
 _CODES = 8  # of a UNIQUE column so many values are tried
 
 
-class Part(Enum):
+class Role(Enum):
     """What a column is for."""
 
     VALUE = "tried"
@@ -54,9 +54,9 @@ class Tried:
     name: str
     type_name: str
     texts: tuple[str, ...]
-    part: Part = Part.VALUE
+    role: Role = Role.VALUE
     numbered: str = ""
-    refers: tuple[str, Part] | None = None  # a table, and what its column is for
+    refers: tuple[str, Role] | None = None  # a table, and what its column is for
     unique: bool = False  # no two rows of the table have the same
 
 
@@ -75,7 +75,7 @@ class Table:
 
     @cached_property
     def tried(self) -> tuple[Tried, ...]:
-        return tuple(each for each in self.columns if each.part is Part.VALUE)
+        return tuple(each for each in self.columns if each.role is Role.VALUE)
 
     @property
     def ddl(self) -> str:
@@ -128,16 +128,16 @@ class World:
     def _places(self, table: Table, state: State, row: Row, place: int, person: int) -> Iterator[int]:
         tried = iter(row)
         for column in table.columns:
-            part, many = column.part, 0
+            role, many = column.role, 0
             if column.refers is not None:
-                part = column.refers[1]
+                role = column.refers[1]
                 many = len(state[self.table(column.refers[0])])
-            match part:
-                case Part.VALUE:
+            match role:
+                case Role.VALUE:
                     yield next(tried)
-                case Part.UNIT:
+                case Role.UNIT:
                     yield person
-                case Part.FIXED:
+                case Role.FIXED:
                     yield 0
                 case _:
                     yield person + PEOPLE * (place % many if many else place)
@@ -270,18 +270,18 @@ def _table(
     for column in table.columns:
         if column.type is None and column.elements is None:
             continue
-        part, refers = _part(column, unit, named, private)
+        role, refers = _role(column, unit, named, private)
         alone_in_key = [
             key
             for key in keys
             if column.name.lower() in key and _last(key, table, unit) == column.name.lower()
         ]
-        unique = part is Part.VALUE and bool(alone_in_key)
+        unique = role is Role.VALUE and bool(alone_in_key)
         if unique and not once:
-            part, unique = Part.NUMBER, False
-        texts = _texts(column, part, unique, scan, used, literals, public)
+            role, unique = Role.NUMBER, False
+        texts = _texts(column, role, unique, scan, used, literals, public)
         columns.append(
-            Tried(column.name, column.type_name, texts, part, numbered(column, "{}"), refers, unique)
+            Tried(column.name, column.type_name, texts, role, numbered(column, "{}"), refers, unique)
         )
     limits = scan.limits if scan is not None and unit is not None else None
     many = 1 if once else 2 * (limits.max_groups * limits.max_rows if limits else 4) + 3
@@ -305,32 +305,32 @@ def _last(key: frozenset[str], table: SchemaTable, unit: Unit | None) -> str | N
     return free[-1] if free else None
 
 
-def _part(
+def _role(
     column: SchemaColumn, unit: Unit | None, named: set[str], private: dict[str, Unit | None]
-) -> tuple[Part, tuple[str, Part] | None]:
+) -> tuple[Role, tuple[str, Role] | None]:
     if unit is not None and column.name in unit.columns:
         if unit.refers_to is None:
-            return (Part.UNIT if column.name == unit.columns[-1] else Part.FIXED), None
+            return (Role.UNIT if column.name == unit.columns[-1] else Role.FIXED), None
         target = unit.refers_to
         meant = target.columns[unit.columns.index(column.name)]
         whose = private[target.table]
         direct = whose is not None and whose.refers_to is None and meant in whose.columns
         if direct and whose is not None:
-            return Part.REFERS, (target.table, Part.UNIT if meant == whose.columns[-1] else Part.FIXED)
-        return Part.REFERS, (target.table, Part.NUMBER)
-    return (Part.NUMBER if column.name in named else Part.VALUE), None
+            return Role.REFERS, (target.table, Role.UNIT if meant == whose.columns[-1] else Role.FIXED)
+        return Role.REFERS, (target.table, Role.NUMBER)
+    return (Role.NUMBER if column.name in named else Role.VALUE), None
 
 
 def _texts(
     column: SchemaColumn,
-    part: Part,
+    role: Role,
     unique: bool,
     scan: Scan | None,
     used: frozenset[str],
     literals: Sequence[Literal],
     public: Sequence[PublicTable],
 ) -> tuple[str, ...]:
-    if part is not Part.VALUE:
+    if role is not Role.VALUE:
         return ()
     if unique:
         null = () if column.required else (NULL,)

@@ -8,8 +8,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from privsql.cli.arguments import parser
-from privsql.cli.suggestions import CommandLine
+from privsql.cli.command_line import CommandLine
+from privsql.cli.parser import parser
 from privsql.errors import PrivsqlError
 
 

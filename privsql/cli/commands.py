@@ -56,10 +56,10 @@ def explain(arguments: argparse.Namespace) -> str:
 
 
 def audit(arguments: argparse.Namespace) -> str:
-    from privsql.audit.progress import Progress
+    from privsql.audit.progress_line import ProgressLine
     from privsql.session import connect
 
-    progress = Progress(sys.stderr)
+    progress = ProgressLine(sys.stderr)
     with connect(arguments.source, policy=arguments.policy) as session:
         found = session.audit(
             _sql(arguments),
@@ -113,9 +113,9 @@ def _draft(arguments: argparse.Namespace) -> str:
 
 
 def policy_check(arguments: argparse.Namespace) -> str:
-    from privsql.drafting.check import check
+    from privsql.drafting.check_policy import check_policy
 
-    return check(arguments.policy, arguments.source)
+    return check_policy(arguments.policy, arguments.source)
 
 
 def budget(arguments: argparse.Namespace) -> str:

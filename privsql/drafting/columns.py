@@ -11,7 +11,7 @@ from typing import Any
 
 from privsql.analysis.domain import Domain
 from privsql.drafting.people import is_id, words
-from privsql.drafting.ranges import Search
+from privsql.drafting.ranges import RangeSearch
 from privsql.schema import SchemaColumn
 from privsql.suggestions import toml_key, toml_text
 from privsql.types import MOMENTS, NUMBERS, Kind
@@ -44,7 +44,11 @@ def wants_range(column: SchemaColumn, domain: Domain | None, is_unit: bool, is_k
 
 
 def column_line(
-    column: SchemaColumn, domain: Domain | None, is_unit: bool, is_key: bool, search: Search | None = None
+    column: SchemaColumn,
+    domain: Domain | None,
+    is_unit: bool,
+    is_key: bool,
+    search: RangeSearch | None = None,
 ) -> str:
     """What a draft says of one column: what a search found, or a comment, because only the owner knows."""
     name = shown(column.name)
@@ -70,7 +74,7 @@ def column_line(
     return f"# {toml_key(column.name)} = {_to_fill_in(column, domain, is_key or is_id(column.name))}"
 
 
-def _searched_line(column: SchemaColumn, domain: Domain, search: Search) -> str:
+def _searched_line(column: SchemaColumn, domain: Domain, search: RangeSearch) -> str:
     """A range that was found is switched on, with what it cost; one that was not is a line to fill in."""
     reason = comment(f"{column.name}: {search.reason}")
     if search.ends is None:

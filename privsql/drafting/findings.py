@@ -13,10 +13,10 @@ from privsql.analysis.derive import derive
 from privsql.analysis.domain import Domain
 from privsql.budget.file_ledger import named, open_ledger
 from privsql.budget.ledger import Ledger, MemoryLedger
+from privsql.drafting.choose_rows import ChosenRows, choose_rows
 from privsql.drafting.columns import wants_range
 from privsql.drafting.guess import Guess
-from privsql.drafting.limits import Chosen, choose_rows
-from privsql.drafting.ranges import Search, find_ranges, searchable
+from privsql.drafting.ranges import RangeSearch, find_ranges, searchable
 from privsql.engines.base import Engine
 from privsql.planning.auto_range import Unknown
 from privsql.planning.look import PublicLook
@@ -35,8 +35,8 @@ BUDGET = Fraction(3)  # of a draft
 class Findings:
     """What a draft learnt from noisy counts, and what that cost. `cap`: of the ledger charged, if any."""
 
-    rows: Mapping[str, Chosen] = field(default_factory=dict)
-    ranges: Mapping[Unknown, Search] = field(default_factory=dict)
+    rows: Mapping[str, ChosenRows] = field(default_factory=dict)
+    ranges: Mapping[Unknown, RangeSearch] = field(default_factory=dict)
     spent: Fraction = Fraction(0)
     ledger: str | None = None
     cap: float | None = None

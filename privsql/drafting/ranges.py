@@ -17,7 +17,7 @@ _GROUPS = 3  # buckets that one unit may be in
 
 
 @dataclass(frozen=True)
-class Search:
+class RangeSearch:
     """What a search has shown. `ends` None: nothing that a range could be drafted from."""
 
     epsilon: float
@@ -52,19 +52,21 @@ def _is_allowed(session: Session, column: Unknown) -> bool:
     return True
 
 
-def find_ranges(session: Session, columns: Sequence[Unknown], epsilon: float) -> Mapping[Unknown, Search]:
+def find_ranges(
+    session: Session, columns: Sequence[Unknown], epsilon: float
+) -> Mapping[Unknown, RangeSearch]:
     """A range for each of the columns, at epsilon for each: one person may be in all of them."""
     return {each: _search(session, each, epsilon) for each in columns}
 
 
-def _search(session: Session, column: Unknown, epsilon: float) -> Search:
+def _search(session: Session, column: Unknown, epsilon: float) -> RangeSearch:
     try:
         answer = session.query(column.sql, epsilon, max_rows=1, max_groups=_GROUPS)
     except EngineError:
-        return Search(epsilon, 0, None)
+        return RangeSearch(epsilon, 0, None)
     threshold = answer.plan.measurements[0].half_width(1 - 1e-3 / answer.plan.cells)
     found = answer.df()
-    return Search(epsilon, threshold, _ends(found["bucket"].tolist(), found["n"].tolist(), threshold))
+    return RangeSearch(epsilon, threshold, _ends(found["bucket"].tolist(), found["n"].tolist(), threshold))
 
 
 def _ends(

@@ -13,10 +13,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from privsql.drafting.choose_rows import ChosenRows
 from privsql.drafting.columns import column_line, comment, shown
 from privsql.drafting.findings import BUDGET, Findings, declared, domains_of, learn, roles_of, scan_of
 from privsql.drafting.guess import Guess, guess_units, links_of, others_in
-from privsql.drafting.limits import Chosen
 from privsql.engines.duckdb.engine import open_engine
 from privsql.errors import ArgumentError
 from privsql.planning.auto_range import Unknown
@@ -205,7 +205,7 @@ def _unit(table: SchemaTable, unit: Guess, alone: bool) -> str:
     return text + ("# It is UNIQUE: one row each, so there is nothing to bound.\n" if alone else "")
 
 
-def _limits(chosen: Chosen | None) -> str:
+def _limits(chosen: ChosenRows | None) -> str:
     text = f"# The default: a unit counts in at most {DEFAULT_GROUPS} keys of a GROUP BY.\nmax_groups = {DEFAULT_GROUPS}\n"
     if chosen is None:
         reason = [

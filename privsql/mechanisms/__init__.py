@@ -5,7 +5,7 @@ What one person can change (`sensitivity`) is the caller's word here, where SQL 
 charged to a budget. docs/mechanisms.md states and proves what each function promises.
 """
 
-from privsql.mechanisms.choices import (
+from privsql.mechanisms.noisy_choice import (
     above_threshold,
     exponential,
     exponential_probabilities,
@@ -15,7 +15,7 @@ from privsql.mechanisms.choices import (
 )
 from privsql.mechanisms.numbers import gaussian, laplace
 from privsql.mechanisms.responses import RandomisedResponse, randomised_response
-from privsql.mechanisms.rows import rows_needed
+from privsql.mechanisms.sample_size import rows_needed
 
 __all__ = [
     "RandomisedResponse",

@@ -135,7 +135,7 @@ def whole_nonnegative(values: Floats, order: Integers | None = None) -> Integers
 
 # -- parts and wholes ----------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Within:
+class PartsOfWhole:
     """Some numbers, by their places, sum up to at most another one, or to exactly that."""
 
     parts: tuple[int, ...]
@@ -144,7 +144,7 @@ class Within:
 
 
 def onto_relations(
-    values: Floats, variances: Sequence[float], relations: Sequence[Within], nonnegative: bool
+    values: Floats, variances: Sequence[float], relations: Sequence[PartsOfWhole], nonnegative: bool
 ) -> Floats:
     """The nearest numbers, in units of their noise, for which the relations hold; a row of `values` for each
     number.
@@ -179,7 +179,7 @@ def onto_relations(
     return found
 
 
-def whole_within(values: Floats, relations: Sequence[Within]) -> Integers:
+def whole_within(values: Floats, relations: Sequence[PartsOfWhole]) -> Integers:
     """Whole numbers near those of `values`, which meet the relations; they meet them, too.
 
     Every number is a stretch of a line, its parts side by side within it; the ends of all stretches are

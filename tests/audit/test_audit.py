@@ -19,9 +19,9 @@ from scipy import stats
 import privsql
 from privsql.audit.audit import Audit, audit
 from privsql.audit.bound import choose, judge, lower_probability, upper_probability
-from privsql.audit.check import differences, run_exactly
-from privsql.audit.progress import Progress
-from privsql.audit.show import bar
+from privsql.audit.falsify import differences, run_exactly
+from privsql.audit.progress_line import ProgressLine
+from privsql.audit.report import bar
 from privsql.audit.world import world_of
 from privsql.cli import main
 from tests.audit.tables import session
@@ -272,8 +272,8 @@ def test_progress_is_said_when_it_takes_long(
     import sys
 
     times = iter([0.0, 0.5, 1.6, 1.7, 9.0])
-    monkeypatch.setattr("privsql.audit.progress.time.monotonic", lambda: next(times))
-    progress = Progress(sys.stderr)
+    monkeypatch.setattr("privsql.audit.progress_line.time.monotonic", lambda: next(times))
+    progress = ProgressLine(sys.stderr)
     for what in ("one", "two", "three", "four"):
         progress(what)
     progress.close()

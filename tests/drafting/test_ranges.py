@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import privsql
 from privsql.cli import main
 from privsql.drafting import findings
-from privsql.drafting.ranges import Search, _ends
+from privsql.drafting.ranges import RangeSearch, _ends
 from privsql.drafting.write import draft
 from privsql.policy import load_policy
 from privsql.session import Session
@@ -155,6 +155,6 @@ def test_what_does_not_stand_out_gives_no_range() -> None:
 
 def test_a_failed_search_says_that_its_epsilon_is_spent() -> None:
     assert (
-        Search(0.1, 0, None).reason
+        RangeSearch(0.1, 0, None).reason
         == "searched with epsilon 0.1, but the query failed. The epsilon is spent."
     )

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.audit.check import run_exactly
+from privsql.audit.falsify import run_exactly
 from tests.prepare.visits import STATES, copy_of, uses_copy, with_copies
 
 sys.path.insert(0, str(Path(__file__).parent.parent))

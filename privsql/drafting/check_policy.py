@@ -14,7 +14,7 @@ from privsql.algebra.reserved import quoted
 from privsql.analysis.derive import derive
 from privsql.analysis.domain import Domain
 from privsql.budget.ledger import MemoryLedger
-from privsql.drafting.caps import budget_lines
+from privsql.drafting.budget_lines import budget_lines
 from privsql.engines.duckdb.engine import open_engine
 from privsql.errors import PolicyError, SqlError
 from privsql.neighbours import Neighbours
@@ -28,7 +28,7 @@ from privsql.types import Kind
 _WIDTH = 100
 
 
-def check(policy: str | Path | Policy, source: Any) -> str:
+def check_policy(policy: str | Path | Policy, source: Any) -> str:
     """Reads no private row. Raises what is wrong with the policy; returns what it means."""
     declared = load_policy(policy)
     engine = open_engine(source)

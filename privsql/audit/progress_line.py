@@ -11,7 +11,7 @@ _QUIET = 1.5  # seconds before anything is said
 _BETWEEN = 1.0
 
 
-class Progress:
+class ProgressLine:
     """Says what is being done: on a terminal in one line, elsewhere a line now and then."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -21,7 +21,7 @@ _CLEAR = 10  # the noisy number of all units must be so many deviations of its n
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenRows:
     """A bound that was chosen privately; `rows` None: the noise was too loud to say anything."""
 
     rows: int | None
@@ -63,7 +63,7 @@ class Chosen:
 
 def choose_rows(
     session: Session, units: Mapping[str, Guess], tables: Sequence[str], epsilon: float
-) -> dict[str, Chosen]:
+) -> dict[str, ChosenRows]:
     """max_rows for each of the tables, at epsilon for each: one person may be in all of them."""
     questions = {table: question(table, units) for table in tables}
     for sql in questions.values():
@@ -73,11 +73,11 @@ def choose_rows(
         try:
             answer = session.query(sql, epsilon)
         except EngineError:
-            found[table] = Chosen(None, (), epsilon, math.inf)
+            found[table] = ChosenRows(None, (), epsilon, math.inf)
             continue
         (noisy,) = answer.fetchall()
         scale = float(answer.plan.measurements[0].l1) / epsilon
-        found[table] = Chosen(covering(noisy, scale), noisy, epsilon, scale)
+        found[table] = ChosenRows(covering(noisy, scale), noisy, epsilon, scale)
     return found
 
 

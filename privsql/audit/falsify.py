@@ -31,7 +31,7 @@ class NotAsPromised(ValueError):
 
 
 @dataclass(frozen=True)
-class Moved:
+class Movement:
     """How far two neighbours are apart in one measurement, by one norm, and how far it was claimed that they
     can be.
     """
@@ -50,17 +50,17 @@ class Moved:
         return self.found / self.claimed if self.claimed else Fraction(self.found > 0) * 10**9
 
 
-def movements(plan: Plan, base: Cells, other: Cells) -> Iterator[Moved]:
+def movements(plan: Plan, base: Cells, other: Cells) -> Iterator[Movement]:
     """By every measurement and every norm."""
     for index, measurement in enumerate(plan.measurements):
         changes = differences(base, other, measured_columns(measurement))
-        yield Moved(index, "l1", Fraction(sum(map(abs, changes))), Fraction(measurement.l1))
-        yield Moved(index, "linf", Fraction(max(map(abs, changes), default=0)), Fraction(measurement.linf))
+        yield Movement(index, "l1", Fraction(sum(map(abs, changes))), Fraction(measurement.l1))
+        yield Movement(index, "linf", Fraction(max(map(abs, changes), default=0)), Fraction(measurement.linf))
         squares = Fraction(sum(change * change for change in changes))
-        yield Moved(index, "l2 squared", squares, Fraction(measurement.sensitivity.l2_squared))
+        yield Movement(index, "l2 squared", squares, Fraction(measurement.sensitivity.l2_squared))
         if measurement.search is not None:
             for moved, paid in score_spans(measurement, base, other):
-                yield Moved(index, "span of scores", moved, paid)
+                yield Movement(index, "span of scores", moved, paid)
 
 
 def both_ways(plan: Plan, base: Cells, other: Cells) -> Iterator[tuple[int, list[int]]]:
