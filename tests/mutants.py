@@ -181,7 +181,7 @@ _FRAMES, _BLOCKS, _RELEASE, _IDENTITY = (
 _MEANT = ("meaning",)
 _OF_UNITS = ("pairs", "units")
 _FAIR, _CHOICE = ("fair",), "planning/render_choice.py"
-_RANKS = "privacy/order.py"
+_RANKS = "privacy/quantile_steps.py"
 _BESIDE = "planning/beside.py"
 _BY_RANK, _COPY_JOINS = "planning/by_rank.py", "planning/prepared_joins.py"
 _BY_KEY, _KEY_TESTS = "planning/by_key.py", "planning/key_tests.py"
@@ -603,7 +603,7 @@ MUTANTS = [
     Mutant("undetermined on a later level", "noise/order.py", "if roots and step.root else None", "if roots else None", ("ranks",)),
     Mutant("determined below what is not", "noise/order.py", "np.where(points[side] < 0, -1, found)", "found", ("ranks",)),
     Mutant("what stands for undetermined is drawn from the rows", "noise/order.py", "-1 - _drawn(empty, search, source, roots=False)", "-1 - _drawn(exact, search, source, roots=False)[:, without]", ("ranks",)),
-    Mutant("a cell without rows is determined half the time", _RANKS, "_EMPTY = 19", "_EMPTY = 1", ("ranks",)),
+    Mutant("a cell without rows is determined half the time", "privacy/quantile_search.py", "_EMPTY = 19", "_EMPTY = 1", ("ranks",)),
     Mutant("values are not clamped from above", "planning/value_grid.py", "clamped(Cast(argument, self._wide, total=False), low, high) - low", "op(Operation.GREATEST, Cast(argument, self._wide, total=False), low) - low", ('order',)),
     Mutant("NULL counts as the low end", "planning/order.py", "op(Operation.IS_PRESENT, value)", "op(Operation.SAME, value, value)", ('order',)),
     Mutant("a unit's rows in a key are not cut", "planning/order.py", "(ROWS_COLUMN, after - before)", "(ROWS_COLUMN, rows)", ('order',)),

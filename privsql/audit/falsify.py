@@ -19,7 +19,7 @@ import duckdb
 
 from privsql.planning.measurement import Measurement, Mechanism
 from privsql.planning.plan import Plan, ValueStatement
-from privsql.privacy.order import Step
+from privsql.privacy.quantile_steps import Step
 
 Cells = dict[tuple[Any, ...], dict[str, int]]
 

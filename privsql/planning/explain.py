@@ -35,7 +35,7 @@ from privsql.planning.plan import Derived, Plan
 from privsql.planning.prepared import PreparedScan
 from privsql.planning.undeclared_keys import key_release, people_needed
 from privsql.privacy.key_selection import GaussianThreshold, KeyRelease, TruncatedGeometric
-from privsql.privacy.order import Search
+from privsql.privacy.quantile_search import Search
 
 
 @dataclass(frozen=True)

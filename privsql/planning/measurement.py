@@ -22,7 +22,7 @@ from privsql.privacy.key_selection import (
     optimal_selection,
     truncated_geometric,
 )
-from privsql.privacy.order import Search, Sought
+from privsql.privacy.quantile_search import Search, Sought
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.suggestions import Argument
 

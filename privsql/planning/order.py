@@ -43,7 +43,8 @@ from privsql.planning.grid import LARGEST_VALUE
 from privsql.planning.key_tests import keys_and_tests, limits_on_keys
 from privsql.planning.parts import Part, Surroundings, filtered
 from privsql.planning.value_grid import ValueGrid, value_grid
-from privsql.privacy.order import Change, Sought
+from privsql.privacy.quantile_search import Sought
+from privsql.privacy.quantile_steps import Change
 from privsql.types import DOUBLE, MOMENTS, Kind
 
 _ALL, _UPTO = "privsql_all", "privsql_upto"  # rows of a unit in a key, and those up to a value

@@ -22,7 +22,7 @@ from privsql.planning.measurement import Measurement
 from privsql.planning.pricing import Pricing
 from privsql.planning.within import Within
 from privsql.privacy.least_squares import Levels
-from privsql.privacy.order import Search
+from privsql.privacy.quantile_search import Search
 from privsql.privacy.weighted_sums import Noise
 from privsql.tables import Integers
 
