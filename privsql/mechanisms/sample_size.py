@@ -1,4 +1,4 @@
-"""How many counts, how near, how sure and epsilon go in; how many rows a table needs for that comes out."""
+"""The accuracy wanted of some counts and an epsilon go in; the number of rows that this takes comes out."""
 
 from __future__ import annotations
 
@@ -28,16 +28,34 @@ def rows_needed(
     confidence: float = 0.95,
     mechanism: RowsMechanism = "laplace",
 ) -> int:
-    """The rows a table must have, so that `queries` shares of its rows (COUNT(*) FILTER (...) / n) all come
-    out within +-`within` of the truth with this confidence, at epsilon for all of them, under replace-one
-    neighbours.
+    """How many rows a table needs for shares of its rows, COUNT(*) FILTER (...) / n, to be this accurate.
 
-    "laplace": counts that may overlap; "partition": counts of which each row is in one at most, as in GROUP
-    BY; "randomised-response": everybody turns their answers round themselves, each at epsilon/queries.
+    Neighbours are replace-one.
+
+    Arguments:
+        within: how far every share may be off, such as 0.05.
+        epsilon: the cost of all queries together.
+        queries: how many shares are released.
+        confidence: the probability that all of them are that close.
+        mechanism: "laplace" for counts that may overlap; "partition" if each row is in at most one of them,
+            as with GROUP BY; "randomised-response" if people flip their own answers, each at epsilon/queries.
+
+    Returns:
+        The least number of rows.
+
+    Raises:
+        ArgumentError: an argument is out of range.
+
+    Example:
+        >>> from privsql import mechanisms
+        >>> mechanisms.rows_needed(within=0.05, epsilon=1.0)
+        60
     """
     loss, missing = float(epsilon_given(epsilon)), 1.0 - level_given(confidence)
     if isinstance(queries, bool) or not isinstance(queries, (int, np.integer)) or queries < 1:
-        raise ArgumentError("argument-queries", "queries must be a whole number from 1", "try queries=10")
+        raise ArgumentError(
+            "argument-queries", "queries must be a whole number, at least 1", "try queries=10"
+        )
     share = _share(within)
     if mechanism not in _ROWS:
         raise ArgumentError(
@@ -56,6 +74,6 @@ def _share(within: Any) -> Fraction:
         share = Fraction(0)
     if not 0 < share < 1:
         raise ArgumentError(
-            "argument-within", "within is a share of the rows: above 0 and below 1", "try within=0.05"
+            "argument-within", "within must be a share of the rows, above 0 and below 1", "try within=0.05"
         )
     return share
