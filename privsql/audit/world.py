@@ -1,11 +1,11 @@
-"""A plan and a schema go in; the private tables of its question come out, with the values that are worth
-trying in each column.
+"""A plan and a schema go in; a `World` comes out: the private tables of the query, with the values worth trying
+in each column.
 
-No row of the private tables is read: values come from types, the policy and the constants of the question.
-Public tables are copied as they are, since the plan was made with them in sight.
+No row of the private tables is read: values come from types, the policy and the constants of the query. Public
+tables are copied as they are, since the plan depends on them.
 
-A person is a state: for each table some rows, and of each row the places of its values. What says whose a row
-is, or which row it is, is not tried but filled in, so that units, references and UNIQUE columns hold.
+A person is a state: for each table some rows, and for each row the places of its values. Columns that say whose
+a row is, or which row it is, are filled in rather than tried, so that units, references and UNIQUE columns hold.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from privsql.render.duckdb import identifier
 from privsql.schema import Schema, SchemaColumn, SchemaTable
 from privsql.types import Kind, Type
 
-Row = tuple[int, ...]  # the places of its values, of those columns that are tried
-State = tuple[tuple[Row, ...], ...]  # of one person: rows by table
+Row = tuple[int, ...]  # the places of its values, in the columns that are tried
+State = tuple[tuple[Row, ...], ...]  # one person: rows by table
 
-PEOPLE = 512  # how many people can be told apart; rows are numbered beyond them
-_MOST_PUBLIC = 2_000  # rows copied of a public table: fewer of them move nothing further
-_BELOW = ("input", "inputs", "left", "right", "other")  # where relations keep what they are made of
-_CODES = 8  # of a UNIQUE column so many values are tried
+PEOPLE = 512  # how many people can be told apart; row numbers start above
+_MOST_PUBLIC = 2_000  # rows copied of a public table; using fewer of them increases no distance
+_BELOW = ("input", "inputs", "left", "right", "other")  # the fields in which relations keep their inputs
+_CODES = 8  # how many values of a UNIQUE column are tried
 
 
 class Role(Enum):
     """What a column is for."""
 
-    VALUE = "tried"
-    UNIT = "whose a row is"
-    FIXED = "a part of whose a row is, the same for all"
-    NUMBER = "which row it is"
-    REFERS = "which row of another table it belongs to"
+    VALUE = "its values are tried"
+    UNIT = "says whose a row is"
+    FIXED = "belongs to the unit, but is the same for everybody"
+    NUMBER = "says which row it is"
+    REFERS = "references a row of another table"
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A column of a generated table: its possible values as SQL texts; of those that are filled in, the SQL
-    of the n-th one.
+    """A column of a generated table: the values to try, as SQL, or (`numbered`) the SQL of the n-th value if
+    the column is filled in.
     """
 
     name: str
@@ -56,22 +56,22 @@ class Tried:
     texts: tuple[str, ...]
     role: Role = Role.VALUE
     numbered: str = ""
-    refers: tuple[str, Role] | None = None  # a table, and what its column is for
-    unique: bool = False  # no two rows of the table have the same
+    refers: tuple[str, Role] | None = None  # a table, and the role of the referenced column
+    unique: bool = False  # no two rows of the table agree in it
 
 
 @dataclass(frozen=True)
 class Table:
-    """A private table. `alone`: each of its rows is one person; `once`: a person has at most one."""
+    """A private table. `alone`: each row is one person; `once`: a person has at most one row."""
 
     name: str
     columns: tuple[Tried, ...]
     alone: bool
     once: bool
-    many: int  # more rows than are used of one person
+    many: int  # more rows than a query uses of one person
     unit: Unit | None = None
-    constraints: tuple[str, ...] = ()  # those that hold by the way rows are made: UNIQUE and NOT NULL
-    checks: tuple[str, ...] = ()  # those that rows may break
+    constraints: tuple[str, ...] = ()  # UNIQUE and NOT NULL, which generated rows satisfy
+    checks: tuple[str, ...] = ()  # constraints that generated rows may violate
 
     @cached_property
     def tried(self) -> tuple[Tried, ...]:
@@ -87,7 +87,7 @@ class Table:
 
 @dataclass(frozen=True)
 class PublicTable:
-    """A copy of a public table: its rows as texts."""
+    """A copy of a public table, its values as text."""
 
     name: str
     columns: tuple[tuple[str, str], ...]  # names and types
@@ -96,17 +96,18 @@ class PublicTable:
 
     @property
     def ddl(self) -> str:
-        return f"CREATE TABLE {identifier(self.name)} ({', '.join(f'{identifier(n)} {t}' for n, t in self.columns)})"
+        columns = ", ".join(f"{identifier(name)} {type_name}" for name, type_name in self.columns)
+        return f"CREATE TABLE {identifier(self.name)} ({columns})"
 
 
 @dataclass(frozen=True)
 class World:
-    """Everything that tables can be made of."""
+    """What generated tables consist of."""
 
     tables: tuple[Table, ...]
     public: tuple[PublicTable, ...]
     neighbours: Neighbours
-    apart: bool = True  # units have as many values as there are people
+    apart: bool = True  # units have enough values to tell people apart
 
     def table(self, name: str) -> int:
         return next(place for place, table in enumerate(self.tables) if table.name == name)
@@ -116,9 +117,7 @@ class World:
         return tuple(() for _ in self.tables)
 
     def filled(self, state: State, person: int) -> Iterator[tuple[int, list[tuple[int, ...]]]]:
-        """For each table its number and the rows of one person, every column of them as the place of a
-        value.
-        """
+        """The number of each table and one person's rows in it, with the place of a value in every column."""
         for index, (table, rows) in enumerate(zip(self.tables, state, strict=True)):
             yield (
                 index,
@@ -144,7 +143,7 @@ class World:
 
 
 def world_of(plan: Plan, schema: Schema, read_public: Callable[[str], list[tuple[Any, ...]]]) -> World:
-    """The tables that the question names, and those that say whose their rows are."""
+    """The world of a query: the tables that it names, and those that say whose their rows are."""
     release = plan.release
     assert release is not None, "public tables have nothing to hide"
     scans = {each.table: each for each in walk(release) if isinstance(each, Scan)}
@@ -218,7 +217,7 @@ def _targets(unit: Unit | None) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _parts(node: Any, kind: type[Any]) -> Iterator[Any]:
-    """Everything of a kind within a tree of dataclasses."""
+    """Every node of a type in a tree of dataclasses."""
     if isinstance(node, kind):
         yield node
     elif isinstance(node, (tuple, list, frozenset)):
@@ -232,7 +231,7 @@ def _parts(node: Any, kind: type[Any]) -> Iterator[Any]:
 
 
 def _used(relation: Relation) -> frozenset[str]:
-    """The columns by which anything is decided or computed; not those that are only passed on."""
+    """The columns from which anything is computed or decided, without those that are only passed on."""
     passed: list[tuple[str, str]] = []
     used: set[str] = set()
     for each in walk(relation):
@@ -299,7 +298,7 @@ def _table(
 
 
 def _last(key: frozenset[str], table: SchemaTable, unit: Unit | None) -> str | None:
-    """The column of a key that tells its rows apart: the last that says nothing else."""
+    """The column that tells the rows of a key apart: the last one outside the unit."""
     own = {name.lower() for name in unit.columns} if unit is not None else set()
     free = [each.name.lower() for each in table.columns if each.name.lower() in key - own]
     return free[-1] if free else None
@@ -347,7 +346,7 @@ def _texts(
 
 
 def table_texts(table: PublicTable, column: SchemaColumn) -> list[str]:
-    """Some values of a public table's columns that could be equal to those of this one."""
+    """Some values of a public table that values of this column could equal."""
     alike = [place for place, (_, type_name) in enumerate(table.columns) if type_name == column.type_name]
     return list(
         dict.fromkeys(text for place in alike for row in table.rows[:3] if (text := row[place]) is not None)
