@@ -1,6 +1,4 @@
-"""A policy and a source go in; what the policy means comes out, table by table, or the first thing that is
-wrong with it.
-"""
+"""A policy and a source go in; what the policy means comes out, table by table, or the first thing wrong with it."""
 
 from __future__ import annotations
 
@@ -29,7 +27,19 @@ _WIDTH = 100
 
 
 def check_policy(policy: str | Path | Policy, source: Any) -> str:
-    """Reads no private row. Raises what is wrong with the policy; returns what it means."""
+    """Explain what a policy means for a source. Reads no private row.
+
+    Arguments:
+        policy: a Policy, or the path of a policy file.
+        source: a path, or anything else that connect() takes.
+
+    Returns:
+        A text: the budget and caps, then each table with its unit, limits and columns.
+
+    Raises:
+        PolicyError: the policy does not make sense, or does not fit the source.
+        SourceError: the source cannot be opened.
+    """
     declared = load_policy(policy)
     engine = open_engine(source)
     try:
@@ -39,24 +49,25 @@ def check_policy(policy: str | Path | Policy, source: Any) -> str:
             engine, declared, MemoryLedger(declared.epsilon, declared.neighbours), "policy check"
         )
         look = PublicLook(engine.read_public, engine.dialect)
-        parts = [_all(declared)]
+        parts = [_promise(declared)]
         for table in schema.tables:
             if table.view and table.name.lower() not in declared.tables:
                 parts.append(
-                    f"{table.name}\n  a view that the policy does not name: queries of it are refused"
+                    f"{table.name}\n  a view that the policy does not name; queries of it are refused"
                 )
                 continue
             if table.unsafe is not None and not declared.table(table.name).public:
                 unsafe = table.unsafe
                 parts.append(
-                    f"{table.name}\n  computes {unsafe.what}, {unsafe.why}\n  queries of it are refused: {unsafe.cure}"
+                    f"{table.name}\n  computes {unsafe.what}, {unsafe.why}\n"
+                    f"  queries of it are refused: {unsafe.cure}"
                 )
                 continue
             found = catalogue.source(table.name)
             assert found is not None
             assert isinstance(found.relation, Scan)
             scan = found.relation
-            lines = _whose(table, scan, declared)
+            lines = _unit_lines(table, scan, declared)
             if scan.private:
                 plan = session.explain(f"SELECT COUNT(*) AS n FROM {quoted(table.name)}", 1.0)
                 try:
@@ -64,7 +75,7 @@ def check_policy(policy: str | Path | Policy, source: Any) -> str:
                 except SqlError:
                     raise _cannot_follow(table, scan) from None
                 lines.append(
-                    ("COUNT(*)", f"one person moves it by at most {_number(plan.measurements[0].l1)}")
+                    ("COUNT(*)", f"one person changes it by at most {_number(plan.measurements[0].l1)}")
                 )
                 facts = derive(scan, frozenset(each.name for each in scan.fields), look)
                 lines += [
@@ -72,7 +83,7 @@ def check_policy(policy: str | Path | Policy, source: Any) -> str:
                 ]
             lines += [(each.name, _list(each, scan.private)) for each in scan.lists]
             lines += [
-                (name, f"{kind}: no rules, queries cannot use it")
+                (name, f"{kind}: not supported, so queries cannot use it")
                 for name, kind in _unusable(schema, table.name)
             ]
             width = max(len(name) for name, _ in lines)
@@ -82,40 +93,42 @@ def check_policy(policy: str | Path | Policy, source: Any) -> str:
     return "\n\n".join(parts)
 
 
-def _all(policy: Policy) -> str:
+def _promise(policy: Policy) -> str:
     replaced = policy.neighbours is Neighbours.REPLACE_ONE
     hidden = (
-        "whether one unit's data are these or any others" if replaced else "whether one unit is there at all"
+        "whether one unit's data are these or any others"
+        if replaced
+        else "whether one unit is in the data at all"
     )
-    promise = f"{policy.neighbours.value}: no answer gives away {hidden}"
+    promise = f"{policy.neighbours.value}: no answer reveals {hidden}"
     lines = [("neighbours", promise), *budget_lines(policy)]
     if policy.min_units > 1:
-        shown = f"keys that nobody declared are shown with at least {policy.min_units} units"
+        shown = f"undeclared keys are shown only with at least {policy.min_units} units"
         lines.append(("min_units", shown))
     return "\n".join(f"{name:10}  {text}" for name, text in lines)
 
 
-def _whose(table: SchemaTable, scan: Scan, policy: Policy) -> list[tuple[str, str]]:
+def _unit_lines(table: SchemaTable, scan: Scan, policy: Policy) -> list[tuple[str, str]]:
     if not scan.private:
-        return [("whose rows", "nobody's: public, and answers about it alone are exact")]
+        return [("privacy unit", "none: public, so answers about this table alone are exact")]
     if scan.unit is None:
         named = table.name.lower() in policy.tables
         why = "no unit is declared" if named else "the policy does not name this table"
-        return [("whose rows", f"EACH ROW COUNTS AS ONE PERSON: {why}")]
-    lines = [("whose rows", _chain(scan))]
+        return [("privacy unit", f"EACH ROW COUNTS AS ONE PERSON: {why}")]
+    lines = [("privacy unit", _chain(scan))]
     if scan.unit.unique:
-        return [*lines, ("bounded", "one row a unit, because it is UNIQUE: nothing is cut off")]
+        return [*lines, ("limits", "one row per unit, because it is UNIQUE: nothing is dropped")]
     assert scan.limits is not None
     own = policy.table(table.name)
-    keys = f"at most {scan.limits.max_groups} keys a unit{'' if own.max_groups else ' (the default)'}"
+    keys = f"at most {scan.limits.max_groups} keys per unit{'' if own.max_groups else ' (the default)'}"
     return [
         *lines,
-        ("bounded", f"{keys}, {scan.limits.max_rows} rows in each{'' if own.max_rows else ' (the default)'}"),
+        ("limits", f"{keys}, {scan.limits.max_rows} rows in each{'' if own.max_rows else ' (the default)'}"),
     ]
 
 
 def _chain(scan: Scan) -> str:
-    """The unit, through as many tables as it takes."""
+    """The unit, followed through references to other tables."""
     unit = scan.unit
     assert unit is not None
     text, nullable = (
@@ -124,8 +137,8 @@ def _chain(scan: Scan) -> str:
     )
     while unit.refers_to is not None:
         unit = unit.refers_to.unit
-        text += f", whose rows are {unit.text}" if unit.refers_to else f", whose unit is {unit.text}"
-    return text + ("; rows without one are left out" if nullable else "")
+        text += f", whose unit is {unit.text}"
+    return text + ("; rows without a unit are left out" if nullable else "")
 
 
 def _column(domain: Domain | None, scan: Scan, name: str) -> str:
@@ -134,23 +147,26 @@ def _column(domain: Domain | None, scan: Scan, name: str) -> str:
     if domain is None:
         return "no range, no keys"
     if scan.claims[name].auto and not domain.bounded:
-        return "range found privately when a question needs it, for a part of its epsilon"
+        return "range found privately when a query needs it, for part of its epsilon"
     null = (
         ""
         if not domain.nullable
         else ", NULL"
         if domain.null_is_key
-        else "; rows with NULL are in none of them"
+        else "; rows with NULL have none of these keys"
     )
     if domain.values is not None:
         listed = ", ".join(_text(value) for value in domain.values[:50])
         return f"keys {listed if len(listed) <= _WIDTH else listed[: _WIDTH - 4] + ' ...'}{null}"
     if domain.low is not None and domain.high is not None:
-        keys = f"; as keys, each of these{null}" if domain.type.kind in (Kind.INTEGER, Kind.DATE) else ""
+        keys = (
+            f"; as keys, each value of the range{null}"
+            if domain.type.kind in (Kind.INTEGER, Kind.DATE)
+            else ""
+        )
         return f"range {_text(domain.low)} to {_text(domain.high)}{keys}"
-    return "no range, no keys: it can be filtered on" + (
-        ", not summed" if domain.type.kind is not Kind.TEXT else ""
-    )
+    summed = "" if domain.type.kind is Kind.TEXT else ", not summed"
+    return f"no range, no keys: it can be filtered on{summed}"
 
 
 def _unusable(schema: Schema, table: str) -> list[tuple[str, str]]:
@@ -164,9 +180,9 @@ def _list(column: ListColumn, private: bool) -> str:
     if not private:
         return opened
     return (
-        f"{opened}: nobody declared its values"
+        f"{opened}; its values are not declared"
         if column.most is None
-        else f"{opened}: {column.most:,} values"
+        else f"{opened}; {column.most:,} values"
     )
 
 
@@ -174,8 +190,8 @@ def _cannot_follow(table: SchemaTable, scan: Scan) -> PolicyError:
     unit = scan.unit.text if scan.unit is not None else "none"
     return PolicyError(
         "policy-unit",
-        f"DuckDB cannot follow the unit of {table.name} ({unit})",
-        "columns that refer to each other must have types that can be compared",
+        f"DuckDB cannot follow the references in the unit of {table.name} ({unit})",
+        "make sure that columns on both sides of -> have types that can be compared",
     )
 
 

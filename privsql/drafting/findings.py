@@ -1,4 +1,4 @@
-"""A schema and a price go in; what noisy counts say comes out: max_rows of tables, ranges of columns."""
+"""A schema and an epsilon go in; what noisy counts reveal comes out: max_rows of tables, ranges of columns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BUDGET = Fraction(3)  # of a draft
 
 @dataclass(frozen=True)
 class Findings:
-    """What a draft learnt from noisy counts, and what that cost. `cap`: of the ledger charged, if any."""
+    """What a draft learnt from noisy counts, and its cost. `cap`: that of the ledger charged, if any."""
 
     rows: Mapping[str, ChosenRows] = field(default_factory=dict)
     ranges: Mapping[Unknown, RangeSearch] = field(default_factory=dict)
@@ -51,7 +51,7 @@ def learn(
     path: str | Path | None,
     analyst: str,
 ) -> Findings:
-    """Every query at the same epsilon, and all of them together at the price."""
+    """Run the queries, each at the same epsilon, all of them together at `price`."""
     policy = load_policy({**declared(units), **_budget_of(path)})
     trial = Session(engine, policy, MemoryLedger(None, policy.neighbours), analyst)
     tables = [table for table in schema.tables if not table.view]
@@ -79,7 +79,7 @@ def learn(
 
 
 def _budget_of(path: str | Path | None) -> dict[str, Any]:
-    """A new ledger is opened with the budget of the draft; one that is there keeps its own."""
+    """A new ledger gets the budget of the draft; an existing one keeps its own."""
     return {} if path is None or named(path).exists() else {"budget": {"epsilon": float(BUDGET)}}
 
 
@@ -107,7 +107,7 @@ def roles_of(table: SchemaTable, column: str, unit: Guess | None) -> tuple[bool,
 
 
 def domains_of(scan: Scan) -> dict[str, Domain | None]:
-    """What the schema says of each column."""
+    """What the schema implies for each column."""
     facts = derive(scan, frozenset(each.name for each in scan.fields), PublicLook(_nothing_is_public, DUCKDB))
     return {each.name: facts.get(each.column) for each in scan.fields}
 
@@ -128,6 +128,6 @@ def scan_of(schema: Schema, policy: Policy, table: SchemaTable) -> Scan:
 
 
 def _alone(schema: Schema, policy: Policy, table: SchemaTable) -> bool:
-    """Whether a unit has one row at most, by the schema."""
+    """Whether the schema allows a unit at most one row."""
     unit = scan_of(schema, policy, table).unit
     return unit is not None and unit.unique
