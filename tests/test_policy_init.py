@@ -138,7 +138,7 @@ def test_standard_output_is_the_draft_and_check_says_what_it_means(shop: Path, t
     assert (shown.returncode, shown.stderr) == (0, "")
     for line in (
         "budget      epsilon 3",
-        "privacy unit  order_nr -> orders.oid, whose unit is customer_id -> customers.id, whose unit is id; rows without a unit are",
+        "privacy unit  order_nr -> orders.oid, whose unit is customer_id -> customers.id, whose unit is id; rows",
         "limits        one row per unit, because it is UNIQUE: nothing is dropped",
         "limits        at most 3 keys per unit, 10 rows in each",
         "COUNT(*)      one person changes it by at most 10",

@@ -1,4 +1,4 @@
-"""A plan and its schema go in; an `Audit` comes out: whether the promise held, and how near it came to breaking."""
+"""A plan and its schema go in; an `Audit` comes out: did the promise hold, and by what margin?"""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Audit:
         return as_dict(self)
 
     def plot(self, path: str | None = None) -> Any:
-        """Draw bounds and releases with matplotlib (extra: privsql[plot]), and write them to `path` if given."""
+        """Draw bounds and releases (extra: privsql[plot]), and write the picture to `path` if given."""
         from privsql.audit.picture import plot
 
         return plot(self, path)
@@ -121,10 +121,11 @@ def audit(
     progress: Callable[[str], None] | None = None,
     data: Any = None,
 ) -> Audit:
-    """Search for neighbouring tables that exceed a bound of the plan, and for an event that exceeds its epsilon.
+    """Search for neighbouring tables that exceed a bound of the plan, and for an event that exceeds its
+    epsilon.
 
-    All tables are made up, from the schema, the policy and the rows of `data`, which the caller agrees to show.
-    Public tables are read; no others are.
+    All tables are made up, from the schema, the policy and the rows of `data`, which the caller agrees to
+    show. Public tables are read; no others are.
     """
     _whole(releases, "releases", 300)
     _whole(tries, "tries", 10)

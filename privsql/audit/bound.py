@@ -1,9 +1,9 @@
-"""Samples of the releases of two neighbouring tables go in; a lower bound on epsilon comes out, by one event and
-with a stated confidence.
+"""Samples of the releases of two neighbouring tables go in; a lower bound on epsilon comes out, by one event
+and with a stated confidence.
 
-An event A is chosen on the first part of the releases and judged on the rest, independently. If the release is
-(epsilon, delta)-private, P(A) <= exp(epsilon) Q(A) + delta. So with a lower bound on P(A) and an upper bound on
-Q(A), each by Clopper and Pearson, epsilon is at least ln((low - delta) / high).
+An event A is chosen on the first part of the releases and judged on the rest, independently. If the release
+is (epsilon, delta)-private, P(A) <= exp(epsilon) Q(A) + delta. So with a lower bound on P(A) and an upper
+bound on Q(A), each by Clopper and Pearson, epsilon is at least ln((low - delta) / high).
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ def upper_probability(hits: int, trials: int, error: float) -> float:
 
 
 def _solve(holds: Any) -> float:
-    """The greatest p in 0 .. 1 for which a condition holds that holds below it and not above; rounded down."""
+    """The greatest p in 0 .. 1 that satisfies a condition true below it and false above, rounded down."""
     low, high = 0.0, 1.0
     for _ in range(100):
         middle = (low + high) / 2

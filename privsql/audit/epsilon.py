@@ -1,9 +1,9 @@
-"""A plan and pairs of neighbouring tables go in; a lower bound on its epsilon, measured on very many releases,
-comes out.
+"""A plan and pairs of neighbouring tables go in; a lower bound on its epsilon, measured on very many
+releases, comes out.
 
-Only the noise is drawn repeatedly, by the real add_noise and the system's randomness. Who else is in the tables
-matters little for numbers, but much for choices, quantiles and keys, so several crowds are tried with a few
-releases each, and the worst of them with all.
+Only the noise is drawn repeatedly, by the real add_noise and the system's randomness. Who else is in the
+tables matters little for numbers, but much for choices, quantiles and keys, so several crowds are tried with
+a few releases each, and the worst of them with all.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Words:
 
 @dataclass(frozen=True)
 class MeasuredEpsilon:
-    """A lower bound on epsilon, the pair it was measured on, and a histogram of the statistic on each table."""
+    """A lower bound on epsilon, the pair it was measured on, and histograms of the statistic."""
 
     bound: EpsilonBound
     pair: Pair

@@ -1,5 +1,5 @@
-"""A plan and a plain DuckDB connection go in; exact cells come out and, for two neighbours, how far apart they
-are by every norm of every measurement.
+"""A plan and a plain DuckDB connection go in; exact cells come out and, for two neighbours, how far apart
+they are by every norm of every measurement.
 
 Anyone can falsify a plan this way. Nothing that the plan says is believed: its SQL is run as it stands, an
 absent key counts as 0, and the changes are compared with the claimed l1, linf, l2 and span of scores.
@@ -61,7 +61,7 @@ def movements(plan: Plan, base: Cells, other: Cells) -> Iterator[Movement]:
 
 
 def both_ways(plan: Plan, base: Cells, other: Cells) -> Iterator[tuple[int, list[int]]]:
-    """The measurements that claim to be monotone although some cells rise and others fall, with the changes."""
+    """Measurements that claim to be monotone, but whose cells both rise and fall, with the changes."""
     for index, measurement in enumerate(plan.measurements):
         changes = differences(base, other, measured_columns(measurement))
         if measurement.sensitivity.monotone and min(changes, default=0) < 0 < max(changes, default=0):

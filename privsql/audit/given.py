@@ -1,8 +1,9 @@
 """A world and tables that the caller agrees to show go in; the people in these tables come out, as states of
 that world.
 
-Their values are added to those that are tried. Columns that name a person or a row are filled in as everywhere
-in this room, so people get other names than in the tables; which rows belong to one person stays as it is.
+Their values are added to those that are tried. Columns that name a person or a row are filled in as
+everywhere in this room, so people get other names than in the tables; which rows belong to one person stays
+as it is.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def with_values(world: World, given: Given) -> World:
 
 
 def people_of(world: World, given: Given) -> list[State]:
-    """The rows of each person. Rows without an owner are left out; where each row is a person, each has one."""
+    """The rows of each person, without rows that have no owner."""
     found: dict[Any, list[list[Row]]] = {}
     owner = _Owners(world, given).of
     places = [_places(table) for table in world.tables]

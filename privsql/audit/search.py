@@ -1,10 +1,10 @@
-"""A plan and a scratch database go in; the neighbouring tables that come closest to its bounds, or exceed them,
-come out.
+"""A plan and a scratch database go in; the neighbouring tables that come closest to its bounds, or exceed
+them, come out.
 
-Each person tried is put beside a crowd of other people once, and the exact cells are computed. Then any two of
-these tables are neighbours (replace-one), or any one and the crowd alone (add-remove), so n runs compare n^2 / 2
-pairs. If there are too many people to try, people similar to the best pair so far are tried, until the distance
-stops growing.
+Each person tried is put beside a crowd of other people once, and the exact cells are computed. Then any two
+of these tables are neighbours (replace-one), or any one and the crowd alone (add-remove), so n runs compare
+n^2 / 2 pairs. If there are too many people to try, people similar to the best pair so far are tried, until
+the distance stops growing.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ class PairSearch:
     def _counted(self) -> list[State]:
         """A person who moves each measurement. If a row must satisfy many conditions, hardly anybody does.
 
-        Very many people are put into one table. If they move the measurement, so does one half of them, and one
-        half of that half.
+        Very many people are put into one table. If they move the measurement, so does one half of them, and
+        one half of that half.
         """
         if self._alive is None:
             self._alive = []
@@ -241,7 +241,7 @@ class PairSearch:
 
     # -- confirming
     def _in_plain_tables(self) -> None:
-        """Confirm the findings in ordinary tables with constraints, and that the order of rows is irrelevant."""
+        """Confirm the findings in ordinary tables with constraints, and in another order of rows."""
         self.progress("confirming in plain tables")
         for (index, norm), (moved, pair) in list(self.found.bounds.items()):
             if pair is not None and moved.passed and not self._confirmed(moved, pair):

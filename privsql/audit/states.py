@@ -1,5 +1,5 @@
-"""A world goes in; people worth trying come out: all of them if there are few, otherwise some to start from and
-similar ones.
+"""A world goes in; people worth trying come out: all of them if there are few, otherwise some to start from
+and similar ones.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ def crowds(world: World) -> list[Crowd]:
 
 
 def own(table: Table, row: Row, person: int) -> Row:
-    """The row as somebody else's: UNIQUE columns get a value of that person's own, one of the first values for
-    the first few people.
+    """The row as somebody else's: UNIQUE columns get a value of that person's own, one of the first values
+    for the first few people.
     """
     return tuple(
         (person if person < 4 else 100 + person) if column.unique else value

@@ -1,7 +1,7 @@
 """What is known of a column goes in; the values worth trying come out as SQL, the most telling first.
 
-They are both ends of its range, NULL, the constants of the query and what lies next to them, values outside the
-range, undeclared keys and, for numbers, NaN, infinities, zeros of both signs and the ends of the type.
+They are both ends of its range, NULL, the constants of the query and what lies next to them, values outside
+the range, undeclared keys and, for numbers, NaN, infinities, zeros of both signs and the ends of the type.
 """
 
 from __future__ import annotations

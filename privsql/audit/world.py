@@ -1,11 +1,12 @@
-"""A plan and a schema go in; a `World` comes out: the private tables of the query, with the values worth trying
-in each column.
+"""A plan and a schema go in; a `World` comes out: the private tables of the query, with the values worth
+trying in each column.
 
-No row of the private tables is read: values come from types, the policy and the constants of the query. Public
-tables are copied as they are, since the plan depends on them.
+No row of the private tables is read: values come from types, the policy and the constants of the query.
+Public tables are copied as they are, since the plan depends on them.
 
-A person is a state: for each table some rows, and for each row the places of its values. Columns that say whose
-a row is, or which row it is, are filled in rather than tried, so that units, references and UNIQUE columns hold.
+A person is a state: for each table some rows, and for each row the places of its values. Columns that say
+whose a row is, or which row it is, are filled in rather than tried, so that units, references and UNIQUE
+columns hold.
 """
 
 from __future__ import annotations

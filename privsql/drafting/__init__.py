@@ -1,1 +1,1 @@
-"""For data owners: a schema goes in, a draft of a policy comes out; a policy goes in, an explanation comes out."""
+"""For data owners: a schema goes in, a draft policy comes out; a policy goes in, its meaning comes out."""

@@ -61,7 +61,8 @@ def _little_protection(policy: Policy) -> Iterator[str]:
         if epsilon is not None and epsilon >= LITTLE_PROTECTION:
             yield (
                 f"{name} is epsilon {_number(epsilon)}. An epsilon of 10 or more protects little: "
-                "somebody who is 50% sure of something about one person can be more than 99.99% sure afterwards. "
+                "somebody who is 50% sure of something about one person can be more than 99.99% sure "
+                "afterwards. "
                 "Choose it between about 0.1 and 3."
             )
 

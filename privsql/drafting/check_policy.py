@@ -1,7 +1,8 @@
-"""A policy and a source go in; what the policy means comes out, table by table, or the first thing wrong with it."""
+"""A policy and a source go in; what the policy means comes out, table by table, or what is wrong with it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from privsql.analysis.derive import derive
 from privsql.analysis.domain import Domain
 from privsql.budget.ledger import MemoryLedger
 from privsql.drafting.budget_lines import budget_lines
-from privsql.engines.duckdb.engine import open_engine
+from privsql.engines.duckdb.engine import DuckDBEngine, open_engine
 from privsql.errors import PolicyError, SqlError
 from privsql.neighbours import Neighbours
 from privsql.planning.look import PublicLook
@@ -48,49 +49,58 @@ def check_policy(policy: str | Path | Policy, source: Any) -> str:
         session = Session(
             engine, declared, MemoryLedger(declared.epsilon, declared.neighbours), "policy check"
         )
-        look = PublicLook(engine.read_public, engine.dialect)
-        parts = [_promise(declared)]
-        for table in schema.tables:
-            if table.view and table.name.lower() not in declared.tables:
-                parts.append(
-                    f"{table.name}\n  a view that the policy does not name; queries of it are refused"
-                )
-                continue
-            if table.unsafe is not None and not declared.table(table.name).public:
-                unsafe = table.unsafe
-                parts.append(
-                    f"{table.name}\n  computes {unsafe.what}, {unsafe.why}\n"
-                    f"  queries of it are refused: {unsafe.cure}"
-                )
-                continue
-            found = catalogue.source(table.name)
-            assert found is not None
-            assert isinstance(found.relation, Scan)
-            scan = found.relation
-            lines = _unit_lines(table, scan, declared)
-            if scan.private:
-                plan = session.explain(f"SELECT COUNT(*) AS n FROM {quoted(table.name)}", 1.0)
-                try:
-                    engine.check(plan.sql, schema)
-                except SqlError:
-                    raise _cannot_follow(table, scan) from None
-                lines.append(
-                    ("COUNT(*)", f"one person changes it by at most {_number(plan.measurements[0].l1)}")
-                )
-                facts = derive(scan, frozenset(each.name for each in scan.fields), look)
-                lines += [
-                    (each.name, _column(facts.get(each.column), scan, each.name)) for each in scan.fields
-                ]
-            lines += [(each.name, _list(each, scan.private)) for each in scan.lists]
-            lines += [
-                (name, f"{kind}: not supported, so queries cannot use it")
-                for name, kind in _unusable(schema, table.name)
-            ]
-            width = max(len(name) for name, _ in lines)
-            parts.append("\n".join([table.name, *(f"  {name:{width}}  {text}" for name, text in lines)]))
+        explained = _Explained(engine, schema, declared, catalogue, session)
+        parts = [_promise(declared), *(explained.table(table) for table in schema.tables)]
     finally:
         engine.close()
     return "\n\n".join(parts)
+
+
+@dataclass(frozen=True)
+class _Explained:
+    """What a policy means for the tables of one source."""
+
+    engine: DuckDBEngine
+    schema: Schema
+    policy: Policy
+    catalogue: Catalogue
+    session: Session
+
+    def table(self, table: SchemaTable) -> str:
+        if table.view and table.name.lower() not in self.policy.tables:
+            return f"{table.name}\n  a view that the policy does not name; queries of it are refused"
+        if table.unsafe is not None and not self.policy.table(table.name).public:
+            unsafe = table.unsafe
+            computes = f"{table.name}\n  computes {unsafe.what}, {unsafe.why}"
+            return f"{computes}\n  queries of it are refused: {unsafe.cure}"
+        found = self.catalogue.source(table.name)
+        assert found is not None
+        assert isinstance(found.relation, Scan)
+        scan = found.relation
+        lines = _unit_lines(table, scan, self.policy)
+        if scan.private:
+            lines += self._private_lines(table, scan)
+        lines += [(each.name, _list(each, scan.private)) for each in scan.lists]
+        lines += [
+            (name, f"{kind}: not supported, so queries cannot use it")
+            for name, kind in _unusable(self.schema, table.name)
+        ]
+        width = max(len(name) for name, _ in lines)
+        return "\n".join([table.name, *(f"  {name:{width}}  {text}" for name, text in lines)])
+
+    def _private_lines(self, table: SchemaTable, scan: Scan) -> list[tuple[str, str]]:
+        """How far one person moves a count, and the domain of each column."""
+        plan = self.session.explain(f"SELECT COUNT(*) AS n FROM {quoted(table.name)}", 1.0)
+        try:
+            self.engine.check(plan.sql, self.schema)
+        except SqlError:
+            raise _cannot_follow(table, scan) from None
+        look = PublicLook(self.engine.read_public, self.engine.dialect)
+        facts = derive(scan, frozenset(each.name for each in scan.fields), look)
+        return [
+            ("COUNT(*)", f"one person changes it by at most {_number(plan.measurements[0].l1)}"),
+            *((each.name, _column(facts.get(each.column), scan, each.name)) for each in scan.fields),
+        ]
 
 
 def _promise(policy: Policy) -> str:

@@ -1,5 +1,5 @@
-"""A session and a unit go in; noisy counts of units by their number of rows come out, and a max_rows that suits
-most of them.
+"""A session and a unit go in; noisy counts of units by their number of rows come out, and a max_rows that
+suits most of them.
 
 Like the search for ranges, this reads private data as any query does: charged, noised, shown.
 """

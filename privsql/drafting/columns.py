@@ -1,4 +1,4 @@
-"""A column and what its schema implies go in; the line of a draft that declares its range or keys comes out."""
+"""A column and what its schema implies go in; the line of a draft that declares it comes out."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def column_line(
     is_key: bool,
     search: RangeSearch | None = None,
 ) -> str:
-    """The line of a draft for one column: the range that was found, or a comment for the owner to complete."""
+    """The line of a draft for one column: a range that was found, or a comment to complete."""
     name = shown(column.name)
     if column.elements is not None:
         return _list_line(column, column.elements)

@@ -1,4 +1,4 @@
-"""A schema and an epsilon go in; what noisy counts reveal comes out: max_rows of tables, ranges of columns."""
+"""A schema and an epsilon go in; max_rows of tables and ranges of columns come out, from noisy counts."""
 
 from __future__ import annotations
 

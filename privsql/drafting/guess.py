@@ -1,7 +1,8 @@
 """A schema goes in; the most plausible privacy unit of each table comes out, with the reason. No row is read.
 
-Even a wrong guess should protect more than none, so any plausible person will do: hiding all rows of one customer is
-more than hiding one row. The surest word for a person wins; then the nearest one, along references.
+Even a wrong guess should protect more than none, so any plausible person will do: hiding all rows of one
+customer is more than hiding one row. The surest word for a person wins; then the nearest one, along
+references.
 """
 
 from __future__ import annotations
@@ -59,14 +60,14 @@ class Guess:
 
 @dataclass(frozen=True)
 class Link:
-    """Columns that reference a row of another table, `declared` by a FOREIGN KEY or implied by their names."""
+    """Columns that reference another table, `declared` by a FOREIGN KEY or implied by names."""
 
     key: ForeignKey
     declared: bool
 
 
 def guess_units(schema: Schema, wanted: str | None = None) -> dict[str, Guess]:
-    """The unit of each table that has a plausible one, by table name. `wanted`: the column that the owner named."""
+    """The plausible units by table name. `wanted`: the column that the owner named."""
     tables = [table for table in schema.tables if not table.view]
     links = {table.name: list(links_of(table, tables)) for table in tables}
     bases = {table.name: list(_bases(table, links[table.name])) for table in tables}

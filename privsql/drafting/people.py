@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 
 # People; then people in the course of their work; then things that stand for a person, who may have several.
-_PEOPLE = """person people who user usr customer cust client patient member subscriber student pupil participant
-    respondent citizen resident inhabitant voter applicant borrower debtor donor guest visitor passenger tenant
-    child mother father beneficiary insured policyholder subject individual consumer shopper buyer rider learner
-    player taxpayer claimant contact household family kunde kunden nutzer benutzer klient mitglied persona cliente
-    paciente usuario utilisateur"""
+_PEOPLE = """person people who user usr customer cust client patient member subscriber student pupil
+    participant respondent citizen resident inhabitant voter applicant borrower debtor donor guest visitor
+    passenger tenant child mother father beneficiary insured policyholder subject individual consumer
+    shopper buyer rider learner player taxpayer claimant contact household family kunde kunden nutzer
+    benutzer klient mitglied persona cliente paciente usuario utilisateur"""
 _ROLES = """employee emp staff worker doctor physician nurse provider teacher instructor driver agent seller
     author reviewer sender receiver recipient owner manager operator salesperson artist"""
 _PROXIES = """account acct login device session cookie card phone email ssn mrn imei imsi msisdn ip iban
@@ -39,8 +39,8 @@ PROXY = 2
 
 @dataclass(frozen=True)
 class Person:
-    """A word for a person, and how surely it means one: 0 a person, 1 one at work, 2 something that stands for
-    one.
+    """A word for a person, and how surely it means one: 0 a person, 1 one at work, 2 something that stands
+    for one.
     """
 
     noun: str

@@ -1,7 +1,7 @@
 """A session and columns of unknown range go in; ranges come out, found privately at an epsilon each.
 
-The search is that of range = "auto": noisy counts in buckets of doubling width, a query like any other. One row
-per unit in each bucket is enough to see which buckets are in use.
+The search is that of range = "auto": noisy counts in buckets of doubling width, a query like any other. One
+row per unit in each bucket is enough to see which buckets are in use.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class RangeSearch:
             why = "too few rows for this much noise, only zeros, or numbers beyond 2^60"
             return f"{spent}, and no range was found: {why}."
         return (
-            f"{spent}, in buckets of doubling width. A bucket with fewer than about {self.threshold:,.0f} rows "
-            "cannot be told from noise; any such values outside this range are clamped."
+            f"{spent}, in buckets of doubling width. A bucket with fewer than about "
+            f"{self.threshold:,.0f} rows cannot be told from noise; any such values outside this range are clamped."
         )
 
 

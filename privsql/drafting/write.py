@@ -1,7 +1,7 @@
 """A source goes in; a draft of its policy comes out, as TOML with a reason for every line.
 
-The draft is made from the schema alone. Given an epsilon, max_rows is chosen and, on request, ranges are found from
-noisy counts: queries like any other, charged and shown.
+The draft is made from the schema alone. Given an epsilon, max_rows is chosen and, on request, ranges are
+found from noisy counts: queries like any other, charged and shown.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _HEAD = """\
 # Lines behind # are switched off. Then run: privsql policy check FILE {source}
 """
 _NEIGHBOURS = """
-# What an answer must not reveal. "replace-one": whether one person's data are these or any others; the number
-# of people is public. "add-remove": whether one person is in the data at all; counts by key then need half the
-# noise.
+# What an answer must not reveal. "replace-one": whether one person's data are these or any others; the
+# number of people is public. "add-remove": whether one person is in the data at all; counts by key then need
+# half the noise.
 neighbours = "replace-one"
 
-# Which keys occur in a GROUP BY is private. Only declared keys are shown or, with a delta, undeclared ones that
-# enough people have. min_units = 10 would show none of these with fewer than 10 people.
+# Which keys occur in a GROUP BY is private. Only declared keys are shown or, with a delta, undeclared ones
+# that enough people have. min_units = 10 would show none of these with fewer than 10 people.
 # min_units = 10
 """
 _BUDGET = """
 [budget]
-# The sum of the epsilons of all answers. Somebody who knows everything else, and is 50% sure of something about
-# one person, is at most 73% sure after epsilon 1, 95% after 3, 99.995% after 10. Choose 1 or less for anything
-# that can hurt.
+# The sum of the epsilons of all answers. Somebody who knows everything else, and is 50% sure of something
+# about one person, is at most 73% sure after epsilon 1, 95% after 3, 99.995% after 10. Choose 1 or less for
+# anything that can hurt.
 {spent}epsilon = {epsilon}
-# The probability that undeclared keys give somebody away; choose it far below 1 / the number of people. Without
-# delta, no undeclared keys are shown.
+# The probability that undeclared keys give somebody away; choose it far below 1 / the number of people.
+# Without delta, no undeclared keys are shown.
 # delta = 1e-6
 # Whether a query fails after its charge can reveal something about a person, and epsilon does not bound that.
 # So no query costs less than this, and after this many failures an analyst has to ask you
@@ -66,19 +66,19 @@ _TABLES = """
 #             Rows beyond the limits are dropped, and the noise grows with both limits: set them to what most
 #             units have, not to the maximum.
 # range       values are clamped to it before they are summed. values: the keys that a GROUP BY shows, all of
-#             them. Both are enforced: a wrong one costs accuracy, never privacy. Do not copy them from private
-#             data: take them from what the column means and how it is recorded. No range is guessed from a
-#             name. If you do not know one, range = "auto" finds it privately for part of the epsilon of each
-#             query, and `privsql policy init --find-ranges --epsilon 0.5` once for all queries.
-# nullable    false if a column is never NULL, whatever its type says. Then NULL is not a key of a GROUP BY, and
-#             rows with NULL are left out of it. Nothing else relies on it.
+#             them. Both are enforced: a wrong one costs accuracy, never privacy. Do not copy them from
+#             private data: take them from what the column means and how it is recorded. No range is guessed
+#             from a name. If you do not know one, range = "auto" finds it privately for part of the epsilon
+#             of each query, and `privsql policy init --find-ranges --epsilon 0.5` once for all queries.
+# nullable    false if a column is never NULL, whatever its type says. Then NULL is not a key of a GROUP BY,
+#             and rows with NULL are left out of it. Nothing else relies on it.
 # unique      columns in which no two rows agree, if the schema does not say so. This is believed: if it is
 #             wrong, the promise is broken.
 """
 _NO_UNIT = """\
-# !! NO UNIT: EACH ROW COUNTS AS ONE PERSON, because no column looks like a person's. Somebody with 2 rows here
-# !! has twice the privacy loss, and somebody with 100 rows has nearly no protection. If people can have several
-# !! rows, declare whose they are:
+# !! NO UNIT: EACH ROW COUNTS AS ONE PERSON, because no column looks like a person's. Somebody with 2 rows
+# !! here has twice the privacy loss, and somebody with 100 rows has nearly no protection. If people can have
+# !! several rows, declare whose they are:
 # unit = "..."
 """
 _PUBLIC = """\
@@ -215,7 +215,8 @@ def _unit(table: SchemaTable, unit: Guess, alone: bool) -> str:
     text = comment(f"The privacy unit: {unit.why}. Is that the person you mean to protect?")
     if not unit.sure:
         text += comment(
-            f"!! Can one person have more than one {unit.noun}? Then each is protected, but not all of them together."
+            f"!! Can one person have more than one {unit.noun}? Then each is protected, but not all of them "
+            "together."
         )
     others = others_in(table, unit)
     if others:
@@ -236,7 +237,8 @@ def _limits(chosen: ChosenRows | None) -> str:
     text += f"max_groups = {DEFAULT_GROUPS}\n"
     if chosen is None:
         reason = [
-            f"The default: at most {DEFAULT_ROWS} rows of a unit count in each key. Do most units have fewer, or more?"
+            f"The default: at most {DEFAULT_ROWS} rows of a unit count in each key. "
+            "Do most units have fewer, or more?"
         ]
     else:
         reason = chosen.lines

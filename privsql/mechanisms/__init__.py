@@ -1,8 +1,8 @@
 """The mechanisms by themselves, without SQL: scores or values and an epsilon go in, a private choice or noisy
 numbers come out.
 
-Here the caller states how far one person can move the input (`sensitivity`), which privsql derives for SQL, and
-nothing is charged to a budget. docs/mechanisms.md states and proves what each function promises.
+Here the caller states how far one person can move the input (`sensitivity`), which privsql derives for SQL,
+and nothing is charged to a budget. docs/mechanisms.md states and proves what each function promises.
 """
 
 from privsql.mechanisms.noisy_choice import (

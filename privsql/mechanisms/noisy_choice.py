@@ -59,11 +59,9 @@ def permute_and_flip(scores: Any, epsilon: Any, sensitivity: Any = 1, monotone: 
     Arguments:
         scores, epsilon, sensitivity, monotone: as for `exponential`.
 
-    Returns:
-        The label of the chosen candidate in a dict or Series, its index in anything else.
+    Returns: as `exponential` does, the label or the index of the chosen candidate.
 
-    Raises:
-        ArgumentError: a score is not a finite number, or another argument is out of range.
+    Raises: ArgumentError, as `exponential` does.
 
     Example:
         >>> from privsql import mechanisms
@@ -84,11 +82,9 @@ def noisy_max(
             `permute_and_flip`, "gumbel" that of `exponential`. "laplace" is the textbook version, and is
             less accurate.
 
-    Returns:
-        The label of the chosen candidate in a dict or Series, its index in anything else.
+    Returns: as `exponential` does, the label or the index of the chosen candidate.
 
-    Raises:
-        ArgumentError: a score is not a finite number, or another argument is out of range.
+    Raises: ArgumentError, as `exponential` does.
 
     Example:
         >>> from privsql import mechanisms
@@ -205,21 +201,19 @@ def permute_and_flip_probabilities(
     Arguments:
         scores, epsilon, sensitivity, monotone: as for `exponential`.
 
-    Returns:
-        Probabilities in the form of the scores: a dict for a dict, a Series for a Series, otherwise a list.
+    Returns: probabilities in the form of the scores, as `exponential_probabilities` does.
 
-    Raises:
-        ArgumentError: a score is not a finite number, or another argument is out of range.
+    Raises: ArgumentError, as `exponential` does.
 
     Example:
         >>> from privsql import mechanisms
         >>> [round(each, 3) for each in mechanisms.permute_and_flip_probabilities([5, 5], epsilon=1.0)]
         [0.5, 0.5]
     """
-    # The coin of candidate i comes up heads with probability p_i, and i is chosen with p_i E[1/(1 + S)], S being
-    # the number of other heads. 1/(1 + s) is the integral of t^s over [0, 1], so this is p_i times the integral
-    # over u = 1 - t of the product, over j != i, of (1 - p_j u). Panels halve towards u = 0, where the product
-    # falls the faster the more candidates are near the top.
+    # The coin of candidate i comes up heads with probability p_i, and i is chosen with p_i E[1/(1 + S)], S
+    # being the number of other heads. 1/(1 + s) is the integral of t^s over [0, 1], so this is p_i times the
+    # integral over u = 1 - t of the product, over j != i, of (1 - p_j u). Panels halve towards u = 0, where
+    # the product falls the faster the more candidates are near the top.
     given = _scores(scores)
     weights = np.array(_weights(given, epsilon, sensitivity, monotone))
     chances = np.zeros(weights.size)

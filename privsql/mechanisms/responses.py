@@ -57,7 +57,7 @@ def randomised_response(bits: Any, epsilon: Any) -> RandomisedResponse:
 
     Arguments:
         bits: a list, array or Series of 0, 1, True or False, one per person.
-        epsilon: each answer is epsilon-private. People may flip their own bits, and then need to trust nobody.
+        epsilon: each answer is epsilon-private. People may flip their own bits, and then trust nobody.
 
     Returns:
         A RandomisedResponse: the answers, an estimate of the share of ones, and intervals for it.

@@ -4,8 +4,9 @@ tails.
 The noise is that of the normal law, rounded to a whole number: x + round(sigma Z) = round(x + sigma Z) for
 whole x, so what holds of continuous noise on any number of cells holds of it as post-processing. There, only
 ratio = l2/sigma counts:
-- noise is (epsilon, delta)-private if and only if (Balle, Wang 2018, theorem 8), with F the normal law's P(N <= x),
-    F(a) - exp(epsilon) F(-b) <= delta, a = ratio/2 - epsilon/ratio, b = ratio/2 + epsilon/ratio;              (*)
+- noise is (epsilon, delta)-private if and only if (Balle, Wang 2018, theorem 8), with F(x) = P(N <= x) for
+    normal N,
+    F(a) - exp(epsilon) F(-b) <= delta, a = ratio/2 - epsilon/ratio, b = ratio/2 + epsilon/ratio;          (*)
 - it is ratio^2/2-zCDP (Bun, Steinke 2016), and rho-zCDP is (epsilon, delta)-private (Canonne, Kamath, Steinke
   2020, corollary 13) if for some order a > 1
     ln delta >= (a-1) (a rho - epsilon + ln(1 - 1/a)) - ln a.

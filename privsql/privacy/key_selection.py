@@ -31,8 +31,9 @@ from privsql.privacy.bounds import GREATEST_EXPONENT, exponential_bounds, logari
 from privsql.privacy.gaussian import analytic_delta, least_variance, tail_above
 
 GREATEST_THRESHOLD = 2**50
-"""Thresholds beyond this are refused: counts do not reach them. So rates are above ln 2/2^50. Variances beyond its square
-are refused as well: the samplers refuse none that was accepted here."""
+"""Thresholds beyond this are refused: counts do not reach them. So rates are above ln 2/2^50. Variances
+beyond its square are refused as well: the samplers refuse none that was accepted here.
+"""
 
 GREATEST_TABLE = 2**17
 """Selection tables of more entries are refused: so small an epsilon needs as many units a key."""

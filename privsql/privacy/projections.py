@@ -43,7 +43,7 @@ def nonnegative_cells(levels: Levels, times: Sequence[int], measured: Floats, ce
     total = float(cells.sum())
     if total <= 0.0:
         return np.zeros_like(cells)
-    problem = _problem(levels, times, measured, cells, total)
+    problem = _projection(levels, times, measured, cells, total)
     own, size = problem.own, len(problem.goal)
     lifts = np.zeros(size)
     if own.max() <= 0.0:
@@ -68,7 +68,7 @@ def nonnegative_cells(levels: Levels, times: Sequence[int], measured: Floats, ce
 
 
 @dataclass(frozen=True)
-class _Problem:
+class _Projection:
     """The convex function of `nonnegative_cells`: A by the place of each cell in each level, and its data."""
 
     places: Sequence[Integers]
@@ -98,7 +98,9 @@ class _Problem:
         return float(0.5 * (self.ease * values) @ values + 0.5 * positive @ positive - values @ self.goal)
 
 
-def _problem(levels: Levels, times: Sequence[int], measured: Floats, cells: Floats, total: float) -> _Problem:
+def _projection(
+    levels: Levels, times: Sequence[int], measured: Floats, cells: Floats, total: float
+) -> _Projection:
     finest = next((s for s, size in enumerate(levels.sizes) if size == levels.cells), None)
     # if the cells were not measured, any that fit will do, the smaller the better
     own, weight = cells, _NEARLY_NOTHING
@@ -111,7 +113,7 @@ def _problem(levels: Levels, times: Sequence[int], measured: Floats, cells: Floa
     places.append(np.full(levels.cells, starts[-1]))  # the total
     rows = [measured[levels.starts[s] : levels.starts[s] + levels.sizes[s]] / times[s] for s in others]
     ease = np.concatenate([*(np.full(levels.sizes[s], weight / times[s] ** 2) for s in others), [0.0]])
-    return _Problem(places, own, np.concatenate([*rows, [total]]), ease)
+    return _Projection(places, own, np.concatenate([*rows, [total]]), ease)
 
 
 def _preconditioned(matrix: Callable[[Floats], Floats], diagonal: Floats, goal: Floats) -> Floats:
@@ -165,8 +167,8 @@ def onto_relations(
     """The nearest numbers, in units of their noise, that satisfy the relations; `values` has a row for each
     number.
 
-    Dykstra's algorithm, on all cells at once. The truth satisfies the relations, so the result is never further
-    from it than `values` were.
+    Dykstra's algorithm, on all cells at once. The truth satisfies the relations, so the result is never
+    further from it than `values` were.
     """
     normals: list[tuple[Floats, bool]] = []
     for each in relations:
@@ -198,8 +200,8 @@ def onto_relations(
 def whole_within(values: Floats, relations: Sequence[PartsOfWhole]) -> Integers:
     """Whole numbers near `values` that satisfy the same relations.
 
-    Each number is a segment of a line, its parts side by side within it; the ends of all segments are rounded.
-    A part of two wholes has a line of its own, and is at most each of them.
+    Each number is a segment of a line, its parts side by side within it; the ends of all segments are
+    rounded. A part of two wholes has a line of its own, and is at most each of them.
     """
     starts, ends = np.zeros_like(values), values.copy()
     waiting, listed = list(relations), [part for each in relations for part in each.parts]

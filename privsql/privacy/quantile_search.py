@@ -1,5 +1,5 @@
-"""Quantiles and an epsilon go in; a `Search` comes out: the steps of the exponential mechanism that find them,
-level by level, and their rate.
+"""Quantiles and an epsilon go in; a `Search` comes out: the steps of the exponential mechanism that find
+them, level by level, and their rate.
 
 quantile_steps.py has the proofs of what each step costs.
 """
@@ -21,7 +21,8 @@ LARGEST_START = 2**20  # of margin times rate, for the same reason
 NEAR = Fraction(1, 10)  # quantiles nearer to an end than this lean away from it
 _SURENESS = 5.0
 _FEW = 8  # a margin of so few rows is better than leaning
-# the weight of "undetermined", in units of the weight of all points: 95% of the cells without rows are undetermined
+# the weight of "undetermined", in units of the weight of all points: 95% of the cells without rows are
+# undetermined
 _EMPTY = 19
 _MOST_ROWS = 10**9  # of one cell, when the accuracy of a quantile between two others is predicted
 

@@ -16,11 +16,12 @@ exp(-rate d(v)), divided by the change of the sum over all points, which is an a
 Leaning. Points may have constant weights c(v): P(v) ~ c(v) exp(-rate d(v)) is just as private. Near the ends
 there are few rows to tell a good point from the empty part of a range that was declared too wide, so there
 weights halve from zone to zone towards that end. Zones are counted from the low end, which is 0 as often as
-not: the first is a 128th of the range, each later one an eighth of all before it. What lies above all rows then
-weighs no more than a fraction of what they span, and what lies below them no more than a fraction of what is
-next to them. Dates and timestamps have no natural origin; they do not lean, and their MIN and MAX have a
-margin, so wide that the empty part is chosen with probability exp(-5) at most. So do those of numbers where a
-margin of a few rows is enough: a step that leans stays unsure of the empty part, however large epsilon is.
+not: the first is a 128th of the range, each later one an eighth of all before it. What lies above all rows
+then weighs no more than a fraction of what they span, and what lies below them no more than a fraction of
+what is next to them. Dates and timestamps have no natural origin; they do not lean, and their MIN and MAX
+have a margin, so wide that the empty part is chosen with probability exp(-5) at most. So do those of numbers
+where a margin of a few rows is enough: a step that leans stays unsure of the empty part, however large
+epsilon is.
 
 Too few rows. A step over all rows of a cell, a root, has one more candidate, "undetermined", of constant
 weight C at a distance of g n, where n is the number of rows. Adding a row moves that distance by g; replacing
@@ -30,29 +31,29 @@ one does not move it. It is no worse than a point whose distance changes within 
 - MIN and MAX: g = 1. Adding a row changes distances within [0, 1], removing one within [-1, 0], replacing one
   within one of these two.
 - With a margin: g = 1. Distances change within [-1, 1]. So the span w, and with it the epsilon, is what it
-  would be without this candidate. With several rows both changes and intervals add up, and likewise over cells
-  and levels. C is at least 19 times the weight of all points together, so a cell without rows, in which no
-  point is nearer than "undetermined", is undetermined with probability at least 95%; a cell of n rows, with
-  probability at most C / W exp(-rate g n), where the points nearest to the target weigh W and are at distance
-  0. Given that a point is chosen, its law is the one without this candidate, so what is said of errors holds
-  for determined cells. A step below an undetermined root is undetermined whatever it draws, and has no such
-  candidate of its own.
+  would be without this candidate. With several rows both changes and intervals add up, and likewise over
+  cells and levels. C is at least 19 times the weight of all points together, so a cell without rows, in which
+  no point is nearer than "undetermined", is undetermined with probability at least 95%; a cell of n rows,
+  with probability at most C / W exp(-rate g n), where the points nearest to the target weigh W and are at
+  distance 0. Given that a point is chosen, its law is the one without this candidate, so what is said of
+  errors holds for determined cells. A step below an undetermined root is undetermined whatever it draws, and
+  has no such candidate of its own.
 
-Several quantiles. After q at a point v, the quantiles below q are searched among the rows below v, those above
-among the rows above, each at its fraction between its two neighbours. Rows tied at v would all fall on one
-side, so v is a point of a finer grid, S = 2^shift points to a value, on which a row at x has 1/S of its mass at
-each of the points of x. Given v, a row is divided: a share m of it goes to one problem, 1 - m to the other, and
-its shares over all problems of one level sum to 1. A problem at fraction f then has a span of at most
-2 m max(f, 1 - f) when a row is added. Hence a level costs the rate times the greatest 2 max(f, 1 - f) for an
-added row. For a replaced row, with shares m and m', a problem moves by at most the greater of
-(1 - f) m' + f m and f m' + (1 - f) m either way; the sum over problems is greatest where both rows are whole
-in one problem, a span of 2, or each is whole in one of its own, the sum of two 2 max(f, 1 - f). Levels add up:
-each is a release that may depend on those before it. On the last level v need not divide any rows, and d is
-that of a single step, which is 0 around the target.
+Several quantiles. After q at a point v, the quantiles below q are searched among the rows below v, those
+above among the rows above, each at its fraction between its two neighbours. Rows tied at v would all fall on
+one side, so v is a point of a finer grid, S = 2^shift points to a value, on which a row at x has 1/S of its
+mass at each of the points of x. Given v, a row is divided: a share m of it goes to one problem, 1 - m to the
+other, and its shares over all problems of one level sum to 1. A problem at fraction f then has a span of at
+most 2 m max(f, 1 - f) when a row is added. Hence a level costs the rate times the greatest 2 max(f, 1 - f)
+for an added row. For a replaced row, with shares m and m', a problem moves by at most the greater of (1 - f)
+m' + f m and f m' + (1 - f) m either way; the sum over problems is greatest where both rows are whole in one
+problem, a span of 2, or each is whole in one of its own, the sum of two 2 max(f, 1 - f). Levels add up: each
+is a release that may depend on those before it. On the last level v need not divide any rows, and d is that
+of a single step, which is 0 around the target.
 
 Many cells, many rows. A row is in one cell, and cells are drawn independently: their spans add up. A person
-with R rows has R times the span: for rows replaced one for one within one cell as above, for rows that leave a
-cell and enter another twice that of an added row.
+with R rows has R times the span: for rows replaced one for one within one cell as above, for rows that leave
+a cell and enter another twice that of an added row.
 """
 
 from __future__ import annotations
@@ -66,9 +67,10 @@ from functools import lru_cache
 
 DIGITS = 6  # decimal digits of a fraction
 _FIRST, _GROWTH = 128, 8
-"""The first zone is a 128th of the range, each later one an eighth of all before it. Of the numbers tried these gave
-the least error of maxima, over 30 to 10,000 uniform, normal, lognormal and Pareto values in ranges up to a hundred
-times too wide. With more zones, a few rows do not outweigh what is far from them."""
+"""The first zone is a 128th of the range, each later one an eighth of all before it. Of the numbers tried
+these gave the least error of maxima, over 30 to 10,000 uniform, normal, lognormal and Pareto values in ranges
+up to a hundred times too wide. With more zones, a few rows do not outweigh what is far from them.
+"""
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ def log_weight(points: int, step: Step) -> float:
 
 
 def weights(points: int, step: Step) -> tuple[int, int]:
-    """The sum of all weights, in units of the least, and how many halvings are between the greatest and it."""
+    """The sum of all weights, in units of the least, and how many halvings the greatest is above it."""
     starts = step.zones(points)
     most, sizes = len(starts) - 1, (stop - start for start, stop in itertools.pairwise((*starts, points)))
     return sum(size << most - step.halvings(zone, most + 1) for zone, size in enumerate(sizes)), most
