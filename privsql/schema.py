@@ -42,7 +42,7 @@ class Unsafe:
 
 @dataclass(frozen=True)
 class SchemaTable:
-    """One table; `checks` are the texts of its CHECK constraints, which the owner wrote and DuckDB enforces."""
+    """One table; `checks` are the texts of its CHECK constraints, which DuckDB enforces."""
 
     name: str
     columns: tuple[SchemaColumn, ...]

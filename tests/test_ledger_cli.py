@@ -106,7 +106,10 @@ def test_renewing(folder, capsys):
     assert main(ask("1.5", "ana")) == 0
     capsys.readouterr()
     renew = ["ledger", "renew", "clinic.ledger"]
-    assert done(capsys, *renew, "--epsilon", "5", "--reason", "the board") == (0, "renewed, recorded as entry 3\n")
+    assert done(capsys, *renew, "--epsilon", "5", "--reason", "the board") == (
+        0,
+        "renewed, recorded as entry 3\n",
+    )
     assert main([*renew, "--epsilon", "1", "--analyst", "ana", "--reason", "more"]) == 0
     assert main([*renew, "--epsilon", "1", "--delta", "1e-7", "--analyst", "ben", "--reason", "keys"]) == 0
     assert main([*renew, "--epsilon", "0.5", "--per-query", "--reason", "a large one"]) == 0

@@ -35,7 +35,8 @@ class RangeSearch:
             return f"{spent}, and no range was found: {why}."
         return (
             f"{spent}, in buckets of doubling width. A bucket with fewer than about "
-            f"{self.threshold:,.0f} rows cannot be told from noise; any such values outside this range are clamped."
+            f"{self.threshold:,.0f} rows cannot be told from noise; any such values outside this range "
+            "are clamped."
         )
 
 

@@ -177,7 +177,7 @@ class TruncatedGeometric(KeyRelease):
 def truncated_geometric(
     epsilon: Fraction, delta: Fraction, contribution: Contribution, min_units: int = 1
 ) -> TruncatedGeometric:
-    """Truncated geometric noise with the least bound, and with the next smaller one as often as delta allows."""
+    """Truncated geometric noise with the least bound, and the next smaller one as often as delta allows."""
     bound = _least_bound(epsilon, delta, contribution)
     plain = TruncatedGeometric(epsilon, delta, contribution, min_units, bound)
     return replace(plain, lesser=_lesser(plain))

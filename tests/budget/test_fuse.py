@@ -427,7 +427,9 @@ def test_renewing_on_the_command_line(path, capsys):
     fail(ledger)
     fail(ledger, analyst="ben")
     assert main(["ledger", "renew", str(path), "--failures", "--analyst", "ana"]) == 0
-    assert capsys.readouterr().out == "the count of failed queries of ana was reset to 0, recorded as entry 6\n"
+    assert (
+        capsys.readouterr().out == "the count of failed queries of ana was reset to 0, recorded as entry 6\n"
+    )
     assert main(["budget", str(path)]) == 0
     assert "  ben: 1 of at most 3\n" in capsys.readouterr().out
     assert main(["ledger", "renew", str(path), "--failures"]) == 0
