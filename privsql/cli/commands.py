@@ -168,7 +168,8 @@ def verify(arguments: argparse.Namespace) -> str:
     rows = verify(arguments.ledger, None if arguments.anchor is None else read_anchor(arguments.anchor))
     anchored = ", and nothing was undone since the anchor" if arguments.anchor else ""
     unit, spent = rules_of(rows[:1]).caps.accountant.unit, rows[-1].total
-    return f"the ledger is valid: {len(rows)} entries, {unit} {spent.size:g}, delta {spent.delta:g} spent{anchored}"
+    total = f"{unit} {spent.size:g}, delta {spent.delta:g} spent"
+    return f"the ledger is valid: {len(rows)} entries, {total}{anchored}"
 
 
 def _session(arguments: argparse.Namespace) -> Session:
