@@ -18,8 +18,8 @@ help:
 	@echo "make slow     the slow tests, all of them"
 	@echo "make slow-part  those that CI runs: the conformance suites, and a slice of all others that the commit chooses"
 	@echo "make lint     ruff: rules and format"
-	@echo "make types    mypy --strict"
-	@echo "make house    the shape of the package: figures that may only get better"
+	@echo "make types    mypy --strict, of the package and of a file of user code"
+	@echo "make house    the shape of the package: figures that may only get better, and its picture in docs"
 	@echo "make mutants  seeded mistakes, each of which a test must catch"
 	@echo "make mutation random mutants of four rooms: how many the tests catch (N=sample SEED=1)"
 	@echo "make coverage branches of the same rooms that no test takes"
@@ -48,9 +48,11 @@ lint: $(DEV)
 
 house: $(DEV)
 	$(BIN)/python tools/house.py
+	$(BIN)/python tools/draw_architecture.py --check
 
 types: $(DEV)
 	$(BIN)/python -m mypy
+	$(BIN)/python -m mypy tests/typing/public_api.py
 
 mutants: $(DEV)
 	$(BIN)/python tests/mutants.py

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from privsql.budget.file_ledger import FileLedger, open_ledger, open_reader
 from privsql.budget.released import Released
-from privsql.policy import Neighbours, Policy
+from privsql.neighbours import Neighbours
+from privsql.policy import Policy
 from privsql.privacy.events import Keys
 from privsql.schema import Schema, SchemaTable
 

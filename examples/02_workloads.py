@@ -13,10 +13,12 @@ wanted = {"queries": K, "within": WITHIN, "epsilon": EPSILON, "confidence": CONF
 rows = privsql.rows_needed(**wanted)
 
 print(
-    f"1. {K} overlapping counts, each within {WITHIN:.0%} of the rows with {CONFIDENCE:.0%}, at epsilon {EPSILON:g}."
+    f"1. {K} overlapping counts, each within {WITHIN:.0%} of the rows, "
+    f"with {CONFIDENCE:.0%} confidence, at epsilon {EPSILON:g}."
 )
 print(
-    f"   the note: n >= k ln(k/b) / (a epsilon) = {K * math.log(K / 0.05) / WITHIN:.0f} rows; privsql.rows_needed: {rows}"
+    f"   the note: n >= k ln(k/b) / (a epsilon) = {K * math.log(K / 0.05) / WITHIN:.0f} rows; "
+    f"privsql.rows_needed: {rows}"
 )
 people = pd.DataFrame({"age": np.arange(rows) * 7 % 90, "smoker": np.arange(rows) % 4 == 0})
 counts = ", ".join(f"COUNT(*) FILTER (WHERE smoker AND age >= {9 * place}) AS c{place}" for place in range(K))
@@ -31,14 +33,16 @@ errors = [
 ]
 within = sum(error <= WITHIN for error in errors)
 print(
-    f"   check: asked 20 times, all ten within {WITHIN:.0%} in {within} of them; the largest error was {max(errors):.1%}"
+    f"   check: asked 20 times, all ten were within {WITHIN:.0%} in {within} of them; "
+    f"the largest error was {max(errors):.1%}"
 )
 assert within >= 8  # below that once in a billion runs
 
 print("\n2. Counts that partition the rows: their l1 is 2/n, however many there are.")
 partition = privsql.rows_needed(**wanted, mechanism="partition")
 print(
-    f"   the note: n >= 2 ln(k/b) / (a epsilon) = {2 * math.log(K / 0.05) / WITHIN:.0f}; privsql, in whole counts: {partition}"
+    f"   the note: n >= 2 ln(k/b) / (a epsilon) = {2 * math.log(K / 0.05) / WITHIN:.0f}; "
+    f"privsql, in whole counts: {partition}"
 )
 plan = session.explain("SELECT age // 10 AS decade, COUNT(*) AS n FROM people GROUP BY 1", epsilon=EPSILON)
 print(f"   check: {plan.cells} decades, l1 {plan.measurements[0].l1}")
@@ -49,9 +53,7 @@ print(
 )
 order = K**2 * math.log(K / 0.05) / (WITHIN * EPSILON) ** 2
 enough = privsql.rows_needed(**wanted, mechanism="randomised-response")
-print(
-    f"   the note: n of the order of k^2 ln(k/b) / (a epsilon)^2 = {order:.0f}; that provably suffice: {enough}"
-)
+print(f"   the note: n of the order of k^2 ln(k/b) / (a epsilon)^2 = {order:.0f}; provably enough: {enough}")
 errors = []
 for place in range(K):
     bits = np.arange(enough) % (place + 2) == 0
@@ -62,6 +64,7 @@ print(
     f"   the last: exact {bits.mean():.3f}, privsql {response.estimate:.3f}, interval {low:.3f} to {high:.3f}"
 )
 print(
-    f"   check: the largest of ten errors is {max(errors):.1%}; Laplace noise needs {enough / rows:.0f} times fewer people"
+    f"   check: the largest of ten errors is {max(errors):.1%}; "
+    f"Laplace noise needs {enough / rows:.0f} times fewer people"
 )
 assert max(errors) < 2.5 * WITHIN

@@ -36,7 +36,8 @@ table = pd.DataFrame(
         "gout": people % 7 == 0,
     }
 )
-question = """SELECT condition FROM (UNPIVOT df ON asthma, diabetes, migraine, gout INTO NAME condition VALUE has)
+question = """SELECT condition
+              FROM (UNPIVOT df ON asthma, diabetes, migraine, gout INTO NAME condition VALUE has)
               WHERE has GROUP BY condition ORDER BY COUNT(*) DESC LIMIT 1"""
 print(
     "   exact:",
@@ -74,7 +75,8 @@ for noise, chance in exact.items():
     print(f"   noisy max with {noise} noise: {chance:.1%}; of 500 draws {chosen:.1%}")
     assert abs(chosen - chance) < 0.14  # seven standard deviations
 print(
-    "   check: exponential noise is permute-and-flip, Gumbel noise the exponential mechanism, to the last digit"
+    "   check: exponential noise is permute-and-flip, "
+    "and Gumbel noise the exponential mechanism, to the last digit"
 )
 
 print("\n5. Adele's price, out of 99, that sells for the most: q(p) = p #{x >= p}.")
@@ -94,13 +96,15 @@ question = """SELECT p.price FROM prices p JOIN offers o ON o.x >= p.price
 chosen = Fraction(str(session.query(question, epsilon=1.0).fetchall()[0][0]))
 best = max(revenue.values())
 print(
-    f"   at best {float(best):.2f}; privsql chose {float(chosen):.2f}, which makes {float(revenue[chosen]):.2f}"
+    f"   at best {float(best):.2f}; privsql chose {float(chosen):.2f}, "
+    f"which makes {float(revenue[chosen]):.2f}"
 )
 chances = mechanisms.permute_and_flip_probabilities(revenue, epsilon=1, sensitivity=Fraction(99, 100))
 for t in (1, 3):
     regret = 2 * 0.99 * (math.log(99) + t)
     missed = sum(chance for price, chance in chances.items() if best - revenue[price] > regret)
     print(
-        f"   check: the regret is above 2 Delta (ln d + {t})/epsilon = {regret:.1f} with {missed:.2%}, at most {math.exp(-t):.2%}"
+        f"   check: the regret is above 2 Delta (ln d + {t})/epsilon = {regret:.1f} "
+        f"with probability {missed:.2%}, at most {math.exp(-t):.2%}"
     )
     assert missed <= math.exp(-t)

@@ -1,4 +1,6 @@
-"""Note 003: SmallDB, a small table that answers all queries at once, exactly at toy scale; VC dimension; sparse vector."""
+"""Note 003: SmallDB, a small table that answers all queries at once, at toy scale; VC dimension; sparse
+vector.
+"""
 
 import itertools
 import math
@@ -28,30 +30,35 @@ print(f"   of {small} rows each there are {len(tables)} tables; the best has err
 assert best <= ALPHA
 
 print(
-    f"\n2. The exponential mechanism chooses one, at epsilon {EPSILON:g}; replacing a row moves a score by 1/n at most."
+    f"\n2. The exponential mechanism chooses one, at epsilon {EPSILON:g}; "
+    "replacing a row moves a score by 1/n at most."
 )
 chosen = mechanisms.exponential(scores, epsilon=EPSILON, sensitivity=Fraction(1, ROWS))
 error = float(-scores[chosen])
 bound = ALPHA + 2 * (math.log(len(tables)) + math.log(1 / BETA)) / (EPSILON * ROWS)
 print(
-    f"   chosen: {tables[chosen].tolist()} of {small} rows, for {exact.tolist()} of {ROWS}; largest error {error:.4f}"
+    f"   chosen: {tables[chosen].tolist()} of {small} rows, for {exact.tolist()} of {ROWS}; "
+    f"largest error {error:.4f}"
 )
 chances = mechanisms.exponential_probabilities(scores, epsilon=EPSILON, sensitivity=Fraction(1, ROWS))
 missed = sum(chance for chance, score in zip(chances, scores, strict=True) if -score > bound)
 mean = sum(chance * float(-score) for chance, score in zip(chances, scores, strict=True))
 print(
-    f"   check: the error is above {bound:.4f} (proposition 6) with chance {missed:.1e}, at most {BETA}; its mean is {mean:.4f}"
+    f"   check: the error is above {bound:.4f} (proposition 6) with probability {missed:.1e}, "
+    f"at most {BETA}; its mean is {mean:.4f}"
 )
 assert missed <= BETA
 
 print(
-    "\n3. The same 16 answers with independent Laplace noise: l1 is 16/n, and the error grows with the number of queries."
+    "\n3. The same 16 answers with independent Laplace noise: l1 is 16/n, "
+    "and the error grows with the number of queries."
 )
 noisy = mechanisms.laplace(
     [Fraction(int(each), ROWS) for each in true], epsilon=EPSILON, sensitivity=Fraction(16, ROWS)
 )
 print(
-    f"   largest error {np.abs(np.array(noisy) - true / ROWS).max():.4f}; SmallDB's grows with their logarithm"
+    f"   largest error {np.abs(np.array(noisy) - true / ROWS).max():.4f}; "
+    "SmallDB's grows with their logarithm"
 )
 
 print("\n4. The VC dimension of the queries is at most log2 of their number (lemma 10).")
@@ -65,7 +72,8 @@ print(f"   dimension {shattered}, log2 {math.log2(len(queries)):g}")
 assert shattered <= math.log2(len(queries))
 
 print(
-    "\n5. Sparse vector: of 500 counts asked one after the other, the first that reaches 1000, for one epsilon."
+    "\n5. Sparse vector: of 500 counts asked one after the other, "
+    "the first that reaches 1000, for one epsilon."
 )
 stream = (int(count) for count in [*np.arange(400) % 60, 1900, *np.arange(99)])
 found = mechanisms.above_threshold(stream, threshold=1000, epsilon=1.0)

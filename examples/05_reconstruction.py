@@ -18,7 +18,7 @@ exact = subsets @ secret
 
 
 def rebuilt(answers: np.ndarray) -> float:
-    """The share of bits that come back: least squares in place of the note's linear program, then rounding."""
+    """The share of bits recovered, by least squares (the note has a linear program) and rounding."""
     solution, *_ = np.linalg.lstsq(subsets.astype(float), np.asarray(answers, dtype=float), rcond=None)
     return float(((solution > 0.5) == secret).mean())
 
@@ -26,7 +26,7 @@ def rebuilt(answers: np.ndarray) -> float:
 print(f"1. {ASKED} counts over random subsets of {PEOPLE} people: n log^2 n of them.")
 reach = 0.05 * math.sqrt(PEOPLE)
 share = rebuilt(exact + generator.uniform(-reach, reach, ASKED))
-print(f"   noise up to 0.05 sqrt n = {reach:g}: {share:.0%} of the bits come back")
+print(f"   noise up to 0.05 sqrt n = {reach:g}: {share:.0%} of the bits are recovered")
 assert share == 1.0
 for epsilon in (1, 10):
     noisy = mechanisms.laplace(
@@ -63,6 +63,7 @@ bound = top - 3 / epsilon * math.log(math.e + epsilon**2 * top * sold)
 price = prices[mechanisms.exponential(revenue, epsilon=2 * epsilon, sensitivity=1)]
 print(f"   at best {top:.1f}, {sold} sold at {float(prices[best]):g}; privsql set the price {float(price):g}")
 print(
-    f"   check: the expected revenue is {expected:.1f}, at least OPT - (3/epsilon) ln(e + epsilon^2 OPT m) = {bound:.1f}"
+    f"   check: the expected revenue is {expected:.1f}, "
+    f"at least OPT - (3/epsilon) ln(e + epsilon^2 OPT m) = {bound:.1f}"
 )
 assert expected >= bound

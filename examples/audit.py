@@ -1,4 +1,4 @@
-"""Try to break a promise: an audit of a question, without reading a row."""
+"""Audit a query: try to break its privacy promise, without reading a row."""
 
 import pandas as pd
 
@@ -12,6 +12,6 @@ question = "SELECT state, SUM(age) AS total FROM df WHERE age >= 65 GROUP BY sta
 audit = session.audit(question, epsilon=1.0, releases=50_000)
 print(audit)
 
-print("\nthe pair as SQL, for plain DuckDB:")
+print("\none of the two tables as SQL, for plain DuckDB:")
 print(audit.pair.script())
 print(f"spent so far: {session.budget.spent.epsilon}")

@@ -1,4 +1,4 @@
-"""Averages with intervals, and how they narrow as the price rises."""
+"""Averages with intervals, which narrow as epsilon grows."""
 
 import pandas as pd
 
@@ -14,7 +14,7 @@ session = privsql.connect(
     {"staff": staff}, policy={"tables": {"staff": {"columns": {"salary": {"range": [0, 150_000]}}}}}
 )
 
-# One measurement gives all three numbers, so they cost no more than the average alone and agree with each other.
+# One measurement gives all three numbers: they cost no more than the average alone, and agree.
 print(
     session.query(
         "SELECT remote, AVG(salary) AS mean, SUM(salary) AS total, COUNT(*) AS n FROM staff GROUP BY remote",
@@ -27,4 +27,4 @@ for epsilon in (0.1, 0.3, 1.0, 3.0):
     mean, low, high = table.loc[0, ["mean", "mean_low", "mean_high"]]
     print(f"epsilon {epsilon:<4}  {mean:>8,.0f}   [{low:,.0f}, {high:,.0f}]")
 
-print("exact, which only the owner sees:", f"{staff['salary'].mean():,.0f}")
+print("exact, for the data owner only:", f"{staff['salary'].mean():,.0f}")

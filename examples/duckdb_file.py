@@ -1,4 +1,4 @@
-"""A DuckDB file with a policy file beside it: the owner writes both, the analyst asks."""
+"""A DuckDB file and a policy file: the owner writes both, the analyst queries."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which fruit do most children like? Only the label comes out, by report-noisy-max."""
+"""Which fruit do most children like? Only the winner's name is published, by report-noisy-max."""
 
 import pandas as pd
 

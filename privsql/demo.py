@@ -1,6 +1,4 @@
-"""Nothing goes in; a guided tour comes out as text: the lecture notes' questions, asked of made-up
-children.
-"""
+"""A guided tour comes out as text: the queries of the lecture notes, on made-up students."""
 
 from __future__ import annotations
 
@@ -44,16 +42,19 @@ _WIDTH = 92
 
 
 SCHOOL = """
-CREATE TABLE students (name VARCHAR, grade VARCHAR NOT NULL, hours INTEGER NOT NULL, year INTEGER NOT NULL, town VARCHAR);
+CREATE TABLE students (
+    name VARCHAR, grade VARCHAR NOT NULL, hours INTEGER NOT NULL, year INTEGER NOT NULL, town VARCHAR
+);
 INSERT INTO students SELECT
     'Student ' || i,
-    ['A', 'B', 'B', 'C', 'B', 'A', 'C', 'C', 'D', 'B', 'A', 'C', 'B', 'C', 'D', 'B', 'F', 'C', 'A', 'B'][1 + i * 7 % 20],
+    ['A', 'B', 'B', 'C', 'B', 'A', 'C', 'C', 'D', 'B',
+     'A', 'C', 'B', 'C', 'D', 'B', 'F', 'C', 'A', 'B'][1 + i * 7 % 20],
     (i * 37 + i * i) % 41,
     1 + i % 3,
     ['Shatin', 'Tai Po', 'Shatin', 'Central', 'Shatin', 'Tai Po', 'Mong Kok'][1 + i * 5 % 7]
 FROM range(600) AS numbers(i)
 """
-# The five children of the notes: 1 likes apples, 4 oranges, 3 bananas.
+# The five children of the lecture notes: 1 likes apples, 4 oranges, 3 bananas.
 CHILDREN = """
 CREATE TABLE likes AS SELECT child, apple, orange, banana FROM range({copies}), (VALUES
     ('Alice', true, true, false), ('Bob', false, true, true), ('Charlie', false, true, false),
@@ -62,7 +63,13 @@ CREATE TABLE likes AS SELECT child, apple, orange, banana FROM range({copies}), 
 
 
 def demo() -> str:
-    """The whole tour."""
+    """The whole tour, as text. Each run draws new noise.
+
+    Example:
+        >>> from privsql.demo import demo
+        >>> demo().splitlines()[0]
+        'privsql: ask about people in SQL, learn next to nothing about any one of them'
+    """
     school = duckdb.connect()
     school.execute(SCHOOL)
     school.execute(CHILDREN.format(copies=100))
@@ -70,13 +77,13 @@ def demo() -> str:
     parts = [
         _heading("privsql: ask about people in SQL, learn next to nothing about any one of them"),
         _text(
-            "Every answer below has random noise in it, just enough that whatever any one person's row "
-            "holds, the answers would look much the same. How much the same is a number called epsilon: "
-            "small is more private and noisier. All questions together may spend an epsilon of 5 here."
+            "Every answer below has random noise, just enough that the answers would look much the same "
+            "whatever any one person's row contains. How much the same is a number called epsilon: smaller "
+            "is more private and noisier. All queries here may spend an epsilon of 5 together."
         ),
         _text(
-            "The people are made up, so the truth is printed beside the answers. With real people nobody but "
-            "their keeper would ever see that column."
+            "The people are made up, so the truth is printed beside the answers. With real people only the "
+            "owner of the data would ever see that column."
         ),
         *_histogram(session, school),
         *_fruit(session),
@@ -87,9 +94,9 @@ def demo() -> str:
         *_budget(session),
         _heading("8. Why should I believe it?"),
         _text(
-            "EXPLAIN shows the whole derivation without reading a row or spending anything. For question 1: changing "
-            "one student's grade takes 1 from one count and adds 1 to another, 2 in all. That is l1, and the noise "
-            "is scaled to it."
+            "EXPLAIN shows the whole derivation without reading a row or spending anything. For query 1: "
+            "changing one student's grade takes 1 from one count and adds 1 to another, 2 in all. That is "
+            "l1, and the noise is scaled to it."
         ),
         _indented(str(session.explain(HISTOGRAM, epsilon=1.0))),
         _text('Your turn:  privsql query your.csv "SELECT COUNT(*) AS n FROM your" --epsilon 1'),
@@ -103,8 +110,8 @@ def _histogram(session: Session, school: duckdb.DuckDBPyConnection) -> Iterable[
     yield _asked(HISTOGRAM, "epsilon 1")
     yield _beside(session.query(HISTOGRAM, epsilon=1.0), [truth[grade] for grade in GRADES])
     yield _text(
-        "The brackets say where the truth lies, 95 times in 100. "
-        "The price is the same for five grades or five thousand: a student has only one."
+        "The truth lies within the brackets 95 times in 100. "
+        "The cost is the same for five grades or five thousand: a student has only one."
     )
 
 
@@ -113,8 +120,9 @@ def _fruit(session: Session) -> Iterable[str]:
     yield _asked(FRUIT, "epsilon 0.5")
     yield _beside(session.query(FRUIT, epsilon=0.5), ["orange (400; banana 300, apple 100)"])
     yield _text(
-        "Only the winner's name comes out, no counts, and that is much cheaper than publishing all the counts. With "
-        "the notes' own five children (1, 4 and 3 likes) one child is a fifth of the data, so that answer must be unsure:"
+        "Only the winner's name is published, which is much cheaper than publishing all the counts. With "
+        "the five children of the lecture notes (1, 4 and 3 likes) one child is a fifth of the data, so the "
+        "answer has to be uncertain:"
     )
     five = duckdb.connect()
     five.execute(CHILDREN.format(copies=1))
@@ -140,8 +148,8 @@ def _bars(session: Session, school: duckdb.DuckDBPyConnection) -> Iterable[str]:
     yield _asked(HOURS, "epsilon 0.5")
     yield _indented("\n".join(lines))
     yield _text(
-        f"The truth ends somewhere in the dashes, 95 times in 100. The +- {expected:.0f} was known before anything was "
-        "spent: the noise depends on the question and its price, never on the data."
+        f"The true bar ends within the dashes 95 times in 100. The +- {expected:.0f} was known before "
+        "anything was spent: the noise depends on the query and its epsilon, never on the data."
     )
 
 
@@ -151,19 +159,19 @@ def _average(session: Session, school: duckdb.DuckDBPyConnection) -> Iterable[st
     truth = _exact(school, AVERAGE)
     yield _beside(session.query(AVERAGE, epsilon=1.0), [f"{truth[year]:.2f}" for year in (1, 2, 3)])
     yield _text(
-        "An average can be moved by one wild value, so the owner of the data has declared that hours lie "
-        "between 0 and 40; anything beyond is counted as 0 or 40."
+        "A single extreme value can move an average, so the owner of the data has declared that hours lie "
+        "between 0 and 40; anything outside is clamped to 0 or 40."
     )
 
 
 def _refusals(session: Session, school: duckdb.DuckDBPyConnection) -> Iterable[str]:
-    yield _heading("5. Questions that get no answer, and how to repair them")
+    yield _heading("5. Queries that are refused, and how to fix them")
     for question in (ROWS, REFUSED):
         yield _asked(question, "epsilon 0.5")
         yield _indented(_refusal(session, question, 0.5))
     yield _text(
-        "A list of towns would name a town where only one student lives. Ask about towns you name yourself, "
-        "and each gets a row, whether anybody lives there or not:"
+        "A list of towns would reveal a town where only one student lives. Name the towns yourself, and each "
+        "gets a row, whether anybody lives there or not:"
     )
     yield _asked(REPAIRED, "epsilon 0.5")
     towns = _exact(school, REPAIRED)
@@ -171,20 +179,18 @@ def _refusals(session: Session, school: duckdb.DuckDBPyConnection) -> Iterable[s
         session.query(REPAIRED, epsilon=0.5),
         [towns.get(town, 0) for town in ("Shatin", "Tai Po", "Sai Kung")],
     )
-    yield _text(
-        "A count may come out below 0: the noise goes both ways, so that totals are right on average."
-    )
+    yield _text("A count may be below 0: the noise goes both ways, so that totals are right on average.")
 
 
 def _again(session: Session) -> Iterable[str]:
-    yield _heading("6. The same question again")
+    yield _heading("6. The same query again")
     before = session.budget.spent.epsilon
     yield _asked(HISTOGRAM, "epsilon 1")
     answer = session.query(HISTOGRAM, epsilon=1.0)
     yield _indented(str(answer))
     yield _text(
-        f"The same noise, so asking often and averaging wins nothing; and it was free: epsilon {before:g} was spent "
-        f"before, {session.budget.spent.epsilon:g} now."
+        "The same noise, so asking again and averaging gains nothing. And it was free: epsilon "
+        f"{before:g} was spent before, {session.budget.spent.epsilon:g} now."
     )
 
 
@@ -193,11 +199,11 @@ def _budget(session: Session) -> Iterable[str]:
     yield _indented(str(session.budget))
     yield _asked("SELECT COUNT(*) AS students FROM students WHERE year = 3", "epsilon 3")
     yield _indented(_refusal(session, "SELECT COUNT(*) AS students FROM students WHERE year = 3", 3.0))
-    yield _text("Nothing was read and nothing was charged. When the budget is gone, it is gone.")
+    yield _text("Nothing was read and nothing was charged. Once the budget is spent, it is gone.")
 
 
 def _exact(school: duckdb.DuckDBPyConnection, sql: str) -> dict[Any, Any]:
-    """The truth, by key. It may be printed because nobody in it exists."""
+    """The truth, by key. It may be shown, since nobody in it exists."""
     return dict(school.execute(sql).fetchall())
 
 
@@ -230,7 +236,7 @@ def _indented(text: str) -> str:
 
 
 def _beside(answer: Answer, truth: Iterable[object]) -> str:
-    """The answer as it prints itself, with the truth to the right of each row."""
+    """The answer as it prints, with the truth to the right of each row."""
     header, rule, *rest = str(answer).splitlines()
     width = max(len(rule), len(header))
     column = ["truth (made up)", "", *map(str, truth)]

@@ -1,13 +1,13 @@
-"""Every error a person can see: a place, what was asked, why privacy forbids it, what to write instead.
+"""Every error that a person can meet: where it is, what is wrong and why, and what to write instead.
 
 PrivsqlError
-+-- SqlError            the text is not one SQL question that can be read        (code sql-*)
-|   +-- UnknownName     a table or column that is not there                      (code name-*)
-|   +-- Refused         understood, but it has no private answer                 (code refused-*)
-+-- PolicyError         what the owner declared does not make sense              (code policy-*)
-+-- ArgumentError       an argument of a call (epsilon, keys ...)                (code argument-*)
++-- SqlError            the text is not a single SQL query that can be parsed    (code sql-*)
+|   +-- UnknownName     there is no such table or column                         (code name-*)
+|   +-- Refused         a valid query that has no private answer                 (code refused-*)
++-- PolicyError         the owner's declaration does not make sense              (code policy-*)
++-- ArgumentError       an argument of a call (epsilon, keys ...) is wrong       (code argument-*)
 +-- SourceError         the data source cannot be opened or used                 (code source-*)
-+-- BudgetError         the budget does not suffice                              (code budget-*)
++-- BudgetError         the budget is too small, or cannot be used this way      (code budget-*)
 +-- EngineError         the engine failed after the charge; one fixed sentence   (code engine-*)
 """
 
@@ -23,14 +23,29 @@ from privsql.suggestions import POLICY, Argument, Door, Way, said, ways_of
 
 @dataclass(frozen=True)
 class Place:
-    """Where in the analyst's text: 1-based line and column."""
+    """A place in the analyst's text: line and column, counted from 1."""
 
     line: int
     column: int
 
 
 class PrivsqlError(Exception):
-    """The base of all errors; never carries a value of the data."""
+    """The base of all errors. It never carries a value of the data.
+
+    Attributes:
+        code: a stable name for the kind of error, such as "refused-rows".
+        message: what is wrong, and why.
+        suggestion: what to write instead.
+        line, column: where in the SQL, counted from 1; None if the error is not about a place.
+
+    Example:
+        >>> import privsql
+        >>> try:
+        ...     privsql.policy.load_policy({"budgets": {}})
+        ... except privsql.PolicyError as error:
+        ...     print(error.code, "|", error.suggestion)
+        policy-unknown | did you mean budget?
+    """
 
     def __init__(
         self, code: str, message: str, suggestion: str | Sequence[Way] = "", place: Place | None = None
@@ -45,21 +60,21 @@ class PrivsqlError(Exception):
 
     @property
     def suggestion(self) -> str:
-        """What to write instead, in the terms of the door that the person came through."""
+        """What to write instead, in the terms of the door through which the person came."""
         return said(self._ways, self._door)
 
     def said_at(self, door: Door) -> Self:
-        """The same error in the terms of another door."""
+        """This error, in the terms of another door."""
         self._door = door
         return self
 
     def with_way(self, way: Way) -> Self:
-        """The same error with one more way out."""
+        """This error, with one more suggestion."""
         self._ways = (*self._ways, way)
         return self
 
     def without(self, argument: str) -> Self:
-        """The same error without the ways out that take an argument."""
+        """This error, without the suggestions that use an argument."""
         self._ways = tuple(
             way
             for way in self._ways
@@ -73,22 +88,22 @@ class PrivsqlError(Exception):
         return f"{where}{self.message} [{self.code}]{hint}"
 
     def at(self, place: Place | None) -> PrivsqlError:
-        """The same error at a place, unless it has one already."""
+        """This error, located at a place unless it has one already."""
         if place and self.line is None:
             self.line, self.column = place.line, place.column
         return self
 
 
 class SqlError(PrivsqlError):
-    """The text cannot be read as one SQL question."""
+    """The text is not a single SQL query that can be parsed."""
 
 
 class UnknownName(SqlError):
-    """A table or column that is not there."""
+    """There is no such table or column."""
 
 
 class Refused(SqlError):
-    """Understood, and there is no private answer to it."""
+    """A valid query that has no private answer."""
 
 
 class PolicyError(PrivsqlError):
@@ -96,7 +111,7 @@ class PolicyError(PrivsqlError):
 
 
 class ArgumentError(PrivsqlError):
-    """An argument of a call does not make sense."""
+    """An argument of a call is wrong."""
 
 
 class SourceError(PrivsqlError):
@@ -104,27 +119,26 @@ class SourceError(PrivsqlError):
 
 
 class BudgetError(PrivsqlError):
-    """The budget does not suffice, or cannot be used this way."""
+    """The budget is too small, or cannot be used this way."""
 
 
 class EngineError(PrivsqlError):
-    """The engine failed after the charge. One fixed sentence: anything more would be a release."""
+    """The engine failed after the charge. The message is fixed: anything more would be a release."""
 
     def __init__(self) -> None:
         super().__init__(
             "engine-failed",
-            "the query could not be completed; it has been charged, and nothing more can be said without "
-            "telling about the data",
-            "simplify the query, or ask the owner of the data to look at the engine",
+            "the query failed after it was charged; any further detail could reveal private data",
+            "simplify the query, or ask the data owner to check the engine",
         )
 
 
 class BoundingWarning(UserWarning):
-    """Limits that nobody declared apply to a query: what a person has beyond them is dropped."""
+    """Default limits apply to a query, which nobody declared: a person's rows beyond them are dropped."""
 
 
 def no_more_arguments(unknown: Mapping[str, object], known: Sequence[str]) -> None:
-    """Refuses keywords that a call does not have; all that it has are listed."""
+    """Reject keywords that a call does not have, and list those it has."""
     for name in unknown:
         close = closest(name, known)
         meant = f"did you mean {close}? " if close else ""
@@ -136,17 +150,17 @@ def no_more_arguments(unknown: Mapping[str, object], known: Sequence[str]) -> No
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """' did you mean ...?' for a misspelt name, or the names there are."""
+    """ "did you mean ...?" for a misspelt name, otherwise the available names."""
     names = list(known)
     close = closest(name, names)
     if close:
         return f"did you mean {close}?"
     shown = ", ".join(names[:12]) + (" ..." if len(names) > 12 else "")
-    return f"there is: {shown}" if names else "there are none"
+    return f"available: {shown}" if names else "none are available"
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The name that a misspelt one probably means."""
+    """The name that a misspelt one most likely means."""
     lowered = {each.lower(): each for each in known}
     found = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.6)
     return lowered[found[0]] if found else None

@@ -1,5 +1,5 @@
-"""Names as they are looked up everywhere: without regard to case, as in SQL, so that of two that differ in it
-one is lost.
+"""Names are case-insensitive, as in SQL: they are looked up in lower case, and two that differ only in case
+are rejected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 def repeated_name(names: Iterable[str]) -> str | None:
-    """A name that occurs twice where case does not count, in lower case."""
+    """The first name that occurs twice, ignoring case; in lower case."""
     counts = Counter(name.lower() for name in names)
     return next((name for name, count in counts.items() if count > 1), None)
 
@@ -22,13 +22,13 @@ def repeated_name(names: Iterable[str]) -> str | None:
 def folded(
     names: Mapping[str, Value], where: str, error: type[PolicyError | ArgumentError] = PolicyError
 ) -> dict[str, Value]:
-    """The same by names in lower case; raises an error where two of them are one name."""
+    """The same mapping with names in lower case; raises `error` if two of them are the same name."""
     repeated = repeated_name(names)
     if repeated is not None:
         both = " and ".join(name for name in names if name.lower() == repeated)
         raise error(
             "policy-duplicate" if error is PolicyError else "argument-duplicate",
-            f"{where} has both {both}, which are one name: case does not count, as in SQL",
+            f"{where} has both {both}, but names are case-insensitive, as in SQL",
             "keep one of them",
         )
     return {name.lower(): value for name, value in names.items()}

@@ -1,4 +1,4 @@
-"""Which tables must be hard to tell apart, and how losses add up: what a policy chooses from."""
+"""The neighbour relations and the accountants that a policy chooses from."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class Neighbours(Enum):
 
     @property
     def moves(self) -> int:
-        """How many rows change hands: replacing one takes a row out and puts another in."""
+        """How many rows differ: replacing one takes a row out and puts another in."""
         return 2 if self is Neighbours.REPLACE_ONE else 1
 
 
 class Accounting(Enum):
-    """How losses add up. Nothing said: pure where delta is 0, approximate otherwise."""
+    """How privacy losses add up. By default: pure if delta is 0, approximate otherwise."""
 
     PURE = "pure"
     APPROXIMATE = "approximate"

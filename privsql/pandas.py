@@ -18,7 +18,10 @@ from privsql.frame.budget import LINEAGE, PROTECTIONS, TOKEN, Protection, Relati
 from privsql.frame.declared import FrameQuery, of_columns, with_declared
 from privsql.frame.state import state_of
 from privsql.frame.suggestions import said_at_frame
-from privsql.policy import Neighbours, Policy, delta_of, epsilon_of, neighbours_of, unit_of
+from privsql.neighbours import Neighbours
+from privsql.policy import Policy
+from privsql.policy.checks import delta_of, epsilon_of, neighbours_of
+from privsql.policy.load import unit_of
 from privsql.request import Request, takes
 
 if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot

@@ -1,4 +1,4 @@
-"""What an engine says of its tables: names, types, and what the schema itself promises. Never a value."""
+"""What an engine reports about its tables: names, types, constraints. Never a value."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from privsql.types import Type
 
 @dataclass(frozen=True)
 class SchemaColumn:
-    """One column. `labels` are a DuckDB ENUM's; `required` means that NULL cannot occur."""
+    """One column. `labels` are those of a DuckDB ENUM; `required` means that NULL cannot occur."""
 
     name: str
-    type: Type | None  # None: a type without rules
+    type: Type | None  # None: a type that is not supported
     type_name: str
     cast: str | None = None
     labels: tuple[str, ...] | None = None
     required: bool = False
-    elements: SchemaColumn | None = None  # of a list: what it holds
+    elements: SchemaColumn | None = None  # the elements of a list
 
 
 @dataclass(frozen=True)
 class ForeignKey:
-    """Columns that name one row of another table by its UNIQUE columns."""
+    """Columns that reference one row of another table by its UNIQUE columns."""
 
     columns: tuple[str, ...]
     table: str
@@ -31,8 +31,8 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class Unsafe:
-    """What a view or a generated column computes by which a row would tell about itself, why, and what its
-    owner can do.
+    """A computation of a view or generated column that could reveal a row (by failing, for instance), why it
+    could, and what its owner can do about it.
     """
 
     what: str
@@ -42,18 +42,16 @@ class Unsafe:
 
 @dataclass(frozen=True)
 class SchemaTable:
-    """One table; `checks` are the texts of its CHECK constraints, written by the owner and enforced by
-    DuckDB.
-    """
+    """One table; `checks` are the texts of its CHECK constraints, which DuckDB enforces."""
 
     name: str
     columns: tuple[SchemaColumn, ...]
     checks: tuple[str, ...] = ()
     keys: tuple[frozenset[str], ...] = ()  # sets of columns, in lower case, that are UNIQUE together
-    view: bool = False  # rows made by a query of the owner's: whose they are, only the owner can say
-    unsafe: Unsafe | None = None  # what a view, or a generated column, must not compute
-    stored: bool = False  # DuckDB has its rows, in pieces whose ends it knows
-    foreign_keys: tuple[ForeignKey, ...] = ()  # of use to whoever writes a policy; no bound rests on them
+    view: bool = False  # rows of a query: only the owner can say whose they are
+    unsafe: Unsafe | None = None  # a computation that a view or generated column must not contain
+    stored: bool = False  # its rows are in DuckDB, in blocks whose minima and maxima it knows
+    foreign_keys: tuple[ForeignKey, ...] = ()  # help to draft a policy; no bound relies on them
 
     def column(self, name: str) -> SchemaColumn | None:
         return next((column for column in self.columns if column.name.lower() == name.lower()), None)
@@ -61,7 +59,7 @@ class SchemaTable:
 
 @dataclass(frozen=True)
 class Schema:
-    """All tables of a source."""
+    """The tables of a source."""
 
     tables: tuple[SchemaTable, ...]
 

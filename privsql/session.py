@@ -17,7 +17,8 @@ from privsql.engines.limits import Limits, open_limited
 from privsql.errors import ArgumentError, Refused, no_more_arguments
 from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.planning.plan import Plan
-from privsql.policy import Policy, analyst_of, epsilon_of, load_policy, version_of
+from privsql.policy import Policy, load_policy
+from privsql.policy.checks import analyst_of, epsilon_of, version_of
 from privsql.request import Request, argument, takes
 from privsql.requests.batches import answer_batch, stages_of
 from privsql.requests.explaining import budget_of, explain

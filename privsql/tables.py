@@ -1,4 +1,6 @@
-"""What passes between engine, noise and results: exact cells, which only noise may open, and noisy ones."""
+"""The tables that pass between engine, noise and results: exact ones, which only noise/ may open, and noisy
+ones.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ExactTable:
-    """Rows as the engine returned them: key columns (masked where NULL) and integer columns. Never leaves
+    """Rows as the engine returned them: key columns (masked where NULL) and integer columns. It never leaves
     noise/.
     """
 
@@ -29,10 +31,10 @@ class ExactTable:
 
 @dataclass(frozen=True)
 class NoisyTable:
-    """One number per cell and measured column, in the order of the public key space; `cells` are their
-    numbers there.
+    """One number per cell and measured column; `cells` are the positions of the cells in the public key
+    space.
 
-    Where nobody declared the keys, `keys` are those that were let out, and the cells just count them.
+    If keys were not declared, `keys` are those that were released, and the cells are simply numbered.
     """
 
     cells: Integers
@@ -42,7 +44,7 @@ class NoisyTable:
 
 @dataclass(frozen=True)
 class NullLast(Sequence[Any]):
-    """Some values and then NULL, without copying the values: key sets may be large."""
+    """A sequence of values followed by NULL, without copying the values: key sets may be large."""
 
     values: Sequence[Any]
 
@@ -66,9 +68,7 @@ _DTYPES: dict[Kind, Any] = {
 
 
 def as_array(values: Any, type_: Type) -> Any:
-    """Values of one type as an array: plain where none is NULL, else masked; the form DuckDB gives results
-    in.
-    """
+    """Values of one type as an array, masked if any of them is NULL; this is how DuckDB returns results."""
     if isinstance(values, np.ndarray):
         return values
     if isinstance(values, range):

@@ -178,7 +178,7 @@ _FRAMES, _BLOCKS, _RELEASE, _IDENTITY = (
 _MEANT = ("meaning",)
 _OF_UNITS = ("pairs", "units")
 _FAIR, _CHOICE = ("fair",), "planning/render_choice.py"
-_RANKS = "privacy/order.py"
+_RANKS = "privacy/quantile_steps.py"
 _BESIDE = "planning/aggregates/counts_beside_sums.py"
 _BY_RANK, _COPY_JOINS = "planning/rewrites/stored_totals.py", "planning/rewrites/prepared_joins.py"
 _BY_KEY, _KEY_TESTS = "planning/rewrites/stored_unit_counts.py", "planning/keys/key_tests.py"
@@ -482,7 +482,7 @@ MUTANTS = [
     Mutant("counts promised where people have many rows", "budget/show.py", "for whose in rules.dataset.tables.values()) else", "for whose in rules.dataset.tables.values()) or True else", ("shown",)),
     # -- names that differ only in case
     Mutant("case: two names of a policy", "names.py", "    if repeated is not None:\n", "    if False:\n", _FOLDED),
-    Mutant("case: tables of a policy made by hand", "policy.py", '        object.__setattr__(self, "tables", folded(self.tables, "tables"))\n', "        pass\n", _FOLDED),
+    Mutant("case: tables of a policy made by hand", "policy/policy.py", '        object.__setattr__(self, "tables", folded(self.tables, "tables"))\n', "        pass\n", _FOLDED),
     Mutant("case: columns of Arrow and Polars", "engines/duckdb/dataframes.py", '        _refuse_repeated([str(name) for name in getattr(frame, "column_names", None) or frame.columns])\n', "", _FOLDED),
     Mutant("case: columns of a file", "engines/duckdb/file_columns.py", "    repeated = repeated_name(written)\n", "    repeated = None\n", _FOLDED),
     Mutant("case: two tables of a database", "engines/duckdb/schema_reader.py", "        _refuse_repeated({row[2] for row in columns})\n", "", _FOLDED),
@@ -598,7 +598,7 @@ MUTANTS = [
     Mutant("undetermined on a later level", "noise/order.py", "if roots and step.root else None", "if roots else None", ("ranks",)),
     Mutant("determined below what is not", "noise/order.py", "np.where(points[side] < 0, -1, found)", "found", ("ranks",)),
     Mutant("what stands for undetermined is drawn from the rows", "noise/order.py", "-1 - _drawn(empty, search, source, roots=False)", "-1 - _drawn(exact, search, source, roots=False)[:, without]", ("ranks",)),
-    Mutant("a cell without rows is determined half the time", _RANKS, "_EMPTY = 19", "_EMPTY = 1", ("ranks",)),
+    Mutant("a cell without rows is determined half the time", "privacy/quantile_search.py", "_EMPTY = 19", "_EMPTY = 1", ("ranks",)),
     Mutant("values are not clamped from above", "planning/grids/value_grid.py", "clamped(Cast(argument, self._wide, total=False), low, high) - low", "op(Operation.GREATEST, Cast(argument, self._wide, total=False), low) - low", ('order',)),
     Mutant("NULL counts as the low end", "planning/aggregates/quantile_parts.py", "op(Operation.IS_PRESENT, value)", "op(Operation.SAME, value, value)", ('order',)),
     Mutant("a unit's rows in a key are not cut", "planning/aggregates/quantile_parts.py", "(ROWS_COLUMN, after - before)", "(ROWS_COLUMN, rows)", ('order',)),
@@ -651,8 +651,8 @@ MUTANTS = [
     Mutant("a range that ends at the last bucket", "drafting/ranges.py", " or max(-low, high) >= LARGEST", "", ("drafting",)),
     Mutant("each search at the price of all", "drafting/findings.py", "each = epsilon_of(price / queries)", "each = price", ("drafting",)),
     Mutant("searches that the ledger does not see", "drafting/findings.py", "MemoryLedger(price, policy.neighbours) if path is None else", "MemoryLedger(price, policy.neighbours) if path else", ("drafting",)),
-    Mutant("a cap above the budget is not warned of", "drafting/caps.py", "epsilon > policy.epsilon:", "epsilon > 100 * policy.epsilon:", ("drafting",)),
-    Mutant("a large epsilon is not warned of", "drafting/caps.py", "epsilon >= LITTLE_PROTECTION", "epsilon > LITTLE_PROTECTION", ("drafting",)),
+    Mutant("a cap above the budget is not warned of", "drafting/budget_lines.py", "epsilon > policy.epsilon:", "epsilon > 100 * policy.epsilon:", ("drafting",)),
+    Mutant("a large epsilon is not warned of", "drafting/budget_lines.py", "epsilon >= LITTLE_PROTECTION", "epsilon > LITTLE_PROTECTION", ("drafting",)),
 ]  # fmt: skip
 
 

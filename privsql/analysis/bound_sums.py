@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from privsql.analysis.stability import Stability
-from privsql.policy import Neighbours
+from privsql.neighbours import Neighbours
 from privsql.privacy.sensitivity import Sensitivity
 
 

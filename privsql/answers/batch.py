@@ -22,7 +22,7 @@ from privsql.analysis.keys import Evaluate
 from privsql.answers.derivation import Additive, Known, additive, variances, ways
 from privsql.planning.identity import identity
 from privsql.planning.plan import Plan
-from privsql.policy import NANO, SMALLEST_EPSILON
+from privsql.policy.checks import NANO, SMALLEST_EPSILON
 from privsql.tables import NoisyTable
 
 _NOTHING = NoisyTable(np.zeros(0, dtype=np.int64), {})

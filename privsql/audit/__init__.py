@@ -1,3 +1,3 @@
-"""A plan goes in; an attempt to break its promise comes out: tables that pass its bounds, events that pass
-its epsilon.
+"""A plan goes in; an attempt to break its privacy promise comes out: neighbouring tables that exceed its
+bounds, events that exceed its epsilon.
 """

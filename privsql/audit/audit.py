@@ -1,6 +1,4 @@
-"""A plan and its schema go in; an Audit comes out: whether an attempt to break the promise failed, and how
-far it came.
-"""
+"""A plan and its schema go in; an `Audit` comes out: did the promise hold, and by what margin?"""
 
 from __future__ import annotations
 
@@ -10,12 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from privsql.audit.bound import EpsilonBound
-from privsql.audit.check import price_errors
-from privsql.audit.epsilon import Measured, measure
+from privsql.audit.epsilon import MeasuredEpsilon, measure
+from privsql.audit.falsify import price_errors
 from privsql.audit.given import MOST_PEOPLE, Given, people_of, read_given, with_values
 from privsql.audit.pair import NeighbouringTables, shown_pair
 from privsql.audit.scratch import Scratch
-from privsql.audit.search import Found, Pair, Search
+from privsql.audit.search import Found, Pair, PairSearch
 from privsql.audit.world import State, world_of
 from privsql.errors import ArgumentError
 from privsql.planning.plan import Plan
@@ -27,8 +25,8 @@ CONFIDENCE = 0.999
 
 @dataclass(frozen=True)
 class Bound:
-    """One bound of one measurement: how far two neighbours were found apart, and how far it is claimed that
-    they can be.
+    """One bound of one measurement: the distance claimed as the most between neighbours, and the largest one
+    found.
     """
 
     measurement: int  # its place in the plan
@@ -51,20 +49,21 @@ class Bound:
 
 @dataclass(frozen=True)
 class Audit:
-    """What an attempt to break the promise of one question came to. `held` is no proof: nothing worse was
-    found.
+    """The result of trying to break one query's privacy promise.
+
+    `held` means that nothing worse was found. It is evidence, not a proof.
     """
 
     sql: str
     plan: Plan
     bounds: tuple[Bound, ...]
-    broken: tuple[str, ...]  # every way in which the promise does not hold
-    epsilon: EpsilonBound | None  # None: nothing moves, or there is nothing to measure
-    pair: NeighbouringTables | None  # the worst that was found
-    picture: tuple[tuple[str, int, int], ...] = ()  # of releases: how many of each table lie where
-    tables: int = 0  # how many were made
-    pairs: int = 0  # how many neighbours among them were compared
-    exhaustive: bool = False  # all rows that can be made of the values tried
+    broken: tuple[str, ...]  # every way in which the promise was broken
+    epsilon: EpsilonBound | None  # None: one person moves nothing, so there is nothing to measure
+    pair: NeighbouringTables | None  # the worst pair found
+    picture: tuple[tuple[str, int, int], ...] = ()  # a histogram: how many releases of each table lie where
+    tables: int = 0  # how many were made up
+    pairs: int = 0  # how many pairs of neighbours were compared
+    exhaustive: bool = False  # whether every row that the values tried can form was tried
     notes: tuple[str, ...] = ()
 
     @property
@@ -73,39 +72,40 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """One line."""
+        """The result in one line."""
         if self.broken:
             return f"BROKEN: {'; '.join(self.broken)}"
         if self.plan.public:
-            return "held: nothing of it depends on a person"
+            return "held: the answer depends on nobody's data"
         worst = max(
             self.bounds, key=lambda each: (each.found / each.claimed, -each.measurement, each.norm == "l1")
         )
         attained = ", attained" if worst.attained else ""
-        said = f"held: largest movement found {_number(worst.found)} of {_number(worst.claimed)} claimed{attained}"
-        return said if self.epsilon is None else f"{said}; {self.epsilon}"
+        found, claimed = _number(worst.found), _number(worst.claimed)
+        held = f"held: largest movement found {found} of {claimed} claimed{attained}"
+        return held if self.epsilon is None else f"{held}; {self.epsilon}"
 
     def to_dict(self) -> dict[str, Any]:
-        """For programs; JSON-able."""
-        from privsql.audit.show import as_dict
+        """The result as a dict that can be written as JSON."""
+        from privsql.audit.report import as_dict
 
         return as_dict(self)
 
     def plot(self, path: str | None = None) -> Any:
-        """Bounds and releases as a picture (extra: privsql[plot]); `path`: where to write it."""
-        from privsql.audit.plot import plot
+        """Draw bounds and releases (extra: privsql[plot]), and write the picture to `path` if given."""
+        from privsql.audit.picture import plot
 
         return plot(self, path)
 
     def __str__(self) -> str:
-        from privsql.audit.show import shown
+        from privsql.audit.report import shown
 
         return shown(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from privsql.audit.show import html
+        from privsql.audit.report import html
 
         return html(self)
 
@@ -121,33 +121,34 @@ def audit(
     progress: Callable[[str], None] | None = None,
     data: Any = None,
 ) -> Audit:
-    """Look for neighbouring tables that pass a bound of the plan, and for an event that passes its epsilon.
+    """Search for neighbouring tables that exceed a bound of the plan, and for an event that exceeds its
+    epsilon.
 
-    All tables are made up, of what schema and policy say, and of the rows of `data`, which the caller lets
-    everybody see; public tables are read, others are not.
+    All tables are made up, from the schema, the policy and the rows of `data`, which the caller agrees to
+    show. Public tables are read; no others are.
     """
     _whole(releases, "releases", 300)
     _whole(tries, "tries", 10)
     say = progress or (lambda _: None)
     if plan.public:
-        return Audit(sql, plan, (), (), None, None, notes=("the question is about public tables alone",))
+        return Audit(sql, plan, (), (), None, None, notes=("the query uses public tables only",))
     broken = price_errors(plan, epsilon)
     world = world_of(plan, schema, read_public)
     given = None if data is None else read_given(world, data)
     scratch = Scratch(world if given is None else with_values(world, given))
     try:
         people = [] if given is None else people_of(scratch.world, given)
-        found = Search(plan, scratch, tries, say, people).run()
+        found = PairSearch(plan, scratch, tries, say, people).run()
         charged = (float(plan.loss), plan.delta)
         measured = measure(plan, scratch, found.pairs, releases, CONFIDENCE, charged, say)
-        told = _told(plan, sql, scratch, found, measured, broken)
-        return told if given is None else replace(told, notes=(*told.notes, _of_given(people, given)))
+        result = _result(plan, sql, scratch, found, measured, broken)
+        return result if given is None else replace(result, notes=(*result.notes, _of_given(people, given)))
     finally:
         scratch.close()
 
 
-def _told(
-    plan: Plan, sql: str, scratch: Scratch, found: Found, measured: Measured | None, broken: list[str]
+def _result(
+    plan: Plan, sql: str, scratch: Scratch, found: Found, measured: MeasuredEpsilon | None, broken: list[str]
 ) -> Audit:
     bounds, worst = [], None
     for moved, pair in found.bounds.values():
@@ -182,7 +183,7 @@ def _told(
 def _notes(plan: Plan, scratch: Scratch) -> tuple[str, ...]:
     found = [note for note in plan.notes if note.startswith("first the range of")]
     found += [
-        f"of the public table {each.name} some rows were taken"
+        f"only some rows of the public table {each.name} were used"
         for each in scratch.world.public
         if not each.whole
     ]
@@ -190,8 +191,8 @@ def _notes(plan: Plan, scratch: Scratch) -> tuple[str, ...]:
 
 
 def _of_given(people: Sequence[State], given: Given) -> str:
-    some = "" if given.whole and len(people) < MOST_PEOPLE else ", of more than that"
-    return f"{len(people)} people of the data given were tried, and were the others{some}"
+    some = "" if given.whole and len(people) < MOST_PEOPLE else "; the data have more"
+    return f"{len(people)} people from the data given were tried, also as the other people{some}"
 
 
 def _whole(value: object, name: str, least: int) -> None:
@@ -199,7 +200,7 @@ def _whole(value: object, name: str, least: int) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 10**8:
         raise ArgumentError(
-            "argument-shape", f"{name} must be a whole number from {least} on", f"leave {name} out"
+            "argument-shape", f"{name} must be a whole number, at least {least}", f"leave {name} out"
         )
 
 

@@ -1,9 +1,9 @@
-"""Two samples of releases, of neighbouring tables, go in; what epsilon is at least, by one event and so
-surely, comes out.
+"""Samples of the releases of two neighbouring tables go in; a lower bound on epsilon comes out, by one event
+and with a stated confidence.
 
-An event A is chosen on the first part of the releases and judged on the rest, which did not choose it. If
-(epsilon, delta) holds, P(A) <= exp(epsilon) Q(A) + delta; so with a lower bound on P(A) and an upper one on
-Q(A), each by Clopper and Pearson, epsilon is at least ln((low - delta) / high).
+An event A is chosen on the first part of the releases and judged on the rest, independently. If the release
+is (epsilon, delta)-private, P(A) <= exp(epsilon) Q(A) + delta. So with a lower bound on P(A) and an upper
+bound on Q(A), each by Clopper and Pearson, epsilon is at least ln((low - delta) / high).
 """
 
 from __future__ import annotations
@@ -22,19 +22,17 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 MOST_TRAINING = 50_000
-_NOT_SHOWN = -1e300  # below every number
-_MOST_SEEN = 12  # things of a release that are looked at
+_NOT_SHOWN = -1e300  # stands for a missing value: below every number
+_MOST_SEEN = 12  # how many columns of a release are considered
 _MOST_THRESHOLDS = 512
 _BINS = 24
 _PLAINER = 0.02
-SURE = 3.3  # standard deviations that the choice of an event allows for
+SURE = 3.3  # standard deviations of chance that the choice of an event allows for
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """A number that is computed from each release: a weighted sum, or of each thing that is seen what its
-    value speaks for.
-    """
+    """A number computed from each release: a weighted sum of columns, or the evidence of all columns."""
 
     what: str
     weights: Floats | None = None
@@ -54,8 +52,8 @@ class Statistic:
 
 
 @dataclass(frozen=True)
-class Event:
-    """A statistic is at most, at least or exactly a value; `turned`: it is likelier on the second table."""
+class TellingEvent:
+    """A statistic is at most, at least or exactly a value; `turned`: this is likelier on the second table."""
 
     statistic: Statistic
     test: str
@@ -79,8 +77,8 @@ class Event:
 
 @dataclass(frozen=True)
 class EpsilonBound:
-    """Epsilon is at least `lower`, with this confidence: an event happened `hits` times, on the other table
-    `other_hits`.
+    """Epsilon is at least `lower`, with this confidence: an event happened `hits` times on one table and
+    `other_hits` times on the other.
     """
 
     lower: float
@@ -90,7 +88,7 @@ class EpsilonBound:
     event: str
     hits: int
     other_hits: int
-    releases: int  # of each table, of those that judge
+    releases: int  # of each table, among those that judge the event
 
     @property
     def passed(self) -> bool:
@@ -101,7 +99,7 @@ class EpsilonBound:
 
 
 def shared(one: Outcomes, other: Outcomes) -> tuple[tuple[str, ...], Integers, Integers]:
-    """Both samples with the same columns; what was never seen is missing."""
+    """Both samples with the same columns; values that were not released are missing."""
     names = tuple(dict.fromkeys((*one.names, *other.names)))
 
     def laid(some: Outcomes) -> Integers:
@@ -115,20 +113,20 @@ def shared(one: Outcomes, other: Outcomes) -> tuple[tuple[str, ...], Integers, I
 
 def choose(
     names: tuple[str, ...], one: Integers, other: Integers, delta: float, sure: float = SURE
-) -> tuple[float, Event | None]:
-    """The event that speaks loudest for the one table or for the other, and how loud."""
+) -> tuple[float, TellingEvent | None]:
+    """The event that tells the two tables apart best, and the bound on epsilon that it promises."""
     kept = _telling(one, other)
-    best: tuple[float, Event | None] = (-math.inf, None)
+    best: tuple[float, TellingEvent | None] = (-math.inf, None)
     for statistic in _statistics([names[each] for each in kept], one[:, kept], other[:, kept]):
         values, others = statistic.of(one[:, kept]), statistic.of(other[:, kept])
         loudness, test, value, turned = _loudest(values, others, delta, sure)
-        if loudness > best[0] + (_PLAINER if best[1] is not None else 0.0):  # what is plainer comes first
-            best = loudness, Event(_spread(statistic, kept, len(names)), test, value, turned)
+        if loudness > best[0] + (_PLAINER if best[1] is not None else 0.0):  # simpler statistics come first
+            best = loudness, TellingEvent(_spread(statistic, kept, len(names)), test, value, turned)
     return best
 
 
 def _spread(statistic: Statistic, kept: list[int], size: int) -> Statistic:
-    """The same of all columns."""
+    """The same statistic, over all columns."""
     if statistic.weights is not None:
         weights = np.zeros(size)
         weights[kept] = statistic.weights
@@ -140,9 +138,9 @@ def _spread(statistic: Statistic, kept: list[int], size: int) -> Statistic:
 
 
 def judge(
-    event: Event, one: Integers, other: Integers, charged: float, delta: float, confidence: float
+    event: TellingEvent, one: Integers, other: Integers, charged: float, delta: float, confidence: float
 ) -> EpsilonBound:
-    """By releases that did not choose the event."""
+    """Bound epsilon with releases that did not choose the event."""
     if event.turned:
         one, other = other, one
     hits, other_hits = int(event.happens(one).sum()), int(event.happens(other).sum())
@@ -169,7 +167,7 @@ def _telling(one: Integers, other: Integers) -> list[int]:
 
 
 def _statistics(names: list[str], one: Integers, other: Integers) -> list[Statistic]:
-    """Each thing by itself, what all of them together speak for, and sums and differences of two."""
+    """Each column by itself, the evidence of all together, and sums and differences of two."""
     size = len(names)
     found = [Statistic(name, row) for name, row in zip(names, np.eye(size), strict=True)]
     if size:
@@ -184,7 +182,7 @@ def _statistics(names: list[str], one: Integers, other: Integers) -> list[Statis
 
 
 def _evidence(one: Integers, other: Integers) -> Statistic:
-    """The logarithms of how much likelier each value is on the one table, added up over all that is seen."""
+    """The sum, over all columns, of the logarithm of how much likelier each value is on the first table."""
     edges, scores = [], []
     for place in range(one.shape[1]):
         pooled = np.concatenate([one[:, place], other[:, place]]).astype(np.float64)
@@ -199,11 +197,11 @@ def _evidence(one: Integers, other: Integers) -> Statistic:
         ]
         edges.append(own)
         scores.append(np.log(counts[0] + 2.0) - np.log(counts[1] + 2.0))
-    return Statistic("the evidence of all that is shown (ln of odds)", None, tuple(edges), tuple(scores))
+    return Statistic("the evidence of everything released (log odds)", None, tuple(edges), tuple(scores))
 
 
 def _loudest(values: Floats, others: Floats, delta: float, sure: float) -> tuple[float, str, float, bool]:
-    """Of the events of one statistic the one with the greatest bound, less what chance may have added."""
+    """The event of one statistic with the greatest bound on epsilon, less what chance may have added."""
     thresholds = np.unique(np.concatenate([values, others]))
     if len(thresholds) > _MOST_THRESHOLDS:
         thresholds = np.unique(
@@ -237,8 +235,8 @@ def loudness_of(chance: Any, other: Any, size: int, other_size: int, delta: floa
 
 # -- Clopper and Pearson -------------------------------------------------------------------------------------
 def lower_probability(hits: int, trials: int, error: float) -> float:
-    """The least p under which so many hits or more have a chance of `error`; what is true is below it with at
-    most that.
+    """The p at which this many hits or more have probability `error`. With at most that probability, the true
+    p is below it.
     """
     if hits == 0:
         return 0.0
@@ -246,14 +244,14 @@ def lower_probability(hits: int, trials: int, error: float) -> float:
 
 
 def upper_probability(hits: int, trials: int, error: float) -> float:
-    """The greatest p under which so few hits or fewer have a chance of `error`."""
+    """The p at which this many hits or fewer have probability `error`."""
     if hits == trials:
         return 1.0
     return 1.0 - _solve(lambda p: beta_below(p, trials - hits, hits + 1) <= error)
 
 
 def _solve(holds: Any) -> float:
-    """The greatest p in 0 .. 1 for which it holds, as it does below and not above; rounded down."""
+    """The greatest p in 0 .. 1 that satisfies a condition true below it and false above, rounded down."""
     low, high = 0.0, 1.0
     for _ in range(100):
         middle = (low + high) / 2
@@ -262,8 +260,8 @@ def _solve(holds: Any) -> float:
 
 
 def beta_below(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function: P(X <= x) for X of the beta law, which is P(hits >= a) of a +
-    b - 1 trials.
+    """The regularised incomplete beta function: P(X <= x) for X of the beta distribution, which is
+    P(hits >= a) for a + b - 1 trials.
     """
     if x <= 0.0 or x >= 1.0:
         return float(x >= 1.0)
@@ -276,7 +274,7 @@ def beta_below(x: float, a: float, b: float) -> float:
 
 
 def _fraction(x: float, a: float, b: float) -> float:
-    """Its continued fraction, from the front (Lentz)."""
+    """The continued fraction of beta_below, evaluated from the front (Lentz)."""
     tiny = 1e-300
     c, d = 1.0, 1.0 - (a + b) * x / (a + 1)
     d = 1.0 / (d if abs(d) > tiny else tiny)

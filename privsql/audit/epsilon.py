@@ -1,9 +1,9 @@
-"""A plan and pairs of neighbouring tables go in; what its epsilon is at least, measured on very many
+"""A plan and pairs of neighbouring tables go in; a lower bound on its epsilon, measured on very many
 releases, comes out.
 
-Only the noise is drawn again and again, through the real add_noise and by the system's randomness. Which
-others are in the tables matters little to numbers, and much to choices, quantiles and keys: some crowds are
-tried with few releases each, and the worst of them with all.
+Only the noise is drawn repeatedly, by the real add_noise and the system's randomness. Who else is in the
+tables matters little for numbers, but much for choices, quantiles and keys, so several crowds are tried with
+a few releases each, and the worst of them with all.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from typing import Any
 import numpy as np
 
 from privsql.algebra.relations import Choose
-from privsql.audit.bound import MOST_TRAINING, EpsilonBound, Event, choose, judge, loudness_of, shared
+from privsql.audit.bound import MOST_TRAINING, EpsilonBound, TellingEvent, choose, judge, loudness_of, shared
 from privsql.audit.scratch import Crowd, Scratch
 from privsql.audit.search import Pair
 from privsql.audit.states import crowd_like, fits, ordinary
 from privsql.audit.world import State
+from privsql.neighbours import Neighbours
 from privsql.noise.again import Outcomes, differing, one_by_one, release_again
 from privsql.noise.randomness import SystemRandomness
 from privsql.planning.plan import Plan
-from privsql.policy import Neighbours
 from privsql.tables import Integers
 
 _AT_ONCE = 2_000_000  # cells of one call
 _PILOT = 4_000
 _PILOT_SURE = 1.5
-# a bound that is passed must be passed twice more, by new releases: one audit in 10^9 is wrong then
+# a bound that is exceeded must be exceeded twice more, by new releases: then one audit in 10^9 is wrong
 _AGAIN = 2
 _MOST_CROWD = 200
-_AHEAD = (1, 2, 3, 5, 8)  # by so many people a candidate leads
+_AHEAD = (1, 2, 3, 5, 8)  # by how many people a candidate leads
 _RANKS = ((1, 2, 1), (3, 0, 0), (0, 0, 3), (0, 2, 2), (2, 2, 0), (0, 0, 0))
 
 
 class Words:
-    """The system's words, fetched many at a time: thousands of small draws are quicker so."""
+    """The system's random words, fetched many at a time, which makes thousands of small draws faster."""
 
     def __init__(self) -> None:
         self._words = SystemRandomness().integers(0)
@@ -51,10 +51,8 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A bound, the pair that it is of, and for a picture how often the statistic had which value on each
-    table.
-    """
+class MeasuredEpsilon:
+    """A lower bound on epsilon, the pair it was measured on, and histograms of the statistic."""
 
     bound: EpsilonBound
     pair: Pair
@@ -62,7 +60,7 @@ class Measured:
 
 
 class Releases:
-    """Releases of one pair."""
+    """Draws releases of one pair of tables."""
 
     def __init__(self, plan: Plan, scratch: Scratch, pair: Pair) -> None:
         self.plan, self.scratch, self.pair = plan, scratch, pair
@@ -94,7 +92,7 @@ class Releases:
 
 
 def _joined(parts: Sequence[Outcomes]) -> Outcomes:
-    """Those of open keys may each have seen other keys."""
+    """Join batches. Where keys are undeclared, each batch may have shown different ones."""
     names = tuple(dict.fromkeys(name for part in parts for name in part.names))
     laid = [shared(part, Outcomes(names, np.zeros((0, len(names)), dtype=np.int64))) for part in parts]
     orders = [[own.index(name) for name in names] for own, _, _ in laid]
@@ -104,7 +102,7 @@ def _joined(parts: Sequence[Outcomes]) -> Outcomes:
 
 
 def usual_releases(plan: Plan) -> int:
-    """As many as a few seconds allow."""
+    """As many releases as a few seconds allow."""
     if one_by_one(plan):
         return 12_000
     if plan.of_values:
@@ -122,8 +120,8 @@ def measure(
     confidence: float,
     charged: tuple[float, float],
     progress: Callable[[str], None],
-) -> Measured | None:
-    """The worst pair, and the bound on epsilon that it gives; None: no pair moves anything."""
+) -> MeasuredEpsilon | None:
+    """The worst pair and its bound on epsilon; None if one person moves nothing."""
     releases = usual_releases(plan) if releases is None else releases
     tried = list(dict.fromkeys(_candidates(plan, scratch, pairs)))
     if not tried:
@@ -149,15 +147,15 @@ def measure(
     for _ in range(_AGAIN):
         if not bound.passed:
             break
-        progress("making sure, by new releases")
+        progress("confirming with new releases")
         again = judge(event, *_columns(names, drawn.draw(releases - first)), epsilon, delta, confidence)
         bound = min(bound, again, key=lambda each: each.lower)
-    return Measured(bound, best[1], _picture(event, one[first:], other[first:]))
+    return MeasuredEpsilon(bound, best[1], _picture(event, one[first:], other[first:]))
 
 
 def _foreseen(plan: Plan, scratch: Scratch, pair: Pair, releases: int) -> float:
-    """How loud the loudest event of a choice will be, about: candidates win with chances ~ exp(rate
-    score).
+    """Roughly the bound that the most telling event of a choice will give: candidates win with probability
+    ~ exp(rate score).
     """
     measurement, release = plan.selected_by, plan.release
     assert isinstance(release, Choose)
@@ -178,7 +176,7 @@ def _foreseen(plan: Plan, scratch: Scratch, pair: Pair, releases: int) -> float:
 def _columns(
     names: tuple[str, ...], drawn: tuple[tuple[str, ...], Integers, Integers]
 ) -> tuple[Integers, Integers]:
-    """New releases with the columns of the first: keys that were never seen before are left out."""
+    """New releases in the columns of the first: keys not shown before are left out."""
     own, one, other = drawn
     empty = Outcomes(names, np.zeros((0, len(names)), dtype=np.int64))
     sides = [_joined([empty, Outcomes(own, each)]) for each in (one, other)]
@@ -187,7 +185,7 @@ def _columns(
 
 
 def _picture(
-    event: Event, one: Integers, other: Integers, bars: int = 12
+    event: TellingEvent, one: Integers, other: Integers, bars: int = 12
 ) -> tuple[tuple[str, int, int], ...]:
     """Values of the statistic in a few intervals of about as many releases, and how many of each table are in
     each.

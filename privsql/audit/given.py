@@ -1,9 +1,9 @@
-"""A world and tables that the caller lets everybody see go in; the people of these tables come out, as states
-of that world.
+"""A world and tables that the caller agrees to show go in; the people in these tables come out, as states of
+that world.
 
-Their values are added to those that are tried. What says whose a row is, or which row it is, is filled in as
-everywhere here, so that people have other names than in the tables; which rows are one person's stays as it
-is.
+Their values are added to those that are tried. Columns that name a person or a row are filled in as
+everywhere in this room, so people get other names than in the tables; which rows belong to one person stays
+as it is.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 
 from privsql.algebra.units import Unit
 from privsql.audit.values import NULL
-from privsql.audit.world import PEOPLE, Part, Row, State, Table, World
+from privsql.audit.world import PEOPLE, Role, Row, State, Table, World
 from privsql.engines.duckdb.engine import open_engine
 from privsql.errors import ArgumentError
-from privsql.policy import Neighbours
+from privsql.neighbours import Neighbours
 from privsql.render.duckdb import identifier, text
 from privsql.schema import Schema
 
-MOST_PEOPLE = PEOPLE - 12  # some are left for others
+MOST_PEOPLE = PEOPLE - 12  # the rest are the others
 _MOST_ROWS = 50_000
 _MOST_VALUES = 2_000  # of a column
 
@@ -30,14 +30,14 @@ Texts = list[dict[str, str | None]]  # rows of a table: each value as DuckDB wri
 
 @dataclass(frozen=True)
 class Given:
-    """Rows by table, in the order of the world's tables."""
+    """The rows of each table, in the order of the world's tables."""
 
     rows: tuple[Texts, ...]
-    whole: bool  # nothing was left out
+    whole: bool  # whether no row was left out
 
 
 def read_given(world: World, data: Any) -> Given:
-    """The rows of any source of data that has the tables of the world."""
+    """Read the rows of a data source that has the tables of the world."""
     engine = open_engine(data)
     try:
         schema = engine.schema()
@@ -50,7 +50,7 @@ def read_given(world: World, data: Any) -> Given:
 
 
 def _named(table: Table, world: World, schema: Schema) -> str:
-    """The table of the data; a single one need not be called as that of the source."""
+    """The name of a table in the data. If there is only one, its name need not match."""
     if schema.table(table.name) is None and len(world.tables) == len(schema.tables) == 1:
         return schema.tables[0].name
     return table.name
@@ -62,7 +62,7 @@ def _rows(table: Table, name: str, schema: Schema, read: Callable[[str], list[tu
     if missing:
         what = f"table {table.name}" if found is None else f"column {missing[0]} in {name}"
         raise ArgumentError(
-            "argument-shape", f"the data of the audit has no {what}", "give tables like those of the source"
+            "argument-shape", f"the data of the audit has no {what}", "pass tables with the source's columns"
         )
     columns = ", ".join(
         f"CAST(TRY_CAST({identifier(c.name)} AS {c.type_name}) AS VARCHAR)" for c in table.columns
@@ -72,15 +72,13 @@ def _rows(table: Table, name: str, schema: Schema, read: Callable[[str], list[tu
 
 
 def with_values(world: World, given: Given) -> World:
-    """The world in which the values of the data are tried, too; after the others, which are the ends of
-    things.
-    """
+    """The world with the values of the data added, after the others, which are the extremes."""
     tables = []
     for table, rows in zip(world.tables, given.rows, strict=True):
         columns = []
         for column in table.columns:
-            # one value: it decides nothing
-            if column.part is Part.VALUE and not column.unique and len(column.texts) > 1:
+            # a column with a single value decides nothing
+            if column.role is Role.VALUE and not column.unique and len(column.texts) > 1:
                 seen = dict.fromkeys(_literal(row[column.name], column.type_name) for row in rows)
                 new = [each for each in seen if each not in column.texts][:_MOST_VALUES]
                 column = replace(column, texts=(*column.texts, *new))
@@ -90,9 +88,7 @@ def with_values(world: World, given: Given) -> World:
 
 
 def people_of(world: World, given: Given) -> list[State]:
-    """Each person's rows; rows without an owner are nobody's. Of tables of which each row is a person, one
-    row each.
-    """
+    """The rows of each person, without rows that have no owner."""
     found: dict[Any, list[list[Row]]] = {}
     owner = _Owners(world, given).of
     places = [_places(table) for table in world.tables]
@@ -104,14 +100,14 @@ def people_of(world: World, given: Given) -> list[State]:
                     _row(table, places[index], row)
                 )
     states = [tuple(map(tuple, each)) for each in found.values()]
-    if world.neighbours is Neighbours.REPLACE_ONE:  # who is replaced leaves a row in every such table
+    if world.neighbours is Neighbours.REPLACE_ONE:  # a person always has a row in every such table
         alone = [index for index, table in enumerate(world.tables) if table.alone]
         states = [each for each in states if all(each[index] for index in alone)]
     return states[:MOST_PEOPLE]
 
 
 class _Owners:
-    """Whose a row is, by its unit or by the row that it refers to."""
+    """Finds the owner of a row, by its unit or by the row it references."""
 
     def __init__(self, world: World, given: Given) -> None:
         self.world, self.given = world, given
@@ -143,7 +139,7 @@ def _places(table: Table) -> dict[str, dict[str, int]]:
 
 
 def _row(table: Table, places: dict[str, dict[str, int]], row: dict[str, str | None]) -> Row:
-    """The places of its values; the first value where it is not among them."""
+    """The places of a row's values among those tried; the first one for any other value."""
     return tuple(places[each.name].get(_literal(row[each.name], each.type_name), 0) for each in table.tried)
 
 

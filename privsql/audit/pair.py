@@ -1,6 +1,4 @@
-"""A pair of states goes in; two neighbouring tables come out, to be read by people and to be made again by
-anyone.
-"""
+"""A pair of states goes in; two neighbouring databases come out, to read, and to create again anywhere."""
 
 from __future__ import annotations
 
@@ -20,10 +18,8 @@ Texts = tuple[tuple[str | None, ...], ...]  # rows, each value as DuckDB writes 
 
 
 @dataclass(frozen=True)
-class Part:
-    """One table of the pair: what others have in it, and what one person has, in the one database and in the
-    other.
-    """
+class PairTable:
+    """One table of the pair: the rows of the other people, and those of one person in either database."""
 
     name: str
     columns: tuple[str, ...]
@@ -32,14 +28,14 @@ class Part:
     others: Texts
     one: Texts
     other: Texts
-    telling: tuple[int, ...]  # the columns that matter to the question
+    telling: tuple[int, ...]  # the columns that matter to the query
 
 
 @dataclass(frozen=True)
 class NeighbouringTables:
-    """Two databases that differ in one person."""
+    """Two databases that differ in one person's rows."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PairTable, ...]
 
     @property
     def one(self) -> dict[str, pd.DataFrame]:
@@ -50,7 +46,7 @@ class NeighbouringTables:
         return {each.name: _frame(each, each.other) for each in self.parts}
 
     def script(self, other: bool = False) -> str:
-        """SQL that makes the one database, or the other, in plain DuckDB; public tables are not in it."""
+        """SQL that creates one of the databases, or the `other`, in plain DuckDB, without public tables."""
         lines = []
         for each in self.parts:
             lines.append(f"{each.ddl};")
@@ -73,7 +69,7 @@ def shown_pair(scratch: Scratch, pair: Pair) -> NeighbouringTables:
     )
     return NeighbouringTables(
         tuple(
-            Part(
+            PairTable(
                 table.name,
                 tuple(each.name for each in table.columns),
                 tuple(each.type_name for each in table.columns),
@@ -88,7 +84,7 @@ def shown_pair(scratch: Scratch, pair: Pair) -> NeighbouringTables:
     )
 
 
-def _frame(part: Part, own: Texts) -> pd.DataFrame:
+def _frame(part: PairTable, own: Texts) -> pd.DataFrame:
     return pd.DataFrame([*part.others, *own], columns=list(part.columns), dtype=object)
 
 
@@ -96,28 +92,28 @@ def _literal(value: str | None, type_name: str) -> str:
     return "NULL" if value is None else f"CAST({text(value)} AS {type_name})"
 
 
-def _lines(part: Part) -> list[str]:
+def _lines(part: PairTable) -> list[str]:
     telling = part.telling or tuple(range(len(part.columns)))
     names = [part.columns[place] for place in telling]
     here, there, both = (_counted(rows, telling) for rows in (part.one, part.other, part.others))
     left, right = _table(names, here), _table(names, there)
     width = max(map(len, left))
     lines = [
-        f"{part.name}: one person's rows, {len(part.one)} in the one table and {len(part.other)} in the other"
+        f"{part.name}: one person's rows, {len(part.one)} in one table and {len(part.other)} in the other"
     ]
     height = max(len(left), len(right))
     left, right = left + [""] * (height - len(left)), right + [""] * (height - len(right))
     lines += [f"  {a.ljust(width)}  |  {b}".rstrip() for a, b in zip(left, right, strict=True)]
     if both:
         lines += [
-            f"  and {len(part.others)} of others, the same in both",
+            f"  and {len(part.others)} rows of other people, the same in both",
             *(f"  {line}" for line in _table(names, both)),
         ]
     return lines
 
 
 def _counted(rows: Texts, telling: Sequence[int]) -> list[list[str]]:
-    """Rows as they are shown, how often each comes in front, the rest left out."""
+    """Rows to show, each with how often it occurs; the rest is left out."""
     counts = Counter(
         tuple("NULL" if row[place] is None else str(row[place]) for place in telling) for row in rows
     )
@@ -131,7 +127,7 @@ def _table(names: Sequence[str], rows: list[list[str]]) -> list[str]:
         return ["(no row)"]
     lines = [["", *names], *rows]
     widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
-    first = 0 if widths[0] else 1  # no row comes twice: no column for how often
+    first = 0 if widths[0] else 1  # if no row occurs twice, no column says how often
     return [
         "  ".join(c.ljust(w) for c, w in zip(line[first:], widths[first:], strict=True)).rstrip()
         for line in lines

@@ -1,5 +1,5 @@
-"""A world goes in; databases of made-up tables come out: one in which a person changes at a word, and plain
-ones.
+"""A world goes in; databases of made-up tables come out: one in which a person can be swapped in no time, and
+plain ones.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from privsql.audit.check import Cells, NotAsPromised, run_exactly
-from privsql.audit.world import Part, State, Table, Tried, World
+from privsql.audit.falsify import Cells, NotAsPromised, run_exactly
+from privsql.audit.world import Role, State, Table, Tried, World
 from privsql.engines.duckdb.engine import DuckDBEngine, open_engine
 from privsql.engines.duckdb.opening import CLOSED
 from privsql.planning.plan import Plan
 from privsql.render.duckdb import identifier
 
-Crowd = tuple[State, ...]  # everybody else
+Crowd = tuple[State, ...]  # the other people
 _ME = 0  # the number of the person who changes; others are numbered from 1
-_CHOSEN = "privsql_chosen"  # which people are to be seen
-_PLAIN = "privsql_plain"  # the database with one table of the pair and nothing else
+_CHOSEN = "privsql_chosen"  # which people are visible
+_PLAIN = "privsql_plain"  # a database with the tables of one side of a pair and nothing else
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
@@ -30,7 +30,7 @@ def _connect() -> duckdb.DuckDBPyConnection:
 
 
 class Scratch:
-    """All states that were thought of are stored; views show those of one crowd and of one person in it."""
+    """A database that stores every state tried; views show one crowd and one person."""
 
     def __init__(self, world: World) -> None:
         self.connection = _connect()
@@ -47,7 +47,8 @@ class Scratch:
                 f"CREATE TABLE privsql_checked_{place} ({', '.join([*columns, *table.checks])})"
             )
             self.connection.execute(
-                f"CREATE TEMP VIEW {identifier(table.name)} AS SELECT * EXCLUDE ({_CHOSEN}) FROM privsql_store_{place} "
+                f"CREATE TEMP VIEW {identifier(table.name)} AS "
+                f"SELECT * EXCLUDE ({_CHOSEN}) FROM privsql_store_{place} "
                 f"WHERE {_CHOSEN} = getvariable('privsql_crowd') OR {_CHOSEN} = getvariable('privsql_person')"
             )
         self._engine = open_engine(self.connection)
@@ -61,7 +62,7 @@ class Scratch:
         self.connection.close()
 
     def lawful(self, state: State) -> bool:
-        """Whether the constraints of tables let every row in, each by itself."""
+        """Whether each row by itself satisfies the CHECK constraints of its table."""
         return all(
             self._let_in(place, row)
             for place, rows in self.world.filled(state, _ME)
@@ -79,7 +80,7 @@ class Scratch:
         return self._lawful[place, row]
 
     def store(self, crowds: Iterable[Crowd] = (), states: Iterable[State] = ()) -> None:
-        """Put down those that are new, all at once."""
+        """Store the new ones, all at once."""
         rows: list[list[tuple[int, ...]]] = [[] for _ in self.world.tables]
         for crowd in crowds:
             self._put(
@@ -104,7 +105,7 @@ class Scratch:
                 rows[place] += [(number, *row) for row in filled]
 
     def show(self, crowd: Crowd, state: State) -> None:
-        """From now on the tables hold these people."""
+        """Make the tables hold these people from now on."""
         self.store([crowd], [state])
         self.connection.execute(f"SET VARIABLE privsql_crowd = {self._known[True, crowd]}")
         self.connection.execute(f"SET VARIABLE privsql_person = {self._known[False, state]}")
@@ -114,11 +115,11 @@ class Scratch:
         return run_exactly(plan, self.connection)
 
     def plain_cells(self, plan: Plan, crowd: Crowd, state: State, turned: bool = False) -> Cells | None:
-        """Those of a database with these tables and nothing else, their constraints enforced; None: they do
-        not hold, or the plan fails there. `turned`: the same rows in another order.
+        """The cells in a database with these tables only, constraints enforced; None if a constraint is
+        violated or the plan fails there. `turned`: the same rows in reverse order.
         """
         with self.connection.cursor() as connection:
-            # one that is not attached takes 25 ms to open
+            # opening a database of its own would take 25 ms
             connection.execute(f"ATTACH ':memory:' AS {_PLAIN}; USE {_PLAIN}")
             try:
                 if self._filled(connection, crowd, state, turned):
@@ -131,7 +132,7 @@ class Scratch:
     def _filled(
         self, connection: duckdb.DuckDBPyConnection, crowd: Crowd, state: State, turned: bool
     ) -> bool:
-        """Make the tables there; whether their constraints let every row in."""
+        """Create the tables; returns whether every row satisfies their constraints."""
         load_public(connection, self.world)
         rows: list[list[tuple[int, ...]]] = [[] for _ in self.world.tables]
         for person, each in enumerate((state, *crowd), start=_ME):
@@ -146,7 +147,7 @@ class Scratch:
         return True
 
     def texts(self, crowd: Crowd, state: State) -> dict[str, tuple[tuple[str | None, ...], ...]]:
-        """The tables as they are, every value as DuckDB writes it."""
+        """The contents of the tables, every value as DuckDB writes it."""
         self.show(crowd, state)
         found = {}
         for table in self.world.tables:
@@ -163,7 +164,7 @@ def insert(
     rows: Sequence[tuple[int, ...]],
     chosen: bool = False,
 ) -> None:
-    """Rows of places of values."""
+    """Insert rows, given as the places of their values."""
     if not rows:
         return
     places = np.array(rows, dtype=np.int64)
@@ -184,7 +185,7 @@ def insert(
 
 def _value(column: Tried, place: str) -> str:
     numbered = column.numbered.replace("{}", place)
-    if column.part is not Part.VALUE:
+    if column.role is not Role.VALUE:
         return numbered
     listed = f"(CAST([{', '.join(column.texts)}] AS {column.type_name}[]))[{place} + 1]"
     return (
@@ -211,7 +212,7 @@ def load_public(connection: duckdb.DuckDBPyConnection, world: World) -> None:
 
 
 def _valid(world: World, connection: duckdb.DuckDBPyConnection) -> World:
-    """The world without values that their types do not have."""
+    """The world without values that DuckDB cannot cast to their types."""
 
     def can_be(value: str) -> bool:
         try:
@@ -226,7 +227,7 @@ def _valid(world: World, connection: duckdb.DuckDBPyConnection) -> World:
         for column in table.columns:
             texts = tuple(each for each in column.texts if can_be(each))
             columns.append(
-                replace(column, texts=texts or (() if column.part is not Part.VALUE else ("NULL",)))
+                replace(column, texts=texts or (() if column.role is not Role.VALUE else ("NULL",)))
             )
         tables.append(replace(table, columns=tuple(columns)))
     return replace(world, tables=tuple(tables))

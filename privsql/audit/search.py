@@ -1,9 +1,10 @@
-"""A plan and a scratch database go in; the neighbouring tables that come nearest to its bounds come out, or
-pass them.
+"""A plan and a scratch database go in; the neighbouring tables that come closest to its bounds, or exceed
+them, come out.
 
-For a crowd of others every person that is tried is put beside them once, and the exact cells are computed.
-Then any two of these are neighbours (replace-one), or any one and nobody (add-remove): from n runs come n^2 /
-2 pairs. Where not all people can be tried, those like the best pair so far are, until nothing moves further.
+Each person tried is put beside a crowd of other people once, and the exact cells are computed. Then any two
+of these tables are neighbours (replace-one), or any one and the crowd alone (add-remove), so n runs compare
+n^2 / 2 pairs. If there are too many people to try, people similar to the best pair so far are tried, until
+the distance stops growing.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from privsql.audit.check import (
+from privsql.audit.falsify import (
     Cells,
-    Moved,
+    Movement,
     NotAsPromised,
     both_ways,
     differences,
@@ -38,12 +39,12 @@ from privsql.audit.states import (
     starts,
 )
 from privsql.audit.world import State
+from privsql.neighbours import Neighbours
 from privsql.planning.plan import Plan
-from privsql.policy import Neighbours
 
-EXHAUSTIVE = 260  # so many people are all tried
+EXHAUSTIVE = 260  # up to so many possible people, all are tried
 _CLIMBS = 4
-# people among whom one is looked for who counts, by how many tables may be joined
+# among how many people to look for one who moves anything, by the number of tables
 _SAMPLED = (20_000, 1_500, 300)
 
 Floats = npt.NDArray[np.float64]
@@ -61,14 +62,14 @@ class Pair:
 
 @dataclass
 class Found:
-    """What a search came upon."""
+    """What a search found."""
 
     # by measurement and norm
-    bounds: dict[tuple[int, str], tuple[Moved, Pair | None]] = field(default_factory=dict)
-    pairs: list[Pair] = field(default_factory=list)  # those that move most, first
+    bounds: dict[tuple[int, str], tuple[Movement, Pair | None]] = field(default_factory=dict)
+    pairs: list[Pair] = field(default_factory=list)  # the largest movement first
     broken: list[tuple[str, Pair | None]] = field(default_factory=list)
     tables: int = 0
-    tried: int = 0  # pairs
+    tried: int = 0  # pairs compared
     exhaustive: bool = False
 
     def accuse(self, what: str, pair: Pair | None = None) -> None:
@@ -76,8 +77,8 @@ class Found:
             self.broken.append((what, pair))
 
 
-class Search:
-    """One search; `tries` bounds how many tables are made for each crowd."""
+class PairSearch:
+    """One search; it makes at most `tries` tables for each crowd."""
 
     def __init__(
         self, plan: Plan, scratch: Scratch, tries: int, progress: Progress, given: Sequence[State] = ()
@@ -120,13 +121,12 @@ class Search:
         self._unmoved()
         return self.found
 
-    # -- somebody who counts at all
+    # -- somebody who moves anything at all
     def _counted(self) -> list[State]:
-        """People who move a measurement, one for each: where a row must meet many conditions, hardly any
-        does.
+        """A person who moves each measurement. If a row must satisfy many conditions, hardly anybody does.
 
-        Very many people are put into one table. If that moves it, one half of them does, and a half of that
-        half.
+        Very many people are put into one table. If they move the measurement, so does one half of them, and
+        one half of that half.
         """
         if self._alive is None:
             self._alive = []
@@ -146,7 +146,7 @@ class Search:
         try:
             _, nobody = self.scratch.cells(self.plan, (), self.world.absent)
             _, somebody = self.scratch.cells(self.plan, crowd_like(self.world, people), self.world.absent)
-        except (duckdb.Error, NotAsPromised):  # told where people are tried one by one
+        except (duckdb.Error, NotAsPromised):  # reported when people are tried one by one
             return False
         return any(differences(nobody, somebody, columns))
 
@@ -167,24 +167,26 @@ class Search:
                 shape, cells = self.scratch.cells(self.plan, crowd, state)
             except duckdb.Error as error:
                 self.found.accuse(
-                    f"the exact SQL fails on some rows: {str(error).splitlines()[0]}",
+                    f"the plan's SQL fails on some rows: {str(error).splitlines()[0]}",
                     Pair(crowd, state, state),
                 )
                 continue
             except NotAsPromised as error:
                 self.found.accuse(
-                    f"the exact SQL does not give what is promised: {error}", Pair(crowd, state, state)
+                    f"the plan's SQL does not return what was promised: {error}", Pair(crowd, state, state)
                 )
                 continue
             if self._shape is None:
                 self._shape = shape
             elif shape != self._shape:
-                self.found.accuse("the types of the exact SQL depend on rows", Pair(crowd, state, state))
+                self.found.accuse(
+                    "the column types of the plan's SQL depend on the rows", Pair(crowd, state, state)
+                )
             pool[state] = cells
 
     # -- comparing
     def _compare(self, crowd: Crowd, pool: dict[State, Cells]) -> dict[tuple[int, str], tuple[State, State]]:
-        """The two states that are farthest apart, for each measurement and norm."""
+        """The two states farthest apart, for each measurement and norm."""
         states = list(pool)
         best: dict[tuple[int, str], tuple[State, State]] = {}
         together = []
@@ -193,15 +195,14 @@ class Search:
             together.append(matrix * (measurement.epsilon / measurement.l1))
             for norm, (one, other) in _farthest(matrix, self._firsts(states)).items():
                 best[index, norm] = states[one], states[other]
-        # the pair that moves all of them at once: by how much of epsilon, as far as noise of Laplace's law
-        # goes
+        # the pair that moves all measurements at once most, in units of epsilon for Laplace noise
         for norm, (one, other) in _farthest(np.concatenate(together, axis=1), self._firsts(states)).items():
             if norm == "l1":
                 best[-1, norm] = states[one], states[other]
         return best
 
     def _firsts(self, states: list[State]) -> list[int]:
-        """With whom others are compared: with everybody, or with nobody's being there."""
+        """The states that others are compared with: all, or the one in which the person is absent."""
         if self.world.neighbours is Neighbours.REPLACE_ONE:
             return list(range(len(states)))
         return [states.index(self.world.absent)] if self.world.absent in states else []
@@ -209,7 +210,7 @@ class Search:
     def _look(
         self, crowd: Crowd, pool: dict[State, Cells], best: dict[tuple[int, str], tuple[State, State]]
     ) -> None:
-        """The best pairs once more, in whole numbers and by every norm."""
+        """Measure the best pairs again, in whole numbers and by every norm."""
         firsts = len(self._firsts(list(pool)))
         self.found.tried += firsts * (len(pool) - 1) // (2 if firsts > 1 else 1)
         for one, other in dict.fromkeys(best[each] for each in sorted(best)):
@@ -217,11 +218,12 @@ class Search:
         if any(each.sensitivity.monotone for each in self.plan.measurements) and firsts == 1:
             for state, cells in pool.items():
                 for index, changes in both_ways(self.plan, pool[self.world.absent], cells):
-                    said = f"scores called monotone move both ways: {changes} of {self.plan.measurements[index].what}"
-                    self.found.accuse(said, Pair(crowd, self.world.absent, state))
+                    what = self.plan.measurements[index].what
+                    problem = f"scores claimed to be monotone move both ways: {changes} of {what}"
+                    self.found.accuse(problem, Pair(crowd, self.world.absent, state))
 
     def _measure(self, pair: Pair, one: Cells, other: Cells) -> None:
-        loss = 0.0  # what of epsilon it may come to, as far as noise of Laplace's law goes
+        loss = 0.0  # the privacy loss of this pair, taking all noise for Laplace noise
         for moved in movements(self.plan, one, other):
             known = self.found.bounds.get((moved.measurement, moved.norm))
             if known is None or moved.found > known[0].found:
@@ -232,17 +234,15 @@ class Search:
             self._losses[pair] = loss
 
     def _unmoved(self) -> None:
-        """What nothing moved is said, too."""
+        """Add the bounds of measurements that nobody moved."""
         for moved in movements(self.plan, {}, {}):
             self.found.bounds.setdefault((moved.measurement, moved.norm), (moved, None))
         self.found.bounds = dict(sorted(self.found.bounds.items(), key=lambda each: each[0][0]))
 
-    # -- making sure
+    # -- confirming
     def _in_plain_tables(self) -> None:
-        """What was found holds in ordinary tables with their constraints; and the order of rows does not
-        matter.
-        """
-        self.progress("making sure, in plain tables")
+        """Confirm the findings in ordinary tables with constraints, and in another order of rows."""
+        self.progress("confirming in plain tables")
         for (index, norm), (moved, pair) in list(self.found.bounds.items()):
             if pair is not None and moved.passed and not self._confirmed(moved, pair):
                 del self.found.bounds[index, norm]
@@ -252,10 +252,10 @@ class Search:
             ]
             if None not in cells and cells[0] != cells[1]:
                 self.found.accuse(
-                    "the same rows in another order give other cells", Pair(pair.crowd, pair.one, pair.one)
+                    "the cells depend on the order of rows", Pair(pair.crowd, pair.one, pair.one)
                 )
 
-    def _confirmed(self, moved: Moved, pair: Pair) -> bool:
+    def _confirmed(self, moved: Movement, pair: Pair) -> bool:
         one, other = (
             self.scratch.plain_cells(self.plan, pair.crowd, state) for state in (pair.one, pair.other)
         )
@@ -267,7 +267,7 @@ class Search:
 
 
 def _matrix(results: list[Cells], columns: tuple[str, ...]) -> Floats:
-    """A row for each table, a column for each cell that occurs in any of them."""
+    """A matrix with a row for each table and a column for each cell that occurs in any of them."""
     names = {
         name: place
         for place, name in enumerate(
@@ -283,7 +283,7 @@ def _matrix(results: list[Cells], columns: tuple[str, ...]) -> Floats:
 
 
 def _farthest(matrix: Floats, firsts: list[int]) -> dict[str, tuple[int, int]]:
-    """The rows that are farthest apart, by l1, linf and l2."""
+    """The two rows farthest apart, by l1, linf and l2."""
     best: dict[str, tuple[float, int, int]] = {}
     for first in firsts:
         apart = np.abs(matrix - matrix[first])

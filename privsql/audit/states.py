@@ -1,5 +1,5 @@
-"""A world goes in; people worth trying come out: all where these are few, otherwise some to start from and
-their like.
+"""A world goes in; people worth trying come out: all of them if there are few, otherwise some to start from
+and similar ones.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Iterator, Sequence
 
 from privsql.audit.scratch import Crowd
 from privsql.audit.world import Row, State, Table, World
-from privsql.policy import Neighbours
+from privsql.neighbours import Neighbours
 
-_STEP = 0.6180339887498949  # multiples of it, less the whole part, are spread evenly over 0 .. 1
-_SAMPLED = 40  # rows to start from besides those at the ends
+_STEP = 0.6180339887498949  # the fractional parts of its multiples spread evenly over 0 .. 1
+_SAMPLED = 40  # rows to start from besides the extreme ones
 _OTHERS = 3
 _ALIKE = 6
 
 
 def all_states(world: World, most: int) -> list[State] | None:
-    """Every person there is, of the values that are tried; None: a person may have many rows, or there are
-    more than so many.
+    """Every person that the values tried can form; None if there are more than `most`, or if a person may
+    have many rows.
     """
     if not all(table.once for table in world.tables) or not world.tables:
         return None
@@ -39,8 +39,8 @@ def _rows(table: Table) -> Iterator[Row]:
 
 
 def starts(world: World) -> list[State]:
-    """People at the ends of everything, with one row, many alike, many of all sorts; and some from in
-    between.
+    """People to start from: at the ends of everything and in between, with one row, many equal rows, or many
+    different ones.
     """
     found: list[State] = [] if _must_be_there(world) else [world.absent]
     templates = [_templates(table) for table in world.tables]
@@ -60,7 +60,7 @@ def starts(world: World) -> list[State]:
 
 
 def _templates(table: Table) -> list[Row]:
-    """Rows: the first values of all columns, the second ... then others, spread over all there are."""
+    """Rows to start from: the first values of all columns, the second ..., then others, spread evenly."""
     sizes = [len(column.texts) for column in table.tried]
     found = [tuple(min(number, size - 1) for size in sizes) for number in range(max(sizes, default=1))]
     total = math.prod(sizes)
@@ -74,7 +74,7 @@ def _templates(table: Table) -> list[Row]:
 
 
 def sampled(world: World, most: int) -> list[State]:
-    """People with one row in every table, spread over all there are; nobody twice."""
+    """Different people with one row in every table, spread evenly over all possible ones."""
     sizes = [len(column.texts) for table in world.tables for column in table.tried]
     total = math.prod(sizes)
     found = []
@@ -89,9 +89,7 @@ def sampled(world: World, most: int) -> list[State]:
 
 
 def like(world: World, state: State) -> Iterator[State]:
-    """Everybody who differs from a person in one thing: a column of all rows of a table, or how many rows
-    there are.
-    """
+    """Everybody who differs from a person in one thing: the values of one column, or the number of rows."""
     for place, (table, rows) in enumerate(zip(world.tables, state, strict=True)):
         for size in _sizes(world, table):
             if size != len(rows):
@@ -113,7 +111,7 @@ def _sizes(world: World, table: Table) -> list[int]:
 
 
 def _cycled(table: Table, rows: Sequence[Row], index: int) -> Iterator[tuple[Row, ...]]:
-    """The values of a column one after the other; all of them, the first half of them, the second half."""
+    """The rows with the values of a column in turn: all values, the first half, or the second half."""
     size = len(table.tried[index].texts)
     if len(rows) < 2 or size < 2:
         return
@@ -129,13 +127,13 @@ def _with(state: State, place: int, rows: tuple[Row, ...]) -> State:
 
 
 def _must_be_there(world: World) -> bool:
-    """Whether replacing somebody leaves a row in some table."""
+    """Whether everybody has a row in some table, whoever replaces them."""
     return world.neighbours is Neighbours.REPLACE_ONE and any(table.alone for table in world.tables)
 
 
 def crowds(world: World) -> list[Crowd]:
-    """Nobody else; a few others, of all sorts; and where rows may meet those of others, some who are all
-    alike.
+    """Choices of the other people: nobody; a few different ones; and, if rows may be joined with those of
+    others, some equal ones.
     """
     templates = [_templates(table) for table in world.tables]
     others = []
@@ -159,8 +157,8 @@ def crowds(world: World) -> list[Crowd]:
 
 
 def own(table: Table, row: Row, person: int) -> Row:
-    """The row of somebody else: UNIQUE columns have a value of that person's, from the first ones on for a
-    few people.
+    """The row as somebody else's: UNIQUE columns get a value of that person's own, one of the first values
+    for the first few people.
     """
     return tuple(
         (person if person < 4 else 100 + person) if column.unique else value
@@ -169,7 +167,7 @@ def own(table: Table, row: Row, person: int) -> Row:
 
 
 def fits(world: World, crowd: Crowd, state: State) -> bool:
-    """Whether UNIQUE columns stay so: a person has no value there that somebody else has."""
+    """Whether UNIQUE columns stay unique: the person has no value there that somebody else has."""
     for place, table in enumerate(world.tables):
         for index, column in enumerate(table.tried):
             if column.unique:
@@ -180,7 +178,7 @@ def fits(world: World, crowd: Crowd, state: State) -> bool:
 
 
 def crowd_like(world: World, states: Sequence[State]) -> Crowd:
-    """Other people with the rows of these; nobody, where they could not be told apart."""
+    """Other people with these rows; nobody if people cannot be told apart."""
     found: list[State] = []
     for state in states if world.apart else ():
         person = len(found) + 1
@@ -194,14 +192,14 @@ def crowd_like(world: World, states: Sequence[State]) -> Crowd:
 
 
 def crowds_without_one(world: World, people: Sequence[State]) -> list[Crowd]:
-    """All of them but one: without one of those who have the most rows, and without the first."""
+    """Crowds of all these people but one: one of those with the most rows, or the first."""
     most = sorted(range(len(people)), key=lambda n: -sum(map(len, people[n])))
     left_out = dict.fromkeys([*most[: _OTHERS - 1], 0]) if people else ()
     return [crowd_like(world, [*people[:n], *people[n + 1 :]]) for n in left_out]
 
 
 def ordinary(world: World) -> tuple[State, State, State]:
-    """One row at the high end of everything, one at the low end, one a little above that."""
+    """Three people with one row each: at the high end of everything, at the low end, a little above that."""
 
     def at(place: int) -> State:
         return tuple(

@@ -1,9 +1,7 @@
-"""What is known of a column goes in; the values that are worth trying come out, as SQL texts, the most
-telling first.
+"""What is known of a column goes in; the values worth trying come out as SQL, the most telling first.
 
-Both ends of its range, NULL, the constants of the question and what lies next to them, values outside the
-range, keys that nobody declared, and what numbers have besides: NaN, infinities, zeros of both signs, the
-ends of the type.
+They are both ends of its range, NULL, the constants of the query and what lies next to them, values outside
+the range, undeclared keys and, for numbers, NaN, infinities, zeros of both signs and the ends of the type.
 """
 
 from __future__ import annotations
@@ -23,14 +21,14 @@ from privsql.types import Kind, Type
 
 MOST_VALUES = 14
 NULL = "NULL"
-_KEYS = 4  # of a set of keys so many are tried
+_KEYS = 4  # how many keys of a key set are tried
 _DAY, _SECOND = dt.timedelta(days=1), dt.timedelta(seconds=1)
 
 
 def values_of(
     column: SchemaColumn, claim: Claim, literals: Iterable[Literal], others: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """`others`: texts of values that occur elsewhere, in public tables, and may be joined with."""
+    """The values to try. `others`: values of public tables, which the column may be joined with."""
     if column.elements is not None:
         return _lists(column, claim, literals)
     if column.type is None:
@@ -43,9 +41,7 @@ def values_of(
 
 
 def numbered(column: SchemaColumn, index: str) -> str:
-    """For columns that tell people or rows apart: the SQL of the index-th of as many different values as the
-    type has.
-    """
+    """The SQL of the index-th distinct value, for columns that tell people or rows apart."""
     if column.labels is not None:
         return f"[{', '.join(map(text, column.labels))}][1 + {index} % {len(column.labels)}]"
     match column.type.kind if column.type is not None else Kind.NULL:
@@ -68,7 +64,7 @@ def _cast(value: str, type_name: str) -> str:
 
 
 def _plain(type_: Type, claim: Claim, literals: Sequence[Literal]) -> Iterator[str]:
-    """Texts that DuckDB casts to the type, with repetition; those that it does not are dropped later."""
+    """Texts to cast to the type, some repeated; those that DuckDB cannot cast are dropped later."""
     match type_.kind:
         case Kind.BOOLEAN:
             yield from ("true", "false")
@@ -87,7 +83,7 @@ def _plain(type_: Type, claim: Claim, literals: Sequence[Literal]) -> Iterator[s
 
 
 def _ends(claim: Claim) -> list[Any]:
-    """What was declared: high end first, since sums of it move most, or some of the keys."""
+    """What was declared: the ends of the range, the high one first, as it moves sums most, or some keys."""
     if claim.values is not None:
         keys = [each for each in claim.values if each is not None]
         return [keys[0], keys[-1], *keys[1:_KEYS]] if keys else []
@@ -130,7 +126,7 @@ def _constants(literals: Sequence[Literal]) -> list[Fraction]:
 def _texts(claim: Claim, literals: Sequence[Literal]) -> Iterator[str]:
     written = [
         str(each.value) for each in literals if not isinstance(each.value, bool)
-    ]  # 7, too, of a text that is cast
+    ]  # also 7, for text that is cast to a number
     bare = [each.replace("%", "").replace("_", "x") for each in written]  # what LIKE would find
     yield from [*map(str, _ends(claim)), *written, *bare, "another", "", *(f"{each}x" for each in bare)]
 
@@ -158,7 +154,7 @@ def _moved(moment: Any, by: dt.timedelta) -> Any:
 
 
 def _lists(column: SchemaColumn, claim: Claim, literals: Iterable[Literal]) -> tuple[str, ...]:
-    """All that was declared, more than once; one of it; nothing; what was not declared."""
+    """Lists of everything declared, twice; of one value; of nothing; of an undeclared value."""
     held = column.elements
     assert held is not None
     if held.type is None:
@@ -167,7 +163,7 @@ def _lists(column: SchemaColumn, claim: Claim, literals: Iterable[Literal]) -> t
     texts = [_cast(each, element) for each in dict.fromkeys(_plain(held.type, claim, list(literals)))][:8]
     many = [*texts, *texts, NULL]
     listed = [many, texts[:1], texts[1:2], [], texts[:1] * 5, texts[-1:]]
-    if size := column.type_name.rpartition("[")[2].rstrip("]"):  # an array has so many
+    if size := column.type_name.rpartition("[")[2].rstrip("]"):  # the length of an array
         listed = [[*each, *([NULL] * int(size))][: int(size)] for each in listed]
     found = [f"CAST([{', '.join(each)}] AS {column.type_name})" for each in listed]
     return tuple(dict.fromkeys([*found[:2], NULL, *found[2:]]))

@@ -1,11 +1,12 @@
-"""A plan and a schema go in; the private tables of its question come out, with the values that are worth
+"""A plan and a schema go in; a `World` comes out: the private tables of the query, with the values worth
 trying in each column.
 
-No row of the private tables is read: values come from types, the policy and the constants of the question.
-Public tables are copied as they are, since the plan was made with them in sight.
+No row of the private tables is read: values come from types, the policy and the constants of the query.
+Public tables are copied as they are, since the plan depends on them.
 
-A person is a state: for each table some rows, and of each row the places of its values. What says whose a row
-is, or which row it is, is not tried but filled in, so that units, references and UNIQUE columns hold.
+A person is a state: for each table some rows, and for each row the places of its values. Columns that say
+whose a row is, or which row it is, are filled in rather than tried, so that units, references and UNIQUE
+columns hold.
 """
 
 from __future__ import annotations
@@ -21,62 +22,62 @@ from privsql.algebra.expressions import Column, Literal
 from privsql.algebra.relations import Project, Relation, Scan, walk
 from privsql.algebra.units import Unit
 from privsql.audit.values import NULL, numbered, values_of
+from privsql.neighbours import Neighbours
 from privsql.planning.plan import Plan
-from privsql.policy import Neighbours
 from privsql.render.duckdb import identifier
 from privsql.schema import Schema, SchemaColumn, SchemaTable
 from privsql.types import Kind, Type
 
-Row = tuple[int, ...]  # the places of its values, of those columns that are tried
-State = tuple[tuple[Row, ...], ...]  # of one person: rows by table
+Row = tuple[int, ...]  # the places of its values, in the columns that are tried
+State = tuple[tuple[Row, ...], ...]  # one person: rows by table
 
-PEOPLE = 512  # how many people can be told apart; rows are numbered beyond them
-_MOST_PUBLIC = 2_000  # rows copied of a public table: fewer of them move nothing further
-_BELOW = ("input", "inputs", "left", "right", "other")  # where relations keep what they are made of
-_CODES = 8  # of a UNIQUE column so many values are tried
+PEOPLE = 512  # how many people can be told apart; row numbers start above
+_MOST_PUBLIC = 2_000  # rows copied of a public table; using fewer of them increases no distance
+_BELOW = ("input", "inputs", "left", "right", "other")  # the fields in which relations keep their inputs
+_CODES = 8  # how many values of a UNIQUE column are tried
 
 
-class Part(Enum):
+class Role(Enum):
     """What a column is for."""
 
-    VALUE = "tried"
-    UNIT = "whose a row is"
-    FIXED = "a part of whose a row is, the same for all"
-    NUMBER = "which row it is"
-    REFERS = "which row of another table it belongs to"
+    VALUE = "its values are tried"
+    UNIT = "says whose a row is"
+    FIXED = "belongs to the unit, but is the same for everybody"
+    NUMBER = "says which row it is"
+    REFERS = "references a row of another table"
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A column of a generated table: its possible values as SQL texts; of those that are filled in, the SQL
-    of the n-th one.
+    """A column of a generated table: the values to try, as SQL, or (`numbered`) the SQL of the n-th value if
+    the column is filled in.
     """
 
     name: str
     type_name: str
     texts: tuple[str, ...]
-    part: Part = Part.VALUE
+    role: Role = Role.VALUE
     numbered: str = ""
-    refers: tuple[str, Part] | None = None  # a table, and what its column is for
-    unique: bool = False  # no two rows of the table have the same
+    refers: tuple[str, Role] | None = None  # a table, and the role of the referenced column
+    unique: bool = False  # no two rows of the table agree in it
 
 
 @dataclass(frozen=True)
 class Table:
-    """A private table. `alone`: each of its rows is one person; `once`: a person has at most one."""
+    """A private table. `alone`: each row is one person; `once`: a person has at most one row."""
 
     name: str
     columns: tuple[Tried, ...]
     alone: bool
     once: bool
-    many: int  # more rows than are used of one person
+    many: int  # more rows than a query uses of one person
     unit: Unit | None = None
-    constraints: tuple[str, ...] = ()  # those that hold by the way rows are made: UNIQUE and NOT NULL
-    checks: tuple[str, ...] = ()  # those that rows may break
+    constraints: tuple[str, ...] = ()  # UNIQUE and NOT NULL, which generated rows satisfy
+    checks: tuple[str, ...] = ()  # constraints that generated rows may violate
 
     @cached_property
     def tried(self) -> tuple[Tried, ...]:
-        return tuple(each for each in self.columns if each.part is Part.VALUE)
+        return tuple(each for each in self.columns if each.role is Role.VALUE)
 
     @property
     def ddl(self) -> str:
@@ -88,7 +89,7 @@ class Table:
 
 @dataclass(frozen=True)
 class PublicTable:
-    """A copy of a public table: its rows as texts."""
+    """A copy of a public table, its values as text."""
 
     name: str
     columns: tuple[tuple[str, str], ...]  # names and types
@@ -97,17 +98,18 @@ class PublicTable:
 
     @property
     def ddl(self) -> str:
-        return f"CREATE TABLE {identifier(self.name)} ({', '.join(f'{identifier(n)} {t}' for n, t in self.columns)})"
+        columns = ", ".join(f"{identifier(name)} {type_name}" for name, type_name in self.columns)
+        return f"CREATE TABLE {identifier(self.name)} ({columns})"
 
 
 @dataclass(frozen=True)
 class World:
-    """Everything that tables can be made of."""
+    """What generated tables consist of."""
 
     tables: tuple[Table, ...]
     public: tuple[PublicTable, ...]
     neighbours: Neighbours
-    apart: bool = True  # units have as many values as there are people
+    apart: bool = True  # units have enough values to tell people apart
 
     def table(self, name: str) -> int:
         return next(place for place, table in enumerate(self.tables) if table.name == name)
@@ -117,9 +119,7 @@ class World:
         return tuple(() for _ in self.tables)
 
     def filled(self, state: State, person: int) -> Iterator[tuple[int, list[tuple[int, ...]]]]:
-        """For each table its number and the rows of one person, every column of them as the place of a
-        value.
-        """
+        """The number of each table and one person's rows in it, with the place of a value in every column."""
         for index, (table, rows) in enumerate(zip(self.tables, state, strict=True)):
             yield (
                 index,
@@ -129,23 +129,23 @@ class World:
     def _places(self, table: Table, state: State, row: Row, place: int, person: int) -> Iterator[int]:
         tried = iter(row)
         for column in table.columns:
-            part, many = column.part, 0
+            role, many = column.role, 0
             if column.refers is not None:
-                part = column.refers[1]
+                role = column.refers[1]
                 many = len(state[self.table(column.refers[0])])
-            match part:
-                case Part.VALUE:
+            match role:
+                case Role.VALUE:
                     yield next(tried)
-                case Part.UNIT:
+                case Role.UNIT:
                     yield person
-                case Part.FIXED:
+                case Role.FIXED:
                     yield 0
                 case _:
                     yield person + PEOPLE * (place % many if many else place)
 
 
 def world_of(plan: Plan, schema: Schema, read_public: Callable[[str], list[tuple[Any, ...]]]) -> World:
-    """The tables that the question names, and those that say whose their rows are."""
+    """The world of a query: the tables that it names, and those that say whose their rows are."""
     release = plan.release
     assert release is not None, "public tables have nothing to hide"
     scans = {each.table: each for each in walk(release) if isinstance(each, Scan)}
@@ -219,7 +219,7 @@ def _targets(unit: Unit | None) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _parts(node: Any, kind: type[Any]) -> Iterator[Any]:
-    """Everything of a kind within a tree of dataclasses."""
+    """Every node of a type in a tree of dataclasses."""
     if isinstance(node, kind):
         yield node
     elif isinstance(node, (tuple, list, frozenset)):
@@ -233,7 +233,7 @@ def _parts(node: Any, kind: type[Any]) -> Iterator[Any]:
 
 
 def _used(relation: Relation) -> frozenset[str]:
-    """The columns by which anything is decided or computed; not those that are only passed on."""
+    """The columns from which anything is computed or decided, without those that are only passed on."""
     passed: list[tuple[str, str]] = []
     used: set[str] = set()
     for each in walk(relation):
@@ -271,18 +271,18 @@ def _table(
     for column in table.columns:
         if column.type is None and column.elements is None:
             continue
-        part, refers = _part(column, unit, named, private)
+        role, refers = _role(column, unit, named, private)
         alone_in_key = [
             key
             for key in keys
             if column.name.lower() in key and _last(key, table, unit) == column.name.lower()
         ]
-        unique = part is Part.VALUE and bool(alone_in_key)
+        unique = role is Role.VALUE and bool(alone_in_key)
         if unique and not once:
-            part, unique = Part.NUMBER, False
-        texts = _texts(column, part, unique, scan, used, literals, public)
+            role, unique = Role.NUMBER, False
+        texts = _texts(column, role, unique, scan, used, literals, public)
         columns.append(
-            Tried(column.name, column.type_name, texts, part, numbered(column, "{}"), refers, unique)
+            Tried(column.name, column.type_name, texts, role, numbered(column, "{}"), refers, unique)
         )
     limits = scan.limits if scan is not None and unit is not None else None
     many = 1 if once else 2 * (limits.max_groups * limits.max_rows if limits else 4) + 3
@@ -300,38 +300,38 @@ def _table(
 
 
 def _last(key: frozenset[str], table: SchemaTable, unit: Unit | None) -> str | None:
-    """The column of a key that tells its rows apart: the last that says nothing else."""
+    """The column that tells the rows of a key apart: the last one outside the unit."""
     own = {name.lower() for name in unit.columns} if unit is not None else set()
     free = [each.name.lower() for each in table.columns if each.name.lower() in key - own]
     return free[-1] if free else None
 
 
-def _part(
+def _role(
     column: SchemaColumn, unit: Unit | None, named: set[str], private: dict[str, Unit | None]
-) -> tuple[Part, tuple[str, Part] | None]:
+) -> tuple[Role, tuple[str, Role] | None]:
     if unit is not None and column.name in unit.columns:
         if unit.refers_to is None:
-            return (Part.UNIT if column.name == unit.columns[-1] else Part.FIXED), None
+            return (Role.UNIT if column.name == unit.columns[-1] else Role.FIXED), None
         target = unit.refers_to
         meant = target.columns[unit.columns.index(column.name)]
         whose = private[target.table]
         direct = whose is not None and whose.refers_to is None and meant in whose.columns
         if direct and whose is not None:
-            return Part.REFERS, (target.table, Part.UNIT if meant == whose.columns[-1] else Part.FIXED)
-        return Part.REFERS, (target.table, Part.NUMBER)
-    return (Part.NUMBER if column.name in named else Part.VALUE), None
+            return Role.REFERS, (target.table, Role.UNIT if meant == whose.columns[-1] else Role.FIXED)
+        return Role.REFERS, (target.table, Role.NUMBER)
+    return (Role.NUMBER if column.name in named else Role.VALUE), None
 
 
 def _texts(
     column: SchemaColumn,
-    part: Part,
+    role: Role,
     unique: bool,
     scan: Scan | None,
     used: frozenset[str],
     literals: Sequence[Literal],
     public: Sequence[PublicTable],
 ) -> tuple[str, ...]:
-    if part is not Part.VALUE:
+    if role is not Role.VALUE:
         return ()
     if unique:
         null = () if column.required else (NULL,)
@@ -348,7 +348,7 @@ def _texts(
 
 
 def table_texts(table: PublicTable, column: SchemaColumn) -> list[str]:
-    """Some values of a public table's columns that could be equal to those of this one."""
+    """Some values of a public table that values of this column could equal."""
     alike = [place for place, (_, type_name) in enumerate(table.columns) if type_name == column.type_name]
     return list(
         dict.fromkeys(text for place in alike for row in table.rows[:3] if (text := row[place]) is not None)

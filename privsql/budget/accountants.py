@@ -19,7 +19,9 @@ from typing import Any, ClassVar
 
 from privsql.budget.amount import ATTO, Amount, Cap, Loss, amount_of, price_of
 from privsql.errors import BudgetError
-from privsql.policy import NANO, PART_FOR_KEYS, Accounting, Policy
+from privsql.neighbours import Accounting
+from privsql.policy import Policy
+from privsql.policy.checks import NANO, PART_FOR_KEYS
 from privsql.privacy.accuracy import laplace_half_width
 from privsql.privacy.events import EVENTS, Event
 from privsql.privacy.gaussian import greatest_rho

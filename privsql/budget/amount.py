@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privsql.errors import BudgetError
-from privsql.policy import NANO
+from privsql.policy.checks import NANO
 
 ATTO = 10**18  # delta is counted in units of 1e-18: fine enough for any delta, and the whole fits 64 bits
 MOST_LOSS = 2**62  # where there is no cap: no sum may leave 64 bits

@@ -13,7 +13,9 @@ from typing import Any
 from privsql.budget.accountants import ADDITION, Accountant, Zcdp, accountant_of
 from privsql.budget.amount import ATTO, MOST_DELTA, MOST_LOSS, NOTHING, UNCAPPED, Cap, Loss
 from privsql.errors import BudgetError
-from privsql.policy import EVERYONE, MAX_FAILURES, NANO, Accounting, Policy, Share
+from privsql.neighbours import Accounting
+from privsql.policy import Policy, Share
+from privsql.policy.checks import EVERYONE, MAX_FAILURES, NANO
 from privsql.privacy.events import Event
 from privsql.suggestions import Argument, Way
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from privsql.budget.ledger import same_neighbours
 from privsql.errors import BudgetError
-from privsql.policy import Neighbours, Policy, UnitPolicy
+from privsql.neighbours import Neighbours
+from privsql.policy import Policy, UnitPolicy
 from privsql.schema import Schema
 
 EACH_ROW = "each row"  # is one person's

@@ -29,7 +29,9 @@ from privsql.budget.mounts import refuse_network
 from privsql.budget.released import Released
 from privsql.budget.store import CORRUPT, Store
 from privsql.errors import ArgumentError, BudgetError
-from privsql.policy import EVERYONE, Neighbours, Policy, analyst_of
+from privsql.neighbours import Neighbours
+from privsql.policy import Policy
+from privsql.policy.checks import EVERYONE, analyst_of
 from privsql.privacy.events import Event
 from privsql.schema import Schema
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privsql.errors import BudgetError
-from privsql.policy import MAX_FAILURES
+from privsql.policy.checks import MAX_FAILURES
 
 CODE = "budget-failures"
 

@@ -20,7 +20,9 @@ from privsql.budget.caps import Caps, caps_of, policy_caps, prices_of, refuse_to
 from privsql.budget.fuse import Failures, refuse_full
 from privsql.budget.released import Released
 from privsql.errors import BudgetError, PrivsqlError
-from privsql.policy import NANO, Neighbours, Policy
+from privsql.neighbours import Neighbours
+from privsql.policy import Policy
+from privsql.policy.checks import NANO
 from privsql.privacy.events import Event
 
 

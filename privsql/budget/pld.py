@@ -23,7 +23,7 @@ from typing import Any
 from privsql.budget.accountants import Addition, Zcdp
 from privsql.budget.amount import Amount
 from privsql.errors import ArgumentError
-from privsql.policy import NANO
+from privsql.policy.checks import NANO
 from privsql.privacy.bounds import root_bounds
 from privsql.privacy.events import Choice, Event, Gaussian, Keys, Laplace, Pure
 from privsql.privacy.zcdp import least_epsilon

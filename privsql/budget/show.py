@@ -17,7 +17,7 @@ from privsql.budget.file_ledger import Rules, Run, rules_of
 from privsql.budget.format import Row
 from privsql.budget.fuse import Failures
 from privsql.budget.ledger import Budget, budget_of, counts_text
-from privsql.policy import EVERYONE, NANO
+from privsql.policy.checks import EVERYONE, NANO
 
 _BAR = 30
 

@@ -19,7 +19,7 @@ from privsql.budget.file_ledger import Rules, entry_of, followed, named, rules_o
 from privsql.budget.format import SELECT, START, Row, row_of
 from privsql.budget.store import Store
 from privsql.errors import ArgumentError, BudgetError
-from privsql.policy import Accounting
+from privsql.neighbours import Accounting
 
 _PREFIX = "privsql-1"
 _SHOWN = 32  # of 64 digits of the hash: 128 bits

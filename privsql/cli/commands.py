@@ -1,5 +1,5 @@
-"""Arguments go in; what a command prints comes out. Each imports what it needs, so that help and errors come
-at once.
+"""Parsed arguments go in; the text that a command prints comes out. Each function imports what it needs, so
+that help and errors are immediate.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def demo(arguments: argparse.Namespace) -> str:
 
 def query(arguments: argparse.Namespace) -> str:
     with _session(arguments) as session, warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoundingWarning)  # said below, in the terms of the command line
+        warnings.simplefilter("ignore", BoundingWarning)  # shown below, in the terms of the command line
         answer = session.query(
             _sql(arguments), **_options(arguments), fresh=arguments.fresh, show_all=arguments.show_all
         )
@@ -56,10 +56,10 @@ def explain(arguments: argparse.Namespace) -> str:
 
 
 def audit(arguments: argparse.Namespace) -> str:
-    from privsql.audit.progress import Progress
+    from privsql.audit.progress_line import ProgressLine
     from privsql.session import connect
 
-    progress = Progress(sys.stderr)
+    progress = ProgressLine(sys.stderr)
     with connect(arguments.source, policy=arguments.policy) as session:
         found = session.audit(
             _sql(arguments),
@@ -83,11 +83,11 @@ def policy_init(arguments: argparse.Namespace) -> str:
         return _draft(arguments).removesuffix("\n")
     path = Path(arguments.output)
     try:
-        # before anything is spent, and never over a policy that somebody has edited
+        # before anything is spent; never overwrite a policy that somebody has edited
         path.touch(exist_ok=False)
     except FileExistsError:
         raise PolicyError(
-            "policy-file", "the policy file is there already", "choose another name with -o"
+            "policy-file", "the policy file already exists", "choose another name with -o"
         ) from None
     except OSError:
         raise PolicyError("policy-file", "the policy file cannot be written", "check its path") from None
@@ -96,7 +96,7 @@ def policy_init(arguments: argparse.Namespace) -> str:
     except BaseException:
         path.unlink()
         raise
-    return f"wrote {path}; read it, then: privsql policy check {path} {arguments.source}"
+    return f"wrote {path}; read it, then run: privsql policy check {path} {arguments.source}"
 
 
 def _draft(arguments: argparse.Namespace) -> str:
@@ -113,9 +113,9 @@ def _draft(arguments: argparse.Namespace) -> str:
 
 
 def policy_check(arguments: argparse.Namespace) -> str:
-    from privsql.drafting.check import check
+    from privsql.drafting.check_policy import check_policy
 
-    return check(arguments.policy, arguments.source)
+    return check_policy(arguments.policy, arguments.source)
 
 
 def budget(arguments: argparse.Namespace) -> str:
@@ -132,26 +132,26 @@ def budget(arguments: argparse.Namespace) -> str:
 def renew(arguments: argparse.Namespace) -> str:
     from privsql.budget.caps import renewal_of
     from privsql.budget.file_ledger import forgive, renew
-    from privsql.policy import delta_of, epsilon_of
+    from privsql.policy.checks import delta_of, epsilon_of
 
     if arguments.failures:
         _alone(arguments)
         row = forgive(arguments.ledger, arguments.reason, arguments.analyst or "")
         whose = f"of {arguments.analyst} " if arguments.analyst else ""
-        return f"failed queries {whose}are counted from 0 again, as entry {row.number} says"
+        return f"the count of failed queries {whose}was reset to 0, recorded as entry {row.number}"
     epsilon = Fraction(0) if arguments.epsilon is None else epsilon_of(arguments.epsilon)
     by = renewal_of(epsilon, delta_of(arguments.delta or 0))
     scope = "query" if arguments.per_query else "dataset" if arguments.analyst is None else "analyst"
     row = renew(arguments.ledger, by, arguments.reason, scope, arguments.analyst or "")
-    return f"renewed, as entry {row.number}"
+    return f"renewed, recorded as entry {row.number}"
 
 
 def _alone(arguments: argparse.Namespace) -> None:
     if arguments.per_query or arguments.epsilon is not None or arguments.delta is not None:
         raise ArgumentError(
             "argument-shape",
-            "--failures raises no cap, so it goes with no --epsilon, --delta or --per-query",
-            "renew the failures by themselves, and the cap by itself",
+            "--failures raises no cap, so it cannot be combined with --epsilon, --delta or --per-query",
+            "run the command twice: once with --failures, once for the cap",
         )
 
 
@@ -166,11 +166,10 @@ def verify(arguments: argparse.Namespace) -> str:
     from privsql.budget.verify import read_anchor, verify
 
     rows = verify(arguments.ledger, None if arguments.anchor is None else read_anchor(arguments.anchor))
-    anchored = ", and nothing was taken back since the anchor" if arguments.anchor else ""
+    anchored = ", and nothing was undone since the anchor" if arguments.anchor else ""
     unit, spent = rules_of(rows[:1]).caps.accountant.unit, rows[-1].total
-    return (
-        f"the ledger holds: {len(rows)} entries, {unit} {spent.size:g}, delta {spent.delta:g} spent{anchored}"
-    )
+    total = f"{unit} {spent.size:g}, delta {spent.delta:g} spent"
+    return f"the ledger is valid: {len(rows)} entries, {total}{anchored}"
 
 
 def _session(arguments: argparse.Namespace) -> Session:
@@ -204,7 +203,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _warn(answer: Answer, shown_as: str) -> None:
-    """On standard error: what the rows alone do not say, and what to do about limits that nobody declared."""
+    """Print warnings, and how to declare limits, to standard error."""
     lines = [f"warning: {sentence}" for sentence in answer.warnings] if shown_as == "csv" else []
     if any(each.undeclared for each in answer.plan.bounding):
         ways = "set --max-rows and --max-groups (auto: found privately), or declare them in the policy"
@@ -238,7 +237,7 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: NULL, NaN and an open end of an interval are null; dates are text."""
+    """A value in JSON: NULL, NaN and open ends of intervals become null, dates become text."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):

@@ -1,3 +1,1 @@
-"""For the owner of data: a schema goes in, a draft of a policy comes out; a policy goes in, what it means
-comes out.
-"""
+"""For data owners: a schema goes in, a draft policy comes out; a policy goes in, its meaning comes out."""

@@ -1,6 +1,4 @@
-"""A column and what its schema says of it go in; the lines of a draft that declare its range or keys come
-out.
-"""
+"""A column and what its schema implies go in; the line of a draft that declares it comes out."""
 
 from __future__ import annotations
 
@@ -11,32 +9,32 @@ from typing import Any
 
 from privsql.analysis.domain import Domain
 from privsql.drafting.people import is_id, words
-from privsql.drafting.ranges import Search
+from privsql.drafting.ranges import RangeSearch
 from privsql.schema import SchemaColumn
 from privsql.suggestions import toml_key, toml_text
 from privsql.types import MOMENTS, NUMBERS, Kind
 
-_FILL_IN = "fill in what can honestly occur: values outside are clamped"
+_FILL_IN = "fill in what can really occur; values outside are clamped"
 _FREE_TEXT = frozenset(
     "name comment comments note notes description address street email phone title text message url".split()
 )
 
 
 def shown(text: str) -> str:
-    """A name or a constraint inside a comment, which ends at the end of its line."""
+    """A name or a constraint made safe for a comment, which ends at the end of its line."""
     return "".join(each if each.isprintable() else " " for each in text)
 
 
 def comment(text: str) -> str:
-    """Text as lines behind #, none of them long."""
+    """Text wrapped into lines behind #."""
     return "".join(
         f"# {line}\n"
-        for line in textwrap.wrap(shown(text), 116, break_on_hyphens=False, break_long_words=False)
+        for line in textwrap.wrap(shown(text), 106, break_on_hyphens=False, break_long_words=False)
     )
 
 
 def wants_range(column: SchemaColumn, domain: Domain | None, is_unit: bool, is_key: bool) -> bool:
-    """Whether it is a number to be summed whose range the schema does not give."""
+    """Whether it is a number that may be summed, of which the schema implies no range."""
     if column.type is None or domain is None or is_unit or is_key or is_id(column.name):
         return False
     known = domain.values is not None or (domain.low is not None and domain.high is not None)
@@ -44,14 +42,18 @@ def wants_range(column: SchemaColumn, domain: Domain | None, is_unit: bool, is_k
 
 
 def column_line(
-    column: SchemaColumn, domain: Domain | None, is_unit: bool, is_key: bool, search: Search | None = None
+    column: SchemaColumn,
+    domain: Domain | None,
+    is_unit: bool,
+    is_key: bool,
+    search: RangeSearch | None = None,
 ) -> str:
-    """What a draft says of one column: what a search found, or a comment, because only the owner knows."""
+    """The line of a draft for one column: a range that was found, or a comment to complete."""
     name = shown(column.name)
     if column.elements is not None:
         return _list_line(column, column.elements)
     if column.type is None or domain is None:
-        return f"# {name}: no rules for the type {shown(column.type_name)}; queries cannot use it"
+        return f"# {name}: the type {shown(column.type_name)} is not supported; queries cannot use it"
     if is_unit:
         return f"# {name}: names the unit; do not declare its values"
     if column.labels is not None:
@@ -62,16 +64,17 @@ def column_line(
         return f"# {name}: its values follow from a CHECK ({_listed(domain.values)}); no line needed"
     if domain.low is not None and domain.high is not None:
         source = "its type" if _by_type(column, domain) else "a CHECK"
-        return f"# {name}: its range follows from {source} ({_value(domain.low)} to {_value(domain.high)}); no line needed"
+        ends = f"{_value(domain.low)} to {_value(domain.high)}"
+        return f"# {name}: its range follows from {source} ({ends}); no line needed"
     if column.type.kind not in (*NUMBERS, *MOMENTS, Kind.TEXT):
-        return f"# {name}: {column.type_name}, of which nothing can be declared"
+        return f"# {name}: {column.type_name}, for which nothing can be declared"
     if search is not None:
         return _searched_line(column, domain, search)
     return f"# {toml_key(column.name)} = {_to_fill_in(column, domain, is_key or is_id(column.name))}"
 
 
-def _searched_line(column: SchemaColumn, domain: Domain, search: Search) -> str:
-    """A range that was found is switched on, with what it cost; one that was not is a line to fill in."""
+def _searched_line(column: SchemaColumn, domain: Domain, search: RangeSearch) -> str:
+    """A range that was found, with its cost; otherwise a line to fill in."""
     reason = comment(f"{column.name}: {search.reason}")
     if search.ends is None:
         return reason + f"# {toml_key(column.name)} = {_to_fill_in(column, domain, identifies=False)}"
@@ -84,16 +87,16 @@ def _searched_line(column: SchemaColumn, domain: Domain, search: Search) -> str:
 
 
 def _list_line(column: SchemaColumn, held: SchemaColumn) -> str:
-    """Lists are opened by UNNEST, and give no other values than those that were declared."""
+    """Queries open lists with UNNEST, and see declared values only."""
     assert held.type is not None
     name, opened = (
         shown(column.name),
-        f"a list, which queries open by UNNEST(list_distinct({shown(column.name)}))",
+        f"a list; queries open it with UNNEST(list_distinct({shown(column.name)}))",
     )
     if held.labels is not None or held.type.kind is Kind.BOOLEAN:
         return f"# {name}: {opened}; no line needed"
     if held.type.kind in (Kind.DOUBLE, Kind.INTERVAL, Kind.TIME):
-        return f"# {name}: no rules for lists of {held.type}; queries cannot use it"
+        return f"# {name}: lists of {held.type} are not supported; queries cannot use it"
     return f"# {toml_key(column.name)} = {{ values = [{_keys(held.type.kind)}] }}    # {opened}"
 
 
@@ -106,11 +109,13 @@ def _by_type(column: SchemaColumn, domain: Domain) -> bool:
 
 
 def _to_fill_in(column: SchemaColumn, domain: Domain, identifies: bool) -> str:
-    """A declaration with holes that are no TOML: switched on as it is, it fails instead of clamping."""
+    """A declaration with placeholders that are not valid TOML: switched on as it is, it fails instead of
+    clamping.
+    """
     assert column.type is not None
     kind = column.type.kind
     if kind in NUMBERS and identifies:
-        why = "an identifier? then list the keys that a GROUP BY may show, or leave it out"
+        why = "an identifier? then list the keys that a GROUP BY may show, or delete this line"
         return f"{{ values = [{_keys(kind)}] }}    # {why}"
     if kind in NUMBERS:
         return _range(domain, "LOWEST", "HIGHEST", _FILL_IN)
@@ -118,7 +123,7 @@ def _to_fill_in(column: SchemaColumn, domain: Domain, identifies: bool) -> str:
         return _range(domain, "EARLIEST", "LATEST", f'{_FILL_IN}; such as "2020-01-31"')
     if kind is Kind.TEXT:
         free = identifies or _FREE_TEXT & set(words(column.name))
-        hint = "    # a name or free text? then leave it out" if free else ""
+        hint = "    # a name or free text? then delete this line" if free else ""
         return f"{{ values = [{_keys(kind)}] }}{hint}"
     raise AssertionError("every other kind has nothing to declare")
 
@@ -128,11 +133,11 @@ def _keys(kind: Kind) -> str:
 
 
 def _range(domain: Domain, lowest: str, highest: str, how: str) -> str:
-    """A range to fill in, with the end that a CHECK gives where it gives one."""
+    """A range to fill in, with the end that a CHECK implies, if any."""
     low, high = (None if each is None else _end(each) for each in (domain.low, domain.high))
     if low or high:
         known = "low" if low else "high"
-        how = f"the {known} end follows from a CHECK; fill in what can honestly occur at the other"
+        how = f"the {known} end follows from a CHECK; fill in what can really occur at the other"
     return f"{{ range = [{low or lowest}, {high or highest}] }}    # {how}"
 
 

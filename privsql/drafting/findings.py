@@ -1,4 +1,4 @@
-"""A schema and a price go in; what noisy counts say comes out: max_rows of tables, ranges of columns."""
+"""A schema and an epsilon go in; max_rows of tables and ranges of columns come out, from noisy counts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from privsql.analysis.derive import derive
 from privsql.analysis.domain import Domain
 from privsql.budget.file_ledger import named, open_ledger
 from privsql.budget.ledger import Ledger, MemoryLedger
+from privsql.drafting.choose_rows import ChosenRows, choose_rows
 from privsql.drafting.columns import wants_range
 from privsql.drafting.guess import Guess
-from privsql.drafting.limits import Chosen, choose_rows
-from privsql.drafting.ranges import Search, find_ranges, searchable
+from privsql.drafting.ranges import RangeSearch, find_ranges, searchable
 from privsql.engines.base import Engine
 from privsql.planning.limits.range_histograms import Unknown
 from privsql.planning.public_look import PublicLook
-from privsql.policy import NANO, Policy, epsilon_of, load_policy
+from privsql.policy import Policy, load_policy
+from privsql.policy.checks import NANO, epsilon_of
 from privsql.privacy.events import Pure
 from privsql.render.duckdb import DUCKDB
 from privsql.schema import Schema, SchemaTable
@@ -32,10 +33,10 @@ BUDGET = Fraction(3)  # of a draft
 
 @dataclass(frozen=True)
 class Findings:
-    """What a draft learnt from noisy counts, and what that cost. `cap`: of the ledger charged, if any."""
+    """What a draft learnt from noisy counts, and its cost. `cap`: that of the ledger charged, if any."""
 
-    rows: Mapping[str, Chosen] = field(default_factory=dict)
-    ranges: Mapping[Unknown, Search] = field(default_factory=dict)
+    rows: Mapping[str, ChosenRows] = field(default_factory=dict)
+    ranges: Mapping[Unknown, RangeSearch] = field(default_factory=dict)
     spent: Fraction = Fraction(0)
     ledger: str | None = None
     cap: float | None = None
@@ -50,7 +51,7 @@ def learn(
     path: str | Path | None,
     analyst: str,
 ) -> Findings:
-    """Every query at the same epsilon, and all of them together at the price."""
+    """Run the queries, each at the same epsilon, all of them together at `price`."""
     policy = load_policy({**declared(units), **_budget_of(path)})
     trial = Session(engine, policy, MemoryLedger(None, policy.neighbours), analyst)
     tables = [table for table in schema.tables if not table.view]
@@ -78,7 +79,7 @@ def learn(
 
 
 def _budget_of(path: str | Path | None) -> dict[str, Any]:
-    """A new ledger is opened with the budget of the draft; one that is there keeps its own."""
+    """A new ledger gets the budget of the draft; an existing one keeps its own."""
     return {} if path is None or named(path).exists() else {"budget": {"epsilon": float(BUDGET)}}
 
 
@@ -106,7 +107,7 @@ def roles_of(table: SchemaTable, column: str, unit: Guess | None) -> tuple[bool,
 
 
 def domains_of(scan: Scan) -> dict[str, Domain | None]:
-    """What the schema says of each column."""
+    """What the schema implies for each column."""
     facts = derive(scan, frozenset(each.name for each in scan.fields), PublicLook(_nothing_is_public, DUCKDB))
     return {each.name: facts.get(each.column) for each in scan.fields}
 
@@ -127,6 +128,6 @@ def scan_of(schema: Schema, policy: Policy, table: SchemaTable) -> Scan:
 
 
 def _alone(schema: Schema, policy: Policy, table: SchemaTable) -> bool:
-    """Whether a unit has one row at most, by the schema."""
+    """Whether the schema allows a unit at most one row."""
     unit = scan_of(schema, policy, table).unit
     return unit is not None and unit.unique

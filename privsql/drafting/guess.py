@@ -1,8 +1,8 @@
-"""A schema goes in; for each table the most plausible unit comes out, with the reason. No row is read.
+"""A schema goes in; the most plausible privacy unit of each table comes out, with the reason. No row is read.
 
-A guess that is wrong should protect more than none would, so every plausible person is taken: all rows of one
-customer are a larger thing to hide than one row. Best is the surest word for a person; then the nearest,
-along references.
+Even a wrong guess should protect more than none, so any plausible person will do: hiding all rows of one
+customer is more than hiding one row. The surest word for a person wins; then the nearest one, along
+references.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from privsql.errors import PolicyError, did_you_mean
 from privsql.schema import ForeignKey, Schema, SchemaColumn, SchemaTable
 from privsql.types import MOMENTS, Kind
 
-_NAMED_ALONE = 10  # a column without a table of its own is worse than a reference of fewer steps
+_NAMED_ALONE = 10  # a column that references no table is worse than a reference of fewer steps
 _NEVER = {Kind.BOOLEAN, Kind.TIME, Kind.INTERVAL, *MOMENTS}
 _VERSIONS = frozenset("version revision seq line year month valid_from valid_to".split())
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A unit: columns of the table, or (`table`) the unit of the row of another table that they name."""
+    """A unit: columns of the table, or (`table`) the unit of the row in another table that they reference."""
 
     columns: tuple[str, ...]
     why: str
     noun: str
-    # how unsure, how far; a reference costs more than what it refers to, so none goes in a circle
+    # how unsure, how far; a reference costs more than its target, so there are no cycles
     cost: tuple[int, int]
     table: str | None = None
     keys: tuple[str, ...] = ()
 
     @property
     def declaration(self) -> str | list[str]:
-        """As a policy has it."""
+        """The guess as a policy file writes it."""
         if self.table is None:
             parts = list(self.columns)
         else:
@@ -54,29 +54,27 @@ class Guess:
 
     @property
     def sure(self) -> bool:
-        """Whether its word means a person, not something that a person may have several of."""
+        """Whether its noun means a person, not something that a person may have several of."""
         return self.cost[0] < 2 * PROXY
 
 
 @dataclass(frozen=True)
 class Link:
-    """Columns of a table that name one row of another; `declared` by a FOREIGN KEY, or only by their name."""
+    """Columns that reference another table, `declared` by a FOREIGN KEY or implied by names."""
 
     key: ForeignKey
     declared: bool
 
 
 def guess_units(schema: Schema, wanted: str | None = None) -> dict[str, Guess]:
-    """Table name -> its unit, for the tables that have a plausible one. `wanted`: the owner says which column
-    it is.
-    """
+    """The plausible units by table name. `wanted`: the column that the owner named."""
     tables = [table for table in schema.tables if not table.view]
     links = {table.name: list(links_of(table, tables)) for table in tables}
     bases = {table.name: list(_bases(table, links[table.name])) for table in tables}
     for name, guess in _wanted(tables, links, wanted) if wanted is not None else ():
         bases[name].append(guess)
     found: dict[str, Guess] = {}
-    while True:  # costs only fall, and each is a sum of finitely many steps
+    while True:  # terminates: costs only fall, and each is a sum of finitely many steps
         best = {
             table.name: _best([*bases[table.name], *_through(links[table.name], found)]) for table in tables
         }
@@ -94,11 +92,11 @@ def _through(links: list[Link], found: Mapping[str, Guess]) -> Iterator[Guess]:
     for link in links:
         target = found.get(link.key.table)
         if target is not None:
-            how = "FOREIGN KEY" if link.declared else "so it seems by their names: there is no FOREIGN KEY"
+            how = "FOREIGN KEY" if link.declared else "judging by the names: there is no FOREIGN KEY"
             own, other = ", ".join(link.key.columns), f"{link.key.table}.{', '.join(link.key.keys)}"
             yield Guess(
                 link.key.columns,
-                f"{own} refers to {other} ({how}), and so to the {target.noun} of that row",
+                f"{own} references {other} ({how}), and so the {target.noun} of that row",
                 target.noun,
                 (target.cost[0], target.cost[1] + 1),
                 link.key.table,
@@ -118,7 +116,7 @@ def _bases(table: SchemaTable, links: list[Link]) -> Iterator[Guess]:
 
 
 def others_in(table: SchemaTable, unit: Guess) -> list[str]:
-    """The people whom a row names besides its unit."""
+    """Columns that name people other than the unit."""
     found = [
         (each.name, person_of_column(each.name)) for each in people_in(table) if each.name not in unit.columns
     ]
@@ -126,12 +124,12 @@ def others_in(table: SchemaTable, unit: Guess) -> list[str]:
 
 
 def people_in(table: SchemaTable) -> list[SchemaColumn]:
-    """The columns that seem to name a person."""
+    """The columns that look like a person's identifier."""
     return [each for each in table.columns if person_of_column(each.name) is not None and _fit(each)]
 
 
 def _own(table: SchemaTable, links: list[Link]) -> Guess | None:
-    """Each row of customers is a customer, named by customer_id or by the key of the table."""
+    """The unit of a table like customers: each row is a customer, named by customer_id or by the key."""
     person = person_of_table(table.name)
     if person is None:
         return None
@@ -147,14 +145,12 @@ def _own(table: SchemaTable, links: list[Link]) -> Guess | None:
     ]
     # students.person_id: one person may be several students
     shared = any(each.rank <= person.rank for each in elsewhere)
-    why = f"{table.name} seems to have one {person.noun} in each row, named by {', '.join(columns)}"
+    why = f"each row of {table.name} seems to be one {person.noun}, identified by {', '.join(columns)}"
     return Guess(columns, why, person.noun, (2 * person.rank + shared, 0))
 
 
 def _key(table: SchemaTable, fit: list[SchemaColumn]) -> tuple[str, ...]:
-    """What names a row: of several columns, without dates and versions, so that all versions of a person are
-    one unit.
-    """
+    """The key of a table without dates and version numbers, so that all versions of a person are one unit."""
     for key in sorted(table.keys, key=len):
         columns = [each for each in table.columns if each.name.lower() in key]
         kept = tuple(each.name for each in columns if each in fit and each.name.lower() not in _VERSIONS)
@@ -164,7 +160,7 @@ def _key(table: SchemaTable, fit: list[SchemaColumn]) -> tuple[str, ...]:
 
 
 def _fit(column: SchemaColumn) -> bool:
-    """Whether a column can be a unit, and a policy can say so."""
+    """Whether a column can be a unit, and a policy can name it."""
     usable = column.type is not None and column.type.kind not in _NEVER
     return usable and _sayable(column.name) and (column.labels is None or is_id(column.name))
 
@@ -174,7 +170,7 @@ def _sayable(name: str) -> bool:
 
 
 def links_of(table: SchemaTable, tables: list[SchemaTable]) -> Iterator[Link]:
-    """References to other tables: FOREIGN KEYs, then columns named like the key of another table."""
+    """References to other tables: FOREIGN KEYs, then columns named like another table's key."""
     by_name = {each.name.lower(): each for each in tables}
     linked: set[str] = set()
     for key in table.foreign_keys:
@@ -229,7 +225,7 @@ def _can_refer(table: str, columns: list[SchemaColumn]) -> bool:
 def _wanted(
     tables: list[SchemaTable], links: Mapping[str, list[Link]], wanted: str
 ) -> Iterator[tuple[str, Guess]]:
-    """The unit that the owner named: column, or table.column; and the keys that such a column refers to."""
+    """The unit that the owner named, as column or table.column, and the keys that it references."""
     where, _, name = wanted.rpartition(".")
     named = [each for each in tables if each.name.lower() == where.lower()] if where else tables
     holders = [(table, column) for table in named if (column := table.column(name)) is not None]
@@ -242,14 +238,13 @@ def _wanted(
         if column.type is None or not _sayable(column.name):
             raise PolicyError(
                 "policy-unit",
-                f"the unit {wanted} has type {column.type_name} in {table.name}, for which there "
-                "are no rules",
-                "use a column of an ordinary type",
+                f"the unit {wanted} has type {column.type_name} in {table.name}, which is not supported",
+                "choose a column of type INTEGER or VARCHAR",
             )
         noun = named_by(column.name) or "unit"
         targets = [each.key for each in links[table.name] if each.key.columns == (column.name,) and not where]
         for key in targets:
-            why = f"{table.name}.{column.name}, which you named as the unit, refers to it"
+            why = f"{table.name}.{column.name}, which you named as the unit, references it"
             yield key.table, Guess(key.keys, why, noun, (-1, 0))
         if not targets:
             yield (

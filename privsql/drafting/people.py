@@ -1,20 +1,20 @@
-"""A name of a column or table goes in; the kind of person it seems to name comes out."""
+"""The name of a column or table goes in; the kind of person it seems to name comes out."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-# Who it is about; then people in the course of their work; then what stands for a person, who may have
-# several.
-_PEOPLE = """person people who user usr customer cust client patient member subscriber student pupil participant respondent
-    citizen resident inhabitant voter applicant borrower debtor donor guest visitor passenger tenant child mother father
-    beneficiary insured policyholder subject individual consumer shopper buyer rider learner player taxpayer claimant
-    contact household family kunde kunden nutzer benutzer klient mitglied persona cliente paciente usuario utilisateur"""
-_ROLES = """employee emp staff worker doctor physician nurse provider teacher instructor driver agent seller author
-    reviewer sender receiver recipient owner manager operator salesperson artist"""
-_PROXIES = """account acct login device session cookie card phone email ssn mrn imei imsi msisdn ip iban username handle
-    profile wallet"""
+# People; then people in the course of their work; then things that stand for a person, who may have several.
+_PEOPLE = """person people who user usr customer cust client patient member subscriber student pupil
+    participant respondent citizen resident inhabitant voter applicant borrower debtor donor guest visitor
+    passenger tenant child mother father beneficiary insured policyholder subject individual consumer
+    shopper buyer rider learner player taxpayer claimant contact household family kunde kunden nutzer
+    benutzer klient mitglied persona cliente paciente usuario utilisateur"""
+_ROLES = """employee emp staff worker doctor physician nurse provider teacher instructor driver agent seller
+    author reviewer sender receiver recipient owner manager operator salesperson artist"""
+_PROXIES = """account acct login device session cookie card phone email ssn mrn imei imsi msisdn ip iban
+    username handle profile wallet"""
 _RANKS = {word: rank for rank, words in enumerate((_PEOPLE, _ROLES, _PROXIES)) for word in words.split()}
 _SAME = {
     "people": "person",
@@ -25,9 +25,10 @@ _SAME = {
     "acct": "account",
     "kunden": "kunde",
 }
-# Words that also mean something else, or a number of people: they count only beside an "id".
+# Words that can also mean something else, or a number of people: they count only next to an "id".
 _VAGUE = frozenset(
-    "subject contact agent session card device profile family handle wallet cookie people kunden owner staff child".split()
+    """subject contact agent session card device profile family handle wallet cookie people kunden owner staff
+    child""".split()
 )
 _IDS = frozenset("id key no nr num number uuid guid hash ref sk pk identifier".split())
 _GLUED = re.compile(r"(.+?)_?(id|key|no|nr|num|uuid|guid)")
@@ -38,7 +39,9 @@ PROXY = 2
 
 @dataclass(frozen=True)
 class Person:
-    """A word for a person, and how surely it means one: 0 a person, 1 one at work, 2 what stands for one."""
+    """A word for a person, and how surely it means one: 0 a person, 1 one at work, 2 something that stands
+    for one.
+    """
 
     noun: str
     rank: int
@@ -58,7 +61,7 @@ def singular(word: str) -> str:
 
 
 def person_of_column(name: str) -> Person | None:
-    """Whom a column like user_id, custkey or patient names; None for user_agent, customer_name,
+    """The person that a column like user_id, custkey or patient names; None for user_agent, customer_name or
     account_balance.
     """
     found = words(name)
@@ -78,7 +81,7 @@ def person_of_column(name: str) -> Person | None:
 
 
 def person_of_table(name: str) -> Person | None:
-    """Whom each row of a table like customers, dim_user or people is, by its name."""
+    """The person that each row of a table like customers, dim_user or people is, judging by its name."""
     found = table_words(name)
     noun = found[-1] if found else ""
     noun = noun if noun in _RANKS else singular(noun)
@@ -86,7 +89,7 @@ def person_of_table(name: str) -> Person | None:
 
 
 def table_words(name: str) -> list[str]:
-    """The words of a table's name without what says only that it is one: dim_users_2024 -> users"""
+    """The words of a table's name without decoration: dim_users_2024 -> users"""
     found = words(name)
     while len(found) > 1 and (found[-1] in _DECORATION or found[-1].isdigit()):
         found = found[:-1]
@@ -106,21 +109,21 @@ def is_id(name: str) -> bool:
 
 
 def ends_like_id(name: str) -> bool:
-    """oid, pid, rowid: an identifier for whoever sees the same name in another table; by itself it may be
-    paid or void.
+    """Whether it ends like oid, pid or rowid: an identifier if another table has the same name, but by itself
+    it may be paid or void.
     """
     found = words(name)
     return bool(found) and bool(_GLUED.fullmatch(found[-1]))
 
 
 def is_plain_id(name: str) -> bool:
-    """Whether it says nothing more than that: id, uuid, c_id."""
+    """Whether it says only that it identifies something: id, uuid, c_id."""
     found = words(name)
     return bool(found) and found[-1] in _IDS and all(len(word) <= 2 for word in found[:-1])
 
 
 def stem(name: str) -> str:
-    """What is the same in l_orderkey and o_orderkey: the words without a short prefix."""
+    """The common part of l_orderkey and o_orderkey: the words without a short prefix."""
     found = words(name)
     while len(found) > 1 and len(found[0]) <= 2 and found[0] not in _LEADING:
         found = found[1:]
@@ -128,7 +131,7 @@ def stem(name: str) -> str:
 
 
 def named_by(name: str) -> str:
-    """order for order_id and orderkey: what a column identifies."""
+    """What a column identifies: order for order_id and orderkey."""
     found = words(name)
     if len(found) > 1 and found[-1] in _IDS:
         return singular(found[-2])
@@ -137,7 +140,7 @@ def named_by(name: str) -> str:
 
 
 def _known_glued(word: str) -> bool:
-    """userid and orderkey, but not paid, void, turkey or piano."""
+    """Whether it is like userid and orderkey, not like paid, void, turkey or piano."""
     glued = _GLUED.fullmatch(word)
     if glued is None:
         return False

@@ -1,7 +1,7 @@
-"""A session and columns whose range nobody knows go in; ranges come out, found privately, each at its price.
+"""A session and columns of unknown range go in; ranges come out, found privately at an epsilon each.
 
-The search is that of range = "auto": noisy counts in buckets that double, asked like any other query. One
-row of a unit in each bucket is enough to see which buckets are in use.
+The search is that of range = "auto": noisy counts in buckets of doubling width, a query like any other. One
+row per unit in each bucket is enough to see which buckets are in use.
 """
 
 from __future__ import annotations
@@ -13,34 +13,35 @@ from privsql.errors import EngineError, Refused
 from privsql.planning.limits.range_histograms import LARGEST, Unknown, range_of
 from privsql.session import Session
 
-_GROUPS = 3  # buckets that one unit may be in
+_GROUPS = 3  # how many buckets one unit may be in
 
 
 @dataclass(frozen=True)
-class Search:
-    """What a search has shown. `ends` None: nothing that a range could be drafted from."""
+class RangeSearch:
+    """What a search found; `ends` is None if no range can be drafted from it."""
 
     epsilon: float
-    threshold: float  # a bucket with fewer rows cannot be told from noise; 0 where no answer came
+    threshold: float  # a bucket with fewer rows cannot be told from noise; 0 if the query failed
     ends: tuple[float, float] | None
 
     @property
     def reason(self) -> str:
-        """What a draft says of it."""
+        """The sentence of a draft about it."""
         spent = f"searched with epsilon {self.epsilon:g}"
         if self.threshold == 0:
             return f"{spent}, but the query failed. The epsilon is spent."
         if self.ends is None:
             why = "too few rows for this much noise, only zeros, or numbers beyond 2^60"
-            return f"{spent}, and no range came out: {why}."
+            return f"{spent}, and no range was found: {why}."
         return (
-            f"{spent}, in buckets that double. A bucket with fewer than about {self.threshold:,.0f} rows "
-            "cannot be told from noise: such values, if there are any outside this range, are clamped."
+            f"{spent}, in buckets of doubling width. A bucket with fewer than about "
+            f"{self.threshold:,.0f} rows cannot be told from noise; any such values outside this range "
+            "are clamped."
         )
 
 
 def searchable(session: Session, columns: Sequence[Unknown]) -> list[Unknown]:
-    """The columns for which the search is a query that is not refused. Spends nothing."""
+    """The columns for which the search is not refused. Spends nothing."""
     return [each for each in columns if _is_allowed(session, each)]
 
 
@@ -52,25 +53,27 @@ def _is_allowed(session: Session, column: Unknown) -> bool:
     return True
 
 
-def find_ranges(session: Session, columns: Sequence[Unknown], epsilon: float) -> Mapping[Unknown, Search]:
-    """A range for each of the columns, at epsilon for each: one person may be in all of them."""
+def find_ranges(
+    session: Session, columns: Sequence[Unknown], epsilon: float
+) -> Mapping[Unknown, RangeSearch]:
+    """Find a range for each column, at epsilon each, since one person may be in all of them."""
     return {each: _search(session, each, epsilon) for each in columns}
 
 
-def _search(session: Session, column: Unknown, epsilon: float) -> Search:
+def _search(session: Session, column: Unknown, epsilon: float) -> RangeSearch:
     try:
         answer = session.query(column.sql, epsilon, max_rows=1, max_groups=_GROUPS)
     except EngineError:
-        return Search(epsilon, 0, None)
+        return RangeSearch(epsilon, 0, None)
     threshold = answer.plan.measurements[0].half_width(1 - 1e-3 / answer.plan.cells)
     found = answer.df()
-    return Search(epsilon, threshold, _ends(found["bucket"].tolist(), found["n"].tolist(), threshold))
+    return RangeSearch(epsilon, threshold, _ends(found["bucket"].tolist(), found["n"].tolist(), threshold))
 
 
 def _ends(
     buckets: Sequence[int], noisy_counts: Sequence[float], threshold: float
 ) -> tuple[float, float] | None:
-    """None where nothing stands out of the noise, or where the values go on beyond the largest bucket."""
+    """None if nothing stands out of the noise, or if values go on beyond the largest bucket."""
     if max(noisy_counts, default=0) <= threshold:
         return None
     low, high = range_of(buckets, noisy_counts, threshold)

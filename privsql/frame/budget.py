@@ -12,7 +12,8 @@ import pandas as pd
 from privsql.budget.ledger import Ledger, MemoryLedger
 from privsql.errors import BudgetError
 from privsql.frame.lineage import Lineage
-from privsql.policy import Neighbours, Policy, UnitPolicy
+from privsql.neighbours import Neighbours
+from privsql.policy import Policy, UnitPolicy
 from privsql.schema import Schema
 
 TOKEN = "privsql"  # in df.attrs, which pandas passes on to many of the frames made from this one

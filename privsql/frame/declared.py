@@ -8,7 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from privsql.policy import AUTO, Neighbours, Policy, TablePolicy, limit_of, unit_of
+from privsql.neighbours import Neighbours
+from privsql.policy import Policy, TablePolicy
+from privsql.policy.checks import AUTO, limit_of
+from privsql.policy.load import unit_of
 from privsql.request import Query, Request, argument
 
 

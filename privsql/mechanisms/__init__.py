@@ -1,11 +1,11 @@
-"""Scores or values and a price go in; a private choice or noisy numbers come out: the mechanisms themselves,
-without SQL.
+"""The mechanisms by themselves, without SQL: scores or values and an epsilon go in, a private choice or noisy
+numbers come out.
 
-What one person can change (`sensitivity`) is the caller's word here, where SQL derives it; and nothing is
-charged to a budget. docs/mechanisms.md states and proves what each function promises.
+Here the caller states how far one person can move the input (`sensitivity`), which privsql derives for SQL,
+and nothing is charged to a budget. docs/mechanisms.md states and proves what each function promises.
 """
 
-from privsql.mechanisms.choices import (
+from privsql.mechanisms.noisy_choice import (
     above_threshold,
     exponential,
     exponential_probabilities,
@@ -15,7 +15,7 @@ from privsql.mechanisms.choices import (
 )
 from privsql.mechanisms.numbers import gaussian, laplace
 from privsql.mechanisms.responses import RandomisedResponse, randomised_response
-from privsql.mechanisms.rows import rows_needed
+from privsql.mechanisms.sample_size import rows_needed
 
 __all__ = [
     "RandomisedResponse",

@@ -1,4 +1,4 @@
-"""What a caller passes goes in; exact fractions come out, or an ArgumentError. No number is rounded."""
+"""What a caller passes goes in; exact fractions come out, or an ArgumentError. Nothing is rounded."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ import numpy as np
 import pandas as pd
 
 from privsql.errors import ArgumentError
-from privsql.policy import delta_of, epsilon_of
+from privsql.policy.checks import delta_of, epsilon_of
 
-_MOST_DIGITS = 10_000  # of a Decimal: fractions of many more would take their time
+_MOST_DIGITS = 10_000  # of a Decimal: fractions with many more are slow
 _INT64 = np.iinfo(np.int64)
 _GREATEST_FLOAT = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers as fractions, and what they were given as."""
+    """Numbers as fractions, and the object they came in."""
 
     exact_values: Sequence[Fraction]
-    # all of an integer type. It decides the grid of noise, so that types count as public, as in SQL
+    # whether all are of integer type. This decides the grid of the noise, so types count as public, as in SQL
     whole: bool
     given: object
 
     def label(self, index: int) -> Any:
-        """What the number at this place is called: by a mapping or a Series; else its place."""
+        """The label of the number at this place in a mapping or a Series; otherwise its place."""
         match self.given:
             case Mapping():
                 return list(self.given)[index]
@@ -40,7 +40,7 @@ class Numbers:
                 return index
 
     def alike(self, made: list[Any]) -> Any:
-        """Other numbers in the same form."""
+        """Other numbers in the form of those given."""
         match self.given:
             case Mapping():
                 return dict(zip(self.given, made, strict=True))
@@ -55,13 +55,13 @@ class Numbers:
 
 
 def is_one(given: object) -> bool:
-    """Whether this is a single number, or meant to be."""
+    """Whether this is a single number, or meant as one."""
     scalar = isinstance(given, (int, float, Fraction, Decimal, np.number))
     return scalar or (isinstance(given, np.ndarray) and not given.ndim)
 
 
 def numbers(given: object, what: str) -> Numbers:
-    """A mapping, Series, array or another iterable, in order, of at least one number."""
+    """Read a mapping, Series, array or other ordered iterable of at least one number."""
     match given:
         case Mapping():
             listed = list(given.values())
@@ -82,7 +82,7 @@ def numbers(given: object, what: str) -> Numbers:
 
 
 def exact(value: object, what: str) -> Fraction:
-    """One finite number, exactly: a float is the binary fraction that it is."""
+    """One finite number, exactly: a float is the binary fraction that it stores."""
     match value:
         case bool() | np.bool():
             raise _no_numbers(what)
@@ -98,8 +98,8 @@ def exact(value: object, what: str) -> Fraction:
 
 
 def positive(value: object) -> Fraction:
-    """A sensitivity. A float counts as what is stored or what is written, whichever is more: 0.7 is stored as
-    less.
+    """A sensitivity. A float counts as what is written or what is stored, whichever is more: 0.7 is stored as
+    slightly less.
     """
     try:
         number = exact(value, "sensitivity")
@@ -109,16 +109,18 @@ def positive(value: object) -> Fraction:
         raise ArgumentError(
             "argument-sensitivity",
             "the sensitivity must be a positive, finite number",
-            "say how far one person can move a score or the values, such as sensitivity=1",
+            "state how far one person can move a score or the values, such as sensitivity=1",
         )
     return max(number, Fraction(repr(float(value)))) if isinstance(value, float) else number
 
 
 def moves(monotone: object) -> int:
-    """By how many sensitivities the winner's lead over another moves at most."""
+    """How many sensitivities one person can move the winner's lead over another candidate by."""
     if not isinstance(monotone, (bool, np.bool)):
         raise ArgumentError(
-            "argument-shape", "monotone is True or False", "leave it out if scores may rise and fall"
+            "argument-shape",
+            "monotone must be True or False",
+            "leave it out if scores may both rise and fall",
         )
     return 1 if monotone else 2
 
@@ -131,7 +133,7 @@ def delta_given(value: object) -> Fraction:
     delta = delta_of(_decimal(value, "argument-delta", "delta=1e-6"))
     if delta == 0:
         raise ArgumentError(
-            "argument-delta", "Gaussian noise needs a delta above 0", "try delta=1e-6, or laplace"
+            "argument-delta", "Gaussian noise needs a delta above 0", "try delta=1e-6, or use laplace"
         )
     return delta
 
@@ -142,12 +144,12 @@ def level_given(value: object) -> float:
         or not isinstance(value, (int, float, np.floating))
         or not 0.0 < float(value) < 1.0
     ):
-        raise ArgumentError("argument-level", "a level must lie strictly between 0 and 1", "try 0.95")
+        raise ArgumentError("argument-level", "a level must be strictly between 0 and 1", "try 0.95")
     return float(value)
 
 
 def as_float(number: Fraction) -> float:
-    """The nearest float; the greatest one for what is beyond it."""
+    """The nearest float, or the greatest one for what is beyond it."""
     try:
         return float(number)
     except OverflowError:
@@ -172,5 +174,5 @@ def _no_numbers(what: str) -> ArgumentError:
     return ArgumentError(
         "argument-numbers",
         f"every {what} must be a finite number",
-        "int, float, Fraction and Decimal are; leave out or replace NaN, None and infinities beforehand",
+        "pass int, float, Fraction or Decimal; remove or replace NaN, None and infinities first",
     )

@@ -1,4 +1,4 @@
-"""Values and a price go in; the values with noise come out, in the form in which they came."""
+"""Values and an epsilon go in; the same values with noise come out, in the form in which they came."""
 
 from __future__ import annotations
 
@@ -12,21 +12,47 @@ from privsql.noise.randomness import Randomness, SystemRandomness
 
 
 def laplace(values: Any, epsilon: Any, sensitivity: Any = 1) -> Any:
-    """Values plus discrete Laplace noise of scale sensitivity/epsilon, epsilon-private.
+    """Add discrete Laplace noise of scale sensitivity/epsilon to values.
 
-    `sensitivity`: between neighbours the absolute changes of all values sum to at most this (l1). Whole
-    numbers (by their type, which counts as public) stay whole; all others come back as floats, from a grid
-    about a millionth of the sensitivity wide.
+    Arguments:
+        values: a number, or a dict, Series, array or list of numbers.
+        epsilon: the result is epsilon-private.
+        sensitivity: the most that one person can change the values, as the sum of absolute changes (l1).
+
+    Returns:
+        Noisy numbers in the same form. Values of integer type (the type counts as public) stay whole; all
+        others come back as floats, on a grid about a millionth of the sensitivity wide.
+
+    Raises:
+        ArgumentError: a value is not a finite number, or another argument is out of range.
+
+    Example:
+        >>> from privsql import mechanisms
+        >>> noisy = mechanisms.laplace({"CA": 120, "NY": 45}, epsilon=1.0, sensitivity=2)
+        >>> sorted(noisy)
+        ['CA', 'NY']
     """
     return _laplace(values, epsilon, sensitivity, SystemRandomness())
 
 
 def gaussian(values: Any, epsilon: Any, delta: Any, sensitivity: Any = 1) -> Any:
-    """Values plus Gaussian noise, (epsilon, delta)-private, with the least variance there is for that (Balle,
-    Wang 2018).
+    """Add Gaussian noise to values, of the least variance that suffices (Balle, Wang 2018).
 
-    `sensitivity`: between neighbours the values move by at most this in Euclidean distance (l2). Whole
-    numbers stay whole.
+    Arguments:
+        values: a number, or a dict, Series, array or list of numbers.
+        epsilon, delta: the result is (epsilon, delta)-private; delta must be above 0.
+        sensitivity: the most that one person can change the values, in Euclidean distance (l2).
+
+    Returns:
+        Noisy numbers in the same form. Values of integer type stay whole.
+
+    Raises:
+        ArgumentError: a value is not a finite number, or another argument is out of range.
+
+    Example:
+        >>> from privsql import mechanisms
+        >>> len(mechanisms.gaussian([120, 45], epsilon=1.0, delta=1e-6))
+        2
     """
     return _gaussian(values, epsilon, delta, sensitivity, SystemRandomness())
 
@@ -45,7 +71,7 @@ def _gaussian(values: Any, epsilon: Any, delta: Any, sensitivity: Any, source: R
     except ValueError:
         raise ArgumentError(
             "argument-delta",
-            "no Gaussian noise is found for this epsilon and delta",
+            "no Gaussian noise was found for this epsilon and delta",
             "try delta=1e-6, or laplace",
         ) from None
     return _like(given, noisy)

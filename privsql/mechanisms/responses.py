@@ -1,4 +1,4 @@
-"""One bit of each person and a price go in; randomised responses come out, with what they say about all
+"""One bit per person and an epsilon go in; randomised responses come out, and what they say about everybody
 together.
 """
 
@@ -22,8 +22,14 @@ from privsql.privacy.flips import share_estimate, share_interval
 
 @dataclass(frozen=True, eq=False)
 class RandomisedResponse:
-    """What everybody said. Each answer is epsilon-private by itself; what is computed from them costs nothing
-    more.
+    """What everybody answered. Each answer is epsilon-private by itself; computing from them costs nothing.
+
+    Example:
+        >>> from privsql import mechanisms
+        >>> responses = mechanisms.randomised_response([True] * 900 + [False] * 100, epsilon=3.0)
+        >>> low, high = responses.interval(0.95)
+        >>> low <= responses.estimate <= high
+        True
     """
 
     answers: NDArray[np.bool_]
@@ -35,21 +41,34 @@ class RandomisedResponse:
 
     @property
     def estimate(self) -> float:
-        """The share of people whose bit is 1, without bias; so it may fall outside [0, 1]."""
+        """The estimated share of people whose bit is 1. It is unbiased, so it may fall outside [0, 1]."""
         return share_estimate(int(self.answers.sum()), self.answers.size, self.epsilon)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Holds that share with at least this probability. It covers the noise, not how the people were
-        chosen.
+        """An interval that contains the true share with at least this probability.
+
+        It covers the noise, not how the people were sampled. Raises ArgumentError unless 0 < level < 1.
         """
         return share_interval(int(self.answers.sum()), self.answers.size, self.epsilon, level_given(level))
 
 
 def randomised_response(bits: Any, epsilon: Any) -> RandomisedResponse:
-    """Each bit (0, 1, True, False) as it is with probability exp(epsilon)/(1 + exp(epsilon)), else turned
-    round.
+    """Keep each bit with probability exp(epsilon)/(1 + exp(epsilon)), and flip it otherwise.
 
-    epsilon-private for everyone, also if they turn their bit round themselves and trust nobody.
+    Arguments:
+        bits: a list, array or Series of 0, 1, True or False, one per person.
+        epsilon: each answer is epsilon-private. People may flip their own bits, and then trust nobody.
+
+    Returns:
+        A RandomisedResponse: the answers, an estimate of the share of ones, and intervals for it.
+
+    Raises:
+        ArgumentError: the bits are not bits, or epsilon is out of range.
+
+    Example:
+        >>> from privsql import mechanisms
+        >>> mechanisms.randomised_response([0, 1, 1], epsilon=1.0).answers.size
+        3
     """
     return _respond(bits, epsilon, SystemRandomness())
 

@@ -1,7 +1,7 @@
 """Sorted grid values with counts, cell by cell, and a search go in; the grid points of its quantiles come
 out, noisy.
 
-What is drawn, and why it is private, is in privacy/order.py; this draws it exactly. Between two values that
+What is drawn, and why it is private, is in privacy/quantile_steps.py; this draws it exactly. Between two values that
 occur all points are equally far from the target, so they are one run; on the finer grid the points of one
 value are two runs, below and above the target, along which the distance grows evenly. A row is one 64-bit
 number of a histogram: nothing here takes time for each row.
@@ -21,7 +21,8 @@ import numpy.typing as npt
 from privsql.noise.histograms import MOST, Histograms
 from privsql.noise.randomness import Randomness
 from privsql.noise.runs import Runs, draw
-from privsql.privacy.order import Search, Step
+from privsql.privacy.quantile_search import Search
+from privsql.privacy.quantile_steps import Step
 from privsql.tables import Integers
 
 Bools = npt.NDArray[np.bool_]

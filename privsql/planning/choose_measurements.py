@@ -12,6 +12,7 @@ from privsql.algebra.owners import owner
 from privsql.algebra.relations import Choose, Limit, Question, Release, walk
 from privsql.analysis.undeclared import Undeclared
 from privsql.errors import ArgumentError, did_you_mean
+from privsql.neighbours import Neighbours
 from privsql.planning.aggregates.compare_errors import Measuring
 from privsql.planning.aggregates.context import AggregationContext, key_columns
 from privsql.planning.aggregates.label_scores import best_mechanism, choice_notes, choice_part, groups_apart
@@ -27,7 +28,6 @@ from privsql.planning.measurements.measurement import Measurement
 from privsql.planning.measurements.noised import Mechanism
 from privsql.planning.pricing import KeysShown, Offer, Pricing, importances
 from privsql.planning.rewrites.outliers import are_added_raw
-from privsql.policy import Neighbours
 from privsql.suggestions import Argument
 
 CHOICES = {

@@ -12,12 +12,12 @@ from privsql.analysis.facts import Facts
 from privsql.analysis.keys import Evaluate, KeySpace
 from privsql.analysis.public_rows import Look
 from privsql.analysis.stability import Stability
+from privsql.neighbours import Neighbours
 from privsql.planning.aggregates.estimates import Estimate, Ratio
 from privsql.planning.limits.bounding import Bounding
 from privsql.planning.plan import Plan
 from privsql.planning.pricing import Offer, Pricing
 from privsql.planning.rewrites.prepared import Copies, no_copies
-from privsql.policy import Neighbours
 from privsql.privacy.least_squares import Levels
 
 ONE_CELL = KeySpace((), ())

@@ -13,6 +13,7 @@ from privsql.algebra.relations import Choose, Limits, Question, Relation, Releas
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
 from privsql.errors import Refused
+from privsql.neighbours import Neighbours
 from privsql.planning.aggregates.estimates import Estimate, Linear, Ratio
 from privsql.planning.aggregates.known_relations import CountRelation
 from privsql.planning.limits.bounding import Bounding
@@ -24,7 +25,6 @@ from privsql.planning.post_processing import Output, PostProcessing
 from privsql.planning.pricing import Pricing
 from privsql.planning.release_plan import ReleasePlan, ValueStatement
 from privsql.planning.rewrites.guarded import Guarded
-from privsql.policy import Neighbours
 from privsql.privacy.least_squares import Levels
 from privsql.privacy.weighted_sums import Noise
 from privsql.tables import Integers

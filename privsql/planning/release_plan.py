@@ -22,7 +22,7 @@ from privsql.planning.measurements.quantile_search import QuantileMeasurement
 from privsql.planning.pricing import Pricing
 from privsql.planning.rewrites.value_bins import Bins
 from privsql.privacy.least_squares import Levels
-from privsql.privacy.order import Search
+from privsql.privacy.quantile_search import Search
 
 
 @dataclass(frozen=True)

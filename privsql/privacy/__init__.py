@@ -1,1 +1,1 @@
-"""Pure mathematics of privacy: no SQL, no input or output."""
+"""The mathematics of privacy: laws of noise, sensitivity, events. No SQL, no input or output."""

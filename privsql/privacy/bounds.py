@@ -1,8 +1,7 @@
-"""A fraction goes in; two fractions come out, between which its exponential, its logarithm or its square root
-lies.
+"""A fraction goes in; lower and upper bounds of its exponential, logarithm or square root come out.
 
-Exponential and logarithm rest on Decimal's being correctly rounded (to nearest), which the decimal module
-promises: of n digits, the computed value is then off by less than one part in 10^(n-1), and 0 is exact.
+Exponential and logarithm rely on the decimal module rounding correctly (to nearest), as it promises: a result
+of n digits is then off by less than one part in 10^(n-1), and 0 is exact.
 """
 
 from __future__ import annotations
@@ -11,21 +10,21 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Dec
 from fractions import Fraction
 from math import isqrt
 
-_PLACES = 50  # decimal places, relative to the result: far more than any choice here can tell apart
+_PLACES = 50  # significant digits of a result: far more than any decision here depends on
 _ERROR = Fraction(1, 10 ** (_PLACES - 1))
 _ROOT_BITS = 160
-GREATEST_EXPONENT = 10_000  # its exponential has 4,300 digits; fractions of many more would take their time
+GREATEST_EXPONENT = 10_000  # its exponential has 4,300 digits; fractions with many more are slow
 
 
 def exponential_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
-    """low <= exp(exponent) <= high, 1e-48 apart, relatively; below -10,000 it is between 0 and
-    exp(-10,000).
+    """low <= exp(exponent) <= high, within 1e-48 of each other, relatively; below -10,000 the bounds are 0
+    and exp(-10,000).
     """
     if exponent > GREATEST_EXPONENT:
         raise ValueError(f"the exponent {exponent} is above {GREATEST_EXPONENT}")
     if exponent < -GREATEST_EXPONENT:
         return Fraction(0), exponential_bounds(Fraction(-GREATEST_EXPONENT))[1]
-    # an error in the argument is a relative one of the result, so the digits before its point come on top
+    # an absolute error of the argument is a relative error of the result: add the digits before the point
     places = _PLACES + len(str(int(abs(exponent))))
     low, high = _rounded(exponent, places)
     context = _context(places, ROUND_FLOOR)
@@ -33,7 +32,7 @@ def exponential_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def logarithm_bounds(number: Fraction) -> tuple[Fraction, Fraction]:
-    """low <= ln(number) <= high, about 1e-49 apart, or 1e-49 times the logarithm where that is more."""
+    """low <= ln(number) <= high, about 1e-49 apart, or 1e-49 times the logarithm if that is more."""
     if number <= 0:
         raise ValueError(f"only positive numbers have a logarithm, not {number}")
     low, high = _rounded(number, _PLACES)
@@ -56,5 +55,5 @@ def _rounded(number: Fraction, places: int) -> tuple[Decimal, Decimal]:
 
 
 def _context(places: int, rounding: str) -> Context:
-    # Everything is given, so that a program that alters decimal.DefaultContext cannot alter a bound.
+    # Every setting is passed, so that a program that alters decimal.DefaultContext cannot alter a bound.
     return Context(places, rounding, MIN_EMIN, MAX_EMAX, 1, 0, [], [InvalidOperation])

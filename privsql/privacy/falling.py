@@ -1,5 +1,5 @@
-"""A falling function and a level go in; a place where it is no higher comes out, as near to the first as
-floats tell.
+"""A decreasing function and a level go in; the first point at which it is no higher comes out, as precisely
+as floats allow.
 """
 
 from __future__ import annotations
@@ -8,16 +8,18 @@ import math
 from collections.abc import Callable
 
 _NEAR = 1e-10
-_STEP = _NEAR / 2.0  # no step is shorter, so that the end that is there already is not asked again and again
+_STEP = _NEAR / 2.0  # the shortest step, so that the current end is not evaluated again and again
 _MOST = 100
 
 
 def first_below(function: Callable[[float], float], level: float, low: float, high: float) -> float:
-    """The first place in low .. high where the function is at most `level`, as it is at `high`; rounded up.
+    """The first point in low .. high at which the function is at most `level`, as it is at `high`; rounded
+    up.
 
-    Tails fall about exponentially, so that the line through two points of their logarithm nearly meets the
-    level: some ten evaluations do what halving does in forty. An end that stays twice has its value halved
-    (the Illinois rule).
+    Tails fall roughly exponentially, so the line through two points of their logarithm almost meets the
+    level:
+    ten evaluations or so do what bisection does in forty. The value of an end that stays twice is halved (the
+    Illinois rule).
     """
 
     def above(place: float) -> float:
@@ -26,7 +28,7 @@ def first_below(function: Callable[[float], float], level: float, low: float, hi
     left, right = above(low), above(high)
     if left <= 0.0:
         return low
-    moved = 0  # which end the last step moved
+    moved = 0  # which end the previous step moved
     for _ in range(_MOST):
         if high - low <= _NEAR * high:
             break

@@ -1,9 +1,9 @@
-"""Answers by randomised response go in (how many, how many yes); what share of the truth is yes comes out,
-with an interval.
+"""Randomised responses go in (how many, how many yes); an estimate of the true share of yes comes out, with
+an interval.
 
-Everyone turns their answer round with probability q = 1/(1 + exp(epsilon)), by themselves. Of n people t of
-whom are "yes", A = Bin(t, 1-q) + Bin(n-t, q) say yes. E[A] = t (1-q) + (n-t) q, so (A/n - q)/(1 - 2q)
-estimates t/n without bias. All of this informs and protects nobody: floats do.
+Everybody flips their own answer with probability q = 1/(1 + exp(epsilon)). Of n people, of whom t would say
+yes, A = Bin(t, 1-q) + Bin(n-t, q) do. E[A] = t (1-q) + (n-t) q, so (A/n - q)/(1 - 2q) is an unbiased estimate
+of t/n. This only informs and protects nobody, so floats will do.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import NDArray
 
-_SLACK = 1e-9  # for rounding in sums of chances
+_SLACK = 1e-9  # for rounding errors in sums of probabilities
 
 
 def flip_chance(epsilon: float) -> float:
-    """q."""
+    """q, the probability of flipping an answer."""
     return math.exp(-epsilon) / (1.0 + math.exp(-epsilon))
 
 
 def contrast(epsilon: float) -> float:
-    """1 - 2q, by which the share of yes among the answers is less apart from 1/2 than the truth."""
+    """1 - 2q: by this factor the share of yes among the answers is closer to 1/2 than the true share."""
     return math.tanh(epsilon / 2.0)
 
 
 def share_estimate(yes: int, people: int, epsilon: float) -> float:
-    """Without bias; it may fall outside [0, 1]."""
+    """An unbiased estimate of t/n, which may fall outside [0, 1]."""
     return (yes / people - flip_chance(epsilon)) / contrast(epsilon)
 
 
 def share_interval(yes: int, people: int, epsilon: float, level: float) -> tuple[float, float]:
-    """Holds t/n with probability at least `level`, whatever t is.
+    """An interval that contains t/n with probability at least `level`, whatever t is.
 
-    The t for which neither P_t(A >= yes) nor P_t(A <= yes) is below (1-level)/2 (Clopper, Pearson): for the
-    true t, A falls on a value that leaves it out on a side with at most that chance. A grows with t,
-    stochastically, so they are a range, and its ends are found by halving.
+    It has every t for which neither P_t(A >= yes) nor P_t(A <= yes) is below (1-level)/2 (Clopper, Pearson):
+    for the true t, A falls on a value that excludes it on one side with at most that probability. A is
+    stochastically increasing in t, so these t form a range, whose ends are found by bisection.
     """
     missing = (1.0 - level) / 2.0 * (1.0 - _SLACK)
     truths = range(people + 1)
@@ -49,7 +49,7 @@ def share_interval(yes: int, people: int, epsilon: float, level: float) -> tuple
 
 
 def _at_most(yes: int, true: int, people: int, epsilon: float) -> float:
-    """P_true(A <= yes). For P_true(A >= yes) ask for the noes."""
+    """P_true(A <= yes). For P_true(A >= yes), count the noes."""
     first, kept = _binomial(true, epsilon)
     second, turned = _binomial(people - true, -epsilon)
     reached = np.concatenate([[0.0], np.cumsum(kept)])  # P(Bin(t, 1-q) < first + place)
@@ -58,14 +58,14 @@ def _at_most(yes: int, true: int, people: int, epsilon: float) -> float:
 
 
 def _binomial(count: int, log_odds: float) -> tuple[int, NDArray[np.float64]]:
-    """(first, chances of first, first + 1, ...) of a binomial whose chance has these log-odds, as far as they
-    count.
+    """(first, probabilities of first, first + 1, ...) of a binomial with these log-odds, as far as they
+    matter.
     """
     chance = (
         1.0 / (1.0 + math.exp(-log_odds)) if log_odds > 0 else math.exp(log_odds) / (1.0 + math.exp(log_odds))
     )
     middle = min(count, int((count + 1) * chance))
-    # what lies beyond weighs below 1e-20
+    # the rest has a probability below 1e-20
     reach = math.ceil(10.0 * math.sqrt(count * chance * (1.0 - chance))) + 60
     first, last = max(0, middle - reach), min(count, middle + reach)
     before = np.arange(first, last, dtype=np.float64)

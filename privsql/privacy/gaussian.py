@@ -1,17 +1,16 @@
 """Epsilon, delta and a squared l2-sensitivity go in; the variance of rounded Gaussian noise comes out, or its
 tails.
 
-The noise is that of the normal law, rounded to a whole number: x + round(sigma Z) = round(x + sigma Z) for
-whole x, so what holds of continuous noise on any number of cells holds of it as post-processing. There, only
-ratio = l2/sigma counts:
-- noise is (epsilon, delta)-private if and only if (Balle, Wang 2018, theorem 8), with F the normal law's P(N <= x),
-    F(a) - exp(epsilon) F(-b) <= delta, a = ratio/2 - epsilon/ratio, b = ratio/2 + epsilon/ratio;              (*)
-- it is ratio^2/2-zCDP (Bun, Steinke 2016), and rho-zCDP is (epsilon, delta)-private (Canonne, Kamath, Steinke
-  2020, corollary 13) if for some order a > 1
-    ln delta >= (a-1) (a rho - epsilon + ln(1 - 1/a)) - ln a.
-    (**)
-The best ratio or order is guessed in floats, and what it proves is then worked out in fractions, rounded to
-the safe side. So no float decides.
+The noise is normal, rounded to a whole number: x + round(sigma Z) = round(x + sigma Z) for whole x, so what
+is true of continuous noise on any number of cells is true of it as post-processing. For continuous noise only
+ratio = l2/sigma matters. With F(x) = P(N <= x) for a standard normal N:
+- noise is (epsilon, delta)-private if and only if (Balle, Wang 2018, theorem 8)
+    F(a) - exp(epsilon) F(-b) <= delta, a = ratio/2 - epsilon/ratio, b = ratio/2 + epsilon/ratio;          (*)
+- it is ratio^2/2-zCDP (Bun, Steinke 2016), and rho-zCDP is (epsilon, delta)-private if for some order a > 1
+  (Canonne, Kamath, Steinke 2020, corollary 13)
+    ln delta >= (a-1) (a rho - epsilon + ln(1 - 1/a)) - ln a.                                          (**)
+The best ratio or order is guessed in floats, and what it proves is then computed in fractions, rounded to the
+safe side, so no decision depends on a float.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from privsql.privacy.normal import density_bounds, mills_bounds
 
 _VARIANCE_BITS = 12  # a variance is rounded up by less than one part in 2^11
 _RATIO_BITS = 32
-_CLOSE = 2.0**-20  # a ratio is the greatest but for this part of it
+_CLOSE = 2.0**-20  # a ratio is within this of the greatest, relatively
 _MOST_STEPS = 64
 _ORDER_RANGE = (-60.0, 60.0)  # of ln(a - 1)
 _HALVINGS = 60
-_EXTREME = 10**100  # beyond this, or one part of it, floats could not even guess
-_SLACK = 1e-12  # for rounding in half_width, which informs but protects nobody
+_EXTREME = 10**100  # beyond this, or its inverse, floats could not even guess
+_SLACK = 1e-12  # for rounding errors in half_width, which informs and protects nobody
 
 
 # --- (epsilon, delta), analytically ---
@@ -40,10 +39,10 @@ _SLACK = 1e-12  # for rounding in half_width, which informs but protects nobody
 def least_variance(l2_squared: int | Fraction, epsilon: Fraction, delta: Fraction) -> Fraction:
     """The least variance by (*) that makes a vector of this squared l2-sensitivity (epsilon, delta)-private.
 
-    Rounded up to a multiple of a power of two, so that arithmetic stays cheap; never less than what is
-    needed. One release may have parts of squared sensitivities s_i and variances v_i: divided by the root of
-    its variance, each part has noise of variance 1 and moves by s_i/v_i, so that a sum of s_i/v_i of at most
-    1/least_variance(1, ...) suffices.
+    It is rounded up to a multiple of a power of two, so that arithmetic stays cheap. One release may have
+    parts with squared sensitivities s_i and variances v_i: divided by the root of its variance, each part has
+    noise of variance 1 and squared sensitivity s_i/v_i, so it suffices that the s_i/v_i sum to at most
+    1/least_variance(1, ...).
     """
     if l2_squared <= 0:
         raise ValueError(f"the squared sensitivity must be positive, not {l2_squared}")
@@ -52,11 +51,12 @@ def least_variance(l2_squared: int | Fraction, epsilon: Fraction, delta: Fractio
 
 @lru_cache(maxsize=1024)
 def greatest_ratio(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """A ratio = l2/sigma, next to the greatest by (*), such that noise is (epsilon, delta)-private.
+    """Nearly the greatest ratio = l2/sigma by (*) such that noise is (epsilon, delta)-private.
 
-    Let D(ratio) be the left side of (*). Its derivative is f(a), f the normal density, since exp(epsilon)
-    f(b) = f(a). So D = exp(h) for an h that rises and is concave in u = ln(ratio), as ln(f(a) ratio) is, and
-    Newton's steps towards h(u) = ln(delta) stay below the solution. So does the first guess, since D <= F(a)
+    Let D(ratio) be the left side of (*). Its derivative is f(a), with f the normal density, since
+    exp(epsilon) f(b) = f(a). So D = exp(h) for an h that is increasing and concave in u = ln(ratio), as
+    ln(f(a) ratio) is, and Newton steps towards h(u) = ln(delta) stay below the solution. So does the first
+    guess, since D <= F(a)
     <= exp(-a^2/2)/2 for a < 0, and D <= ratio f(0).
     """
     _check(epsilon, delta)
@@ -80,7 +80,7 @@ def greatest_ratio(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def analytic_delta(l2_squared: int | Fraction, variance: Fraction, epsilon: Fraction) -> Fraction:
-    """A delta, next to the least by (*), such that noise of this variance is (epsilon, delta)-private; 0 for
+    """Nearly the least delta by (*) such that noise of this variance is (epsilon, delta)-private; 0 for
     l2 = 0.
     """
     if l2_squared < 0 or variance <= 0 or epsilon <= 0:
@@ -94,7 +94,7 @@ def analytic_delta(l2_squared: int | Fraction, variance: Fraction, epsilon: Frac
 
 
 def _delta_bounds(ratio: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
-    """Of the left side of (*), which rises with the ratio.
+    """Bounds of the left side of (*), which increases with the ratio.
 
     With R(z) = F(-z)/f(z) and exp(epsilon) f(b) = f(a) it is f(a) (R(-a) - R(b)) or, with F(a) = 1 - f(a)
     R(a), 1 - f(a) (R(a) + R(b)).
@@ -109,7 +109,7 @@ def _delta_bounds(ratio: Fraction, epsilon: Fraction) -> tuple[Fraction, Fractio
 
 
 def rounded_up(number: Fraction, bits: int = _VARIANCE_BITS) -> Fraction:
-    """The next number that has so many binary digits, or one more: greater by less than one part in
+    """The next number with this many binary digits, or one more: greater by less than one part in
     2^(bits-1).
     """
     size = number.numerator.bit_length() - number.denominator.bit_length()
@@ -128,7 +128,7 @@ def zcdp(l2_squared: int, variance: Fraction) -> Fraction:
 
 
 def greatest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """A rho, next to the greatest by (**), such that rho-zCDP is (epsilon, delta)-private.
+    """Nearly the greatest rho by (**) such that rho-zCDP is (epsilon, delta)-private.
 
     (**) solved for rho: rho <= (epsilon - ln(1 - 1/a) + (ln delta + ln a)/(a-1)) / a. At the best a the
     derivative of (**) in a is zero, (2a-1) rho = epsilon - ln(1 - 1/a); put into (**), this leaves ln delta =
@@ -154,7 +154,7 @@ def greatest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """A delta, next to the least by (**), such that rho-zCDP is (epsilon, delta)-private; 0 for rho = 0."""
+    """Nearly the least delta by (**) such that rho-zCDP is (epsilon, delta)-private; 0 for rho = 0."""
     if rho < 0 or epsilon <= 0:
         raise ValueError("needs rho of at least 0 and a positive epsilon")
     if rho == 0:
@@ -179,7 +179,7 @@ def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
 
 
 def tail_above(variance: Fraction, bound: int) -> Fraction:
-    """Never less than P(X > bound) for rounded Gaussian X of this variance, and close to it.
+    """A close upper bound of P(X > bound) for rounded Gaussian X of this variance.
 
     X > bound if and only if sigma Z >= bound + 1/2; a smaller z has the greater tail f(z) R(z).
     """
@@ -191,8 +191,8 @@ def tail_above(variance: Fraction, bound: int) -> Fraction:
 
 
 def half_width(variance: Fraction, level: float) -> int:
-    """The least whole h with P(|X| <= h) >= level for rounded Gaussian X: |X| > h means |sigma Z| >= h +
-    1/2.
+    """The least whole h with P(|X| <= h) >= level for rounded Gaussian X, where |X| > h means
+    |sigma Z| >= h + 1/2.
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"a level is between 0 and 1, not {level}")

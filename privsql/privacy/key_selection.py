@@ -1,20 +1,20 @@
-"""Epsilon, delta and what one unit can touch go in; how to release keys that nobody declared comes out.
+"""Epsilon, delta and a unit's contribution go in; a mechanism that releases undeclared keys comes out.
 
-Which keys occur is itself private, so a key is shown only if a noisy count passes a threshold, or by a chance
-that grows with its count; a key of count 0 is absent and never shown. Three ways, each a function that makes
-the best choice and a type that holds it and refuses less than is needed.
+Which keys occur is itself private, so a key is shown only if a noisy count exceeds a threshold, or with a
+probability that grows with its count; a key of count 0 is absent and never shown. There are three mechanisms,
+each a type that checks its parameters and a function that chooses the best ones.
 
-Composition, used throughout. Keys are treated independently; write P_i and Q_i for what two neighbouring
-tables give at key i. If P_i min exp(e_i) Q_i (the lesser, outcome by outcome) has mass at least 1 - d_i, then
-the product of these lesser measures has mass at least the product of the 1 - d_i, which is at least 1 - sum
-d_i, and it is at most exp(sum e_i) Q. So P(A) <= exp(sum e_i) Q(A) + sum d_i for every set A of outcomes.
-Keys that nobody changed add nothing.
+Composition, used throughout. Keys are treated independently; write P_i and Q_i for the laws of the output at
+key i for two neighbouring tables. If P_i min exp(e_i) Q_i (the lesser, outcome by outcome) has mass at least
+1 - d_i, then the product of these lesser measures has mass at least the product of the 1 - d_i, which is at
+least 1 - sum d_i, and it is at most exp(sum e_i) Q. So P(A) <= exp(sum e_i) Q(A) + sum d_i for every set A of
+outcomes. Keys that do not change add nothing.
 
-Floor. Fewer than min_units units make a count of at most shift = rows (min_units - 1). The count n is
-replaced by max(0, n - shift), and shift is added again to what is published. If n moves by at most so much,
-so does max(0, n - shift); a key in the one table only has fallen to 0, so it is among those of the unit that
-left. All proofs stand, then, and a key of fewer units counts as absent: it is never shown, for certain,
-however unbounded the noise of others.
+Floor. Fewer than min_units units have a count of at most shift = rows (min_units - 1). The count n is
+replaced by max(0, n - shift), and shift is added back to what is published. max(0, n - shift) changes by no
+more than n does; a key in one table only has fallen to 0, so it is a key of the unit that left. So all proofs
+hold, and a key of fewer units counts as absent: it is certain never to be shown, however unbounded the noise
+of others.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ from privsql.privacy.bounds import GREATEST_EXPONENT, exponential_bounds, logari
 from privsql.privacy.gaussian import analytic_delta, least_variance, tail_above
 
 GREATEST_THRESHOLD = 2**50
-"""Thresholds beyond this are refused: counts do not reach them. So rates are above ln 2/2^50. Variances beyond its square
-are refused as well: the samplers refuse none that was accepted here."""
+"""Greater thresholds are refused: no count reaches them. So rates are above ln 2/2^50. Variances beyond its
+square are refused, too; samplers accept every variance that is accepted here.
+"""
 
 GREATEST_TABLE = 2**17
-"""Selection tables of more entries are refused: so small an epsilon needs as many units a key."""
+"""Larger selection tables are refused: with so small an epsilon, a key needs that many units."""
 
 COIN = 2**32
-"""Sides of a coin: what one word of randomness tells apart."""
+"""The resolution of a coin: the number of values of one random word."""
 
 _SHARES = [Fraction(share, 100) for share in (100, 95, 85, 65, 40, 20)]  # all but always the first is best
 _EACH_NUMBER = 32  # of keys in one table only; beyond it, in steps of an eighth
@@ -46,10 +47,11 @@ _EACH_NUMBER = 32  # of keys in one table only; beyond it, in steps of an eighth
 
 @dataclass(frozen=True)
 class Contribution:
-    """A unit is in at most `groups` keys and adds at most `rows` to the count of each.
+    """A unit has at most `groups` keys and adds at most `rows` to the count of each.
 
-    Between neighbours at most `changes` keys differ, by at most `rows` each: groups for add-remove, 2 groups
-    for replace-one. At most `groups` keys are in the one table only, and at most `groups` in the other only.
+    Between neighbours at most `changes` keys differ, by at most `rows` each: groups under add-remove, 2
+    groups under replace-one. At most `groups` keys are only in one table, and at most `groups` only in the
+    other.
     """
 
     groups: int
@@ -63,7 +65,7 @@ class Contribution:
 
 @dataclass(frozen=True)
 class KeyRelease(ABC):
-    """Keys, (epsilon, delta)-private over all that one unit may change, each of at least min_units units."""
+    """An (epsilon, delta)-private release of keys, each of which has at least min_units units."""
 
     epsilon: Fraction
     delta: Fraction
@@ -78,12 +80,12 @@ class KeyRelease(ABC):
 
     @property
     def shift(self) -> int:
-        """The greatest count of fewer than min_units units."""
+        """The greatest count that fewer than min_units units can have."""
         return self.contribution.rows * (self.min_units - 1)
 
     def chance(self, count: int) -> float:
-        """The chance that a key of this count is shown; it never falls as the count grows. It informs, and
-        decides nothing.
+        """The probability that a key with this count is shown, which never decreases with the count. This
+        only informs; nothing depends on it.
         """
         return self._chance(count - self.shift) if count > self.shift else 0.0
 
@@ -98,11 +100,11 @@ class KeyRelease(ABC):
 
     @abstractmethod
     def _check(self) -> None:
-        """Raises ValueError if less is done than epsilon and delta ask for."""
+        """Raise ValueError if the parameters do not guarantee epsilon and delta."""
 
     @abstractmethod
     def _chance(self, above: int) -> float:
-        """The chance at shift + above, above >= 1."""
+        """The probability that a key with count shift + above is shown, for above >= 1."""
 
 
 # --- (a) truncated geometric noise: counts and keys from one release ---
@@ -138,12 +140,12 @@ class TruncatedGeometric(KeyRelease):
 
     @property
     def threshold(self) -> int:
-        """What is published exceeds this, or, by the coin, this less 1."""
+        """Published counts exceed this or, depending on the coin, this less 1."""
         return self.bound + self.shift
 
     @property
     def share(self) -> Fraction:
-        """w, the chance of k - 1."""
+        """w, the probability of k - 1."""
         return Fraction(self.lesser, COIN)
 
     def _check(self) -> None:
@@ -175,14 +177,14 @@ class TruncatedGeometric(KeyRelease):
 def truncated_geometric(
     epsilon: Fraction, delta: Fraction, contribution: Contribution, min_units: int = 1
 ) -> TruncatedGeometric:
-    """Truncated geometric noise with the least bound, and the next lesser as often as delta allows."""
+    """Truncated geometric noise with the least bound, and the next smaller one as often as delta allows."""
     bound = _least_bound(epsilon, delta, contribution)
     plain = TruncatedGeometric(epsilon, delta, contribution, min_units, bound)
     return replace(plain, lesser=_lesser(plain))
 
 
 def _least_bound(epsilon: Fraction, delta: Fraction, contribution: Contribution) -> int:
-    """The least k with d(k) <= delta', never too small.
+    """The least k with d(k) <= delta', rounded to the safe side.
 
     With q = exp(-rate) and k >= rows - 1 d(k) is (q^(k-rows+1) - q^(k+1)) / (1 + q - 2 q^(k+1)), at most
     delta' iff exp(rate k) >= (exp(epsilon') - 1 + 2 delta') / (delta' (exp(rate) + 1)). At k = rows - 1 it is
@@ -231,7 +233,7 @@ class GaussianThreshold(KeyRelease):
 
     @property
     def threshold(self) -> int:
-        """What is published exceeds this."""
+        """Published counts exceed this."""
         return self.limit + self.shift
 
     def _check(self) -> None:
@@ -253,8 +255,8 @@ class GaussianThreshold(KeyRelease):
 def gaussian_threshold(
     epsilon: Fraction, delta: Fraction, contribution: Contribution, min_units: int = 1
 ) -> GaussianThreshold:
-    """Of several variances, those that would leave 20% to 100% of delta to the noise if no key were
-    exclusive, the one with the least threshold.
+    """The best of several variances, by the threshold: those that would use 20% to 100% of delta for the
+    noise if no key were in one table only.
     """
     _check_loss(epsilon, delta)
     # groups tail <= delta, so that groups tail/(1 - tail) <= delta/(1 - delta)
@@ -283,7 +285,7 @@ def _exclusive(
 
 
 def _least_above(variance: Fraction, tail: Fraction) -> int:
-    """The least whole number that X provably exceeds with at most this chance."""
+    """The least whole number that X provably exceeds with at most this probability."""
     high = 1
     while tail_above(variance, high) > tail:
         high *= 2
@@ -360,14 +362,14 @@ def optimal_selection(
 def best(
     epsilon: Fraction, delta: Fraction, contribution: Contribution, min_units: int = 1
 ) -> TruncatedGeometric | GaussianThreshold:
-    """Of the two that publish counts, the one that shows a key with probability 1/2 at the lesser count."""
+    """The better of the two that publish counts: it shows a key with probability 1/2 at a lower count."""
     truncated = truncated_geometric(epsilon, delta, contribution, min_units)
     gaussian = gaussian_threshold(epsilon, delta, contribution, min_units)
     return gaussian if gaussian.shows_at(0.5) < truncated.shows_at(0.5) else truncated
 
 
 def _check_loss(epsilon: Fraction, delta: Fraction) -> None:
-    # a delta as great as epsilon would be pointless, and its truncated noise all but uniform
+    # with a delta as large as epsilon, truncated noise would be almost uniform
     if not 0 < 2 * delta < min(Fraction(1), epsilon):
         raise ValueError(
             f"keys need delta > 0 below 1/2 and below epsilon/2, not {delta} at epsilon {epsilon}"
@@ -376,4 +378,4 @@ def _check_loss(epsilon: Fraction, delta: Fraction) -> None:
 
 def _check_threshold(threshold: int) -> None:
     if threshold > GREATEST_THRESHOLD:
-        raise ValueError("epsilon or delta is too small: no count would pass the threshold")
+        raise ValueError("epsilon or delta is too small: no count would exceed the threshold")

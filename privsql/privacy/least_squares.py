@@ -1,10 +1,10 @@
-"""Noisy sums of the same cells at several levels go in; cells come out whose own sums are the best estimates
-of them all.
+"""Noisy sums of the same cells at several levels go in; cells come out whose sums are the best estimates of
+all of them.
 
-Every level adds up the same cells. What is measured of level s is times_s A_s x + noise, x the unknown cells,
-A_s sums of them, and all noise is alike: the least squares solution is the best linear unbiased estimate
-(Gauss, Markov), so that at no level it is worse than the measured sum itself. Its sums agree by construction:
-they are sums of the same cells.
+Every level sums the same cells. The measurement of level s is times_s A_s x + noise, where x are the unknown
+cells and A_s sums them; all noise is identically distributed. The least-squares solution is the best linear
+unbiased estimate (Gauss, Markov), so at no level is it worse than the measured sum itself. Its sums agree by
+construction: they are sums of the same cells.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Integers = npt.NDArray[np.int64]
 
 _CLOSE = 1e-13
 _MOST_STEPS = 500
-_MOST_CLASSES = 128  # of rows whose noise differs: each takes some time to work out
+_MOST_CLASSES = 128  # of rows whose noise differs: each takes time to compute
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Cell c goes into row `places[s][c]` of level s; rows are counted through, level after level.
+    """Cell c belongs to row `places[s][c]` of level s; rows are numbered level after level.
 
-    `shape`: the cells as a product of axes. `order`: the cells in an order in which the sums over the first
-    keys are contiguous. `axes`: the axes that each level keeps, where all levels add up along whole axes;
-    then all rows of a level are alike. `corners`: how many running sums along all axes a row of each level is
-    made of, at most.
+    `shape`: the cells as a product of axes. `order`: an order of the cells in which the sums over the first
+    keys are contiguous. `axes`: the axes that each level keeps, if all levels sum along whole axes; then all
+    rows of a level are alike. `corners`: the most running sums along all axes that a row of each level
+    consists of.
     """
 
     places: tuple[Integers, ...]
@@ -70,21 +70,19 @@ class Levels:
         return rows
 
     def spread(self, rows: Floats) -> Floats:
-        """For each cell the rows that it goes into, added up: the transpose of the sums."""
+        """For each cell the sum of the rows that it belongs to: the transpose of `sums`."""
         total = np.zeros(self.cells)
         for place, start in zip(self.places, self.starts, strict=True):
             total += rows[place + start]
         return total
 
     def scale(self, times: Sequence[int]) -> Floats:
-        """By what the rows are multiplied, row by row."""
+        """The factor of each row."""
         return np.repeat(np.array(times, dtype=np.float64), self.sizes)
 
 
 def fitted(levels: Levels, times: Sequence[int], measured: Floats) -> Floats:
-    """The cells whose sums, `times` as large, are nearest to what was measured; of several such the
-    smallest.
-    """
+    """The cells whose sums, scaled by `times`, are nearest to the measurements; the smallest such cells."""
     scale = levels.scale(times)
     finest = next((s for s, size in enumerate(levels.sizes) if size == levels.cells), None)
     start = np.zeros(levels.cells)
@@ -95,8 +93,8 @@ def fitted(levels: Levels, times: Sequence[int], measured: Floats) -> Floats:
 
 
 def solved(levels: Levels, scale: Floats, goal: Floats) -> Floats:
-    """x with A' S^2 A x = goal, by conjugate gradients: as many steps as that matrix has different
-    eigenvalues, which are few.
+    """Solve A' S^2 A x = goal by conjugate gradients: as many steps as the matrix has distinct eigenvalues,
+    which are few.
     """
     found, rest, direction = np.zeros(levels.cells), goal, goal
     size = first = float(rest @ rest)
@@ -114,7 +112,7 @@ def solved(levels: Levels, scale: Floats, goal: Floats) -> Floats:
 
 # -- what becomes of the noise -------------------------------------------------------------------------------
 def classes(levels: Levels) -> Integers | None:
-    """For each row its class: the noise of all rows of one class is alike. None where that is not known."""
+    """The class of each row: rows of one class have equal noise. None if the classes are not known."""
     if levels.axes is not None:
         return np.repeat(np.arange(len(levels.sizes)), levels.sizes)
     found = _tree_classes(levels)
@@ -124,7 +122,7 @@ def classes(levels: Levels) -> Integers | None:
 
 
 def weights(levels: Levels, times: Sequence[int], row: int) -> Weights:
-    """By what weights the noise of all measured rows goes into the estimate of one row."""
+    """The weights of the noise of all measured rows in the estimate of one row."""
     if levels.axes is not None:
         return _product_weights(
             levels, times, max(s for s, start in enumerate(levels.starts) if start <= row)
@@ -137,10 +135,10 @@ def weights(levels: Levels, times: Sequence[int], row: int) -> Weights:
 
 
 def _product_weights(levels: Levels, times: Sequence[int], level: int) -> Weights:
-    """The same for any row of a level of a product.
+    """The weights for any row of a level, if the cells are a product of axes.
 
-    Cells that agree with that row's first cell in the same axes have the same weight; so there are 2^axes
-    different ones.
+    Cells that agree with the row's first cell in the same axes have the same weight, so there are 2^axes
+    different weights.
     """
     assert levels.axes is not None
     shape = levels.shape
@@ -170,8 +168,8 @@ def _product_weights(levels: Levels, times: Sequence[int], level: int) -> Weight
 
 
 def _tree_classes(levels: Levels) -> Integers | None:
-    """Where the levels are nested: rows are alike if their parents are, and if they have the same tree below
-    them.
+    """The classes if the levels are nested: rows are alike if their parents are and the trees below them are
+    equal.
     """
     order = sorted(range(len(levels.sizes)), key=lambda level: -levels.sizes[level])
     if levels.sizes[order[0]] != levels.cells:
@@ -205,10 +203,10 @@ def _numbered(things: Sequence[object]) -> Integers:
 
 # -- whole numbers -------------------------------------------------------------------------------------------
 def rounded(levels: Levels, cells: Floats) -> Integers:
-    """Whole numbers near the cells, and every sum over whole axes near that of the cells.
+    """Whole numbers near the cells, whose sums over whole axes are near those of the cells.
 
-    The running sums along all axes are rounded, and their differences taken: a row that keeps k axes is made
-    of 2^k rounded numbers (`corners`), so that it is off by at most 2^(k-1), however many cells it has.
+    The running sums along all axes are rounded, and their differences taken. A row that keeps k axes consists
+    of 2^k rounded numbers (`corners`), so it is off by at most 2^(k-1), however many cells it has.
     """
     table = (cells if levels.order is None else cells[levels.order]).reshape(levels.shape)
     base = np.rint(table)  # only the rest is added up, so that large numbers lose no digits

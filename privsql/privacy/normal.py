@@ -1,8 +1,7 @@
-"""A fraction goes in; two fractions come out, between which a figure of the standard normal law lies.
+"""A fraction goes in; lower and upper bounds of the standard normal density, or of its tail, come out.
 
-Tails are given by Mills' ratio R(z) = P(N >= z)/f(z), f the density: it neither vanishes far out, nor do
-differences of it lose their digits there. Numbers are whole multiples of 2^-192, rounded outwards at every
-step.
+Tails are given as Mills' ratio R(z) = P(N >= z)/f(z), f being the density: it does not vanish far out, and
+its differences lose no digits there. Numbers are whole multiples of 2^-192, rounded outwards at every step.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _PI = Fraction(31415926535897932384626433832795028841971, 10**40)  # from below,
 _PI_ABOVE = _PI + Fraction(1, 10**40)
 _HALF_CIRCLE = root_bounds(_PI / 2)[0], root_bounds(_PI_ABOVE / 2)[1]  # sqrt(pi/2), which is R(0)
 _CIRCLE = root_bounds(2 * _PI)[0], root_bounds(2 * _PI_ABOVE)[1]  # sqrt(2 pi)
-_SERIES_BELOW = 4  # above, the continued fraction is quick, and the series would lose exp(z^2/2)
+_SERIES_BELOW = 4  # above, the continued fraction is fast, and the series would lose a factor exp(z^2/2)
 
 
 def density_bounds(number: Fraction) -> tuple[Fraction, Fraction]:
@@ -28,7 +27,7 @@ def density_bounds(number: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def mills_bounds(number: Fraction) -> tuple[Fraction, Fraction]:
-    """low <= R(number) <= high for number >= 0, 1e-21 apart or less, relatively."""
+    """low <= R(number) <= high for number >= 0, within 1e-21 of each other, relatively."""
     if number < 0:
         raise ValueError(f"only for numbers from 0 on, not {number}")
     least = math.floor(number * _ONE)
@@ -46,7 +45,7 @@ def _by_series(number: Fraction, least: int) -> tuple[Fraction, Fraction]:
         term_low = (term_low * square_low >> _BITS) // odd
         term_high = (term_high * square_high >> _BITS) // odd + 1
         low, high = low + term_low, high + term_high
-    high += term_high  # of what is left, each term is at most half the one before
+    high += term_high  # each remaining term is at most half the one before
     growth_low, growth_high = exponential_bounds(number**2 / 2)
     return _HALF_CIRCLE[0] * growth_low - Fraction(high, _ONE), _HALF_CIRCLE[1] * growth_high - Fraction(
         low, _ONE

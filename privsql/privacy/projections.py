@@ -1,7 +1,7 @@
-"""Noisy numbers go in; the nearest ones come out that could be true: not negative, or parts no larger than
+"""Noisy numbers go in; the nearest ones that could be true come out: nonnegative, or parts no larger than
 their whole.
 
-Only what is noisy already and what is public is used, so that privacy is not touched (post-processing).
+This is post-processing: it uses noisy and public numbers only.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ _NEARLY_NOTHING = 1e-3
 
 # -- not negative --------------------------------------------------------------------------------------------
 def onto_simplex(values: Floats, total: float) -> Floats:
-    """The nearest numbers that are not negative and have this sum; clipping would put all that is cut off on
-    the sum.
-    """
+    """The nearest nonnegative numbers with this sum. Clipping at 0 would raise the sum."""
     if total <= 0.0:
         return np.zeros_like(values)
     falling = np.sort(values)[::-1]
@@ -34,72 +32,92 @@ def onto_simplex(values: Floats, total: float) -> Floats:
 
 
 def nonnegative_cells(levels: Levels, times: Sequence[int], measured: Floats, cells: Floats) -> Floats:
-    """The cells, none negative, whose sums at all levels are nearest to what was measured; their total is
-    that of `cells`, which are the solution with any sign.
+    """The nonnegative cells whose sums at all levels are nearest to the measurements, with the total of
+    `cells`, which are the solution of any sign.
 
-    With y the cells as measured by themselves and w their weight, the solution is x = max(0, y + A' v), A the
-    sums at all other levels, v their residuals in units of w; for the total, which is kept, v is whatever
-    keeps it. That v is the least point of a convex function, found by Newton's method: piece by piece, that
-    function is a parabola.
+    With y the cells as measured by themselves and w their weight, the solution is x = max(0, y + A' v), where
+    A takes the sums at all other levels and v holds their residuals in units of w; for the total, which is
+    kept, v is whatever keeps it. That v minimises a convex function, and Newton's method finds it: piece by
+    piece, the function is a parabola.
     """
     total = float(cells.sum())
     if total <= 0.0:
         return np.zeros_like(cells)
-    finest = next((s for s, size in enumerate(levels.sizes) if size == levels.cells), None)
-    # cells that are not measured: any that fit will do, the smaller the better
-    own, weight = cells, _NEARLY_NOTHING
-    if finest is not None:
-        own, weight = (
-            measured[levels.places[finest] + levels.starts[finest]] / times[finest],
-            float(times[finest] ** 2),
-        )
-    others = [s for s, size in enumerate(levels.sizes) if s != finest and size > 1]
-    starts = np.cumsum([0, *(levels.sizes[s] for s in others)])
-    places = [levels.places[s] + start for s, start in zip(others, starts, strict=False)]
-    places.append(np.full(levels.cells, starts[-1]))  # the total
-    rows = [measured[levels.starts[s] : levels.starts[s] + levels.sizes[s]] / times[s] for s in others]
-    goal = np.concatenate([*rows, [total]])
-    ease = np.concatenate([*(np.full(levels.sizes[s], weight / times[s] ** 2) for s in others), [0.0]])
-    size = len(goal)
-
-    def sums(values: Floats) -> Floats:
-        added: Floats = np.sum([np.bincount(place, values, size) for place in places], axis=0)
-        return added
-
-    def spread(values: Floats) -> Floats:
-        added: Floats = np.sum([values[place] for place in places], axis=0)
-        return added
-
-    def curved(free: Floats) -> Callable[[Floats], Floats]:
-        return lambda values: ease * values + sums(free * spread(values))
-
-    def height(values: Floats, positive: Floats) -> float:
-        return float(0.5 * (ease * values) @ values + 0.5 * positive @ positive - values @ goal)
-
+    problem = _projection(levels, times, measured, cells, total)
+    own, size = problem.own, len(problem.goal)
     lifts = np.zeros(size)
     if own.max() <= 0.0:
-        lifts[-1] = total - float(own.max())  # one cell at least is free to move
-    found = np.maximum(own + spread(lifts), 0.0)
+        lifts[-1] = total - float(own.max())  # at least one cell is free to move
+    found = problem.cells(lifts)
     close = _CLOSE * (1.0 + total)
     for _ in range(_MOST_STEPS):
-        slope = goal - ease * lifts - sums(found)
+        slope = problem.goal - problem.ease * lifts - problem.sums(found)
         if float(np.abs(slope).max()) <= close:
             break
-        free = (own + spread(lifts) > 0.0).astype(np.float64)
-        step = _preconditioned(curved(free), ease + sums(free) + _CLOSE, slope)
-        before, length = height(lifts, found), 1.0
+        free = (own + problem.spread(lifts) > 0.0).astype(np.float64)
+        step = _preconditioned(problem.curved(free), problem.ease + problem.sums(free) + _CLOSE, slope)
+        before, length = problem.height(lifts, found), 1.0
         while length > 1e-6:
             moved = lifts + length * step
-            positive = np.maximum(own + spread(moved), 0.0)
-            if height(moved, positive) <= before - 1e-4 * length * float(slope @ step):
+            positive = problem.cells(moved)
+            if problem.height(moved, positive) <= before - 1e-4 * length * float(slope @ step):
                 break
             length /= 2.0
         lifts, found = moved, positive
     return found * (total / float(found.sum())) if found.any() else onto_simplex(cells, total)
 
 
+@dataclass(frozen=True)
+class _Projection:
+    """The convex function of `nonnegative_cells`: A by the place of each cell in each level, and its data."""
+
+    places: Sequence[Integers]
+    own: Floats
+    goal: Floats
+    ease: Floats
+
+    def sums(self, values: Floats) -> Floats:
+        """A x."""
+        added: Floats = np.sum([np.bincount(place, values, len(self.goal)) for place in self.places], axis=0)
+        return added
+
+    def spread(self, values: Floats) -> Floats:
+        """A' v."""
+        added: Floats = np.sum([values[place] for place in self.places], axis=0)
+        return added
+
+    def cells(self, lifts: Floats) -> Floats:
+        return np.maximum(self.own + self.spread(lifts), 0.0)
+
+    def curved(self, free: Floats) -> Callable[[Floats], Floats]:
+        """The second derivative, where these cells are free."""
+        return lambda values: self.ease * values + self.sums(free * self.spread(values))
+
+    def height(self, values: Floats, positive: Floats) -> float:
+        """The function itself."""
+        return float(0.5 * (self.ease * values) @ values + 0.5 * positive @ positive - values @ self.goal)
+
+
+def _projection(
+    levels: Levels, times: Sequence[int], measured: Floats, cells: Floats, total: float
+) -> _Projection:
+    finest = next((s for s, size in enumerate(levels.sizes) if size == levels.cells), None)
+    # if the cells were not measured, any that fit will do, the smaller the better
+    own, weight = cells, _NEARLY_NOTHING
+    if finest is not None:
+        own = measured[levels.places[finest] + levels.starts[finest]] / times[finest]
+        weight = float(times[finest] ** 2)
+    others = [s for s, size in enumerate(levels.sizes) if s != finest and size > 1]
+    starts = np.cumsum([0, *(levels.sizes[s] for s in others)])
+    places = [levels.places[s] + start for s, start in zip(others, starts, strict=False)]
+    places.append(np.full(levels.cells, starts[-1]))  # the total
+    rows = [measured[levels.starts[s] : levels.starts[s] + levels.sizes[s]] / times[s] for s in others]
+    ease = np.concatenate([*(np.full(levels.sizes[s], weight / times[s] ** 2) for s in others), [0.0]])
+    return _Projection(places, own, np.concatenate([*rows, [total]]), ease)
+
+
 def _preconditioned(matrix: Callable[[Floats], Floats], diagonal: Floats, goal: Floats) -> Floats:
-    """The solution of a linear system by conjugate gradients, of a matrix that is mostly diagonal."""
+    """Solve a linear system with a mostly diagonal matrix, by conjugate gradients."""
     found, rest = np.zeros_like(goal), goal.copy()
     direction = rest / diagonal
     size = first = float(rest @ direction)
@@ -108,7 +126,7 @@ def _preconditioned(matrix: Callable[[Floats], Floats], diagonal: Floats, goal: 
             break
         image = matrix(direction)
         curvature = float(direction @ image)
-        if curvature <= 0.0:  # nothing holds it that way: what was found is as good
+        if curvature <= 0.0:  # flat in this direction: what was found is as good
             break
         step = size / curvature
         found += step * direction
@@ -119,7 +137,7 @@ def _preconditioned(matrix: Callable[[Floats], Floats], diagonal: Floats, goal: 
 
 
 def whole_nonnegative(values: Floats, order: Integers | None = None) -> Integers:
-    """Whole numbers, none negative, of which every stretch sums up to within 1 of what it did: rounded
+    """Nonnegative whole numbers such that the sum of every contiguous run is within 1 of what it was: rounded
     running sums.
     """
     table = values if order is None else values[order]
@@ -135,8 +153,8 @@ def whole_nonnegative(values: Floats, order: Integers | None = None) -> Integers
 
 # -- parts and wholes ----------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Within:
-    """Some numbers, by their places, sum up to at most another one, or to exactly that."""
+class PartsOfWhole:
+    """Some numbers, by their places, sum to at most another one, or (`exactly`) to it."""
 
     parts: tuple[int, ...]
     whole: int
@@ -144,13 +162,13 @@ class Within:
 
 
 def onto_relations(
-    values: Floats, variances: Sequence[float], relations: Sequence[Within], nonnegative: bool
+    values: Floats, variances: Sequence[float], relations: Sequence[PartsOfWhole], nonnegative: bool
 ) -> Floats:
-    """The nearest numbers, in units of their noise, for which the relations hold; a row of `values` for each
+    """The nearest numbers, in units of their noise, that satisfy the relations; `values` has a row for each
     number.
 
-    Dykstra's algorithm, on all cells at once. As the truth meets the relations, the result is never further
-    from it.
+    Dykstra's algorithm, on all cells at once. The truth satisfies the relations, so the result is never
+    further from it than `values` were.
     """
     normals: list[tuple[Floats, bool]] = []
     for each in relations:
@@ -179,11 +197,11 @@ def onto_relations(
     return found
 
 
-def whole_within(values: Floats, relations: Sequence[Within]) -> Integers:
-    """Whole numbers near those of `values`, which meet the relations; they meet them, too.
+def whole_within(values: Floats, relations: Sequence[PartsOfWhole]) -> Integers:
+    """Whole numbers near `values` that satisfy the same relations.
 
-    Every number is a stretch of a line, its parts side by side within it; the ends of all stretches are
-    rounded. What is a part of two wholes has a line of its own, and is at most each of them.
+    Each number is a segment of a line, its parts side by side within it; the ends of all segments are
+    rounded. A part of two wholes has a line of its own, and is at most each of them.
     """
     starts, ends = np.zeros_like(values), values.copy()
     waiting, listed = list(relations), [part for each in relations for part in each.parts]

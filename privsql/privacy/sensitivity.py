@@ -1,4 +1,4 @@
-"""How far one person can move a vector of whole numbers: bounds, each with its reason."""
+"""Bounds on how far one person can move a vector of whole numbers, with the reason."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Over neighbouring tables the cells' absolute changes sum to at most `l1`; no cell moves by more than
-    `linf`.
+    """Between neighbouring tables, the cells' absolute changes sum to at most `l1`, and no cell changes by
+    more than `linf`.
 
-    `monotone`: one person's arrival moves every cell the same way, so that selection needs half the noise
-    when neighbours differ by adding or removing one. `squares`: what the squares of the changes sum to at
-    most, where that is known better than by l1 and linf. `total_times`: where a vector has sums over several
-    sets of keys, the sum over all of them is taken so many times, because it moves so much less than the
-    others.
+    `monotone`: adding one person moves every cell the same way, so selection needs half the noise under
+    add-remove neighbours. `squares`: a bound on the sum of squared changes, if one better than l1 linf is
+    known. `total_times`: in a vector with sums over several sets of keys, the total is measured this many
+    times larger, because it changes that much less than the others.
     """
 
     l1: int
@@ -26,12 +25,12 @@ class Sensitivity:
 
     @property
     def l2_squared(self) -> int:
-        """The squares of the changes sum to at most this: each is at most linf times its absolute value."""
+        """A bound on the sum of squared changes: each square is at most linf times the absolute change."""
         return self.l1 * self.linf if self.squares is None else min(self.squares, self.l1 * self.linf)
 
     @property
     def usual(self) -> float:
-        """What one person can move an ordinary cell by, which is not taken several times."""
+        """How far one person can move a cell that is not scaled by `total_times`."""
         return self.linf / self.total_times
 
     def __post_init__(self) -> None:

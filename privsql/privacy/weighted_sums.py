@@ -1,15 +1,15 @@
-"""Weights of many independent noises of one law and a level go in; how far their weighted sum may be off
-comes out.
+"""The weights of many independent noises of one law and a confidence level go in; the half-width of their
+weighted sum comes out.
 
-Let E be the sum of w_j N_j, N_j independent discrete Laplace noise of one rate a, q = exp(-a). Every bound
-here is rigorous, and the least of them is taken:
-- smoothed: if E + d U is within h - d/2, U uniform on [-1/2, 1/2], then E is within h. With d the greatest
-  weight, that sum has a density, whose Fourier series is summed; a bound on the terms that are left out is
-  put on the safe side.
+Let E be the sum of w_j N_j, with N_j independent discrete Laplace noise of rate a, and q = exp(-a). Every
+bound here is rigorous, and the smallest is used:
+- smoothed: if E + d U is within h - d/2, with U uniform on [-1/2, 1/2], then E is within h. For d the
+  greatest weight, that sum has a density, whose Fourier series is summed; the omitted terms are bounded and
+  added.
 - dominated: P(N >= u) <= q^u / (1 + q) for every u, so P(E > h) <= q^(h/d) E[q^(-R/d)] / (1 + q), where R is
-  E without one noise of the greatest weight d. Exact for a single noise, close where one weight stands out.
+  E without one noise of the greatest weight d. Exact for a single noise, and close if one weight dominates.
 - Chernoff: P(E > h) <= exp(-t h) E[exp(t E)] for any t > 0.
-- all at once: |E| <= k sum |w_j| where no |N_j| exceeds k; for noise so small that most of it is 0.
+- all at once: |E| <= k sum |w_j| if no |N_j| exceeds k; for noise so small that most of it is 0.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from privsql.privacy.accuracy import GaussianLaw, LaplaceLaw, Law, combined_half
 from privsql.privacy.falling import first_below
 
 Floats = npt.NDArray[np.float64]
-Weights = tuple[tuple[float, int], ...]  # weights, not negative, and how many noises have each
+Weights = tuple[tuple[float, int], ...]  # nonnegative weights, and how many noises have each
 
-_CAREFUL = 100.0  # how many times smaller what is left out of the Fourier series is than what it is to tell
-_LEAST_MISSING = 1e-9  # sums of floats tell no smaller probability
+_CAREFUL = 100.0  # the omitted terms of the Fourier series are this many times below the error probability
+_LEAST_MISSING = 1e-9  # sums of floats cannot resolve smaller probabilities
 _MOST_STEPS = 2**16
 _GREATEST_RATE = 50.0  # beyond it the noise is 0
-_FEW = 24  # draws of several laws whose density is worked out
-_DIGITS = 11  # weights that agree in so many digits of the greatest are one
+_FEW = 24  # up to so many draws of several laws, their density is computed
+_DIGITS = 11  # weights that differ only beyond this digit of the greatest count as equal
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What least squares makes of independent noises of one law: their sum by these weights.
+    """The noise of a least-squares estimate: a weighted sum of independent noises of one law.
 
-    `known` is false where the weights are not worked out, only that their squares sum to at most that of the
-    one weight here.
+    `known` is false if the weights were not computed; then their squares sum to at most the square of the
+    single weight given.
     """
 
     law: Law
@@ -51,8 +51,8 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Summed:
-    """A sum of noises of several draws, rounded by at most so much. `parts` that come from the same `origin`
-    may be the same draws, seen again in another sum; all others are independent.
+    """A sum of noises of several measurements, rounded by at most `rounding`. Parts of the same origin may
+    share draws; all others are independent.
     """
 
     parts: tuple[tuple[tuple[int, str], Fitted], ...]  # by their origins
@@ -104,8 +104,8 @@ def half_width(terms: Sequence[tuple[float, Noise]], level: float) -> float:
 
 
 def _summed_half_width(terms: Sequence[tuple[float, Summed]], level: float) -> float:
-    """Draws of one law that are independent go together; how far the others may be off adds up, each being so
-    much surer.
+    """Independent draws of one law are combined; the half-widths of the others add up, each at a higher
+    confidence.
     """
     used = [(weight, noise) for weight, noise in terms if weight]
     rounding = sum(abs(weight) * noise.rounding for weight, noise in used)
@@ -133,7 +133,7 @@ def _summed_half_width(terms: Sequence[tuple[float, Summed]], level: float) -> f
 
 
 def _mixed_chernoff(sizes: Sequence[tuple[float, Law, int]], missing: float) -> float:
-    """Of independent draws of several laws, each with its weight and how many there are: their moments
+    """Chernoff's bound for independent draws of several laws, given as (weight, law, count): moments
     multiply.
     """
     longest = min(
@@ -155,9 +155,7 @@ def _mixed_chernoff(sizes: Sequence[tuple[float, Law, int]], missing: float) -> 
 
 
 def counted(weights: Sequence[float] | Floats, counts: Sequence[int] | None = None) -> Weights:
-    """Weights, each so often: those that differ by rounding only are taken as one, and what is as good as 0
-    is left out.
-    """
+    """Count equal weights, ignoring rounding differences, and leave out those that are as good as 0."""
     sizes = np.abs(np.asarray(weights, dtype=np.float64))
     largest = float(sizes.max(initial=0.0))
     if largest == 0.0:
@@ -181,7 +179,7 @@ def laplace_combination(weights: Weights, rate: float, level: float) -> float:
     scaled = tuple((weight / largest, count) for weight, count in weights)
     count = sum(each for _, each in weights)
     total = sum(weight * each for weight, each in scaled)
-    # all of them at once, so surely
+    # every noise at once is within this
     within = math.log(2.0 * count / (missing * (1.0 + math.exp(-rate)))) / rate - 1.0
     found = [
         max(0, math.ceil(within - 1e-12)) * total,
@@ -194,7 +192,7 @@ def laplace_combination(weights: Weights, rate: float, level: float) -> float:
 
 
 def _largest_laplace(weights: Weights, rate: float, level: float) -> float:
-    """The same for any weights whose squares sum to at most that of these.
+    """The same for any weights whose squares sum to at most as much as those of these.
 
     ln E[exp(t N)] is a power series in t^2 without constant term and with coefficients >= 0, so it is at most
     w^2 times as large at w t as at t, for |w| <= 1: Chernoff's bound for one noise of the whole weight holds
@@ -205,7 +203,7 @@ def _largest_laplace(weights: Weights, rate: float, level: float) -> float:
 
 
 def _log_moment(scaled: Weights, rate: float, tilt: float) -> float:
-    """ln E[exp(tilt E)], infinite where it does not exist."""
+    """ln E[exp(tilt E)], infinite if it does not exist."""
     total = 0.0
     for weight, count in scaled:
         left, right = rate - tilt * weight, rate + tilt * weight
@@ -226,18 +224,17 @@ def _chernoff(scaled: Weights, rate: float, missing: float) -> float:
 
 
 def _dominated(scaled: Weights, rate: float, missing: float) -> float:
-    """The greatest weight is 1 here."""
+    """The dominated bound, for weights of which the greatest is 1."""
     rest = tuple((weight, count - (weight == 1.0)) for weight, count in scaled if count - (weight == 1.0))
     log_moment = _log_moment(rest, rate, rate)
     return (math.log(2.0 / (missing * (1.0 + math.exp(-rate)))) + log_moment) / rate
 
 
 def _smoothed(scaled: Weights, rate: float, missing: float) -> float:
-    """By the Fourier series of the density of E + U, wrapped around a circle so long that its tails do not
-    meet.
+    """The smoothed bound: the Fourier series of the density of E + U, wrapped around a circle so long that
+    its tails do not meet.
 
-    Where that takes too long, U is the sum of two uniform variables (`order` 2), whose transform falls
-    faster.
+    If that takes too long, U is the sum of two uniform variables (`order` 2), whose transform falls faster.
     """
     deviation = math.sqrt(sum(count * weight**2 for weight, count in scaled) / _steepness(rate) + 1.0)
     length, left_out = 2.0 * (40.0 / rate + 12.0 * deviation), missing / _CAREFUL
@@ -263,7 +260,7 @@ def _steepness(rate: float) -> float:
 
 
 def _last(rate: float, order: int, left_out: float) -> float:
-    """Where the series may stop: what is beyond adds up to at most `left_out`.
+    """Where the series may stop: the terms beyond sum to at most `left_out`.
 
     With s the distance of t to the next multiple of 2 pi, the transform of a noise of weight 1 is at most
     min(1, 2.7 rate^2 / s^2) for rate <= 1, and that of U at most (|s| / t)^order. The part beyond some t is
@@ -283,7 +280,7 @@ def _last(rate: float, order: int, left_out: float) -> float:
 
 
 def gaussian_combination(weights: Weights, deviation: float, level: float, known: bool = True) -> float:
-    """The same for normal noise of this deviation, rounded to whole numbers: rounding moves each by at most
+    """The same for normal noise of this standard deviation, rounded to whole numbers: each moves by at most
     1/2.
 
     Not `known`: E[exp(t N)] <= exp(t^2 (deviation + 1/2)^2 / 2) by Hölder's inequality, so that

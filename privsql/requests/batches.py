@@ -16,7 +16,7 @@ from privsql.engines.duckdb.calculator import calculator
 from privsql.errors import ArgumentError
 from privsql.planning.limits.range_histograms import unknown_ranges
 from privsql.planning.plan import Plan
-from privsql.policy import delta_of, epsilon_of
+from privsql.policy.checks import delta_of, epsilon_of
 from privsql.requests.stage import Stage
 from privsql.requests.stages import Priced, Stages, finished
 from privsql.results.answer import Answer

@@ -26,7 +26,7 @@ from privsql.planning.limits.limit_histograms import (
     noise_of_a_row,
 )
 from privsql.planning.plan import Plan
-from privsql.policy import epsilon_of
+from privsql.policy.checks import epsilon_of
 from privsql.requests.range_search import expect, likely_plan
 from privsql.requests.stage import Stage
 from privsql.requests.stages import Stages

@@ -15,7 +15,7 @@ from privsql.budget.released import released
 from privsql.errors import ArgumentError
 from privsql.planning.limits.range_histograms import SHARE, Unknown, range_of, unknown_ranges
 from privsql.planning.plan import Plan
-from privsql.policy import epsilon_of
+from privsql.policy.checks import epsilon_of
 from privsql.privacy.events import Event, Pure
 from privsql.requests.stage import Stage
 from privsql.requests.stages import Stages

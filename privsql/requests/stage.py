@@ -10,7 +10,8 @@ from typing import Any
 from privsql.errors import ArgumentError
 from privsql.planning.limits.limit_histograms import Histogram
 from privsql.planning.precision.half_widths import check_level
-from privsql.policy import AUTO, Policy, delta_of, epsilon_of, limit_of
+from privsql.policy import Policy
+from privsql.policy.checks import AUTO, delta_of, epsilon_of, limit_of
 from privsql.request import Request
 from privsql.suggestions import Argument
 

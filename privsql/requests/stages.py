@@ -29,7 +29,8 @@ from privsql.planning.precision.half_widths import epsilon_within
 from privsql.planning.pricing import Offer
 from privsql.planning.public_look import PublicLook
 from privsql.planning.rewrites.prepared import no_copies
-from privsql.policy import Policy, analyst_of, delta_of
+from privsql.policy import Policy
+from privsql.policy.checks import analyst_of, delta_of
 from privsql.progress import elapsed_time
 from privsql.requests.stage import Stage
 from privsql.results.answer import Answer

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from privsql.algebra.expressions import columns_of
-from privsql.errors import ArgumentError
 from privsql.planning.plan import Plan
 from privsql.planning.precision.half_widths import check_level
 from privsql.planning.precision.noise_of_rows import set_texts
 from privsql.privacy.key_selection import GaussianThreshold, TruncatedGeometric
 from privsql.results.consistent import Settled
+from privsql.results.extras import optional
 from privsql.results.intervals import interval
 from privsql.results.limits import FoundLimit
 from privsql.tables import Integers, NoisyTable
@@ -65,12 +64,12 @@ class Answer:
 
     def arrow(self) -> Any:
         """A pyarrow Table (extra: privsql[arrow])."""
-        table = _optional("pyarrow", "arrow").Table
+        table = optional("pyarrow", "arrow").Table
         return table.from_pandas(self._dated(), preserve_index=False)
 
     def pl(self) -> Any:
         """A Polars frame (extra: privsql[arrow])."""
-        return _optional("polars", "arrow").from_arrow(self.arrow())
+        return optional("polars", "arrow").from_arrow(self.arrow())
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """Rows as tuples, NULL as None."""
@@ -255,12 +254,3 @@ def _is_null(value: Any) -> bool:
     return (
         value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and math.isnan(value))
     )
-
-
-def _optional(module: str, extra: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError:
-        raise ArgumentError(
-            "argument-extra", f"this needs the package {module}", f"pip install 'privsql[{extra}]'"
-        ) from None

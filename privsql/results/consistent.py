@@ -22,7 +22,7 @@ from privsql.planning.plan import Plan
 from privsql.planning.precision.noise_of_rows import alike_rows, noisy_columns, times_of
 from privsql.privacy.least_squares import fitted, rounded
 from privsql.privacy.projections import (
-    Within,
+    PartsOfWhole,
     nonnegative_cells,
     onto_relations,
     onto_simplex,
@@ -92,7 +92,7 @@ class Settled:
         names = sorted({name for each in self.plan.relations for name in (*each.parts, each.whole)})
         place = {name: index for index, name in enumerate(names)}
         relations = [
-            Within(tuple(place[part] for part in each.parts), place[each.whole], each.exactly)
+            PartsOfWhole(tuple(place[part] for part in each.parts), place[each.whole], each.exactly)
             for each in self.plan.relations
         ]
         variances = []

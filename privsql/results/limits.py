@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from importlib import import_module
 from typing import Any
 
 import pandas as pd
 
 from privsql.errors import ArgumentError
 from privsql.planning.limits.limit_histograms import NoisyHistogram
+from privsql.results.extras import optional
 
 _NAMES = {"max_rows": "rows", "max_groups": "keys"}
 _COLUMNS = ["limit_of", "limit", "units_cut", "give_or_take", "kept", "noise", "error", "suggested"]
@@ -133,12 +133,7 @@ class SuggestedLimits:
 
     def plot(self, ax: Any = None) -> Any:
         """Bias, noise and their sum over the limit, for rows and for keys (extra: privsql[plot])."""
-        try:
-            pyplot = import_module("matplotlib.pyplot")
-        except ImportError:
-            raise ArgumentError(
-                "argument-extra", "plots need matplotlib", "pip install 'privsql[plot]'"
-            ) from None
+        pyplot = optional("matplotlib.pyplot", "plot")
         known = [each for each in self.tables if each.spread.candidates]
         if not known:
             raise ArgumentError(

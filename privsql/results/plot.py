@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from privsql.errors import ArgumentError
 from privsql.results.answer import Answer
+from privsql.results.extras import optional
 
 
 def plot(answer: Answer, level: float = 0.95, ax: Any = None) -> Any:
     """Bars of the first numeric output over the keys, with the interval of each; NULL stands where nothing
     can be said.
     """
-    try:
-        pyplot = import_module("matplotlib.pyplot")
-    except ImportError:
-        raise ArgumentError(
-            "argument-extra", "plots need matplotlib", "pip install 'privsql[plot]'"
-        ) from None
+    pyplot = optional("matplotlib.pyplot", "plot")
     table = answer.intervals(level)
     values = [name for name in answer.columns if f"{name}_low" in table.columns]
     if not values:

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.audit.check import movements, run_exactly
+from privsql.audit.falsify import movements, run_exactly
 
 SQL = "SELECT grade, COUNT(*) AS n FROM t GROUP BY grade"
 

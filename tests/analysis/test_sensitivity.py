@@ -7,7 +7,7 @@ import pytest
 from privsql.algebra.relations import Limits
 from privsql.analysis.bound_sums import at_most, over_sets, sensitivity_of
 from privsql.analysis.stability import Stability, bounded
-from privsql.policy import Neighbours
+from privsql.neighbours import Neighbours
 from privsql.privacy.sensitivity import Sensitivity
 
 COME, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE

@@ -19,9 +19,9 @@ from scipy import stats
 import privsql
 from privsql.audit.audit import Audit, audit
 from privsql.audit.bound import choose, judge, lower_probability, upper_probability
-from privsql.audit.check import differences, run_exactly
-from privsql.audit.progress import Progress
-from privsql.audit.show import bar
+from privsql.audit.falsify import differences, run_exactly
+from privsql.audit.progress_line import ProgressLine
+from privsql.audit.report import bar
 from privsql.audit.world import world_of
 from privsql.cli import main
 from tests.audit.tables import session
@@ -66,8 +66,8 @@ def test_a_verdict_that_held(held: Audit) -> None:
     assert held.exhaustive and held.tables > 20 and held.pairs > 200
     text = str(held)
     assert text.splitlines()[0] == held.verdict
-    assert "one person's rows, 1 in the one table and 1 in the other" in text
-    assert "It is no proof" in text
+    assert "one person's rows, 1 in one table and 1 in the other" in text
+    assert "This is not a proof" in text
     assert "█" in text
 
 
@@ -75,7 +75,7 @@ def test_a_verdict_that_did_not_hold(broken: Audit) -> None:
     assert not broken.held
     assert broken.verdict.startswith("BROKEN: M1 (COUNT(*)) moves by 2 in l1, 1 claimed")
     assert "PASSED" in str(broken)
-    assert "It is no proof" not in str(broken)
+    assert "This is not a proof" not in str(broken)
 
 
 def test_a_pair_can_be_made_again_by_anyone(broken: Audit) -> None:
@@ -120,7 +120,7 @@ def test_what_cannot_move_is_said() -> None:
     found = session().audit("SELECT COUNT(*) FROM t", 1.0, releases=300)
     assert found.verdict == "held: largest movement found 0 of 1 claimed"
     public = session().audit("SELECT COUNT(*) FROM pub", 1.0)
-    assert public.verdict == "held: nothing of it depends on a person"
+    assert public.verdict == "held: the answer depends on nobody's data"
 
 
 # -- what it leaves alone
@@ -272,8 +272,8 @@ def test_progress_is_said_when_it_takes_long(
     import sys
 
     times = iter([0.0, 0.5, 1.6, 1.7, 9.0])
-    monkeypatch.setattr("privsql.audit.progress.time.monotonic", lambda: next(times))
-    progress = Progress(sys.stderr)
+    monkeypatch.setattr("privsql.audit.progress_line.time.monotonic", lambda: next(times))
+    progress = ProgressLine(sys.stderr)
     for what in ("one", "two", "three", "four"):
         progress(what)
     progress.close()

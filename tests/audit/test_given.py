@@ -106,7 +106,9 @@ def test_people_are_counted_and_the_rest_is_as_without() -> None:
         "SELECT kind, SUM(price) FROM items GROUP BY kind", 1.0, releases=300, tries=60, data=GIVEN
     )
     assert found.held
-    assert any(note == "3 people of the data given were tried, and were the others" for note in found.notes)
+    assert any(
+        note == "3 people from the data given were tried, also as the other people" for note in found.notes
+    )
 
 
 @pytest.mark.parametrize(
@@ -247,4 +249,4 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     ]
     code = main([*question, "--releases", "300", "--data", str(tmp_path / "made_up.csv")])
     assert code == 0
-    assert "3 people of the data given were tried" in capsys.readouterr().out
+    assert "3 people from the data given were tried" in capsys.readouterr().out

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from privsql.audit.audit import CONFIDENCE
-from privsql.audit.epsilon import Measured, measure
+from privsql.audit.epsilon import MeasuredEpsilon, measure
 from privsql.audit.scratch import Scratch
-from privsql.audit.search import Search
+from privsql.audit.search import PairSearch
 from privsql.audit.world import world_of
 from privsql.planning.measurements.noised import Mechanism
 from tests.audit.tables import session
@@ -62,14 +62,14 @@ LONG = [
 CASES = [*QUICK, *(pytest.param(each, marks=pytest.mark.slow) for each in LONG)]
 
 
-def _measured(case: Case, noise: float) -> Measured:
+def _measured(case: Case, noise: float) -> MeasuredEpsilon:
     """By a plan with this part of the noise, charged for all of it."""
     asked = session(case.neighbours)
     plan = asked.explain(case.sql, epsilon=case.epsilon / noise, **case.options)
     assert [each.mechanism for each in plan.measurements] == [case.mechanism]
     scratch = Scratch(world_of(plan, asked._stages.engine.schema(), asked._stages.engine.read_public))
     try:
-        pairs = Search(plan, scratch, 40, lambda _: None).run().pairs
+        pairs = PairSearch(plan, scratch, 40, lambda _: None).run().pairs
         found = measure(
             plan, scratch, pairs, case.releases, CONFIDENCE, (case.epsilon, plan.delta), lambda _: None
         )

@@ -19,7 +19,8 @@ from privsql.budget.ledger import Charge, Ledger
 from privsql.budget.released import Released
 from privsql.budget.store import Store
 from privsql.errors import EngineError
-from privsql.policy import Neighbours, Policy, load_policy
+from privsql.neighbours import Neighbours
+from privsql.policy import Policy, load_policy
 from privsql.privacy.events import Event, Keys, Pure
 from privsql.schema import Schema, SchemaTable
 

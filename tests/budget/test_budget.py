@@ -11,7 +11,8 @@ import pytest
 import privsql
 from privsql import BudgetError, EngineError
 from privsql.budget.ledger import MemoryLedger
-from privsql.policy import NANO, Neighbours
+from privsql.neighbours import Neighbours
+from privsql.policy.checks import NANO
 from privsql.session import Session
 from tests.budget.ledgers import charge
 from tests.conftest import POLICY, clinic

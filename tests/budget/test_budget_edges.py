@@ -40,7 +40,8 @@ from privsql.budget.show import _grouped
 from privsql.budget.store import Store
 from privsql.budget.verify import _same_cap, _within, anchor_of, read_anchor, replay, verify
 from privsql.errors import ArgumentError, BudgetError
-from privsql.policy import Neighbours, Share, load_policy
+from privsql.neighbours import Neighbours
+from privsql.policy import Share, load_policy
 from privsql.privacy.events import Choice, Gaussian, GaussianKeys, Keys, Laplace, Pure
 from privsql.privacy.gaussian import tail_above
 from privsql.privacy.zcdp import least_epsilon

@@ -17,7 +17,7 @@ from privsql.budget.accountants import Addition, Zcdp
 from privsql.budget.amount import ATTO, Cap, Loss
 from privsql.budget.released import Released, released
 from privsql.planning.measurements.partition_selection import measure_keys
-from privsql.policy import NANO
+from privsql.policy.checks import NANO
 from privsql.privacy.events import EVENTS, Choice, Gaussian, GaussianKeys, Keys, Laplace, Pure
 from privsql.privacy.key_selection import Contribution, gaussian_threshold
 from privsql.privacy.sensitivity import Sensitivity

@@ -110,7 +110,7 @@ def test_what_the_owner_types_lets_the_analyst_go_on(source, path, capsys):
         session._stages.engine.run = run  # type: ignore[method-assign]
         program, *arguments = shlex.split(caught.suggestion.partition("types: ")[2])
         assert (program, main(arguments)) == ("privsql", 0)
-        assert capsys.readouterr().out.startswith("failed queries of ana o'hara are counted from 0 again")
+        assert capsys.readouterr().out.startswith("the count of failed queries of ana o'hara was reset to 0")
         session.query(COUNT, epsilon=0.1)
         assert session.budget.failures == Failures(0, 0, 3)
         assert list(session.history()["failed"]) == [True, True, True, False]  # what failed has failed
@@ -427,11 +427,13 @@ def test_renewing_on_the_command_line(path, capsys):
     fail(ledger)
     fail(ledger, analyst="ben")
     assert main(["ledger", "renew", str(path), "--failures", "--analyst", "ana"]) == 0
-    assert capsys.readouterr().out == "failed queries of ana are counted from 0 again, as entry 6 says\n"
+    assert (
+        capsys.readouterr().out == "the count of failed queries of ana was reset to 0, recorded as entry 6\n"
+    )
     assert main(["budget", str(path)]) == 0
     assert "  ben: 1 of at most 3\n" in capsys.readouterr().out
     assert main(["ledger", "renew", str(path), "--failures"]) == 0
-    assert capsys.readouterr().out == "failed queries are counted from 0 again, as entry 7 says\n"
+    assert capsys.readouterr().out == "the count of failed queries was reset to 0, recorded as entry 7\n"
     assert main(["budget", str(path), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["failures"] == {}
     for wrong in (

@@ -16,7 +16,7 @@ from privsql import BudgetError
 from privsql.budget.caps import Loss
 from privsql.budget.file_ledger import open_ledger, renew
 from privsql.budget.verify import verify
-from privsql.policy import EVERYONE
+from privsql.policy.checks import EVERYONE
 from tests.budget.ledgers import VISITS, charge, policy
 
 NAMES = ("ana", "ben", "cleo")

@@ -26,7 +26,8 @@ from privsql.budget.ledger import Ledger, MemoryLedger
 from privsql.budget.released import Released
 from privsql.budget.verify import replay, verify
 from privsql.cli import main
-from privsql.policy import NANO, load_policy
+from privsql.policy import load_policy
+from privsql.policy.checks import NANO
 from privsql.privacy.accuracy import laplace_half_width
 from privsql.privacy.events import Choice, Event, Gaussian, Keys, Pure
 from privsql.privacy.gaussian import half_width, rounded_up

@@ -106,7 +106,10 @@ def test_renewing(folder, capsys):
     assert main(ask("1.5", "ana")) == 0
     capsys.readouterr()
     renew = ["ledger", "renew", "clinic.ledger"]
-    assert done(capsys, *renew, "--epsilon", "5", "--reason", "the board") == (0, "renewed, as entry 3\n")
+    assert done(capsys, *renew, "--epsilon", "5", "--reason", "the board") == (
+        0,
+        "renewed, recorded as entry 3\n",
+    )
     assert main([*renew, "--epsilon", "1", "--analyst", "ana", "--reason", "more"]) == 0
     assert main([*renew, "--epsilon", "1", "--delta", "1e-7", "--analyst", "ben", "--reason", "keys"]) == 0
     assert main([*renew, "--epsilon", "0.5", "--per-query", "--reason", "a large one"]) == 0
@@ -148,7 +151,7 @@ def test_anchor_and_verify(folder, capsys):
     capsys.readouterr()
     status, text = done(capsys, "ledger", "verify", "clinic.ledger", "--anchor", anchor.strip())
     assert (status, text) == (
-        0, "the ledger holds: 4 entries, epsilon 1, delta 0 spent, and nothing was taken back since the anchor\n",
+        0, "the ledger is valid: 4 entries, epsilon 1, delta 0 spent, and nothing was undone since the anchor\n",
     )  # fmt: skip
     (folder / "clinic.ledger").write_bytes(old)
     assert done(capsys, "ledger", "verify", "clinic.ledger")[0] == 0

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import privsql
 from privsql.cli import main
 from privsql.drafting import findings
-from privsql.drafting.ranges import Search, _ends
+from privsql.drafting.ranges import RangeSearch, _ends
 from privsql.drafting.write import draft
 from privsql.policy import load_policy
 from privsql.session import Session
@@ -82,11 +82,11 @@ def test_ranges_are_found_privately_and_the_draft_says_what_they_cost(flights: P
     }
     assert "From names, types and constraints, and from noisy counts that cost epsilon 2.4." in text
     assert (
-        "# dep_delay: searched with epsilon 0.4, in buckets that double. A bucket with fewer than about "
+        "# dep_delay: searched with epsilon 0.4, in buckets of doubling width. A bucket with fewer than about "
         in text
     )
     for column in ("zeros", "huge", "missing"):  # where nothing was found there is a line to fill in
-        assert f"# {column}: searched with epsilon 0.4, and no range came out" in text
+        assert f"# {column}: searched with epsilon 0.4, and no range was found" in text
         assert f"# {column} = {{ range = [LOWEST, HIGHEST] }}" in text
     assert "# day = { range = [EARLIEST, LATEST] }" in text  # dates are not searched
     honest = privsql.connect(str(flights), policy=loaded)
@@ -103,8 +103,7 @@ def test_a_search_is_charged_to_the_ledger(
     assert main([*command, "-o", str(policy)]) == 0
     text = policy.read_text(encoding="utf-8")
     assert (
-        "# Of this, the draft has spent 1.2, which the ledger flights.ledger has recorded.\nepsilon = 3.0\n"
-        in text
+        "# Of this, the draft has spent 1.2, recorded in the ledger flights.ledger.\nepsilon = 3.0\n" in text
     )
     with privsql.connect(str(flights), policy=policy, ledger=ledger) as session:
         assert session.budget.spent.epsilon == pytest.approx(1.2)
@@ -155,6 +154,6 @@ def test_what_does_not_stand_out_gives_no_range() -> None:
 
 def test_a_failed_search_says_that_its_epsilon_is_spent() -> None:
     assert (
-        Search(0.1, 0, None).reason
+        RangeSearch(0.1, 0, None).reason
         == "searched with epsilon 0.1, but the query failed. The epsilon is spent."
     )

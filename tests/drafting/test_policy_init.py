@@ -16,9 +16,9 @@ import pytest
 
 import privsql
 from privsql.cli import main
-from privsql.drafting.check import check
+from privsql.drafting.check_policy import check_policy
+from privsql.drafting.choose_rows import covering, question
 from privsql.drafting.guess import guess_units
-from privsql.drafting.limits import covering, question
 from privsql.drafting.people import is_id, person_of_column, person_of_table
 from privsql.drafting.write import draft
 from privsql.engines.duckdb.engine import open_engine
@@ -138,15 +138,15 @@ def test_standard_output_is_the_draft_and_check_says_what_it_means(shop: Path, t
     assert (shown.returncode, shown.stderr) == (0, "")
     for line in (
         "budget      epsilon 3",
-        "whose rows  order_nr -> orders.oid, whose rows are customer_id -> customers.id, whose unit is id; rows without one are",
-        "bounded     one row a unit, because it is UNIQUE: nothing is cut off",
-        "bounded      at most 3 keys a unit, 10 rows in each",
-        "COUNT(*)     one person moves it by at most 10",
-        "whose rows  EACH ROW COUNTS AS ONE PERSON: no unit is declared",
-        "a view that the policy does not name: queries of it are refused",
-        "age         range 0 to 120; as keys, each of these",
-        "mood         keys 'good', 'bad', NULL",
-        "tags         a list of VARCHAR, for UNNEST(list_distinct(tags)): nobody declared its values",
+        "privacy unit  order_nr -> orders.oid, whose unit is customer_id -> customers.id, whose unit is id; rows",
+        "limits        one row per unit, because it is UNIQUE: nothing is dropped",
+        "limits        at most 3 keys per unit, 10 rows in each",
+        "COUNT(*)      one person changes it by at most 10",
+        "privacy unit  EACH ROW COUNTS AS ONE PERSON: no unit is declared",
+        "a view that the policy does not name; queries of it are refused",
+        "age           range 0 to 120; as keys, each value of the range",
+        "mood          keys 'good', 'bad', NULL",
+        "tags          a list of VARCHAR, for UNNEST(list_distinct(tags)); its values are not declared",
     ):
         assert line in shown.stdout, line
 
@@ -218,18 +218,18 @@ def test_check_names_public_tables_ranges_to_be_found_and_what_is_not_limited(sh
         "orders": {"columns": {"total": {"range": "auto"}}},
         "busy": {"unit": "customer_id"},
     }
-    shown = check(
+    shown = check_policy(
         load_policy({"neighbours": "add-remove", "min_units": 5, "tables": tables}), str(shop / "shop.duckdb")
     )
     for line in (
-        "neighbours  add-remove: no answer gives away whether one unit is there at all",
-        "budget      no limit: the answers can add up to anything",
-        "min_units   keys that nobody declared are shown with at least 5 units",
-        "countries\n  whose rows  nobody's: public, and answers about it alone are exact",
-        "total        range found privately when a question needs it, for a part of its epsilon",
-        "busy\n  whose rows   customer_id; rows without one are left out",
+        "neighbours  add-remove: no answer reveals whether one unit is in the data at all",
+        "budget      no limit: the answers together can reveal anything",
+        "min_units   undeclared keys are shown only with at least 5 units",
+        "countries\n  privacy unit  none: public, so answers about this table alone are exact",
+        "total         range found privately when a query needs it, for part of its epsilon",
+        "busy\n  privacy unit  customer_id; rows without a unit are left out",
         "EACH ROW COUNTS AS ONE PERSON: the policy does not name this table",
-        "bounded      at most 3 keys a unit (the default), 10 rows in each (the default)",
+        "limits        at most 3 keys per unit (the default), 10 rows in each (the default)",
     ):
         assert line in shown, line
 
@@ -260,13 +260,13 @@ def test_units_go_along_foreign_keys_and_what_follows_from_the_schema_needs_no_l
         "# state: its values follow from a CHECK (CA, NY); no line needed",
         "# level: its range follows from its type (-128 to 127); no line needed",
         "# total = { range = [0, HIGHEST] }    "
-        "# the low end follows from a CHECK; fill in what can honestly occur at the other",
+        "# the low end follows from a CHECK; fill in what can really occur at the other",
         "# day = { range = [EARLIEST, LATEST] }    "
-        '# fill in what can honestly occur: values outside are clamped; such as "2020-01-31"',
-        "# clock: TIME, of which nothing can be declared",
+        '# fill in what can really occur; values outside are clamped; such as "2020-01-31"',
+        "# clock: TIME, for which nothing can be declared",
         '# tags = { values = ["KEY", "KEY", ...] }    '
-        "# a list, which queries open by UNNEST(list_distinct(tags))",
-        "# busy is a view: which rows of which people it is made of, only you can say. Queries of it are refused until you do:",
+        "# a list; queries open it with UNNEST(list_distinct(tags))",
+        "# busy is a view. Only you know whose rows it is made of; until you declare it, queries of it are refused:",
     ):
         assert line in text.splitlines(), line
 
@@ -368,7 +368,7 @@ def test_a_row_that_names_two_people_is_said_aloud() -> None:
         owner.execute("CREATE TABLE mails (sender_id INTEGER, receiver_id INTEGER)")
         text = draft(owner)
     assert 'unit = "sender_id"' in text
-    assert "!! Not protected as a whole: whoever is named by receiver_id." in text
+    assert "!! Not protected as a whole: people named by receiver_id." in text
 
 
 def test_names_cannot_break_out_of_a_comment_or_a_key(tmp_path: Path) -> None:
@@ -382,7 +382,7 @@ def test_names_cannot_break_out_of_a_comment_or_a_key(tmp_path: Path) -> None:
             assert loaded["budget"]["epsilon"] == (3.0 if epsilon is None else 2.9)
             assert list(loaded["tables"]) == [nasty]
             assert (loaded["tables"][nasty]["unit"], len(loaded["tables"][nasty]["columns"])) == (nasty, 2)
-            check(load_policy(loaded), owner)
+            check_policy(load_policy(loaded), owner)
 
 
 # -- chosen privately ----------------------------------------------------------------------------------------
@@ -393,8 +393,11 @@ def test_max_rows_chosen_with_epsilon(shop: Path) -> None:
     assert policy.table("orders").max_rows == 4  # every customer has 3 orders
     assert policy.table("items").max_rows == 8  # and 6 items
     assert "From names, types and constraints, and from noisy counts that cost epsilon 2." in text
-    assert "# 3, less the 2 that this draft has cost: it counts, whether the draft is used or not." in text
-    assert "# Chosen with epsilon 1: noisy numbers of units by their rows (noise of scale 2): 1:" in text
+    assert "# 3, less the 2 that this draft has cost, which counts even if you discard it." in text
+    assert (
+        "# Chosen with epsilon 1: noisy numbers of units by their number of rows (noise of scale 2): 1:"
+        in text
+    )
 
 
 def test_nothing_is_spent_where_there_is_nothing_to_choose(tmp_path: Path) -> None:

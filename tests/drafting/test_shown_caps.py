@@ -7,8 +7,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from privsql.drafting.caps import budget_lines, warnings
-from privsql.drafting.check import check
+from privsql.drafting.budget_lines import budget_lines, warnings
+from privsql.drafting.check_policy import check_policy
 from privsql.policy import load_policy
 
 ANALYSTS = {"ana": 2.0, "ben": {"epsilon": 1.0, "delta": 1e-7}}
@@ -22,7 +22,7 @@ def test_check_shows_all_caps_and_warnings() -> None:
     budget = {"epsilon": 12, "delta": 1e-6, "per_query": 0.5, "analysts": {**ANALYSTS, "*": 0.25}}
     with duckdb.connect() as owner:
         owner.execute("CREATE TABLE t (x INTEGER)")
-        shown = check(load_policy({"budget": budget}), owner).splitlines()
+        shown = check_policy(load_policy({"budget": budget}), owner).splitlines()
     assert shown[1:6] == [
         "budget      epsilon 12, delta 1e-06",
         "per query   at most epsilon 0.5",

@@ -32,7 +32,7 @@ FRAME = pd.DataFrame({"u": [1, 1, 2], "a": [1, 2, 3]})
 def test_policies_that_say_two_things_of_one_name(tables: dict[str, Any]) -> None:
     caught = refusal(privsql.connect, FRAME, {"tables": tables})
     assert caught.code == "policy-duplicate"
-    assert "case does not count" in str(caught)
+    assert "case-insensitive" in str(caught)
 
 
 def test_a_policy_file_too(tmp_path: Any) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.drafting.check import check
+from privsql.drafting.check_policy import check_policy
 from privsql.engines.duckdb.plan_rules import TAKES, WITH_CONSTANTS
 from privsql.engines.duckdb.schema_reader import Known, SchemaReader
 from privsql.engines.duckdb.views import SKIPPED, UNKNOWN, Views
@@ -328,7 +328,9 @@ def test_a_question_about_a_view_that_can_fail_is_refused_before_the_charge() ->
             assert "TRY(...)" in str(refused.value)
         assert session.budget.spent.epsilon == 0
         assert session.query("SELECT COUNT(*) AS n FROM tried WHERE total > 0", epsilon=4).fetchall()
-        assert "totals\n  computes INTEGER * INTEGER (for total), which can fail" in check(policy, connection)
+        assert "totals\n  computes INTEGER * INTEGER (for total), which can fail" in check_policy(
+            policy, connection
+        )
         # nor may the people of another table be found through it
         through = {"budget": {"epsilon": 9.0}, "tables": {"totals": {"unit": "person", "unique": ["person"]},
                                               "visits": {"unit": "person -> totals.person"}}}  # fmt: skip

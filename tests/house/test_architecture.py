@@ -72,7 +72,9 @@ def imports(tree: ast.AST) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute, so that they can be checked"
             found += [f"{node.module}.{each.name}" for each in node.names]
-        elif isinstance(node, ast.Call) and dotted(node.func).endswith(("import_module", "__import__")):
+        elif isinstance(node, ast.Call) and dotted(node.func).endswith(
+            ("import_module", "__import__", "optional")
+        ):
             found += [arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)]
     return found
 

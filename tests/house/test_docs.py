@@ -14,7 +14,7 @@ import pytest
 
 from privsql.algebra.functions import ALIASES, FUNCTIONS, OPERATORS
 from privsql.algebra.patterns import DIRECTIVES, OPTIONS
-from privsql.cli.arguments import parser
+from privsql.cli.parser import parser
 from privsql.sql.parse.refusals import WAYS_OUT
 
 ROOT = Path(__file__).resolve().parents[2]

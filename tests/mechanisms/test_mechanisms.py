@@ -17,7 +17,7 @@ from scipy import stats
 
 import privsql
 from privsql import mechanisms
-from privsql.mechanisms.choices import _choose, _first
+from privsql.mechanisms.noisy_choice import _choose, _first
 from privsql.mechanisms.numbers import _gaussian, _laplace
 from privsql.mechanisms.responses import _respond
 from privsql.noise import plain

@@ -18,7 +18,7 @@ from privsql.noise import order
 from privsql.noise.histograms import Histograms
 from privsql.noise.order import _Cut, _Mass, _Problem, _Rows, _target
 from privsql.noise.runs import Runs
-from privsql.privacy.order import Step
+from privsql.privacy.quantile_steps import Step
 from tests.noise.statistics import SOURCE
 
 RATE = Fraction(2, 3)

@@ -16,7 +16,8 @@ from scipy import stats
 from privsql.noise.histograms import Histograms, histograms
 from privsql.noise.order import quantiles
 from privsql.noise.runs import Runs, _falling, _happens, _Sum, draw, uniform_below
-from privsql.privacy.order import Change, Search, Step, fraction_of, log_weight, search
+from privsql.privacy.quantile_search import Search, search
+from privsql.privacy.quantile_steps import Change, Step, fraction_of, log_weight
 from tests.noise.statistics import FALSE_ALARM, LAST_WORD, SOURCE, Buffered, Script, p_value
 
 HALF, UNDETERMINED = Fraction(1, 2), -1

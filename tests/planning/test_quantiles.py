@@ -18,7 +18,7 @@ from scipy import stats
 
 import privsql
 from privsql.analysis.domain import Domain
-from privsql.audit.check import run_exactly
+from privsql.audit.falsify import run_exactly
 from privsql.planning.grids.value_grid import MOST_STEPS, value_grid
 from privsql.types import BIGINT, DATE, DOUBLE, TIMESTAMP, Type, decimal, integer
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.audit.check import differences, run_exactly
+from privsql.audit.falsify import differences, run_exactly
 from privsql.noise.add_noise import add_noise
 from privsql.planning.identity import identity
 from tests.noise.statistics import Buffered

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.audit.check import run_exactly
+from privsql.audit.falsify import run_exactly
 from tests.prepare.visits import STATES, copy_of, uses_copy, with_copies
 from tests.soundness.check import Report, Runner, check_plan
 

@@ -14,7 +14,7 @@ from privsql.algebra.expressions import Call, Column, Literal
 from privsql.analysis.implied import exhaust, implies
 from privsql.privacy.least_squares import fitted
 from privsql.privacy.projections import (
-    Within,
+    PartsOfWhole,
     nonnegative_cells,
     onto_relations,
     onto_simplex,
@@ -87,17 +87,19 @@ def test_rounding_leaves_nothing_negative_and_keeps_the_total() -> None:
 
 
 RELATIONS = [
-    [Within((1,), 0)],
-    [Within((1, 2), 0), Within((3,), 1)],
-    [Within((1, 2, 3), 0, exactly=True)],
-    [Within((1, 2), 0, exactly=True), Within((3,), 1), Within((3,), 2)],
-    [Within((1,), 0), Within((2,), 0), Within((3,), 1), Within((3,), 2)],
+    [PartsOfWhole((1,), 0)],
+    [PartsOfWhole((1, 2), 0), PartsOfWhole((3,), 1)],
+    [PartsOfWhole((1, 2, 3), 0, exactly=True)],
+    [PartsOfWhole((1, 2), 0, exactly=True), PartsOfWhole((3,), 1), PartsOfWhole((3,), 2)],
+    [PartsOfWhole((1,), 0), PartsOfWhole((2,), 0), PartsOfWhole((3,), 1), PartsOfWhole((3,), 2)],
 ]
 
 
 @pytest.mark.parametrize("relations", RELATIONS)
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_relations_hold_and_the_numbers_are_the_nearest(relations: list[Within], nonnegative: bool) -> None:
+def test_relations_hold_and_the_numbers_are_the_nearest(
+    relations: list[PartsOfWhole], nonnegative: bool
+) -> None:
     values, variances = 4.0 * RANDOM.normal(size=(4, 30)), [1.0, 2.0, 0.5, 3.0]
     found = onto_relations(values, variances, relations, nonnegative)
     whole = whole_within(found, relations)

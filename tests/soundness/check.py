@@ -2,7 +2,7 @@
 
 Plans are made on an EMPTY copy of the schema, so they cannot depend on data. Each plan.sql is run by plain DuckDB on
 the base table and on each neighbour; that is the whole promise of api.md, "A plan can be falsified by anyone". What is
-compared with what is in privsql/audit/check.py, which audits use, too.
+compared with what is in privsql/audit/falsify.py, which audits use, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 
 import privsql
-from privsql.audit.check import both_ways, movements, price_errors, run_exactly
+from privsql.audit.falsify import both_ways, movements, price_errors, run_exactly
 from tests.soundness import unit_worlds, worlds
 from tests.soundness.queries import Generator
 from tests.soundness.unit_queries import UnitGenerator

@@ -16,7 +16,7 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.audit.check import differences, run_exactly
+from privsql.audit.falsify import differences, run_exactly
 from privsql.planning.aggregates.estimates import ALL_ROWS
 from tests.soundness.check import Report, check_plan
 

@@ -14,7 +14,7 @@ from privsql.analysis.facts import Facts, domain_of, refine
 from privsql.analysis.keys import Evaluate, evaluated_domain
 from privsql.analysis.stability import Stability, bounded
 from privsql.analysis.undeclared import Undeclared, within
-from privsql.policy import Neighbours
+from privsql.neighbours import Neighbours
 from privsql.privacy.sensitivity import Sensitivity
 from privsql.suggestions import Way
 

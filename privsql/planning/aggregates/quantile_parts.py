@@ -35,6 +35,7 @@ from privsql.algebra.relations import Choose, Limits, Release
 from privsql.algebra.reserved import ROWS_COLUMN, VALUE_COLUMN
 from privsql.analysis.keys import KeySpace
 from privsql.errors import Place, Refused
+from privsql.neighbours import Neighbours
 from privsql.planning.aggregates.context import AggregationContext
 from privsql.planning.aggregates.estimates import QuantilePoint
 from privsql.planning.aggregates.parts import Part
@@ -43,8 +44,8 @@ from privsql.planning.grids.grid import LARGEST_VALUE
 from privsql.planning.grids.value_grid import ValueGrid, value_grid
 from privsql.planning.keys.key_tests import keys_and_tests, limits_on_keys
 from privsql.planning.rewrites.value_bins import FEWEST, Bins
-from privsql.policy import Neighbours
-from privsql.privacy.order import Change, Sought
+from privsql.privacy.quantile_search import Sought
+from privsql.privacy.quantile_steps import Change
 from privsql.types import DOUBLE, MOMENTS, Kind
 
 _ALL, _UPTO = "privsql_all", "privsql_upto"  # rows of a unit in a key, and those up to a value

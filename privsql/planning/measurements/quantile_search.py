@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from privsql.planning.measurements.noised import Mechanism, Noised
 from privsql.privacy.events import Choice, Event
-from privsql.privacy.order import Search, Sought
+from privsql.privacy.quantile_search import Search, Sought
 from privsql.privacy.sensitivity import Sensitivity
 
 

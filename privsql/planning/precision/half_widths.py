@@ -12,7 +12,7 @@ from privsql.planning.aggregates.estimates import Estimate, Linear, QuantilePoin
 from privsql.planning.measurements.quantile_search import QuantileMeasurement
 from privsql.planning.plan import Accuracy, Plan
 from privsql.planning.precision.noise_of_rows import Alike, alike_rows
-from privsql.policy import LARGEST_EPSILON, NANO, SMALLEST_EPSILON
+from privsql.policy.checks import LARGEST_EPSILON, NANO, SMALLEST_EPSILON
 from privsql.privacy.weighted_sums import Noise, half_width
 from privsql.suggestions import Argument
 from privsql.types import NUMBERS, Kind

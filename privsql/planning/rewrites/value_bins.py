@@ -37,7 +37,7 @@ from privsql.algebra.exact import (
 )
 from privsql.algebra.reserved import ROWS_COLUMN, VALUE_COLUMN, WIDTH_COLUMN
 from privsql.planning.grids.value_grid import ValueGrid
-from privsql.privacy.order import Search
+from privsql.privacy.quantile_search import Search
 
 SHIFT = 10  # a bin has 2^10 points
 FEWEST = 2**15  # points of a grid from which on bins are worth a second look at the rows

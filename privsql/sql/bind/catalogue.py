@@ -16,7 +16,8 @@ from privsql.algebra.reserved import is_ours
 from privsql.algebra.units import Reference, Unit, UnitKind
 from privsql.errors import PolicyError, PrivsqlError, Refused, SourceError, did_you_mean
 from privsql.names import repeated_name
-from privsql.policy import DEFAULT_GROUPS, DEFAULT_ROWS, ColumnPolicy, Policy, TablePolicy, UnitPolicy
+from privsql.policy import ColumnPolicy, Policy, TablePolicy, UnitPolicy
+from privsql.policy.checks import DEFAULT_GROUPS, DEFAULT_ROWS
 from privsql.schema import Schema, SchemaColumn, SchemaTable
 from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source

@@ -10,7 +10,7 @@ from sqlglot import exp
 from privsql.algebra import build, literals
 from privsql.algebra.expressions import Aggregate, Expression
 from privsql.errors import Place, Refused, SqlError
-from privsql.privacy.order import fraction_of
+from privsql.privacy.quantile_steps import fraction_of
 from privsql.sql.parse.refusals import distinct_aggregate
 from privsql.types import DOUBLE, MOMENTS, NUMBERS, TIMESTAMP, Kind, Type
 

@@ -13,7 +13,7 @@ import pytest
 from privsql import BudgetError
 from privsql.budget.accountants import Accountant
 from privsql.budget.amount import Cap
-from privsql.policy import NANO
+from privsql.policy.checks import NANO
 from privsql.privacy.events import Choice, Event, Gaussian, GaussianKeys, Keys, Laplace, Pure
 from privsql.privacy.gaussian import greatest_ratio
 

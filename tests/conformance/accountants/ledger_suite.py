@@ -15,7 +15,8 @@ from privsql import BudgetError, EngineError
 from privsql.budget.amount import Loss
 from privsql.budget.fuse import Failures
 from privsql.budget.ledger import Ledger
-from privsql.policy import Neighbours, Policy
+from privsql.neighbours import Neighbours
+from privsql.policy import Policy
 from privsql.privacy.events import Keys, Pure
 from tests.budget.ledgers import charge, fail, policy, release, releases, running
 from tests.budget.refusals import code_of, refusal

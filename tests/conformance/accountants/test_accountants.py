@@ -13,7 +13,7 @@ import pytest
 
 from privsql.budget.accountants import Addition, Zcdp
 from privsql.budget.amount import ATTO, Cap
-from privsql.policy import NANO
+from privsql.policy.checks import NANO
 from privsql.privacy.events import Choice, Event, Gaussian, Keys
 from tests.budget.refusals import refusal
 from tests.conformance.accountants.accountant_suite import (

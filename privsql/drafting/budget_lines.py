@@ -1,26 +1,27 @@
-"""A policy goes in; its budget and caps come out, with warnings of what protects little or never applies."""
+"""A policy goes in; lines about its budget and caps come out, with warnings about what protects little."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
 
-from privsql.policy import EVERYONE, Policy, Share
+from privsql.policy import Policy, Share
+from privsql.policy.checks import EVERYONE
 
-LITTLE_PROTECTION = 10  # from this epsilon on
+LITTLE_PROTECTION = 10  # an epsilon from which warnings start
 
 Line = tuple[str, str]
 
 
 def budget_lines(policy: Policy) -> list[Line]:
-    """The budget, the cap of one query and those of the analysts, then the warnings."""
+    """The budget, the caps on one query and on analysts, then the warnings."""
     return [*_caps(policy), *(("WARNING", text) for text in warnings(policy))]
 
 
 def _caps(policy: Policy) -> Iterator[Line]:
     yield (
         "budget",
-        "no limit: the answers can add up to anything" if policy.epsilon is None else _total(policy),
+        "no limit: the answers together can reveal anything" if policy.epsilon is None else _total(policy),
     )
     if policy.per_query is not None:
         yield "per query", f"at most epsilon {_number(policy.per_query)}"
@@ -41,12 +42,12 @@ def _share(share: Share) -> str:
 
 
 def warnings(policy: Policy) -> list[str]:
-    """What is allowed by a policy, and hardly meant."""
+    """What a policy allows, but its owner hardly meant."""
     return [*_little_protection(policy), *_above_the_budget(policy), *_shared_twice(policy)]
 
 
 def _little_protection(policy: Policy) -> Iterator[str]:
-    """The budget is the guarantee; the other caps matter only where there is none."""
+    """The budget is the guarantee; other caps matter only without one."""
     if policy.epsilon is None:
         yield (
             "There is no budget, so nothing is promised about all answers together. "
@@ -60,13 +61,14 @@ def _little_protection(policy: Policy) -> Iterator[str]:
         if epsilon is not None and epsilon >= LITTLE_PROTECTION:
             yield (
                 f"{name} is epsilon {_number(epsilon)}. An epsilon of 10 or more protects little: "
-                "who is 50% sure of something about one person can be more than 99.99% sure afterwards. "
-                "Choose between about 0.1 and 3."
+                "somebody who is 50% sure of something about one person can be more than 99.99% sure "
+                "afterwards. "
+                "Choose it between about 0.1 and 3."
             )
 
 
 def _above_the_budget(policy: Policy) -> Iterator[str]:
-    """A cap that the budget reaches first caps nothing."""
+    """A cap above the budget never applies."""
     if policy.epsilon is None:
         return
     caps = {
@@ -92,7 +94,7 @@ def _shared_twice(policy: Policy) -> Iterator[str]:
     if policy.epsilon is not None and len(shares) > 1 and max(shares) <= policy.epsilon < sum(shares):
         yield (
             f"The caps of the analysts add up to epsilon {_number(sum(shares))}, "
-            f"and the budget is {_number(policy.epsilon)}: who asks last may find nothing left."
+            f"and the budget is {_number(policy.epsilon)}: whoever asks last may find nothing left."
         )
 
 

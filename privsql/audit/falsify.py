@@ -1,9 +1,8 @@
-"""A plan and a plain DuckDB connection go in; exact cells come out, and of two neighbours every way in which
-they pass a bound.
+"""A plan and a plain DuckDB connection go in; exact cells come out and, for two neighbours, how far apart
+they are by every norm of every measurement.
 
-This is api.md's "A plan can be falsified by anyone" as code. It believes nothing that the plan says but what
-it claims: the SQL is run as it stands, an absent key counts as 0, and the changes are compared with l1, linf,
-l2 and the span of scores.
+Anyone can falsify a plan this way. Nothing that the plan says is believed: its SQL is run as it stands, an
+absent key counts as 0, and the changes are compared with the claimed l1, linf, l2 and span of scores.
 """
 
 from __future__ import annotations
@@ -23,22 +22,20 @@ from privsql.planning.measurements.noised import Mechanism
 from privsql.planning.measurements.quantile_search import QuantileMeasurement
 from privsql.planning.plan import Plan
 from privsql.planning.release_plan import ValueStatement
-from privsql.privacy.order import Step
+from privsql.privacy.quantile_steps import Step
 
 Cells = dict[tuple[Any, ...], dict[str, int]]
 
-_BY_VARIANCE = (Mechanism.GAUSSIAN, Mechanism.KEYS_GAUSSIAN)  # of which epsilon alone says nothing
+_BY_VARIANCE = (Mechanism.GAUSSIAN, Mechanism.KEYS_GAUSSIAN)  # their scale depends on delta, too
 
 
 class NotAsPromised(ValueError):
-    """The result of an exact SQL does not have the form that api.md promises."""
+    """The result of the plan's SQL does not have the promised form."""
 
 
 @dataclass(frozen=True)
-class Moved:
-    """How far two neighbours are apart in one measurement, by one norm, and how far it was claimed that they
-    can be.
-    """
+class Movement:
+    """How far apart two neighbours are in one measurement, by one norm, and the most that was claimed."""
 
     measurement: int
     norm: str  # l1, linf, l2 squared, span of scores
@@ -54,23 +51,21 @@ class Moved:
         return self.found / self.claimed if self.claimed else Fraction(self.found > 0) * 10**9
 
 
-def movements(plan: Plan, base: Cells, other: Cells) -> Iterator[Moved]:
-    """By every measurement and every norm."""
+def movements(plan: Plan, base: Cells, other: Cells) -> Iterator[Movement]:
+    """The distance of two neighbours, by every measurement and every norm."""
     for index, measurement in enumerate(plan.measurements):
         changes = differences(base, other, measured_columns(measurement))
-        yield Moved(index, "l1", Fraction(sum(map(abs, changes))), Fraction(measurement.l1))
-        yield Moved(index, "linf", Fraction(max(map(abs, changes), default=0)), Fraction(measurement.linf))
+        yield Movement(index, "l1", Fraction(sum(map(abs, changes))), Fraction(measurement.l1))
+        yield Movement(index, "linf", Fraction(max(map(abs, changes), default=0)), Fraction(measurement.linf))
         squares = Fraction(sum(change * change for change in changes))
-        yield Moved(index, "l2 squared", squares, Fraction(measurement.sensitivity.l2_squared))
+        yield Movement(index, "l2 squared", squares, Fraction(measurement.sensitivity.l2_squared))
         if isinstance(measurement, QuantileMeasurement):
             for moved, paid in score_spans(measurement, base, other):
-                yield Moved(index, "span of scores", moved, paid)
+                yield Movement(index, "span of scores", moved, paid)
 
 
 def both_ways(plan: Plan, base: Cells, other: Cells) -> Iterator[tuple[int, list[int]]]:
-    """The measurements that are called monotone, and of which some cells rise while others fall; and the
-    changes.
-    """
+    """Measurements that claim to be monotone, but whose cells both rise and fall, with the changes."""
     for index, measurement in enumerate(plan.measurements):
         changes = differences(base, other, measured_columns(measurement))
         if measurement.sensitivity.monotone and min(changes, default=0) < 0 < max(changes, default=0):
@@ -78,7 +73,7 @@ def both_ways(plan: Plan, base: Cells, other: Cells) -> Iterator[tuple[int, list
 
 
 def measured_columns(measurement: Measurement) -> tuple[str, ...]:
-    """Those of the exact cells: of a histogram of values there is one, whatever is sought in it."""
+    """The columns of the exact cells. A histogram of values has one, whatever is searched in it."""
     return measurement.columns[:1] if isinstance(measurement, QuantileMeasurement) else measurement.columns
 
 
@@ -92,8 +87,8 @@ def differences(one: Cells, two: Cells, columns: Sequence[str]) -> list[int]:
 
 
 def run_exactly(plan: Plan, connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]], Cells]:
-    """plan.statements on plain DuckDB: (names and types), cells by key; of a histogram of values by key and
-    value.
+    """Run plan.statements on plain DuckDB. Returns the names and types of the columns, and the cells by key,
+    those of a histogram of values by key and value.
     """
     shape, cells = counted_exactly(plan, connection) if plan.counts else ([], {})
     for statement in plan.of_values:
@@ -106,9 +101,9 @@ def run_exactly(plan: Plan, connection: duckdb.DuckDBPyConnection) -> tuple[list
         for row in cursor.fetchall():
             *key, value, count = _comparable(row)
             if type(value) is not int or type(count) is not int or not 0 <= value < points or count < 1:
-                raise NotAsPromised(f"no count of a grid point: {value} {count}")
+                raise NotAsPromised(f"not the count of a grid point: {value} {count}")
             if (found := (statement.columns, *key, value)) in cells:
-                raise NotAsPromised(f"{found} comes twice")
+                raise NotAsPromised(f"{found} occurs twice")
             cells[found] = {statement.columns[0]: count}
     for statement, sql in zip(plan.of_values, plan.runs[len(plan.runs) - len(plan.of_values) :], strict=True):
         if sql != statement.sql:
@@ -117,7 +112,7 @@ def run_exactly(plan: Plan, connection: duckdb.DuckDBPyConnection) -> tuple[list
 
 
 def check_bins(statement: ValueStatement, rows: list[tuple[Any, ...]], cells: Cells) -> None:
-    """Bins and values of the shorter form have the rows of the values that they stand for."""
+    """Check that each bin of the shorter form has the rows of the values it stands for."""
     whole: dict[Any, Counter[int]] = {}
     for (columns, *key, value), cell in (
         (key, cell) for key, cell in cells.items() if key and key[0] == statement.columns
@@ -127,13 +122,13 @@ def check_bins(statement: ValueStatement, rows: list[tuple[Any, ...]], cells: Ce
         *key, value, width, count = _comparable(row)
         histogram = whole[(statement.columns, *key)]
         if sum(histogram.pop(point, 0) for point in range(value, value + width)) != count:
-            raise NotAsPromised(f"a bin has other rows than its values: {row}")
+            raise NotAsPromised(f"a bin and its values have different rows: {row}")
     if any(histogram.total() for histogram in whole.values()):
         raise NotAsPromised("bins leave rows out")
 
 
 def counted_exactly(plan: Plan, connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]], Cells]:
-    """plan.sql, which has integer columns."""
+    """Run plan.sql, whose measured columns are integers."""
     cursor = connection.execute(plan.sql)
     names = [each[0] for each in cursor.description or []]
     shape = [(each[0], str(each[1])) for each in cursor.description or []]
@@ -148,7 +143,7 @@ def counted_exactly(plan: Plan, connection: duckdb.DuckDBPyConnection) -> tuple[
         if not all(type(value) is int for value in values):
             raise NotAsPromised(f"not integers: {values}")
         if key in cells:
-            raise NotAsPromised(f"the key {key} comes twice")
+            raise NotAsPromised(f"the key {key} occurs twice")
         cells[key] = dict(zip(measured, values, strict=True))
     if not plan.keys and len(cells) != 1:
         raise NotAsPromised(f"{len(cells)} rows without GROUP BY")
@@ -156,21 +151,21 @@ def counted_exactly(plan: Plan, connection: duckdb.DuckDBPyConnection) -> tuple[
 
 
 def _comparable(row: Sequence[Any]) -> list[Any]:
-    """NaN as a text, which is equal to itself."""
+    """The row with NaN as text, so that it equals itself."""
     return ["nan" if isinstance(value, float) and math.isnan(value) else value for value in row]
 
 
 def price_errors(plan: Plan, epsilon: Fraction = Fraction(1)) -> list[str]:
-    """Whether the noise covers the bounds and the losses sum to no more than was asked for."""
+    """Every measurement whose noise does not cover its bounds, and whether the losses exceed epsilon."""
     found = []
     if sum((each.loss for each in plan.measurements), Fraction(0)) > epsilon:
-        found.append("PRICE: the measurements cost more than the epsilon asked for")
+        found.append("PRICE: the measurements cost more than the requested epsilon")
     for each in plan.measurements:
         if isinstance(each, QuantileMeasurement):
             if each.noise_scale * each.loss < score_span(plan, each):
                 found.append(f"PRICE: scale {each.scale} at epsilon {each.epsilon} for scores")
             continue
-        # of two scores that move, the lead of one over the other moves by both changes: together at most l1
+        # when two scores move, the lead of one over the other moves by both changes: together at most l1
         lead = each.linf if each.sensitivity.monotone else min(2 * each.linf, each.l1)
         factor = each.l1
         if isinstance(each, SelectionMeasurement) and not each.in_groups and "noisy-max" in each.mechanism:
@@ -183,8 +178,8 @@ def price_errors(plan: Plan, epsilon: Fraction = Fraction(1)) -> list[str]:
 def score_spans(
     measurement: QuantileMeasurement, base: Cells, other: Cells
 ) -> Iterator[tuple[Fraction, Fraction]]:
-    """How far the distances from a rank moved apart, all cells together, and what was paid for: steps over
-    all rows of a cell.
+    """For each step over all rows of a cell: how far the points' distances from the target rank moved apart,
+    over all cells, and the span that was paid for.
     """
     column, search = measurement.columns[0], measurement.search
     histograms: dict[Any, tuple[Counter[int], Counter[int]]] = {}
@@ -199,8 +194,8 @@ def score_spans(
 
 
 def _moved(one: Counter[int], two: Counter[int], step: Step) -> Fraction:
-    """In how long an interval the changes of points' distances from the target rank lie, between two
-    histograms of values.
+    """The length of the interval in which the changes of points' distances from the target rank lie, between
+    two histograms of values.
     """
     points = {near for value in (*one, *two) for near in (value - 1, value, value + 1)}
     changes = [_away(one, step, point) - _away(two, step, point) for point in points]
@@ -209,7 +204,7 @@ def _moved(one: Counter[int], two: Counter[int], step: Step) -> Fraction:
 
 
 def _too_few(histogram: Counter[int], step: Step) -> Fraction:
-    """The distance of the candidate that stands for too few rows."""
+    """The distance of "undetermined", the candidate that stands for too few rows."""
     share = Fraction(1) if step.margin else max(step.fraction, 1 - step.fraction)
     return histogram.total() * share
 
@@ -228,10 +223,11 @@ def _away(histogram: Counter[int], step: Step, point: int) -> Fraction:
 
 
 def score_span(plan: Plan, measurement: QuantileMeasurement) -> Fraction:
-    """How far one person can move the scores of two values apart, by the l1 of the histogram: a row that
-    comes or goes moves a score by at most max(f, 1 - f) up or down, those of MIN and MAX by 1 one way; in a
-    single cell a row replaced by 1. The score of "undetermined" moves with the number of rows, by as much as
-    any.
+    """How far one person can move the scores of two values apart, from the l1 of the histogram.
+
+    An added or removed row moves a score by at most max(f, 1 - f) either way, a score of MIN or MAX by 1 one
+    way; within a single cell, a replaced row moves it by 1. The score of "undetermined" moves with the number
+    of rows, by as much as any.
     """
     total = Fraction(0)
     for level in measurement.search.levels:

@@ -1,18 +1,16 @@
-"""Words of what is going on go in; a line on a stream comes out, where it takes longer than a person likes to
-wait.
-"""
+"""Descriptions of the current step go in; a line on a stream comes out, once the user has waited a while."""
 
 from __future__ import annotations
 
 import time
 from typing import TextIO
 
-_QUIET = 1.5  # seconds before anything is said
+_QUIET = 1.5  # seconds before the first line
 _BETWEEN = 1.0
 
 
-class Progress:
-    """Says what is being done: on a terminal in one line, elsewhere a line now and then."""
+class ProgressLine:
+    """Shows the current step: on a terminal as one line that changes, elsewhere as a line now and then."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._started = stream, time.monotonic()

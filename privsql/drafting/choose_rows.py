@@ -1,7 +1,7 @@
 """A session and a unit go in; noisy counts of units by their number of rows come out, and a max_rows that
-suits most.
+suits most of them.
 
-The only part of a draft that reads private data, as any other query does: charged, noised, shown.
+Like the search for ranges, this reads private data as any query does: charged, noised, shown.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from privsql.session import Session
 
 _ENDS = [int(2**power) for power in range(11)]  # 1, 2, 4 ... 1024 rows
 _COVERED = 0.95
-_CLEAR = 10  # the noisy number of all units must be so many deviations of its noise to say anything
+_CLEAR = 10  # the noisy number of units must be this many standard deviations of its noise to mean anything
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """A bound that was chosen privately; `rows` None: the noise was too loud to say anything."""
+class ChosenRows:
+    """A limit that was chosen privately; `rows` is None if there was too much noise to choose."""
 
     rows: int | None
     # units with 1, 2, 3-4, 5-8 ... 513-1024, more rows; () if the query failed
@@ -32,10 +32,10 @@ class Chosen:
 
     @property
     def lines(self) -> list[str]:
-        """What a draft says of it."""
+        """The lines of a draft about it."""
         spent = f"Chosen with epsilon {self.epsilon:g}: "
         if not self.noisy_counts:
-            return [f"{spent}but the query failed; this is the default. The epsilon is spent."]
+            return [f"{spent}but the query failed, so this is the default. The epsilon is spent."]
         starts = [1, *(end + 1 for end in _ENDS[:-1])]
         parts = [
             str(end) if start == end else f"{start}-{end}" for start, end in zip(starts, _ENDS, strict=True)
@@ -45,59 +45,60 @@ class Chosen:
             for part, noisy in zip([*parts, f">{_ENDS[-1]}"], self.noisy_counts, strict=True)
         ]
         if self.rows is None:
-            verdict = "Too few units for this much noise: nothing was learnt, and this is the default."
+            verdict = "Too few units for this much noise, so this is the default."
         else:
             verdict = (
                 f"About {_COVERED:.0%} of the units, give or take the noise, have at most {self.rows} rows"
                 + (
-                    ". A few that have many more can hold a large part of all rows."
+                    ". A few units with many more can hold a large part of all rows."
                     if self.rows < _ENDS[-1]
                     else ", or more: this is the largest that was tried."
                 )
             )
         numbers = (
-            f"noisy numbers of units by their rows (noise of scale {self.scale:g}): {', '.join(counts)}."
+            f"noisy numbers of units by their number of rows (noise of scale {self.scale:g}): "
+            f"{', '.join(counts)}."
         )
         return [spent + numbers, verdict]
 
 
 def choose_rows(
     session: Session, units: Mapping[str, Guess], tables: Sequence[str], epsilon: float
-) -> dict[str, Chosen]:
-    """max_rows for each of the tables, at epsilon for each: one person may be in all of them."""
+) -> dict[str, ChosenRows]:
+    """Choose max_rows for each table, at epsilon each, since one person may be in all of them."""
     questions = {table: question(table, units) for table in tables}
     for sql in questions.values():
-        session.explain(sql, epsilon)  # what is refused is refused before anything is spent
+        session.explain(sql, epsilon)  # refusals come before anything is spent
     found = {}
     for table, sql in questions.items():
         try:
             answer = session.query(sql, epsilon)
         except EngineError:
-            found[table] = Chosen(None, (), epsilon, math.inf)
+            found[table] = ChosenRows(None, (), epsilon, math.inf)
             continue
         (noisy,) = answer.fetchall()
         scale = float(answer.plan.measurements[0].l1) / epsilon
-        found[table] = Chosen(covering(noisy, scale), noisy, epsilon, scale)
+        found[table] = ChosenRows(covering(noisy, scale), noisy, epsilon, scale)
     return found
 
 
 def covering(noisy_counts: Sequence[float], scale: float) -> int | None:
-    """The least power of two that is enough for 95% of the units, give or take the noise; None if that is too
-    loud.
+    """The least power of two that suffices for 95% of the units, give or take the noise; None if there is too
+    much of it.
     """
     units = sum(noisy_counts)
     if units < _CLEAR * scale * math.sqrt(len(noisy_counts)):
         return None
     for place, end in enumerate(_ENDS):
         rest = noisy_counts[place + 1 :]
-        # fewer cannot be told from none
+        # fewer cannot be told apart from none
         if sum(rest) <= max((1 - _COVERED) * units, 2 * scale * math.sqrt(len(rest))):
             return end
     return _ENDS[-1]
 
 
 def question(table: str, units: Mapping[str, Guess]) -> str:
-    """Units by their number of rows, in parts that exclude each other: one unit is in one of them."""
+    """Count units by their number of rows, in disjoint classes: each unit is in one of them."""
     unit, joins, here = units[table], [f"{quoted(table)} AS t0"], 0
     while unit.table is not None:
         pairs = zip(unit.columns, unit.keys, strict=True)
@@ -109,4 +110,5 @@ def question(table: str, units: Mapping[str, Guess]) -> str:
     named = ", ".join(f"{column} AS u{place}" for place, column in enumerate(whose))
     parts = ["c = 1", *(f"c > {end // 2} AND c <= {end}" for end in _ENDS[1:]), f"c > {_ENDS[-1]}"]
     counts = ", ".join(f"COUNT(*) FILTER (WHERE {part}) AS n{place}" for place, part in enumerate(parts))
-    return f"SELECT {counts} FROM (SELECT {named}, COUNT(*) AS c FROM {' '.join(joins)} GROUP BY {', '.join(whose)})"
+    rows = f"SELECT {named}, COUNT(*) AS c FROM {' '.join(joins)} GROUP BY {', '.join(whose)}"
+    return f"SELECT {counts} FROM ({rows})"

@@ -1,26 +1,19 @@
-"""An Audit goes in; a matplotlib figure comes out: bounds on the left, releases on the right (extra:
-privsql[plot]).
-"""
+"""An `Audit` goes in; a matplotlib figure comes out: bounds on the left, releases on the right."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from privsql.audit.audit import Audit
 from privsql.errors import ArgumentError
+from privsql.results.extras import optional
 
 _ONE, _OTHER, _PASSED = "#4878a8", "#e08a3c", "#cf222e"
 
 
 def plot(audit: Audit, path: str | None = None) -> Any:
-    """The figure; written to a file where a path is given."""
-    try:
-        pyplot = import_module("matplotlib.pyplot")
-    except ImportError:
-        raise ArgumentError(
-            "argument-extra", "plots need matplotlib", "pip install 'privsql[plot]'"
-        ) from None
+    """Draw the figure, and write it to `path` if given."""
+    pyplot = optional("matplotlib.pyplot", "plot")
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     parts = [
         (f"{each.what}, {each.norm}", each.found / each.claimed if each.claimed else 2.0)
@@ -32,7 +25,7 @@ def plot(audit: Audit, path: str | None = None) -> Any:
     left.barh([name for name, _ in parts], [part for _, part in parts], color=colours)
     left.axvline(1.0, color="#333333", linewidth=1)
     left.invert_yaxis()
-    left.set_xlabel("found, of what is claimed")
+    left.set_xlabel("found / claimed")
     places = range(len(audit.picture))
     for offset, index, colour, label in ((-0.2, 1, _ONE, "one table"), (0.2, 2, _OTHER, "its neighbour")):
         right.bar(
@@ -52,7 +45,7 @@ def plot(audit: Audit, path: str | None = None) -> Any:
             figure.savefig(path)
         except (OSError, ValueError):
             raise ArgumentError(
-                "argument-plot", "the picture cannot be written there", "give a path that ends in .png"
+                "argument-plot", "the picture cannot be written to this path", "give a path that ends in .png"
             ) from None
         finally:
             pyplot.close(figure)

@@ -1,4 +1,4 @@
-"""Scores of candidates and a price go in; the label of one candidate comes out, and nothing more."""
+"""Scores of candidates and an epsilon go in; the label of one candidate comes out, and nothing more."""
 
 from __future__ import annotations
 
@@ -22,27 +22,51 @@ Noise = Literal["exponential", "laplace", "gumbel"]
 
 _NOISES = ("exponential", "laplace", "gumbel")
 _FAR = Fraction(10_000)  # exp(-10000) is 0 to a float
-_NODES = 100  # of each panel: polynomials up to degree 199 are integrated exactly
+_NODES = 100  # per panel: integrates polynomials of degree up to 199 exactly
 _MOST_AT_ONCE = 10**6
 
 
 def exponential(scores: Any, epsilon: Any, sensitivity: Any = 1, monotone: bool = False) -> Any:
-    """The exponential mechanism: P(label) proportional to exp(epsilon score / (2 sensitivity)),
-    epsilon-private.
+    """Choose a candidate by the exponential mechanism: P(label) ~ exp(epsilon score / (2 sensitivity)).
 
-    `scores`: numbers, one for each candidate; a dict or Series gives back the label, anything else the index.
-    `sensitivity`: no score moves by more between neighbours. `monotone`: between neighbours no score rises
-    while another falls (counts under add-remove); then the factor 2 is not needed.
+    Arguments:
+        scores: one number for each candidate: a dict, a Series or a list.
+        epsilon: the choice is epsilon-private.
+        sensitivity: the most that one person can change any score.
+        monotone: whether one person always changes all scores in the same direction, as with counts under
+            add-remove neighbours; then the factor 2 is not needed.
+
+    Returns:
+        The label of the chosen candidate in a dict or Series, its index in anything else.
+
+    Raises:
+        ArgumentError: a score is not a finite number, or another argument is out of range.
+
+    Example:
+        >>> from privsql import mechanisms
+        >>> mechanisms.exponential({"apple": 3, "banana": 900}, epsilon=1.0)
+        'banana'
     """
     return _choose(scores, epsilon, sensitivity, monotone, "gumbel", SystemRandomness())
 
 
 def permute_and_flip(scores: Any, epsilon: Any, sensitivity: Any = 1, monotone: bool = False) -> Any:
-    """In a random order, the first that passes with probability exp(-epsilon (greatest - score) / (2
-    sensitivity)).
+    """Choose a candidate by permute-and-flip: go through the candidates in random order, and take the first
+    whose coin comes up heads, with probability exp(-epsilon (greatest - score) / (2 sensitivity)).
 
-    epsilon-private, and never worse than the exponential mechanism: at any gap the expected score is as great
-    or greater.
+    The expected score is never below that of the exponential mechanism.
+
+    Arguments:
+        scores, epsilon, sensitivity, monotone: as for `exponential`.
+
+    Returns: as `exponential` does, the label or the index of the chosen candidate.
+
+    Raises: ArgumentError, as `exponential` does.
+
+    Example:
+        >>> from privsql import mechanisms
+        >>> mechanisms.permute_and_flip([3, 900, 12], epsilon=1.0)
+        1
     """
     return _choose(scores, epsilon, sensitivity, monotone, "exponential", SystemRandomness())
 
@@ -50,10 +74,22 @@ def permute_and_flip(scores: Any, epsilon: Any, sensitivity: Any = 1, monotone: 
 def noisy_max(
     scores: Any, epsilon: Any, sensitivity: Any = 1, monotone: bool = False, noise: Noise = "exponential"
 ) -> Any:
-    """Report-noisy-max: the label of the greatest noisy score, epsilon-private.
+    """Choose a candidate by report-noisy-max: the one with the greatest noisy score.
 
-    "exponential" noise, of scale 2 sensitivity/epsilon, has exactly the law of `permute_and_flip`, "gumbel"
-    noise that of `exponential`; "laplace" is the textbook's, and worse.
+    Arguments:
+        scores, epsilon, sensitivity, monotone: as for `exponential`.
+        noise: "exponential" noise (of scale 2 sensitivity/epsilon) makes exactly the choice of
+            `permute_and_flip`, "gumbel" that of `exponential`. "laplace" is the textbook version, and is
+            less accurate.
+
+    Returns: as `exponential` does, the label or the index of the chosen candidate.
+
+    Raises: ArgumentError, as `exponential` does.
+
+    Example:
+        >>> from privsql import mechanisms
+        >>> mechanisms.noisy_max({"apple": 3, "banana": 900}, epsilon=1.0, noise="laplace")
+        'banana'
     """
     return _choose(scores, epsilon, sensitivity, monotone, noise, SystemRandomness())
 
@@ -84,7 +120,7 @@ def _scores(scores: Any) -> Numbers:
     given = numbers(scores, "score")
     if is_one(scores) or (isinstance(scores, np.ndarray) and scores.ndim > 1):
         raise ArgumentError(
-            "argument-numbers", "scores must be a list, one for each candidate", "try [3, 5, 2]"
+            "argument-numbers", "scores must be a list of numbers, one for each candidate", "try [3, 5, 2]"
         )
     return given
 
@@ -92,12 +128,27 @@ def _scores(scores: Any) -> Numbers:
 def above_threshold(
     values: Iterable[Any], threshold: Any, epsilon: Any, sensitivity: Any = 1, monotone: bool = False
 ) -> Any:
-    """The sparse vector technique: the index (of a dict or Series: the label) of the first value that is,
-    noisily, at least the threshold; None if none is. epsilon-private for any number of values, each of which
-    moves by at most `sensitivity`.
+    """Find the first value that is, with noise, at least the threshold: the sparse vector technique.
 
-    Values are taken one at a time and none after the first above, so an iterator may compute them as they are
-    needed.
+    Values are taken one at a time, and none after the first above, so an iterator may compute them lazily.
+
+    Arguments:
+        values: any number of values, in order: a dict, a Series or any iterable.
+        threshold: the number to compare with.
+        epsilon: the result is epsilon-private, however many values there are.
+        sensitivity: the most that one person can change any value.
+        monotone: whether one person always changes all values in the same direction.
+
+    Returns:
+        The label of that value in a dict or Series, its index in anything else; None if no value is above.
+
+    Raises:
+        ArgumentError: a value is not a finite number, or another argument is out of range.
+
+    Example:
+        >>> from privsql import mechanisms
+        >>> mechanisms.above_threshold([4, 9, 2000, 3], threshold=1000, epsilon=1.0)
+        2
     """
     return _first(values, threshold, epsilon, sensitivity, monotone, SystemRandomness())
 
@@ -120,8 +171,21 @@ def _first(
 
 
 def exponential_probabilities(scores: Any, epsilon: Any, sensitivity: Any = 1, monotone: bool = False) -> Any:
-    """With which probability `exponential` chooses each candidate, in the form of the scores. Not private:
-    for planning.
+    """The probability with which `exponential` chooses each candidate. Not private: for planning.
+
+    Arguments:
+        scores, epsilon, sensitivity, monotone: as for `exponential`.
+
+    Returns:
+        Probabilities in the form of the scores: a dict for a dict, a Series for a Series, otherwise a list.
+
+    Raises:
+        ArgumentError: a score is not a finite number, or another argument is out of range.
+
+    Example:
+        >>> from privsql import mechanisms
+        >>> mechanisms.exponential_probabilities([5, 5], epsilon=1.0)
+        [0.5, 0.5]
     """
     given = _scores(scores)
     weights = _weights(given, epsilon, sensitivity, monotone)
@@ -132,14 +196,24 @@ def exponential_probabilities(scores: Any, epsilon: Any, sensitivity: Any = 1, m
 def permute_and_flip_probabilities(
     scores: Any, epsilon: Any, sensitivity: Any = 1, monotone: bool = False
 ) -> Any:
-    """With which probability `permute_and_flip` chooses each candidate, in the form of the scores. Not
-    private: for planning.
+    """The probability with which `permute_and_flip` chooses each candidate. Not private: for planning.
 
-    Candidate i passes with p_i, and is chosen with p_i E[1/(1 + S)], S the others that pass. Since 1/(1 + s)
-    is the integral of t^s over [0, 1], that is p_i times the integral of the product over j != i of (1 - p_j
-    u), u = 1 - t. Panels halve towards u = 0, where the product falls the faster the more candidates are near
-    the top.
+    Arguments:
+        scores, epsilon, sensitivity, monotone: as for `exponential`.
+
+    Returns: probabilities in the form of the scores, as `exponential_probabilities` does.
+
+    Raises: ArgumentError, as `exponential` does.
+
+    Example:
+        >>> from privsql import mechanisms
+        >>> [round(each, 3) for each in mechanisms.permute_and_flip_probabilities([5, 5], epsilon=1.0)]
+        [0.5, 0.5]
     """
+    # The coin of candidate i comes up heads with probability p_i, and i is chosen with p_i E[1/(1 + S)], S
+    # being the number of other heads. 1/(1 + s) is the integral of t^s over [0, 1], so this is p_i times the
+    # integral over u = 1 - t of the product, over j != i, of (1 - p_j u). Panels halve towards u = 0, where
+    # the product falls the faster the more candidates are near the top.
     given = _scores(scores)
     weights = np.array(_weights(given, epsilon, sensitivity, monotone))
     chances = np.zeros(weights.size)
@@ -151,15 +225,15 @@ def permute_and_flip_probabilities(
 
 
 def _weights(given: Numbers, epsilon: Any, sensitivity: Any, monotone: bool) -> list[float]:
-    """exp(-rate (greatest - score)) for each."""
+    """exp(-rate (greatest - score)) for each score."""
     rate = epsilon_given(epsilon) / positive(sensitivity) / moves(monotone)
     greatest = max(given.exact_values)
     return [math.exp(-float(min(rate * (greatest - value), _FAR))) for value in given.exact_values]
 
 
 def _panels(candidates: int) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Some points and their weights at a time, by Gauss and Legendre: in [0, 1] where that is exact, else in
-    [1/2, 1], [1/4, 1/2], ..., [0, 2^-j], 2^j >= candidates.
+    """Points and weights of Gauss-Legendre quadrature, some at a time: over [0, 1] where that is exact, else
+    over [1/2, 1], [1/4, 1/2], ..., [0, 2^-j], 2^j >= candidates.
     """
     nodes, weights = _gauss()
     at_once = max(1, _MOST_AT_ONCE // candidates)

@@ -1,6 +1,4 @@
-"""An Audit goes in; a verdict to read comes out: bars of text, HTML for a notebook, or a dict for
-programs.
-"""
+"""An `Audit` goes in; a report comes out: text with bars, HTML for notebooks, or a dict for programs."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def bar(part: float, width: int = _WIDTH) -> str:
-    """A bar as long as a part of the whole; what passes the whole ends in an arrow."""
+    """A bar of this part of the full width; more than the whole ends in an arrow."""
     if part > 1:
         return "█" * (width - 1) + "▶"
     eighths = round(max(0.0, part) * width * 8)
@@ -22,21 +20,22 @@ def bar(part: float, width: int = _WIDTH) -> str:
 
 
 def shown(audit: Audit) -> str:
+    """The report as text."""
     lines = [audit.verdict, ""]
     if audit.bounds:
-        lines += ["how far two neighbours were found apart, of what is claimed", *_bounds(audit), ""]
+        lines += ["how far apart neighbours were found, out of what is claimed", *_bounds(audit), ""]
     if audit.epsilon is not None:
         lines += [*_epsilon(audit), ""]
     if audit.pair is not None:
-        title = "the worst pair of neighbouring tables" if audit.broken else "the pair that came nearest"
+        title = "the worst pair of neighbouring tables" if audit.broken else "the pair that came closest"
         lines += [title, *_indented(str(audit.pair)), ""]
     if audit.tables:
-        how = "all rows of the values tried" if audit.exhaustive else "a guided search"
+        how = "an exhaustive search over the values tried" if audit.exhaustive else "a guided search"
         tried = f"{audit.tables:,} tables made up, {audit.pairs:,} pairs of neighbours compared"
-        lines.append(f"{tried}: {how}; no private row was read")
+        lines.append(f"{tried} in {how}; no private row was read")
     lines += [f"Note: {note}" for note in audit.notes]
     if not audit.broken:
-        lines.append("held: nothing worse was found. It is no proof; docs/proofs.md has those.")
+        lines.append("held: nothing worse was found. This is not a proof; for those see docs/proofs.md.")
     return "\n".join(lines).rstrip()
 
 
@@ -58,14 +57,16 @@ def _epsilon(audit: Audit) -> list[str]:
     delta = f", delta {bound.delta:g}" if bound.delta else ""
     passed = " PASSED" if bound.passed else ""
     lines = [
-        f"epsilon, measured on {bound.releases:,} releases of each table ({bound.confidence:.1%} sure{delta})",
+        f"epsilon, measured on {bound.releases:,} releases of each table "
+        f"({bound.confidence:.1%} confidence{delta})",
         f"  at least {bound.lower:.3f} of {bound.charged:g}  {bar(bound.lower / bound.charged)}{passed}",
-        f"  by the event: {bound.event}; it happened {bound.hits:,} times on one table, {bound.other_hits:,} on the other",
+        f"  by the event: {bound.event}; it happened {bound.hits:,} times on one table, "
+        f"{bound.other_hits:,} times on the other",
     ]
     most = max((max(a, b) for _, a, b in audit.picture), default=0)
     if most:
         width = max(len(label) for label, _, _ in audit.picture)
-        lines.append("  where the releases of the one table lie, and those of the other")
+        lines.append("  the distribution of the releases of one table, and of the other")
         for label, one, other in audit.picture:
             lines.append(
                 f"  {label.rjust(width)}  {bar(one / most, 20).ljust(20)} | {bar(other / most, 20)}".rstrip()
@@ -78,13 +79,15 @@ def _indented(text: str) -> list[str]:
 
 
 def html(audit: Audit) -> str:
-    """The verdict in colour, the rest as text."""
+    """The report with its verdict in colour."""
     colour = "#1a7f37" if audit.held else "#cf222e"
     verdict, _, rest = shown(audit).partition("\n")
-    return f"<p style='color:{colour};font-weight:bold'>{escaping.escape(verdict)}</p><pre>{escaping.escape(rest.strip())}</pre>"
+    heading = f"<p style='color:{colour};font-weight:bold'>{escaping.escape(verdict)}</p>"
+    return f"{heading}<pre>{escaping.escape(rest.strip())}</pre>"
 
 
 def as_dict(audit: Audit) -> dict[str, Any]:
+    """The report as a dict that can be written as JSON."""
     bound = audit.epsilon
     return {
         "held": audit.held,

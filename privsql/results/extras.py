@@ -1,0 +1,17 @@
+"""The name of an optional package goes in; the package comes out, or an error that says how to install it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from privsql.errors import ArgumentError
+
+
+def optional(module: str, extra: str) -> Any:
+    """Import a package that comes with an extra of privsql."""
+    try:
+        return import_module(module)
+    except ImportError:
+        problem = f"this needs the package {module.partition('.')[0]}"
+        raise ArgumentError("argument-extra", problem, f"pip install 'privsql[{extra}]'") from None
