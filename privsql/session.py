@@ -189,7 +189,11 @@ class Session(Searching):
                     raise outcome from None
                 return outcome
         except KeyboardInterrupt:
-            raise KeyboardInterrupt("the query was interrupted; its charge stands") from None
+            pass  # let go of: a second Ctrl-C may have come where rows were being read
+        finally:
+            # after the padding: other sessions could see by it when the query was really done
+            self._stored.share(charge.number)
+        raise KeyboardInterrupt("the query was interrupted; its charge stands")
 
     def _outcome(
         self, asked: Asked, plan: Plan, charge: Charge, version: str | None, fresh: bool
@@ -208,6 +212,10 @@ class Session(Searching):
             return EngineError()
         except KeyboardInterrupt:
             return KeyboardInterrupt()
+        # SystemExit, or what a signal handler raises, such as gevent's Timeout
+        except BaseException as error:  # noqa: BLE001 -- raised where nothing that was read is in reach
+            error.__context__ = error.__cause__ = None
+            return error.with_traceback(None)
 
     def batch(
         self,
