@@ -25,7 +25,7 @@ from privsql.budget.dataset import Dataset, dataset_of
 from privsql.budget.format import INSERT, OWNERS, SELECT, Row, now, row_of, written
 from privsql.budget.fuse import CODE, Failures, refuse_full
 from privsql.budget.ledger import Bill, Budget, Charge, Entry, budget_of, events_of, same_neighbours, share_of
-from privsql.budget.mounts import refuse_network
+from privsql.budget.mounts import refuse_unsafe_place
 from privsql.budget.released import Released
 from privsql.budget.store import CORRUPT, Store
 from privsql.errors import ArgumentError, BudgetError
@@ -249,7 +249,8 @@ class FileLedger(LedgerReader):
         if failures.blown or not failures.full:  # not full: one is over since the refusal
             return not failures.blown
         own = {number for process, number in self._running if process == os.getpid()}
-        return any(run.number in own or run.age() < self._store.patience for run in state.unfinished)
+        # a charge that lies ahead of the clock was made before the clock was set back
+        return any(run.number in own or abs(run.age()) < self._store.patience for run in state.unfinished)
 
     def _charge(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
         """Several questions in one transaction, an entry each: all of them are charged, or none."""
@@ -386,7 +387,7 @@ def entry_of(row: Row, unit: str) -> Entry:
 def open_ledger(path: str | Path, policy: Policy, schema: Schema) -> FileLedger:
     """The ledger of that name to spend from; a new one, with the caps of the policy, where there is none."""
     store = Store(named(path))
-    refuse_network(store.path)
+    refuse_unsafe_place(store.path)
     dataset, caps = dataset_of(policy, schema), policy_caps(policy)
     if not store.path.exists():
         create(store.path, dataset, caps)
@@ -417,7 +418,7 @@ def renew(path: str | Path, by: Loss, reason: str, scope: str = "dataset", analy
     if scope == "analyst" and analyst != EVERYONE:
         analyst_of(analyst)
     store = Store(named(path))
-    refuse_network(store.path)
+    refuse_unsafe_place(store.path)
     try:
         with store.writing():
             state = LedgerReader(store)._state("")
@@ -432,7 +433,7 @@ def forgive(path: str | Path, reason: str = "", analyst: str = "") -> Row:
     if analyst:
         analyst_of(analyst)
     store = Store(named(path))
-    refuse_network(store.path)
+    refuse_unsafe_place(store.path)
     try:
         with store.writing():
             reader = LedgerReader(store)

@@ -5,6 +5,7 @@ in one step.
 from __future__ import annotations
 
 import datetime as dt
+import os
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +23,7 @@ from privsql.budget.released import Released
 from privsql.errors import BudgetError, PrivsqlError
 from privsql.policy import NANO, Neighbours, Policy
 from privsql.privacy.events import Event
+from privsql.suggestions import Argument
 
 
 @dataclass(frozen=True)
@@ -235,6 +237,7 @@ class MemoryLedger:
         runs = {(entry.analyst, entry.when) for entry in self._entries if entry.failed}
         self._failed = Counter(analyst for analyst, _ in runs)
         self._unfinished: Counter[str] = Counter()
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._finished = threading.Condition(self._lock)
 
@@ -254,6 +257,7 @@ class MemoryLedger:
 
     def _charge(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
         same_neighbours(self._neighbours, neighbours)
+        self._refuse_fork()
         unit, now = self._caps.accountant.unit, dt.datetime.now(dt.UTC)
         with self._finished:
             # more at once than may fail wait for each other: all of them run in this process, and come to an
@@ -289,7 +293,18 @@ class MemoryLedger:
     def _failures(self, analyst: str) -> Failures:
         return Failures(self._failed[analyst], self._unfinished[analyst], self._caps.most_failures)
 
+    def _refuse_fork(self) -> None:
+        """A fork has a copy of what was spent: each of them would spend the rest."""
+        if self._process != os.getpid():
+            raise BudgetError(
+                "budget-fork",
+                "this budget is kept in memory by the process that this one was forked off from, and each of "
+                "them would spend all that is left",
+                [("name a file, which processes share: ", Argument("ledger", '"clinic.ledger"'))],
+            )
+
     def expect(self, queries: Sequence[Sequence[Event]], analyst: str) -> None:
+        self._refuse_fork()
         with self._lock:
             failures = self._failures(analyst)
             if failures.blown:
