@@ -16,7 +16,7 @@ from privsql.budget.ledger import Budget, Ledger
 from privsql.budget.released import released
 from privsql.errors import ArgumentError, BudgetError
 from privsql.limit_search import Asker, found_limits, searches_for
-from privsql.planning.auto_range import SHARE, Unknown, range_of, unknown_ranges
+from privsql.planning.auto_range import SHARE, Unknown, fitted, range_of, unknown_ranges
 from privsql.planning.plan import Plan
 from privsql.policy import epsilon_of
 from privsql.privacy.events import Event, Pure
@@ -111,7 +111,7 @@ class Searching(ABC):
             counted = self._answered(search, plan, fresh)
             width = plan.measurements[0].half_width(1 - 1e-3 / plan.cells)
             frame = counted.df()
-            ends = range_of(frame["bucket"].tolist(), frame["n"].tolist(), width)
+            ends = range_of(frame["bucket"].tolist(), frame["n"].tolist(), width, each.type)
             rest = replace(rest, ranges=(*rest.ranges, (each.table, each.column, *ends)))
             found.append(FoundRange(each.name, *ends, 0.0 if counted.stored else counted.plan.epsilon))
         answer = self._answered(*self._planned(rest), fresh)
@@ -152,9 +152,8 @@ class Searching(ABC):
         """The question as if the ranges were known: refuses what no range could help, before a search is
         paid.
         """
-        return self._planned(
-            replace(asked, ranges=tuple((each.table, each.column, 0, 1) for each in missing))
-        )[1]
+        any_range = tuple((each.table, each.column, 0.0, fitted(1.0, each.type)) for each in missing)
+        return self._planned(replace(asked, ranges=any_range))[1]
 
     def _search_plan(self, asked: Asked, missing: Sequence[Unknown]) -> Plan:
         """The search for the first range, which comes before the question; what follows depends on what it

@@ -93,10 +93,10 @@ def _columns_without_range(schema: Schema, policy: Policy, units: Mapping[str, G
             continue
         domains = domains_of(scan_of(schema, policy, table))
         for column in table.columns:
-            if wants_range(
+            if column.type is not None and wants_range(
                 column, domains.get(column.name), *roles_of(table, column.name, units.get(table.name))
             ):
-                yield Unknown(table.name, column.name)
+                yield Unknown(table.name, column.name, column.type)
 
 
 def roles_of(table: SchemaTable, column: str, unit: Guess | None) -> tuple[bool, bool]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from privsql.errors import EngineError, Refused
 from privsql.planning.auto_range import LARGEST, Unknown, range_of
 from privsql.session import Session
+from privsql.types import Type
 
 _GROUPS = 3  # buckets that one unit may be in
 
@@ -64,14 +65,16 @@ def _search(session: Session, column: Unknown, epsilon: float) -> Search:
         return Search(epsilon, 0, None)
     threshold = answer.plan.measurements[0].half_width(1 - 1e-3 / answer.plan.cells)
     found = answer.df()
-    return Search(epsilon, threshold, _ends(found["bucket"].tolist(), found["n"].tolist(), threshold))
+    return Search(
+        epsilon, threshold, _ends(found["bucket"].tolist(), found["n"].tolist(), threshold, column.type)
+    )
 
 
 def _ends(
-    buckets: Sequence[int], noisy_counts: Sequence[float], threshold: float
+    buckets: Sequence[int], noisy_counts: Sequence[float], threshold: float, type_: Type
 ) -> tuple[float, float] | None:
     """None where nothing stands out of the noise, or where the values go on beyond the largest bucket."""
     if max(noisy_counts, default=0) <= threshold:
         return None
-    low, high = range_of(buckets, noisy_counts, threshold)
+    low, high = range_of(buckets, noisy_counts, threshold, type_)
     return None if low == high or max(-low, high) >= LARGEST else (low, high)
