@@ -210,10 +210,7 @@ class Session(Searching):
             return finish(*self._stored.keep(kept, combine=not fresh), calculator().finish)
         except Exception:  # noqa: BLE001 -- whatever it is, it may depend on data
             return EngineError()
-        except KeyboardInterrupt:
-            return KeyboardInterrupt()
-        # SystemExit, or what a signal handler raises, such as gevent's Timeout
-        except BaseException as error:  # noqa: BLE001 -- raised where nothing that was read is in reach
+        except BaseException as error:  # noqa: BLE001 -- Ctrl-C, SystemExit, a timeout that a signal raises
             error.__context__ = error.__cause__ = None
             return error.with_traceback(None)
 

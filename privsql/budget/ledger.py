@@ -17,7 +17,7 @@ from typing import Protocol
 
 from privsql.budget.accountants import LEVEL, WITHIN, Addition
 from privsql.budget.amount import NOTHING, Amount, Cap, Loss, amount_of
-from privsql.budget.caps import Caps, caps_of, policy_caps, prices_of, refuse_together
+from privsql.budget.caps import Caps, Standing, caps_of, policy_caps, prices_of, refuse_together
 from privsql.budget.fuse import Failures, refuse_full
 from privsql.budget.released import Released
 from privsql.errors import BudgetError, PrivsqlError
@@ -264,14 +264,14 @@ class MemoryLedger:
             # end
             self._finished.wait_for(lambda: self._failures(analyst).blown or not self._failures(analyst).full)
             refuse_full(self._failures(analyst), analyst, None)
-            caps, spent, own = self._caps, self._spent, self._own[analyst]
-            prices = prices_of(caps, caps.accountant, analyst, spent, own, events_of(bills))
+            caps, standing = self._caps, self._standing(analyst)
+            prices = prices_of(caps, caps.accountant, standing, events_of(bills))
             new = [
                 Entry(now, analyst, question, price, released, unit)
                 for (released, question), price in zip(bills, prices, strict=True)
             ]
             whole = sum(prices, Loss())
-            self._spent, self._own[analyst] = spent + whole, own + whole
+            self._spent, self._own[analyst] = standing.spent + whole, standing.own + whole
             self._entries += new
             self._unfinished[analyst] += 1
             last = len(self._entries)
@@ -293,6 +293,9 @@ class MemoryLedger:
     def _failures(self, analyst: str) -> Failures:
         return Failures(self._failed[analyst], self._unfinished[analyst], self._caps.most_failures)
 
+    def _standing(self, analyst: str) -> Standing:
+        return Standing(analyst, self._spent, self._own[analyst])
+
     def _refuse_fork(self) -> None:
         """A fork has a copy of what was spent: each of them would spend the rest."""
         if self._process != os.getpid():
@@ -309,8 +312,7 @@ class MemoryLedger:
             failures = self._failures(analyst)
             if failures.blown:
                 refuse_full(failures, analyst, None)
-            caps, spent, own = self._caps, self._spent, self._own[analyst]
-            refuse_together(caps, caps.accountant, analyst, spent, own, queries)
+            refuse_together(self._caps, self._caps.accountant, self._standing(analyst), queries)
 
     def rho(self, events: Sequence[Event]) -> float | None:
         return self._caps.accountant.rho(events)

@@ -11,8 +11,9 @@ from typing import Any, Never
 from privsql.algebra.relations import Scan
 from privsql.analysis.derive import derive
 from privsql.analysis.domain import Domain
-from privsql.budget.file_ledger import named, open_ledger
+from privsql.budget.file_ledger import open_ledger
 from privsql.budget.ledger import Ledger, MemoryLedger
+from privsql.budget.ledger_reader import named
 from privsql.drafting.columns import wants_range
 from privsql.drafting.guess import Guess
 from privsql.drafting.limits import Chosen, choose_rows

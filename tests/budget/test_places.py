@@ -14,7 +14,8 @@ import pytest
 import privsql
 from privsql.budget import create, file_ledger, mounts
 from privsql.budget.amount import Loss
-from privsql.budget.file_ledger import FileLedger, open_ledger, open_reader, renew
+from privsql.budget.file_ledger import FileLedger, open_ledger, renew
+from privsql.budget.ledger_reader import open_reader
 from privsql.errors import BudgetError
 from tests.budget.conformance import code_of, refusal
 from tests.budget.ledgers import VISITS, charge, policy, running
