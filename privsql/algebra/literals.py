@@ -236,7 +236,7 @@ def literal_of(value: Any) -> Literal | None:
         case float():
             return Literal(value, DOUBLE)
         case Decimal() if value.is_finite():
-            return number(str(value))
+            return number(f"{value:f}")  # 1E+18 would be a DOUBLE
         case str():
             return Literal(value, TEXT)
         case dt.datetime():

@@ -126,8 +126,25 @@ class AnswerFile:
         """One answer, on the disk before it is shown to anybody. Where that fails the answer is still good,
         and paid for.
         """
+        try:
+            row = self._row(kept)
+            with self._open("rwc") as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(_TABLE)
+                connection.execute(
+                    f"INSERT INTO answers_1 ({_NAMES}) VALUES ({', '.join('?' * 11)})", (*row, _digest(row))
+                )
+                connection.execute("COMMIT")
+        except Exception:  # noqa: BLE001 -- whatever it is, it is no reason to hold the answer back
+            warnings.warn(
+                "this answer could not be stored beside the ledger: to ask again will cost again",
+                stacklevel=2,
+            )
+
+    def _row(self, kept: Kept) -> tuple[Any, ...]:
+        """All columns but the digest."""
         assert kept.drawn is not None
-        row = (
+        return (
             kept.number,
             self._charge_of(kept.number),
             kept.question,
@@ -139,19 +156,6 @@ class AnswerFile:
             json.dumps(kept.beside),
             packed(kept.drawn[1]),
         )
-        try:
-            with self._open("rwc") as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                connection.execute(_TABLE)
-                connection.execute(
-                    f"INSERT INTO answers_1 ({_NAMES}) VALUES ({', '.join('?' * 11)})", (*row, _digest(row))
-                )
-                connection.execute("COMMIT")
-        except (sqlite3.Error, OSError):
-            warnings.warn(
-                "this answer could not be stored beside the ledger: to ask again will cost again",
-                stacklevel=2,
-            )
 
     @contextlib.contextmanager
     def _open(self, mode: str) -> Iterator[sqlite3.Connection]:

@@ -104,8 +104,8 @@ class StoredAnswers:
         self._unread: deque[int] = deque()  # those whose signs nobody asked for yet
 
     def keep(self, kept: Kept, combine: bool) -> Shown:
-        """Keep what was drawn; what is to be shown comes out: `combine`, together with what was known of the
-        same before.
+        """Keep what was drawn, for this session; what is to be shown comes out: `combine`, together with what
+        was known of the same before.
         """
         assert kept.drawn is not None
         plan, _ = shown = kept.drawn
@@ -120,9 +120,13 @@ class StoredAnswers:
         self._kept[kept.number] = kept
         self._by_text[_text(plan), kept.version] = kept.number
         self._unread.append(kept.number)
-        if self._shelf is not None and kept.version is not None:
-            self._shelf.keep(kept)
         return shown
+
+    def share(self, number: int) -> None:
+        """Put what was kept of this charge, if anything was, where other sessions find it."""
+        kept = self._kept.get(number)
+        if kept is not None and self._shelf is not None and kept.version is not None:
+            self._shelf.keep(kept)
 
     def find(self, plan: Plan, version: str | None) -> Shown | None:
         """What was shown to whoever asked for the same, under this plan's names and in its order."""

@@ -21,7 +21,7 @@ from privsql.suggestions import Argument, Way
 
 
 @dataclass(frozen=True)
-class Limits:
+class CountedCaps:
     """What one analyst's charges are held to, as the accountant counts: epsilon or rho, and delta."""
 
     dataset: Cap
@@ -55,9 +55,9 @@ class Caps:
             return UNCAPPED
         return self.analysts.get(analyst, self.analysts.get(EVERYONE, NOTHING))
 
-    def limits(self, analyst: str) -> Limits:
+    def limits(self, analyst: str) -> CountedCaps:
         share, count = self.share(analyst), self.accountant
-        return Limits(
+        return CountedCaps(
             count.limit(self.dataset),
             count.part(Cap(self.query), self.dataset).nano,
             share if share == NOTHING else count.part(share, self.dataset),
@@ -140,13 +140,20 @@ def _atto(delta: Fraction) -> int:
     return math.floor(delta * ATTO)
 
 
+@dataclass(frozen=True)
+class Standing:
+    """What is spent before a query: by all analysts, and by the one who asks."""
+
+    analyst: str
+    spent: Loss
+    own: Loss
+
+    def after(self, price: Loss) -> Standing:
+        return replace(self, spent=self.spent + price, own=self.own + price)
+
+
 def prices_of(
-    caps: Caps,
-    accountant: Accountant,
-    analyst: str,
-    spent: Loss,
-    own: Loss,
-    queries: Sequence[Sequence[Event]],
+    caps: Caps, accountant: Accountant, standing: Standing, queries: Sequence[Sequence[Event]]
 ) -> list[Loss]:
     """What each query costs, by its events; raises BudgetError where one of them may not be asked after those
     before it.
@@ -155,19 +162,14 @@ def prices_of(
     for events in queries:
         price = accountant.price(events)
         refuse_below(caps, events)
-        refuse_over(caps, analyst, spent, own, price)
-        spent, own = spent + price, own + price
+        refuse_over(caps, standing, price)
+        standing = standing.after(price)
         prices.append(price)
     return prices
 
 
 def refuse_together(
-    caps: Caps,
-    accountant: Accountant,
-    analyst: str,
-    spent: Loss,
-    own: Loss,
-    queries: Sequence[Sequence[Event]],
+    caps: Caps, accountant: Accountant, standing: Standing, queries: Sequence[Sequence[Event]]
 ) -> None:
     """Raises BudgetError where one call that takes these queries may not be made: it costs what all of them
     cost.
@@ -175,11 +177,12 @@ def refuse_together(
     price = accountant.price([event for events in queries for event in events])
     for events in queries:
         refuse_below(caps, events)
-    refuse_over(caps, analyst, spent, own, price)
+    refuse_over(caps, standing, price)
 
 
-def refuse_over(caps: Caps, analyst: str, spent: Loss, own: Loss, price: Loss) -> None:
-    """Raises BudgetError where the price passes a cap. `spent`: by all; `own`: by this analyst."""
+def refuse_over(caps: Caps, standing: Standing, price: Loss) -> None:
+    """Raises BudgetError where the price passes a cap."""
+    analyst, spent, own = standing.analyst, standing.spent, standing.own
     limits, unit = caps.limits(analyst), caps.accountant.unit
     if limits.share == NOTHING:
         raise BudgetError(

@@ -13,7 +13,7 @@ from uuid import uuid4
 from privsql.budget.caps import Caps
 from privsql.budget.dataset import Dataset
 from privsql.budget.format import APPLICATION, FORMAT, INSERT, OBJECTS, START, Row, now
-from privsql.budget.store import OPEN, WRITE, reason_for
+from privsql.budget.store import MADE_ASIDE, OPEN, WRITE, reason_for
 from privsql.errors import BudgetError
 
 
@@ -22,7 +22,7 @@ def create(path: Path, dataset: Dataset, caps: Caps) -> None:
     once one wins.
     """
     _refuse_orphans(path)
-    aside = path.with_name(f".{path.name}.{uuid4().hex}.new")
+    aside = path.with_name(f".{path.name}.{uuid4().hex}{MADE_ASIDE}")
     try:
         _write(aside, _opening(dataset, caps))
         os.link(aside, path)

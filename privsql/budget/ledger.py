@@ -5,6 +5,7 @@ in one step.
 from __future__ import annotations
 
 import datetime as dt
+import os
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ from typing import Protocol
 
 from privsql.budget.accountants import LEVEL, WITHIN, Addition
 from privsql.budget.amount import NOTHING, Amount, Cap, Loss, amount_of
-from privsql.budget.caps import Caps, caps_of, policy_caps, prices_of, refuse_together
+from privsql.budget.caps import Caps, Standing, caps_of, policy_caps, prices_of, refuse_together
 from privsql.budget.fuse import Failures, refuse_full
 from privsql.budget.released import Released
 from privsql.errors import BudgetError, PrivsqlError
@@ -24,6 +25,7 @@ from privsql.neighbours import Neighbours
 from privsql.policy import Policy
 from privsql.policy.checks import NANO
 from privsql.privacy.events import Event
+from privsql.suggestions import Argument
 
 
 @dataclass(frozen=True)
@@ -237,6 +239,7 @@ class MemoryLedger:
         runs = {(entry.analyst, entry.when) for entry in self._entries if entry.failed}
         self._failed = Counter(analyst for analyst, _ in runs)
         self._unfinished: Counter[str] = Counter()
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._finished = threading.Condition(self._lock)
 
@@ -256,20 +259,21 @@ class MemoryLedger:
 
     def _charge(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
         same_neighbours(self._neighbours, neighbours)
+        self._refuse_fork()
         unit, now = self._caps.accountant.unit, dt.datetime.now(dt.UTC)
         with self._finished:
             # more at once than may fail wait for each other: all of them run in this process, and come to an
             # end
             self._finished.wait_for(lambda: self._failures(analyst).blown or not self._failures(analyst).full)
             refuse_full(self._failures(analyst), analyst, None)
-            caps, spent, own = self._caps, self._spent, self._own[analyst]
-            prices = prices_of(caps, caps.accountant, analyst, spent, own, events_of(bills))
+            caps, standing = self._caps, self._standing(analyst)
+            prices = prices_of(caps, caps.accountant, standing, events_of(bills))
             new = [
                 Entry(now, analyst, question, price, released, unit)
                 for (released, question), price in zip(bills, prices, strict=True)
             ]
             whole = sum(prices, Loss())
-            self._spent, self._own[analyst] = spent + whole, own + whole
+            self._spent, self._own[analyst] = standing.spent + whole, standing.own + whole
             self._entries += new
             self._unfinished[analyst] += 1
             last = len(self._entries)
@@ -291,13 +295,26 @@ class MemoryLedger:
     def _failures(self, analyst: str) -> Failures:
         return Failures(self._failed[analyst], self._unfinished[analyst], self._caps.most_failures)
 
+    def _standing(self, analyst: str) -> Standing:
+        return Standing(analyst, self._spent, self._own[analyst])
+
+    def _refuse_fork(self) -> None:
+        """A fork has a copy of what was spent: each of them would spend the rest."""
+        if self._process != os.getpid():
+            raise BudgetError(
+                "budget-fork",
+                "this budget is kept in memory by the process that this one was forked off from, and each of "
+                "them would spend all that is left",
+                [("name a file, which processes share: ", Argument("ledger", '"clinic.ledger"'))],
+            )
+
     def expect(self, queries: Sequence[Sequence[Event]], analyst: str) -> None:
+        self._refuse_fork()
         with self._lock:
             failures = self._failures(analyst)
             if failures.blown:
                 refuse_full(failures, analyst, None)
-            caps, spent, own = self._caps, self._spent, self._own[analyst]
-            refuse_together(caps, caps.accountant, analyst, spent, own, queries)
+            refuse_together(self._caps, self._caps.accountant, self._standing(analyst), queries)
 
     def rho(self, events: Sequence[Event]) -> float | None:
         return self._caps.accountant.rho(events)

@@ -1,8 +1,9 @@
-"""A path goes in; the kind of file system that it is on comes out, where the system tells."""
+"""A path goes in; a refusal comes out where a ledger would not be safe there, as far as the system tells."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from privsql.errors import BudgetError
@@ -16,14 +17,24 @@ _NETWORK = frozenset(
 )
 
 
-def refuse_network(path: Path) -> None:
-    """A ledger's log is memory that its processes share, which they cannot between two machines."""
-    kind = file_system(path, _mounts())
+def refuse_unsafe_place(path: Path) -> None:
+    """A ledger's log is memory that its processes share, which they cannot between two machines; and it lies
+    beside the ledger, where a file that is mounted by itself has another folder.
+    """
+    mounts = _mounts()
+    kind = file_system(path, mounts)
     if kind in _NETWORK:
         raise BudgetError(
             "budget-network",
             f"the ledger would stand on a network file system ({kind}), where locks and shared memory cannot be relied upon",
             "keep it on a disk of the machine that asks",
+        )
+    if any(point == os.path.realpath(path) for point, _ in _places(mounts)):
+        raise BudgetError(
+            "budget-ledger",
+            "the ledger is mounted without its folder, and so without its log: charges made here would not "
+            "be seen elsewhere, nor those made elsewhere here",
+            "mount the folder that holds it",
         )
 
 
@@ -38,6 +49,15 @@ def file_system(path: Path, mounts: str) -> str | None:
     """The kind of the innermost mount over a path; of two at one place, the later."""
     real = os.path.realpath(path)
     best, kind = -1, None
+    for point, found in _places(mounts):
+        inside = point == "/" or real == point or real.startswith(point + "/")
+        if inside and len(point) >= best:
+            best, kind = len(point), found
+    return kind
+
+
+def _places(mounts: str) -> Iterator[tuple[str, str]]:
+    """Where something is mounted, and of what kind it is."""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         if len(before.split()) < 5 or not after:
@@ -45,7 +65,4 @@ def file_system(path: Path, mounts: str) -> str | None:
         point = before.split()[4]
         for escaped, plain in _ESCAPES:
             point = point.replace(escaped, plain)
-        inside = point == "/" or real == point or real.startswith(point + "/")
-        if inside and len(point) >= best:
-            best, kind = len(point), after.split()[0]
-    return kind
+        yield point, after.split()[0]

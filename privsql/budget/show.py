@@ -13,17 +13,17 @@ from privsql.budget.accountants import LEVEL, WITHIN
 from privsql.budget.amount import ATTO, Amount, Cap, Loss
 from privsql.budget.caps import Caps
 from privsql.budget.dataset import EACH_ROW
-from privsql.budget.file_ledger import Rules, Run, rules_of
 from privsql.budget.format import Row
 from privsql.budget.fuse import Failures
 from privsql.budget.ledger import Budget, budget_of, counts_text
+from privsql.budget.ledger_reader import LedgerTerms, Run, rules_of
 from privsql.policy.checks import EVERYONE, NANO
 
 _BAR = 30
 
 
 @dataclass(frozen=True)
-class Group:
+class Spending:
     """The charges of one analyst or of one day; `cap` and `limit` as they were declared and as they are
     counted.
     """
@@ -89,7 +89,7 @@ def report(rows: Sequence[Row], by: str | None, runs: Sequence[Run] = ()) -> dic
     return document
 
 
-def groups(rows: Sequence[Row], by: str) -> list[Group]:
+def groups(rows: Sequence[Row], by: str) -> list[Spending]:
     """Charges by analyst, who has a cap, or by day (UTC)."""
     rules, spent, answers = _rules(rows), defaultdict[str, Loss](Loss), defaultdict[str, int](int)
     if by == "analyst":
@@ -106,7 +106,7 @@ def groups(rows: Sequence[Row], by: str) -> list[Group]:
         name: (Cap(), Cap()) if who is None else (rules.caps.share(who), rules.caps.limits(who).share)
         for name, who in names.items()
     }
-    return [Group(name, answers[name], spent[name], *caps[name]) for name in names]
+    return [Spending(name, answers[name], spent[name], *caps[name]) for name in names]
 
 
 def failures(rows: Sequence[Row], runs: Sequence[Run] = ()) -> dict[str, Failures]:
@@ -182,7 +182,7 @@ def _plain(amount: Amount) -> str:
     return str(replace(amount, rho=None))
 
 
-def _grouped(found: Sequence[Group], by: str, unit: str) -> list[str]:
+def _grouped(found: Sequence[Spending], by: str, unit: str) -> list[str]:
     head = "day (UTC)" if by == "day" else by
     if not found:
         return ["no answers yet"]
@@ -223,11 +223,11 @@ def _renewal(row: Row) -> str:
     return f"{row.time[:10]}  epsilon +{row.loss.size:g}{delta}{whose}: {row.question}"
 
 
-def _rules(rows: Sequence[Row]) -> Rules:
+def _rules(rows: Sequence[Row]) -> LedgerTerms:
     return rules_of([row for row in rows if row.kind != "charge"])
 
 
-def _budget(rules: Rules, last: Row) -> Budget:
+def _budget(rules: LedgerTerms, last: Row) -> Budget:
     """A ledger does not know how many rows of one person a policy lets in."""
     budget = budget_of(rules.caps, last.total)
     return (

@@ -7,6 +7,8 @@ SQLite's locks do not survive a fork, and a child that inherited them would beli
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
 import sqlite3
 import stat
@@ -21,6 +23,7 @@ from typing import Any
 from privsql.budget.format import APPLICATION, FORMAT, KNOWN, OBJECTS, OBJECTS_BEFORE, UPGRADE
 from privsql.errors import BudgetError
 
+MADE_ASIDE = ".new"  # how the name ends under which a ledger is made
 PATIENCE = 10.0  # seconds that a charge waits for others; each holds the file for about a millisecond
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.0003, 0.001
 _PREPARE = (
@@ -206,7 +209,26 @@ class Store:
             ) from None
         if not stat.S_ISREG(found.st_mode):
             raise BudgetError("budget-ledger", f"{self.path.name} is no file, so no ledger", "check its path")
+        if found.st_nlink > 1 and not self.read_only:
+            self._refuse_other_names()
         return found.st_dev, found.st_ino
+
+    def _refuse_other_names(self) -> None:
+        """SQLite keeps a log for each name of a file: what is charged under one is lost under another.
+
+        A name that creating the ledger has left, or is about to remove, is removed here.
+        """
+        for name in self.path.parent.glob(f".{glob.escape(self.path.name)}.*{MADE_ASIDE}"):
+            with contextlib.suppress(OSError):
+                if name.samefile(self.path):
+                    name.unlink()
+        if self.path.stat().st_nlink > 1:
+            raise BudgetError(
+                "budget-ledger",
+                f"the file of the ledger {self.path.name} has several names (hard links), and what is charged "
+                "under one of them is not seen under another",
+                "keep one name, and copy the file for a backup",
+            )
 
     def _open(self, mode: str) -> None:
         self._connection = sqlite3.connect(

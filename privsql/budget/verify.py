@@ -15,8 +15,8 @@ from pathlib import Path
 
 from privsql.budget.amount import Loss
 from privsql.budget.caps import Caps
-from privsql.budget.file_ledger import Rules, entry_of, followed, named, rules_of
 from privsql.budget.format import SELECT, START, Row, row_of
+from privsql.budget.ledger_reader import LedgerTerms, entry_of, followed, named, rules_of
 from privsql.budget.store import Store
 from privsql.errors import ArgumentError, BudgetError
 from privsql.neighbours import Accounting
@@ -121,7 +121,7 @@ def _same_cap(caps: Caps, row: Row) -> bool:
     return abs(limit.nano - row.cap_epsilon) <= hair and limit.atto_delta == row.cap_delta
 
 
-def _paid(rules: Rules, row: Row) -> bool:
+def _paid(rules: LedgerTerms, row: Row) -> bool:
     """Whether no less was charged than the accountant asks for what was released; format 1 did not say that
     much.
     """

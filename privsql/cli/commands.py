@@ -119,7 +119,7 @@ def policy_check(arguments: argparse.Namespace) -> str:
 
 
 def budget(arguments: argparse.Namespace) -> str:
-    from privsql.budget.file_ledger import open_reader
+    from privsql.budget.ledger_reader import open_reader
     from privsql.budget.show import report, show
 
     with closing(open_reader(arguments.ledger)) as ledger:
@@ -162,7 +162,7 @@ def anchor(arguments: argparse.Namespace) -> str:
 
 
 def verify(arguments: argparse.Namespace) -> str:
-    from privsql.budget.file_ledger import rules_of
+    from privsql.budget.ledger_reader import rules_of
     from privsql.budget.verify import read_anchor, verify
 
     rows = verify(arguments.ledger, None if arguments.anchor is None else read_anchor(arguments.anchor))

@@ -11,8 +11,9 @@ from typing import Any, Never
 from privsql.algebra.relations import Scan
 from privsql.analysis.derive import derive
 from privsql.analysis.domain import Domain
-from privsql.budget.file_ledger import named, open_ledger
+from privsql.budget.file_ledger import open_ledger
 from privsql.budget.ledger import Ledger, MemoryLedger
+from privsql.budget.ledger_reader import named
 from privsql.drafting.choose_rows import ChosenRows, choose_rows
 from privsql.drafting.columns import wants_range
 from privsql.drafting.guess import Guess
@@ -94,10 +95,10 @@ def _columns_without_range(schema: Schema, policy: Policy, units: Mapping[str, G
             continue
         domains = domains_of(scan_of(schema, policy, table))
         for column in table.columns:
-            if wants_range(
+            if column.type is not None and wants_range(
                 column, domains.get(column.name), *roles_of(table, column.name, units.get(table.name))
             ):
-                yield Unknown(table.name, column.name)
+                yield Unknown(table.name, column.name, column.type)
 
 
 def roles_of(table: SchemaTable, column: str, unit: Guess | None) -> tuple[bool, bool]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from privsql.errors import EngineError, Refused
 from privsql.planning.limits.range_histograms import LARGEST, Unknown, range_of
 from privsql.session import Session
+from privsql.types import Type
 
 _GROUPS = 3  # how many buckets one unit may be in
 
@@ -67,14 +68,15 @@ def _search(session: Session, column: Unknown, epsilon: float) -> RangeSearch:
         return RangeSearch(epsilon, 0, None)
     threshold = answer.plan.measurements[0].half_width(1 - 1e-3 / answer.plan.cells)
     found = answer.df()
-    return RangeSearch(epsilon, threshold, _ends(found["bucket"].tolist(), found["n"].tolist(), threshold))
+    ends = _ends(found["bucket"].tolist(), found["n"].tolist(), threshold, column.type)
+    return RangeSearch(epsilon, threshold, ends)
 
 
 def _ends(
-    buckets: Sequence[int], noisy_counts: Sequence[float], threshold: float
+    buckets: Sequence[int], noisy_counts: Sequence[float], threshold: float, type_: Type
 ) -> tuple[float, float] | None:
     """None if nothing stands out of the noise, or if values go on beyond the largest bucket."""
     if max(noisy_counts, default=0) <= threshold:
         return None
-    low, high = range_of(buckets, noisy_counts, threshold)
+    low, high = range_of(buckets, noisy_counts, threshold, type_)
     return None if low == high or max(-low, high) >= LARGEST else (low, high)

@@ -205,7 +205,7 @@ def _table(
     name = toml_key(table.name)
     lines.append(f"[tables.{name}.columns]\n")
     for each in table.columns:
-        search = found.ranges.get(Unknown(table.name, each.name))
+        search = found.ranges.get(Unknown(table.name, each.name, each.type)) if each.type else None
         roles = roles_of(table, each.name, unit)
         lines.append(column_line(each, domains.get(each.name), *roles, search) + "\n")
     return f"\n[tables.{name}]\n{''.join(lines)}"

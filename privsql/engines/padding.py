@@ -19,13 +19,15 @@ from privsql.tables import ExactTable
 
 
 def _sleep_until(end: float) -> None:
-    """Ctrl-C ends the wait no sooner: it would show when the query was really done."""
-    interrupted: type[BaseException] | None = None
+    """Nothing ends the wait sooner, neither Ctrl-C nor what another signal's handler raises: it would show
+    when the query was really done.
+    """
+    interrupted: BaseException | None = None
     while (rest := end - time.monotonic()) > 0:
         try:
             time.sleep(rest)
-        except KeyboardInterrupt:
-            interrupted = KeyboardInterrupt
+        except BaseException as error:  # noqa: BLE001 -- raised below
+            interrupted = error
     if interrupted is not None:
         raise interrupted
 

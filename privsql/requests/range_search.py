@@ -13,7 +13,7 @@ from fractions import Fraction
 from privsql.algebra.relations import Question
 from privsql.budget.released import released
 from privsql.errors import ArgumentError
-from privsql.planning.limits.range_histograms import SHARE, Unknown, range_of, unknown_ranges
+from privsql.planning.limits.range_histograms import SHARE, Unknown, fitted, range_of, unknown_ranges
 from privsql.planning.plan import Plan
 from privsql.policy.checks import epsilon_of
 from privsql.privacy.events import Event, Pure
@@ -70,7 +70,7 @@ def _search(unknown: Unknown, stage: Stage, stages: Stages) -> FoundRange:
     counted = stages.answer(priced)
     width = priced.plan.measurements[0].half_width(1 - _MISSED / priced.plan.cells)
     frame = counted.df()
-    low, high = range_of(frame["bucket"].tolist(), frame["n"].tolist(), width)
+    low, high = range_of(frame["bucket"].tolist(), frame["n"].tolist(), width, unknown.type)
     return FoundRange(unknown.name, low, high, 0.0 if counted.stored else counted.plan.epsilon)
 
 
@@ -85,7 +85,7 @@ def likely_plan(stage: Stage, stages: Stages) -> Plan:
 
 def plan_with_any_range(stage: Stage, missing: Sequence[Unknown], stages: Stages) -> Plan:
     """The plan as if the ranges were known: refuses what no range could help, before a search is paid."""
-    ranges = tuple((each.table, each.column, 0.0, 1.0) for each in missing)
+    ranges = tuple((each.table, each.column, 0.0, fitted(1.0, each.type)) for each in missing)
     return stages.plan(replace(stage, ranges=ranges)).plan
 
 

@@ -215,7 +215,11 @@ class Stages:
                     raise outcome from None
                 return outcome
         except KeyboardInterrupt:
-            raise KeyboardInterrupt("the query was interrupted; its charge stands") from None
+            pass  # let go of: a second Ctrl-C may have come where rows were being read
+        finally:
+            # after the padding: other sessions could see by it when the query was really done
+            self._stored.share(charge.number)
+        raise KeyboardInterrupt("the query was interrupted; its charge stands")
 
     def _outcome(self, priced: Priced, charge: Charge) -> Answer | BaseException:
         """An answer, or what to raise.
@@ -231,8 +235,9 @@ class Stages:
             return finished(self._stored.keep(kept, combine=not stage.fresh))
         except Exception:  # noqa: BLE001 -- whatever it is, it may depend on data
             return EngineError()
-        except KeyboardInterrupt:
-            return KeyboardInterrupt()
+        except BaseException as error:  # noqa: BLE001 -- Ctrl-C, SystemExit, a timeout that a signal raises
+            error.__context__ = error.__cause__ = None
+            return error.with_traceback(None)
 
 
 def finished(shown: Shown) -> Answer:

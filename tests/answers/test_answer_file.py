@@ -176,7 +176,8 @@ if moment == "run":
 elif moment == "store":
     AnswerFile.keep = die
 elif moment == "release":
-    privsql.session.finish = die
+    share = privsql.session.StoredAnswers.share
+    privsql.session.StoredAnswers.share = lambda *found: (share(*found), die())
 session = privsql.connect(sys.argv[1], {policy!r}, ledger=sys.argv[1].replace(".duckdb", ".ledger"), version="2026-11")
 print(session.query({sql!r}, epsilon=1).fetchall())
 """

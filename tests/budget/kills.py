@@ -24,7 +24,8 @@ from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
-from privsql.budget.file_ledger import FileLedger, Run, open_reader
+from privsql.budget.file_ledger import FileLedger
+from privsql.budget.ledger_reader import Run, open_reader
 from privsql.budget.store import Store
 from privsql.budget.verify import verify
 from privsql.errors import BudgetError

@@ -20,9 +20,10 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.budget.file_ledger import forgive, open_ledger, open_reader
+from privsql.budget.file_ledger import forgive, open_ledger
 from privsql.budget.format import FORMAT, OBJECTS, OBJECTS_BEFORE
 from privsql.budget.fuse import Failures
+from privsql.budget.ledger_reader import open_reader
 from privsql.budget.show import report, show
 from privsql.budget.store import Store
 from privsql.budget.verify import replay, verify

@@ -21,8 +21,9 @@ import privsql
 from privsql import BudgetError
 from privsql.budget import mounts
 from privsql.budget.caps import Loss
-from privsql.budget.file_ledger import FileLedger, open_ledger, open_reader, renew
+from privsql.budget.file_ledger import FileLedger, open_ledger, renew
 from privsql.budget.format import INSERT, SELECT, Row
+from privsql.budget.ledger_reader import open_reader
 from privsql.budget.store import Store
 from privsql.budget.verify import anchor_of, read_anchor, replay, verify
 from tests.budget.ledgers import VISITS, FailingStore, charge, copy, opened, policy

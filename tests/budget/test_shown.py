@@ -10,7 +10,8 @@ import pytest
 
 import privsql
 from privsql.budget.amount import Loss
-from privsql.budget.file_ledger import open_ledger, open_reader, renew
+from privsql.budget.file_ledger import open_ledger, renew
+from privsql.budget.ledger_reader import open_reader
 from privsql.budget.show import report, show
 from privsql.privacy.events import Gaussian, Keys
 from tests.budget.ledgers import VISITS, charge, policy, release

@@ -527,6 +527,7 @@ ELSEWHERE: dict[str, str] = {
         ("source-tables", "policy-duplicate", "argument-duplicate"), "engines/test_repeated_names.py"
     ),
     "budget-failures": "conformance/accountants/ledger_suite.py",
+    "budget-fork": "budget/test_places.py",
     "budget-write": "budget/test_ledger_faults.py",
     **dict.fromkeys(
         ("argument-deadline", "argument-memory", "argument-quantum", "source-deadline", "source-worker"),

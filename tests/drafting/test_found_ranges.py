@@ -18,6 +18,7 @@ from privsql.drafting.ranges import RangeSearch, _ends
 from privsql.drafting.write import draft
 from privsql.policy import load_policy
 from privsql.session import Session
+from privsql.types import DOUBLE
 
 NAMES = (
     "age year month day weekday hour minutes seconds percent pct rate ratio share probability discount "
@@ -143,13 +144,13 @@ def test_a_search_needs_an_epsilon(
 
 
 def test_what_does_not_stand_out_gives_no_range() -> None:
-    assert _ends([0, 101, 107], [5.0, 90.0, 30.0], 10) == (0, 128)
+    assert _ends([0, 101, 107], [5.0, 90.0, 30.0], 10, DOUBLE) == (0, 128)
     assert (
-        _ends([0, 101, 107], [5.0, 9.0, 3.0], 10) is None
+        _ends([0, 101, 107], [5.0, 9.0, 3.0], 10, DOUBLE) is None
     )  # all noise: range_of would take the most frequent
-    assert _ends([0, 101], [50.0, 9.0], 10) is None  # only zeros
-    assert _ends([101, 160], [50.0, 90.0], 10) is None  # the last bucket has no end
-    assert _ends([], [], 10) is None
+    assert _ends([0, 101], [50.0, 9.0], 10, DOUBLE) is None  # only zeros
+    assert _ends([101, 160], [50.0, 90.0], 10, DOUBLE) is None  # the last bucket has no end
+    assert _ends([], [], 10, DOUBLE) is None
 
 
 def test_a_failed_search_says_that_its_epsilon_is_spent() -> None:

@@ -123,15 +123,20 @@ def test_a_refusal_is_not_padded(tmp_path):
         assert time.monotonic() - start < 30
 
 
+class Timeout(BaseException):
+    """As gevent and others raise from a signal's handler."""
+
+
 KEYS = "SELECT long, COUNT(*) AS n FROM people GROUP BY long"
 TOTAL = "SELECT COUNT(*) AS n FROM people"
 
 
 @pytest.mark.parametrize("deadline", [None, pytest.param(600.0, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("outcome", ["answered", "failed", "interrupted", "failed later"])
+@pytest.mark.parametrize("outcome", ["answered", "failed", "interrupted", "stopped", "failed later"])
 def test_nothing_exact_is_left_when_the_padding_begins(tmp_path, monkeypatch, deadline, outcome):
     """To free one person's long key takes time: it is spent before the padding, not after it. By reference counts alone."""
     exact, alive = [], []
+    raised = {"failed": ValueError, "interrupted": KeyboardInterrupt, "stopped": Timeout}
     with privsql.connect(people(tmp_path / "x.duckdb", 5), {"budget": {"epsilon": 9, "delta": 0.1}},
                          time_quantum=0.01, deadline=deadline) as session:  # fmt: skip
         engine = session._stages.engine._engine
@@ -141,8 +146,8 @@ def test_nothing_exact_is_left_when_the_padding_begins(tmp_path, monkeypatch, de
             table = run(sql, keys)
             arrays = [*table.exact_keys.values(), *table.exact_columns.values()]
             exact.extend(map(weakref.ref, [table, *arrays]))
-            if outcome in ("failed", "interrupted"):
-                raise {"failed": ValueError, "interrupted": KeyboardInterrupt}[outcome]
+            if outcome in raised:
+                raise raised[outcome]
             return table
 
         def keep(*arguments, **options):
@@ -155,7 +160,9 @@ def test_nothing_exact_is_left_when_the_padding_begins(tmp_path, monkeypatch, de
         monkeypatch.setattr(
             "privsql.engines.padding._sleep_until", lambda end: alive.append([each() for each in exact])
         )
-        expected = {"answered": None, "interrupted": KeyboardInterrupt}.get(outcome, privsql.EngineError)
+        expected = {"answered": None, "interrupted": KeyboardInterrupt, "stopped": Timeout}.get(
+            outcome, privsql.EngineError
+        )
         gc.disable()
         try:
             for sql in (TOTAL, KEYS):
@@ -193,17 +200,34 @@ def test_nor_when_the_engine_itself_fails(tmp_path, monkeypatch, deadline):
     assert exact and alive == [[None] * len(exact)]
 
 
-def test_ctrl_c_does_not_end_the_padding(monkeypatch):
+def test_a_second_ctrl_c_holds_nothing_that_was_read(tmp_path, monkeypatch):
+    """It comes while the first one, or a failure, is looked at."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with privsql.connect(people(tmp_path / "x.duckdb", 5)) as session:
+        monkeypatch.setattr("privsql.requests.stages.finish", lambda *_: 1 / 0)
+        monkeypatch.setattr("privsql.session.EngineError", interrupted)
+        with pytest.raises(KeyboardInterrupt, match="its charge stands") as caught:
+            session.query(TOTAL, epsilon=1)
+    assert caught.value.__context__ is None
+    functions = [each.name for each in caught.traceback]
+    assert functions[-1] == "_run" and "_outcome" not in functions
+
+
+@pytest.mark.parametrize("signalled", [KeyboardInterrupt, SystemExit, Timeout])
+def test_no_signal_ends_the_padding(monkeypatch, signalled):
     slept = []
 
     def sleep(seconds):
         slept.append(seconds)
         if len(slept) == 1:
-            raise KeyboardInterrupt
+            raise signalled
 
     clock = iter([0.0, 1.0, 6.0])
     monkeypatch.setattr("privsql.engines.padding.time.sleep", sleep)
     monkeypatch.setattr("privsql.engines.padding.time.monotonic", lambda: next(clock))
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(signalled):
         padding._sleep_until(5.0)
     assert slept == [5.0, 4.0]

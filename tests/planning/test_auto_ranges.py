@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import duckdb
 import numpy as np
 import pandas as pd
 import pytest
 
 import privsql
-from privsql.planning.limits.range_histograms import range_of
+from privsql.algebra.literals import convert, literal_of
+from privsql.planning.limits.range_histograms import fitted, range_of
+from privsql.types import DOUBLE, decimal
 from tests.support.databases import database
 
 
@@ -102,10 +106,47 @@ def test_within_and_wrong_words_are_refused():
 
 
 def test_what_stands_out_of_the_noise_is_kept():
-    assert range_of([0, 101, 105, -102], [5, 90, 3, 0], 10) == (0.0, 2.0)
-    assert range_of([0, 101, 105, -102], [5, 90, 30, 70], 10) == (-4.0, 32.0)
-    assert range_of([0, 101, 105], [1, 2, 4], 10) == (0.0, 32.0)  # nothing stands out: the most frequent
-    assert range_of([0, 101], [40, 2], 10) == (0.0, 0.0)
+    assert range_of([0, 101, 105, -102], [5, 90, 3, 0], 10, DOUBLE) == (0.0, 2.0)
+    assert range_of([0, 101, 105, -102], [5, 90, 30, 70], 10, DOUBLE) == (-4.0, 32.0)
+    assert range_of([0, 101, 105], [1, 2, 4], 10, DOUBLE) == (
+        0.0,
+        32.0,
+    )  # nothing stands out: the most frequent
+    assert range_of([0, 101], [40, 2], 10, DOUBLE) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("precision", range(1, 39))
+def test_every_end_that_may_be_found_can_be_declared(precision):
+    """Of a DECIMAL(4, 2) nothing reaches 128: the query was refused when its search had been paid for."""
+    for scale in range(precision + 1):
+        column = decimal(precision, scale)
+        for end in (0.0, *(sign * 2.0**power for power in range(-20, 61) for sign in (1, -1))):
+            held = fitted(end, column)
+            declared = literal_of(Decimal(repr(held)))
+            assert declared is not None and convert(declared, column) is not None, (end, column)
+            largest = (10**precision - 1) / Decimal(10**scale)
+            assert abs(held) >= min(abs(end), float(largest) * (1 - 2e-15)) and held * end >= 0
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "high"),
+    [
+        ("DECIMAL(4, 2)", "i % 100", 99.99),
+        ("DECIMAL(9, 9)", "0.5", 0.5),
+        ("DECIMAL(38, 38)", "'0.7'", 1.0),
+        ("DECIMAL(3, 1)", "0.1", 0.2),
+        ("DECIMAL(18, 0)", "999999999999999999", 999999999999999900.0),
+    ],
+)
+@pytest.mark.parametrize("aggregate", ["SUM", "AVG", "MEDIAN"])
+def test_decimals_that_end_before_their_bucket_does(type_, value, high, aggregate):
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t AS SELECT CAST({value} AS {type_}) AS x FROM range(5000) r(i)")
+    session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": "auto"}}}}})
+    answer = session.query(f"SELECT {aggregate}(x) AS a FROM t", epsilon=5)
+    (found,) = answer.receipt["ranges_found"]
+    assert (found["low"], found["high"]) == (0, pytest.approx(high))
+    assert session.budget.spent.epsilon == 5
 
 
 def test_no_range_is_searched_when_delta_is_insufficient():

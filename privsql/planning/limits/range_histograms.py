@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
 from privsql.algebra.relations import Choose, Question
 from privsql.algebra.reserved import quoted
 from privsql.analysis.derive import names_in
 from privsql.analysis.undeclared import origins, scans
+from privsql.types import Kind, Type
 
 SHARE = Fraction(1, 5)  # of epsilon, for all searches of a question together
 _LEAST, _MOST = -20, 60  # buckets from 2^-20 to 2^60
@@ -30,6 +32,7 @@ class Unknown:
 
     table: str
     column: str
+    type: Type = field(compare=False)
 
     @property
     def name(self) -> str:
@@ -59,19 +62,36 @@ def unknown_ranges(question: Question) -> list[Unknown]:
         if part
     ]
     open_to_us = {
-        (scan.table, name)
+        (scan.table, each.name): each.type
         for scan in scans(release.input)
-        for name, claim in scan.claims.items()
-        if claim.auto
+        for each in scan.fields
+        if scan.claims[each.name].auto
     }
-    found = origins(release.input, names_in(added)) & open_to_us
-    return sorted((Unknown(*each) for each in found), key=lambda each: each.name)
+    found = origins(release.input, names_in(added)) & open_to_us.keys()
+    return sorted((Unknown(*each, open_to_us[each]) for each in found), key=lambda each: each.name)
 
 
-def range_of(buckets: Sequence[int], noisy_counts: Sequence[float], half_width: float) -> tuple[float, float]:
+def range_of(
+    buckets: Sequence[int], noisy_counts: Sequence[float], half_width: float, type_: Type
+) -> tuple[float, float]:
     """The range that holds every bucket whose noisy count stands out of the noise; 0 is always within."""
     kept = [bucket for bucket, count in zip(buckets, noisy_counts, strict=True) if count > half_width]
     if not kept:  # too few rows to tell: the most frequent bucket will do
         kept = [max(zip(noisy_counts, buckets, strict=True))[1]]
     ends = [math.copysign(2.0 ** (abs(bucket) - _OFFSET), bucket) for bucket in kept if bucket]
-    return min([0.0, *ends]), max([0.0, *ends])
+    return fitted(min([0.0, *ends]), type_), fitted(max([0.0, *ends]), type_)
+
+
+def fitted(end: float, type_: Type) -> float:
+    """An end of a range of this type: whatever the noise says, it can be declared, so that a search is never
+    paid for in vain. A DECIMAL has a last digit and a largest number.
+    """
+    if type_.kind is not Kind.DECIMAL:
+        return end
+    with localcontext(prec=100):
+        last = Decimal(1).scaleb(-type_.scale)
+        most = (10**type_.precision - 1) * last
+        size = float(min(Decimal(abs(end)).quantize(last, ROUND_CEILING), most))
+        if Decimal(repr(size)) > most:  # rounded up
+            size = math.nextafter(size, 0.0)
+    return math.copysign(size, end)
