@@ -60,23 +60,23 @@ def compare(source: Path, kept_open: bool, queries: dict[str, str], repeats: int
     """A line for each query: plain DuckDB, a new text, a repeated text."""
     number = itertools.count()
     config = {} if kept_open else CLOSED
-    with duckdb.connect(str(source), True, config) as plain:
-        with privsql.connect(plain if kept_open else source, policy=POLICY) as session:
-            for name, sql in queries.items():
-                exact, new, repeated = medians(
-                    (
-                        lambda sql=sql: plain.execute(sql).df(),
-                        lambda sql=sql: session.query(
-                            asked_anew(sql, next(number)), epsilon=1, fresh=True
-                        ).df(),
-                        lambda sql=sql: session.query(sql, epsilon=1, fresh=True).df(),
-                    ),
-                    max(7, repeats // 5) if "100,000" in name else repeats,
-                )
-                yield (
-                    f"{'connection' if kept_open else 'file':<10}  {name:<22} {exact * 1e3:>9.2f} {new * 1e3:>9.2f} "
-                    f"{repeated * 1e3:>12.2f} {new / exact:>7.2f} {repeated / exact:>12.2f}"
-                )
+    with (
+        duckdb.connect(str(source), True, config) as plain,
+        privsql.connect(plain if kept_open else source, policy=POLICY) as session,
+    ):
+        for name, sql in queries.items():
+            exact, new, repeated = medians(
+                (
+                    lambda sql=sql: plain.execute(sql).df(),
+                    lambda sql=sql: session.query(asked_anew(sql, next(number)), epsilon=1, fresh=True).df(),
+                    lambda sql=sql: session.query(sql, epsilon=1, fresh=True).df(),
+                ),
+                max(7, repeats // 5) if "100,000" in name else repeats,
+            )
+            yield (
+                f"{'connection' if kept_open else 'file':<10}  {name:<22} {exact * 1e3:>9.2f} {new * 1e3:>9.2f} "
+                f"{repeated * 1e3:>12.2f} {new / exact:>7.2f} {repeated / exact:>12.2f}"
+            )
 
 
 def noise_milliseconds(rate: Fraction, repeats: int = 21) -> float:

@@ -55,7 +55,8 @@ class Answer:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The answer as pandas shows it; made when it is first looked at."""
-        frame = pd.DataFrame({index: _series(array) for index, array in enumerate(self.arrays)})
+        columns = {index: _series(array) for index, array in enumerate(self.arrays)}
+        frame = pd.DataFrame(columns, copy=False)  # df() gives copies away
         frame.columns = pd.Index(self.columns)
         return frame
 

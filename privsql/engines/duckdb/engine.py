@@ -122,6 +122,7 @@ class DuckDBEngine:
         for _ in range(_TRIES):
             transaction = self._source.transaction
             schema = self._reader.schema(self.fixed_schema, self._source.changed)
+            self._source.note_unchanged()
             if self._is_settled(transaction):
                 self._verified = (self._source.transaction, schema)
                 return schema

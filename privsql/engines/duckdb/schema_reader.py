@@ -23,14 +23,16 @@ IN_SIGHT = (
     "(database_name = 'temp' OR (database_name = current_database() AND schema_name = current_schema() AND lower(table_name) "
     "NOT IN (SELECT lower(table_name) FROM duckdb_columns() WHERE database_name = 'temp' AND NOT internal)))"
 )
-# Everything a schema is read from, as text: as long as it is the same, so is the schema. Texts of views are
-# read apart, where there are any: DuckDB writes those of its own 47 each time, which takes it longer than all
-# the rest.
+# Everything a schema is read from, as text: as long as it is the same, so is the schema. It is read in every
+# transaction, and DuckDB's count of statements does not tell when it is the same: a statement is counted when
+# it begins, and what it changes shows when it has ended. Texts of views are read apart, where there are any:
+# DuckDB writes those of its own 47 each time, which takes it longer than all the rest.
 _TABLES = (
     "SELECT database_name, schema_name, table_name, sql, TRUE FROM duckdb_tables() UNION ALL "
-    "SELECT database_name, schema_name, view_name, NULL, FALSE FROM duckdb_views() WHERE NOT internal UNION ALL "
-    "SELECT current_database(), current_schema(), '', current_setting('default_collation'), NULL"
+    "SELECT database_name, schema_name, view_name, NULL, FALSE FROM duckdb_views() WHERE NOT internal"
 )
+# Settings are no part of a transaction: they hold as soon as the statement that sets them has run.
+_SETTINGS = "SELECT current_database(), current_schema(), '', current_setting('default_collation'), NULL"
 _VIEWS = "SELECT database_name, schema_name, view_name, sql, FALSE FROM duckdb_views() WHERE NOT internal"
 # Functions of others that have the name of one of DuckDB's, which finds theirs first, operators among them.
 # To list all takes DuckDB longer than most queries, so it is done when something has changed.
@@ -62,6 +64,7 @@ class SchemaReader:
         self._read, self._known = read, known
         self._seen: tuple[Rows, Schema] | None = None
         self._looked_up = False  # whether functions of others have names of their own
+        self._settings: Rows | None = None
 
     def schema(self, fixed: bool, changed: bool = True) -> Schema:
         """`fixed`: nobody can alter the tables, so that they are read once. `changed`: somebody may have,
@@ -76,7 +79,7 @@ class SchemaReader:
         if self._known.required:
             self._seen = self._seen or ([], self._described())
         elif self._seen is None or not fixed:
-            definitions = self._definitions()
+            definitions = self._definitions(changed)
             if self._seen is None or self._seen[0] != definitions:
                 schema = self._read_schema(definitions)
                 self._seen = (definitions, self._in_reach(schema) if fixed else schema)
@@ -94,10 +97,12 @@ class SchemaReader:
                 f"DROP MACRO {DUCKDB.identifier(name)}, or give it another name",
             )
 
-    def _definitions(self) -> Rows:
+    def _definitions(self, changed: bool) -> Rows:
         found = self._read(_TABLES)
-        tables = [row for row in found if row[-1] is not False]
-        views = self._read(_VIEWS) if len(tables) < len(found) else []
+        if self._settings is None or changed:
+            self._settings = self._read(_SETTINGS)
+        tables = [*self._settings, *(row for row in found if row[-1] is not False)]
+        views = self._read(_VIEWS) if not all(row[-1] for row in found) else []
         return sorted(tables + views, key=lambda row: (row[:3], row[-1] is not None))
 
     def _in_reach(self, schema: Schema) -> Schema:
