@@ -416,7 +416,7 @@ MUTANTS = [
     Mutant("all scores called monotone", "mechanisms/arguments.py", "return 1 if monotone else 2", "return 1", ("mechanisms",)),
     Mutant("randomised response at twice the price", "noise/plain.py", "logistic_probability(epsilon)", "logistic_probability(2 * epsilon)", ("mechanisms",)),
     Mutant("lower parts of noise uniform", "noise/samplers.py", "        pending = pending[~accepted]", "        break", ("samplers",)),
-    Mutant("both signs of noise equally likely", "noise/samplers.py", "low = least * ratio[0] // (one + ratio[0])", "low = least // 2", ("samplers",)),
+    Mutant("the sign of noise by its upper part alone", "noise/samplers.py", "    ratio = _exponential(rate, bits) if", "    ratio = _exponential(rate * 2**shift, bits) if", ("samplers",)),
     Mutant("noise of the first digits alone", "noise/samplers.py", "np.flatnonzero(edges.first_digits[found - 1] == words).tolist()", "()", ("samplers",)),
     Mutant("Gaussian noise calibrated for half the square", _GAUSSIAN, "rounded_up(l2_squared / greatest_ratio(epsilon, delta) ** 2)", "rounded_up(l2_squared / greatest_ratio(epsilon, delta) ** 2 / 2)", ("calibration",)),
     Mutant("Gaussian tails without the far one", _GAUSSIAN, "density_high * (near_high - far_low)", "density_high * (near_high - 2 * far_low)", ("calibration",)),
