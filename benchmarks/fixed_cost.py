@@ -5,7 +5,8 @@
 On a table of 1,000 rows nearly all of a query's time is fixed: parsing, planning, reading the catalogue, the charge and the
 noise. Every query is asked in two ways, "new" (another column name each time, so that it is planned anew) and "repeated"
 (the same text each time), of a file that privsql opens itself and of a connection that its owner keeps open.
-Medians of runs that are interleaved with plain DuckDB, so that a busy moment of the machine meets both.
+Medians of runs that are interleaved with plain DuckDB, so that a busy moment of the machine meets both; ratios of wall and
+of CPU time, since the latter says more on a busy machine.
 """
 
 from __future__ import annotations
@@ -14,13 +15,12 @@ import argparse
 import itertools
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
 import duckdb
-from run import POLICY, TABLE, asked_anew
+from run import POLICY, TABLE, asked_anew, seconds
 
 import privsql
 from privsql.engines.duckdb.opening import CLOSED
@@ -40,20 +40,18 @@ LARGE = {
 }
 CELLS = 100_000
 Run = Callable[[], object]
+Times = tuple[float, float]  # wall and CPU
 
 
-def medians(runs: Sequence[Run], repeats: int) -> list[float]:
-    """The median seconds of each, run in turn."""
+def medians(runs: Sequence[Run], repeats: int) -> list[Times]:
+    """The median wall and CPU seconds of each, run in turn."""
     for run in runs:
         run()
-    rounds = [[_seconds(run) for run in runs] for _ in range(repeats)]
-    return [statistics.median(each) for each in zip(*rounds, strict=True)]
-
-
-def _seconds(run: Run) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
+    rounds = [[seconds(run) for run in runs] for _ in range(repeats)]
+    return [
+        (statistics.median(wall for wall, _ in each), statistics.median(cpu for _, cpu in each))
+        for each in zip(*rounds, strict=True)
+    ]
 
 
 def compare(source: Path, kept_open: bool, queries: dict[str, str], repeats: int) -> Iterator[str]:
@@ -73,14 +71,17 @@ def compare(source: Path, kept_open: bool, queries: dict[str, str], repeats: int
                 ),
                 max(7, repeats // 5) if "100,000" in name else repeats,
             )
-            yield (
-                f"{'connection' if kept_open else 'file':<10}  {name:<22} {exact * 1e3:>9.2f} {new * 1e3:>9.2f} "
-                f"{repeated * 1e3:>12.2f} {new / exact:>7.2f} {repeated / exact:>12.2f}"
-            )
+            yield f"{'connection' if kept_open else 'file':<10}  {name:<22} {line(exact, new, repeated)}"
+
+
+def line(exact: Times, new: Times, repeated: Times) -> str:
+    walls = [f"{1e3 * wall:>12.2f}" for wall, _ in (exact, new, repeated)]
+    ratios = [f"{each[kind] / exact[kind]:>12.2f}" for each in (new, repeated) for kind in (0, 1)]
+    return " ".join([*walls, *ratios])
 
 
 def noise_milliseconds(rate: Fraction, repeats: int = 21) -> float:
-    return medians([lambda: discrete_laplace(rate, CELLS, SystemRandomness())], repeats)[0] * 1e3
+    return medians([lambda: discrete_laplace(rate, CELLS, SystemRandomness())], repeats)[0][0] * 1e3
 
 
 def main() -> None:
@@ -91,7 +92,8 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=201)
     args = parser.parse_args()
-    header = f"{'source':<10}  {'query':<22} {'duckdb ms':>9} {'new ms':>9} {'repeated ms':>12} {'new x':>7} {'repeated x':>12}"
+    shown = ("duckdb ms", "new ms", "repeated ms", "new x", "CPU x", "repeated x", "CPU x")
+    header = " ".join([f"{'source':<10}  {'query':<22}", *(f"{each:>12}" for each in shown)])
     with tempfile.TemporaryDirectory() as folder:
         for rows, queries, repeats in ((args.rows, SMALL, args.repeats), (args.large, LARGE, 9)):
             if not rows:
@@ -101,8 +103,8 @@ def main() -> None:
                 connection.execute(TABLE.format(rows=rows))
             print(f"\n{rows:,} rows\n{header}")
             for kept_open in (False, True):
-                for line in compare(path, kept_open, queries, repeats):
-                    print(line, flush=True)
+                for each in compare(path, kept_open, queries, repeats):
+                    print(each, flush=True)
     print(f"\nnoise of {CELLS:,} cells")
     for epsilon in (Fraction(10), Fraction(1), Fraction(1, 10), Fraction(1, 10**9)):
         print(f"  rate {epsilon!s:<12} {noise_milliseconds(epsilon):>7.2f} ms")
