@@ -29,7 +29,7 @@ from privsql.planning.bounding import unit_name
 from privsql.planning.plan import Plan
 from privsql.policy import epsilon_of
 from privsql.results.answer import Answer
-from privsql.results.limits import FoundLimit, LimitTable, SuggestedLimits
+from privsql.results.suggested_limits import FoundLimit, LimitTable, SuggestedLimits
 from privsql.suggestions import Argument, DeclareUnit
 from privsql.types import Kind
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
     from privsql.engines.duckdb.engine import DuckDBEngine
     from privsql.planning.plan import Plan
     from privsql.results.answer import Answer
-    from privsql.results.limits import SuggestedLimits
     from privsql.results.notices import BoundingNotice
+    from privsql.results.suggested_limits import SuggestedLimits
     from privsql.session import Session
 
 _DECLARED = ("unit", "ranges", "keys", "neighbours")  # what a call has in common with protect()
@@ -75,7 +75,7 @@ class State:
     def look_at(self, frame: pd.DataFrame) -> DuckDBEngine:
         """An engine on the frame as it is now; answers stored for another content are forgotten."""
         from privsql.engines.duckdb.dataframes import same_data
-        from privsql.engines.duckdb.engine import open_engine
+        from privsql.engines.duckdb.open_source import open_engine
 
         if self.engine is None or self.snapshot is None or not same_data(self.snapshot, frame):
             self.snapshot = frame.copy(deep=False)

@@ -22,7 +22,7 @@ from privsql.budget.ledger import Budget, Charge, Ledger, MemoryLedger, with_aff
 from privsql.budget.released import released
 from privsql.engines.base import Engine
 from privsql.engines.duckdb.calculator import calculator
-from privsql.engines.limits import Limits, open_limited
+from privsql.engines.resource_limits import ResourceLimits, open_limited
 from privsql.errors import (
     ArgumentError,
     EngineError,
@@ -48,8 +48,8 @@ from privsql.policy import Policy, analyst_of, delta_of, epsilon_of, load_policy
 from privsql.progress import elapsed_time
 from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer
-from privsql.results.limits import SuggestedLimits
 from privsql.results.notices import BoundingNotice
+from privsql.results.suggested_limits import SuggestedLimits
 from privsql.schema import Schema
 from privsql.searching import Searching
 from privsql.sql.bind.catalogue import Catalogue
@@ -548,7 +548,7 @@ def connect(
         unknown, ("policy", "ledger", "analyst", "deadline", "memory_limit", "time_quantum", "version")
     )
     declared, who, named = load_policy(policy), analyst_of(analyst), version_of(version)
-    engine = open_limited(source, Limits.of(deadline, memory_limit, time_quantum))
+    engine = open_limited(source, ResourceLimits.of(deadline, memory_limit, time_quantum))
     try:
         return Session(
             engine,

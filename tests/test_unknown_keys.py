@@ -13,7 +13,7 @@ from scipy import stats
 
 import privsql
 from privsql.budget.ledger import MemoryLedger
-from privsql.engines.duckdb.engine import open_engine
+from privsql.engines.duckdb.open_source import open_engine
 from privsql.policy import load_policy
 from privsql.privacy.key_selection import Contribution, truncated_geometric
 

@@ -15,7 +15,7 @@ from typing import Any
 from privsql.algebra.relations import Unit
 from privsql.audit.values import NULL
 from privsql.audit.world import PEOPLE, Part, Row, State, Table, World
-from privsql.engines.duckdb.engine import open_engine
+from privsql.engines.duckdb.open_source import open_engine
 from privsql.errors import ArgumentError
 from privsql.policy import Neighbours
 from privsql.render.duckdb import identifier, text

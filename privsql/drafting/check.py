@@ -15,7 +15,7 @@ from privsql.analysis.derive import derive
 from privsql.analysis.domain import Domain
 from privsql.budget.ledger import MemoryLedger
 from privsql.drafting.caps import budget_lines
-from privsql.engines.duckdb.engine import open_engine
+from privsql.engines.duckdb.open_source import open_engine
 from privsql.errors import PolicyError, SqlError
 from privsql.planning.look import PublicLook
 from privsql.policy import Neighbours, Policy, load_policy

@@ -19,7 +19,7 @@ from privsql.planning.plan import Plan
 from privsql.privacy.key_selection import GaussianThreshold, TruncatedGeometric
 from privsql.results.consistent import Settled
 from privsql.results.intervals import interval
-from privsql.results.limits import FoundLimit
+from privsql.results.suggested_limits import FoundLimit
 from privsql.tables import Integers, NoisyTable
 from privsql.types import NUMBERS, Kind
 

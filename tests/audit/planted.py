@@ -115,7 +115,7 @@ PLANTED = [
     Planted(Mutant("Gaussian noise 0.7 times too small", _NOISE, "return rounded_gaussian(measurement.gaussian.variance, size, source)", "return rounded_gaussian(measurement.gaussian.variance / 2, size, source)"), "SELECT s, COUNT(*) FROM t GROUP BY s", options=GAUSSIAN, releases=MANY),
     Planted(Mutant("keys shown below the threshold", _KEYS, "shown = (noisy_counts > thresholds)", "shown = (noisy_counts > thresholds - 4)"), "SELECT word, COUNT(*) FROM t GROUP BY word", options=OPEN, releases=MANY),
     Planted(Mutant("keys shown as they are", _KEYS, "places = np.minimum(np.maximum(exact_counts - release.shift, 0), digits.shape[1])", "places = np.where(exact_counts > 0, digits.shape[1], 0)"), "SELECT word FROM t GROUP BY word", options=OPEN, releases=MANY),
-    Planted(Mutant("values chosen at twice the rate", "noise/order.py", "problem = _Problem(laid, low, high, target, search.rate, step, doublings)", "problem = _Problem(laid, low, high, target, search.rate * 2, step, doublings)"), "SELECT median(w) FROM t", ADD, releases=MANY),
+    Planted(Mutant("values chosen at twice the rate", "noise/quantile_sampler.py", "problem = _Problem(laid, low, high, target, search.rate, step, doublings)", "problem = _Problem(laid, low, high, target, search.rate * 2, step, doublings)"), "SELECT median(w) FROM t", ADD, releases=MANY),
     Planted(Mutant("the first of equals always wins", _NOISE, "        place = select(exact_scores[left], rate, noise, source)", "        place = int(np.argmax(exact_scores[left]))"), "SELECT mode(s) FROM t", releases=CHOICES),
 ]  # fmt: skip
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privsql.noise import order
+from privsql.noise import quantile_sampler
 from privsql.noise.histograms import Histograms
-from privsql.noise.order import _Cut, _Mass, _Problem, _Rows, _target
+from privsql.noise.quantile_sampler import _Cut, _Mass, _Problem, _Rows, _target
 from privsql.noise.runs import Runs
 from privsql.privacy.order import Step
 from tests.noise.statistics import SOURCE
@@ -121,7 +121,7 @@ def outcomes(
             return np.array(first), np.zeros(len(first), dtype=np.int64)
         return runs.offsets[:-1] + [run for run, _ in places], np.array([position for _, position in places])
 
-    monkeypatch.setattr(order, "draw", all_of_them)
+    monkeypatch.setattr(quantile_sampler, "draw", all_of_them)
     take(problem(cells, step, bins))
     (runs,) = seen
     for number, cell in enumerate(cells):

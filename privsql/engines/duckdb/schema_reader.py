@@ -5,15 +5,15 @@ table is read.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
-from privsql.engines.duckdb.views import Views
+from privsql.engines.duckdb.safety.views import Views
 from privsql.errors import SourceError
 from privsql.names import repeated_name
 from privsql.render.duckdb import DUCKDB
-from privsql.schema import ForeignKey, Schema, SchemaColumn, SchemaTable
+from privsql.schema import ForeignKey, Schema, SchemaColumn, SchemaTable, Unsafe
 from privsql.types import BINARY, ColumnType, Kind, column_type, element_type
 
 Rows = list[tuple[Any, ...]]
@@ -48,7 +48,7 @@ _FRAME = re.compile(
 
 
 @dataclass(frozen=True)
-class Known:
+class SourceFacts:
     """Of frames and files, which are the whole source: the tables, each with the columns that its dtypes keep
     without NULL.
     """
@@ -60,7 +60,7 @@ class Known:
 class SchemaReader:
     """Reads a schema through any connection to its database, and again only when a definition has changed."""
 
-    def __init__(self, read: Callable[[str], Rows], known: Known) -> None:
+    def __init__(self, read: Callable[[str], Rows], known: SourceFacts) -> None:
         self._read, self._known = read, known
         self._seen: tuple[Rows, Schema] | None = None
         self._looked_up = False  # whether functions of others have names of their own
@@ -157,23 +157,9 @@ class SchemaReader:
         return found.labels if found is not None and stored and self._known.trust_labels else None
 
     def _read_schema(self, definitions: Sequence[tuple[Any, ...]]) -> Schema:
-        # all of them, and then those in sight: to join DuckDB's lists of tables takes it longer than to give
-        # them
-        columns = self._read(
-            "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable "
-            "FROM duckdb_columns() WHERE NOT internal ORDER BY table_name ASC, column_index ASC"
-        )
-        constraints = self._read(
-            "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, expression, "
-            "referenced_table, referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index ASC"
-        )
-        here, collation = next((tuple(place), sql) for *place, name, sql, _ in definitions if not name)
-        temporary = {_plain(table) for database, _, table, *_ in columns if database == "temp"}
-        columns, constraints = (
-            [row for row in rows if row[0] == "temp" or (row[:2] == here and _plain(row[2]) not in temporary)]
-            for rows in (columns, constraints)
-        )
+        columns, constraints = self._in_sight(definitions)
         _refuse_repeated({row[2] for row in columns})
+        _refuse_collation(next(sql for *_, name, sql, _ in definitions if not name))
         texts = {
             (database, schema, name): sql or "" for database, schema, name, sql, _ in definitions if name
         }
@@ -185,12 +171,6 @@ class SchemaReader:
         )
         seen = {row[2]: texts.get(row[:3], "") for row in columns if row[:3] not in stored}
         views = {name for name, sql in seen.items() if not _FRAME.search(sql)}
-        if collation not in ("", "binary"):
-            raise SourceError(
-                "source-collation",
-                f"default_collation is {collation}, so that texts that differ count as equal",
-                "RESET default_collation",
-            )
         tables: dict[str, list[SchemaColumn]] = {}
         for *place, table, name, type_name, nullable in columns:
             is_stored = (*place, table) in stored
@@ -198,28 +178,49 @@ class SchemaReader:
             tables.setdefault(table, []).append(
                 self._column(table, name, type_name, nullable, is_stored, may_collate)
             )
-        checks = {
-            name: tuple(
-                text for _, _, table, kind, _, text, *_ in constraints if table == name and kind == "CHECK"
+        unsafe = self._unsafe(definitions, tables, views)
+        return Schema(
+            tuple(
+                SchemaTable(
+                    name,
+                    tuple(each),
+                    view=name in views,
+                    unsafe=unsafe.get(name),
+                    stored=name not in seen,
+                    **_promises([row[3:] for row in constraints if row[2] == name]),
+                )
+                for name, each in tables.items()
             )
-            for name in tables
-        }
-        keys = {
-            name: tuple(
-                frozenset(column.lower() for column in columns)
-                for _, _, table, kind, columns, *_ in constraints
-                if table == name and kind in ("PRIMARY KEY", "UNIQUE")
-            )
-            for name in tables
-        }
-        foreign = {
-            name: tuple(
-                ForeignKey(tuple(own), other, tuple(named))
-                for _, _, table, kind, own, _, other, named in constraints
-                if table == name and kind == "FOREIGN KEY"
-            )
-            for name in tables
-        }
+        )
+
+    def _in_sight(self, definitions: Sequence[tuple[Any, ...]]) -> tuple[Rows, Rows]:
+        """Columns and constraints of the tables that a bare name means. All are read, and then chosen from: to
+        join DuckDB's lists of tables takes it longer than to give them.
+        """
+        columns = self._read(
+            "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable "
+            "FROM duckdb_columns() WHERE NOT internal ORDER BY table_name ASC, column_index ASC"
+        )
+        constraints = self._read(
+            "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, expression, "
+            "referenced_table, referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index ASC"
+        )
+        here = next(tuple(place) for *place, name, _, _ in definitions if not name)
+        temporary = {_plain(table) for database, _, table, *_ in columns if database == "temp"}
+
+        def chosen(rows: Rows) -> Rows:
+            return [
+                row
+                for row in rows
+                if row[0] == "temp" or (row[:2] == here and _plain(row[2]) not in temporary)
+            ]
+
+        return chosen(columns), chosen(constraints)
+
+    def _unsafe(
+        self, definitions: Sequence[tuple[Any, ...]], tables: Iterable[str], views: Set[str]
+    ) -> dict[str, Unsafe | None]:
+        """What views, and tables with generated columns, must not compute."""
         bodies: dict[str, list[str]] = {}
         for *_, name, sql, table in definitions:
             if name and not table and not _FRAME.search(sql):
@@ -230,21 +231,38 @@ class SchemaReader:
             if table and "generated always" in (sql or "").lower()
         }
         looked = Views(bodies, self._read)
-        unsafe = {name: looked.unsafe(name) for name in tables if name in views or name.lower() in computed}
-        return Schema(
-            tuple(
-                SchemaTable(
-                    name,
-                    tuple(each),
-                    checks[name],
-                    keys[name],
-                    name in views,
-                    unsafe.get(name),
-                    name not in seen,
-                    foreign[name],
-                )
-                for name, each in tables.items()
-            )
+        return {name: looked.unsafe(name) for name in tables if name in views or name.lower() in computed}
+
+
+class _Promises(TypedDict):
+    checks: tuple[str, ...]
+    keys: tuple[frozenset[str], ...]
+    foreign_keys: tuple[ForeignKey, ...]
+
+
+def _promises(constraints: Rows) -> _Promises:
+    """What the constraints of one table promise: kind, columns, expression, the other table and its columns."""
+    return _Promises(
+        checks=tuple(text for kind, _, text, *_ in constraints if kind == "CHECK"),
+        keys=tuple(
+            frozenset(column.lower() for column in columns)
+            for kind, columns, *_ in constraints
+            if kind in ("PRIMARY KEY", "UNIQUE")
+        ),
+        foreign_keys=tuple(
+            ForeignKey(tuple(own), other, tuple(named))
+            for kind, own, _, other, named in constraints
+            if kind == "FOREIGN KEY"
+        ),
+    )
+
+
+def _refuse_collation(collation: str) -> None:
+    if collation not in ("", "binary"):
+        raise SourceError(
+            "source-collation",
+            f"default_collation is {collation}, so that texts that differ count as equal",
+            "RESET default_collation",
         )
 
 
