@@ -70,8 +70,8 @@ def discrete_laplace(rate: Fraction, size: int, source: Randomness) -> NDArray[n
     """X with P(X = x) = tanh(rate/2) exp(-rate |x|), clamped to +-GREATEST_NOISE.
 
     With q = exp(-rate), X is G with probability 1/(1+q) and -1 - G with probability q/(1+q), for a geometric
-    G: for x >= 0, (1-q) q^x / (1+q) = tanh(rate/2) q^x, and for x < 0 likewise q (1-q) q^(-1-x) / (1+q). Added
-    to an integer of sensitivity l1, rate = epsilon/l1 gives epsilon-privacy.
+    G: for x >= 0, (1-q) q^x / (1+q) = tanh(rate/2) q^x, and for x < 0 likewise q (1-q) q^(-1-x) / (1+q).
+    Added to an integer of sensitivity l1, rate = epsilon/l1 gives epsilon-privacy.
     """
     return _sampled(rate, True, size, source)
 
@@ -100,7 +100,7 @@ def _joined(low: NDArray[np.int64], place: NDArray[np.int64], shift: int) -> NDA
     return joined
 
 
-# -- the upper part: a place in a table -------------------------------------------------------------------------
+# -- the upper part: a place in a table ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +222,7 @@ def _place(edges: _Edges, place: int, uniform: _Uniform) -> int:
     return place
 
 
-# -- the lower part: proposed, and accepted or not ---------------------------------------------------------------
+# -- the lower part: proposed, and accepted or not -----------------------------------------------------------
 
 
 def _low_parts(rate: Fraction, shift: int, size: int, source: Randomness) -> NDArray[np.int64]:
@@ -253,7 +253,7 @@ def _uniform(bits: int, size: int, source: Randomness) -> NDArray[np.int64]:
     return (source.integers(2 * size).view(np.uint64) >> np.uint64(64 - bits)).astype(np.int64)
 
 
-# -- what 64 digits leave open ----------------------------------------------------------------------------------
+# -- what 64 digits leave open -------------------------------------------------------------------------------
 
 
 @dataclass

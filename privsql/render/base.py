@@ -1,4 +1,4 @@
-"""What a dialect must bring, and what it may say otherwise, is declared here; the writers beside it say the rest.
+"""What a dialect must bring, and what it may say otherwise; the writers beside this file say the rest.
 
 A dialect is one file: a subclass of StatementWriter (write_statements.py, which stands on write_relations.py
 and write_expressions.py) with the abstract methods of this class, and those of the others that it spells
@@ -111,7 +111,7 @@ class DialectBase(ABC):
 
     @abstractmethod
     def fence(self) -> str:
-        """What stands last in a statement and keeps an optimizer from moving a filter into it; may be empty."""
+        """What ends a statement into which an optimizer must not move a filter; may be empty."""
 
     @abstractmethod
     def stored_table(self, database: str, name: str) -> str:
@@ -119,7 +119,7 @@ class DialectBase(ABC):
 
     @abstractmethod
     def ranked(self, statement: str, rank: str, most: int) -> str:
-        """The rows of a statement, which has no ORDER BY and no LIMIT yet, up to this rank: a window over it."""
+        """The rows of a statement without ORDER BY and LIMIT, up to this rank, which is a window function."""
 
     @abstractmethod
     def semi_join(self, left: str, right: str, condition: str) -> str:

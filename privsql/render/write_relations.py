@@ -238,8 +238,8 @@ class RelationWriter(ExpressionWriter):
     def _look_up(self, join: LookUp, unit: bool) -> str:
         """The join on what it is on, then those of its rows whose units are the same.
 
-        The fence keeps DuckDB from making the comparison of units a part of the join, which takes three times as
-        long.
+        The fence keeps the comparison of units from becoming a part of the join, where it takes DuckDB three
+        times as long.
         """
         units = [f"{_LEFT}.{UNIT_COLUMN} AS {UNIT_COLUMN}", f"{_RIGHT}.{UNIT_COLUMN} AS {_OTHER}"]
         left, right = self.rows(join.left, unit=True), self.rows(join.right, unit=True)

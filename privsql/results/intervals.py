@@ -122,10 +122,9 @@ def _apply(call: Call, args: list[Interval | None]) -> Interval | None:
                 return product(a, b)
             case "/":
                 return quotient(a, b)
-            case "cast" if call.type.kind is Kind.INTEGER:
-                return Interval(np.rint(a.low), np.rint(a.high))
             case "cast" if call.type.kind in NUMBERS:
-                return a
+                whole = call.type.kind is Kind.INTEGER
+                return Interval(np.rint(a.low), np.rint(a.high)) if whole else a
             case "abs":
                 return _magnitude(a)
             case "round":

@@ -1,4 +1,4 @@
-"""A source as a caller gives it goes in, a path, a connection or frames; an engine that is open on it comes out."""
+"""A source as a caller gives it goes in: a path, a connection, frames; an engine open on it comes out."""
 
 from __future__ import annotations
 

@@ -194,8 +194,8 @@ class SchemaReader:
         )
 
     def _in_sight(self, definitions: Sequence[tuple[Any, ...]]) -> tuple[Rows, Rows]:
-        """Columns and constraints of the tables that a bare name means. All are read, and then chosen from: to
-        join DuckDB's lists of tables takes it longer than to give them.
+        """Columns and constraints of the tables that a bare name means. All are read, and then chosen from:
+        to join DuckDB's lists of tables takes it longer than to give them.
         """
         columns = self._read(
             "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable "
@@ -241,7 +241,7 @@ class _Promises(TypedDict):
 
 
 def _promises(constraints: Rows) -> _Promises:
-    """What the constraints of one table promise: kind, columns, expression, the other table and its columns."""
+    """What constraints of one table promise, each with kind, columns, text, other table and its columns."""
     return _Promises(
         checks=tuple(text for kind, _, text, *_ in constraints if kind == "CHECK"),
         keys=tuple(

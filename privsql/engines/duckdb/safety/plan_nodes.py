@@ -1,4 +1,4 @@
-"""A node of DuckDB's own plan goes in; its type, value or shape comes out, and how an owner would write it."""
+"""A node of DuckDB's own plan goes in; its type, value or shape comes out, or how an owner writes it."""
 
 from __future__ import annotations
 
