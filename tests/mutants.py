@@ -224,8 +224,8 @@ MUTANTS = [
     Mutant("ranges that touch taken as disjoint", _DISJOINT, "and (high_open or other_low_open))", "and True)", ("conditions",)),
     Mutant("different columns taken as disjoint", _DISJOINT, "and one[0] == two[0] and _apart", "and _apart", ("disjoint",)),
     # -- the exact SQL
-    Mutant("no clamp from above", "planning/grid.py", "op(Operation.BETWEEN, test, low, high), value", "op(Operation.AT_LEAST, test, low), value", ('soundness',)),
-    Mutant("NULL clamped to a bound", "planning/grid.py", "return Cases((within, above, below))", "return Cases((within, above, below), Constant(self.low))"),
+    Mutant("no clamp from above", "planning/grid.py", "within = op(Operation.BETWEEN, test, low, high)", "within = op(Operation.AT_LEAST, test, low)", ('soundness',)),
+    Mutant("NULL clamped to a bound", "planning/grid.py", "return Cases(((op(Operation.NOT, within), nearest),), value)", "return Cases(((within, value),), nearest)"),
     Mutant("rounding past the ends of the grid", _GRID, "math.floor(low / step), math.ceil(high / step)", "math.ceil(low / step), math.floor(high / step) - 1", ("tightness", "soundness", "noise")),
     Mutant("key test dropped", _EXACT, "    if not tests:\n", "    if True:\n"),
     Mutant("NULL key dropped", "planning/key_tests.py", "op(Operation.OR, test, op(Operation.IS_NULL, name)) if with_null else test", "test", ('noise', 'tightness')),
