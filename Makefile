@@ -79,6 +79,7 @@ fuzz: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/fixed_cost.py
 	$(BIN)/python benchmarks/units.py
 	$(BIN)/python benchmarks/worker.py
 	$(BIN)/python benchmarks/dashboard.py

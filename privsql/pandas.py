@@ -27,7 +27,7 @@ from privsql.request import Request, takes
 if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
     from privsql.planning.plan import Plan
     from privsql.results.answer import Answer
-    from privsql.results.limits import SuggestedLimits
+    from privsql.results.suggested_limits import SuggestedLimits
     from privsql.session import Session
 
 _PROTECT = "unit ranges keys neighbours budget delta max_groups max_rows ledger budget_of".split()

@@ -13,7 +13,7 @@ import pandas as pd
 from privsql.audit.audit import TRIES, Audit, audit
 from privsql.budget.ledger import Budget, Ledger, MemoryLedger
 from privsql.engines.base import Engine
-from privsql.engines.limits import Limits, open_limited
+from privsql.engines.resource_limits import ResourceLimits, open_limited
 from privsql.errors import ArgumentError, Refused, no_more_arguments
 from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.planning.plan import Plan
@@ -27,8 +27,8 @@ from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
 from privsql.requests.stages import Stages
 from privsql.results.answer import Answer
-from privsql.results.limits import SuggestedLimits
 from privsql.results.notices import BoundingNotice
+from privsql.results.suggested_limits import SuggestedLimits
 from privsql.schema import Schema
 from privsql.sql.bind.catalogue import Catalogue
 
@@ -258,7 +258,7 @@ def connect(
         unknown, ("policy", "ledger", "analyst", "deadline", "memory_limit", "time_quantum", "version")
     )
     declared, who, named = load_policy(policy), analyst_of(analyst), version_of(version)
-    engine = open_limited(source, Limits.of(deadline, memory_limit, time_quantum))
+    engine = open_limited(source, ResourceLimits.of(deadline, memory_limit, time_quantum))
     try:
         return Session(
             engine,

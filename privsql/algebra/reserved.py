@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 
 OURS = "privsql_"  # columns that planning adds beside the analyst's own begin so, and no others
+DATABASE = "privsql_prepared"  # the attached database that holds the prepared copies
 UNIT_COLUMN = "privsql_unit"
 ROW_NUMBER = "privsql_number"  # tells equal rows apart
 NOISY = "noisy"  # the table of noisy cells, below what stands above a release

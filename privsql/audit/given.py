@@ -15,7 +15,7 @@ from typing import Any
 from privsql.algebra.units import Unit
 from privsql.audit.values import NULL
 from privsql.audit.world import PEOPLE, Role, Row, State, Table, World
-from privsql.engines.duckdb.engine import open_engine
+from privsql.engines.duckdb.open_source import open_engine
 from privsql.errors import ArgumentError
 from privsql.neighbours import Neighbours
 from privsql.render.duckdb import identifier, text

@@ -14,7 +14,8 @@ import pandas as pd
 
 from privsql.audit.falsify import Cells, NotAsPromised, run_exactly
 from privsql.audit.world import Role, State, Table, Tried, World
-from privsql.engines.duckdb.engine import DuckDBEngine, open_engine
+from privsql.engines.duckdb.engine import DuckDBEngine
+from privsql.engines.duckdb.open_source import open_engine
 from privsql.engines.duckdb.opening import CLOSED
 from privsql.planning.plan import Plan
 from privsql.render.duckdb import identifier

@@ -14,7 +14,8 @@ from privsql.analysis.derive import derive
 from privsql.analysis.domain import Domain
 from privsql.budget.ledger import MemoryLedger
 from privsql.drafting.budget_lines import budget_lines
-from privsql.engines.duckdb.engine import DuckDBEngine, open_engine
+from privsql.engines.duckdb.engine import DuckDBEngine
+from privsql.engines.duckdb.open_source import open_engine
 from privsql.errors import PolicyError, SqlError
 from privsql.neighbours import Neighbours
 from privsql.planning.public_look import PublicLook

@@ -17,7 +17,7 @@ from privsql.drafting.choose_rows import ChosenRows
 from privsql.drafting.columns import column_line, comment, shown
 from privsql.drafting.findings import BUDGET, Findings, declared, domains_of, learn, roles_of, scan_of
 from privsql.drafting.guess import Guess, guess_units, links_of, others_in
-from privsql.engines.duckdb.engine import open_engine
+from privsql.engines.duckdb.open_source import open_engine
 from privsql.errors import ArgumentError
 from privsql.planning.limits.range_histograms import Unknown
 from privsql.policy import Policy, load_policy

@@ -28,15 +28,17 @@ import duckdb
 import numpy as np
 
 from privsql.algebra.relations import Scan
+from privsql.algebra.reserved import DATABASE
 from privsql.engines import worker_process
-from privsql.engines.duckdb.engine import DuckDBEngine, exact_table, open_engine
+from privsql.engines.duckdb.engine import DuckDBEngine, exact_table
 from privsql.engines.duckdb.fingerprints import Identity, identity_of, is_open
+from privsql.engines.duckdb.open_source import open_engine
 from privsql.engines.duckdb.opening import Opening
-from privsql.engines.duckdb.schema_reader import Known, Rows, SchemaReader
+from privsql.engines.duckdb.schema_reader import Rows, SchemaReader, SourceFacts
 from privsql.engines.duckdb.twin import not_accepted
 from privsql.engines.worker_process import LENGTHS, from_json, to_json, unpack
 from privsql.errors import ArgumentError, EngineError, SourceError
-from privsql.planning.rewrites.prepared import DATABASE, Copy
+from privsql.planning.rewrites.prepared import Copy
 from privsql.render.duckdb import text
 from privsql.schema import Schema
 from privsql.tables import ExactTable
@@ -96,7 +98,7 @@ class _Process:
             )
         return [tuple(row) for row in message["rows"]]
 
-    def serve(self, schema: Schema, known: Known, until: float) -> bool:
+    def serve(self, schema: Schema, known: SourceFacts, until: float) -> bool:
         """Wait until it is open; whether it sees the very tables of this schema."""
         if self.serves is None and "failed" in self._reply(until)[0]:
             return False

@@ -32,7 +32,7 @@ class FrameState:
     def look_at(self, frame: pd.DataFrame) -> DuckDBEngine:
         """An engine on the frame as it is now; answers stored for another content are forgotten."""
         from privsql.engines.duckdb.dataframes import same_data
-        from privsql.engines.duckdb.engine import open_engine
+        from privsql.engines.duckdb.open_source import open_engine
 
         if self.engine is None or self.snapshot is None or not same_data(self.snapshot, frame):
             self.snapshot = frame.copy(deep=False)

@@ -13,10 +13,10 @@ import pandas as pd
 from privsql.algebra.relations import Choose
 from privsql.algebra.reserved import ROWS_COLUMN, VALUE_COLUMN, WIDTH_COLUMN
 from privsql.analysis.keys import KeyGroup, KeySpace
-from privsql.noise.gaussian import rounded_gaussian
+from privsql.noise.gaussian_sampler import rounded_gaussian
 from privsql.noise.histograms import Histograms, histograms
 from privsql.noise.key_release import release_keys, select_keys
-from privsql.noise.order import quantiles
+from privsql.noise.quantile_sampler import quantiles
 from privsql.noise.randomness import Randomness
 from privsql.noise.samplers import discrete_laplace
 from privsql.noise.selection import SelectionNoise, in_fine_steps, select, select_each

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from privsql.noise.gaussian import rounded_gaussian
+from privsql.noise.gaussian_sampler import rounded_gaussian
 from privsql.noise.randomness import Randomness
 from privsql.noise.samplers import discrete_laplace
 from privsql.privacy.key_selection import GaussianThreshold, OptimalSelection, TruncatedGeometric

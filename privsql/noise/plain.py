@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsql.noise.digits import logistic_probability
-from privsql.noise.gaussian import rounded_gaussian
+from privsql.noise.gaussian_sampler import rounded_gaussian
 from privsql.noise.randomness import Randomness
 from privsql.noise.samplers import LEAST_RATE, bernoulli, discrete_laplace, geometric
 from privsql.noise.selection import GREATEST_SCORE, select

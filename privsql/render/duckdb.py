@@ -13,10 +13,10 @@ from privsql.algebra.exact import CountDistinctIn, Operation, Ordered, Over, Sca
 from privsql.algebra.expressions import SPREAD, Aggregate, Call, Expression, Literal
 from privsql.algebra.functions import FIXED_POINT
 from privsql.algebra.relations import Unnest, Unpivot
+from privsql.render.base import INFIX, plain_decimal, plain_letters
 from privsql.render.duckdb_functions import FORMS
-from privsql.render.expressions import plain_decimal, plain_letters
-from privsql.render.relations import is_double
-from privsql.render.statements import StatementWriter
+from privsql.render.write_relations import is_double
+from privsql.render.write_statements import StatementWriter
 from privsql.types import BINARY, DOUBLE, INTEGER_BOUNDS, TIMESTAMP, Kind, Type, may_overflow
 
 _OPERATIONS: dict[Operation, str] = {
@@ -56,6 +56,7 @@ class DuckDB(StatementWriter):
 
     forms: ClassVar[Mapping[str, str]] = FORMS
     operations: ClassVar[Mapping[Operation, str]] = _OPERATIONS
+    infix: ClassVar[Mapping[str, str]] = {**INFIX, "//": "({0} // {1})"}
 
     def identifier(self, name: str) -> str:
         return identifier(name)
@@ -131,7 +132,13 @@ class DuckDB(StatementWriter):
     def guarded(self, rendered: str) -> str:
         return f"TRY({rendered})"
 
-    # -- rows ------------------------------------------------------------------------------------------------
+    # -- rows and lists --------------------------------------------------------------------------------------
+    def row_of(self, values: Sequence[str]) -> str:
+        return f"row({', '.join(values)})"
+
+    def list_of(self, values: Sequence[str]) -> str:
+        return f"list_value({', '.join(values)})"
+
     def unpivoted(self, relation: Unpivot) -> list[str]:
         labels = ", ".join(text(label) for _, label in relation.on)
         values = ", ".join(identifier(name) for name, _ in relation.on)
@@ -174,6 +181,18 @@ class DuckDB(StatementWriter):
 
     def fence(self) -> str:
         return "OFFSET 0"
+
+    def stored_table(self, database: str, name: str) -> str:
+        return f"{database}.main.{identifier(name)}"
+
+    def ranked(self, statement: str, rank: str, most: int) -> str:
+        return f"{statement} QUALIFY {rank} <= {most}"
+
+    def semi_join(self, left: str, right: str, condition: str) -> str:
+        return f"{left} SEMI JOIN {right} ON {condition}"
+
+    def with_column_replaced(self, name: str, value: str, others: Sequence[str], source: str) -> str:
+        return f"SELECT * REPLACE ({value} AS {name}) FROM {source}"
 
     # -- exact aggregates of public rows, and of one unit's rows ---------------------------------------------
     def aggregate(self, node: Aggregate) -> str:

@@ -31,7 +31,7 @@ from privsql.requests.range_search import expect, likely_plan
 from privsql.requests.stage import Stage
 from privsql.requests.stages import Stages
 from privsql.results.answer import Answer
-from privsql.results.limits import FoundLimit, LimitTable, SuggestedLimits
+from privsql.results.suggested_limits import FoundLimit, LimitTable, SuggestedLimits
 from privsql.suggestions import Argument, DeclareUnit
 from privsql.types import Kind
 

@@ -18,7 +18,7 @@ from privsql.privacy.key_selection import GaussianThreshold, TruncatedGeometric
 from privsql.results.consistent import Settled
 from privsql.results.extras import optional
 from privsql.results.intervals import interval
-from privsql.results.limits import FoundLimit
+from privsql.results.suggested_limits import FoundLimit
 from privsql.tables import Integers, NoisyTable
 from privsql.types import NUMBERS, Kind
 
@@ -54,7 +54,8 @@ class Answer:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The answer as pandas shows it; made when it is first looked at."""
-        frame = pd.DataFrame({index: _series(array) for index, array in enumerate(self.arrays)})
+        columns = {index: _series(array) for index, array in enumerate(self.arrays)}
+        frame = pd.DataFrame(columns, copy=False)  # df() gives copies away
         frame.columns = pd.Index(self.columns)
         return frame
 

@@ -145,10 +145,12 @@ class Settled:
                 found[name][rows] = undetermined(how, columns, noise)
         return found
 
-    def _alike(self) -> Iterator[tuple[Integers, Mapping[str, npt.NDArray[Any]], Mapping[str, Noise]]]:
+    def _alike(
+        self,
+    ) -> Iterator[tuple[Integers | slice, Mapping[str, npt.NDArray[Any]], Mapping[str, Noise]]]:
         """Rows whose noise is alike, with their noisy columns and that noise."""
         for kind in alike_rows(self.plan):
-            rows = np.arange(len(self.noisy.cells)) if kind.rows is None else kind.rows
+            rows = slice(None) if kind.rows is None else kind.rows
             yield rows, {name: values[rows] for name, values in self._columns.items()}, kind.noise
 
     def _with_shown(self, name: Hashable, found: Interval) -> Interval:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,16 @@ def _hull(parts: Sequence[Interval | None]) -> Interval | None:
     return Interval(np.minimum.reduce([a.low for a in known]), np.maximum.reduce([a.high for a in known]))
 
 
+_RISING: dict[str, Callable[[Floats], Floats]] = {
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "sqrt": lambda values: np.sqrt(np.maximum(values, 0)),
+    "exp": np.exp,
+}
+_LOGARITHMS: dict[str, Callable[[Floats], Floats]] = {"ln": np.log, "log10": np.log10, "log2": np.log2}
+
+
 def _apply(call: Call, args: list[Interval | None]) -> Interval | None:
     if call.function == "nullif":
         return args[0]
@@ -112,38 +122,33 @@ def _apply(call: Call, args: list[Interval | None]) -> Interval | None:
                 return product(a, b)
             case "/":
                 return quotient(a, b)
-            case "cast" if call.type.kind is Kind.INTEGER:
-                return Interval(np.rint(a.low), np.rint(a.high))
             case "cast" if call.type.kind in NUMBERS:
-                return a
+                whole = call.type.kind is Kind.INTEGER
+                return Interval(np.rint(a.low), np.rint(a.high)) if whole else a
             case "abs":
-                least = np.where((a.low <= 0) & (a.high >= 0), 0.0, np.minimum(abs(a.low), abs(a.high)))
-                return Interval(least, np.maximum(abs(a.low), abs(a.high)))
+                return _magnitude(a)
             case "round":
-                places = call.args[1].value if len(call.args) > 1 and isinstance(call.args[1], Literal) else 0
-                return Interval(_half_away(a.low, int(places or 0)), _half_away(a.high, int(places or 0)))
-            case "floor" | "ceil" | "trunc":
-                step = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}[call.function]
-                return Interval(step(a.low), step(a.high))
-            case "least":
-                return Interval(
-                    np.minimum.reduce([x.low for x in known]), np.minimum.reduce([x.high for x in known])
-                )
-            case "greatest":
-                return Interval(
-                    np.maximum.reduce([x.low for x in known]), np.maximum.reduce([x.high for x in known])
-                )
-            case "sqrt":
-                return Interval(np.sqrt(np.maximum(a.low, 0)), np.sqrt(np.maximum(a.high, 0)))
-            case "exp":
-                return Interval(np.exp(a.low), np.exp(a.high))
-            case "ln" | "log10" | "log2":
-                log = {"ln": np.log, "log10": np.log10, "log2": np.log2}[call.function]
-                return Interval(
-                    np.where(a.low > 0, log(np.maximum(a.low, 1e-300)), -np.inf),
-                    log(np.maximum(a.high, 1e-300)),
-                )
+                return _rounded(a, call)
+            case "least" | "greatest":
+                end = np.minimum.reduce if call.function == "least" else np.maximum.reduce
+                return Interval(end([each.low for each in known]), end([each.high for each in known]))
+            case function if function in _RISING:
+                return Interval(_RISING[function](a.low), _RISING[function](a.high))
+            case function if function in _LOGARITHMS:
+                log = _LOGARITHMS[function]
+                low = np.where(a.low > 0, log(np.maximum(a.low, 1e-300)), -np.inf)
+                return Interval(low, log(np.maximum(a.high, 1e-300)))
     return None
+
+
+def _magnitude(a: Interval) -> Interval:
+    least = np.where((a.low <= 0) & (a.high >= 0), 0.0, np.minimum(abs(a.low), abs(a.high)))
+    return Interval(least, np.maximum(abs(a.low), abs(a.high)))
+
+
+def _rounded(a: Interval, call: Call) -> Interval:
+    places = call.args[1].value if len(call.args) > 1 and isinstance(call.args[1], Literal) else 0
+    return Interval(_half_away(a.low, int(places or 0)), _half_away(a.high, int(places or 0)))
 
 
 def _half_away(values: Floats, places: int) -> Floats:

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.budget.refusals import code_of, refusal
 
 import privsql
 from privsql.budget import create, file_ledger, mounts
@@ -19,6 +18,7 @@ from privsql.budget.file_ledger import FileLedger, open_ledger, renew
 from privsql.budget.ledger_reader import open_reader
 from privsql.errors import BudgetError
 from tests.budget.ledgers import VISITS, charge, policy, running
+from tests.budget.refusals import code_of, refusal
 
 SAME = {**os.environ, "PYTHONPATH": str(Path(privsql.__file__).parents[1])}
 

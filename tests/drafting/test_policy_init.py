@@ -21,7 +21,7 @@ from privsql.drafting.choose_rows import covering, question
 from privsql.drafting.guess import guess_units
 from privsql.drafting.people import is_id, person_of_column, person_of_table
 from privsql.drafting.write import draft
-from privsql.engines.duckdb.engine import open_engine
+from privsql.engines.duckdb.open_source import open_engine
 from privsql.policy import load_policy
 
 SCHEMA = """

@@ -208,7 +208,7 @@ def test_a_second_ctrl_c_holds_nothing_that_was_read(tmp_path, monkeypatch):
 
     with privsql.connect(people(tmp_path / "x.duckdb", 5)) as session:
         monkeypatch.setattr("privsql.requests.stages.finish", lambda *_: 1 / 0)
-        monkeypatch.setattr("privsql.session.EngineError", interrupted)
+        monkeypatch.setattr("privsql.requests.stages.EngineError", interrupted)
         with pytest.raises(KeyboardInterrupt, match="its charge stands") as caught:
             session.query(TOTAL, epsilon=1)
     assert caught.value.__context__ is None

@@ -254,7 +254,7 @@ def test_a_csv_file_that_is_written_to_while_it_is_read_is_refused(tmp_path, mon
     file = tmp_path / "t.csv"
     file.write_text("x\n1\n")
     signs = iter(["one", "another"])
-    monkeypatch.setattr("privsql.engines.duckdb.engine.sign_of", lambda path: next(signs))
+    monkeypatch.setattr("privsql.engines.duckdb.open_source.sign_of", lambda path: next(signs))
     with pytest.raises(privsql.SourceError) as caught:
         privsql.connect(file)
     assert caught.value.code == "source-file" and "written to" in str(caught.value)

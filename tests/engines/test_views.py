@@ -13,9 +13,9 @@ import pytest
 
 import privsql
 from privsql.drafting.check_policy import check_policy
-from privsql.engines.duckdb.plan_rules import TAKES, WITH_CONSTANTS
-from privsql.engines.duckdb.schema_reader import Known, SchemaReader
-from privsql.engines.duckdb.views import SKIPPED, UNKNOWN, Views
+from privsql.engines.duckdb.safety.plan_rules import TAKES, WITH_CONSTANTS
+from privsql.engines.duckdb.safety.views import SKIPPED, UNKNOWN, Views
+from privsql.engines.duckdb.schema_reader import SchemaReader, SourceFacts
 from privsql.errors import SourceError
 
 NASTY = {
@@ -300,7 +300,7 @@ def test_what_in_a_view_can_fail(
 ) -> None:
     connection, folder = owned
     connection.execute(f'CREATE OR REPLACE VIEW "it AS ""is" AS {query.replace("FOLDER", str(folder))}')
-    table = SchemaReader(reader(connection), Known({}, True)).schema(fixed=False).table('it AS "is')
+    table = SchemaReader(reader(connection), SourceFacts({}, True)).schema(fixed=False).table('it AS "is')
     assert table is not None
     assert (table.unsafe.what if table.unsafe else "") == fails
 

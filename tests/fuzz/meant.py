@@ -41,7 +41,7 @@ from privsql.algebra.relations import (
 )  # fmt: skip
 from privsql.algebra.reserved import ROW_NUMBER
 from privsql.algebra.reserved import UNIT_COLUMN as UNIT
-from privsql.render import expressions
+from privsql.render import write_expressions
 from privsql.types import BINARY, BOOLEAN, DOUBLE, Kind, Type, may_overflow
 from tests.fuzz import neutral
 from tests.fuzz.neutral import Node
@@ -286,7 +286,7 @@ def _call(node: Call) -> Node:
 
 def _in_its_type(node: Call, found: Node) -> Node:
     """Arithmetic is in a type with room for its operands, and what comes out in its own."""
-    return found if str(expressions._roomy(node)) == str(node.type) else _tried(found, node.type)
+    return found if str(write_expressions._roomy(node)) == str(node.type) else _tried(found, node.type)
 
 
 def _type(node: Call) -> Node:

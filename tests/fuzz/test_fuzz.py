@@ -16,9 +16,9 @@ import duckdb
 import pytest
 
 import privsql
-from privsql.render import expressions
+from privsql.render.duckdb import DuckDB
 from privsql.render.duckdb_functions import FORMS
-from privsql.render.expressions import ExpressionWriter
+from privsql.render.write_expressions import ExpressionWriter
 from privsql.sql import read as reading
 from privsql.sql.parse.gate import parse
 from tests.attacks import judge
@@ -74,11 +74,16 @@ def test_the_fuzzer_sees_a_function_that_is_rendered_otherwise(
     )
 
 
-@pytest.mark.parametrize(("name", "wrong"), [("<=", "<"), ("=", "<>"), ("is_same", "=")])
+@pytest.mark.parametrize(("name", "wrong"), [("<=", "({0} < {1})"), ("=", "({0} <> {1})")])
 def test_the_fuzzer_sees_an_operator_that_is_rendered_otherwise(
     name: str, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(expressions._INFIX, name, wrong)
+    monkeypatch.setattr(DuckDB, "infix", {**DuckDB.infix, name: wrong})
+    assert _differences("age <= 3 AND state = 'CA' AND diagnosis IS NOT DISTINCT FROM 'flu'")
+
+
+def test_the_fuzzer_sees_is_not_distinct_that_is_rendered_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DuckDB, "same", lambda self, left, right, negated=False: f"({left} = {right})")
     assert _differences("age <= 3 AND state = 'CA' AND diagnosis IS NOT DISTINCT FROM 'flu'")
 
 

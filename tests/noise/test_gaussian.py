@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privsql.noise import gaussian
-from privsql.noise.gaussian import (
+from privsql.noise import gaussian_sampler
+from privsql.noise.gaussian_sampler import (
     GREATEST_VARIANCE,
     _accepts,
     _cumulated,
@@ -90,7 +90,7 @@ def test_floats_are_off_by_far_less_than_the_margin(variance):
         x = Fraction(place, 2**63)
         exact = Fraction(scaled_exponential(-law.rate * x * (2 * strip + x), BITS), 2 ** (BITS - 32))
         assert abs(Fraction(float(scaled)) - exact) < Fraction(1, 2**11)
-    assert gaussian._MARGIN == 2**-7
+    assert gaussian_sampler._MARGIN == 2**-7
 
 
 class Words:
@@ -108,9 +108,9 @@ def test_deciding_each_one_by_exact_arithmetic_changes_nothing(variance, monkeyp
     law = _law(variance)
     quick = _kept(law, 4000, Words())
     assert 0.93 * 4000 < quick.size < 4000
-    monkeypatch.setattr(gaussian, "_MARGIN", 2.0**40)
+    monkeypatch.setattr(gaussian_sampler, "_MARGIN", 2.0**40)
     assert (_kept(law, 4000, Words()) == quick).all()  # whether they are accepted
-    monkeypatch.setattr(gaussian, "_cumulated", lru_cache(_cumulated))
+    monkeypatch.setattr(gaussian_sampler, "_cumulated", lru_cache(_cumulated))
     assert (
         _kept(replace(law, least=np.zeros_like(law.least)), 4000, Words()) == quick
     ).all()  # and their strips
@@ -153,11 +153,11 @@ def test_words_of_six_bits_leave_nearly_all_open_and_give_the_same_law(monkeypat
         def integers(self, count):
             return SOURCE.integers(count) >> np.uint32(26)
 
-    monkeypatch.setattr(gaussian, "_WORD_BITS", 6)
-    monkeypatch.setattr(gaussian, "_LAST_WORD", 63)
-    monkeypatch.setattr(gaussian, "_PLACE_BITS", 11)
-    monkeypatch.setattr(gaussian, "_MARGIN", 0.25)
-    monkeypatch.setattr(gaussian, "_cumulated", lru_cache(_cumulated))
+    monkeypatch.setattr(gaussian_sampler, "_WORD_BITS", 6)
+    monkeypatch.setattr(gaussian_sampler, "_LAST_WORD", 63)
+    monkeypatch.setattr(gaussian_sampler, "_PLACE_BITS", 11)
+    monkeypatch.setattr(gaussian_sampler, "_MARGIN", 0.25)
+    monkeypatch.setattr(gaussian_sampler, "_cumulated", lru_cache(_cumulated))
     variance = Fraction(300)
     law = _law.__wrapped__(variance)
     assert law.shift == 1 and law.least.size < 40
@@ -183,8 +183,8 @@ def test_edges_of_size_and_variance():
 
 
 def test_noise_beyond_the_clamp_is_clamped(monkeypatch):
-    monkeypatch.setattr(gaussian, "_strip", lambda *_: 10**9)
-    monkeypatch.setattr(gaussian, "_accepts", lambda *_: True)
+    monkeypatch.setattr(gaussian_sampler, "_strip", lambda *_: 10**9)
+    monkeypatch.setattr(gaussian_sampler, "_accepts", lambda *_: True)
     law = _law(GREATEST_VARIANCE)
     assert _kept(law, 1, Script([LAST_WORD, 0, 1, 0])).tolist() == [GREATEST_NOISE]
     assert _kept(law, 1, Script([LAST_WORD, 0, 0, 0])).tolist() == [-GREATEST_NOISE]

@@ -10,7 +10,7 @@ import pytest
 
 import privsql
 from privsql.noise.add_noise import _column_codes, add_noise
-from privsql.noise.gaussian import _cumulated, _law
+from privsql.noise.gaussian_sampler import _cumulated, _law
 from privsql.noise.histograms import MOST, Histograms, histograms
 from privsql.noise.plain import first_above
 from privsql.noise.randomness import SystemRandomness

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privsql.noise import order
+from privsql.noise import quantile_sampler
 from privsql.noise.histograms import Histograms
-from privsql.noise.order import _Cut, _Mass, _Problem, _Rows, _target
+from privsql.noise.quantile_rows import CountedRows, Cut, Mass, target_of
+from privsql.noise.quantile_sampler import _Problem
 from privsql.noise.runs import Runs
 from privsql.privacy.quantile_steps import Step
 from tests.noise.statistics import SOURCE
@@ -83,17 +84,17 @@ def histograms_of(cells: Sequence[Cell], bins: Sequence[tuple[int, int]] = ()) -
     return Histograms(offsets, values, counts, *((widths, lambda: histograms_of(cells)) if bins else ()))
 
 
-def mass(masses: Sequence[Fraction]) -> _Mass:
+def mass(masses: Sequence[Fraction]) -> Mass:
     whole, part = zip(*(divmod(int(each * FINE), FINE) for each in masses), strict=True)
-    return _Mass(np.array(whole, dtype=np.int64), np.array(part, dtype=np.int64))
+    return Mass(np.array(whole, dtype=np.int64), np.array(part, dtype=np.int64))
 
 
 def problem(cells: Sequence[Cell], step: Step, bins: Sequence[tuple[int, int]] = ()) -> _Problem:
     whole = all((cell.low, cell.high) == (0, END) for cell in cells)
-    rows = _Rows.of(histograms_of(cells, bins), POINTS, SHIFT)
-    low, high = (_Cut(np.array(points), mass([cell.below(point) for cell, point in zip(cells, points, strict=True)]))
+    rows = CountedRows.of(histograms_of(cells, bins), POINTS, SHIFT)
+    low, high = (Cut(np.array(points), mass([cell.below(point) for cell, point in zip(cells, points, strict=True)]))
                  for points in ([cell.low for cell in cells], [cell.high for cell in cells]))  # fmt: skip
-    target = _target(step, low.mass, high.mass, FINE)
+    target = target_of(step, low.mass, high.mass, FINE)
     for number, cell in enumerate(cells):
         unit = step.fraction.denominator * FINE
         assert target.whole[number] + Fraction(int(target.part[number]), unit) == cell.target(step), (
@@ -121,7 +122,7 @@ def outcomes(
             return np.array(first), np.zeros(len(first), dtype=np.int64)
         return runs.offsets[:-1] + [run for run, _ in places], np.array([position for _, position in places])
 
-    monkeypatch.setattr(order, "draw", all_of_them)
+    monkeypatch.setattr(quantile_sampler, "draw", all_of_them)
     take(problem(cells, step, bins))
     (runs,) = seen
     for number, cell in enumerate(cells):
@@ -201,7 +202,7 @@ def test_a_step_that_does_not(step, bins, monkeypatch):
 
 
 def test_the_ends_of_the_rows():
-    rows = _Rows.of(histograms_of(FULL), POINTS, SHIFT)
+    rows = CountedRows.of(histograms_of(FULL), POINTS, SHIFT)
     for cut, point, many in (
         (rows.start, 0, [0] * len(FULL)),
         (rows.end, END, [sum(cell.rows) for cell in FULL]),
@@ -225,7 +226,7 @@ def test_where_the_target_is_reached_among_many_rows(shift, denominator):
             cases.append((tied, parts))
     many = len(cases)
     whole, part = zip(*(divmod(parts, denominator * fine) for _, parts in cases), strict=True)
-    rows = replace(_Rows.of(histograms_of(NOBODY), POINTS, SHIFT), shift=shift)
-    one = _Problem(rows, rows.start, rows.end, _Mass(np.array(whole) + 5, np.array(part)), RATE, step)
+    rows = replace(CountedRows.of(histograms_of(NOBODY), POINTS, SHIFT), shift=shift)
+    one = _Problem(rows, rows.start, rows.end, Mass(np.array(whole) + 5, np.array(part)), RATE, step)
     found = one._turn_within(np.arange(many), np.full(many, 5), np.array([tied for tied, _ in cases]))
     assert found.tolist() == [-(-parts // (tied * denominator)) for tied, parts in cases]

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from privsql.noise.histograms import Histograms, histograms
-from privsql.noise.order import quantiles
+from privsql.noise.quantile_sampler import quantiles
 from privsql.noise.runs import Runs, _falling, _happens, _Sum, draw, uniform_below
 from privsql.privacy.quantile_search import Search, search
 from privsql.privacy.quantile_steps import Change, Step, fraction_of, log_weight

@@ -11,7 +11,7 @@ from privsql.noise.digits import Probability, exponential_probability, logistic_
 from privsql.noise.samplers import (
     GREATEST_NOISE,
     LEAST_RATE,
-    _digit_probabilities,
+    _edges,
     _joined,
     bernoulli,
     discrete_laplace,
@@ -20,6 +20,7 @@ from privsql.noise.samplers import (
 from tests.noise.statistics import FALSE_ALARM, LAST_WORD, SOURCE, Script, p_value_between, scaled_exponential
 
 SIZE = 100_000
+LAST_DIGITS = 2**64 - 1
 
 
 # --- randomness ---
@@ -168,74 +169,170 @@ def test_bernoulli_frequencies(exponent):
 
 # --- geometric, discrete Laplace: structure, exactly ---
 
-
-class Digits:
-    """Makes binary digit i of the j-th geometric equal digit i of j, by the least and greatest words."""
-
-    def __init__(self, size):
-        self.size, self.position = size, 0
-
-    def integers(self, count):
-        if count % self.size:  # a word 0 tied with a digit 0: go on to a success
-            return np.zeros(count, dtype=np.uint32)
-        positions = np.arange(self.position, self.position + count // self.size)
-        self.position += len(positions)
-        wanted = np.arange(self.size) >> positions[:, None] & 1
-        return np.where(wanted == 1, 0, LAST_WORD).astype(np.uint32).ravel()
+STRUCTURE = [Fraction(1, 3), Fraction(5, 2), Fraction(50), Fraction(1, 7), Fraction(1, 1000), LEAST_RATE]
+BITS = 320
 
 
-@pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(40), Fraction(1, 7)], ids=str)
-def test_geometric_puts_every_digit_in_its_place(rate):
-    lower_digits, _ = _digit_probabilities(rate)
-    size = 2 ** len(lower_digits)
-    assert rate * size >= 64 > rate * size / 2
-    source = Digits(size)
-    assert geometric(rate, size, source).tolist() == list(range(size))
-    assert source.position == len(lower_digits) + 1  # and one round for the tail
+def edge(rate: Fraction, shift: int, signed: bool, place: int) -> Fraction:
+    """By the definition of the law, from a series that shares no code with the sampler; right to some 2^-500."""
+
+    def power(exponent: Fraction) -> Fraction:
+        return Fraction(scaled_exponential(-exponent, 560), 2**560)
+
+    step, positive = rate * 2**shift, 1 / (1 + power(rate))
+    if not signed:
+        return 1 - power(step * place) if place > 0 else Fraction(0)
+    return 1 - positive * power(step * place) if place > 0 else (1 - positive) * power(step * -place)
 
 
-def test_geometric_tail_counts_successes_above_the_lower_digits():
-    tail_digit = exponential_probability(Fraction(64)).digit(2)
-    success, failure = [[0], [0], [tail_digit - 1]], [[1]]
-    assert geometric(Fraction(64), 1, Script(*failure)).tolist() == [0]
-    assert geometric(Fraction(64), 1, Script(*success, *success, *failure)).tolist() == [2]
-    # rate 32 has one lower digit, of probability 1/(1+exp(32)) with one leading zero
-    assert geometric(Fraction(32), 1, Script([0], [0], *success, *failure)).tolist() == [3]
-    assert geometric(Fraction(32), 1, Script([1], *success, *failure)).tolist() == [2]
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("rate", STRUCTURE, ids=str)
+def test_edges_are_where_the_law_puts_them(rate, signed):
+    edges = _edges(rate, signed)
+    assert edges.shift == 0 or Fraction(1, 4) <= rate * 2**edges.shift < Fraction(1, 2)
+    reach = (edges.first_digits.size if not signed else edges.first_digits.size // 2) + 1
+    real = 0
+    for index, digits in enumerate(edges.first_digits.tolist()):
+        place = edges.before + 1 + index
+        if place > reach or (real and digits == LAST_DIGITS):
+            assert digits == LAST_DIGITS  # what the table is filled up with
+            continue
+        true = edge(rate, edges.shift, signed, place)
+        assert digits == int(true * 2**64)
+        low, high = edges.interval(place, BITS)
+        assert (
+            Fraction(low, 2**BITS) - Fraction(1, 2**500)
+            <= true
+            <= Fraction(high, 2**BITS) + Fraction(1, 2**500)
+        )
+        assert high - low < 2**20
+        real += 1
+    assert real >= 1 and edges.first_digits[-1] == LAST_DIGITS
+    assert not signed or edges.first_digits[0] == 0
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(5, 2), Fraction(50), Fraction(1, 7)], ids=str)
+def test_edges_and_accepted_proposals_together_are_the_law(rate):
+    """P(X = x) = P(place) exp(-rate low) / sum over low, and that is tanh(rate/2) exp(-rate |x|)."""
+    q = as_fraction(exponential_probability(rate))
+    for signed in (False, True):
+        edges = _edges(rate, signed)
+        size = 2**edges.shift
+        weights = [q**low for low in range(size)]
+        for value in [*range(-20 if signed else 0, 20), size * 9 + 1]:
+            magnitude = value if value >= 0 else -1 - value
+            place, low = magnitude >> edges.shift, magnitude % size
+            place = place if value >= 0 else -1 - place
+            after, before = (Fraction(edges.interval(each, 320)[0], 2**320) for each in (place + 1, place))
+            chance = (after - before) * weights[low] / sum(weights)
+            law = (1 - q) / (1 + q) * q ** abs(value) if signed else (1 - q) * q**value
+            assert abs(chance - law) < Fraction(1, 2**240)
 
 
 def as_fraction(probability: Probability) -> Fraction:
     return Fraction(digits_of(probability, 8), 2**256)
 
 
-@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(5, 2), Fraction(50)], ids=str)
-def test_products_of_digit_probabilities_are_the_geometric_law(rate):
-    lower_digits, tail = _digit_probabilities(rate)
-    q = as_fraction(exponential_probability(rate))
-    for value in [*range(40), 2 ** len(lower_digits), 2 ** (len(lower_digits) + 1) + 1]:
-        high = value >> len(lower_digits)
-        chance = as_fraction(tail) ** high * (1 - as_fraction(tail))
-        for position, probability in enumerate(lower_digits):
-            one = as_fraction(probability)
-            chance *= one if value >> position & 1 else 1 - one
-        assert abs(chance - (1 - q) * q**value) < Fraction(1, 2**240)
+def halves(digits: int) -> list[int]:
+    """64 binary digits, as the two words they are drawn as."""
+    return [digits & LAST_WORD, digits >> 32]
 
 
-def test_discrete_laplace_is_a_difference_of_independent_draws():
-    success, failure = [[0], [0], [exponential_probability(Fraction(64)).digit(2) - 1]], [[1]]
-    assert discrete_laplace(Fraction(64), 1, Script(*success, *failure, *failure)).tolist() == [1]
-    assert discrete_laplace(Fraction(64), 1, Script(*failure, *success, *success, *failure)).tolist() == [-2]
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(30), Fraction(7, 3)], ids=str)
+def test_a_number_just_above_and_below_each_edge_has_its_place(rate, signed):
+    edges = _edges(rate, signed)
+    sampler = discrete_laplace if signed else geometric
+    apart = [
+        (edges.before + 1 + index, digits)
+        for index, digits in enumerate(edges.first_digits.tolist())
+        if 2**16 < digits < 2**64 - 2**16  # nearer to the ends edges are closer to each other
+    ]
+    words = [each for _, digits in apart for each in halves(digits - 1) + halves(digits + 1)]
+    expected = [value for place, _ in apart for value in (place - 1, place)]
+    assert len(apart) >= 1 and sampler(rate, 2 * len(apart), Script(words)).tolist() == expected
+
+
+@pytest.mark.parametrize("place", [-3, -1, 0, 1, 4])
+def test_a_number_with_the_digits_of_an_edge_is_told_by_further_ones(place):
+    rate = Fraction(1, 2)
+    edges = _edges(rate, True)
+    digits, more = (int(edge(rate, 0, True, place) * 2**bits) for bits in (64, 128))
+    third, fourth = more >> 32 & LAST_WORD, more & LAST_WORD
+    assert digits == edges.first_digits[place - edges.before - 1] and 0 < third < LAST_WORD and fourth > 0
+    for further, expected in (
+        ([[third - 1]], place - 1),
+        ([[third + 1]], place),
+        ([[third], [fourth - 1]], place - 1),
+        ([[third], [fourth + 1]], place),
+    ):
+        source = Script(halves(digits), *further)
+        assert discrete_laplace(rate, 1, source).tolist() == [expected]
+        assert source.answers == []
+
+
+def test_beyond_the_table_places_are_counted_on():
+    """64 digits 0, or 1, are nearer to the end than all edges in the table: what follows decides."""
+    rate = Fraction(1)
+    for place in (44, 60, 100):
+        middle = (edge(rate, 0, True, place) + edge(rate, 0, True, place + 1)) / 2
+        words = [int(middle * 2**bits) & LAST_WORD for bits in range(96, 64 + 32 * 12, 32)]
+        assert int(middle * 2**64) == LAST_DIGITS
+        source = Script(halves(LAST_DIGITS), *([each] for each in words))
+        assert discrete_laplace(rate, 1, source).tolist() == [place]
+        mirrored = Script(halves(0), *([LAST_WORD - each] for each in words))
+        assert discrete_laplace(rate, 1, mirrored).tolist() == [-place]
+
+
+def test_proposals_are_accepted_as_often_as_they_weigh():
+    rate = Fraction(1, 8)  # shift 1, and chances 1 and exp(-1/8)
+    digits = [exponential_probability(rate).digit(index) for index in range(3)]
+    zero_place = halves(1 << 63)  # 1/2 is the middle of place 0, signed or not ... and of low 0 or 1
+    assert _edges(rate, True).shift == 1
+    low_1, low_0 = [1 << 31], [0]
+    for script, expected in (
+        (([low_0[0]], [LAST_WORD]), 0),  # chance 1: accepted by any word
+        ((low_1, [digits[0] - 1]), 1),
+        ((low_1, [digits[0] + 1], low_0, [7]), 0),  # rejected, and proposed again
+        ((low_1, [digits[0]], [digits[1] - 1]), 1),  # decided by a further word
+        ((low_1, [digits[0]], [digits[1] + 1], low_0, [7]), 0),
+    ):
+        source = Script(*script, zero_place)
+        found = discrete_laplace(rate, 1, source).tolist()
+        assert source.answers == []
+        assert found in ([expected], [-1 - expected])
+
+
+@pytest.mark.parametrize(
+    ("rate", "most"), [(Fraction(1), 2.0), (Fraction(1, 2**20), 4.6), (LEAST_RATE, 5.9)], ids=str
+)
+def test_few_words_are_drawn(rate, most):
+    """Two for the place, and where there is a lower part two or three a proposal, of which most are accepted."""
+    drawn = Counting()
+    discrete_laplace(rate, SIZE, drawn)
+    assert drawn.words <= most * SIZE
+
+
+class Counting:
+    """Counts the words."""
+
+    words = 0
+
+    def integers(self, count):
+        self.words += count
+        return SOURCE.integers(count)
 
 
 @pytest.mark.parametrize("shift", [0, 7, 37, 58])
 def test_joining_clamps_as_whole_numbers_would(shift):
-    lows = [0, 1, (1 << shift) - 1, 1 - (1 << shift)]
-    edge = GREATEST_NOISE >> shift
-    highs = [0, 1, edge - 1, edge, edge + 1, edge + 2, 2**62]
-    for low in [low for low in lows if abs(low) < 1 << shift]:
-        for high in [*highs, *(-high for high in highs)]:
-            joined = _joined(np.array([low]), np.array([high]), shift)
-            expected = max(-GREATEST_NOISE, min(GREATEST_NOISE, low + (high << shift)))
+    lows = [0, (1 << shift) // 2, (1 << shift) - 1]
+    edge_place = GREATEST_NOISE >> shift
+    places = [0, 1, edge_place - 1, edge_place, edge_place + 1, edge_place + 2, 2**62]
+    for low in lows:
+        for place in [*places, *(-1 - place for place in places)]:
+            joined = _joined(np.array([low]), np.array([place]), shift)
+            whole = low + (place << shift) if place >= 0 else -1 - (low + (-1 - place << shift))
+            expected = max(-GREATEST_NOISE, min(GREATEST_NOISE, whole))
             assert joined.dtype == np.int64 and joined.tolist() == [expected]
 
 

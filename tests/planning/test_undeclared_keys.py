@@ -13,7 +13,7 @@ from scipy import stats
 
 import privsql
 from privsql.budget.ledger import MemoryLedger
-from privsql.engines.duckdb.engine import open_engine
+from privsql.engines.duckdb.open_source import open_engine
 from privsql.planning.keys.undeclared_keys import key_release
 from privsql.planning.measurements.noised import Mechanism
 from privsql.planning.measurements.partition_selection import KeyMeasurement

@@ -29,6 +29,8 @@ Rows = list[tuple[Any, ...]]
 # After these DuckDB refuses every further statement on the database, until it is closed and opened again.
 FATAL = (duckdb.FatalException, duckdb.InternalException)
 
+_MOST_KEPT = 200  # parsed texts
+_LONGEST_KEPT = 50_000  # letters of one; longer ones take far longer to plan than to parse
 _PATIENCE = 0.05  # seconds until a statement that does not end is interrupted again
 _REVIVING = threading.Lock()
 
@@ -64,7 +66,9 @@ class SourceConnection:
         # DuckDB's count of changes when the last transaction ended; None: others made some since
         self._left: int | None = None
         self._entered = 0
-        self.changed = True  # whether others may have changed what names mean since the last transaction
+        self._parsed: dict[str, duckdb.Statement | str] = {}
+        # whether others may have changed what names mean since somebody looked
+        self.changed = True
         _OPEN.add(self)
 
     @property
@@ -100,12 +104,26 @@ class SourceConnection:
                     self._end()
 
     def rows(self, sql: str) -> Rows:
-        found: Rows = self._run(lambda: self.connection.execute(sql).fetchall())
+        found: Rows = self._run(lambda: self._execute(sql).fetchall())
         return found
 
     def columns(self, sql: str) -> Any:
         """As numpy arrays by their names; Ctrl-C interrupts the statement."""
-        return self._run(lambda: self._interruptible(lambda: self.connection.execute(sql).fetchnumpy()))
+        return self._run(lambda: self._interruptible(lambda: self._execute(sql).fetchnumpy()))
+
+    def _execute(self, sql: str) -> duckdb.DuckDBPyConnection:
+        """A text that comes again is not parsed again, which takes DuckDB up to half of a small query's time.
+        It is planned anew each time, for the tables as they are.
+        """
+        parsed = self._parsed.get(sql)
+        if parsed is None:
+            statements = self.connection.extract_statements(sql)
+            parsed = statements[0] if len(statements) == 1 else sql
+            if len(sql) <= _LONGEST_KEPT:
+                if len(self._parsed) >= _MOST_KEPT:
+                    self._parsed.clear()
+                self._parsed[sql] = parsed
+        return self.connection.execute(parsed)
 
     def reopen(self) -> None:
         """Open the source again, in a database of our own."""
@@ -119,6 +137,7 @@ class SourceConnection:
             self._close_others()
             connection = self._reopen()
         with self._lock:
+            self._parsed.clear()
             self.connection, self._dead = connection, False
             self.generation += 1
 
@@ -170,11 +189,16 @@ class SourceConnection:
             read_only = " READ ONLY" if self.sharing is Sharing.DATABASE else ""
             with self._lock:
                 before = self._changes()
-                self.connection.execute(f"BEGIN TRANSACTION{read_only}")
+                self._execute(f"BEGIN TRANSACTION{read_only}")
                 self._entered = self._changes() or 0
-            self.changed = before is None or before != self._left or self._entered != before + 1
+            moved = before is None or before != self._left or self._entered != before + 1
+            self.changed = self.changed or moved
         else:
             self.changed = True
+
+    def note_unchanged(self) -> None:
+        """Somebody has looked at what names mean, in this transaction."""
+        self.changed = not self._begun
 
     def _changes(self) -> int | None:
         """How many statements that can change what a name means have run on this database, transactions among
@@ -188,7 +212,7 @@ class SourceConnection:
         if begun:
             self._left = None
             with self._lock, contextlib.suppress(*FAILURES):
-                self.connection.execute("ROLLBACK" if self._broken else "COMMIT")
+                self._execute("ROLLBACK" if self._broken else "COMMIT")
                 ended = self._changes()
                 self._left = ended if ended == self._entered + 1 else None
         self._broken = False
@@ -207,9 +231,7 @@ class SourceConnection:
         """
         number = "SELECT txid_current()"
         with self._lock:
-            return bool(
-                self.connection.execute(number).fetchall() == self.connection.execute(number).fetchall()
-            )
+            return bool(self._execute(number).fetchall() == self._execute(number).fetchall())
 
     # -- Ctrl-C ----------------------------------------------------------------------------------------------
     def _interruptible(self, statement: Callable[[], Any]) -> Any:

@@ -5,15 +5,15 @@ table is read.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
-from privsql.engines.duckdb.views import Views
+from privsql.engines.duckdb.safety.views import Views
 from privsql.errors import SourceError
 from privsql.names import repeated_name
 from privsql.render.duckdb import DUCKDB
-from privsql.schema import ForeignKey, Schema, SchemaColumn, SchemaTable
+from privsql.schema import ForeignKey, Schema, SchemaColumn, SchemaTable, Unsafe
 from privsql.types import BINARY, ColumnType, Kind, column_type, element_type
 
 Rows = list[tuple[Any, ...]]
@@ -23,14 +23,16 @@ IN_SIGHT = (
     "(database_name = 'temp' OR (database_name = current_database() AND schema_name = current_schema() AND lower(table_name) "
     "NOT IN (SELECT lower(table_name) FROM duckdb_columns() WHERE database_name = 'temp' AND NOT internal)))"
 )
-# Everything a schema is read from, as text: as long as it is the same, so is the schema. Texts of views are
-# read apart, where there are any: DuckDB writes those of its own 47 each time, which takes it longer than all
-# the rest.
+# Everything a schema is read from, as text: as long as it is the same, so is the schema. It is read in every
+# transaction, and DuckDB's count of statements does not tell when it is the same: a statement is counted when
+# it begins, and what it changes shows when it has ended. Texts of views are read apart, where there are any:
+# DuckDB writes those of its own 47 each time, which takes it longer than all the rest.
 _TABLES = (
     "SELECT database_name, schema_name, table_name, sql, TRUE FROM duckdb_tables() UNION ALL "
-    "SELECT database_name, schema_name, view_name, NULL, FALSE FROM duckdb_views() WHERE NOT internal UNION ALL "
-    "SELECT current_database(), current_schema(), '', current_setting('default_collation'), NULL"
+    "SELECT database_name, schema_name, view_name, NULL, FALSE FROM duckdb_views() WHERE NOT internal"
 )
+# Settings are no part of a transaction: they hold as soon as the statement that sets them has run.
+_SETTINGS = "SELECT current_database(), current_schema(), '', current_setting('default_collation'), NULL"
 _VIEWS = "SELECT database_name, schema_name, view_name, sql, FALSE FROM duckdb_views() WHERE NOT internal"
 # Functions of others that have the name of one of DuckDB's, which finds theirs first, operators among them.
 # To list all takes DuckDB longer than most queries, so it is done when something has changed.
@@ -46,7 +48,7 @@ _FRAME = re.compile(
 
 
 @dataclass(frozen=True)
-class Known:
+class SourceFacts:
     """Of frames and files, which are the whole source: the tables, each with the columns that its dtypes keep
     without NULL.
     """
@@ -58,10 +60,11 @@ class Known:
 class SchemaReader:
     """Reads a schema through any connection to its database, and again only when a definition has changed."""
 
-    def __init__(self, read: Callable[[str], Rows], known: Known) -> None:
+    def __init__(self, read: Callable[[str], Rows], known: SourceFacts) -> None:
         self._read, self._known = read, known
         self._seen: tuple[Rows, Schema] | None = None
         self._looked_up = False  # whether functions of others have names of their own
+        self._settings: Rows | None = None
 
     def schema(self, fixed: bool, changed: bool = True) -> Schema:
         """`fixed`: nobody can alter the tables, so that they are read once. `changed`: somebody may have,
@@ -76,7 +79,7 @@ class SchemaReader:
         if self._known.required:
             self._seen = self._seen or ([], self._described())
         elif self._seen is None or not fixed:
-            definitions = self._definitions()
+            definitions = self._definitions(changed)
             if self._seen is None or self._seen[0] != definitions:
                 schema = self._read_schema(definitions)
                 self._seen = (definitions, self._in_reach(schema) if fixed else schema)
@@ -94,10 +97,12 @@ class SchemaReader:
                 f"DROP MACRO {DUCKDB.identifier(name)}, or give it another name",
             )
 
-    def _definitions(self) -> Rows:
+    def _definitions(self, changed: bool) -> Rows:
         found = self._read(_TABLES)
-        tables = [row for row in found if row[-1] is not False]
-        views = self._read(_VIEWS) if len(tables) < len(found) else []
+        if self._settings is None or changed:
+            self._settings = self._read(_SETTINGS)
+        tables = [*self._settings, *(row for row in found if row[-1] is not False)]
+        views = self._read(_VIEWS) if not all(row[-1] for row in found) else []
         return sorted(tables + views, key=lambda row: (row[:3], row[-1] is not None))
 
     def _in_reach(self, schema: Schema) -> Schema:
@@ -152,23 +157,9 @@ class SchemaReader:
         return found.labels if found is not None and stored and self._known.trust_labels else None
 
     def _read_schema(self, definitions: Sequence[tuple[Any, ...]]) -> Schema:
-        # all of them, and then those in sight: to join DuckDB's lists of tables takes it longer than to give
-        # them
-        columns = self._read(
-            "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable "
-            "FROM duckdb_columns() WHERE NOT internal ORDER BY table_name ASC, column_index ASC"
-        )
-        constraints = self._read(
-            "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, expression, "
-            "referenced_table, referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index ASC"
-        )
-        here, collation = next((tuple(place), sql) for *place, name, sql, _ in definitions if not name)
-        temporary = {_plain(table) for database, _, table, *_ in columns if database == "temp"}
-        columns, constraints = (
-            [row for row in rows if row[0] == "temp" or (row[:2] == here and _plain(row[2]) not in temporary)]
-            for rows in (columns, constraints)
-        )
+        columns, constraints = self._in_sight(definitions)
         _refuse_repeated({row[2] for row in columns})
+        _refuse_collation(next(sql for *_, name, sql, _ in definitions if not name))
         texts = {
             (database, schema, name): sql or "" for database, schema, name, sql, _ in definitions if name
         }
@@ -180,12 +171,6 @@ class SchemaReader:
         )
         seen = {row[2]: texts.get(row[:3], "") for row in columns if row[:3] not in stored}
         views = {name for name, sql in seen.items() if not _FRAME.search(sql)}
-        if collation not in ("", "binary"):
-            raise SourceError(
-                "source-collation",
-                f"default_collation is {collation}, so that texts that differ count as equal",
-                "RESET default_collation",
-            )
         tables: dict[str, list[SchemaColumn]] = {}
         for *place, table, name, type_name, nullable in columns:
             is_stored = (*place, table) in stored
@@ -193,28 +178,49 @@ class SchemaReader:
             tables.setdefault(table, []).append(
                 self._column(table, name, type_name, nullable, is_stored, may_collate)
             )
-        checks = {
-            name: tuple(
-                text for _, _, table, kind, _, text, *_ in constraints if table == name and kind == "CHECK"
+        unsafe = self._unsafe(definitions, tables, views)
+        return Schema(
+            tuple(
+                SchemaTable(
+                    name,
+                    tuple(each),
+                    view=name in views,
+                    unsafe=unsafe.get(name),
+                    stored=name not in seen,
+                    **_promises([row[3:] for row in constraints if row[2] == name]),
+                )
+                for name, each in tables.items()
             )
-            for name in tables
-        }
-        keys = {
-            name: tuple(
-                frozenset(column.lower() for column in columns)
-                for _, _, table, kind, columns, *_ in constraints
-                if table == name and kind in ("PRIMARY KEY", "UNIQUE")
-            )
-            for name in tables
-        }
-        foreign = {
-            name: tuple(
-                ForeignKey(tuple(own), other, tuple(named))
-                for _, _, table, kind, own, _, other, named in constraints
-                if table == name and kind == "FOREIGN KEY"
-            )
-            for name in tables
-        }
+        )
+
+    def _in_sight(self, definitions: Sequence[tuple[Any, ...]]) -> tuple[Rows, Rows]:
+        """Columns and constraints of the tables that a bare name means. All are read, and then chosen from:
+        to join DuckDB's lists of tables takes it longer than to give them.
+        """
+        columns = self._read(
+            "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable "
+            "FROM duckdb_columns() WHERE NOT internal ORDER BY table_name ASC, column_index ASC"
+        )
+        constraints = self._read(
+            "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, expression, "
+            "referenced_table, referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index ASC"
+        )
+        here = next(tuple(place) for *place, name, _, _ in definitions if not name)
+        temporary = {_plain(table) for database, _, table, *_ in columns if database == "temp"}
+
+        def chosen(rows: Rows) -> Rows:
+            return [
+                row
+                for row in rows
+                if row[0] == "temp" or (row[:2] == here and _plain(row[2]) not in temporary)
+            ]
+
+        return chosen(columns), chosen(constraints)
+
+    def _unsafe(
+        self, definitions: Sequence[tuple[Any, ...]], tables: Iterable[str], views: Set[str]
+    ) -> dict[str, Unsafe | None]:
+        """What views, and tables with generated columns, must not compute."""
         bodies: dict[str, list[str]] = {}
         for *_, name, sql, table in definitions:
             if name and not table and not _FRAME.search(sql):
@@ -225,21 +231,38 @@ class SchemaReader:
             if table and "generated always" in (sql or "").lower()
         }
         looked = Views(bodies, self._read)
-        unsafe = {name: looked.unsafe(name) for name in tables if name in views or name.lower() in computed}
-        return Schema(
-            tuple(
-                SchemaTable(
-                    name,
-                    tuple(each),
-                    checks[name],
-                    keys[name],
-                    name in views,
-                    unsafe.get(name),
-                    name not in seen,
-                    foreign[name],
-                )
-                for name, each in tables.items()
-            )
+        return {name: looked.unsafe(name) for name in tables if name in views or name.lower() in computed}
+
+
+class _Promises(TypedDict):
+    checks: tuple[str, ...]
+    keys: tuple[frozenset[str], ...]
+    foreign_keys: tuple[ForeignKey, ...]
+
+
+def _promises(constraints: Rows) -> _Promises:
+    """What constraints of one table promise, each with kind, columns, text, other table and its columns."""
+    return _Promises(
+        checks=tuple(text for kind, _, text, *_ in constraints if kind == "CHECK"),
+        keys=tuple(
+            frozenset(column.lower() for column in columns)
+            for kind, columns, *_ in constraints
+            if kind in ("PRIMARY KEY", "UNIQUE")
+        ),
+        foreign_keys=tuple(
+            ForeignKey(tuple(own), other, tuple(named))
+            for kind, own, _, other, named in constraints
+            if kind == "FOREIGN KEY"
+        ),
+    )
+
+
+def _refuse_collation(collation: str) -> None:
+    if collation not in ("", "binary"):
+        raise SourceError(
+            "source-collation",
+            f"default_collation is {collation}, so that texts that differ count as equal",
+            "RESET default_collation",
         )
 
 

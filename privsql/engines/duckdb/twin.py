@@ -18,11 +18,11 @@ from typing import Any
 
 import duckdb
 
+from privsql.algebra.reserved import DATABASE
 from privsql.engines.duckdb.opening import CLOSE, CLOSED, FAILURES, Config
-from privsql.engines.duckdb.plan_rules import Rules
-from privsql.engines.duckdb.plans import may_fail, plan_of
+from privsql.engines.duckdb.safety.plan_rules import PlanRules
+from privsql.engines.duckdb.safety.plans import may_fail, plan_of
 from privsql.errors import Refused, SourceError, SqlError
-from privsql.planning.rewrites.prepared import DATABASE
 from privsql.render.duckdb import identifier
 from privsql.schema import Schema
 
@@ -93,7 +93,7 @@ class Twin:
                 late.start()
                 self._connection.execute(sql).fetchmany(1)
                 plan = plan_of(self._read, sql)
-                failing = "it" if plan is None else may_fail(plan, Rules(self._read, own=True))
+                failing = "it" if plan is None else may_fail(plan, PlanRules(self._read, own=True))
         except FAILURES:
             raise not_accepted() from None
         finally:

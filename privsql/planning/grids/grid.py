@@ -81,8 +81,10 @@ class Grid:
         """The argument on the grid, NULL staying NULL where it may occur; where it may not, no NULL comes
         out.
 
-        What lies in the range comes first: it is nearly all, and DuckDB looks at a further branch only for
-        what is left. NaN is above all numbers to DuckDB.
+        Where NULL may occur it is kept by ELSE: the test of a NULL is NULL, so what it casts is NULL. A number
+        is either between the ends, or above them, or below; NaN is above all numbers to DuckDB. The cast
+        stands in one branch alone: DuckDB then takes three quarters of the time of a branch for each side,
+        and no time at all for the test where its statistics say that nothing lies outside.
         """
         test, value = argument, whole(argument)
         low, high = (Constant(each) for each in (self.low, self.high))
@@ -92,12 +94,12 @@ class Grid:
             test, value = scaled, whole(scaled)
             if _is_power_of_two(self.step):  # then the ends are doubles, and can be compared as they are
                 test, low, high = double, _double(self.low * self.step), _double(self.high * self.step)
-        within = (op(Operation.BETWEEN, test, low, high), value)
+        within = op(Operation.BETWEEN, test, low, high)
         above = (op(Operation.GREATER, test, high), Constant(self.high))
-        below = (op(Operation.LESS, test, low), Constant(self.low))
         if self.nullable:
-            return Cases((within, above, below))
-        return Cases((within, above), Constant(self.low))
+            nearest = Cases((above,), Constant(self.low))
+            return Cases(((op(Operation.NOT, within), nearest),), value)
+        return Cases(((within, value), above), Constant(self.low))
 
 
 def grid_of(type_: Type, domain: Domain, most: int = MOST_STEPS) -> Grid:

@@ -41,7 +41,6 @@ from privsql.planning.grids.grid import LARGEST_VALUE, grid_of
 from privsql.planning.rewrites.prepared_joins import look_up, looks_up, only_scan
 from privsql.types import BIGINT, NUMBERS
 
-DATABASE = "privsql_prepared"  # the reserved name of the attached database that holds the copies
 RANK = "privsql_rank"  # the reserved name of the column that counts the rows of a unit
 LARGEST_RANK = 65_535  # of rows further down: they all have this rank, so that only smaller bounds can use it
 

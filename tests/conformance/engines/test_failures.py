@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 from privsql.algebra.expressions import Call
-from privsql.engines.duckdb.plan_rules import Rules
-from privsql.engines.duckdb.plans import may_fail, plan_of
+from privsql.engines.duckdb.safety.plan_rules import PlanRules
+from privsql.engines.duckdb.safety.plans import may_fail, plan_of
 from privsql.errors import SourceError
 from privsql.render.duckdb import DUCKDB
 from privsql.types import Kind
@@ -71,7 +71,7 @@ def refused(world: World, calls: Sequence[Call]) -> list[str]:
     columns = ", ".join(f"{DUCKDB.expression(each)} AS e{place}" for place, each in enumerate(calls))
     plan = plan_of(read, f"SELECT {columns} FROM {source()}")
     assert plan is not None
-    found = may_fail(plan, Rules(read, own=True))
+    found = may_fail(plan, PlanRules(read, own=True))
     return [found] if found else []
 
 

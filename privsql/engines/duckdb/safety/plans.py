@@ -12,7 +12,8 @@ import json
 import re
 from typing import Any
 
-from privsql.engines.duckdb.plan_rules import Read, Rules, described
+from privsql.engines.duckdb.safety.plan_nodes import described
+from privsql.engines.duckdb.safety.plan_rules import PlanRules, Read
 from privsql.render.duckdb import DUCKDB
 
 _OPERATIONS = frozenset(
@@ -35,7 +36,7 @@ def plan_of(read: Read, query: str) -> Any:
     return None if found["error"] else found["plans"]
 
 
-def may_fail(node: Any, rules: Rules, column: str = "") -> str:
+def may_fail(node: Any, rules: PlanRules, column: str = "") -> str:
     """The first thing in a plan that can fail on some row, in words, or "". `column`: what it is computed
     for.
     """

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from privsql.noise.histograms import MOST, Histograms
+from privsql.noise.histograms import Histograms
+from privsql.noise.quantile_rows import CountedRows, Cut, Mass, target_of
 from privsql.noise.randomness import Randomness
 from privsql.noise.runs import Runs, draw
 from privsql.privacy.quantile_search import Search
@@ -83,14 +83,14 @@ def _some_quantiles(exact: Histograms, search: Search, source: Randomness) -> In
 
 def _drawn(exact: Histograms, search: Search, source: Randomness, roots: bool) -> Integers:
     """-1 where a quantile is undetermined, which can only be where `roots` have that candidate."""
-    rows = _Rows.of(exact, search.points, search.shift)
-    cuts: dict[int, _Cut] = {}
+    rows = CountedRows.of(exact, search.points, search.shift)
+    cuts: dict[int, Cut] = {}
     points: dict[int, Integers] = {}  # of undetermined ones -1
     for level in search.levels:
         for step in level:
             low = rows.start if step.below is None else cuts[step.below]
             high = rows.end if step.above is None else cuts[step.above]
-            target = _target(step, low.mass, high.mass, rows.fine)
+            target = target_of(step, low.mass, high.mass, rows.fine)
             laid = rows.marked(step) if step.lean else rows
             doublings = search.doublings(step) if roots and step.root else None
             problem = _Problem(laid, low, high, target, search.rate, step, doublings)
@@ -106,103 +106,6 @@ def _drawn(exact: Histograms, search: Search, source: Randomness, roots: bool) -
                 found = found if side is None else np.where(points[side] < 0, -1, found)
             points[step.place] = found
     return np.stack([points[place] for place in sorted(points)])
-
-
-@dataclass(frozen=True)
-class _Mass:
-    """Rows of every cell: whole ones, and parts of one more."""
-
-    whole: Integers
-    part: Integers
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """A point of the finer grid in every cell, and the mass below it, in whole rows and parts of one, as many
-    as points.
-    """
-
-    point: Integers
-    mass: _Mass
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """The values of some cells, with the rows of all cells before each of them."""
-
-    exact: Histograms
-    points: int
-    shift: int
-    codes: Integers  # cell * points + value
-    widths: Integers
-    counts: Integers
-    before: Integers  # one longer than the values
-    start: _Cut
-    end: _Cut
-
-    @staticmethod
-    def of(exact: Histograms, points: int, shift: int) -> _Rows:
-        sizes = np.diff(exact.offsets)
-        codes = np.repeat(np.arange(exact.cells, dtype=np.int64) * points, sizes) + exact.values
-        widths = np.ones_like(codes) if exact.widths is None else exact.widths
-        counts = np.minimum(exact.counts, MOST)
-        before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
-        none = np.zeros(exact.cells, dtype=np.int64)
-        all_rows = _Mass(before[exact.offsets[1:]] - before[exact.offsets[:-1]], none)
-        start, end = _Cut(none, _Mass(none, none)), _Cut(none + (points << shift), all_rows)
-        return _Rows(exact, points, shift, codes, widths, counts, before, start, end)
-
-    @property
-    def fine(self) -> int:
-        """Points of the finer grid to a value."""
-        return 1 << self.shift
-
-    @cached_property
-    def value_by_value(self) -> _Rows:
-        return _Rows.of(self.exact.value_by_value(), self.points, self.shift)
-
-    def marked(self, step: Step) -> _Rows:
-        """The same with an entry of no rows and no points where a zone begins, unless that is inside of an
-        entry.
-        """
-        marks = np.array(step.zones(self.points)[1:], dtype=np.int64)
-        codes = (np.arange(self.exact.cells, dtype=np.int64)[:, None] * self.points + marks).ravel()
-        places = np.searchsorted(self.codes, codes, side="left")  # before an entry of the same value
-        ends = np.concatenate([np.zeros(1, dtype=np.int64), self.codes + self.widths])
-        free = ends[places] <= codes
-        codes, places = codes[free], places[free]
-        further = np.searchsorted(codes, np.arange(self.exact.cells + 1, dtype=np.int64) * self.points)
-        exact = replace(
-            self.exact,
-            offsets=self.exact.offsets + further,
-            values=np.insert(self.exact.values, places, codes % self.points),
-            counts=np.insert(self.counts, places, 0),
-            widths=np.insert(self.widths, places, 0),
-        )
-        return _Rows.of(exact, self.points, self.shift)
-
-    def at(self, cell: int, value: int) -> tuple[int, int]:
-        """How many rows of a cell are below a value, and how many have it."""
-        entry = int(np.searchsorted(self.codes, cell * self.points + value))
-        before = int(self.before[entry] - self.before[self.exact.offsets[cell]])
-        found = entry < int(self.exact.offsets[cell + 1]) and int(self.exact.values[entry]) == value
-        return before, int(self.counts[entry]) if found else 0
-
-
-def _target(step: Step, low: _Mass, high: _Mass, fine: int) -> _Mass:
-    """low + fraction (high - low), exactly, in whole rows and (denominator * fine)-ths of one; a margin away
-    from MIN or MAX.
-    """
-    if step.margin:
-        rows = np.full_like(high.whole, step.margin) if step.fraction == 0 else high.whole - step.margin
-        return _Mass(rows, np.zeros_like(rows))
-    above, below = step.fraction.numerator, step.fraction.denominator
-    whole, part = high.whole - low.whole, high.part - low.part
-    whole, part = np.where(part < 0, whole - 1, whole), np.where(part < 0, part + fine, part)
-    quotient, rest = whole // below, whole % below
-    parts = (rest * above % below) * fine + part * above + low.part * below  # below 3 * 10^6 * 2^26
-    rows = low.whole + quotient * above + rest * above // below + parts // (below * fine)
-    return _Mass(rows, parts % (below * fine))
 
 
 @dataclass(frozen=True)
@@ -235,10 +138,10 @@ class _Problem:
     `doublings`: there is one candidate more, "undetermined" at -1, of this weight; None: there is not.
     """
 
-    rows: _Rows
-    low: _Cut
-    high: _Cut
-    target: _Mass
+    rows: CountedRows
+    low: Cut
+    high: Cut
+    target: Mass
     rate: Fraction
     step: Step
     doublings: int | None = None
@@ -278,7 +181,7 @@ class _Problem:
         zones = np.maximum(np.searchsorted(starts, values, side="right") - 1, 0)
         return zones if self.step.lean > 0 else len(starts) - 1 - zones
 
-    def part(self, source: Randomness) -> _Cut:
+    def part(self, source: Randomness) -> Cut:
         """Of the finer grid, where the rows tied at a value lie evenly on its points. No rows are below what
         is undetermined.
         """
@@ -297,7 +200,7 @@ class _Problem:
         product = slope * begin
         sign, mass = self._nearest(runs, tied)
         sign = np.where(whole, sign, np.where(up, 1, -1))
-        mass = _Mass(
+        mass = Mass(
             np.where(whole, mass.whole, runs.before + (product >> shift)),
             np.where(whole, 0, product & fine - 1),
         )
@@ -319,12 +222,12 @@ class _Problem:
         inside = begin[chosen] + position * sign[chosen]
         point = np.where(whole[chosen], runs.start[chosen] + position, origin[chosen] + inside)
         product = slope[chosen] * inside
-        found = _Mass(runs.before[chosen] + (product >> shift), product & fine - 1)
+        found = Mass(runs.before[chosen] + (product >> shift), product & fine - 1)
         for cell in np.flatnonzero(runs.rough[chosen]):
             found.whole[cell], found.part[cell] = divmod(below(int(chosen[cell]), int(point[cell])), fine)
-        return _Cut(point, found)
+        return Cut(point, found)
 
-    def _nearest(self, runs: _Runs, tied: Integers) -> tuple[Integers, _Mass]:
+    def _nearest(self, runs: _Runs, tied: Integers) -> tuple[Integers, Mass]:
         """On which side of the target the rows at some points are, 0 where it is among them, and the end that
         is nearer.
         """
@@ -337,7 +240,7 @@ class _Problem:
         )
         if self.doublings is not None:
             sign[runs.last], mass[runs.last] = self._recoiled()
-        return sign, _Mass(mass, none)
+        return sign, Mass(mass, none)
 
     def _recoiled(self) -> tuple[int, Integers]:
         """The same of "undetermined", at a distance of recoil times the rows: that from the target to one of
@@ -413,7 +316,7 @@ class _Problem:
             missed += ~self._reaches(cell, before + (product >> shift), product & fine - 1)
         return near + missed
 
-    def _weighed(self, runs: _Runs, lengths: Integers, sign: Integers, mass: _Mass, tied: Integers) -> Runs:
+    def _weighed(self, runs: _Runs, lengths: Integers, sign: Integers, mass: Mass, tied: Integers) -> Runs:
         """Distances sign * (mass - target), growing by tied / fine from point to point, times the rate."""
         fine, unit, rate = self.rows.fine, self.denominator * self.rows.fine, self.rate
         whole = mass.whole - self.target.whole[runs.cell]

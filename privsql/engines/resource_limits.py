@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privsql.engines.base import Engine
-from privsql.engines.duckdb.engine import open_engine
+from privsql.engines.duckdb.open_source import open_engine
 from privsql.engines.padding import PaddedEngine
 from privsql.engines.worker import WorkerEngine
 from privsql.errors import ArgumentError
@@ -21,7 +21,7 @@ _MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Limits:
+class ResourceLimits:
     """Seconds that a question may take, bytes that the engine may use, and the seconds to whose multiples
     time is padded.
     """
@@ -31,15 +31,15 @@ class Limits:
     quantum: float | None = None
 
     @staticmethod
-    def of(deadline: object, memory_limit: object, time_quantum: object) -> Limits:
-        return Limits(
+    def of(deadline: object, memory_limit: object, time_quantum: object) -> ResourceLimits:
+        return ResourceLimits(
             _seconds(deadline, "deadline", "argument-deadline"),
             _bytes(memory_limit),
             _seconds(time_quantum, "time_quantum", "argument-quantum"),
         )
 
 
-def open_limited(source: Any, limits: Limits) -> Engine:
+def open_limited(source: Any, limits: ResourceLimits) -> Engine:
     """The source, read by a process that ends at the deadline if there is one, and padded in time if that was
     asked for.
     """

@@ -1,76 +1,29 @@
 """Expressions of the algebra go in; SQL comes out, in which every operand stands in parentheses and is cast
 to the type it is computed in, so that the engine decides nothing.
 
-What a dialect must bring is abstract here: names of types, constants, casts that cannot fail, and the forms
-of functions. A form is *total* (it has a value, or NULL, for every row) or the dialect guards it.
+How a dialect spells names of types, constants, casts that cannot fail and functions is in base.py.
 """
 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
 
 from privsql.algebra.exact import Scalar, Value
 from privsql.algebra.expressions import Call, Column, Expression, Literal
 from privsql.algebra.functions import BELIEFS, FIXED_POINT
-from privsql.errors import Refused, SqlError
+from privsql.errors import Refused
 from privsql.planning.grids.grid import Grid
+from privsql.render.base import DialectBase
 from privsql.types import INTEGER_BOUNDS, Kind, Type, integer
 
 _HOLE = re.compile(r"\{(args|\d+)\}")  # where an argument goes in a function's form
-_INFIX = {
-    "=": "=",
-    "<>": "<>",
-    "<": "<",
-    "<=": "<=",
-    ">": ">",
-    ">=": ">=",
-    "is_same": "IS NOT DISTINCT FROM",
-    "is_distinct": "IS DISTINCT FROM",
-}
 
 
-class ExpressionWriter(ABC):
-    """Writes expressions. Dialects are its leaves."""
-
-    forms: ClassVar[Mapping[str, str]]  # functions of the algebra: {0} is the first argument, {args} are all
-
-    # -- what a dialect brings -------------------------------------------------------------------------------
-    @abstractmethod
-    def identifier(self, name: str) -> str:
-        """A name, quoted."""
-
-    @abstractmethod
-    def text(self, value: str) -> str:
-        """A constant text, quoted."""
-
-    @abstractmethod
-    def type_name(self, type_: Type) -> str:
-        """The engine's type that holds every value of this one."""
-
-    @abstractmethod
-    def exact_type_name(self, type_: Type) -> str:
-        """The engine's type with exactly these bounds, where it has one."""
-
-    @abstractmethod
-    def constant(self, value: Any, type_: Type) -> str:
-        """A constant with its type written out."""
-
-    @abstractmethod
-    def try_cast(self, rendered: str, of: Type | None, type_name: str) -> str:
-        """A value in the type of this name: NULL where that does not hold it."""
-
-    @abstractmethod
-    def as_text(self, rendered: str, type_: Type) -> str:
-        """A value as text, NULL where it has none."""
-
-    @abstractmethod
-    def guarded(self, rendered: str) -> str:
-        """NULL where computing this fails."""
+class ExpressionWriter(DialectBase):
+    """Writes expressions."""
 
     @abstractmethod
     def scalar(self, value: Scalar) -> str:
@@ -100,9 +53,8 @@ class ExpressionWriter(ABC):
         write = _WRITERS.get(call.function)
         if write is not None:
             return write(self, call, args)
-        if call.function in _INFIX:
-            left, right = self._comparable(call, args)
-            return f"({left} {_INFIX[call.function]} {right})"
+        if call.function in self.infix:
+            return self.infix[call.function].format(*self._comparable(call, args))
         return self._function(call, args)
 
     def _function(self, call: Call, args: Sequence[str]) -> str:
@@ -168,12 +120,17 @@ class ExpressionWriter(ABC):
     def _nullif(self, call: Call, args: Sequence[str]) -> str:
         return self._to(call.type, f"nullif({', '.join(self._operands(call, args, _roomy(call)))})")
 
+    def _same(self, call: Call, args: Sequence[str]) -> str:
+        left, right = self._comparable(call, args)
+        return self.same(left, right, negated=call.function == "is_distinct")
+
     def _row(self, call: Call, args: Sequence[str]) -> str:
-        return f"row({', '.join(args)})"
+        return self.row_of(args)
 
     def _list(self, call: Call, args: Sequence[str]) -> str:
-        held = (self.cast(arg, each.type, each.type) for arg, each in zip(args, call.args, strict=True))
-        return f"list_value({', '.join(held)})"
+        return self.list_of(
+            [self.cast(arg, each.type, each.type) for arg, each in zip(args, call.args, strict=True)]
+        )
 
     def _fixed_point(self, call: Call, args: Sequence[str]) -> str:
         value, step, low, high = call.args
@@ -199,13 +156,14 @@ class ExpressionWriter(ABC):
 
     def _arithmetic(self, call: Call, args: Sequence[str]) -> str:
         left, right = self._operands(call, args, _roomy(call))
-        return self._to(call.type, f"({left} {call.function} {right})", _roomy(call))
+        return self._to(call.type, self.infix[call.function].format(left, right), _roomy(call))
 
     def _division(self, call: Call, args: Sequence[str]) -> str:
         """Dividing by zero gives NULL, in every engine and under every setting."""
         above, below = self._operands(call, args, _roomy(call))
         zero = f"CAST(0 AS {self.type_name(_roomy(call))})"
-        return self._to(call.type, f"({above} {call.function} nullif({below}, {zero}))", _roomy(call))
+        quotient = self.infix[call.function].format(above, f"nullif({below}, {zero})")
+        return self._to(call.type, quotient, _roomy(call))
 
     # -- types -----------------------------------------------------------------------------------------------
     def _to(self, type_: Type, rendered: str, made: Type | None = None) -> str:
@@ -242,6 +200,7 @@ _WRITERS: dict[str, _Write] = {
     "case": ExpressionWriter._case,
     **dict.fromkeys(("coalesce", "least", "greatest"), ExpressionWriter._of_one_type),
     "nullif": ExpressionWriter._nullif,
+    **dict.fromkeys(("is_same", "is_distinct"), ExpressionWriter._same),
     "row": ExpressionWriter._row,
     "list": ExpressionWriter._list,
     FIXED_POINT: ExpressionWriter._fixed_point,
@@ -293,14 +252,3 @@ def _fits(node: Expression, type_: Type) -> bool:
 def _widest(types: Sequence[Type]) -> Type:
     """Whole numbers of all these types, in one type."""
     return integer(min(each.low for each in types), max(each.high for each in types))
-
-
-def plain_letters(value: str) -> str:
-    """A text that every engine reads to its end; escapes of some dialects can make others."""
-    if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise SqlError("sql-syntax", "a text or a name has a character that is no text", "leave it out")
-    return value
-
-
-def plain_decimal(value: Decimal | int) -> str:
-    return f"{value:f}" if isinstance(value, Decimal) else str(value)

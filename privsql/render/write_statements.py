@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Collection, Sequence
 
 from privsql.algebra.exact import (
     AmongRows,
@@ -44,9 +42,8 @@ from privsql.algebra.relations import (
     Release,
     Sort,
 )
-from privsql.algebra.reserved import CELL, NOISY, PLACE
-from privsql.planning.rewrites.prepared import DATABASE
-from privsql.render.relations import RelationWriter
+from privsql.algebra.reserved import CELL, DATABASE, NOISY, PLACE
+from privsql.render.write_relations import RelationWriter
 from privsql.types import BIGINT, Kind, Type
 
 _CHAINED = {Operation.AND: " AND ", Operation.OR: " OR "}
@@ -54,20 +51,6 @@ _CHAINED = {Operation.AND: " AND ", Operation.OR: " OR "}
 
 class StatementWriter(RelationWriter):
     """Writes exact statements, and what stands above a release."""
-
-    operations: ClassVar[Mapping[Operation, str]]  # {0} is the first operand, {args} are all
-
-    @abstractmethod
-    def over(self, window: Over) -> str:
-        """A window function."""
-
-    @abstractmethod
-    def some_distinct(self, values: SomeDistinct) -> str:
-        """A list of the first few different values of a unit."""
-
-    @abstractmethod
-    def count_distinct_in(self, count: CountDistinctIn) -> str:
-        """How many different values all lists have."""
 
     # -- scalars ---------------------------------------------------------------------------------------------
     def scalar(self, value: Scalar) -> str:
@@ -135,7 +118,7 @@ class StatementWriter(RelationWriter):
         rows = ", ".join(f"({', '.join(self._typed(each) for each in row)})" for row in among.rows)
         names = [f"privsql_{place}" for place in range(len(among.values))]
         pairs = zip(among.values, names, strict=True)
-        same = " AND ".join(f"({self.scalar(value)} IS NOT DISTINCT FROM {name})" for value, name in pairs)
+        same = " AND ".join(self.same(self.scalar(value), name) for value, name in pairs)
         return f"EXISTS (SELECT 1 FROM (VALUES {rows}) AS privsql_pairs({', '.join(names)}) WHERE {same})"
 
     def _typed(self, constant: Constant) -> str:
@@ -157,14 +140,6 @@ class StatementWriter(RelationWriter):
                 )
                 return f"WITH {steps} {self.statement(statement.last)}"
 
-    @abstractmethod
-    def materialized(self, stored: bool | None) -> str:
-        """What tells the engine to compute a step once, or not to."""
-
-    @abstractmethod
-    def fence(self) -> str:
-        """What keeps an optimizer from moving a filter into a statement."""
-
     def _select(self, select: Select) -> str:
         shown = [f"{self.scalar(value)} AS {self.identifier(name)}" for name, value in select.columns]
         columns = ", ".join(["*", *shown] if select.everything else shown)
@@ -180,7 +155,7 @@ class StatementWriter(RelationWriter):
             parts.append(f"GROUP BY {', '.join(str(place + 1) for place in range(select.keys))}")
         if select.ranked is not None:
             rank, most = select.ranked
-            parts.append(f"QUALIFY {self.scalar(rank)} <= {most}")
+            parts = [self.ranked(" ".join(parts), self.scalar(rank), most)]
         if select.order:
             parts.append(f"ORDER BY {', '.join(map(self._ordered, select.order))}")
         if select.limit is not None:
@@ -202,7 +177,7 @@ class StatementWriter(RelationWriter):
             case Earlier():
                 return source.name
             case StoredTable():
-                return f"{source.database or DATABASE}.main.{self.identifier(source.name)}"
+                return self.stored_table(source.database or DATABASE, source.name)
             case Pairs():
                 return f"{self.source(source.left)}, {self.source(source.right)}"
             case Matching():
@@ -212,9 +187,9 @@ class StatementWriter(RelationWriter):
 
     def _matching(self, source: Matching) -> str:
         named = [self.identifier(each) for each in source.same]
-        same = " AND ".join(f"(privsql_l.{name} IS NOT DISTINCT FROM privsql_r.{name})" for name in named)
+        same = " AND ".join(self.same(f"privsql_l.{name}", f"privsql_r.{name}") for name in named)
         left, right = self.source(source.left), self.source(source.right)
-        return f"{left} AS privsql_l SEMI JOIN {right} AS privsql_r ON {same}"
+        return self.semi_join(f"{left} AS privsql_l", f"{right} AS privsql_r", same)
 
     # -- above a release -------------------------------------------------------------------------------------
     def finishing(self, relation: Relation, guards: Collection[str]) -> str:
@@ -250,7 +225,8 @@ class StatementWriter(RelationWriter):
             case Sort():
                 # ties keep the public order of the cells; the place survives later steps
                 place = f"row_number() OVER (ORDER BY {', '.join([*self.terms(relation.by), PLACE])})"
-                return f"SELECT * REPLACE ({place} AS {PLACE}) FROM ({inner})"
+                others = [CELL, *guards, *(self.identifier(each.name) for each in relation.fields)]
+                return self.with_column_replaced(PLACE, place, others, f"({inner})")
             case Distinct():
                 kept = ", ".join(f"min({each}) AS {each}" for each in (CELL, PLACE, *guards))
                 return f"SELECT {kept}, {names} FROM ({inner}) GROUP BY {names}"

@@ -15,13 +15,14 @@ from pathlib import Path
 import duckdb
 
 from privsql.algebra.relations import Scan
+from privsql.algebra.reserved import DATABASE
 from privsql.engines.duckdb.connection import SourceConnection
-from privsql.engines.duckdb.copy_recipe import Place, Recipe, recipe_of, referred
-from privsql.engines.duckdb.copy_store import Attached, PreparedStore
+from privsql.engines.duckdb.copies.copy_recipe import Recipe, TableLocation, recipe_of, referred
+from privsql.engines.duckdb.copies.copy_store import Attached, PreparedStore
 from privsql.engines.duckdb.fingerprints import is_open, settle, sign_of
 from privsql.errors import ArgumentError, SourceError
 from privsql.planning.public_look import PublicLook
-from privsql.planning.rewrites.prepared import DATABASE, Copy, StoredKey, StoredValue, stored_values
+from privsql.planning.rewrites.prepared import Copy, StoredKey, StoredValue, stored_values
 from privsql.planning.rewrites.stored_unit_counts import stored_keys
 from privsql.render.duckdb import DUCKDB, identifier
 
@@ -58,7 +59,10 @@ class PreparedTables:
     """The copies of one engine's tables, and whether they are up to date."""
 
     def __init__(
-        self, source: SourceConnection, keeping: Keeping, places: Callable[[Sequence[str]], list[Place]]
+        self,
+        source: SourceConnection,
+        keeping: Keeping,
+        places: Callable[[Sequence[str]], list[TableLocation]],
     ) -> None:
         self._keeping, self._places = keeping, places
         self._store = PreparedStore(source, keeping.file, keeping.beside, keeping.alone)

@@ -50,7 +50,7 @@ from privsql.types import Kind
 
 
 @dataclass(frozen=True)
-class Place:
+class TableLocation:
     """Where a table lies: its database, the database's file if it has one, its schema; a view is `stored`
     nowhere.
     """
@@ -72,7 +72,7 @@ class Recipe:
     unit: bool  # it has a column that says whose each row is, where its other columns do not tell
     values: tuple[StoredValue, ...]
     keys: tuple[StoredKey, ...]
-    places: Sequence[Place]
+    places: Sequence[TableLocation]
     where: str
     apart: bool  # sessions under other policies store theirs beside it
 
@@ -118,7 +118,7 @@ class Recipe:
 
 def recipe_of(
     scan: Scan,
-    places: Sequence[Place],
+    places: Sequence[TableLocation],
     beside: Path | None,
     apart: bool,
     values: tuple[StoredValue, ...],

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from privsql.algebra.choices import UNIT, FairChoice
 from privsql.algebra.exact import Name, Over, Scalar, fair_hash, one_zero
-from privsql.algebra.expressions import Aggregate, Call, Expression
+from privsql.algebra.expressions import Call, Expression
 from privsql.algebra.relations import (
     AtMost,
     Choose,
@@ -33,11 +33,11 @@ from privsql.algebra.relations import (
     is_public,
     walk,
 )
-from privsql.algebra.reserved import ROW_NUMBER, UNIT_COLUMN
+from privsql.algebra.reserved import DATABASE, ROW_NUMBER, UNIT_COLUMN
 from privsql.algebra.units import Unit
-from privsql.planning.rewrites.prepared import DATABASE, RANK, PreparedScan
+from privsql.planning.rewrites.prepared import RANK, PreparedScan
 from privsql.planning.rewrites.prepared_joins import LookUp
-from privsql.render.expressions import ExpressionWriter
+from privsql.render.write_expressions import ExpressionWriter
 from privsql.types import BINARY, Kind
 
 _TABLE, _LEFT, _RIGHT = "privsql_t", "privsql_l", "privsql_r"
@@ -46,26 +46,6 @@ _OTHER = "privsql_other_unit"  # whose the row is that a row meets
 
 class RelationWriter(ExpressionWriter):
     """Writes relations over rows."""
-
-    @abstractmethod
-    def unpivoted(self, relation: Unpivot) -> list[str]:
-        """The two columns that make several rows of one: the label, and the value."""
-
-    @abstractmethod
-    def unnested(self, listed: str, relation: Unnest) -> str:
-        """The element of a list, a row for each."""
-
-    @abstractmethod
-    def list_cast(self, rendered: str, of: str) -> str:
-        """A list whose elements are brought to one of our types."""
-
-    @abstractmethod
-    def aggregate(self, node: Aggregate) -> str:
-        """An exact aggregate in the type it is believed to have, NULL where that does not hold it."""
-
-    @abstractmethod
-    def over(self, window: Over) -> str:
-        """A window function."""
 
     @abstractmethod
     def ascending(self, terms: Sequence[Scalar]) -> str: ...
@@ -195,7 +175,7 @@ class RelationWriter(ExpressionWriter):
         columns = [self.identifier(each.name) for each in scan.fields]
         if unit:
             columns.append(f"{self.unit_of_copy(scan) or UNIT_COLUMN} AS {UNIT_COLUMN}")
-        source = f"{DATABASE}.main.{self.identifier(scan.copy)} AS {_TABLE}"
+        source = f"{self.stored_table(DATABASE, scan.copy)} AS {_TABLE}"
         return f"(SELECT {', '.join(columns)} FROM {source} WHERE {RANK} <= {scan.most})"
 
     def unit_of_copy(self, scan: Scan) -> str | None:
@@ -213,7 +193,7 @@ class RelationWriter(ExpressionWriter):
         brought = [self._brought(table, name, casts) for name in unit.columns]
         if unit.refers_to is None:
             known = [f"({self._of(table, name)} IS NOT NULL)" for name in unit.columns]
-            return (brought[0] if len(brought) == 1 else f"row({', '.join(brought)})"), "", known
+            return (brought[0] if len(brought) == 1 else self.row_of(brought)), "", known
         target, name = unit.refers_to, f"privsql_{depth}"
         if target.unit.refers_to is None and set(target.unit.columns) == set(target.columns):
             # what is referred to by is the unit itself
@@ -258,14 +238,14 @@ class RelationWriter(ExpressionWriter):
     def _look_up(self, join: LookUp, unit: bool) -> str:
         """The join on what it is on, then those of its rows whose units are the same.
 
-        OFFSET keeps DuckDB from making the comparison of units a part of the join, which takes three times as
-        long.
+        The fence keeps the comparison of units from becoming a part of the join, where it takes DuckDB three
+        times as long.
         """
         units = [f"{_LEFT}.{UNIT_COLUMN} AS {UNIT_COLUMN}", f"{_RIGHT}.{UNIT_COLUMN} AS {_OTHER}"]
         left, right = self.rows(join.left, unit=True), self.rows(join.right, unit=True)
         sides = f"{left} AS {_LEFT} JOIN {right} AS {_RIGHT}"
         shown = ", ".join([*self._of_both(join), *units])
-        pairs = f"SELECT {shown} FROM {sides} ON {self.expression(join.on)} OFFSET 0"
+        pairs = f"SELECT {shown} FROM {sides} ON {self.expression(join.on)} {self.fence()}"
         kept = [*(self.identifier(each.name) for each in join.fields), *([UNIT_COLUMN] if unit else [])]
         return f"(SELECT {', '.join(kept)} FROM ({pairs}) WHERE ({UNIT_COLUMN} = {_OTHER}))"
 
@@ -301,7 +281,8 @@ class RelationWriter(ExpressionWriter):
         rank = self.over(Over("row_number", by=(Name(relation.column),), order=(place, *values)))
         source = f"(SELECT {plain} FROM {self.rows(relation.input)} WHERE {column} IS NOT NULL)"
         names = ", ".join(self.scalar(each) for each in values)
-        return f"(SELECT {names} FROM {self.numbered(source, values)} QUALIFY {rank} <= {relation.most})"
+        chosen = self.ranked(f"SELECT {names} FROM {self.numbered(source, values)}", rank, relation.most)
+        return f"({chosen})"
 
     def numbered(self, source: str, columns: Sequence[Scalar]) -> str:
         """Rows with a number for each among those that agree in these columns, so that each of them is chosen

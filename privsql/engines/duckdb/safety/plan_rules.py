@@ -13,20 +13,30 @@ from decimal import Decimal
 from typing import Any
 
 from privsql.algebra.patterns import check_escape, check_format
+from privsql.engines.duckdb.safety.plan_nodes import (
+    FLOATS,
+    MOMENTS,
+    SIMPLE,
+    WHOLE,
+    WITHOUT_TEXT,
+    Node,
+    digits_of,
+    element_of,
+    is_wider,
+    shape_of,
+    text_of,
+    type_id,
+    type_name,
+    type_of,
+    uncast,
+    value_of,
+)
 from privsql.errors import Refused, SourceError
 from privsql.render.duckdb import DUCKDB
 from privsql.types import INTEGER_BOUNDS
 
 Read = Callable[[str], list[tuple[Any, ...]]]
-Node = dict[str, Any]  # of DuckDB's trees
 
-_WHOLE: Mapping[str, tuple[int, int]] = {**INTEGER_BOUNDS, "BOOLEAN": (0, 1)}
-_HUGE = 10**99  # has more digits than any type
-_FLOATS = ("FLOAT", "DOUBLE")
-_MOMENTS = ("DATE", "TIME", "TIMESTAMP")
-_SIMPLE = (*_WHOLE, *_FLOATS, *_MOMENTS, "VARCHAR", "DECIMAL", "ENUM", "UUID", "INTERVAL")
-# some of their values have no text: writing it fails, past TRY, and the database dies
-_WITHOUT_TEXT = ("TIMESTAMP", "TIME")
 # what each function takes, of any of these types, it takes without failing
 _OF_TEXT = """lower upper lcase ucase trim ltrim rtrim length strlen bit_length reverse strip_accents contains prefix suffix
     starts_with ends_with strpos instr concat concat_ws || ~~ !~~ ~~* !~~* ascii unicode levenshtein damerau_levenshtein
@@ -38,11 +48,11 @@ _OF_NUMBERS = "abs sign floor ceil trunc round"  # of whole numbers they are ari
 _OF_ANY = "greatest least hash"
 TAKES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_OF_TEXT.split(), ("VARCHAR",)),
-    **dict.fromkeys(_OF_MOMENTS.split(), _MOMENTS),
+    **dict.fromkeys(_OF_MOMENTS.split(), MOMENTS),
     **dict.fromkeys(_OF_DAYS.split(), ("DATE", "TIMESTAMP")),
-    **dict.fromkeys(_OF_FLOATS.split(), _FLOATS),
-    **dict.fromkeys(_OF_NUMBERS.split(), (*_FLOATS, "DECIMAL")),
-    **dict.fromkeys(_OF_ANY.split(), _SIMPLE),
+    **dict.fromkeys(_OF_FLOATS.split(), FLOATS),
+    **dict.fromkeys(_OF_NUMBERS.split(), (*FLOATS, "DECIMAL")),
+    **dict.fromkeys(_OF_ANY.split(), SIMPLE),
     "bit_count": tuple(INTEGER_BOUNDS),
 }
 # the same, where all arguments but the first are constants; a malformed pattern is refused as soon as there
@@ -51,7 +61,7 @@ WITH_CONSTANTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         "regexp_matches regexp_full_match substring left right replace translate".split(), ("VARCHAR",)
     ),
-    "round": (*_FLOATS, "DECIMAL"),
+    "round": (*FLOATS, "DECIMAL"),
     **dict.fromkeys(("//", "%"), tuple(INTEGER_BOUNDS)),
 }
 # What TRY makes NULL where it fails. It does not catch all: an unknown time zone, unit or escape letter fails
@@ -114,7 +124,7 @@ _SUMMED = (
     "UTINYINT",
     "USMALLINT",
     "UINTEGER",
-    *_FLOATS,
+    *FLOATS,
 )
 _SUMMED_DIGITS = 18  # of a DECIMAL
 _RANKS = ("WINDOW_ROW_NUMBER", "WINDOW_RANK", "WINDOW_RANK_DENSE")
@@ -136,7 +146,7 @@ _GUARDS: Mapping[str, tuple[str, frozenset[tuple[str, Any]]]] = {
 
 
 @dataclass(frozen=True)
-class Rules:
+class PlanRules:
     """`read` is asked whether a constant can be read as another type.
 
     `own`: of a statement that we rendered. Its whole numbers are computed in types that hold every result
@@ -150,14 +160,14 @@ class Rules:
     def is_safe(self, node: Node) -> bool:
         """Whether an expression gives a value for all values that its parts can have."""
         kind, arguments = node["type"], node.get("children", [])
-        types = [_type(each) for each in arguments]
-        ids = [_id(each) for each in types]
+        types = [type_of(each) for each in arguments]
+        ids = [type_id(each) for each in types]
         name = node.get("qname", {}).get("path", [""])[-1]
         match node["expression_class"]:
             case "BOUND_OPERATOR":
                 return kind in _OPERATORS
             case "BOUND_AGGREGATE":
-                fits = self.own and name in _SUMS and all(each in _WHOLE for each in ids)
+                fits = self.own and name in _SUMS and all(each in WHOLE for each in ids)
                 return fits or _is_safe_aggregate(name, types)
             # a frame of so much before a row computes where it begins; so many rows before it is a place
             case "BOUND_WINDOW":
@@ -168,57 +178,50 @@ class Rules:
             case "BOUND_LAMBDA":
                 return self.own
             case "BOUND_FUNCTION" if kind == "OPERATOR_CAST":
-                tried = node["function_data"]["try_cast"] and _is_simple_cast(node)
-                return (
-                    tried
-                    or _is_wider(types[0], node["return_type"])
-                    or _is_guarded(node)
-                    or self._is_value(node)
-                )
-            case "BOUND_FUNCTION" if (
-                kind.startswith("COMPARE_") or name in _OF_ALL or (self.own and name in _OWN)
-            ):
-                return True
-            case "BOUND_FUNCTION" if name == "array_extract":
-                return ids[0] in ("LIST", "TUPLE")
-            case "BOUND_FUNCTION" if self.own and name in _ARITHMETIC and all(each in _WHOLE for each in ids):
-                return name not in ("//", "%") or _is_not_zero(arguments[1]) or _is_nullif(arguments[1])
-            case "BOUND_FUNCTION" if name in _ESCAPED:
-                return ids[0] == "VARCHAR" and _is_well_escaped(*arguments[1:])
-            case "BOUND_FUNCTION" if name == "%" and all(each in _FLOATS for each in ids):
-                return _is_not_zero(arguments[1]) or _is_nullif(arguments[1])
-            case "BOUND_FUNCTION" if name == "/":
-                return all(each in _FLOATS for each in ids) and (
-                    _is_not_zero(arguments[1]) or _is_nullif(arguments[1])
-                )
-            case "BOUND_FUNCTION" if name in ("+", "-", "*") and _id(node["return_type"]) == "DECIMAL":
-                return _holds(
-                    node["return_type"], name, [_digits(_type(_uncast(each))) for each in arguments]
-                )
-            case "BOUND_FUNCTION" if name == "-" and ids == ["DATE", "DATE"]:
-                return True
-            case "BOUND_FUNCTION" if (
-                name in WITH_CONSTANTS and ids[0] in WITH_CONSTANTS[name] and len(ids) > 1
-            ):
-                return all(_is_small(each, name in ("//", "%")) for each in arguments[1:])
+                return self._is_safe_cast(node)
             case "BOUND_FUNCTION":
-                return name in TAKES and all(each in TAKES[name] for each in ids)
+                return kind.startswith("COMPARE_") or self._is_safe_function(name, node, arguments, ids)
             case other:
                 return other in _CLASSES
+
+    def _is_safe_cast(self, node: Node) -> bool:
+        tried = node["function_data"]["try_cast"] and _is_simple_cast(node)
+        wider = is_wider(type_of(node["children"][0]), node["return_type"])
+        return tried or wider or _is_guarded(node) or self._is_value(node)
+
+    def _is_safe_function(self, name: str, node: Node, arguments: list[Node], ids: list[str]) -> bool:
+        all_floats, all_whole = (all(each in kinds for each in ids) for kinds in (FLOATS, WHOLE))
+        if name in _OF_ALL or (self.own and name in _OWN):
+            return True
+        if name == "array_extract":
+            return ids[0] in ("LIST", "TUPLE")
+        if self.own and name in _ARITHMETIC and all_whole:
+            return name not in ("//", "%") or _is_divisor(arguments[1])
+        if name in _ESCAPED:
+            return ids[0] == "VARCHAR" and _is_well_escaped(*arguments[1:])
+        if name == "/" or (name == "%" and all_floats):
+            return all_floats and _is_divisor(arguments[1])
+        if name in ("+", "-", "*") and type_id(node["return_type"]) == "DECIMAL":
+            return _holds(node["return_type"], name, [digits_of(type_of(uncast(each))) for each in arguments])
+        if name == "-" and ids == ["DATE", "DATE"]:
+            return True
+        if name in WITH_CONSTANTS and ids[0] in WITH_CONSTANTS[name] and len(ids) > 1:
+            return all(_is_small(each, name in ("//", "%")) for each in arguments[1:])
+        return name in TAKES and all(each in TAKES[name] for each in ids)
 
     def is_tried(self, node: Node) -> bool:
         """Whether TRY makes NULL of whatever it fails on, where its parts do not fail."""
         arguments = node.get("children", [])
         name = node.get("qname", {}).get("path", [""])[-1]
-        if not all(_id(_type(each)) in (*_SIMPLE, "LIST") for each in arguments):
+        if not all(type_id(type_of(each)) in (*SIMPLE, "LIST") for each in arguments):
             return self.is_safe(node)
         if node["type"] == "OPERATOR_CAST":
             return _is_simple_cast(node)
         if name in _TRIED_OF_UNIT:
-            dated = all(_id(_type(each)) in ("DATE", "TIMESTAMP") for each in arguments[1:])
-            return dated and _value(_uncast(arguments[0])) in _UNITS
-        if name in _CUT and _id(_type(arguments[0])) == "VARCHAR":
-            return all(_id(_type(each)) in _WHOLE for each in arguments[1:])
+            dated = all(type_id(type_of(each)) in ("DATE", "TIMESTAMP") for each in arguments[1:])
+            return dated and value_of(uncast(arguments[0])) in _UNITS
+        if name in _CUT and type_id(type_of(arguments[0])) == "VARCHAR":
+            return all(type_id(type_of(each)) in WHOLE for each in arguments[1:])
         if name in _FORMATS:
             return _has_known_format(arguments[1])
         if name in _TRIED_WITH_CONSTANTS and len(arguments) > 1 and name not in ("//", "%"):
@@ -227,7 +230,7 @@ class Rules:
 
     def _is_value(self, node: Node) -> bool:
         """Whether a constant, cast or not, is one: in CASE a malformed one would fail on some rows only."""
-        whole, wanted = _value(_uncast(node["children"][0])), _WHOLE.get(_id(node["return_type"]))
+        whole, wanted = value_of(uncast(node["children"][0])), WHOLE.get(type_id(node["return_type"]))
         if isinstance(whole, int) and wanted is not None:
             return wanted[0] <= whole <= wanted[1]
         text = _constant(node)
@@ -240,19 +243,13 @@ class Rules:
         return True
 
 
-def _uncast(node: Node) -> Node:
-    """What was there before DuckDB made it wider."""
-    wider = node["type"] == "OPERATOR_CAST" and _is_wider(_type(node["children"][0]), node["return_type"])
-    return _uncast(node["children"][0]) if wider else node
-
-
 def _is_small(node: Node, divides: bool) -> bool:
     """Whether it is a constant text or a number that is neither too large nor, to divide by, 0 or -1."""
-    match _uncast(node):
+    match uncast(node):
         case {"expression_class": "BOUND_CONSTANT", "value": {"value": str()}}:
             return not divides
         case {"expression_class": "BOUND_CONSTANT", "value": {"value": int() | dict()}} as constant:
-            value = _value(constant)
+            value = value_of(constant)
             return abs(value) < _SMALL and not (divides and value in (0, -1))
         case {"expression_class": "BOUND_FUNCTION", "qname": {"path": [*_, "replace"]}, "children": children}:
             return not divides and all(_is_small(each, False) for each in children)  # of constants: it is one
@@ -263,7 +260,7 @@ def _is_well_escaped(pattern: Node, mark: Node) -> bool:
     """Whether both are constants that are accepted: DuckDB reads a pattern only at rows, and fails there,
     past TRY.
     """
-    texts = [_value(_uncast(each)) for each in (pattern, mark)]
+    texts = [value_of(uncast(each)) for each in (pattern, mark)]
     if not all(isinstance(each, str) for each in texts):
         return False
     try:
@@ -275,7 +272,7 @@ def _is_well_escaped(pattern: Node, mark: Node) -> bool:
 
 def _has_known_format(node: Node) -> bool:
     """Whether it is a constant whose directives all have a rule."""
-    text = _value(_uncast(node))
+    text = value_of(uncast(node))
     try:
         check_format(text)
     except Refused:
@@ -286,81 +283,66 @@ def _has_known_format(node: Node) -> bool:
 def _is_guarded(node: Node) -> bool:
     """Whether a moment is written as text only where it has one."""
     (written,) = node["children"]
-    match written, _uncast(written.get("else_expr") or written):
+    match written, uncast(written.get("else_expr") or written):
         case {"type": "CASE_EXPR", "case_checks": [{"when_expr": test, "then_expr": then}]}, {
             "value": {"is_null": True}
         }:
-            joined, wanted = _GUARDS.get(_id(_type(written)), ("", frozenset()))
+            joined, wanted = _GUARDS.get(type_id(type_of(written)), ("", frozenset()))
             sides = [each.get("children", []) for each in test.get("children", [])]
-            same = all(len(each) == 2 and _shape(each[0]) == _shape(then) for each in sides)
+            same = all(len(each) == 2 and shape_of(each[0]) == shape_of(then) for each in sides)
             found = {
-                (each["type"], _text_of(each)) for each in test.get("children", []) if each.get("children")
+                (each["type"], text_of(each)) for each in test.get("children", []) if each.get("children")
             }
             return bool(sides) and same and test["type"] == joined and found == wanted
     return False
 
 
-def _text_of(comparison: Node) -> Any:
-    """The constant that something is compared with, as it was written."""
-    constant = comparison["children"][-1]
-    inner = constant["children"][0] if constant["type"] == "OPERATOR_CAST" else constant
-    return _value(inner)
-
-
 def _is_not_zero(node: Node) -> bool:
-    value = _value(_uncast(node))
+    value = value_of(uncast(node))
     return isinstance(value, int | float) and value != 0
+
+
+def _is_divisor(node: Node) -> bool:
+    """Whether it is never 0, being a constant or NULL where it would be."""
+    return _is_not_zero(node) or _is_nullif(node)
 
 
 def _is_zero(node: Node) -> bool:
     """Whether it is the constant 0, in whatever type of number."""
     while node["type"] == "OPERATOR_CAST":
         (node,) = node["children"]
-    return bool(_value(node) == 0)
-
-
-def _value(node: Node) -> Any:
-    """Of a constant; a HUGEINT is written in two halves."""
-    found = node.get("value", {}).get("value")
-    return (found["upper"] << 64) + found["lower"] if isinstance(found, dict) and "upper" in found else found
+    return bool(value_of(node) == 0)
 
 
 def _is_nullif(node: Node) -> bool:
     """NULLIF(x, 0), which DuckDB writes as CASE WHEN x = 0 THEN NULL ELSE x END."""
-    match _uncast(node):
+    match uncast(node):
         case {
             "type": "CASE_EXPR",
             "case_checks": [{"when_expr": test, "then_expr": then}],
             "else_expr": other,
         }:
-            match test, _uncast(then):
+            match test, uncast(then):
                 case {"type": "COMPARE_EQUAL", "children": [of, to]}, {"value": {"is_null": True}}:
-                    return bool(_is_zero(to) and _shape(of) == _shape(other))
+                    return bool(_is_zero(to) and shape_of(of) == shape_of(other))
     return False
-
-
-def _shape(node: Any) -> Any:
-    """An expression without where it is written, and what it is called."""
-    if isinstance(node, dict):
-        return {key: _shape(each) for key, each in node.items() if key != "alias" and "location" not in key}
-    return [_shape(each) for each in node] if isinstance(node, list) else node
 
 
 def _constant(node: Node) -> str | None:
     """As SQL, with the casts around it, or None."""
     if node["type"] == "OPERATOR_CAST":
-        inner, wanted = _constant(node["children"][0]), _id(node["return_type"])
-        known = inner is not None and wanted in _SIMPLE and wanted != "ENUM"
-        return f"CAST({inner} AS {_named(node['return_type'])})" if known else None
+        inner, wanted = _constant(node["children"][0]), type_id(node["return_type"])
+        known = inner is not None and wanted in SIMPLE and wanted != "ENUM"
+        return f"CAST({inner} AS {type_name(node['return_type'])})" if known else None
     match node.get("value"):
         case {"value": str() as value, "type": {"id": "VARCHAR"}}:
             return DUCKDB.text(value)
         case {"value": int() as value, "type": {"id": "DECIMAL"} as type_}:
-            return f"{Decimal(value).scaleb(-_digits(type_)[1]):f}"
-        case {"value": {"upper": int(), "lower": int()}, "type": {"id": kind}} if kind in _WHOLE:
-            return f"CAST('{_value(node)}' AS {kind})"
+            return f"{Decimal(value).scaleb(-digits_of(type_)[1]):f}"
+        case {"value": {"upper": int(), "lower": int()}, "type": {"id": kind}} if kind in WHOLE:
+            return f"CAST('{value_of(node)}' AS {kind})"
         case {"value": bool() | int() | float() as value, "type": {"id": kind}} if kind in (
-            *_WHOLE,
+            *WHOLE,
             "DOUBLE",
         ):
             # as a bare number it would be a DECIMAL, which is rounded otherwise
@@ -370,64 +352,23 @@ def _constant(node: Node) -> str | None:
 
 def _is_safe_aggregate(name: str, types: list[Node]) -> bool:
     if name in _QUANTILES:
-        return _id(types[0]) in _SIMPLE
+        return type_id(types[0]) in SIMPLE
     if name not in _SUMS:
         return name in _ANY_AGGREGATES and len(types) <= 1  # min(x, 3) is another one
     return all(
-        _id(each) in _SUMMED or (_id(each) == "DECIMAL" and _digits(each)[0] <= _SUMMED_DIGITS)
+        type_id(each) in _SUMMED or (type_id(each) == "DECIMAL" and digits_of(each)[0] <= _SUMMED_DIGITS)
         for each in types
     )
 
 
-def _type(node: Node) -> Node:
-    """That of an expression; of conditions it is not written down."""
-    found: Node = node.get("return_type") or (node["value"]["type"] if "value" in node else {"id": "BOOLEAN"})
-    return found
-
-
-def _id(type_: Node) -> str:
-    """JSON is a VARCHAR with another name, and not every text is one."""
-    info = type_.get("type_info") or {}
-    return str(info.get("alias") or type_["id"]) if type_["id"] != "ENUM" else "ENUM"
-
-
 def _is_simple_cast(node: Node) -> bool:
     """Of types between which a cast that fails gives NULL, if it is tried."""
-    given, wanted = _type(node["children"][0]), node["return_type"]
-    while _id(given) in ("LIST", "ARRAY") and _id(wanted) == "LIST":  # element by element
-        given, wanted = _of(given), _of(wanted)
-    of, to = _id(given), _id(wanted)
-    written = of in _WITHOUT_TEXT and to == "VARCHAR"
-    return of in (*_SIMPLE, *_FINER) and to in _SIMPLE and (not written or _is_guarded(node))
-
-
-def _of(listed: Node) -> Node:
-    """What a list is of."""
-    of: Node = listed["type_info"]["child_type"]
-    return of
-
-
-def _is_wider(given: Node, wanted: Node) -> bool:
-    """Whether a cast cannot fail: DuckDB has a value of the wanted type for each of the given one."""
-    of, to = _id(given), _id(wanted)
-    if of == "NULL" or given == wanted or (of, to) == ("TIMESTAMP", "DATE"):
-        return True
-    if (of, to) == ("ARRAY", "LIST"):  # elements stay as they are
-        return _of(given) == _of(wanted)
-    if to == "VARCHAR":
-        return of in _SIMPLE and of not in _WITHOUT_TEXT
-    if to == "DOUBLE":
-        return of in (*_WHOLE, "FLOAT", "DECIMAL")
-    if to == "DECIMAL" and (of == "DECIMAL" or of in _WHOLE):
-        digits, scale = _digits(wanted)
-        own, own_scale = _digits(given)
-        return digits - scale >= own - own_scale and scale >= own_scale
-    return (
-        of in _WHOLE
-        and to in INTEGER_BOUNDS
-        and _WHOLE[to][0] <= _WHOLE[of][0]
-        and _WHOLE[of][1] <= _WHOLE[to][1]
-    )
+    given, wanted = type_of(node["children"][0]), node["return_type"]
+    while type_id(given) in ("LIST", "ARRAY") and type_id(wanted) == "LIST":  # element by element
+        given, wanted = element_of(given), element_of(wanted)
+    of, to = type_id(given), type_id(wanted)
+    written = of in WITHOUT_TEXT and to == "VARCHAR"
+    return of in (*SIMPLE, *_FINER) and to in SIMPLE and (not written or _is_guarded(node))
 
 
 def _holds(result: Node, name: str, given: list[tuple[int, int]]) -> bool:
@@ -436,32 +377,9 @@ def _holds(result: Node, name: str, given: list[tuple[int, int]]) -> bool:
     """
     if len(given) != 2:
         return False
-    digits, scale = _digits(result)
+    digits, scale = digits_of(result)
     (one, one_scale), (other, other_scale) = given
     before, other_before = one - one_scale, other - other_scale
     if name == "*":
         return digits - scale >= before + other_before and scale >= one_scale + other_scale
     return digits - scale > max(before, other_before) and scale >= max(one_scale, other_scale)
-
-
-def _digits(type_: Node) -> tuple[int, int]:
-    """How many, and how many of them after the point."""
-    info = type_.get("type_info") or {}
-    if "width" in info:
-        return info["width"], info["scale"]
-    return max(len(str(abs(end))) for end in _WHOLE.get(_id(type_), (_HUGE,))), 0
-
-
-def described(node: Node) -> str:
-    """As an owner writes it, with types in the place of what is computed."""
-    name = node.get("qname", {}).get("path", [node["type"]])[-1]
-    types = [_named(_type(each)) for each in node.get("children", [])]
-    if node["type"] == "OPERATOR_CAST":
-        return f"CAST({types[0]} AS {_named(node['return_type'])})"
-    if node.get("is_operator") and len(types) == 2:
-        return f"{types[0]} {name} {types[1]}"
-    return f"{name}({', '.join(types)})"
-
-
-def _named(type_: Node) -> str:
-    return "DECIMAL({}, {})".format(*_digits(type_)) if _id(type_) == "DECIMAL" else _id(type_)

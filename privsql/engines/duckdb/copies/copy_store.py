@@ -16,9 +16,9 @@ from uuid import uuid4
 
 import duckdb
 
+from privsql.algebra.reserved import DATABASE
 from privsql.engines.duckdb.connection import SourceConnection
-from privsql.engines.duckdb.copy_recipe import Recipe, same_file
-from privsql.planning.rewrites.prepared import DATABASE
+from privsql.engines.duckdb.copies.copy_recipe import Recipe, same_file
 from privsql.render.duckdb import identifier, text
 
 _NOTES = "privsql_signs"  # the table that says what each copy is of

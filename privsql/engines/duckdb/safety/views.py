@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from privsql.engines.duckdb.plan_rules import Node, Read, Rules
-from privsql.engines.duckdb.plans import may_fail, plan_of
+from privsql.engines.duckdb.safety.plan_nodes import Node
+from privsql.engines.duckdb.safety.plan_rules import PlanRules, Read
+from privsql.engines.duckdb.safety.plans import may_fail, plan_of
 from privsql.errors import SourceError
 from privsql.render.duckdb import DUCKDB
 from privsql.schema import Unsafe
@@ -85,7 +86,7 @@ class Views:
             if failing:
                 return failing
             plan = plan_of(self.read, self._text(tree))
-        return UNKNOWN if plan is None else may_fail(plan, Rules(self.read))
+        return UNKNOWN if plan is None else may_fail(plan, PlanRules(self.read))
 
     def _tree(self, query: str) -> Any:
         found = json.loads(self.read(f"SELECT json_serialize_sql({DUCKDB.text(query)})")[0][0])

@@ -1,0 +1,105 @@
+"""A node of DuckDB's own plan goes in; its type, value or shape comes out, or how an owner writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from privsql.types import INTEGER_BOUNDS
+
+Node = dict[str, Any]  # of DuckDB's trees
+
+WHOLE: Mapping[str, tuple[int, int]] = {**INTEGER_BOUNDS, "BOOLEAN": (0, 1)}
+_HUGE = 10**99  # has more digits than any type
+FLOATS = ("FLOAT", "DOUBLE")
+MOMENTS = ("DATE", "TIME", "TIMESTAMP")
+SIMPLE = (*WHOLE, *FLOATS, *MOMENTS, "VARCHAR", "DECIMAL", "ENUM", "UUID", "INTERVAL")
+# some of their values have no text: writing it fails, past TRY, and the database dies
+WITHOUT_TEXT = ("TIMESTAMP", "TIME")
+
+
+def uncast(node: Node) -> Node:
+    """What was there before DuckDB made it wider."""
+    wider = node["type"] == "OPERATOR_CAST" and is_wider(type_of(node["children"][0]), node["return_type"])
+    return uncast(node["children"][0]) if wider else node
+
+
+def value_of(node: Node) -> Any:
+    """Of a constant; a HUGEINT is written in two halves."""
+    found = node.get("value", {}).get("value")
+    return (found["upper"] << 64) + found["lower"] if isinstance(found, dict) and "upper" in found else found
+
+
+def shape_of(node: Any) -> Any:
+    """An expression without where it is written, and what it is called."""
+    if isinstance(node, dict):
+        return {key: shape_of(each) for key, each in node.items() if key != "alias" and "location" not in key}
+    return [shape_of(each) for each in node] if isinstance(node, list) else node
+
+
+def type_of(node: Node) -> Node:
+    """That of an expression; of conditions it is not written down."""
+    found: Node = node.get("return_type") or (node["value"]["type"] if "value" in node else {"id": "BOOLEAN"})
+    return found
+
+
+def type_id(type_: Node) -> str:
+    """JSON is a VARCHAR with another name, and not every text is one."""
+    info = type_.get("type_info") or {}
+    return str(info.get("alias") or type_["id"]) if type_["id"] != "ENUM" else "ENUM"
+
+
+def element_of(listed: Node) -> Node:
+    """What a list is of."""
+    of: Node = listed["type_info"]["child_type"]
+    return of
+
+
+def is_wider(given: Node, wanted: Node) -> bool:
+    """Whether a cast cannot fail: DuckDB has a value of the wanted type for each of the given one."""
+    of, to = type_id(given), type_id(wanted)
+    if of == "NULL" or given == wanted or (of, to) == ("TIMESTAMP", "DATE"):
+        return True
+    if (of, to) == ("ARRAY", "LIST"):  # elements stay as they are
+        return element_of(given) == element_of(wanted)
+    if to == "VARCHAR":
+        return of in SIMPLE and of not in WITHOUT_TEXT
+    if to == "DOUBLE":
+        return of in (*WHOLE, "FLOAT", "DECIMAL")
+    if to == "DECIMAL" and (of == "DECIMAL" or of in WHOLE):
+        digits, scale = digits_of(wanted)
+        own, own_scale = digits_of(given)
+        return digits - scale >= own - own_scale and scale >= own_scale
+    return (
+        of in WHOLE and to in INTEGER_BOUNDS and WHOLE[to][0] <= WHOLE[of][0] and WHOLE[of][1] <= WHOLE[to][1]
+    )
+
+
+def digits_of(type_: Node) -> tuple[int, int]:
+    """How many, and how many of them after the point."""
+    info = type_.get("type_info") or {}
+    if "width" in info:
+        return info["width"], info["scale"]
+    return max(len(str(abs(end))) for end in WHOLE.get(type_id(type_), (_HUGE,))), 0
+
+
+def described(node: Node) -> str:
+    """As an owner writes it, with types in the place of what is computed."""
+    name = node.get("qname", {}).get("path", [node["type"]])[-1]
+    types = [type_name(type_of(each)) for each in node.get("children", [])]
+    if node["type"] == "OPERATOR_CAST":
+        return f"CAST({types[0]} AS {type_name(node['return_type'])})"
+    if node.get("is_operator") and len(types) == 2:
+        return f"{types[0]} {name} {types[1]}"
+    return f"{name}({', '.join(types)})"
+
+
+def type_name(type_: Node) -> str:
+    return "DECIMAL({}, {})".format(*digits_of(type_)) if type_id(type_) == "DECIMAL" else type_id(type_)
+
+
+def text_of(comparison: Node) -> Any:
+    """The constant that something is compared with, as it was written."""
+    constant = comparison["children"][-1]
+    inner = constant["children"][0] if constant["type"] == "OPERATOR_CAST" else constant
+    return value_of(inner)

@@ -1,0 +1,110 @@
+"""A request and a schema go in; what was planned for them before comes out, if the same would be planned again.
+
+A plan follows from the request, the policy, the schema, public rows and prepared copies. The first three are
+compared; of the others it is recorded what planning looked up, and looked up again before a plan is used
+again. Private rows are never among it, so whether a plan was kept tells nothing about them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Generic, TypeVar
+
+from privsql.algebra.relations import Scan
+from privsql.errors import PrivsqlError
+from privsql.planning.public_look import Read
+from privsql.planning.rewrites.prepared import Copies, Copy
+from privsql.schema import Schema
+
+Planned = TypeVar("Planned")
+
+MOST_PLANS = 128
+_MOST_ROWS = 10_000  # public rows that a plan rests on; more take as long to compare as to plan with
+
+
+@dataclass
+class Lookups:
+    """What planning asked the engine, and what it was told."""
+
+    read: Read
+    copies: Copies
+    rows: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
+    found: dict[Scan, Copy | None] = field(default_factory=dict)
+
+    def recorded_read(self, sql: str) -> list[tuple[Any, ...]]:
+        rows = self.rows[sql] = self.read(sql)
+        return rows
+
+    def recorded_copies(self, scan: Scan) -> Copy | None:
+        copy = self.found[scan] = self.copies(scan)
+        return copy
+
+    @property
+    def small(self) -> bool:
+        return sum(map(len, self.rows.values())) <= _MOST_ROWS
+
+    def still_hold(self) -> bool:
+        """Whether the engine would say the same now."""
+        try:
+            return all(self.copies(scan) == copy for scan, copy in self.found.items()) and all(
+                self.read(sql) == rows for sql, rows in self.rows.items()
+            )
+        except PrivsqlError:  # planning anew says what is wrong
+            return False
+
+
+class PlanCache(Generic[Planned]):
+    """The latest plans of one engine under one policy; safe for threads.
+
+        cache: PlanCache[Plan] = PlanCache(engine.read_public, engine.prepared)
+        plan = cache.plan(request, schema, lambda read, copies: make_plan(request, read, copies))
+
+    A plan is kept under one schema: with another one all are made anew. What cannot be planned is not kept.
+    """
+
+    def __init__(self, read: Read, copies: Copies) -> None:
+        self._read, self._copies = read, copies
+        self._lock = threading.Lock()
+        self._schema: Schema | None = None
+        self._kept: OrderedDict[Hashable, tuple[Planned, Lookups]] = OrderedDict()
+
+    def plan(self, request: Hashable, schema: Schema, make: Callable[[Read, Copies], Planned]) -> Planned:
+        """What was made for this request, or what `make` makes by looking through the functions it is given.
+
+        Args:
+            request: all that was asked and how, a frozen dataclass with hashable fields.
+            schema: of the tables as they are now.
+            make: plans the request; raises what it refuses.
+        """
+        key = typed(request)
+        with self._lock:
+            if self._schema is not schema and self._schema != schema:
+                self._kept.clear()
+            self._schema = schema
+            kept = self._kept.get(key)
+        if kept is not None and kept[1].still_hold():
+            with self._lock:
+                if key in self._kept:
+                    self._kept.move_to_end(key)
+            return kept[0]
+        lookups = Lookups(self._read, self._copies)
+        planned = make(lookups.recorded_read, lookups.recorded_copies)
+        if lookups.small:
+            with self._lock:
+                if self._schema is schema:
+                    self._kept[key] = planned, lookups
+                    self._kept.move_to_end(key)
+                    while len(self._kept) > MOST_PLANS:
+                        self._kept.popitem(last=False)
+        return planned
+
+
+def typed(request: Hashable) -> Hashable:
+    """1, 1.0 and True are equal in Python, and not all of them are accepted where one is."""
+    if not is_dataclass(request):
+        return type(request), request
+    values = [getattr(request, each.name) for each in fields(request)]
+    return type(request), tuple((type(value), value) for value in values)
