@@ -95,7 +95,7 @@ def rows(sql: str) -> list[tuple]:
 def test_a_dialect_with_its_own_spelling_computes_the_same(sql: str, session: privsql.Session) -> None:
     plan = session.explain(sql, epsilon=1)
     toy = Toy()
-    statements = [plan.counted, *(each.statement for each in plan.of_values)]
+    statements = [plan.releases[0].counted, *(each.statement for each in plan.of_values)]
     for statement in filter(None, statements):
         spelled = toy.statement(statement)
         assert not re.search(r"QUALIFY|SEMI JOIN|DISTINCT FROM|OFFSET 0|REPLACE", spelled)
