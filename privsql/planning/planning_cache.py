@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
 from privsql.algebra.relations import Scan
@@ -71,15 +71,17 @@ class PlanCache(Generic[Planned]):
         self._schema: Schema | None = None
         self._kept: OrderedDict[Hashable, tuple[Planned, Lookups]] = OrderedDict()
 
-    def plan(self, request: Hashable, schema: Schema, make: Callable[[Read, Copies], Planned]) -> Planned:
+    def plan(self, request: Any, schema: Schema, make: Callable[[Read, Copies], Planned]) -> Planned:
         """What was made for this request, or what `make` makes by looking through the functions it is given.
 
         Args:
-            request: all that was asked and how, a frozen dataclass with hashable fields.
+            request: all that was asked and how, a frozen dataclass.
             schema: of the tables as they are now.
-            make: plans the request; raises what it refuses.
+            make: plans the request under this schema; raises what it refuses.
         """
         key = typed(request)
+        if key is None:
+            return make(self._read, self._copies)
         with self._lock:
             if self._schema is not schema and self._schema != schema:
                 self._kept.clear()
@@ -102,9 +104,22 @@ class PlanCache(Generic[Planned]):
         return planned
 
 
-def typed(request: Hashable) -> Hashable:
-    """1, 1.0 and True are equal in Python, and not all of them are accepted where one is."""
-    if not is_dataclass(request):
-        return type(request), request
+def typed(request: Any) -> Hashable | None:
+    """The fields of a request with their types, by which it is found again; None if they cannot be compared.
+
+    1, 1.0 and True are equal in Python, and not all of them are accepted where one is.
+    """
     values = [getattr(request, each.name) for each in fields(request)]
-    return type(request), tuple((type(value), value) for value in values)
+    key = type(request), tuple((type(value), _frozen(value)) for value in values)
+    try:
+        hash(key)
+    except TypeError:  # a list where a number belongs: planning says what is wrong
+        return None
+    return key
+
+
+def _frozen(value: Any) -> Any:
+    """A mapping as a tuple of its items, which nobody can change later."""
+    if isinstance(value, Mapping):
+        return tuple((name, type(each), each) for name, each in value.items())
+    return value

@@ -121,6 +121,14 @@ class Policy:
         """Whether every private table is protected by row."""
         return all(table.public or table.unit is None for table in self.tables.values())
 
+    @property
+    def finds_ranges(self) -> bool:
+        """Whether a query may have to find a range before it is planned."""
+        return any(
+            table.auto or any(column.auto for column in table.columns.values())
+            for table in self.tables.values()
+        )
+
     def with_columns(
         self, table: str, ranges: Mapping[str, Any] | str | None, keys: Mapping[str, Any] | None
     ) -> Policy:

@@ -25,10 +25,11 @@ from privsql.planning.draft import Task
 from privsql.planning.limits.limit_histograms import histogram_question
 from privsql.planning.plan import Plan
 from privsql.planning.planner import plan as make_plan
+from privsql.planning.planning_cache import PlanCache
 from privsql.planning.precision.half_widths import epsilon_within
 from privsql.planning.pricing import Offer
-from privsql.planning.public_look import PublicLook
-from privsql.planning.rewrites.prepared import no_copies
+from privsql.planning.public_look import PublicLook, Read
+from privsql.planning.rewrites.prepared import Copies, Copy, no_copies
 from privsql.policy import Policy
 from privsql.policy.checks import analyst_of, delta_of
 from privsql.progress import elapsed_time
@@ -70,6 +71,7 @@ class Stages:
         self.schema = engine.schema()
         self._stored = StoredAnswers(calculator().evaluate, self._shelf())
         self._known: Catalogue | None = None
+        self._plans: PlanCache[Priced] = PlanCache(self._read_public, self._copies)
 
     def snapshot(self) -> AbstractContextManager[None]:
         return self.engine.snapshot()
@@ -79,6 +81,9 @@ class Stages:
         """Parse the query and bind it to the tables as they are now."""
         stage.price()  # a bad epsilon is reported before anything else is looked at
         self._follow_schema()
+        return self._bound(stage)
+
+    def _bound(self, stage: Stage) -> Question:
         question = read(stage.sql, self._catalogue(stage.under(self.policy)), stage.dialect)
         return question if stage.histogram is None else histogram_question(question, stage.histogram)
 
@@ -106,10 +111,24 @@ class Stages:
 
     # -- planning --------------------------------------------------------------------------------------------
     def plan(self, stage: Stage, question: Question | None = None) -> Priced:
-        """Choose what is measured and how; reads no private row."""
-        policy, question = stage.under(self.policy), question or self.read(stage)
+        """Choose what is measured and how; reads no private row. A stage planned before is not planned again.
+
+        `question`: the query, where it was read in this snapshot.
+        """
+        if question is not None:
+            return self._planned(stage, question, self._read_public, self._copies)
+        stage.price()
+        self._follow_schema()
+        priced = self._plans.plan(
+            replace(stage, fresh=False, analyst=None),
+            self.schema,
+            lambda read_public, copies: self._planned(stage, self._bound(stage), read_public, copies),
+        )
+        return replace(priced, stage=replace(priced.stage, fresh=stage.fresh, analyst=stage.analyst))
+
+    def _planned(self, stage: Stage, question: Question, read_public: Read, copies: Copies) -> Priced:
         try:
-            plan = make_plan(self._task(stage, policy, question))
+            plan = make_plan(self._task(stage, question, read_public, copies))
         except RecursionError:  # before anything is charged or read
             raise too_deep() from None
         except Refused as error:
@@ -120,14 +139,21 @@ class Stages:
         shown = plan.projected(stage.nonnegative, stage.consistent, stage.show_all)
         return Priced(stage, self.with_rho(shown))
 
-    def _task(self, stage: Stage, policy: Policy, question: Question) -> Task:
+    def _task(self, stage: Stage, question: Question, read_public: Read, copies: Copies) -> Task:
+        policy = stage.under(self.policy)
         weights = {} if stage.weights is None else stage.weights
         delta, limits = delta_of(stage.delta), stage.limits()
         offer = Offer(stage.price(), delta, stage.mechanism, weights, limits, policy.min_units)
-        look = PublicLook(self.engine.read_public, self.engine.dialect)
-        copies = self.engine.prepared if stage.prepared else no_copies
+        look = PublicLook(read_public, self.engine.dialect)
         evaluate, dialect = calculator().evaluate, self.engine.dialect
-        return Task(question, policy.neighbours, offer, evaluate, look, dialect, copies)
+        usable = copies if stage.prepared else no_copies
+        return Task(question, policy.neighbours, offer, evaluate, look, dialect, usable)
+
+    def _read_public(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.engine.read_public(sql)
+
+    def _copies(self, scan: Scan) -> Copy | None:
+        return self.engine.prepared(scan)
 
     def with_rho(self, plan: Plan) -> Plan:
         """The plan with its price as the ledger counts it."""

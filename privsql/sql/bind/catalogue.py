@@ -192,7 +192,7 @@ def _keys(table: SchemaTable, policy: TablePolicy) -> list[frozenset[str]]:
 def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Source:
     _refuse_repeated(table)
     lowered = [column.name.lower() for column in table.columns]
-    ours = next((name for name in lowered if is_ours(name)), None)
+    ours = next((column.name for column in table.columns if is_ours(column.name.lower())), None)
     if ours is not None:
         raise SourceError(
             "source-columns",
