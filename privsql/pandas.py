@@ -15,9 +15,9 @@ import pandas as pd
 from privsql.budget.ledger import Budget
 from privsql.errors import ArgumentError, BudgetError, PolicyError, did_you_mean, no_more_arguments
 from privsql.frame.budget import LINEAGE, PROTECTIONS, TOKEN, Protection, Relation, asked_before, token_of
-from privsql.frame.declared import FrameQuery, of_columns, with_declared
+from privsql.frame.frame_door import said_at_frame
+from privsql.frame.frame_query import FrameQuery, of_columns, with_declared
 from privsql.frame.state import state_of
-from privsql.frame.suggestions import said_at_frame
 from privsql.neighbours import Neighbours
 from privsql.policy import Policy
 from privsql.policy.checks import delta_of, epsilon_of, neighbours_of

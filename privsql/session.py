@@ -168,8 +168,8 @@ class Session:
             found = session.suggest_limits("visits", epsilon=0.1)
             print(found, found.max_rows, found.max_groups); found.df(); found.plot()
 
-        `by`: the columns whose values are the keys; by default the declared ones. `query_epsilon`: the epsilon
-        of the count that the limits are to suit. It is charged like any query.
+        `by`: the columns whose values are the keys; by default the declared ones. `query_epsilon`: the
+        epsilon of the count that the limits are to suit. It is charged like any query.
         """
         no_more_arguments(unknown, ("table", "epsilon", "by", "query_epsilon", "fresh"))
         check_flag("fresh", fresh)
@@ -194,7 +194,7 @@ class Session:
 
     @property
     def budget(self) -> Budget:
-        """Limit, spent and remaining; the analyst's own share where analysts have caps, and failed queries."""
+        """Limit, spent and remaining; the analyst's own share if analysts have caps, and failed queries."""
         return budget_of(self._stages, self._stages.analyst)
 
     def budget_of(self, analyst: str) -> Budget:

@@ -64,9 +64,10 @@ class Protection:
         if self.promised and relation != self.relation:
             raise BudgetError(
                 "budget-unit",
-                f"the budget of this frame counts losses {self.relation.whose}, and this query would lose privacy "
-                f"{relation.whose}: the two cannot be added",
-                "leave unit out, or name the unit where the budget is set: df.dp.protect(unit=..., budget=...)",
+                f"the budget of this frame counts losses {self.relation.whose}, and this query would lose "
+                f"privacy {relation.whose}: the two cannot be added",
+                "leave unit out, or name the unit where the budget is set: "
+                "df.dp.protect(unit=..., budget=...)",
             )
         self.latest = relation
         # one step: two threads that ask first must not get a ledger each
@@ -114,8 +115,8 @@ def token_of(frame: pd.DataFrame) -> str | None:
     if len(budgets) > 1:
         raise BudgetError(
             "budget-frames",
-            "this frame was made from several frames that have budgets of their own, and a query of it would have to be "
-            "charged to each of them",
+            "this frame was made from several frames that have budgets of their own, and a query of it would "
+            "have to be charged to each of them",
             "query those frames one by one",
         )
     return next(iter(budgets), None)

@@ -1,1 +1,1 @@
-"""A Request goes in; its stages are planned, charged and run, one after the other, and an Answer comes out."""
+"""A Request goes in; its stages are planned, charged and run one by one; an Answer comes out."""

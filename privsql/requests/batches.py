@@ -1,4 +1,4 @@
-"""Several queries go in; their answers come out, for one epsilon that is split so that their errors are small.
+"""Several queries go in; their answers come out, for one epsilon, split so that their errors are small.
 
 What is the same, or follows from another one, is paid for once. All are priced and charged before the first
 is run.

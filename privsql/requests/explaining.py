@@ -1,4 +1,4 @@
-"""A request goes in; the plan of its first stage comes out. Nothing is read that is private, nothing spent."""
+"""A request goes in; the plan of its first stage comes out. Reads no private row, spends nothing."""
 
 from __future__ import annotations
 

@@ -101,6 +101,6 @@ class Stage(Request):
 
 
 def check_flag(name: str, value: object) -> None:
-    """Refuse what is neither True nor False: 1, "yes" and numpy's booleans are mistakes more often than not."""
+    """Refuse anything but True and False: 1, "yes" and numpy's booleans are usually mistakes."""
     if not isinstance(value, bool):
         raise ArgumentError("argument-projection", f"{name} is True or False", [(Argument(name, "True"),)])

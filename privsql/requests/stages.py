@@ -103,7 +103,7 @@ class Stages:
             self.schema = self.engine.schema()
 
     def _catalogue(self, policy: Policy) -> Catalogue:
-        """Kept while schema and policy are the same objects: reading a wide table takes longer than a query."""
+        """Kept while schema and policy are the same objects: a wide table takes longer to read than a query."""
         known = self._known
         if known is None or known.schema is not self.schema or known.policy is not policy:
             self._known = known = Catalogue(self.schema, policy)
@@ -222,7 +222,7 @@ class Stages:
             calculator().check(plan.finishing, types)
 
     def charged(self, listed: Sequence[Priced]) -> AbstractContextManager[list[Charge]]:
-        """Charge all of them or none, around all that is run for them. The ledger records whether it fails."""
+        """Charge all of them or none, around everything that is run for them; a failure is recorded."""
         for each in listed:
             self.check(each.plan)
         bills = [(released(each.plan.measurements), each.stage.text) for each in listed]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.frame.declared import FrameQuery
+from privsql.frame.frame_query import FrameQuery
 from privsql.request import Query, Request
 from privsql.requests.stage import Stage
 from privsql.session import AuditRequest

@@ -34,7 +34,7 @@ _RANGES = {Kind.INTEGER: Fact.RANGE, Kind.DATE: Fact.MOMENTS}
 
 
 @dataclass(frozen=True)
-class Opening:
+class ListOpening:
     """One UNNEST: what it opens, and what its table and column are called; `name`: a better one for
     people.
     """
@@ -113,7 +113,7 @@ def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
     return _in_order(found, places)
 
 
-def _in_from(node: exp.Expr) -> Opening | None:
+def _in_from(node: exp.Expr) -> ListOpening | None:
     """UNNEST(...) AS u(x), behind a comma or in a join, or LATERAL VIEW explode(...) u AS x."""
     join, inner = (node, node.this) if isinstance(node, exp.Join) else (None, node)
     alias = inner.args.get("alias")
@@ -143,10 +143,10 @@ def _in_from(node: exp.Expr) -> Opening | None:
         raise _refused(node, "UNNEST takes one list.", _TWO)
     named = alias.this.name if alias is not None and alias.this is not None else None
     column = columns[0] if columns else named or "unnest"
-    return Opening(inner, arguments[0], named or column, column, column)
+    return ListOpening(inner, arguments[0], named or column, column, column)
 
 
-def _selected(node: exp.Select) -> Iterator[Opening]:
+def _selected(node: exp.Select) -> Iterator[ListOpening]:
     """The one UNNEST in the SELECT list, however often it stands there."""
     found = _explodes(node)
     if any(each != found[0] for each in found[1:]):
@@ -154,7 +154,7 @@ def _selected(node: exp.Select) -> Iterator[Opening]:
             found[1], "Several lists in one SELECT would be paired by the positions of their elements.", _TWO
         )
     for each in found[:1]:
-        yield Opening(
+        yield ListOpening(
             each,
             each.this,
             _SELECTED,
@@ -167,7 +167,7 @@ def _explodes(node: exp.Select) -> list[exp.Explode]:
     return [each for item in node.expressions for each in item.find_all(exp.Explode)]
 
 
-def _open(parts: list[JoinedTable], opening: Opening, place: int) -> None:
+def _open(parts: list[JoinedTable], opening: ListOpening, place: int) -> None:
     """The elements of a list, as a further column of the table that has it."""
     inner = _bare(opening.argument)
     distinct = isinstance(inner, exp.ArrayDistinct)
