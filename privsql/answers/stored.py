@@ -99,7 +99,7 @@ class StoredAnswers:
     def __init__(self, evaluate: Evaluate, shelf: Shelf | None = None) -> None:
         self._evaluate, self._shelf = evaluate, shelf
         self._kept: dict[int, Kept] = {}
-        self._by_text: dict[Any, int] = {}
+        self._by_plan: dict[tuple[int, str | None], int] = {}  # by the identity of a plan that is kept
         self._by_meaning: dict[tuple[str, str | None], int] = {}
         self._unread: deque[int] = deque()  # those whose signs nobody asked for yet
 
@@ -118,7 +118,7 @@ class StoredAnswers:
                 shown = _shown(plan, *found, paid=True)
                 kept.beside = tuple(number for number, _ in others)
         self._kept[kept.number] = kept
-        self._by_text[_text(plan), kept.version] = kept.number
+        self._by_plan[id(plan), kept.version] = kept.number
         self._unread.append(kept.number)
         return shown
 
@@ -130,7 +130,7 @@ class StoredAnswers:
 
     def find(self, plan: Plan, version: str | None) -> Shown | None:
         """What was shown to whoever asked for the same, under this plan's names and in its order."""
-        number = self._by_text.get((_text(plan), version))
+        number = self._by_plan.get((id(plan), version))
         if number is not None and not self._kept[number].beside and self._kept[number].drawn is not None:
             return plan, self._kept[number].drawn[1]  # type: ignore[index]
         if not self._some():
@@ -201,19 +201,6 @@ def _shown(plan: Plan, derived: Derived, columns: Mapping[str, Integers], paid: 
         assert plan.selected_by is not None
         return answered, NoisyTable(chosen(release, plan.space, plan.selected_by.picks, scores), {})
     return answered, NoisyTable(np.arange(len(plan.space), dtype=np.int64), columns)
-
-
-def _text(plan: Plan) -> tuple[Any, ...]:
-    """Enough to be the same plan, but for what is done after the noise."""
-    return (
-        plan.statements,
-        plan.measurements,
-        plan.relation_of_neighbours,
-        plan.space.names,
-        plan.cells,
-        tuple(plan.estimates.items()),
-        plan.chooses,
-    )
 
 
 def _priced(plan: Plan, what: Identity) -> str:

@@ -106,7 +106,7 @@ def run_exactly(plan: Plan, connection: duckdb.DuckDBPyConnection) -> tuple[list
                 raise NotAsPromised(f"{found} occurs twice")
             cells[found] = {statement.columns[0]: count}
     for statement, sql in zip(plan.of_values, plan.runs[len(plan.runs) - len(plan.of_values) :], strict=True):
-        if sql != statement.sql:
+        if statement.bins is not None:
             check_bins(statement, connection.execute(sql).fetchall(), cells)
     return shape, cells
 
