@@ -341,18 +341,20 @@ def _plan(case: Case, neighbours: str) -> Plan:
     return case.session(neighbours).explain(case.sql, **named)
 
 
+def _is_used(column: str, sql: str) -> bool:
+    """Whether a column of a copy is added up or renamed, not only handed on under its own name."""
+    name = f'"{column}"'
+    computed = sql.replace(f"{name} AS {name}", "")
+    return f"{name} AS " in computed or f"({name}" in computed
+
+
 def _copies(plan: Plan) -> list[str]:
     """Which copies a plan reads, how many rows of each unit, and which sums are computed there already."""
     lines = []
     for scan in walk(plan.release.input) if plan.release is not None else ():
         if isinstance(scan, PreparedScan):
             totals = totals_table(scan.copy) in plan.sql
-            used = [
-                each
-                for each in scan.values
-                if f'"{each.name}" AS ' in plan.sql or f"({each.name}" in plan.sql
-            ]
-            summed = [each.column for each in used]
+            summed = [each.column for each in scan.values if _is_used(each.name, plan.sql)]
             sums = f", and what is added up of {', '.join(summed)}" if summed else ""
             kept = "the first row of each unit" if scan.units else f"the first {scan.most} rows of a unit"
             lines.append(f"from the {'totals' if totals else 'copy'} of {scan.table}: {kept}{sums}")
