@@ -1,4 +1,6 @@
-"""The way through, on one screen: read, plan, charge, run, add noise, finish."""
+"""A Session: a request goes in, an Answer comes out. `Session.ask` shows the whole way, and the other methods
+build on it: query() and explain() take the fields of a Request as arguments.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,15 @@ from privsql.sql.bind.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class AuditRequest(Request):
-    """A query whose promise is tried to be broken."""
+    """A query, and how hard an audit tries to break its promise."""
 
     _: KW_ONLY
     releases: int | None = argument(None, "how many noisy answers are drawn from each of two tables")
     tries: int = argument(TRIES, "how many pairs of tables are tried")
-    progress: Callable[[str], None] | None = argument(None, "what is told, line by line, how far it is")
-    data: Any = argument(None, "tables to start from, as connect() takes them; none that are secret")
+    progress: Callable[[str], None] | None = argument(
+        None, "called with a line of text as the audit proceeds"
+    )
+    data: Any = argument(None, "tables to start from, as connect() takes them; never secret ones")
 
 
 class Session:
@@ -64,15 +68,17 @@ class Session:
         self._stages = Stages(engine, policy, ledger, analyst, *given)
 
     def ask(self, request: Request) -> Answer:
-        """Answer a request: search for what it leaves open, then read, plan, charge, run and add noise.
+        """Answer a request: find the limits and ranges it leaves open, then plan, charge, run and add noise.
 
-        Each search is charged, too. Raises a PrivsqlError for whatever is wrong with the request; before the
-        charge it says what, after the charge it is always the same sentence.
+        Each search is a stage of its own, and charged, too. Raises a PrivsqlError for whatever is wrong with
+        the request; before the charge it says what, after the charge it is always the same sentence.
 
             session.ask(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5))
         """
         stages = self._stages
         with stages.snapshot():
+            # limits first: a search for ranges bounds units, too, and needs to know how
+            # limits first: a search for ranges bounds units, too, and needs to know how
             stage, limits = find_limits(Stage.of(request), stages)
             complete = find_ranges(stage, stages)
             priced = stages.plan(complete.stage, complete.question)
@@ -109,7 +115,7 @@ class Session:
 
     @takes(AuditRequest)
     def audit(self, request: AuditRequest) -> Audit:
-        """Try to break the promise of a query, on made-up tables: reads no private row and spends nothing.
+        """Try to break the promise of a query on made-up tables. Reads no private row, and spends nothing.
 
         print(session.audit("SELECT COUNT(*) AS n FROM visits", epsilon=1.0))
 
@@ -123,6 +129,8 @@ class Session:
                 "data= is the private source itself, and rows that an audit finds are shown",
                 "give tables that are made up or published, or leave it out",
             )
+        # made-up tables have no copies, and no stored answers
+        # a copy or a stored answer would be of the private source, and the made-up tables have neither
         plan = self.plan(replace(request, prepared=False, fresh=True))
         if not plan.public:
             for statement in plan.statements:
@@ -277,9 +285,11 @@ def _ledger(path: str | Path | None, policy: Policy, schema: Schema) -> Ledger:
         return MemoryLedger.under(policy)
     from privsql.budget.file_ledger import open_ledger
 
+    # A ledger file lasts, and records the policy that it was opened under. So mistakes in the policy are
+    # raised first. A refused table is none: it is a view that the policy does not name or that can fail, and
+    # nobody is answered about it.
     catalogue = Catalogue(schema, policy)
-    for table in schema.tables:  # a ledger is opened for good, so not under a policy that is wrong
-        # a view that is not named, or can fail: nobody is answered about it
+    for table in schema.tables:
         with contextlib.suppress(Refused):
             catalogue.source(table.name)
     return open_ledger(path, policy, schema)

@@ -184,6 +184,7 @@ _FUNCTIONS = (
     *_function("exp sin cos atan tanh degrees radians", "double", DOUBLE, _AT_INFINITY),
     *_function("cbrt", "double", DOUBLE, _AT_INFINITY, repeats=2),
     *_function("tan sinh cosh", "double", DOUBLE, _SOMEWHERE),
+    *_function("asinh", "double", DOUBLE),
     *_function("atan2", "double double", DOUBLE),
     *_function("pow", "double double", DOUBLE, _SOMEWHERE),
     *_function("pi", "", DOUBLE),

@@ -35,7 +35,8 @@ class Stability:
     """One person's data becomes at most `rows` rows here; None: any number, until they are bounded.
 
     `steady`: one row always becomes exactly that many (nothing is filtered). `shares(columns)`: at most so
-    many of them agree in these columns. `labels[column]`: the column is this constant in every row.
+    many of them agree in these columns; it means nothing while `rows` is None. `labels[column]`: the column
+    is this constant in every row.
     """
 
     rows: int | None
@@ -101,6 +102,8 @@ def bounded(limits: Limits, cells: int | None) -> Stability:
 
 
 def stability(relation: Relation, look: Look) -> Stability:
+    """How many rows of a relation one person can touch, from the bottom up; `look` may read public tables."""
+    """How many rows of a relation one person can touch, from the bottom up; `look` may read public tables."""
     match relation:
         case _ if is_public(relation):
             return Stability(0, True, "public", lambda columns: 0)
@@ -118,7 +121,7 @@ def stability(relation: Relation, look: Look) -> Stability:
         case AtMost():
             inner = stability(relation.input, look)
             assert inner.rows is not None
-            rows = 2 * inner.rows
+            rows = 2 * inner.rows  # the row that comes, and the one whose place it takes
             most, column = relation.most, relation.column
             text = f"at most {most} rows a {column}: a row that comes may take the place of another"
             return Stability(rows, False, text, lambda columns: rows, adds=False)
@@ -140,6 +143,8 @@ def stability(relation: Relation, look: Look) -> Stability:
 
 def _scan(scan: Scan) -> Stability:
     if scan.unit is None:
+        # a view may filter, so that a row of its table need not show
+        # a view may filter, so that a row of its table need not show
         return Stability(1, not scan.view, "each row is one person's", lambda columns: 1)
     left_out = (
         "; rows without one are left out"
@@ -169,6 +174,8 @@ def _filtered(relation: Filter, inner: Stability) -> Stability:
     listed = {name: count for part in conjuncts(relation.predicate) for name, count in _constants(part)}
 
     def shares(columns: Sequence[str]) -> int:
+        # x IN (1, 2): rows that agree in `columns` have at most two values of x, so they are at most twice as
+        # many as agree in `columns` and x. Each such column is tried by itself, and with those before it.
         least, names = inner.shares(columns), list(columns)
         times = 1
         for name, count in listed.items():

@@ -82,8 +82,8 @@ class FileLedger(LedgerReader):
             )
 
     def _charge_when_free(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
-        """More queries of an analyst at once than may fail wait for each other, as long as they can be seen
-        to run.
+        """Charge, or wait: a running query could yet fail, so no more of one analyst's run at once than may
+        fail.
         """
         while True:
             try:
@@ -94,7 +94,11 @@ class FileLedger(LedgerReader):
             time.sleep(_PAUSE)
 
     def _may_finish(self, analyst: str) -> bool:
-        """Whether it is worth waiting: others' queries are given as long as others' locks are."""
+        """Whether waiting may help: a query that still runs may end without a failure.
+
+        This process knows which of its own run. One of another process is believed to run for as long as this
+        one would wait for a lock; after that it counts as dead.
+        """
         state = self.state(analyst)
         failures = state.failures(self._caps(state, analyst))
         if failures.blown or not failures.full:  # not full: one is over since the refusal
@@ -104,7 +108,7 @@ class FileLedger(LedgerReader):
         return any(run.number in own or abs(run.age()) < self._store.patience for run in state.unfinished)
 
     def _charge(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
-        """Several questions in one transaction, an entry each: all of them are charged, or none."""
+        """Charge several queries in one transaction, an entry each: all of them, or none."""
         same_neighbours(self._dataset.neighbours, neighbours)
         analyst_of(analyst)
         charges = []
@@ -187,7 +191,11 @@ def append(
     own: Loss | None = None,
     caps: Caps | None = None,
 ) -> Row:
-    """Inside a transaction: one more entry, chained to the last."""
+    """Write one more entry, chained to the last; inside a transaction.
+
+    `price`: what it costs, or adds to a cap. `own`: what the analyst has spent with it. `caps`: the new
+    ones, where it changes them.
+    """
     total = last.total + price if kind == "charge" else last.total
     own = own or Loss()
     limit = caps.limits("").dataset if caps else None
@@ -257,10 +265,8 @@ def forgive(path: str | Path, reason: str = "", analyst: str = "") -> Row:
     try:
         with store.writing():
             reader = LedgerReader(store)
-            last, left = (
-                reader._state("").last,
-                [each for each in reader._runs() if analyst in ("", each.analyst)],
-            )
+            last = reader._state("").last
+            left = [each for each in reader._runs() if analyst in ("", each.analyst)]
             row = append(store, last, "forgive", analyst, Loss(), {"unfinished": len(left)}, reason)
             for each in left:
                 store.execute("DELETE FROM runs WHERE number = ?", (each.number,))

@@ -36,8 +36,9 @@ Run = Callable[[str], ExactTable]  # a statement of the plan
 # the cell of each row, and whether it has one
 Placing = Callable[[ExactTable], tuple[Integers, npt.NDArray[np.bool_]]]
 
+# by the noise that is added to each score before the largest wins
 _SELECTION: dict[Mechanism, SelectionNoise] = {
-    Mechanism.CHOICE_FLIP: "exponential",
+    Mechanism.CHOICE_FLIP: "exponential",  # in fine steps all but permute-and-flip
     Mechanism.CHOICE_LAPLACE: "laplace",
     Mechanism.CHOICE_GUMBEL: "gumbel",
     Mechanism.CHOICE_EXPONENTIAL: "gumbel",  # Gumbel noise is the exponential mechanism
@@ -61,7 +62,7 @@ def add_noise(
     noisy: dict[str, Integers] = {}
     for measurement in plan.measurements:
         match measurement:
-            case SelectionMeasurement():
+            case SelectionMeasurement():  # a choice is the only measurement of its plan
                 return NoisyTable(_winners(plan, exact_columns, measurement, source), {})
             case LaplaceMeasurement() | GaussianMeasurement():
                 for column in measurement.columns:
@@ -102,7 +103,11 @@ def _points(
     source: Randomness,
     run: Run | None,
 ) -> dict[str, Integers]:
-    """The quantiles of every cell, as points of the grid."""
+    """The quantiles of every cell, as points of the grid.
+
+    The histogram may have come in bins. Where the search needs the values within one, `run` reads it again,
+    value by value.
+    """
     measurement = plan.measured_by(statement)
     search = measurement.search
 
@@ -164,9 +169,7 @@ def _noise(measurement: CellMeasurement, size: int, source: Randomness) -> Integ
 def _open_keys(
     plan: Plan, exact: ExactTable, of_values: Sequence[ExactTable], source: Randomness, run: Run | None
 ) -> NoisyTable:
-    """Of keys that nobody declared those that their release lets out, and noise on what else was asked of
-    them.
-    """
+    """The undeclared keys that are released, and what else was measured of them, with its noise."""
     by = plan.keys_shown_by
     assert by is not None
     exact_counts = exact.exact_columns[by.columns[0]]
@@ -178,7 +181,7 @@ def _open_keys(
             shown, noisy_counts = release_keys(exact_counts, release, source)
             noisy[by.columns[0]] = noisy_counts[shown]
         case _:
-            raise AssertionError("keys are let out in one of three ways")
+            raise AssertionError("undeclared keys are released in one of three ways")
     size = int(np.count_nonzero(shown))
     for measurement in plan.measurements:
         if isinstance(measurement, CellMeasurement):
@@ -224,7 +227,7 @@ def _listed(exact_column: Any) -> list[Any]:
 def laid_out(space: KeySpace, exact: ExactTable) -> dict[str, Integers]:
     """The exact rows put at the places of their keys; keys that are not in the space are left out."""
     size = len(space)
-    if not space.groups:
+    if not space.groups:  # no GROUP BY: the one row is the one cell
         return {name: values[:1] for name, values in exact.exact_columns.items()}
     places, known = _places(space, exact)
     result: dict[str, Integers] = {}

@@ -1,4 +1,4 @@
-"""A task goes in, a query with the policy and the offer it is made under; a Plan comes out."""
+"""A task goes in: a query, who are neighbours, and the epsilon on offer. A Plan comes out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def plan(task: Task) -> Plan:
     if release is None:
         return _public(task)
     shown = expressions_shown(task.question)
-    draft = Draft(task, plan, release, shown)
+    draft = Draft(task, replan=plan, release=release, shown=shown)
     for each in PASSES:
         draft = each(draft)
     return _assemble(draft)
@@ -47,6 +47,7 @@ def _assemble(draft: Draft) -> Plan:
     assert draft.pricing is not None, "the passes price every part"
     assert draft.stability is not None, "the passes bound every unit"
     parts, measurements = draft.pricing.parts, draft.pricing.at(task.offer.epsilon)
+    # one statement computes all sums and counts; each quantile takes a histogram of values, by one of its own
     counted = [part for part in parts if not isinstance(part, OrderPart)]
     of_values = tuple(
         ValueStatement(
@@ -86,7 +87,7 @@ def _assemble(draft: Draft) -> Plan:
 
 
 def _public(task: Task) -> Plan:
-    """Public tables alone: the question as it stands, exact and free."""
+    """Public tables alone: the query as it stands, exact and free."""
     question: Question = task.question
     fields = zip(question.names, question.relation.fields, strict=True)
     outputs = tuple(Output(name, (), each.name, each.column) for name, each in fields)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from privsql.algebra.exact import CountDistinctIn, Operation, Ordered, Over, Scalar, SomeDistinct, one_zero
+from privsql.algebra.exact import CountDistinctIn, Operation, Over, SomeDistinct, one_zero
 from privsql.algebra.expressions import SPREAD, Aggregate, Call, Expression, Literal
 from privsql.algebra.functions import FIXED_POINT
 from privsql.algebra.relations import Unnest, Unpivot
@@ -249,9 +249,6 @@ class DuckDB(StatementWriter):
 
     def _plain(self, expression: Expression) -> str:
         return self.scalar(one_zero(expression))
-
-    def ascending(self, terms: Sequence[Scalar]) -> str:
-        return ", ".join(self._ordered(Ordered(each)) for each in terms)
 
 
 DUCKDB = DuckDB()

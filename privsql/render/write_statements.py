@@ -76,6 +76,8 @@ class StatementWriter(RelationWriter):
         return self._rarer(value)
 
     def _rarer(self, value: Scalar) -> str:
+        """The scalars that few statements have."""
+        """The scalars that few statements have."""
         match value:
             case OneOf():
                 listed = ", ".join(self.scalar(each) for each in value.options)
@@ -151,7 +153,7 @@ class StatementWriter(RelationWriter):
         if select.sets:
             sets = ", ".join(f"({', '.join(map(self.identifier, kept))})" for kept in select.sets)
             parts.append(f"GROUP BY GROUPING SETS ({sets})")
-        elif select.keys:
+        elif select.keys:  # how many columns, from the first on, are keys
             parts.append(f"GROUP BY {', '.join(str(place + 1) for place in range(select.keys))}")
         if select.ranked is not None:
             rank, most = select.ranked
@@ -174,7 +176,7 @@ class StatementWriter(RelationWriter):
         match source:
             case Rows():
                 return self.rows(source.relation, source.unit)
-            case Earlier():
+            case Earlier():  # a step of WITH: its name is our own, and needs no quotes
                 return source.name
             case StoredTable():
                 return self.stored_table(source.database or DATABASE, source.name)
@@ -195,8 +197,8 @@ class StatementWriter(RelationWriter):
     def finishing(self, relation: Relation, guards: Collection[str]) -> str:
         """The whole of what is above the release; wide whole numbers go out in 64 bits, which numpy has.
 
-        `guards`: further columns of the noisy table, which every row keeps as it keeps the number of its
-        cell.
+        `guards`: columns of the noisy table that say where a quotient is undefined (rewrites/guarded.py).
+        Every row keeps them, as it keeps the number of its cell.
         """
         shown = (self._narrow(each.name, each.type) for each in relation.fields)
         inner = self._finishing(relation, list(guards))

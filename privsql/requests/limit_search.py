@@ -42,8 +42,9 @@ _MOST_KEYS = 1_000  # a longer range of whole numbers is not meant as keys
 class Searches:
     """What must be found before a stage can be planned.
 
-    `meant`: its plan under the limits there are. `rest`: the stage as it comes later. `histograms`: by the
-    limit that is read off each. `share`: the epsilon of each.
+    `meant`: the plan of the query under the limits of the policy, from which it is read which limits matter.
+    `rest`: the query itself, to be asked afterwards for what is left of epsilon. `histograms`: the searches,
+    by the name of the limit that each finds. `share`: the epsilon of each search.
     """
 
     meant: Plan
@@ -65,6 +66,8 @@ def find_limits(stage: Stage, stages: Stages) -> tuple[Stage, tuple[FoundLimit, 
         return searches.rest, ()
     answers = _answers(searches.histograms, [searches.rest], stages)
     spreads = {name: _spread(each, searches.histograms[name], stages) for name, each in answers.items()}
+    # those in which units stand out of the noise; for the others the limits of the policy stay
+    # those in which units stand out of the noise; for the others the limits of the policy stay
     told = {name: each for name, each in spreads.items() if each.last is not None}
     chosen = _chosen(searches, told, stages)
     known = {**{name: _limits_there_are(searches.meant)[name] for name in spreads}, **chosen}
@@ -76,7 +79,7 @@ def find_limits(stage: Stage, stages: Stages) -> tuple[Stage, tuple[FoundLimit, 
 
 
 def searches_for(stage: Stage, stages: Stages) -> Searches:
-    """What is to be asked first; no histograms where no limit of those can drop anything."""
+    """The searches that a stage needs: none for a limit that could drop no row."""
     plain = stage.with_limits()
     # refuses what no limit could help, before anything is paid
     meant = likely_plan(replace(plain, prepared=False), stages)
@@ -143,7 +146,7 @@ def _chosen(searches: Searches, spreads: Mapping[str, NoisyHistogram], stages: S
     meant, rest = searches.meant, replace(searches.rest, prepared=False)
     release = meant.release
     assert release is not None
-    # a limit on keys, which costs no noise
+    # then the limit bounds what keys are computed from, and no noise grows with it
     left_out = any(each.within == "left out" for each in meant.bounding)
 
     def noise(groups: int) -> float:
@@ -282,16 +285,20 @@ def _tables(
     spreads: Mapping[str, NoisyHistogram],
     scan: Scan,
     columns: Sequence[str],
-    chosen: bool,
+    by_columns: bool,
     moves: int,
     epsilon: float,
 ) -> tuple[LimitTable, ...]:
-    """Of counts with Laplace noise: of all rows, of units by key, or of rows by key (`chosen`)."""
+    """What each limit would drop, and the noise of a count with Laplace noise under it.
+
+    `by_columns`: the caller named the columns of the keys, and rows are counted in each key. Else all rows of
+    a unit are counted, and its keys in the column where it has the most.
+    """
     rows, keys = spreads["max_rows"], spreads.get("max_groups")
     if keys is None:
         return (LimitTable("max_rows", "rows", rows, 1 / epsilon, 1),)
-    names, cells = ", ".join(columns), _declared_cells(scan, columns, chosen) or float(keys.last or 1)
-    if not chosen:
+    names, cells = ", ".join(columns), _declared_cells(scan, columns, by_columns) or float(keys.last or 1)
+    if not by_columns:
         by_key = LimitTable(
             "max_groups", f"keys ({names}: the column with the most)", keys, moves / epsilon, cells
         )

@@ -1,7 +1,8 @@
 """A stage of a request goes in; it is read, planned, charged and run, and an Answer comes out.
 
-Each step is one method here, and `Session.ask` calls them in order. Everything that answering takes is held
-here: the source, the policy, the ledger and the stored answers.
+A request is answered in one or more stages: searches for its limits and ranges, if it leaves any open, and
+then the query itself. Each step of a stage is one method here, and `Session.ask` calls them in order.
+Everything that answering takes is held here: the source, the policy, the ledger and the stored answers.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Stages:
         self._randomness, self._notice, self._declared = randomness, notice, version
         self.schema = engine.schema()
         self._stored = StoredAnswers(calculator().evaluate, self._shelf())
-        self._known: Catalogue | None = None
+        self._last_catalogue: Catalogue | None = None
         self._plans: PlanCache[Priced] = PlanCache(self._read_public, self._copies)
 
     def snapshot(self) -> AbstractContextManager[None]:
@@ -104,10 +105,10 @@ class Stages:
 
     def _catalogue(self, policy: Policy) -> Catalogue:
         """Kept while schema and policy are the same objects: a wide table takes longer to read than a query."""
-        known = self._known
-        if known is None or known.schema is not self.schema or known.policy is not policy:
-            self._known = known = Catalogue(self.schema, policy)
-        return known
+        last = self._last_catalogue
+        if last is None or last.schema is not self.schema or last.policy is not policy:
+            self._last_catalogue = last = Catalogue(self.schema, policy)
+        return last
 
     # -- planning --------------------------------------------------------------------------------------------
     def plan(self, stage: Stage, question: Question | None = None) -> Priced:
@@ -133,11 +134,12 @@ class Stages:
             raise too_deep() from None
         except Refused as error:
             raise with_affordable_ways(error, self.ledger.budget) from None
-        if stage.within is not None:
+        if stage.within is not None:  # planned at any epsilon so far: its errors tell which one is needed
             stage = replace(stage, epsilon=epsilon_within(plan, stage.within, stage.confidence), within=None)
             plan = plan.repriced(stage.price())
-        shown = plan.projected(stage.nonnegative, stage.consistent, stage.show_all)
-        return Priced(stage, self.with_rho(shown))
+        shown = self.with_rho(plan.projected(stage.nonnegative, stage.consistent, stage.show_all))
+        _render(shown)
+        return Priced(stage, shown)
 
     def _task(self, stage: Stage, question: Question, read_public: Read, copies: Copies) -> Task:
         policy = stage.under(self.policy)
@@ -189,10 +191,14 @@ class Stages:
         return not stage.fresh and self.find(self.plan(stage).plan) is not None
 
     def _shelf(self) -> AnswerFile | None:
+        """Where answers are stored beside a ledger file; None where the ledger is in memory."""
+        """Where answers are stored beside a ledger file; None where the ledger is in memory."""
         path = self.ledger.path
         return None if path is None else AnswerFile(path, self.ledger.charged, self._plan_again)
 
     def _plan_again(self, raw: Mapping[str, Any]) -> Plan | None:
+        """The plan of a stored answer under today's policy and schema; None where it is refused now."""
+        """The plan of a stored answer under today's policy and schema; None where it is refused now."""
         try:
             return self.plan(Stage.of_json(raw)).plan
         except PrivsqlError:
@@ -241,16 +247,17 @@ class Stages:
                     raise outcome from None
                 return outcome
         except KeyboardInterrupt:
-            pass  # let go of: a second Ctrl-C may have come where rows were being read
+            pass  # raised anew below: a second Ctrl-C may have come in frames that hold rows
         finally:
-            # after the padding: other sessions could see by it when the query was really done
+            # not before the padding ends: other sessions would learn when the query was really done
             self._stored.share(charge.number)
         raise KeyboardInterrupt("the query was interrupted; its charge stands")
 
     def _outcome(self, priced: Priced, charge: Charge) -> Answer | BaseException:
         """An answer, or what to raise.
 
-        An error raised here would hold the frames that hold what was read, and freeing those takes time.
+        An error raised here would keep the frames that hold what was read, and freeing them takes a time
+        that depends on the data.
         """
         plan, stage, engine = priced.plan, priced.stage, self.engine
         try:
@@ -266,6 +273,11 @@ class Stages:
             return error.with_traceback(None)
 
 
+def _render(plan: Plan) -> None:
+    """Write the SQL of a plan, which keeps it: a dialect without a safe form of a function refuses it here."""
+    _ = plan.statements, None if plan.public else plan.finishing
+
+
 def finished(shown: Shown) -> Answer:
-    """Noisy cells with what is computed from them."""
+    """The answer from a plan and its noisy cells: what is computed from them, and their intervals."""
     return finish(*shown, calculator().finish)

@@ -8,6 +8,7 @@ import pytest
 
 import privsql
 from privsql.engines.duckdb.twin import Twin
+from privsql.render.duckdb_functions import FORMS
 
 BOB = "id = 7 AND diag = 'HIV'"
 _BIG = f"SUM(CASE WHEN {BOB} THEN 10000000000000000000 ELSE 0 END)"
@@ -173,3 +174,15 @@ def test_the_sql_runs_whatever_the_column_statistics_are(sql):
         for last in range(256):
             mine.execute("UPDATE t SET n = ? WHERE d = '2024-01-01'", [last])
             mine.execute(plan.sql).fetchall()
+
+
+def test_the_optimizer_knows_no_ends_of_asinh() -> None:
+    """It would compute them while planning, outside TRY, and fail where they are in the wrong order."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT i / 7.0 :: DOUBLE AS x FROM range(100) r(i)")
+    bare, ours = (
+        connection.execute(f"SELECT stats({sql}) FROM t LIMIT 1").fetchone()[0]
+        for sql in ("asinh(x)", FORMS["asinh"].format("x"))
+    )
+    assert "min" in bare
+    assert "min" not in ours

@@ -95,7 +95,7 @@ EXPRESSIONS: dict[str, list[tuple[str, str]]] = {
     "round": [("num", "(floor({num} / 2) * 2)"), ("num", "round({num})"), ("num", "round({num}, 1)"), ("int", "round({int}, -1)"), ("num", "round({num}, -2)"), ("num", "round({num}, 20)")],
     "sign": [("int", "sign({num})")],
     **{name: [("num", f"{name}({{num}})")] for name in (
-        "even", "sqrt", "ln", "log10", "log2", "asin", "acos", "cbrt", "exp", "sin", "cos", "tan", "atan", "sinh", "cosh", "tanh",
+        "even", "sqrt", "ln", "log10", "log2", "asin", "acos", "cbrt", "exp", "sin", "cos", "tan", "atan", "sinh", "cosh", "tanh", "asinh",
         "degrees", "radians")},
     "atan2": [("num", "atan2({num}, {num})")],
     "pow": [("num", "pow({num}, 2)"), ("num", "pow({num}, {num})"), ("num", "power({num}, 3)")],

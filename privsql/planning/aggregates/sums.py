@@ -47,7 +47,11 @@ from privsql.planning.rewrites.outliers import Outliers
 
 @dataclass(frozen=True)
 class _Added:
-    """A clamped argument, added up: the sum and the number of its values, and what they are computed from."""
+    """A clamped argument, added up: the sum and the number of its values, and what they are computed from.
+
+    Either each value is clamped in a helper column (`values`), or the column is added up as it is and
+    corrected for what lies outside its range (`outliers`).
+    """
 
     total: Scalar
     rows: Scalar
@@ -65,6 +69,8 @@ def _added(
     context: AggregationContext,
     beside: bool = False,
 ) -> _Added:
+    """`beside`: the number of all rows is wanted as well, NULLs included."""
+    """`beside`: the number of all rows is wanted as well, NULLs included."""
     value, where = helper(number), value_of(condition)
     if not context.raw:
         computed = (value, grid.value(Value(argument)))
@@ -88,6 +94,7 @@ def one_sided(
     context: AggregationContext,
     what: str,
 ) -> Part:
+    """One column: the sum of the clamped values, for a SUM that stands alone. `what` says so in EXPLAIN."""
     always = context.always_counts and condition is None
     bound = context.bound(
         max(grid.magnitude, 1), max(grid.width(always), 1), 1, what, monotone=grid.low >= 0 or grid.high <= 0
@@ -118,6 +125,9 @@ def two_sided(
 ) -> Part:
     """A = sum of u and B = sum of (M - u), u the clamped value counted from the low end, M the width of the
     range.
+
+    Then (A + B) / M is COUNT, low + M A / (A + B) is AVG, and SUM is their product. A row that comes adds M
+    in all, whatever its value: under add-remove both cost no more than one sum of values up to M.
 
     `beside`: what is counted together with them, at no further cost.
     """

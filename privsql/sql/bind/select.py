@@ -47,7 +47,10 @@ from privsql.types import TEXT, Kind
 
 
 class SelectBinder:
-    """Binds one SELECT: over rows, over rows with aggregates, or over a noisy answer."""
+    """Binds one SELECT: over rows, over rows with aggregates, or over a noisy answer.
+
+    `bind` also sets `input`, the rows that WHERE keeps, and `sets`, the sets of keys of GROUP BY.
+    """
 
     def __init__(self, node: exp.Select, source: Source, queries: Queries) -> None:
         self.node, self.source, self.queries = node, source, queries
@@ -62,9 +65,10 @@ class SelectBinder:
             name: first for name, (first, *others) in named.items() if all(each == first for each in others)
         }
         self.ambiguous = named.keys() - self.aliases.keys()
-        self.resolving: list[str] = []
+        self.resolving: list[str] = []  # aliases being bound just now: one must not stand for itself
         self.rows = RowBinder(self._row_column, source)
-        # what * would show, and has no rule, and where: the columns beside them go on
+        # Columns that * stands for and whose type is not supported, their types, and their places among the
+        # others. They are left out, and refused only where something needs them.
         self.unread: dict[str, str] = {}
         self.gaps: dict[str, int] = {}
 
@@ -91,6 +95,9 @@ class SelectBinder:
             raise
 
     def bind(self) -> Source:
+        """FROM and WHERE first, then the keys, then by what the rows are: a choice of a key, rows without
+        aggregates, exact aggregates, or a release.
+        """
         node = self.node
         relation = self.source.relation
         where = node.args.get("where")
@@ -118,6 +125,8 @@ class SelectBinder:
                     place_of(node),
                 )
         grouped = node.args.get("group") is not None or node.args.get("having") is not None
+        # GROUP BY and ORDER BY may count columns, and DISTINCT compares whole rows: no column may be left out
+        # these name columns by their places, or compare whole rows: all columns of * must be known
         if grouped or node.args.get("order") is not None or node.args.get("distinct") is not None:
             replace(self.source, unsupported=self.unread).all_read("* here", place_of(node))
         if not grouped and not any(
@@ -363,6 +372,7 @@ def _counted_distinct(
     aggregates: tuple[tuple[str, Aggregate], ...],
     place: Place | None,
 ) -> Release:
+    """COUNT(*) of different rows as COUNT(DISTINCT row); anything else over them is refused."""
     if len(aggregates) != 1:
         raise refused_distinct(place)
     ((name, count),) = aggregates

@@ -176,6 +176,7 @@ Atan this -> atan
 Atan2 this expression -> atan2
 Sinh this -> sinh
 Cosh this -> cosh
+Asinh this -> asinh
 Tanh this -> tanh
 Degrees this -> degrees
 Radians this -> radians

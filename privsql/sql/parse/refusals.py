@@ -61,6 +61,12 @@ WAYS_OUT = {
         "first x "
         "by day.",
     ),
+    "BitwiseOrAgg": (
+        "BIT_OR, BIT_AND and BIT_XOR are not supported: one person's row can change the result by the whole "
+        "range of its type, so noise that hides one person would drown the answer.",
+        "Count the rows that have a bit: COUNT(*) FILTER (WHERE x // 4 % 2 = 1) counts the third bit of "
+        "numbers that are not negative.",
+    ),
     "ApproxDistinct": (
         "Approximate counts of distinct values are not supported.",
         "Write COUNT(DISTINCT x).",
@@ -101,6 +107,8 @@ SAME_AS = {
     "GroupConcat": "ArrayAgg",
     "Explode": "Unnest",
     "ArrayContains": "Unnest",
+    "BitwiseAndAgg": "BitwiseOrAgg",
+    "BitwiseXorAgg": "BitwiseOrAgg",
     "Parameter": "Placeholder",
     "All": "Exists",
     **dict.fromkeys(

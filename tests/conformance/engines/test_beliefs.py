@@ -11,10 +11,9 @@ import privsql
 from privsql.algebra.expressions import Call, Column, Expression
 from privsql.algebra.functions import BELIEFS, FUNCTIONS, OPERATORS, Nulls, Undefined
 from privsql.analysis.rules import always_fits
-from privsql.render.duckdb import DUCKDB
 from privsql.render.duckdb_functions import FORMS
 from privsql.types import DOUBLE, MOMENTS, Kind
-from tests.conformance.engines import expressions
+from tests.conformance.engines import DIALECT, expressions
 from tests.conformance.engines.hostile import fill, source
 
 Connection = duckdb.DuckDBPyConnection
@@ -28,7 +27,7 @@ def database() -> Iterator[Connection]:
 
 
 def written(expression: Expression) -> str:
-    return f"({DUCKDB.expression(expression)})"
+    return f"({DIALECT.expression(expression)})"
 
 
 def ordinary(argument: Expression) -> str:
@@ -116,7 +115,7 @@ def test_equal_numbers_give_equal_results(database: Connection, name: str) -> No
         seen = (
             f"SELECT id FROM ({results}) GROUP BY id HAVING count(DISTINCT result) > 1 OR count(result) = 1"
         )
-        assert not database.execute(seen).fetchall(), DUCKDB.expression(call)
+        assert not database.execute(seen).fetchall(), DIALECT.expression(call)
 
 
 @pytest.mark.parametrize("name", [name for name, row in BELIEFS.items() if row.keeps_whole])
@@ -140,7 +139,7 @@ def test_every_function_has_a_form_and_every_form_a_function() -> None:
 
 
 # -- a dialect without a form --------------------------------------------------------------------------------
-class WithoutReverse(type(DUCKDB)):  # type: ignore[misc]
+class WithoutReverse(type(DIALECT)):  # type: ignore[misc]
     """A dialect that is DuckDB's, without one function."""
 
     forms = {name: form for name, form in FORMS.items() if name != "reverse"}

@@ -13,9 +13,8 @@ from privsql.algebra.expressions import Call
 from privsql.engines.duckdb.safety.plan_rules import PlanRules
 from privsql.engines.duckdb.safety.plans import may_fail, plan_of
 from privsql.errors import SourceError
-from privsql.render.duckdb import DUCKDB
 from privsql.types import Kind
-from tests.conformance.engines import expressions
+from tests.conformance.engines import DIALECT, expressions
 from tests.conformance.engines.hostile import COLUMNS, SOURCES, World, source
 
 TOGETHER = 12  # expressions in one statement: what two of them share, DuckDB computes once
@@ -25,7 +24,7 @@ SHARDS = 8
 
 def statements(batch: Sequence[Call]) -> list[str]:
     """The places in which an expression may stand: they are optimised differently."""
-    rendered = [DUCKDB.expression(each) for each in batch]
+    rendered = [DIALECT.expression(each) for each in batch]
     counts = ", ".join(f"count({each})" for each in rendered)
     tests = [f"(({one}) IS NOT NULL OR ({other}) IS NULL)" for one, other in pairwise(rendered)]
     truths = [each for each, call in zip(rendered, batch, strict=True) if call.type.kind is Kind.BOOLEAN] or [
@@ -68,7 +67,7 @@ def refused(world: World, calls: Sequence[Call]) -> list[str]:
         except duckdb.Error as error:
             raise SourceError("source-test", str(error)) from None
 
-    columns = ", ".join(f"{DUCKDB.expression(each)} AS e{place}" for place, each in enumerate(calls))
+    columns = ", ".join(f"{DIALECT.expression(each)} AS e{place}" for place, each in enumerate(calls))
     plan = plan_of(read, f"SELECT {columns} FROM {source()}")
     assert plan is not None
     found = may_fail(plan, PlanRules(read, own=True))

@@ -10,9 +10,8 @@ import pytest
 
 from privsql.algebra.expressions import Call, Literal
 from privsql.algebra.patterns import DIRECTIVES
-from privsql.render.duckdb import DUCKDB
 from privsql.types import TEXT
-from tests.conformance.engines import expressions
+from tests.conformance.engines import DIALECT, expressions
 from tests.conformance.engines.hostile import COLUMNS, fill, source
 
 KEPT = 40  # rows whose values are compared
@@ -46,7 +45,7 @@ def values(connection: duckdb.DuckDBPyConnection, rendered: Sequence[str]) -> np
 def not_local(connections: Sequence[duckdb.DuckDBPyConnection], calls: Sequence[Call]) -> list[str]:
     found = []
     for start in range(0, len(calls), 50):
-        rendered = [DUCKDB.expression(each) for each in calls[start : start + 50]]
+        rendered = [DIALECT.expression(each) for each in calls[start : start + 50]]
         first, *others = (values(each, rendered) for each in connections)
         for other in others:
             found += [rendered[place] for place in np.flatnonzero((first != other).any(axis=1))]

@@ -12,9 +12,8 @@ import pytest
 from privsql.algebra import build
 from privsql.algebra.expressions import Call, Expression
 from privsql.errors import PrivsqlError
-from privsql.render.duckdb import DUCKDB
 from privsql.types import BOOLEAN, MOMENTS, NUMBERS, Kind
-from tests.conformance.engines import expressions
+from tests.conformance.engines import DIALECT, expressions
 from tests.conformance.engines.hostile import COLUMNS, VALUES, fill, source
 
 ROWS, TOGETHER = 150, 30
@@ -57,7 +56,7 @@ def conditions(call: Expression, generator: expressions.Generator) -> list[Expre
 def differences(connection: duckdb.DuckDBPyConnection, tests: Sequence[Expression]) -> list[str]:
     found = []
     for start in range(0, len(tests), TOGETHER):
-        rendered = [DUCKDB.expression(each) for each in tests[start : start + TOGETHER]]
+        rendered = [DIALECT.expression(each) for each in tests[start : start + TOGETHER]]
         plain, optimized = (met(connection, rendered, each) for each in (False, True))
         found += [text for text, one, other in zip(rendered, plain, optimized, strict=True) if one != other]
     return found

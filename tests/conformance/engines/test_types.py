@@ -11,9 +11,8 @@ import pytest
 import privsql
 from privsql.algebra.expressions import Call
 from privsql.algebra.relations import Group, walk
-from privsql.render.duckdb import DUCKDB
 from privsql.types import INTEGER_BOUNDS, Kind, Type
-from tests.conformance.engines import expressions
+from tests.conformance.engines import DIALECT, expressions
 from tests.conformance.engines.hostile import COLUMNS, VALUES, fill, source
 
 Item = TypeVar("Item")
@@ -47,7 +46,7 @@ def is_believed(engine: str, believed: Type, exactly: bool = True) -> bool:
 
 def assert_types(connection: duckdb.DuckDBPyConnection, calls: Sequence[Call]) -> None:
     for batch in batches(calls):
-        rendered = [DUCKDB.expression(each) for each in batch]
+        rendered = [DIALECT.expression(each) for each in batch]
         for call, text, engine in zip(
             batch, rendered, engine_types(connection, rendered, source()), strict=True
         ):
@@ -60,10 +59,10 @@ def assert_bounds(connection: duckdb.DuckDBPyConnection, calls: Sequence[Call]) 
     """A whole number is within the bounds by which overflow is ruled out."""
     whole = [each for each in calls if each.type.kind is Kind.INTEGER]
     for batch in batches(whole, 100):
-        columns = ", ".join(f"min({sql}), max({sql})" for sql in map(DUCKDB.expression, batch))
+        columns = ", ".join(f"min({sql}), max({sql})" for sql in map(DIALECT.expression, batch))
         ends = connection.execute(f"SELECT {columns} FROM {source()}").fetchall()[0]
         for call, low, high in zip(batch, ends[::2], ends[1::2], strict=True):
-            assert low is None or call.type.low <= low <= high <= call.type.high, DUCKDB.expression(call)
+            assert low is None or call.type.low <= low <= high <= call.type.high, DIALECT.expression(call)
 
 
 def test_functions_of_columns_have_the_believed_types(database: duckdb.DuckDBPyConnection) -> None:
@@ -142,7 +141,7 @@ def test_aggregates_within_a_unit_have_the_believed_types(units: privsql.Session
             group = next(each for each in walk(plan.release.input) if isinstance(each, Group))
             (field,) = [each for each in group.fields if each.name != "u"]
             engine = twin.execute(
-                f"DESCRIBE SELECT {DUCKDB.identifier(field.name)} FROM {DUCKDB.rows(group)}"
+                f"DESCRIBE SELECT {DIALECT.identifier(field.name)} FROM {DIALECT.rows(group)}"
             ).fetchall()[0][1]
             assert is_believed(engine, field.type), f"{engine}, believed {field.type}: {aggregate} of {kind}"
             checked += 1

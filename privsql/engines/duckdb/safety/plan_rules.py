@@ -74,8 +74,8 @@ _FORMATS = ("strftime", "strptime", "try_strptime")
 _ESCAPED = ("like_escape", "ilike_escape", "not_like_escape", "not_ilike_escape")
 _ARITHMETIC = ("+", "-", "*", "//", "%", "abs", "sign", "round")
 _CUT = ("substring", "left", "right")
-# Of what we render: of places on a grid, of clamped moments, of a unit's own list, and of a subquery that has
-# one row.
+# Of what we render: of places on a grid, of clamped moments, of a unit's own list, of a subquery that has one
+# row, and asinh, of whose argument the optimizer knows nothing there.
 _OWN = (
     ">>",
     "<<",
@@ -87,6 +87,7 @@ _OWN = (
     "flatten",
     "hash",
     "error",
+    "asinh",
 )
 _UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade", "century")
 _OF_ALL = ("struct_extract", "list_value", "unpivot_list", "row", "list_distinct", "pi")  # whatever they hold
