@@ -71,7 +71,9 @@ class Stages:
         self.schema = engine.schema()
         self._stored = StoredAnswers(calculator().evaluate, self._shelf())
         self._known: Catalogue | None = None
-        self._plans: PlanCache[Priced] = PlanCache(self._read_public, self._copies)
+        self._plans: PlanCache[Priced] = PlanCache(
+            self._read_public, self._copies, lambda priced: priced.plan.cells
+        )
 
     def snapshot(self) -> AbstractContextManager[None]:
         return self.engine.snapshot()
