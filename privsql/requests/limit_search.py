@@ -116,7 +116,7 @@ def _answers(searches: Mapping[str, Stage], rest: Sequence[Stage], stages: Stage
     """The answers of all searches, if they and the rest can be afforded; what is stored costs nothing."""
     unpaid = [each for each in searches.values() if not stages.is_stored(each)]
     if unpaid:
-        expect([*rest, *unpaid], stages)
+        expect([*rest, *unpaid], stages, open_limits=True)
     return {name: stages.answer(stages.plan(each)) for name, each in searches.items()}
 
 
