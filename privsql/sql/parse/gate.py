@@ -181,6 +181,6 @@ def _refuse(blamed: exp.Expr, node: exp.Expr, what: str) -> Refused:
     return Refused(
         "refused-syntax",
         f"{what} is not supported: how far one person can move its result is not known.",
-        "See the list of supported SQL in the README.",
+        "See docs/sql.md.",
         place,
     )
