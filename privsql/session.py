@@ -78,7 +78,6 @@ class Session:
         stages = self._stages
         with stages.snapshot():
             # limits first: a search for ranges bounds units, too, and needs to know how
-            # limits first: a search for ranges bounds units, too, and needs to know how
             stage, limits = find_limits(Stage.of(request), stages)
             complete = find_ranges(stage, stages)
             priced = stages.plan(complete.stage, complete.question)
@@ -130,7 +129,6 @@ class Session:
                 "give tables that are made up or published, or leave it out",
             )
         # made-up tables have no copies, and no stored answers
-        # a copy or a stored answer would be of the private source, and the made-up tables have neither
         plan = self.plan(replace(request, prepared=False, fresh=True))
         if not plan.public:
             for statement in plan.statements:

@@ -21,14 +21,13 @@ from random import Random
 from typing import Any
 
 HOME = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(HOME), str(HOME / "tests")]
-
-from soundness.check import KINDS, Runner  # noqa: E402 -- found by the path above
-from tests.test_cases import ALL_CASES, FIXTURES, Case, session_of  # noqa: E402
+sys.path.insert(0, str(HOME))
 
 import privsql  # noqa: E402
 from privsql.budget.released import released  # noqa: E402
+from tests.cases.test_cases import ALL_CASES, FIXTURES, Case, session_of  # noqa: E402
 from tests.fuzz.texts import corpus, mutated  # noqa: E402
+from tests.soundness.check import KINDS, Runner  # noqa: E402 -- found by the path above
 
 Dump = dict[str, Any]
 

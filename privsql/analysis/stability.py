@@ -103,7 +103,6 @@ def bounded(limits: Limits, cells: int | None) -> Stability:
 
 def stability(relation: Relation, look: Look) -> Stability:
     """How many rows of a relation one person can touch, from the bottom up; `look` may read public tables."""
-    """How many rows of a relation one person can touch, from the bottom up; `look` may read public tables."""
     match relation:
         case _ if is_public(relation):
             return Stability(0, True, "public", lambda columns: 0)
@@ -143,7 +142,6 @@ def stability(relation: Relation, look: Look) -> Stability:
 
 def _scan(scan: Scan) -> Stability:
     if scan.unit is None:
-        # a view may filter, so that a row of its table need not show
         # a view may filter, so that a row of its table need not show
         return Stability(1, not scan.view, "each row is one person's", lambda columns: 1)
     left_out = (

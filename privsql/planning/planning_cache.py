@@ -23,6 +23,7 @@ Planned = TypeVar("Planned")
 
 MOST_PLANS = 128
 _MOST_ROWS = 10_000  # public rows that a plan rests on; more take as long to compare as to plan with
+_MOST_CELLS = 10_000  # of a plan; a million keys take 100 MB, and to explain a query is free
 
 
 @dataclass
@@ -59,14 +60,15 @@ class Lookups:
 class PlanCache(Generic[Planned]):
     """The latest plans of one engine under one policy; safe for threads.
 
-        cache: PlanCache[Plan] = PlanCache(engine.read_public, engine.prepared)
+        cache: PlanCache[Plan] = PlanCache(engine.read_public, engine.prepared, lambda plan: plan.cells)
         plan = cache.plan(request, schema, lambda read, copies: make_plan(request, read, copies))
 
-    A plan is kept under one schema: with another one all are made anew. What cannot be planned is not kept.
+    A plan is kept under one schema: with another one all are made anew. What cannot be planned is not kept,
+    nor is a plan of many cells, by `cells`.
     """
 
-    def __init__(self, read: Read, copies: Copies) -> None:
-        self._read, self._copies = read, copies
+    def __init__(self, read: Read, copies: Copies, cells: Callable[[Planned], int]) -> None:
+        self._read, self._copies, self._cells = read, copies, cells
         self._lock = threading.Lock()
         self._schema: Schema | None = None
         self._kept: OrderedDict[Hashable, tuple[Planned, Lookups]] = OrderedDict()
@@ -94,7 +96,7 @@ class PlanCache(Generic[Planned]):
             return kept[0]
         lookups = Lookups(self._read, self._copies)
         planned = make(lookups.recorded_read, lookups.recorded_copies)
-        if lookups.small:
+        if lookups.small and self._cells(planned) <= _MOST_CELLS:
             with self._lock:
                 if self._schema is schema:
                     self._kept[key] = planned, lookups

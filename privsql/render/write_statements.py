@@ -77,7 +77,6 @@ class StatementWriter(RelationWriter):
 
     def _rarer(self, value: Scalar) -> str:
         """The scalars that few statements have."""
-        """The scalars that few statements have."""
         match value:
             case OneOf():
                 listed = ", ".join(self.scalar(each) for each in value.options)

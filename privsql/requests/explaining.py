@@ -48,7 +48,7 @@ def _charges(stage: Stage, stages: Stages) -> list[Sequence[Event]]:
     if not stage.automatic:
         return events_of([stage], stages)
     searches = searches_for(stage, stages)
-    return events_of([searches.rest, *searches.unpaid(stages)], stages)
+    return events_of([searches.rest, *searches.unpaid(stages)], stages, open_limits=bool(searches.histograms))
 
 
 def _as_stored(plan: Plan, stages: Stages) -> Plan | None:

@@ -67,7 +67,6 @@ def find_limits(stage: Stage, stages: Stages) -> tuple[Stage, tuple[FoundLimit, 
     answers = _answers(searches.histograms, [searches.rest], stages)
     spreads = {name: _spread(each, searches.histograms[name], stages) for name, each in answers.items()}
     # those in which units stand out of the noise; for the others the limits of the policy stay
-    # those in which units stand out of the noise; for the others the limits of the policy stay
     told = {name: each for name, each in spreads.items() if each.last is not None}
     chosen = _chosen(searches, told, stages)
     known = {**{name: _limits_there_are(searches.meant)[name] for name in spreads}, **chosen}
@@ -119,7 +118,7 @@ def _answers(searches: Mapping[str, Stage], rest: Sequence[Stage], stages: Stage
     """The answers of all searches, if they and the rest can be afforded; what is stored costs nothing."""
     unpaid = [each for each in searches.values() if not stages.is_stored(each)]
     if unpaid:
-        expect([*rest, *unpaid], stages)
+        expect([*rest, *unpaid], stages, open_limits=True)
     return {name: stages.answer(stages.plan(each)) for name, each in searches.items()}
 
 

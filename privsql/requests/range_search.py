@@ -44,7 +44,8 @@ def find_ranges(stage: Stage, stages: Stages) -> Complete:
         return Complete(stage, question)
     stages.give_notice(plan_with_any_range(stage, missing, stages))
     whole, share = _shares(stage, missing)
-    expect([stage], stages)
+    if _unpaid(stage, missing, stages):
+        expect([stage], stages)
     rest, found = replace(stage, epsilon=whole * (1 - SHARE)), []
     for each in missing:
         known = _search(each, _histogram_of(each, stage, share), stages)
@@ -65,6 +66,13 @@ def _histogram_of(unknown: Unknown, stage: Stage, share: Fraction) -> Stage:
         analyst=stage.analyst,
         ranges=stage.ranges,
     )
+
+
+def _unpaid(stage: Stage, missing: Sequence[Unknown], stages: Stages) -> list[Stage]:
+    """The searches for these ranges that are not stored."""
+    _, share = _shares(stage, missing)
+    searches = (_histogram_of(each, stage, share) for each in missing)
+    return [each for each in searches if not stages.is_stored(each)]
 
 
 def _search(unknown: Unknown, stage: Stage, stages: Stages) -> FoundRange:
@@ -91,20 +99,25 @@ def plan_with_any_range(stage: Stage, missing: Sequence[Unknown], stages: Stages
     return stages.plan(replace(stage, ranges=ranges)).plan
 
 
-def expect(listed: Sequence[Stage], stages: Stages) -> None:
+def expect(listed: Sequence[Stage], stages: Stages, open_limits: bool = False) -> None:
     """Refuse what cannot be afforded together, before the first of it is charged."""
-    stages.ledger.expect(events_of(listed, stages), stages.who(listed[0]))
+    stages.ledger.expect(events_of(listed, stages, open_limits), stages.who(listed[0]))
 
 
-def events_of(listed: Sequence[Stage], stages: Stages) -> list[Sequence[Event]]:
-    """What these stages are charged as, query by query, searches for their ranges included."""
+def events_of(listed: Sequence[Stage], stages: Stages, open_limits: bool = False) -> list[Sequence[Event]]:
+    """What these stages are charged as, query by query, searches for their ranges included.
+
+    What is stored costs nothing; but with `open_limits` the searches are made under limits still to be found,
+    so that none of them counts as stored.
+    """
     queries: list[Sequence[Event]] = []
     for stage in listed:
         missing = unknown_ranges(stages.read(stage))
         if missing:
             whole, share = _shares(stage, missing)
+            paid = missing if open_limits else _unpaid(stage, missing, stages)
+            queries += [[Pure(share)] for _ in paid]
             stage = replace(stage, epsilon=whole * (1 - SHARE))
-            queries += [[Pure(share)] for _ in missing]
         queries.append([each.event for each in released(likely_plan(stage, stages).measurements)])
     return queries
 

@@ -72,7 +72,9 @@ class Stages:
         self.schema = engine.schema()
         self._stored = StoredAnswers(calculator().evaluate, self._shelf())
         self._last_catalogue: Catalogue | None = None
-        self._plans: PlanCache[Priced] = PlanCache(self._read_public, self._copies)
+        self._plans: PlanCache[Priced] = PlanCache(
+            self._read_public, self._copies, lambda priced: priced.plan.cells
+        )
 
     def snapshot(self) -> AbstractContextManager[None]:
         return self.engine.snapshot()
@@ -192,12 +194,10 @@ class Stages:
 
     def _shelf(self) -> AnswerFile | None:
         """Where answers are stored beside a ledger file; None where the ledger is in memory."""
-        """Where answers are stored beside a ledger file; None where the ledger is in memory."""
         path = self.ledger.path
         return None if path is None else AnswerFile(path, self.ledger.charged, self._plan_again)
 
     def _plan_again(self, raw: Mapping[str, Any]) -> Plan | None:
-        """The plan of a stored answer under today's policy and schema; None where it is refused now."""
         """The plan of a stored answer under today's policy and schema; None where it is refused now."""
         try:
             return self.plan(Stage.of_json(raw)).plan

@@ -57,6 +57,25 @@ def test_nothing_is_spent_where_the_whole_is_not_left():
     assert data.dp.budget.spent.epsilon == 0
 
 
+def test_a_stored_answer_is_free_even_when_the_budget_is_spent():
+    """Its searches are stored as well; the whole was asked of the budget again, and refused."""
+    data = frame().dp.protect(budget=1.0)
+    first = data.dp.query("SELECT SUM(x) AS s FROM df", epsilon=1, ranges="auto")
+    again = data.dp.query("SELECT SUM(x) AS s FROM df", epsilon=1, ranges="auto")
+    assert again.dp.receipt["charged"] == 0 and again.equals(first)
+
+
+def test_a_range_that_was_found_before_is_not_asked_of_the_budget_again():
+    data = frame().dp.protect(budget=2.0)
+    data.dp.query("SELECT SUM(x) AS s FROM df", epsilon=1, ranges="auto")
+    sql = "SELECT AVG(x) AS s FROM df"
+    data.dp.query("SELECT COUNT(*) AS n FROM df WHERE i > 3", epsilon=0.1)
+    plan = data.dp.explain(sql, epsilon=1, ranges="auto")
+    assert not plan.refusal, "0.8 of 0.9 that is left"
+    assert data.dp.query(sql, epsilon=1, ranges="auto").dp.receipt["charged"] == pytest.approx(0.8)
+    assert data.dp.budget.spent.epsilon == pytest.approx(1.9)
+
+
 def test_counts_and_declared_ranges_need_no_search():
     data = frame()
     assert data.dp.query("SELECT COUNT(x) FROM df", epsilon=1, ranges="auto").dp.receipt["ranges_found"] == []

@@ -71,3 +71,20 @@ def test_what_cannot_move_has_noise_all_the_same():
 def test_a_label_is_selected_by_a_mechanism_that_selects(mechanism):
     with pytest.raises(ValueError, match="no selection"):
         replace(measured(Mechanism.CHOICE_FLIP), by=mechanism)
+
+
+@pytest.mark.parametrize("mechanism", SELECTIONS, ids=lambda each: each.name)
+def test_a_selection_of_no_candidates_needs_no_noise_and_is_refused(mechanism):
+    one = measured(mechanism)
+    for picks in (0, -1):
+        with pytest.raises(ValueError, match=r"noise|cover"):
+            replace(one, picks=picks, rate=one.rate * 1000)
+
+
+def test_a_share_of_a_gaussian_release_is_a_part_of_it():
+    """With both negative, variance * share is what it should be, though the noise is not."""
+    one = measured(Mechanism.GAUSSIAN)
+    share, variance = one.joint.share, one.joint.variance
+    for wrong in ((-share, -variance), (share * 0, variance), (share * 2, variance / 2)):
+        with pytest.raises(ValueError, match="share"):
+            replace(one, joint=replace(one.joint, share=wrong[0], variance=wrong[1]))

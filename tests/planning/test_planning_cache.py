@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pandas as pd
 import pytest
 
+import privsql
 from privsql.algebra.relations import Scan
 from privsql.errors import SourceError
 from privsql.planning.planning_cache import MOST_PLANS, PlanCache
@@ -28,8 +30,8 @@ class World:
     """An engine whose public rows and copies a test changes, and a planner that counts how often it plans."""
 
     def __init__(self) -> None:
-        self.rows, self.copy, self.plans = [(1,)], None, 0
-        self.cache: PlanCache[tuple[str, int]] = PlanCache(self.read, self.copies)
+        self.rows, self.copy, self.plans, self.cells = [(1,)], None, 0, 1
+        self.cache: PlanCache[tuple[str, int]] = PlanCache(self.read, self.copies, lambda plan: self.cells)
 
     def read(self, sql):
         if self.rows is None:
@@ -116,3 +118,22 @@ def test_few_plans_are_kept_and_none_that_rests_on_many_rows():
     assert world.ask(Request("0"))[1] == MOST_PLANS + 2, "the oldest is gone"
     world.rows = [(each,) for each in range(10_001)]
     assert world.ask(Request("many"))[1] < world.ask(Request("many"))[1]
+
+
+def test_plans_of_many_keys_are_not_kept_since_explaining_is_free_and_memory_is_not():
+    world = World()
+    world.cells = 10_000
+    assert world.ask(Request("some")) == world.ask(Request("some"))
+    world.cells = 10_001
+    assert world.ask(Request("many"))[1] < world.ask(Request("many"))[1]
+
+
+def test_a_session_keeps_plans_but_none_of_many_keys():
+    frame = pd.DataFrame({"g": [1, 2], "h": [1, 2]})
+    columns = {"g": {"range": [0, 20_000]}, "h": {"range": [0, 9]}}
+    session = privsql.connect({"t": frame}, {"tables": {"t": {"columns": columns}}})
+    kept = session._stages._plans._kept
+    session.explain("SELECT CAST(g AS VARCHAR) AS k, COUNT(*) AS n FROM t GROUP BY k", 1.0)
+    assert not kept
+    session.explain("SELECT h, COUNT(*) AS n FROM t GROUP BY h", 1.0)
+    assert len(kept) == 1

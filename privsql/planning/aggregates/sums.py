@@ -70,7 +70,6 @@ def _added(
     beside: bool = False,
 ) -> _Added:
     """`beside`: the number of all rows is wanted as well, NULLs included."""
-    """`beside`: the number of all rows is wanted as well, NULLs included."""
     value, where = helper(number), value_of(condition)
     if not context.raw:
         computed = (value, grid.value(Value(argument)))

@@ -29,6 +29,10 @@ class GaussianShare:
     share: Fraction
     variance: Fraction
 
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1 or self.variance <= 0:
+            raise ValueError("a share is a part of the whole, and its noise has a variance")
+
     def covers(self, l2_squared: int) -> bool:
         return self.variance * self.share >= l2_squared * least_variance(1, self.epsilon, self.delta)
 

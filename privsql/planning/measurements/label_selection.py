@@ -33,7 +33,7 @@ class SelectionMeasurement(Noised):
     def _check(self) -> None:
         if self.by not in SELECTIONS:
             raise ValueError("no selection is made by this mechanism")
-        if self.rate <= 0:
+        if self.rate <= 0 or self.picks < 1:
             raise ValueError("noise of scale zero cannot be made")
         if self.loss < self.rate * needed(self.by, self.sensitivity, self.picks, self.in_groups):
             raise ValueError("the noise does not cover the sensitivity")

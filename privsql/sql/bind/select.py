@@ -126,7 +126,6 @@ class SelectBinder:
                 )
         grouped = node.args.get("group") is not None or node.args.get("having") is not None
         # GROUP BY and ORDER BY may count columns, and DISTINCT compares whole rows: no column may be left out
-        # these name columns by their places, or compare whole rows: all columns of * must be known
         if grouped or node.args.get("order") is not None or node.args.get("distinct") is not None:
             replace(self.source, unsupported=self.unread).all_read("* here", place_of(node))
         if not grouped and not any(
