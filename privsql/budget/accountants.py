@@ -33,16 +33,18 @@ _FINENESS = 1024  # of the variance of such a count
 
 
 class Accountant(ABC):
-    """How losses are counted: `unit` is what a Loss is a billionth of."""
+    """Adds up losses. `unit` names what a Loss counts in billionths: epsilon or rho."""
 
     unit: ClassVar[str]
 
     def price(self, events: Sequence[Event]) -> Loss:
-        """What they lose together; each is rounded up only with all the others."""
+        """The loss of these events together, rounded up once."""
         for each in events:
             if type(each) not in EVENTS.values():
                 raise BudgetError(
-                    "budget-event", f"no price is known for {type(each).__name__}", "release what has a rule"
+                    "budget-event",
+                    f"the accountants have no rule for {type(each).__name__}",
+                    "release only events that privsql.privacy.events defines",
                 )
         losses = [self._loss(each) for each in events]
         return price_of(

@@ -155,8 +155,8 @@ class Standing:
 def prices_of(
     caps: Caps, accountant: Accountant, standing: Standing, queries: Sequence[Sequence[Event]]
 ) -> list[Loss]:
-    """What each query costs, by its events; raises BudgetError where one of them may not be asked after those
-    before it.
+    """Price each query by its events. Raises BudgetError if the budget does not allow one of them after the
+    ones before it.
     """
     prices: list[Loss] = []
     for events in queries:
@@ -171,9 +171,7 @@ def prices_of(
 def refuse_together(
     caps: Caps, accountant: Accountant, standing: Standing, queries: Sequence[Sequence[Event]]
 ) -> None:
-    """Raises BudgetError where one call that takes these queries may not be made: it costs what all of them
-    cost.
-    """
+    """Raise BudgetError if the budget does not allow one call that needs all these queries."""
     price = accountant.price([event for events in queries for event in events])
     for events in queries:
         refuse_below(caps, events)
@@ -181,20 +179,20 @@ def refuse_together(
 
 
 def refuse_over(caps: Caps, standing: Standing, price: Loss) -> None:
-    """Raises BudgetError where the price passes a cap."""
+    """Raise BudgetError if this price exceeds a cap."""
     analyst, spent, own = standing.analyst, standing.spent, standing.own
     limits, unit = caps.limits(analyst), caps.accountant.unit
     if limits.share == NOTHING:
         raise BudgetError(
             "budget-analyst",
-            f"the budget is shared out among analysts, and {analyst} is not one of them",
-            [("say who you are: ", Argument("analyst")), ("ask the owner of the data for a share",)],
+            f"the budget is divided among analysts, and {analyst} has no share",
+            [("name yourself: ", Argument("analyst")), ("ask the data owner for a share",)],
         )
     if limits.query is not None and price.nano > limits.query:
         most = limits.query / NANO
         raise BudgetError(
             "budget-query",
-            f"this costs {unit} {price.size:g}, and one question may cost {most:g}",
+            f"this costs {unit} {price.size:g}, but one query may cost at most {most:g}",
             _ask_for(unit, most),
         )
     _refuse("budget-exhausted", unit, "", price.nano, spent.nano, limits.dataset.nano, MOST_LOSS, NANO)
@@ -227,32 +225,31 @@ def _refuse(
 ) -> None:
     limit = most if cap is None else cap
     if price and spent + price > limit:
-        left = max(limit - spent, 0) / unit  # a policy that was tightened may allow less than is spent
-        ways_out = {"delta": "declare the keys, or ask the owner for delta"}
+        left = max(limit - spent, 0) / unit  # a tightened policy may allow less than is already spent
+        ways_out = {"delta": "declare the keys, or ask the data owner for more delta"}
         raise BudgetError(
             code,
-            f"this costs {name} {price / unit:g}, and {left:g} of {limit / unit:g} is left{whose}",
-            _ask_for(name, left)
-            if left > 0
-            else ways_out.get(name, "ask the owner of the data for more budget"),
+            f"this costs {name} {price / unit:g}, but only {left:g} of {limit / unit:g} is left{whose}",
+            _ask_for(name, left) if left > 0 else ways_out.get(name, "ask the data owner for more budget"),
         )
 
 
 def refuse_below(caps: Caps, events: Sequence[Event]) -> None:
-    """Raises BudgetError where one query costs less than it must, in epsilon whatever is counted: so its text
-    states it.
+    """Raise BudgetError if a query costs less than the policy's minimum.
+
+    The minimum is in epsilon, whichever unit the accountant adds up, so it depends on the query text alone.
     """
     if caps.least is not None and sum((each.epsilon for each in events), Fraction(0)) * NANO < caps.least:
         least = caps.least / NANO
         raise BudgetError(
             "budget-least",
-            f"this costs less than epsilon {least:g}, and the policy has no query answered for less: "
-            "a query that fails must have cost something",
+            f"this costs less than epsilon {least:g}, the least that the policy lets a query cost: "
+            "a query that fails may tell about the data, so it must have cost something",
             [
                 (
                     "ask with ",
                     Argument("epsilon", f"{least:g}"),
-                    " or more; what a batch or a search for a range is split into must each cost that much",
+                    " or more; each query of a batch and each search for a range must cost that much",
                 )
             ],
         )
@@ -265,17 +262,17 @@ def _ask_for(name: str, most: float) -> str | list[Way]:
 
 
 def held(opening: Caps, current: Caps, policy: Caps, analyst: str) -> Caps:
-    """The caps that hold for a session whose policy may say otherwise than the ledger it is opened on.
+    """The caps of a session whose policy may differ from its ledger.
 
-    A policy may tighten a cap. It cannot raise one: that takes a renewal, which the ledger records. Nor can
-    it count otherwise.
+    A policy may tighten a cap. It cannot raise one: that takes a renewal, which the ledger records. It cannot
+    change the accountant either.
     """
     _same_accountant(current, policy)
     shares = (opening.share(analyst), current.share(analyst), policy.share(analyst))
     dataset = (opening.dataset, current.dataset, policy.dataset)
     return Caps(
         _held_cap("the dataset", *dataset),
-        _held_number("one question", opening.query, current.query, policy.query, NANO),
+        _held_number("one query", opening.query, current.query, policy.query, NANO),
         {analyst: _held_cap(analyst, *shares)} if current.analysts or policy.analysts else {},
         _held_least(current.least, policy.least),
         _held_failures(current, policy),
@@ -284,21 +281,21 @@ def held(opening: Caps, current: Caps, policy: Caps, analyst: str) -> Caps:
 
 
 def _same_accountant(ledger: Caps, policy: Caps) -> None:
-    """Sums of one kind say nothing of the other. Who names no accountant has one of those that add up
-    epsilon.
+    """Raise BudgetError if the accountants differ: a sum of rho says nothing about a sum of epsilon. A policy
+    that names no accountant gets one that adds up epsilon.
     """
     if ledger.accountant == policy.accountant and policy.named in (None, ledger.accounting):
         return
     said, kept = (policy.named or policy.accounting).value, ledger.accounting.value
     other = (
-        f"{kept}, and the policy says {said}"
+        f"{kept}, but the policy says {said}"
         if said != kept
-        else f"{kept}, with another part of delta for keys"
+        else f"{kept}, with a different share of delta for keys"
     )
     raise BudgetError(
         "budget-accountant",
         f"the accountant of this ledger is {other}",
-        f'accountant = "{kept}" under [budget], or a new ledger: what two promise together is the sum',
+        f'write accountant = "{kept}" under [budget], or start a new ledger: the losses of two ledgers add up',
     )
 
 
@@ -318,8 +315,9 @@ def _held_number(
         return policy
     raise BudgetError(
         "budget-caps",
-        f"the policy allows {policy / unit:g} for {whose}, and the ledger {current / unit:g}",
-        "a cap is raised by the owner, for the record: privsql ledger renew LEDGER --epsilon ... --reason ...",
+        f"the policy allows {policy / unit:g} for {whose}, but the ledger only {current / unit:g}",
+        "the data owner raises a cap, and the ledger records it: "
+        "privsql ledger renew LEDGER --epsilon ... --reason ...",
     )
 
 
@@ -328,8 +326,9 @@ def _held_least(current: int | None, policy: int | None) -> int | None:
         return current if policy is None else policy
     raise BudgetError(
         "budget-caps",
-        f"the policy lets a query cost epsilon {policy / NANO:g}, and the ledger no less than {current / NANO:g}",
-        f"per_query_least = {current / NANO:g} under [budget], or leave it out",
+        f"the policy lets a query cost as little as epsilon {policy / NANO:g}, "
+        f"but the ledger no less than {current / NANO:g}",
+        f"write per_query_least = {current / NANO:g} under [budget], or leave it out",
     )
 
 
@@ -338,14 +337,14 @@ def _held_failures(current: Caps, policy: Caps) -> int:
         return current.most_failures if policy.failures is None else policy.failures
     raise BudgetError(
         "budget-caps",
-        f"the policy allows {policy.failures} failures, and the ledger {current.most_failures}",
-        f"max_failures = {current.most_failures} under [budget], or leave it out; the owner lets an analyst go on by "
-        "privsql ledger renew LEDGER --failures",
+        f"the policy allows {policy.failures} failures, but the ledger only {current.most_failures}",
+        f"write max_failures = {current.most_failures} under [budget], or leave it out; "
+        "to let an analyst go on, the data owner runs privsql ledger renew LEDGER --failures",
     )
 
 
 def renewed(caps: Caps, scope: str, analyst: str, by: Loss) -> Caps:
-    """The caps after a renewal; a cap that is not there cannot be raised."""
+    """The caps after a renewal. Raises BudgetError if the ledger has no cap to raise."""
     match scope:
         case "dataset" if caps.dataset.holds(by):
             return replace(caps, dataset=caps.dataset.raised(by))
@@ -356,5 +355,5 @@ def renewed(caps: Caps, scope: str, analyst: str, by: Loss) -> Caps:
     raise BudgetError(
         "budget-caps",
         "this ledger has no such cap, so there is nothing to raise",
-        "caps are set by the policy under which a ledger is opened first",
+        "set caps in the policy with which you create the ledger",
     )

@@ -40,13 +40,14 @@ def create(path: Path, dataset: Dataset, caps: Caps) -> None:
 
 
 def _refuse_orphans(path: Path) -> None:
-    """A log without its ledger would be read as part of the new one."""
+    """Raise BudgetError if there is a log without a ledger: SQLite would read it into the new one."""
     for end in ("-wal", "-shm", "-journal"):
         if Path(f"{path}{end}").exists() and not path.exists():
             raise BudgetError(
                 "budget-ledger",
-                f"there is no ledger {path.name}, but there is {path.name}{end}: it was moved or removed without its log",
-                "put it back, or name a new file",
+                f"there is no ledger {path.name}, but there is {path.name}{end}: "
+                "the ledger was moved or deleted without its log",
+                "put the ledger back, or give the name of a new file",
             )
 
 

@@ -28,33 +28,33 @@ class Dataset:
     tables: Mapping[str, str]
 
     def new_tables(self, recorded: Dataset) -> dict[str, str]:
-        """Tables that were not there yet: earlier answers do not depend on them, so they may join."""
+        """Tables that the ledger does not know yet: no earlier answer depends on them, so they may join."""
         return {name: whose for name, whose in self.tables.items() if name not in recorded.tables}
 
     def same_as(self, recorded: Dataset) -> None:
-        """Raises BudgetError where losses of this dataset cannot be added to those of the ledger."""
+        """Raise BudgetError if losses of this dataset cannot be added to the recorded ones."""
         same_neighbours(recorded.neighbours, self.neighbours)
         if self.name != recorded.name:
             raise _other(
-                f"it is of the dataset {recorded.name or 'without a name'}, and the policy says {self.name or 'none'}"
+                f"its dataset is called {recorded.name or 'nothing'}, the policy's {self.name or 'nothing'}"
             )
         for name, whose in recorded.tables.items():
             if name not in self.tables:
-                raise _other(f"it counts losses of a private table {name}, which is not there")
+                raise _other(f"it has losses of a private table {name}, which this source does not have")
             if self.tables[name] != whose:
-                raise _other(f"in {name} it protects {whose}, and the policy says {self.tables[name]}")
+                raise _other(f"in {name} it protects {whose}, but the policy protects {self.tables[name]}")
 
 
 def _other(why: str) -> BudgetError:
     return BudgetError(
         "budget-dataset",
-        f"this is the ledger of another dataset: {why}",
-        "name the ledger of this dataset, or a new file; a ledger in which nothing is spent may be removed",
+        f"this ledger belongs to a different dataset: {why}",
+        "give the ledger of this dataset, or a new file; a ledger with nothing spent can be deleted",
     )
 
 
 def dataset_of(policy: Policy, schema: Schema) -> Dataset:
-    """All tables that may be asked about and are not public."""
+    """The private tables that queries may read."""
     tables = {
         table.name.lower(): whose_rows(policy.table(table.name).unit)
         for table in schema.tables

@@ -78,7 +78,7 @@ class FileLedger(LedgerReader):
                     append(self._store, self._state(analyst).last, "failure", analyst, Loss(), details)
         except BudgetError:
             warnings.warn(
-                "the ledger could not note how this query ended: it counts as a failure", stacklevel=2
+                "the ledger could not record how this query ended, so it counts as a failure", stacklevel=2
             )
 
     def _charge_when_free(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
@@ -163,16 +163,14 @@ class FileLedger(LedgerReader):
         return held(state.rules.opening, state.rules.caps, self._policy, analyst)
 
     def _still_there(self) -> None:
-        """An older copy that was put in the ledger's place is noticed by those who charged after it was
-        made.
-        """
+        """Raise BudgetError if the last entry seen is gone: an older copy has replaced the ledger."""
         if self._seen is not None:
             number, digest = self._seen
             if self._store.execute("SELECT hash FROM entries WHERE number = ?", (number,)) != [(digest,)]:
                 raise BudgetError(
                     "budget-anchor",
-                    "the ledger has lost entries that it had: an older copy was put in its place",
-                    "restore the newest copy; privsql ledger verify --anchor shows which it is",
+                    "the ledger has lost entries: an older copy has replaced it",
+                    "restore the newest copy; privsql ledger verify --anchor shows which one that is",
                 )
 
 
@@ -187,7 +185,7 @@ def append(
     own: Loss | None = None,
     caps: Caps | None = None,
 ) -> Row:
-    """Inside a transaction: one more entry, chained to the last."""
+    """Append an entry, chained to the last one. Call it inside a transaction."""
     total = last.total + price if kind == "charge" else last.total
     own = own or Loss()
     limit = caps.limits("").dataset if caps else None
@@ -216,7 +214,7 @@ def append(
 
 
 def open_ledger(path: str | Path, policy: Policy, schema: Schema) -> FileLedger:
-    """The ledger of that name to spend from; a new one, with the caps of the policy, where there is none."""
+    """Open the ledger of that name for spending; create it with the policy's caps if there is none."""
     store = Store(named(path))
     refuse_unsafe_place(store.path)
     dataset, caps = dataset_of(policy, schema), policy_caps(policy)
@@ -226,15 +224,13 @@ def open_ledger(path: str | Path, policy: Policy, schema: Schema) -> FileLedger:
 
 
 def renew(path: str | Path, by: Loss, reason: str, scope: str = "dataset", analyst: str = "") -> Row:
-    """The owner raises a cap, for the record."""
+    """Raise a cap for the data owner, and record it."""
     if not reason.strip():
         raise ArgumentError(
-            "argument-shape", "a renewal needs a reason: it is a promise that is changed", "--reason ..."
+            "argument-shape", "a renewal needs a reason, because it changes a promise", "--reason ..."
         )
     if by.nano < 0 or by.atto_delta < 0 or by == Loss() or (scope == "query" and not by.nano):
-        raise ArgumentError(
-            "argument-epsilon", "a renewal adds to a cap: epsilon, delta or both", "--epsilon 5"
-        )
+        raise ArgumentError("argument-epsilon", "a renewal must add epsilon or delta to a cap", "--epsilon 5")
     if scope == "analyst" and analyst != EVERYONE:
         analyst_of(analyst)
     store = Store(named(path))

@@ -163,7 +163,7 @@ INSERT = f"INSERT INTO entries ({', '.join(NAMES)}) VALUES ({', '.join('?' * len
 
 
 def row_of(values: Sequence[Any]) -> Row:
-    """An entry that was read, if it is as it was written."""
+    """An entry from its columns. Raises BudgetError if its hash does not match."""
     row = Row(*values)
     try:
         whole = row.digest() == row.hash
@@ -172,14 +172,14 @@ def row_of(values: Sequence[Any]) -> Row:
     if not whole:
         raise BudgetError(
             "budget-corrupt",
-            f"entry {row.number} of the ledger is not as it was written",
-            "privsql ledger verify says more",
+            f"entry {row.number} of the ledger has been altered",
+            "run privsql ledger verify",
         )
     return row
 
 
 def written(text: str) -> str:
-    """Text that SQLite can hold: half of a surrogate pair is spelt out."""
+    """The text as SQLite can store it: lone surrogates are escaped."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

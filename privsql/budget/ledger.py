@@ -30,16 +30,15 @@ from privsql.suggestions import Argument
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent, what is spent, what remains. Without a limit, infinity remains.
+    """The limit, what is spent and what remains. Without a limit, infinity remains.
 
-    Under zCDP rho adds up and epsilon does not: each of the three is the epsilon that its rho stands for by
-    itself.
+    Under zCDP rho adds up and epsilon does not: each of the three epsilons is converted from its own rho.
     """
 
     limit: Amount
     spent: Amount
     remaining: Amount
-    share: Budget | None = None  # the same of one analyst, who has a cap
+    share: Budget | None = None  # the same for one analyst who has a cap
     accountant: str = "approximate"
     # how many more counts within +-10 (95%) this allows, where each row is one person's
     counts: int | None = None
@@ -56,25 +55,25 @@ class Budget:
     __repr__ = __str__
 
     def without_counts(self) -> Budget:
-        """Where people have several rows each, a count costs as much as the limits of its table say: none is
-        promised.
+        """Without a number of counts: where people have several rows, a count costs as much as the limits of
+        its table say.
         """
         return replace(self, counts=None, share=self.share and self.share.without_counts())
 
 
 def with_affordable_ways(error: PrivsqlError, budget: Budget) -> PrivsqlError:
-    """A refusal without the ways out that this budget cannot pay: a delta, where none is left."""
+    """The refusal without suggestions that this budget cannot pay: no delta where none is left."""
     return error if budget.remaining.delta else error.without("delta")
 
 
 def counts_text(counts: int, gaussian: bool) -> str:
-    """What is left, as people count it. Where rho is counted, that is a count with Gaussian noise."""
+    """What is left, as a number of counts; with Gaussian noise where the accountant adds up rho."""
     noise = ", Gaussian noise" if gaussian else ""
     return f"{counts:,} more count{'s' if counts != 1 else ''} within +-{WITHIN} ({LEVEL:.0%}{noise})"
 
 
 def budget_of(caps: Caps, spent: Loss) -> Budget:
-    """The dataset's cap and what is spent of it, as people read them."""
+    """The dataset's cap and how much of it is spent, for people."""
     return _budget(caps, caps.dataset, caps.limits("").dataset, spent)
 
 
@@ -208,12 +207,12 @@ class Ledger(Protocol):
 
 
 def same_neighbours(own: Neighbours, asked: Neighbours) -> None:
-    """Losses are bounds for one relation; under another the same answers lose another amount."""
+    """Raise BudgetError if the neighbours differ: a loss bounds what answers reveal under one relation only."""
     if own is not asked:
         raise BudgetError(
             "budget-neighbours",
             f"this budget counts losses under {own.value} neighbours, not {asked.value}",
-            "losses of different kinds cannot be added; use the relation of the budget",
+            f'losses under different neighbours do not add up: use neighbours "{own.value}", or a new ledger',
         )
 
 
@@ -299,13 +298,18 @@ class MemoryLedger:
         return Standing(analyst, self._spent, self._own[analyst])
 
     def _refuse_fork(self) -> None:
-        """A fork has a copy of what was spent: each of them would spend the rest."""
+        """Raise BudgetError in a forked process, which has only a copy of what was spent."""
         if self._process != os.getpid():
             raise BudgetError(
                 "budget-fork",
-                "this budget is kept in memory by the process that this one was forked off from, and each of "
-                "them would spend all that is left",
-                [("name a file, which processes share: ", Argument("ledger", '"clinic.ledger"'))],
+                "this process was forked from the one that keeps the budget in memory, "
+                "so each of them would spend all that is left",
+                [
+                    (
+                        "keep the budget in a file, which processes share: ",
+                        Argument("ledger", '"clinic.ledger"'),
+                    )
+                ],
             )
 
     def expect(self, queries: Sequence[Sequence[Event]], analyst: str) -> None:

@@ -38,7 +38,7 @@ class LedgerTerms:
 
 
 def rules_of(rows: Sequence[Row]) -> LedgerTerms:
-    """The entries that are not charges, in order, become what holds after them."""
+    """The terms of a ledger from its entries that are not charges, in order."""
     try:
         first, *later = rows
         details = first.read
@@ -48,13 +48,13 @@ def rules_of(rows: Sequence[Row]) -> LedgerTerms:
             rules = followed(rules, row)
     except (KeyError, ValueError, TypeError, AttributeError):
         raise BudgetError(
-            "budget-corrupt", "the ledger does not say what it is for", "privsql ledger verify says more"
+            "budget-corrupt", "the ledger does not say which dataset it is for", "run privsql ledger verify"
         ) from None
     return rules
 
 
 def followed(rules: LedgerTerms, row: Row) -> LedgerTerms:
-    """What holds after one more entry of the owner's."""
+    """The terms after one more entry of the data owner."""
     match row.kind:
         case "tables":
             return replace(
@@ -184,7 +184,7 @@ def entry_of(row: Row, unit: str) -> Entry:
 
 
 def open_reader(path: str | Path) -> LedgerReader:
-    """The ledger of that name, to look at."""
+    """Open the ledger of that name read-only."""
     return LedgerReader(Store(named(path), read_only=True))
 
 

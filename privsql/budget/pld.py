@@ -33,11 +33,11 @@ Piece = tuple[Fraction, Fraction, Fraction]
 
 
 def batch_loss(events: Sequence[Event], delta: Fraction) -> Amount:
-    """The least epsilon that is known at this delta: by distributions, or by what the accountants say."""
+    """The least epsilon known at this delta, by privacy loss distributions or by an accountant."""
     Addition().price(events)  # refuses what has no price
     if not 0 < delta < 1:
         raise ArgumentError(
-            "argument-delta", "a batch is priced at a delta above 0 and below 1", "delta=1e-6"
+            "argument-delta", "pricing a batch needs a delta above 0 and below 1", "delta=1e-6"
         )
     known = [by_distributions(events, delta), by_addition(events, delta), by_zcdp(events, delta)]
     return Amount(min(known), float(delta))
@@ -60,7 +60,9 @@ def by_distributions(events: Sequence[Event], delta: Fraction) -> float:
         from dp_accounting.pld import privacy_loss_distribution as distributions
     except ImportError:
         raise ArgumentError(
-            "argument-extra", "distributions need dp-accounting", "pip install 'privsql[pld]'"
+            "argument-extra",
+            "privacy loss distributions need the package dp-accounting",
+            "pip install 'privsql[pld]'",
         ) from None
 
     def made(epsilon: Fraction, lost: Fraction, ratio: Fraction) -> Any:

@@ -37,19 +37,19 @@ _WAITING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
 
 BUSY = (
     "budget-busy",
-    "the ledger is in use by others, and did not become free in time; nothing was charged",
-    "ask again; if it stays so, look for a process that hangs",
+    "other processes held the ledger's lock for too long; nothing was charged",
+    "run the query again; if this stays so, look for a process that hangs",
 )
 WRITE = (
     "budget-write",
-    "the ledger cannot be written, so that nothing may be answered",
-    "look for a full disk, a failing one, or a file or folder that may only be read",
+    "the ledger cannot be written, so no query can be answered",
+    "check whether the disk is full or failing, and whether the file and its folder are writable",
 )
-OPEN = ("budget-ledger", "the ledger cannot be opened", "check its path, and that its folder may be written")
+OPEN = ("budget-ledger", "the ledger cannot be opened", "check its path, and that its folder is writable")
 CORRUPT = (
     "budget-corrupt",
-    "the ledger is damaged, or the file is no ledger",
-    "privsql ledger verify says more; restore a copy only if an anchor shows that it is the newest",
+    "the ledger is damaged, or the file is not a ledger",
+    "run privsql ledger verify; restore a copy only if an anchor shows that it is the newest",
 )
 _REASONS = {
     sqlite3.SQLITE_BUSY: BUSY,
@@ -184,12 +184,12 @@ class Store:
 
     # -- the connection ------------------------------------------------------------------------------------------
     def _ready(self) -> None:
-        """A connection to the file that now has the ledger's name: not to one that was moved away."""
+        """Connect to the file that now has the ledger's name, not to one that was moved away."""
         if self._connection is not None and self._process != os.getpid():
             raise BudgetError(
                 "budget-ledger",
-                "the ledger was in use while this process was forked off",
-                "open it anew in each process",
+                "this process was forked while the ledger was in use",
+                "open the ledger again in each process",
             )
         if self._connection is not None and self._file != self._identity():
             self._drop()
@@ -208,15 +208,18 @@ class Store:
                 "budget-ledger", f"there is no ledger {self.path.name}", "check its path"
             ) from None
         if not stat.S_ISREG(found.st_mode):
-            raise BudgetError("budget-ledger", f"{self.path.name} is no file, so no ledger", "check its path")
+            raise BudgetError(
+                "budget-ledger", f"{self.path.name} is not a file, so it is not a ledger", "check its path"
+            )
         if found.st_nlink > 1 and not self.read_only:
             self._refuse_other_names()
         return found.st_dev, found.st_ino
 
     def _refuse_other_names(self) -> None:
-        """SQLite keeps a log for each name of a file: what is charged under one is lost under another.
+        """Raise BudgetError if the ledger has several names: SQLite keeps a log for each name of a file, so a
+        charge under one name is lost under another.
 
-        A name that creating the ledger has left, or is about to remove, is removed here.
+        A name that creating the ledger left behind is removed.
         """
         for name in self.path.parent.glob(f".{glob.escape(self.path.name)}.*{MADE_ASIDE}"):
             with contextlib.suppress(OSError):
@@ -225,9 +228,9 @@ class Store:
         if self.path.stat().st_nlink > 1:
             raise BudgetError(
                 "budget-ledger",
-                f"the file of the ledger {self.path.name} has several names (hard links), and what is charged "
-                "under one of them is not seen under another",
-                "keep one name, and copy the file for a backup",
+                f"the ledger {self.path.name} has several names (hard links), "
+                "and a charge under one name is not seen under another",
+                "keep one name; copy the file for a backup",
             )
 
     def _open(self, mode: str) -> None:
@@ -242,8 +245,7 @@ class Store:
         try:
             self._prepare()
         except sqlite3.OperationalError as error:
-            # in a folder that may only be read SQLite needs to be told that nobody writes; then there is no
-            # log
+            # in a read-only folder SQLite must be told that nobody writes; then there is no log
             unread = primary(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
             if not unread or mode != "ro" or Path(f"{self.path}-wal").exists():
                 raise
@@ -260,8 +262,8 @@ class Store:
         if application == APPLICATION and version > FORMAT:
             raise BudgetError(
                 "budget-version",
-                f"the ledger has format {version}, and this privsql knows {FORMAT}",
-                "use a newer privsql",
+                f"the ledger has format {version}, but this version of privsql reads only up to {FORMAT}",
+                "upgrade privsql",
             )
         found = dict(self.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
         ((mode,),) = self.execute("PRAGMA journal_mode")
