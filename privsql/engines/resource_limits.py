@@ -59,7 +59,7 @@ def _seconds(value: object, name: str, code: str) -> float | None:
         or not math.isfinite(value)
         or not 0 < value <= _LONGEST
     ):
-        raise ArgumentError(code, f"{name} is a number of seconds above 0", f"{name}=30.0")
+        raise ArgumentError(code, f"{name} must be a number of seconds above 0", f"{name}=30.0")
     return float(value)
 
 
@@ -70,7 +70,5 @@ def _bytes(value: object) -> int | None:
     if isinstance(value, str) and (match := _MEMORY.fullmatch(value)):
         value = int(float(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(match[2].upper() or " "))
     if isinstance(value, bool) or not isinstance(value, int) or not _LEAST_MEMORY <= value < 1 << 60:
-        raise ArgumentError(
-            "argument-memory", "memory_limit is a number of bytes, 64 MiB at least", 'memory_limit="2GB"'
-        )
+        raise ArgumentError("argument-memory", "memory_limit must be at least 64 MiB", 'memory_limit="2GB"')
     return value

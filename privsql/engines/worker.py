@@ -94,7 +94,9 @@ class _Process:
         message, _ = self.ask({"rows": sql}, until)
         if "rows" not in message:
             raise SourceError(
-                "source-connection", "the catalogue cannot be read", "is the file a DuckDB file?"
+                "source-connection",
+                "DuckDB cannot read the catalogue",
+                "check that the file is a DuckDB file",
             )
         return [tuple(row) for row in message["rows"]]
 
@@ -184,7 +186,9 @@ class WorkerEngine:
 
     def __init__(self, source: Any, deadline: float, memory: int | None) -> None:
         if os.name != "posix":
-            raise ArgumentError("argument-deadline", "deadline= works on Linux and macOS", "leave it out")
+            raise ArgumentError(
+                "argument-deadline", "deadline= works only on Linux and macOS", "leave deadline out"
+            )
         self._deadline, self._memory = deadline, memory
         self._turn = threading.RLock()
         self._until: float | None = None  # when the question that is being answered must be done
@@ -285,8 +289,9 @@ class WorkerEngine:
             except (_Lost, LookupError, ValueError, MemoryError):
                 raise SourceError(
                     "source-deadline",
-                    f"what this question asks of public tables takes longer than {self._deadline:g} seconds, or too much memory",
-                    "ask for less, or ask the owner of the data for a longer deadline",
+                    f"reading the public tables of this query takes more than {self._deadline:g} seconds, "
+                    "or too much memory",
+                    "read fewer public rows, or ask the data owner for a longer deadline",
                 ) from None
         if "rows" not in message:
             raise not_accepted()
@@ -352,7 +357,7 @@ class WorkerEngine:
             raise SourceError(
                 "source-connection",
                 "the source cannot be used",
-                "was the session closed, or the program forked?",
+                "connect again: the session was closed, or the program was forked",
             )
         try:
             process = self._keeper.process
@@ -369,8 +374,9 @@ class WorkerEngine:
                 raise
             raise SourceError(
                 "source-worker",
-                "no process could be started that sees the same tables",
-                "is the file open for writing somewhere, was it exchanged (then connect again), or is there no memory left?",
+                "no worker process could be started that sees the same tables",
+                "check whether the file is open for writing or memory is full; if the file was replaced, "
+                "connect again",
             ) from None
         self._schema = schema
         return process
@@ -380,7 +386,7 @@ def _for_worker(engine: DuckDBEngine) -> Opening:
     if engine.opening is None:
         raise ArgumentError(
             "argument-deadline",
-            "with deadline= another process reads the data, and it cannot read through a connection of this one",
-            "give the path of the DuckDB file, or a connection that has it open to be read only",
+            "with deadline= a worker process reads the data, and it cannot use a connection of this process",
+            "give the path of the DuckDB file, or a read-only connection to it",
         )
     return engine.opening
