@@ -137,7 +137,7 @@ class AnswerFile:
                 connection.execute("COMMIT")
         except Exception:  # noqa: BLE001 -- whatever it is, it is no reason to hold the answer back
             warnings.warn(
-                "this answer could not be stored beside the ledger: to ask again will cost again",
+                "this answer could not be stored beside the ledger: repeating the query will cost again",
                 stacklevel=2,
             )
 

@@ -123,14 +123,14 @@ class Answer:
                     place + offset, f"{output.name}_{suffix}", values[self.cells], allow_duplicates=True
                 )
             threshold = self._threshold(leaves)
-            # shown because of the noise, perhaps: read these with care
+            # possibly shown only because of the noise
             if found is not None and threshold is not None:
                 near = found.low[self.cells] <= threshold
                 result.insert(place + 2, f"{output.name}_near_threshold", near, allow_duplicates=True)
         return result
 
     def _threshold(self, leaves: set[str]) -> int | None:
-        """What a count had to pass to be shown, where its key was let out by it."""
+        """The threshold that this count had to pass for its key to be shown, if it decided that."""
         shown_by = self.plan.keys_shown_by
         if shown_by is None or not isinstance(shown_by.release, (TruncatedGeometric, GaussianThreshold)):
             return None
@@ -139,9 +139,11 @@ class Answer:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the answer may lack, in plain sentences: what bounding may have dropped, missing keys ..."""
+        """What may be missing from the answer, in sentences: rows dropped by the limits, undeclared keys ..."""
         left_out = self.plan.derived.left_out if self.plan.derived else ()
-        others = (f"Rows in which {name} is not a declared key are not in this answer." for name in left_out)
+        others = (
+            f"Rows where {name} is not a declared key are missing from this answer." for name in left_out
+        )
         return (
             *self.plan.warnings,
             *(each.sentence for each in self.limits_found),
@@ -150,17 +152,22 @@ class Answer:
         )
 
     def _too_few(self) -> list[str]:
-        """How many cells say nothing, and what is to be done about it."""
+        """How many cells are undetermined, and how to see them."""
         cells = sum(int(mask.sum()) for mask in self.undetermined)
         if not cells:
             return []
         few = "1 cell has" if cells == 1 else f"{cells:,} cells have"
-        shown = "what is shown there is noise" if self.plan.show_all else "NULL; show_all=True shows them"
-        return [f"{few} too few rows to say anything: {shown if cells > 1 else shown.replace('them', 'it')}."]
+        if self.plan.show_all:
+            noise = "the values shown there are noise" if cells > 1 else "the value shown there is noise"
+            return [f"{few} too few rows for a meaningful number: {noise}."]
+        shown = (
+            "they are NULL; show_all=True shows them" if cells > 1 else "it is NULL; show_all=True shows it"
+        )
+        return [f"{few} too few rows for a meaningful number: {shown}."]
 
     @property
     def searches(self) -> float:
-        """The epsilon that was spent on finding ranges and limits, besides the answer's own."""
+        """The epsilon spent on searches for ranges and limits, in addition to the answer's own."""
         return sum(each.epsilon for each in self.found) + sum(each.epsilon for each in self.limits_found)
 
     @property

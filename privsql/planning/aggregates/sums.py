@@ -1,5 +1,5 @@
-"""A clamped argument goes in; the measurement of its SUM comes out, or of the pair that SUM, AVG and COUNT
-are computed from.
+"""A clamped argument goes in; the measurement of its SUM comes out, or of the pair from which SUM, AVG and
+COUNT are computed.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from privsql.planning.rewrites.outliers import Outliers
 
 @dataclass(frozen=True)
 class _Added:
-    """A clamped argument, added up: the sum and the number of its values, and what they are computed from."""
+    """The sum and the number of values of a clamped argument, and the columns they are computed from."""
 
     total: Scalar
     rows: Scalar
-    every: Scalar  # how many rows there are, NULLs included
-    grid: Grid  # says what the total is of
+    every: Scalar  # the number of rows, NULLs included
+    grid: Grid  # the grid of the total
     values: tuple[tuple[str, Scalar], ...] = ()
     outliers: tuple[Outliers, ...] = ()
 
@@ -101,7 +101,8 @@ def one_sided(
         return Part(
             (name,), cells, bound, title, added.values, features=(feature,), outliers=outliers, step=grid.step
         )
-    most = context.limits.max_rows  # a unit's total in a key is held within what so many rows could add up to
+    # a unit's total in a key is clamped to the range that so many rows can reach
+    most = context.limits.max_rows
     held = clamped(Name(name), most * min(grid.low, 0), most * max(grid.high, 0))
     cells = (clean(total(held)),)
     return Part((name,), cells, bound, title, added.values, of_unit=(summed,), step=grid.step)
@@ -116,10 +117,10 @@ def two_sided(
     what: str,
     beside: Sequence[Beside] = (),
 ) -> Part:
-    """A = sum of u and B = sum of (M - u), u the clamped value counted from the low end, M the width of the
-    range.
+    """A = sum of u and B = sum of (M - u), where u is the clamped value above the low end, and M the width of
+    the range.
 
-    `beside`: what is counted together with them, at no further cost.
+    `beside`: what is counted jointly with them, at no further cost.
     """
     extent = in_words(grid.extent)
     reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}, and {extent} - u"
@@ -151,7 +152,7 @@ def two_sided(
         kept, others = also.held(count, most)
         high = coalesced(height * kept // nonzero(count))
         held = [high, grid.steps * kept - high, *others]
-    # of a unit's c rows at most R count, at their mean height: A' = A min(c, R) / c, B' = M min(c, R) - A'
+    # at most R of a unit's c rows count, at their mean height: A' = A min(c, R) / c, B' = M min(c, R) - A'
     else:
         many = op(Operation.GREATER, count, most)
         high = Cases(((many, height * most // nonzero(count)),), height)
@@ -161,7 +162,7 @@ def two_sided(
 
 
 def heights(number: int, argument: Expression, grid: Grid, context: AggregationContext, what: str) -> Part:
-    """A = sum of u, the clamped value counted from the low end: with the public number of rows, all that AVG
+    """A = sum of u, the clamped value above the low end: with the public number of rows, this is all that AVG
     needs.
     """
     reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}"
@@ -174,7 +175,9 @@ def heights(number: int, argument: Expression, grid: Grid, context: AggregationC
 
 
 def heights_estimate(aggregate: Aggregate, column: str, one: int, grid: Grid) -> Estimate:
-    """From a column to which a row adds between 0 and `one`, by its height, and the number of rows."""
+    """Estimate from a column to which a row adds its height, scaled to [0, `one`], and the public number of
+    rows.
+    """
     rows = Fraction(1, PARTS_OF_A_ROW)
     low, width = grid.low * grid.step, grid.steps * grid.step
     match aggregate.function:
@@ -209,7 +212,7 @@ def two_sided_estimate(aggregate: Aggregate, columns: tuple[str, ...], grid: Gri
 
 # -- as a family ---------------------------------------------------------------------------------------------
 def add_sums(found: ReleaseParts) -> None:
-    """A two-sided part for every averaged argument, a one-sided one for every lone sum."""
+    """Add a two-sided part for every averaged argument, and a one-sided one for every other sum."""
     averaged = [(each.argument, each.condition) for _, each in found.left if each.function in ("sum", "avg")]
     for argument, condition in dict.fromkeys(averaged):
         assert argument is not None
@@ -231,8 +234,8 @@ def _summed(
     kinds: Sequence[Beside],
     context: AggregationContext,
 ) -> tuple[Part, dict[str, Estimate]]:
-    """The part of an argument, and what it tells. Where the number of rows is public, it takes the place of
-    what would be measured for it.
+    """The part of an argument, and the estimates from it. A public number of rows replaces the column that
+    would measure it.
     """
     place = next(each.place for _, each in same if each.argument == argument)
     grid, what = grid_for(argument, condition, context, place)

@@ -36,23 +36,23 @@ def _instead(release: KeyRelease, plan: Plan) -> list[str]:
         return []
     other = key_release(keys.other, plan.loss)
     if other is None:
-        return ["by another count no key could be shown at this epsilon"]
+        return ["counting differently could not show any key at this epsilon"]
     if release.contribution.rows > 1:
-        needed = f"{other.shows_at(0.5):,} units, for a share of epsilon"
-        return [f"keys are shown by their rows, so from {_people(release)}; by their units, from {needed}"]
+        needed = f"{other.shows_at(0.5):,} units, and a share of epsilon"
+        return [
+            f"a key is shown if it has enough rows, which takes {_people(release)}; "
+            f"counting units would take {needed}"
+        ]
     return [
-        f"keys are shown by their units; by their rows, from {other.shows_at(0.5):,} of them,"
-        f" so from {_people(other)}"
+        f"a key is shown if it has enough units; counting rows would take {other.shows_at(0.5):,} rows,"
+        f" so {_people(other)}"
     ]
 
 
 def _people(release: KeyRelease) -> str:
     """How many people a key needs to be shown by its rows."""
     rows = release.contribution.rows
-    return (
-        f"{people_needed(release):,} units if each has half of its {rows:,} rows there,"
-        " and more if they have fewer"
-    )
+    return f"{people_needed(release):,} units if each has half of its {rows:,} rows there, more if they have fewer"
 
 
 def _levelled(branch: Branch, plan: Plan, measurement: Measurement) -> Branch:
@@ -60,9 +60,9 @@ def _levelled(branch: Branch, plan: Plan, measurement: Measurement) -> Branch:
     if plan.levels is None:
         return branch
     found = gains(plan, measurement, 0.95)
-    # of very many kinds of rows only a bound is worked out, which may be wider than what the error is
+    # for very many kinds of rows only an upper bound is computed, which may exceed the true error
     all_better = all(after <= before for _, before, after in found)
-    better = ", and each better" if all_better else "; to be sure of them takes wider bounds"
+    better = " and each more accurate" if all_better else "; the bounds known for the result are wider"
     shown = [f"{kept} ±{after:,.4g} instead of ±{before:,.4g}" for kept, before, after in found]
-    text = f"least squares over all sets make them agree{better}: {', '.join(shown)} at 95%, before rounding"
+    text = f"least squares over all sets makes them agree{better}: {', '.join(shown)} at 95%, before rounding"
     return replace(branch, details=(*branch.details, text))
