@@ -1,5 +1,5 @@
-"""Privacy in numbers: exact ones that ledgers add up (Loss) and compare with (Cap), and plain ones that
-people read (Amount).
+"""Privacy loss in numbers: exact ones that ledgers add up (Loss) and compare (Cap), and floats for people
+(Amount).
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from fractions import Fraction
 from privsql.errors import BudgetError
 from privsql.policy.checks import NANO
 
-ATTO = 10**18  # delta is counted in units of 1e-18: fine enough for any delta, and the whole fits 64 bits
-MOST_LOSS = 2**62  # where there is no cap: no sum may leave 64 bits
-MOST_DELTA = ATTO  # a delta of 1 promises nothing, and no more than nothing can be given away
+ATTO = 10**18  # delta is counted in units of 1e-18: fine enough for any delta, and 1 fits in 64 bits
+MOST_LOSS = 2**62  # without a cap, sums must still fit in 64 bits
+MOST_DELTA = ATTO  # a delta of 1 promises nothing, so there is nothing more to lose
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Some privacy that is lost, as its accountant counts it: billionths of epsilon or of rho, and 1e-18 of
-    delta.
-    """
+    """A privacy loss in the accountant's units: billionths of epsilon or of rho, and 1e-18 of delta."""
 
     nano: int = 0
     atto_delta: int = 0
@@ -30,7 +28,7 @@ class Loss:
 
     @property
     def size(self) -> float:
-        """In epsilon or in rho."""
+        """The loss in epsilon or in rho."""
         return self.nano / NANO
 
     @property

@@ -1,5 +1,5 @@
-"""What may be spent, what is spent and what is asked for go in, as exact integers; leave, or the reason why
-not, comes out.
+"""Caps, losses so far and a price go in, as exact integers; permission comes out, or a refusal with its
+reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from privsql.suggestions import Argument, Way
 
 @dataclass(frozen=True)
 class CountedCaps:
-    """What one analyst's charges are held to, as the accountant counts: epsilon or rho, and delta."""
+    """The caps on one analyst's charges in the accountant's units: epsilon or rho, and delta."""
 
     dataset: Cap
     query: int | None
@@ -31,17 +31,17 @@ class CountedCaps:
 
 @dataclass(frozen=True)
 class Caps:
-    """The cap of the dataset, which is the guarantee; of each analyst, which is fairness; of one question.
+    """The cap of the dataset, which is the guarantee; of each analyst, which is fairness; of one query.
 
-    All as they were declared, in epsilon and delta; `accountant` says what sums they allow. `named`: it was
-    asked for by name.
+    All are as declared, in epsilon and delta; `accountant` converts them to sums. `named`: the accountant, if
+    the policy names one.
     """
 
     dataset: Cap = UNCAPPED
     query: int | None = None  # nano-epsilon
-    analysts: Mapping[str, Cap] = field(default_factory=dict)  # none: no analyst has a cap
-    least: int | None = None  # nano-epsilon that one query must cost
-    failures: int | None = None  # of one analyst; None: as many as usual
+    analysts: Mapping[str, Cap] = field(default_factory=dict)  # empty: no analyst has a cap
+    least: int | None = None  # the least nano-epsilon that one query must cost
+    failures: int | None = None  # the limit for one analyst; None: the default
     accountant: Accountant = ADDITION
     named: Accounting | None = None
 
@@ -50,7 +50,7 @@ class Caps:
         return MAX_FAILURES if self.failures is None else self.failures
 
     def share(self, analyst: str) -> Cap:
-        """Who is not listed where others are has what is left to everyone, or nothing."""
+        """The cap of an analyst. One who is not listed gets everyone's share, or nothing if there is none."""
         if not self.analysts:
             return UNCAPPED
         return self.analysts.get(analyst, self.analysts.get(EVERYONE, NOTHING))
@@ -65,7 +65,7 @@ class Caps:
 
     @property
     def accounting(self) -> Accounting:
-        """By addition the promise is pure as long as no delta is allowed."""
+        """Addition is pure as long as no delta is allowed."""
         if isinstance(self.accountant, Zcdp):
             return Accounting.ZCDP
         return Accounting.PURE if self.dataset.atto_delta == 0 else Accounting.APPROXIMATE
@@ -84,7 +84,9 @@ class Caps:
 
     @staticmethod
     def of_json(raw: Mapping[str, Any]) -> Caps:
-        """The first format had no accountant: losses added up. The first two had no fuse: it is as usual."""
+        """Caps from JSON. Format 1 had no accountant: losses added up. Formats 1 and 2 had no fuse: the
+        default applies.
+        """
         shares = {name: Cap(*cap) for name, cap in raw["analysts"].items()}
         zcdp = Accounting(raw.get("accountant", Accounting.PURE)) is Accounting.ZCDP
         accountant = Zcdp(Fraction(raw["for_keys"])) if zcdp else ADDITION
@@ -101,8 +103,8 @@ def caps_of(
     accountant: Accountant | None = None,
     named: Accounting | None = None,
 ) -> Caps:
-    """Caps rounded down. Without an epsilon the dataset has no cap on it, and on delta only one that was
-    declared.
+    """Caps, rounded down. Without an epsilon the dataset has no cap on epsilon, and only a declared cap on
+    delta.
     """
     open_delta = epsilon is None and not delta and named is not Accounting.PURE
     dataset = Cap(None if epsilon is None else _nano(epsilon), None if open_delta else _atto(delta))
@@ -128,7 +130,7 @@ def policy_caps(policy: Policy) -> Caps:
 
 
 def renewal_of(epsilon: Fraction, delta: Fraction) -> Loss:
-    """What is added to a cap, rounded down."""
+    """The amount to add to a cap, rounded down."""
     return Loss(_nano(epsilon), _atto(delta))
 
 
@@ -142,7 +144,7 @@ def _atto(delta: Fraction) -> int:
 
 @dataclass(frozen=True)
 class Standing:
-    """What is spent before a query: by all analysts, and by the one who asks."""
+    """What is spent before a query: by all analysts, and by this one."""
 
     analyst: str
     spent: Loss

@@ -1,8 +1,8 @@
-"""A policy and a schema go in; what identifies the dataset whose losses are counted comes out.
+"""A policy and a schema go in; the identity of the dataset comes out, whose losses a ledger adds up.
 
-The neighbour relation, the private tables, and whose each row is: a loss is a bound on what neighbours can be
-told apart by, and these say what neighbours are. Ranges, keys and limits are not among it: every answer's
-price holds under its own.
+It consists of the neighbour relation, the private tables, and the privacy unit of each. A loss bounds how
+well neighbours can be told apart, and these define the neighbours. Ranges, keys and limits are not part of
+it: every answer's price holds under its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EACH_ROW = "each row"  # is one person's
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a ledger is for. `tables`: whose rows, by the name of each private table."""
+    """What a ledger is for. `tables`: the privacy unit of each private table, by name."""
 
     name: str | None
     neighbours: Neighbours

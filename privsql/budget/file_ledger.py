@@ -1,8 +1,8 @@
 """The durable ledger: charges go into a file that all processes share, before any data is read, and stay
 there.
 
-A charge is one transaction that is on the disk before anything is run. A crash may lose an answer, never a
-charge; and what is charged counts as a failure until it is known to be over (fuse.py).
+A charge is one transaction, written to disk before anything runs. A crash may lose an answer, never a charge.
+A charge counts as a failure until its query is known to have ended (fuse.py).
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from privsql.policy.checks import EVERYONE, analyst_of
 from privsql.privacy.events import Event
 from privsql.schema import Schema
 
-_PAUSE = 0.005  # seconds between two looks whether a query of the same analyst is over
+_PAUSE = 0.005  # seconds between two checks whether a query of the same analyst has ended
 
 
 class FileLedger(LedgerReader):
-    """A ledger to spend from, under a policy that may tighten its caps and cannot raise them."""
+    """A ledger to spend from, under a policy that may tighten its caps but not raise them."""
 
     def __init__(self, store: Store, caps: Caps, dataset: Dataset) -> None:
         super().__init__(store)
         self._policy, self._dataset = caps, dataset
-        # the newest entry this process knows of: it must not go away
+        # the newest entry this process knows, which must not disappear
         self._seen: tuple[int, str] | None = None
-        # what runs under this very object: its process, and its first charge
+        # the first charge that runs under this very object, with its process
         self._running: set[tuple[int, int]] = set()
         state = self.state()
         dataset.same_as(state.rules.dataset)
@@ -53,11 +53,10 @@ class FileLedger(LedgerReader):
 
     @contextmanager
     def running(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> Iterator[list[Charge]]:
-        """Around all that is run for these bills: charged before it, in one step, and recorded as a failure
-        if it raises.
+        """Charge these bills in one step, run the block, and record a failure if it raises.
 
-        What is charged stands in the file as not finished, and is taken out when it is over. If that cannot
-        be written, or nobody is left to write it, it stays there, and counts as a failure.
+        The charge is marked as unfinished in the file until the block ends. If that cannot be written, or no
+        process is left to write it, the mark stays and counts as a failure.
         """
         charges = self._charge_when_free(bills, neighbours, analyst)
         run, failed = (os.getpid(), charges[0].number), True
@@ -82,8 +81,8 @@ class FileLedger(LedgerReader):
             )
 
     def _charge_when_free(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
-        """More queries of an analyst at once than may fail wait for each other, as long as they can be seen
-        to run.
+        """Charge; wait first while more queries of this analyst run than may fail, as long as they can be
+        seen to run.
         """
         while True:
             try:
@@ -94,17 +93,17 @@ class FileLedger(LedgerReader):
             time.sleep(_PAUSE)
 
     def _may_finish(self, analyst: str) -> bool:
-        """Whether it is worth waiting: others' queries are given as long as others' locks are."""
+        """Whether waiting is worthwhile: another query gets as much time as another process's lock."""
         state = self.state(analyst)
         failures = state.failures(self._caps(state, analyst))
-        if failures.blown or not failures.full:  # not full: one is over since the refusal
+        if failures.blown or not failures.full:  # not full: a query has ended since the refusal
             return not failures.blown
         own = {number for process, number in self._running if process == os.getpid()}
-        # a charge that lies ahead of the clock was made before the clock was set back
+        # a charge from the future was made before the clock was set back
         return any(run.number in own or abs(run.age()) < self._store.patience for run in state.unfinished)
 
     def _charge(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
-        """Several questions in one transaction, an entry each: all of them are charged, or none."""
+        """Charge several queries in one transaction, with an entry for each: all of them, or none."""
         same_neighbours(self._dataset.neighbours, neighbours)
         analyst_of(analyst)
         charges = []
@@ -136,7 +135,7 @@ class FileLedger(LedgerReader):
         return self._store.path
 
     def charged(self, number: int) -> str | None:
-        """The hash of an entry; None where there is none."""
+        """The hash of an entry; None if there is no such entry."""
         with self._store.reading():
             found = self._store.execute(
                 "SELECT hash FROM entries WHERE number = ? AND kind = 'charge'", (number,)
@@ -144,7 +143,7 @@ class FileLedger(LedgerReader):
         return str(found[0][0]) if found else None
 
     def expect(self, queries: Sequence[Sequence[Event]], analyst: str) -> None:
-        """Raises BudgetError where a call that takes these queries would be refused now; charges nothing."""
+        """Raise BudgetError if a call with these queries would be refused now; charge nothing."""
         with self._store.reading():
             state = self._state(analyst)
             self._dataset.same_as(state.rules.dataset)
@@ -156,7 +155,7 @@ class FileLedger(LedgerReader):
             refuse_together(caps, self._policy.accountant, standing, queries)
 
     def rho(self, events: Sequence[Event]) -> float | None:
-        """What they are charged as, where rho is counted; None where epsilon is."""
+        """The price in rho, if the accountant counts rho; None if it counts epsilon."""
         return self._policy.accountant.rho(events)
 
     def _caps(self, state: LedgerState, analyst: str) -> Caps:
@@ -245,7 +244,7 @@ def renew(path: str | Path, by: Loss, reason: str, scope: str = "dataset", analy
 
 
 def forgive(path: str | Path, reason: str = "", analyst: str = "") -> Row:
-    """The owner renews the fuse, of one analyst or of all: failures so far no longer count."""
+    """Renew the fuse for the data owner, for one analyst or for all: earlier failures no longer count."""
     if analyst:
         analyst_of(analyst)
     store = Store(named(path))

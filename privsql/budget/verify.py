@@ -1,8 +1,8 @@
-"""A ledger goes in, and perhaps an anchor that was taken of it earlier; what is proved of it comes out, or
-what is wrong.
+"""A ledger and perhaps an earlier anchor go in; the verified entries come out, or an error that says what is
+wrong.
 
-The hashes show that no entry was changed by accident. Whoever may write the file can also write a new chain,
-or restore an old copy; only an anchor, kept elsewhere, shows that.
+The hashes show that no entry was changed by accident. Anyone who can write the file can also write a new
+chain, or restore an old copy; only an anchor, kept elsewhere, shows that.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from privsql.errors import ArgumentError, BudgetError
 from privsql.neighbours import Accounting
 
 _PREFIX = "privsql-1"
-_SHOWN = 32  # of 64 digits of the hash: 128 bits
+_SHOWN = 32  # of the 64 digits of the hash: 128 bits
 
 
 @dataclass(frozen=True)
 class Anchor:
-    """How far a ledger had come: kept elsewhere, it shows later that nothing was taken back."""
+    """The state of a ledger at some time. Kept elsewhere, it shows later that no charge was removed."""
 
     entries: int
     total: Loss
@@ -53,8 +53,8 @@ def read_anchor(text: str) -> Anchor:
 
 
 def verify(path: str | Path, anchor: Anchor | None = None) -> list[Row]:
-    """All entries, if everything about them holds: the file, the chain, the sums, the caps, and the
-    anchor.
+    """All entries. Raises BudgetError unless the file, the chain, the sums, the caps and the anchor are
+    valid.
     """
     store = Store(named(path), read_only=True)
     try:
@@ -111,8 +111,8 @@ def _known(earlier: Sequence[Row], failure: Row) -> bool:
 
 
 def _same_cap(caps: Caps, row: Row) -> bool:
-    """A conversion to rho that was proved once stands, though a later privsql should find a hair more or
-    less.
+    """Whether the caps agree. A conversion to rho that was proved once stays valid, even if a later version
+    of privsql computes a slightly different one.
     """
     limit = caps.limits("").dataset
     if limit.nano is None or row.cap_epsilon is None:
@@ -122,8 +122,8 @@ def _same_cap(caps: Caps, row: Row) -> bool:
 
 
 def _paid(rules: LedgerTerms, row: Row) -> bool:
-    """Whether no less was charged than the accountant asks for what was released; format 1 did not say that
-    much.
+    """Whether the charge is at least the accountant's price of the releases; format 1 did not record enough
+    to tell.
     """
     events = [each.event for each in entry_of(row, rules.caps.accountant.unit).released]
     if not all("event" in each for each in row.read):

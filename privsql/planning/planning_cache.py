@@ -1,8 +1,8 @@
-"""A request and a schema go in; what was planned for them before comes out, if the same would be planned again.
+"""A request and a schema go in; a cached plan comes out, if planning again would give the same one.
 
-A plan follows from the request, the policy, the schema, public rows and prepared copies. The first three are
-compared; of the others it is recorded what planning looked up, and looked up again before a plan is used
-again. Private rows are never among it, so whether a plan was kept tells nothing about them.
+A plan depends on the request, the policy, the schema, public rows and prepared copies. The first three are
+compared. For the others the cache records what planning looked up, and looks it up again before it reuses a
+plan. Planning never reads private rows, so a cached plan tells nothing about them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from privsql.schema import Schema
 Planned = TypeVar("Planned")
 
 MOST_PLANS = 128
-_MOST_ROWS = 10_000  # public rows that a plan rests on; more take as long to compare as to plan with
+_MOST_ROWS = 10_000  # public rows that a plan depends on; comparing more takes as long as planning
 
 
 @dataclass
 class Lookups:
-    """What planning asked the engine, and what it was told."""
+    """What planning asked the engine, and the replies."""
 
     read: Read
     copies: Copies
@@ -47,12 +47,12 @@ class Lookups:
         return sum(map(len, self.rows.values())) <= _MOST_ROWS
 
     def still_hold(self) -> bool:
-        """Whether the engine would say the same now."""
+        """Whether the engine would reply the same now."""
         try:
             return all(self.copies(scan) == copy for scan, copy in self.found.items()) and all(
                 self.read(sql) == rows for sql, rows in self.rows.items()
             )
-        except PrivsqlError:  # planning anew says what is wrong
+        except PrivsqlError:  # planning again will report the error
             return False
 
 
@@ -62,7 +62,7 @@ class PlanCache(Generic[Planned]):
         cache: PlanCache[Plan] = PlanCache(engine.read_public, engine.prepared)
         plan = cache.plan(request, schema, lambda read, copies: make_plan(request, read, copies))
 
-    A plan is kept under one schema: with another one all are made anew. What cannot be planned is not kept.
+    All plans belong to one schema: a different schema empties the cache. Refusals are not cached.
     """
 
     def __init__(self, read: Read, copies: Copies) -> None:
@@ -72,12 +72,12 @@ class PlanCache(Generic[Planned]):
         self._kept: OrderedDict[Hashable, tuple[Planned, Lookups]] = OrderedDict()
 
     def plan(self, request: Hashable, schema: Schema, make: Callable[[Read, Copies], Planned]) -> Planned:
-        """What was made for this request, or what `make` makes by looking through the functions it is given.
+        """The cached plan for this request, or the one that `make` returns.
 
         Args:
-            request: all that was asked and how, a frozen dataclass with hashable fields.
-            schema: of the tables as they are now.
-            make: plans the request; raises what it refuses.
+            request: the query and all its arguments, a frozen dataclass with hashable fields.
+            schema: the schema of the tables now.
+            make: plans the request through the functions it is given; raises its refusals.
         """
         key = typed(request)
         with self._lock:
@@ -103,7 +103,9 @@ class PlanCache(Generic[Planned]):
 
 
 def typed(request: Hashable) -> Hashable:
-    """1, 1.0 and True are equal in Python, and not all of them are accepted where one is."""
+    """The request with the types of its values: 1, 1.0 and True are equal in Python, but not always all
+    accepted.
+    """
     if not is_dataclass(request):
         return type(request), request
     values = [getattr(request, each.name) for each in fields(request)]

@@ -25,7 +25,7 @@ from privsql.types import NUMBERS, Kind
 
 @dataclass(frozen=True)
 class FoundRange:
-    """A range that nobody had declared, as it was found from noisy counts, and what that cost."""
+    """A range found by a search in noisy counts, and the epsilon it cost."""
 
     column: str
     low: float
@@ -35,16 +35,16 @@ class FoundRange:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What was asked, with noise. `cells` are the numbers of the rows' cells in the public key space."""
+    """The noisy answer of a query. `cells` are the numbers of the rows' cells in the public key space."""
 
     arrays: tuple[Any, ...]  # one per output, masked where NULL
     plan: Plan
     noisy: NoisyTable
     cells: Integers
-    stored: bool = False  # asked before, or computed from earlier answers, so it cost nothing this time
+    stored: bool = False  # repeated or computed from earlier answers, so it cost nothing this time
     found: tuple[FoundRange, ...] = ()
     limits_found: tuple[FoundLimit, ...] = ()
-    # one mask per output: rows with too few rows behind them to say anything
+    # one mask per output: rows where it is undetermined
     undetermined: tuple[Any, ...] = ()
 
     @property
@@ -53,14 +53,14 @@ class Answer:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """The answer as pandas shows it; made when it is first looked at."""
+        """The answer as a pandas frame, made on first use."""
         columns = {index: _series(array) for index, array in enumerate(self.arrays)}
-        frame = pd.DataFrame(columns, copy=False)  # df() gives copies away
+        frame = pd.DataFrame(columns, copy=False)  # df() returns copies
         frame.columns = pd.Index(self.columns)
         return frame
 
     def df(self) -> pd.DataFrame:
-        """A pandas frame, the caller's own."""
+        """A pandas frame; the caller owns it."""
         return self.frame.copy()
 
     def arrow(self) -> Any:
@@ -73,7 +73,7 @@ class Answer:
         return optional("polars", "arrow").from_arrow(self.arrow())
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Rows as tuples, NULL as None."""
+        """Rows as tuples, with NULL as None."""
         frame = self._dated()
         columns = [
             [None if _is_null(value) else value for value in frame.iloc[:, index].tolist()]
@@ -82,7 +82,7 @@ class Answer:
         return list(zip(*columns, strict=True))
 
     def _dated(self) -> pd.DataFrame:
-        """DATE columns as dates, where pandas knows only timestamps."""
+        """The frame with DATE columns as dates, where pandas has only timestamps."""
         frame = self.frame.copy()
         for index, output in enumerate(self.plan.outputs):
             if output.expression.type.kind is Kind.DATE:
@@ -91,8 +91,8 @@ class Answer:
         return frame
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        """Every numeric output with the ends of its interval: n, n_low, n_high. Noise only, not sampling or
-        clamping.
+        """Every numeric output with the ends of its interval: n, n_low, n_high. Intervals cover the noise,
+        not sampling or clamping.
         """
         from privsql.results.finish import keys_of
 
@@ -172,7 +172,7 @@ class Answer:
 
     @property
     def receipt(self) -> dict[str, Any]:
-        """What was released, how and at what cost; JSON-able."""
+        """What was released, how and at what cost; can be written as JSON."""
         searches = self.searches
         return {
             "outputs": self.columns,
@@ -184,7 +184,7 @@ class Answer:
             "stored": self.stored,
             "charged": (0.0 if self.stored else self.plan.epsilon) + searches,
             "from_answers": [asdict(each) for each in self.plan.derived.sources] if self.plan.derived else [],
-            # keys: other rows are not in it
+            # keys: rows without a declared value are missing
             "only_declared": list(self.plan.derived.left_out) if self.plan.derived else [],
             "ranges_found": [asdict(each) for each in self.found],
             "limits_found": [asdict(each) for each in self.limits_found],
@@ -200,13 +200,13 @@ class Answer:
 
     def _undetermined_by_output(self) -> dict[str, int]:
         counted: dict[str, int] = {}
-        # of public tables there are none
+        # public tables have none
         for name, mask in zip(self.columns, self.undetermined, strict=False):
             counted[name] = counted.get(name, 0) + int(mask.sum())
         return {name: cells for name, cells in counted.items() if cells}
 
     def plot(self, level: float = 0.95, ax: Any = None) -> Any:
-        """Bars with error bars (extra: privsql[plot])."""
+        """Plot bars with error bars (extra: privsql[plot])."""
         from privsql.results.plot import plot
 
         return plot(self, level, ax)
@@ -228,12 +228,10 @@ class Answer:
 
 
 def _series(array: Any) -> pd.Series[Any]:
-    """NULL as pandas writes it: NA among whole numbers, NaN among others, NaT among moments, None
-    elsewhere.
-    """
+    """A pandas series, with NULL as NA in integers, NaN in other numbers, NaT in moments, None elsewhere."""
     if not isinstance(array, np.ma.MaskedArray):
         return pd.Series(array)
-    if array.dtype.kind in "iu":  # Int64: as floats large ones would be others
+    if array.dtype.kind in "iu":  # Int64: large integers would change as floats
         return pd.Series(
             pd.arrays.IntegerArray(np.ma.getdata(array).astype(np.int64), np.ma.getmaskarray(array).copy())
         )
@@ -250,7 +248,7 @@ def _series(array: Any) -> pd.Series[Any]:
 
 
 def listed(values: Any) -> Any:
-    """Keys as they are counted through: NULL as None where an array masks it."""
+    """Keys for iteration, with NULL as None where an array masks it."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     return [

@@ -14,7 +14,7 @@ MOST_ROWS = 20
 
 
 _GREY = "#888888"
-_DIMMED = "\x1b[2m{}\x1b[0m"  # as terminals write it
+_DIMMED = "\x1b[2m{}\x1b[0m"  # ANSI codes
 
 
 def _cells(answer: Answer) -> tuple[list[str], list[list[str]], list[bool]]:

@@ -31,7 +31,7 @@ def plot(answer: Answer, level: float = 0.95, ax: Any = None) -> Any:
     if ax is None:
         _, ax = pyplot.subplots(figsize=(max(5.5, 0.5 * len(heights)), 4.0))
     ax.bar(places[known], heights[known], yerr=reach[:, known], capsize=4, color="#4878a8", ecolor="#333333")
-    for place in places[~known]:  # a bar would stand for a number
+    for place in places[~known]:  # a bar would look like a number
         ax.text(
             place, 0.02, "NULL", transform=ax.get_xaxis_transform(), color="#888888", rotation=90, ha="center"
         )

@@ -49,7 +49,7 @@ class LimitTable:
     """
 
     name: str
-    of: str  # rows or keys of what, in words
+    of: str  # rows or keys of what, for people
     spread: NoisyHistogram
     noise: float
     cells: float
@@ -172,7 +172,7 @@ def _draw(table: LimitTable, ax: Any, epsilon: float) -> None:
     ax.set_xscale("log")
     ticks = [
         each for each in limits if each & (each - 1) == 0 or len(limits) < 8
-    ]  # powers of two, where there are many
+    ]  # powers of two, if there are many limits
     ax.set_xticks(ticks, [f"{each:,}" for each in ticks], rotation=45 if len(ticks) > 8 else 0)
     ax.minorticks_off()
     ax.set_yscale("symlog", linthresh=1)

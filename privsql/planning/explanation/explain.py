@@ -1,4 +1,4 @@
-"""A plan goes in; the derivation comes out as a tree that a person can check by hand."""
+"""A plan goes in; its derivation comes out as text that a person can check by hand."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ from privsql.planning.plan import Derived, Plan
 
 
 def explain(plan: Plan) -> str:
-    """The whole derivation: the answer, what is done after the noise, the measurements, the rows they are
-    made of.
-    """
+    """The whole derivation: the answer, the post-processing, the measurements, and the rows they read."""
     if plan.release is None:
         return f"Answer: {', '.join(output.name for output in plan.outputs)}\n" + "\n".join(
             f"Note: {n}" for n in plan.notes
@@ -55,7 +53,7 @@ def explain(plan: Plan) -> str:
 
 
 def _budget_line(plan: Plan) -> str:
-    """What is left of the budget, or why it does not allow this query."""
+    """What remains of the budget, or why it does not allow this query."""
     if plan.refusal:
         return f"\nThis would be refused now: {plan.refusal}"
     if plan.remaining is None:
@@ -65,7 +63,7 @@ def _budget_line(plan: Plan) -> str:
 
 
 def _stored(derived: Derived) -> Branch:
-    """From what earlier answers it is computed."""
+    """The earlier answers from which this one is computed."""
     lines = []
     for each in derived.sources:
         text = " ".join(each.question.split())
@@ -89,7 +87,7 @@ def _stored(derived: Derived) -> Branch:
 
 
 def _projections(plan: Plan) -> list[str]:
-    """What is made to hold after the noise, on request."""
+    """The post-processing that the caller requested."""
     found = plan.projections
     texts = []
     if found["nonnegative"]:

@@ -1,4 +1,4 @@
-"""What is measured, as EXPLAIN says it: bounds, noise, price, and how far off the noisy numbers may be."""
+"""The measurements of a plan go in; their part of EXPLAIN comes out: bounds, noise, price and errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privsql.privacy.key_selection import KeyRelease
 
 
 def explain_measurements(plan: Plan) -> list[Branch]:
-    """Each with its bounds, its noise and how far off its cells may be."""
+    """A branch for each measurement: its bounds, its noise, and how far off its cells may be."""
     return [
         _levelled(_measurement(index + 1, each, plan), plan, each)
         for index, each in enumerate(plan.measurements)
@@ -29,7 +29,7 @@ def _measurement(number: int, measurement: Measurement, plan: Plan) -> Branch:
 
 
 def _instead(release: KeyRelease, plan: Plan) -> list[str]:
-    """By what else keys could have been shown, and why they are not."""
+    """How keys could have been shown otherwise, and why they are not."""
     assert plan.pricing is not None
     keys = plan.pricing.keys
     if keys is None or keys.other is None:
@@ -56,7 +56,7 @@ def _people(release: KeyRelease) -> str:
 
 
 def _levelled(branch: Branch, plan: Plan, measurement: Measurement) -> Branch:
-    """What least squares gain at each level, where there are several."""
+    """The branch with what least squares gains at each level, if there are several levels."""
     if plan.levels is None:
         return branch
     found = gains(plan, measurement, 0.95)

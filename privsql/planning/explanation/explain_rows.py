@@ -1,5 +1,5 @@
-"""Where the measured rows come from, as EXPLAIN says it: keys, limits, and how many rows one person can
-touch at every step, with the reason.
+"""The rows of a plan go in; their part of EXPLAIN comes out: keys, limits, and how many rows one person can
+touch at every step.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def explain_rows(plan: Plan) -> Branch:
 
 
 def _bounding(plan: Plan, limits: Limits, rows: Branch) -> Branch:
-    """What is kept of one unit, and what that may lose."""
+    """The limits on one unit, and what they may drop."""
     lost = [
         f"a unit with more than {limits.max_rows:,} row{'s' if limits.max_rows > 1 else ''} in a key counts "
         f"as {limits.max_rows:,}, and its sums are clamped to the range that so many rows can reach"
@@ -78,7 +78,7 @@ def _bounding(plan: Plan, limits: Limits, rows: Branch) -> Branch:
 
 
 def _by_rank(scan: PreparedScan, touched: str, plan: Plan) -> Branch:
-    """What is kept of one unit where its rows were put in an order beforehand."""
+    """The limit on one unit in a stored copy, whose rows are ranked beforehand."""
     assert plan.release is not None
     assert plan.pricing is not None
     rows = f"{scan.most:,} row{'s' if scan.most > 1 else ''}"
