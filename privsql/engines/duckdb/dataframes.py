@@ -1,6 +1,4 @@
-"""Frames of pandas, Arrow and Polars: checked on the way in; public or noisy values made into columns on the
-way out.
-"""
+"""Frames of pandas, Arrow and Polars go in and are checked; public or noisy values come out as columns."""
 
 from __future__ import annotations
 
@@ -19,7 +17,9 @@ _UNREAD = (pd.PeriodDtype, pd.SparseDtype, pd.IntervalDtype)
 
 
 def is_frame(value: Any) -> bool:
-    """A pandas, Arrow or Polars table; the latter two are known by name, without importing them."""
+    """Whether the value is a pandas, Arrow or Polars table; the latter two are recognised by name, without
+    importing them.
+    """
     if isinstance(value, pd.DataFrame):
         return True
     module, name = type(value).__module__.split(".")[0], type(value).__name__
@@ -27,12 +27,12 @@ def is_frame(value: Any) -> bool:
 
 
 def checked_frame(frame: Any) -> Any:
-    """The frame, if its columns can be named in SQL, and its values are of their types: others would fail
-    after a charge.
+    """The frame, if SQL can name its columns and its values fit their types: otherwise a query would fail
+    after its charge.
     """
     if not isinstance(frame, pd.DataFrame):
         frame = frame.collect() if hasattr(frame, "collect") else frame
-        if hasattr(frame, "validate"):  # an Arrow table, in which nobody has looked at the bytes of a text
+        if hasattr(frame, "validate"):  # an Arrow table, whose text bytes nobody has checked
             try:
                 frame.validate(full=True)
                 _check_decimals(frame)
