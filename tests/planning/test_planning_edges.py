@@ -186,7 +186,7 @@ def test_keys_are_let_out_once(session):
     plan = session.explain("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1, delta=1e-6)
     (keys,) = plan.measurements
     again = replace(keys, columns=("count_2",))
-    with pytest.raises(ValueError, match="let out once"):
+    with pytest.raises(ValueError, match="releases keys only once"):
         replace(plan.releases[0], measurements=(keys, again))
 
 
