@@ -38,10 +38,10 @@ class Signs:
 
 @dataclass(eq=False)
 class Kept:
-    """One paid answer, as it was drawn.
+    """A paid answer, as drawn.
 
-    `version`: of the data, as it was then. `beside`: the numbers of earlier answers that it was shown
-    together with. `read` gives None where under the policy of now the question is another one.
+    `version`: of the data at that time. `beside`: the numbers of the earlier answers combined with it. `read`
+    returns None if the query means something else under the current policy.
     """
 
     number: int

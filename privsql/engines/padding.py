@@ -33,10 +33,10 @@ def _sleep_until(end: float) -> None:
 
 
 class PaddedEngine:
-    """One question at a time, each for a whole number of quanta.
+    """Runs one query at a time, each for a whole number of quanta.
 
-    All else that is asked of the engine waits until then, too: who times a free EXPLAIN beside a question
-    would else learn when the question was really done.
+    All other calls to the engine wait for that, too. Otherwise timing a free EXPLAIN next to a query would show
+    when the query really ended.
     """
 
     def __init__(self, engine: Engine, quantum: float) -> None:

@@ -178,7 +178,7 @@ def _open_keys(
             shown, noisy_counts = release_keys(exact_counts, release, source)
             noisy[by.columns[0]] = noisy_counts[shown]
         case _:
-            raise AssertionError("keys are let out in one of three ways")
+            raise AssertionError("keys are released in one of three ways")
     size = int(np.count_nonzero(shown))
     for measurement in plan.measurements:
         if isinstance(measurement, CellMeasurement):

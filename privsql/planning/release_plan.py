@@ -82,7 +82,7 @@ class ReleasePlan:
         ):
             raise ValueError("a Gaussian release is priced whole")
         if sum(isinstance(each, KeyMeasurement) for each in self.measurements) > 1:
-            raise ValueError("keys are let out once")
+            raise ValueError("a plan releases keys only once")
 
     @property
     def loss(self) -> Fraction:

@@ -119,7 +119,7 @@ def unit_variance(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def gaussian_event(measurements: Sequence[GaussianMeasurement]) -> Gaussian:
-    """What is charged for measurements that share one release, all together."""
+    """The event charged for measurements that share one release."""
     (epsilon, delta), *others = {(each.joint.epsilon, each.joint.delta) for each in measurements}
     assert not others, "measurements of several releases"
     parts = (each.sensitivity.l2_squared / each.joint.variance for each in measurements)
