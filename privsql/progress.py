@@ -1,8 +1,7 @@
-"""Around a query that takes long: how many seconds it has run, on a terminal or in a notebook; nothing
-anywhere else.
+"""Shows how many seconds a slow query has run, on a terminal or in a notebook; nothing elsewhere.
 
-Elapsed time is all there is to see: how much of the work is done depends on the data. Around the padding of
-`time_quantum`, so that it ends when the answer comes, and no sooner. `privsql.progress.enabled = False`
+Only elapsed time is shown: how much of the work is done depends on the data. With `time_quantum` it covers
+the padding too, so that it ends when the answer appears and no sooner. `privsql.progress.enabled = False`
 switches it off.
 """
 
@@ -16,13 +15,13 @@ from collections.abc import Iterator
 from typing import TextIO
 
 enabled = True
-PATIENCE = 2.0  # seconds that a query may take before anything is shown
+PATIENCE = 2.0  # seconds before anything is shown
 _STEP = 1.0  # seconds
 
 
 @contextlib.contextmanager
 def elapsed_time() -> Iterator[None]:
-    """Show it while the block runs, where somebody is there to see it."""
+    """Show the elapsed time while the block runs, if somebody is there to see it."""
     stream = sys.stderr
     if not _is_watched(stream):
         yield
@@ -44,12 +43,12 @@ def _is_watched(stream: TextIO | None) -> bool:
         return False
     try:
         return stream.isatty() or _in_notebook()
-    except (AttributeError, ValueError):  # closed, or no file at all
+    except (AttributeError, ValueError):  # closed, or not a file
         return False
 
 
 def _in_notebook() -> bool:
-    """Whether this is a kernel of Jupyter; IPython is there already if so."""
+    """Whether this is a Jupyter kernel; then IPython is already imported."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
     return getattr(shell, "kernel", None) is not None
@@ -59,7 +58,7 @@ def _show(stream: TextIO, done: threading.Event, start: float) -> None:
     if done.wait(PATIENCE):
         return
     text = ""
-    with contextlib.suppress(OSError, ValueError):  # nobody is there any more
+    with contextlib.suppress(OSError, ValueError):  # nobody is watching any more
         while True:
             text = f"query running: {time.monotonic() - start:.0f} s"
             stream.write(f"\r{text}")

@@ -1,9 +1,8 @@
-"""What to write instead goes in, as parts; a sentence in the terms of the door that a person came through
-comes out.
+"""A suggestion in parts goes in; a sentence comes out, in the terms of the door that the person came through.
 
-A refusal says what would help: declare the values of a column, allow a delta. How that is written is for the
-door to say: a policy line, a keyword of df.dp, an option of the command line. A word in capitals is for the
-person to fill in: nothing is known of the data, and a range that was made up would be wrong without a sign.
+A refusal suggests what would help: declare the values of a column, allow a delta. Each door words it in its
+own way: a policy line, a keyword of df.dp, an option of the command line. The person fills in words in
+capitals: privsql knows nothing about the data, and an invented range would be silently wrong.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Fact(Enum):
-    """What can be declared of a column, as a policy file has it."""
+    """What a policy can declare about a column, as a policy file writes it."""
 
     RANGE = "range = [LOWEST, HIGHEST]"
-    MOMENTS = 'range = ["LOWEST", "HIGHEST"]'  # of dates and times
+    MOMENTS = 'range = ["LOWEST", "HIGHEST"]'  # for dates and times
     AUTO = 'range = "auto"'
     VALUES = "values = [VALUES]"
 
 
 @dataclass(frozen=True)
 class Declare:
-    """Facts of columns of a table."""
+    """Declare facts about columns of a table."""
 
     table: str
     facts: tuple[tuple[str, Fact], ...]
@@ -37,14 +36,14 @@ class Declare:
 
 @dataclass(frozen=True)
 class DeclareUnit:
-    """Whose the rows of a table are; no table: of both in a join."""
+    """Declare the privacy unit of a table; no table: of both tables in a join."""
 
     table: str | None = None
 
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of the call, with a value as Python writes it, or by its name alone."""
+    """An argument of the call, with a value as Python writes it, or just its name."""
 
     name: str
     value: str = ""
@@ -52,7 +51,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class InPolicy:
-    """What only a policy can say: a door without one leaves this way out."""
+    """A suggestion that needs a policy: a door without one skips it."""
 
     text: str
 
@@ -62,7 +61,7 @@ Way = tuple[Piece, ...]
 
 
 class Door(Protocol):
-    """How a door writes what a person is to write."""
+    """How a door words a suggestion."""
 
     def declare(self, declared: Declare) -> str: ...
 
@@ -71,13 +70,13 @@ class Door(Protocol):
     def argument(self, argument: Argument) -> str: ...
 
     def in_policy(self, text: str) -> str | None:
-        """None: there is no policy here."""
+        """The text for a policy; None if this door has no policy."""
         ...
 
 
 @dataclass(frozen=True)
 class PolicyDoor:
-    """Of a session: a policy, as a file or a dict, and keywords of Python calls."""
+    """The door of a session: a policy, as a file or a dict, and keywords of Python calls."""
 
     policy: str = "the policy"
 
@@ -101,17 +100,17 @@ POLICY = PolicyDoor()
 
 
 def toml_key(name: str) -> str:
-    """A name as a TOML key."""
+    """The name as a TOML key."""
     return name if _BARE.fullmatch(name) else toml_text(name)
 
 
 def toml_text(text: str) -> str:
-    """A TOML string."""
+    """The text as a TOML string."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def said(ways: Iterable[Way], door: Door) -> str:
-    """The ways that a door has, as one sentence."""
+    """The suggestions that apply at this door, as one sentence."""
     return ", or ".join(text for way in ways if (text := _said(way, door)) is not None)
 
 
@@ -135,7 +134,7 @@ def _written(piece: Piece, door: Door) -> str | None:
 
 
 def ways_of(suggestion: str | Sequence[Way]) -> tuple[Way, ...]:
-    """Plain text is one way, which is said alike at every door."""
+    """Turn plain text into one suggestion, which every door words alike."""
     if isinstance(suggestion, str):
         return ((suggestion,),) if suggestion else ()
     return tuple(suggestion)

@@ -1,6 +1,4 @@
-"""SQL types as privsql sees them: a kind, and for whole numbers the physical bounds that rule out
-overflow.
-"""
+"""SQL types as privsql sees them: a kind, and for integers the physical bounds that rule out overflow."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """The kinds of values that have rules. Everything else cannot be used in a query."""
+    """The kinds of values that have rules. A query cannot use any other."""
 
     BOOLEAN = "BOOLEAN"
     INTEGER = "INTEGER"
@@ -22,17 +20,17 @@ class Kind(Enum):
     TIMESTAMP = "TIMESTAMP"
     INTERVAL = "INTERVAL"
     NULL = "NULL"
-    LIST = "LIST"  # of several quantiles: it can be shown, and nothing else
+    LIST = "LIST"  # of several quantiles: a query can only output it
 
 
 NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
 MOMENTS = frozenset({Kind.DATE, Kind.TIMESTAMP})
-RANGED = NUMBERS | MOMENTS  # a range can be declared
+RANGED = NUMBERS | MOMENTS  # columns of these kinds can have a range
 
 
 @dataclass(frozen=True)
 class Type:
-    """A kind; `low` and `high` bound every value an INTEGER can hold, `precision` and `scale` are a
+    """A kind. `low` and `high` bound every value that an INTEGER can hold; `precision` and `scale` are a
     DECIMAL's.
     """
 
@@ -41,16 +39,16 @@ class Type:
     high: int = 0
     precision: int = 0
     scale: int = 0
-    of: Type | None = None  # what a LIST is of
+    of: Type | None = None  # the elements of a LIST
 
     @property
     def is_wide(self) -> bool:
-        """Whether it is of whole numbers that do not all fit 64 bits."""
+        """Whether it is an integer type with values beyond 64 bits."""
         low, high = INTEGER_BOUNDS["BIGINT"]
         return self.kind is Kind.INTEGER and not (low <= self.low and self.high <= high)
 
     def __str__(self) -> str:
-        """As people know it."""
+        """The name that people know."""
         match self.kind:
             case Kind.INTEGER:
                 for name in ("INTEGER", "BIGINT", "HUGEINT"):
@@ -91,7 +89,7 @@ NULL = Type(Kind.NULL)
 
 
 def integer(low: int, high: int) -> Type:
-    """Whole numbers within bounds; past HUGEINT only DOUBLE cannot overflow."""
+    """An INTEGER within bounds; DOUBLE if the bounds exceed HUGEINT."""
     huge_low, huge_high = INTEGER_BOUNDS["HUGEINT"]
     if huge_low <= low and high <= huge_high:
         return Type(Kind.INTEGER, low=low, high=high)
@@ -102,14 +100,14 @@ BIGINT = integer(*INTEGER_BOUNDS["BIGINT"])
 
 
 def may_overflow(type_: Type) -> bool:
-    """Whether a billion such numbers may add up to more than 127 bits hold."""
+    """Whether a billion such numbers may add up to more than 127 bits."""
     if type_.kind is Kind.DECIMAL:
         return type_.precision > 28
     return max(abs(type_.low), abs(type_.high)) >= 2**96
 
 
 def decimal(precision: int, scale: int) -> Type:
-    """A DECIMAL, or DOUBLE where DuckDB's 38 digits do not suffice."""
+    """A DECIMAL, or DOUBLE if it needs more than DuckDB's 38 digits."""
     return Type(Kind.DECIMAL, precision=precision, scale=scale) if precision <= 38 else DOUBLE
 
 
@@ -117,13 +115,13 @@ def list_of(of: Type) -> Type:
     return Type(Kind.LIST, of=of)
 
 
-# stands in place of a cast: text compared byte by byte, whatever the column's collation
+# marks a column to compare byte by byte, whatever its collation
 BINARY = 'COLLATE "binary"'
 
 
 @dataclass(frozen=True)
 class ColumnType:
-    """A column's type, and the cast that brings it to one of our kinds where DuckDB's own type is another."""
+    """A column's type, and the cast to one of our kinds if DuckDB's type is a different one."""
 
     type: Type
     cast: str | None = None
@@ -131,23 +129,21 @@ class ColumnType:
 
 
 def element_type(name: str) -> ColumnType | None:
-    """DuckDB's name of a list type (VARCHAR[], INTEGER[3]) -> that of its elements; None for others, and for
-    nested ones.
+    """The element type of a DuckDB list type (VARCHAR[], INTEGER[3]); None for other types, and for nested
+    lists.
     """
     match = re.fullmatch(r"(.*[^\]])\[\d*\]", name, re.DOTALL)
     return column_type(match[1]) if match else None
 
 
 def column_type(name: str) -> ColumnType | None:
-    """DuckDB's name of a type -> ours; None for types that no rule covers (lists, structs, JSON, blobs
-    ...).
-    """
+    """Our type for DuckDB's name of a type; None for types without rules (lists, structs, JSON, blobs ...)."""
     upper = name.upper()
     if upper in INTEGER_BOUNDS:
         return ColumnType(integer(*INTEGER_BOUNDS[upper]))
     if match := re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", upper):
         return ColumnType(decimal(int(match[1]), int(match[2])))
-    if upper.startswith("ENUM(") and upper.endswith(")"):  # not a list of them
+    if upper.startswith("ENUM(") and upper.endswith(")"):  # not a list of ENUMs
         labels = tuple(label.replace("''", "'") for label in re.findall(r"'((?:[^']|'')*)'", name))
         return ColumnType(TEXT, cast="VARCHAR", labels=labels)
     simple = {

@@ -1,1 +1,1 @@
-"""Answers that were paid for: stored, found again, combined, and asked in batches."""
+"""Paid answers: stored, found again, combined, and planned in batches."""

@@ -1,9 +1,9 @@
-"""Answers go into a file beside their ledger, each under its charge, before they are released; they come out
-in any session.
+"""Answers go into a file beside their ledger, each under its charge, before they are released; any session
+reads them back.
 
-Only noisy numbers are in it. An answer is read as that of the question it was asked as, planned anew: under
-another policy that is another question, and then it is no answer. What is damaged, or not of this ledger, is
-as if it were not there.
+The file contains only noisy numbers. To use an answer, its query is planned again: under a different policy
+that may be a different query, and then the answer is ignored. So are damaged entries and entries of another
+ledger.
 """
 
 from __future__ import annotations
@@ -47,19 +47,20 @@ ChargeOf = Callable[[int], str | None]  # the number of an entry -> its hash in 
 
 
 class AnswerFile:
-    """The answers of one ledger. A connection lives for one transaction: none is open when a process forks or
-    dies.
+    """The answers of one ledger. A connection lives for one transaction, so none is open when a process forks
+    or dies.
     """
 
     def __init__(self, ledger: Path, charge_of: ChargeOf, replan: Replan) -> None:
         self.path = Path(f"{ledger}.answers")
         self._charge_of, self._replan = charge_of, replan
-        self._seen = 0  # the last row that was looked at
+        self._seen = 0  # the last row that was read
 
     def newer(self) -> list[Kept]:
-        """Those that were written since the last look, by whichever session, and belong to the ledger.
+        """Answers written since the last call, by any session, that belong to the ledger.
 
-        In the order of writing, not of charges: of two sessions, who is charged first may write last.
+        They come in the order of writing, not of charges: of two sessions, the one charged first may write
+        last.
         """
         if not self.path.exists():
             return []
@@ -75,8 +76,8 @@ class AnswerFile:
         found = []
         for place, *row in rows:
             self._seen = max(self._seen, place)
-            if row[1] == self._charge_of(row[0]):  # others are of another ledger
-                # what is damaged hides nothing else
+            if row[1] == self._charge_of(row[0]):  # others belong to another ledger
+                # a damaged entry does not hide the others
                 with contextlib.suppress(ValueError, TypeError, RecursionError):
                     found.append(self._kept(*row))
         return found
@@ -105,8 +106,8 @@ class AnswerFile:
         )
 
     def _read(self, number: int, charge: str, signs: Signs) -> Shown | None:
-        """The question planned anew, with its noisy cells; None where it means something else now, or the
-        file is damaged.
+        """The query planned again, with its noisy cells; None if it means something else now, or the entry is
+        damaged.
         """
         try:
             with self._open("ro") as connection:
@@ -119,12 +120,12 @@ class AnswerFile:
             return (
                 (plan, noisy) if plan is not None and signs_of(plan) == signs and _fits(plan, noisy) else None
             )
-        except Exception:  # noqa: BLE001 -- who can write to the file can write anything, and make its digest
+        except Exception:  # noqa: BLE001 -- a writer of the file can write anything, with a valid digest
             return None
 
     def keep(self, kept: Kept) -> None:
-        """One answer, on the disk before it is shown to anybody. Where that fails the answer is still good,
-        and paid for.
+        """Write an answer to disk before anybody sees it. If that fails, the answer is still valid and paid
+        for.
         """
         try:
             row = self._row(kept)
@@ -135,14 +136,14 @@ class AnswerFile:
                     f"INSERT INTO answers_1 ({_NAMES}) VALUES ({', '.join('?' * 11)})", (*row, _digest(row))
                 )
                 connection.execute("COMMIT")
-        except Exception:  # noqa: BLE001 -- whatever it is, it is no reason to hold the answer back
+        except Exception:  # noqa: BLE001 -- no failure here is a reason to withhold the answer
             warnings.warn(
-                "this answer could not be stored beside the ledger: to ask again will cost again",
+                "this answer could not be stored beside the ledger: repeating the query will cost again",
                 stacklevel=2,
             )
 
     def _row(self, kept: Kept) -> tuple[Any, ...]:
-        """All columns but the digest."""
+        """All columns except the digest."""
         assert kept.drawn is not None
         return (
             kept.number,
@@ -160,7 +161,7 @@ class AnswerFile:
     @contextlib.contextmanager
     def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
         if mode == "rwc" and not self.path.exists():
-            with contextlib.suppress(FileExistsError):  # as private as files can be, from the start
+            with contextlib.suppress(FileExistsError):  # private from the start
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
         connection = sqlite3.connect(
             f"{self.path.as_uri()}?mode={mode}", uri=True, timeout=_PATIENCE, isolation_level=None
@@ -180,7 +181,7 @@ def _digest(row: Any) -> str:
 
 
 def _fits(plan: Plan, noisy: NoisyTable) -> bool:
-    """Whether these are whole numbers, one for each cell and column that the plan measures."""
+    """Whether these are integers, one for each cell and column of the plan."""
     arrays = [noisy.cells, *noisy.noisy_columns.values()]
     if any(each.ndim != 1 or each.dtype != np.int64 or len(each) != len(noisy.cells) for each in arrays):
         return False
@@ -193,9 +194,7 @@ def _fits(plan: Plan, noisy: NoisyTable) -> bool:
 
 
 def packed(noisy: NoisyTable) -> bytes:
-    """Arrays as numpy writes them, without anything that could run when it is read; keys with a mask, texts
-    as JSON.
-    """
+    """The arrays in numpy's format, without anything executable; keys with a mask, texts as JSON."""
     arrays: dict[str, Any] = {"cells": noisy.cells}
     for name, values in noisy.noisy_columns.items():
         arrays[f"column {name}"] = values

@@ -1,11 +1,10 @@
-"""The plans of several questions go in; which of them are paid for comes out, and what part of epsilon each
-of these gets.
+"""The plans of several queries go in; the ones to pay for come out, each with its share of epsilon.
 
-A question that follows from another one need not be paid for: its cells are sums of the other's, with more
-noise. With C the squared errors at epsilon 1 of all questions that are answered from one paid plan, those of
-the whole batch are the sum of C / epsilon^2 over the paid plans; for one sum of epsilons that is least where
-each is in proportion to C^(1/3), and then it is the cube of the sum of C^(1/3), over the square of the whole
-epsilon. Which plans are paid for is chosen to make this small.
+A query that follows from another one need not be paid for: its cells are sums of the other's cells, with more
+noise. Let C be the sum of squared errors at epsilon 1 of all queries answered from one paid plan. The error
+of the whole batch is the sum of C / epsilon^2 over the paid plans. For a fixed total of epsilon it is least
+if each share is proportional to C^(1/3), and then it is the cube of the sum of C^(1/3), divided by the square
+of the total. The paid plans are chosen to make this small.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ _NOTHING = NoisyTable(np.zeros(0, dtype=np.int64), {})
 
 @dataclass(frozen=True)
 class Shares:
-    """`paid`: the places of the questions that are paid for, with their part of epsilon; `follows`: from
-    which of them the others are answered.
+    """`paid`: the places of the queries that are paid for, with their shares of epsilon; `follows`: from
+    which of them each other query is answered.
     """
 
     paid: Mapping[int, Fraction]
@@ -39,10 +38,10 @@ class Shares:
 
 
 def shared(plans: Sequence[Plan], epsilon: Fraction, evaluate: Evaluate) -> Shares:
-    """The plans are all of one price, so that their errors can be compared."""
+    """Share epsilon among plans. All have the same price, so that their errors can be compared."""
     first: dict[str, int] = {}
     follows: dict[int, int] = {}
-    for place, plan in enumerate(plans):  # the same question twice is one
+    for place, plan in enumerate(plans):  # a repeated query is planned once
         found = first.setdefault(identity(plan).digest, place)
         if found != place:
             follows[place] = found
@@ -54,7 +53,7 @@ def shared(plans: Sequence[Plan], epsilon: Fraction, evaluate: Evaluate) -> Shar
     follows = {place: rides.get(found, found) for place, found in follows.items()} | rides
     costs = _costs(errors, worse, rides)
     total = _size(costs)
-    # each has the least there is, and a part of the rest
+    # each gets the minimum, and a share of the rest
     rest = int((epsilon - len(costs) * SMALLEST_EPSILON) * NANO)
     paid = {
         place: SMALLEST_EPSILON + Fraction(int(rest * math.cbrt(cost) / total), NANO)
@@ -69,9 +68,7 @@ def _error(plan: Plan) -> float:
 
 
 def _times_worse(plans: Mapping[int, Plan], evaluate: Evaluate) -> dict[tuple[int, int], float]:
-    """How many times as large the squared error of a question is that is answered from another one of the
-    same price.
-    """
+    """The factor on the squared error of a query if it is answered from another one of the same price."""
     sums: dict[int, Additive] = {
         place: meant for place, plan in plans.items() if (meant := additive(plan)) is not None
     }
@@ -87,7 +84,7 @@ def _times_worse(plans: Mapping[int, Plan], evaluate: Evaluate) -> dict[tuple[in
 
 
 def _cheapest(errors: Mapping[int, float], worse: Mapping[tuple[int, int], float]) -> dict[int, int]:
-    """Which questions are answered from which others, found step by step: always the step that gains most."""
+    """Which queries are answered from which others. Greedy: each step takes the largest gain."""
     rides: dict[int, int] = {}
     while True:
         now = _size(_costs(errors, worse, rides))
@@ -105,7 +102,7 @@ def _cheapest(errors: Mapping[int, float], worse: Mapping[tuple[int, int], float
 def _costs(
     errors: Mapping[int, float], worse: Mapping[tuple[int, int], float], rides: Mapping[int, int]
 ) -> dict[int, float]:
-    """The squared errors, at epsilon 1, of all that is answered from each plan that is paid for."""
+    """The squared errors, at epsilon 1, of all queries answered from each paid plan."""
     costs = {place: error for place, error in errors.items() if place not in rides}
     for place, other in rides.items():
         costs[other] += errors[place] * worse[place, other]

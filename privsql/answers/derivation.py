@@ -1,10 +1,10 @@
-"""A plan and stored answers go in; its noisy cells come out, computed from those of the stored answers alone:
-no data is read.
+"""A plan and stored answers go in; its noisy cells come out, computed from stored noisy cells alone, without
+data.
 
-A stored column adds up something of its rows in every cell of its keys. A wanted one can be computed from it
-if it adds up the same of the same rows, or of those whose keys meet a condition, in cells that are told by
-the stored keys. What several stored answers say of a cell is weighed by inverse variance, which is least
-squares: their noise is independent.
+A stored column is a sum over the rows in each cell of its keys. A wanted column can be computed from it if it
+is the same sum over the same rows, or over the rows whose keys meet a condition, and if the stored keys
+determine its cells. Several stored answers to the same cell are weighted by inverse variance. This is least
+squares, because their noise is independent.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from privsql.types import BOOLEAN
 
 Floats = npt.NDArray[np.float64]
 
-MOST_CELLS = 100_000  # of a stored answer that is added up
+MOST_CELLS = 100_000  # of a stored answer to aggregate
 MOST_SOURCES = 8
-# at a huge epsilon there is no noise: its inverse, and the sum of several, must stay a number
+# at a huge epsilon there is no noise: its inverse, and sums of inverses, must stay finite
 _LEAST_VARIANCE = 1e-300
 
-Basis = tuple[Any, ...]  # what is added up over rows: 1, or the value of an argument on a grid
-Terms = tuple[tuple[str, Fraction], ...]  # stored columns, each with its weight
+Basis = tuple[Any, ...]  # the summand of a column: 1, or the value of an argument on a grid
+Terms = tuple[tuple[str, Fraction], ...]  # stored columns with their weights
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A column as a sum over rows: of which rows, and of what, in terms of a basis."""
+    """A column as a sum over rows: which rows, and which summands in terms of a basis."""
 
     conditions: tuple[Expression, ...]
     texts: frozenset[str]
@@ -57,12 +57,12 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Additive:
-    """A plan all of whose columns are sums over the same rows, in cells of declared keys."""
+    """A plan whose columns are all sums over the same rows, in cells of declared keys."""
 
     plan: Plan
     rows: RowsByKey
     columns: Mapping[str, Measured]
-    together: Sequence[tuple[Terms, Measured]] = ()  # what several columns over different rows add up to
+    together: Sequence[tuple[Terms, Measured]] = ()  # the totals of several columns over different rows
 
     @cached_property
     def keys(self) -> dict[str, Column]:
@@ -74,7 +74,7 @@ class Additive:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A stored answer: what was paid for, and the noisy cells as they were drawn."""
+    """A stored answer: the plan that was paid for, and its noisy cells as drawn."""
 
     additive: Additive
     noisy: NoisyTable
@@ -90,7 +90,7 @@ class Known:
 
 
 def additive(plan: Plan) -> Additive | None:
-    """None where something of the plan does not add up, or nobody declared its keys."""
+    """The sums of a plan; None if some column is not a sum, or keys are undeclared."""
     if (
         plan.release is None
         or plan.pricing is None
@@ -117,7 +117,7 @@ def additive(plan: Plan) -> Additive | None:
             for each in part.features
             if each.adds is Adds.ABSENT and len(part.all_rows) > 1
         ]
-    except RecursionError:  # too deep to be looked into
+    except RecursionError:  # nested too deeply
         return None
     return Additive(plan, rows, columns, together)
 
@@ -134,7 +134,7 @@ def _measured(rows: RowsByKey, feature: Feature) -> Measured:
         return Measured(tuple(conditions), texts, {one: feature.times})
     assert feature.grid is not None and feature.argument is not None
     low, high = feature.grid.low, feature.grid.low + feature.grid.steps
-    if low == feature.grid.high:  # a constant, which is as good as a count; of 0, as nothing
+    if low == feature.grid.high:  # a constant is as good as a count; 0 is as good as nothing
         parts = {one: {Adds.VALUE: low, Adds.HEIGHT: 0, Adds.DEPTH: high - low}[feature.adds]}
     else:
         value: Basis = (rows.value_text(rows.meant(feature.argument)), *_ends(feature.grid))
@@ -153,13 +153,13 @@ def _ends(grid: Grid) -> tuple[Any, ...]:
 # -- one stored answer ---------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Way:
-    """How a wanted column is computed from a stored answer: a weighted sum of columns, each cell added to one
-    of the wanted.
+    """How a wanted column is computed from a stored answer: a weighted sum of columns, in which each cell
+    goes to one wanted cell.
     """
 
     terms: Terms
-    places: Integers  # for each stored cell the wanted one, or -1
-    cells: Integers  # how many stored cells each wanted one has
+    places: Integers  # the wanted cell of each stored cell, or -1
+    cells: Integers  # the number of stored cells in each wanted cell
     variance: float  # of one stored cell
 
 
@@ -195,7 +195,7 @@ def ways(wanted: Additive, known: Known, evaluate: Evaluate) -> dict[str, Way]:
 def _solutions(
     wanted: Measured, stored: Mapping[str, Measured], laws: Mapping[str, float]
 ) -> Iterator[tuple[Terms, Measured]]:
-    """Weighted sums of one or two stored columns, over the same rows, that add up what is wanted."""
+    """Weighted sums of one or two stored columns over the same rows that equal the wanted sum."""
     usable = [name for name, each in stored.items() if name in laws and each.texts <= wanted.texts]
     for name in usable:
         weight = _ratio(wanted.parts, stored[name].parts)
@@ -211,7 +211,7 @@ def _solutions(
 def _added_together(
     wanted: Measured, stored: Sequence[tuple[Terms, Measured]]
 ) -> Iterator[tuple[Terms, Measured]]:
-    """Of columns that add up to a count of all rows, those with NULL among them."""
+    """Sums of columns that add up to a count of all rows, NULLs included."""
     for terms, base in stored:
         weight = _ratio(wanted.parts, base.parts)
         if base.texts <= wanted.texts and weight is not None:
@@ -228,7 +228,7 @@ def _ratio(wanted: Mapping[Basis, int], stored: Mapping[Basis, int]) -> Fraction
 def _solved(
     wanted: Mapping[Basis, int], one: Mapping[Basis, int], other: Mapping[Basis, int]
 ) -> tuple[Fraction, Fraction] | None:
-    """By Cramer's rule, where there are two unknowns and just two things that are added up."""
+    """Solve by Cramer's rule, if there are two unknowns and exactly two summands."""
     basis = sorted({*one, *other}, key=repr)
     if len(basis) != 2 or not wanted.keys() <= set(basis):
         return None
@@ -242,7 +242,7 @@ def _solved(
 
 @dataclass(frozen=True, eq=False)
 class _Reader:
-    """Tells to which wanted cell each stored cell belongs."""
+    """Maps stored cells to wanted cells."""
 
     stored: Additive
     keys: Sequence[Expression]  # of the wanted cells, over the stored keys
@@ -250,7 +250,7 @@ class _Reader:
     evaluate: Evaluate
 
     def places(self, column: Measured, base: Measured) -> tuple[Integers, Integers] | None:
-        """None where a condition needs more than the keys, or a cell has no stored one."""
+        """The map; None if a condition needs more than the keys, or a wanted cell has no stored one."""
         rows = self.wanted.rows
         rest = [each for each in column.conditions if not rows.condition_texts([each]) <= base.texts]
         known = [rows.over_keys(each, self.stored.keys) for each in rest]
@@ -269,7 +269,7 @@ class _Reader:
 
     @cached_property
     def _cells(self) -> Integers:
-        """For each stored cell the wanted one that its keys say, or -1."""
+        """The wanted cell of each stored cell by its keys, or -1."""
         assert self.wanted.plan.release is not None
         names = [key.name for key in self.wanted.plan.release.keys]
         values = dict(zip(names, self._evaluated(self.keys), strict=True))
@@ -288,7 +288,7 @@ class _Reader:
 
 
 def _values(space: KeySpace, name: str) -> list[Any]:
-    """A key of every cell."""
+    """The value of a key in every cell."""
     cells = np.arange(len(space))
     group, stride = next(each for each in strides(space) if name in each[0].names)
     column = group.columns[group.names.index(name)]
@@ -296,18 +296,17 @@ def _values(space: KeySpace, name: str) -> list[Any]:
 
 
 # -- all of them ---------------------------------------------------------------------------------------------
-# stored answers by their places, the best first, each with the way to a column
+# stored answers by place, the best first, each with the way to a column
 Used = Sequence[tuple[int, Way]]
 
 
 def derive(
     wanted: Additive, stored: Sequence[Known], evaluate: Evaluate, paid: bool = False
 ) -> tuple[Derived, dict[str, Integers]] | None:
-    """What stored answers say of the wanted columns; None where they do not say all of them.
+    """Compute the wanted columns from stored answers; None if some column does not follow from them.
 
-    Only answers that sum over the same keys go together: from others, other rows may be missing, and what is
-    between two different numbers is neither. `paid`: the question's own answer is among them, which sums over
-    none.
+    Only answers that sum over the same keys are combined: others may lack different rows, and an average of
+    two different numbers is neither. `paid`: the query's own answer is among them, which sums over no keys.
     """
     found = [ways(wanted, known, evaluate) for known in stored]
     over = [frozenset(_summed_over(wanted, [known])) for known in stored]
@@ -355,12 +354,12 @@ def _best(found: Used) -> Used:
 
 
 def _worst(found: tuple[int, Way]) -> float:
-    """The variance of its noisiest cell."""
+    """The variance of the noisiest cell."""
     return float(found[1].cells.max()) * found[1].variance
 
 
 def _shares(found: Sequence[Way]) -> list[Floats]:
-    """How much each source counts for in every cell: the less its variance, the more."""
+    """The weight of each source in every cell, by inverse variance."""
     precisions = [1.0 / (way.cells * max(way.variance, _LEAST_VARIANCE)) for way in found]
     return [each / np.sum(precisions, axis=0) for each in precisions]
 
@@ -381,7 +380,7 @@ def _added(stored: Sequence[Known], used: Used, shares: Sequence[Floats]) -> Int
 
 
 def _sums(noisy: Integers, way: Way) -> Integers:
-    """A stored column, added up in the wanted cells."""
+    """A stored column, summed in the wanted cells."""
     cells, used = np.zeros(len(way.cells), dtype=np.int64), way.places >= 0
     np.add.at(cells, way.places[used], noisy[used])
     return cells
@@ -402,9 +401,7 @@ def _noise(stored: Sequence[Known], used: Used, shares: Sequence[Floats], cell: 
 
 
 def _summed_over(wanted: Additive, stored: Sequence[Known]) -> tuple[str, ...]:
-    """Keys of the stored answers that are not keys here: rows that have another than those that were declared
-    are missing.
-    """
+    """Keys of the stored answers that are not keys of the plan: rows with an undeclared value are missing."""
     names = [
         column.name
         for known in stored
@@ -415,7 +412,7 @@ def _summed_over(wanted: Additive, stored: Sequence[Known]) -> tuple[str, ...]:
 
 
 # -- is it good enough ---------------------------------------------------------------------------------------
-# the variance that the noise of a score stands for, in squares of its scale: half that of a difference of two
+# the variance that the noise of a score amounts to, in squares of its scale: half that of a difference of two
 _CHOICES = {
     Mechanism.CHOICE_FLIP: 1.0,
     Mechanism.CHOICE_LAPLACE: 2.0,
@@ -426,7 +423,7 @@ _CHOICES = {
 
 
 def variances(plan: Plan) -> dict[str, float]:
-    """How noisy the plan makes each of its columns."""
+    """The variance of each column of the plan."""
     found: dict[str, float] = {}
     for each in plan.measurements:
         factor = _CHOICES.get(each.mechanism)
@@ -436,8 +433,8 @@ def variances(plan: Plan) -> dict[str, float]:
 
 
 def is_as_good(plan: Plan, answered: Plan, derived: Derived) -> bool:
-    """Whether no cell of any column is noisier than the plan would make it; of other columns, no number
-    computed from them.
+    """Whether no cell is noisier than the plan would make it; for several columns, no number computed from
+    them.
     """
     allowed = variances(plan)
     if answered is not plan:
@@ -454,7 +451,7 @@ def is_as_good(plan: Plan, answered: Plan, derived: Derived) -> bool:
 
 
 def chosen(release: Choose, space: KeySpace, picks: int, scores: Integers) -> Integers:
-    """The best candidates by their noisy scores, or the best of each group."""
+    """The best candidates by noisy score, or the best of each group."""
     signed = scores if release.largest else -scores
     within = {key.name for key in release.keys[: release.within]}
     groups = int(

@@ -1,9 +1,9 @@
-"""Noisy cells go in with the plan that was paid for; those of any question that measures the same at the same
-price come out, and those of questions that follow from what is there.
+"""A paid plan and its noisy cells go in; the answers of later queries that measure the same, or follow from
+it, come out.
 
-What is measured is told by its meaning, not by its text: names, order, whitespace, CTEs, and what is done
-after the noise make no difference. A second draw of noise would cost a second time, and averaging over many
-would undo it.
+A stored answer is found by what it measures, not by its text: names, order, whitespace, CTEs and
+post-processing make no difference. A second draw of noise would cost again, and averaging many draws would
+undo the noise.
 """
 
 from __future__ import annotations
@@ -30,27 +30,25 @@ Shown = tuple[Plan, NoisyTable]
 
 @dataclass(frozen=True)
 class Signs:
-    """What is known of an answer without planning its question anew: what it means at what price, and of what
-    rows it is.
-    """
+    """What is known of an answer without planning its query again: its measurements and price, and its rows."""
 
     meaning: str
-    rows: str | None  # None where its columns are not sums over rows
+    rows: str | None  # None if its columns are not sums over rows
 
 
 @dataclass(eq=False)
 class Kept:
-    """One paid answer, as it was drawn.
+    """A paid answer, as drawn.
 
-    `version`: of the data, as it was then. `beside`: the numbers of earlier answers that it was shown
-    together with. `read` gives None where under the policy of now the question is another one.
+    `version`: of the data at that time. `beside`: the numbers of the earlier answers combined with it. `read`
+    returns None if the query means something else under the current policy.
     """
 
     number: int
     question: str
     when: str
     version: str | None
-    asked: Mapping[str, Any]  # the arguments of the call, by which it can be planned anew
+    asked: Mapping[str, Any]  # the arguments of the call, to plan it again
     read: Callable[[], Shown | None]
     given: Signs | None = None
     beside: tuple[int, ...] = ()
@@ -61,7 +59,7 @@ class Kept:
 
     @cached_property
     def signs(self) -> Signs:
-        """Worked out when they are first needed: that takes as long as planning."""
+        """Computed on first use, because that takes as long as planning."""
         if self.given is not None:
             return self.given
         assert self.drawn is not None
@@ -69,7 +67,7 @@ class Kept:
 
     @cached_property
     def source(self) -> Known | None:
-        """To compute other answers from; a label says nothing of its score."""
+        """The cells for deriving other answers; None for labels, which do not show their scores."""
         if self.drawn is None or self.drawn[0].chooses:
             return None
         meant = additive(self.drawn[0])
@@ -82,30 +80,30 @@ def signs_of(plan: Plan) -> Signs:
 
 
 class Shelf(Protocol):
-    """Where answers are kept beyond this session, and those of others."""
+    """Storage of answers beyond this session, shared with other sessions."""
 
     def newer(self) -> list[Kept]:
-        """Those that were kept since the last look."""
+        """Answers stored since the last call."""
         ...
 
     def keep(self, kept: Kept) -> None:
-        """Keep one; after that it survives a crash."""
+        """Store an answer; after that it survives a crash."""
         ...
 
 
 class StoredAnswers:
-    """What was released, in this session or under its ledger."""
+    """Everything released in this session or under its ledger."""
 
     def __init__(self, evaluate: Evaluate, shelf: Shelf | None = None) -> None:
         self._evaluate, self._shelf = evaluate, shelf
         self._kept: dict[int, Kept] = {}
         self._by_plan: dict[tuple[int, str | None], int] = {}  # by the identity of a plan that is kept
         self._by_meaning: dict[tuple[str, str | None], int] = {}
-        self._unread: deque[int] = deque()  # those whose signs nobody asked for yet
+        self._unread: deque[int] = deque()  # answers whose signs are not computed yet
 
     def keep(self, kept: Kept, combine: bool) -> Shown:
-        """Keep what was drawn, for this session; what is to be shown comes out: `combine`, together with what
-        was known of the same before.
+        """Keep an answer for this session, and return what to show: with `combine`, averaged with earlier
+        answers.
         """
         assert kept.drawn is not None
         plan, _ = shown = kept.drawn
@@ -123,13 +121,13 @@ class StoredAnswers:
         return shown
 
     def share(self, number: int) -> None:
-        """Put what was kept of this charge, if anything was, where other sessions find it."""
+        """Store the answer of this charge, if there is one, for other sessions."""
         kept = self._kept.get(number)
         if kept is not None and self._shelf is not None and kept.version is not None:
             self._shelf.keep(kept)
 
     def find(self, plan: Plan, version: str | None) -> Shown | None:
-        """What was shown to whoever asked for the same, under this plan's names and in its order."""
+        """The stored answer to the same query, under this plan's names and in its order."""
         number = self._by_plan.get((id(plan), version))
         if number is not None and not self._kept[number].beside and self._kept[number].drawn is not None:
             return plan, self._kept[number].drawn[1]  # type: ignore[index]
@@ -143,12 +141,12 @@ class StoredAnswers:
         if meant is not None:
             together = [self._kept[each].source for each in (kept.number, *kept.beside) if each in self._kept]
             found = derive(meant, [each for each in together if each is not None], self._evaluate, paid=True)
-            if found is not None:  # pragma: no branch -- its own answer is among them, and says it all
+            if found is not None:  # pragma: no branch -- its own answer is among the sources
                 return _shown(plan, *found, paid=True)
         return plan, _reread(*kept.drawn, plan, wanted)
 
     def derived(self, plan: Plan, version: str | None) -> Shown | None:
-        """What follows from earlier answers, where it is at least as sure as was asked for."""
+        """An answer from earlier ones, if it is at least as accurate as the plan."""
         for each in (plan, plan.apart):
             found = None if each is None else self._derived(each, version)
             if each is not None and found is not None and is_as_good(plan, each, found[0]):
@@ -156,7 +154,7 @@ class StoredAnswers:
         return None
 
     def known(self, plan: Plan, version: str | None) -> Shown | None:
-        """The best that earlier answers say, however sure that is."""
+        """The best answer from earlier ones, however accurate."""
         for each in (plan, plan.apart):
             found = None if each is None else self._derived(each, version)
             if each is not None and found is not None:
@@ -170,7 +168,7 @@ class StoredAnswers:
         return derive(wanted, [known for _, known in self._about(wanted, version)], self._evaluate)
 
     def _some(self) -> bool:
-        """Whether there is anything, after a look at what was kept since, here or by others."""
+        """Whether there are any answers, after loading new ones."""
         while self._unread:
             with contextlib.suppress(IndexError):  # another thread may have taken the last one
                 number = self._unread.popleft()
@@ -186,7 +184,7 @@ class StoredAnswers:
         self._by_meaning[kept.signs.meaning, kept.version] = kept.number
 
     def _about(self, wanted: Additive, version: str | None) -> list[tuple[int, Known]]:
-        """Answers about the same rows."""
+        """Answers over the same rows."""
         rows = digest(wanted.rows.text)
         same = (
             each for each in list(self._kept.values()) if each.version == version and each.signs.rows == rows

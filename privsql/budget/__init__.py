@@ -1,1 +1,3 @@
-"""Prices go in; leave to run comes out, or a refusal. Charged before any data is read, never given back."""
+"""Prices go in; permission to run comes out, or a refusal. A charge comes before any data is read, and is
+never refunded.
+"""

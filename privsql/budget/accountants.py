@@ -1,8 +1,8 @@
-"""Events go in; what they lose comes out, in exact integers. And caps in epsilon and delta; what they allow,
-in the same.
+"""Events go in; their joint loss comes out, in exact integers. Caps in epsilon and delta go in; the sums they
+allow come out.
 
-Two ways to count: epsilons and deltas add up (pure privacy where delta is 0); or rho adds up, zCDP. Each is a
-filter: what is asked next may depend on all answers so far, and the promise holds as long as the sum stays
+There are two ways to count: epsilons and deltas add up (pure privacy where delta is 0), or rho adds up, zCDP.
+Each is a filter: a query may depend on all earlier answers, and the guarantee holds as long as the sum stays
 below the limit. The proofs are in docs/accounting.md.
 """
 
@@ -28,21 +28,23 @@ from privsql.privacy.gaussian import greatest_rho
 from privsql.privacy.gaussian import half_width as gaussian_half_width
 from privsql.privacy.zcdp import least_epsilon, zcdp_of
 
-WITHIN, LEVEL = 10, 0.95  # what is left is also told as a number of counts that are within so many, so surely
-_FINENESS = 1024  # of the variance of such a count
+WITHIN, LEVEL = 10, 0.95  # what is left is also shown as a number of counts this accurate
+_FINENESS = 1024  # of the variance of this count
 
 
 class Accountant(ABC):
-    """How losses are counted: `unit` is what a Loss is a billionth of."""
+    """Adds up losses. `unit` names what a Loss counts in billionths: epsilon or rho."""
 
     unit: ClassVar[str]
 
     def price(self, events: Sequence[Event]) -> Loss:
-        """What they lose together; each is rounded up only with all the others."""
+        """The loss of these events together, rounded up once."""
         for each in events:
             if type(each) not in EVENTS.values():
                 raise BudgetError(
-                    "budget-event", f"no price is known for {type(each).__name__}", "release what has a rule"
+                    "budget-event",
+                    f"the accountants have no rule for {type(each).__name__}",
+                    "release only events that privsql.privacy.events defines",
                 )
         losses = [self._loss(each) for each in events]
         return price_of(
@@ -50,7 +52,7 @@ class Accountant(ABC):
         )
 
     def rho(self, events: Sequence[Event]) -> float | None:
-        """The price where it is in rho."""
+        """The price in rho; None if the accountant counts epsilon."""
         if self.unit != Zcdp.unit:
             return None
         return self.price(events).size if events else 0.0
@@ -64,24 +66,24 @@ class Accountant(ABC):
 
     @abstractmethod
     def part(self, cap: Cap, dataset: Cap) -> Cap:
-        """The sums that a cap within the dataset's allows: of one analyst, or of one question."""
+        """The sums allowed by a cap within the dataset's: of one analyst, or of one query."""
 
     @abstractmethod
     def stands_for(self, spent: Loss, dataset: Cap) -> Amount:
-        """The epsilon and delta at which so much is private, under a cap of the dataset."""
+        """The epsilon and delta that this loss guarantees, under a cap of the dataset."""
 
     @abstractmethod
     def left(self, cap: Cap, limit: Cap, spent: Loss, dataset: Cap) -> Amount:
-        """What one more question may lose, by itself."""
+        """What one more query may lose, on its own."""
 
     @property
     @abstractmethod
     def count(self) -> Loss:
-        """The least price of one count of people that is within +-10, 95% surely."""
+        """The least price of a count of people within +-10 at 95%."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """What a ledger keeps of it."""
+        """What a ledger records of the accountant."""
 
 
 @dataclass(frozen=True)
@@ -118,9 +120,8 @@ ADDITION = Addition()
 
 @dataclass(frozen=True)
 class Zcdp(Accountant):
-    """Rho adds up, and so do the deltas of keys; the sum of rho is (epsilon, delta)-private by the tight
-    conversion of Canonne, Kamath and Steinke (2020), with that part of delta which is not set aside for
-    keys.
+    """Rho adds up, and so do the deltas of keys. The sum of rho is (epsilon, delta)-private by the tight
+    conversion of Canonne, Kamath and Steinke (2020), with the part of delta that is not set aside for keys.
     """
 
     unit = "rho"
@@ -148,7 +149,7 @@ class Zcdp(Accountant):
         if rest.nano is None:
             return amount_of(rest)
         keys = amount_of(rest).delta
-        if not spent.nano:  # the whole: as it was declared, not as it comes back from rho
+        if not spent.nano:  # all is left: show the cap as declared, not converted back from rho
             return Amount(amount_of(cap).epsilon, keys, rest.nano / NANO)
         return Amount(self.stands_for(Loss(rest.nano), dataset).epsilon, keys, rest.nano / NANO)
 
@@ -160,7 +161,7 @@ class Zcdp(Accountant):
         return {"for_keys": str(self.for_keys)}
 
     def conversion_delta(self, dataset: Cap) -> Fraction:
-        """What is left of delta when the part for keys is set aside."""
+        """The rest of delta after the part for keys is set aside."""
         whole = dataset.atto_delta or 0
         return Fraction(whole - math.floor(whole * self.for_keys), ATTO)
 
@@ -171,7 +172,7 @@ class Zcdp(Accountant):
 
 @lru_cache(maxsize=1024)
 def _greatest(nano_epsilon: int, delta: Fraction) -> int:
-    """So small a delta or epsilon that no rho is known to serve allows none."""
+    """The largest rho, in billionths; 0 if delta or epsilon is so small that no rho is known to serve."""
     try:
         return math.floor(greatest_rho(Fraction(nano_epsilon, NANO), delta) * NANO)
     except ValueError:
@@ -189,7 +190,7 @@ def _laplace_count() -> Loss:
 
 @lru_cache(maxsize=1)
 def _gaussian_count() -> Loss:
-    """The greatest variance whose half-width is no more; rho = 1/(2 variance)."""
+    """Price the count with the greatest variance that is accurate enough; rho = 1/(2 variance)."""
     within = range(1, WITHIN**2 * _FINENESS)
     past = bisect_left(
         within, True, key=lambda part: gaussian_half_width(Fraction(part, _FINENESS), LEVEL) > WITHIN

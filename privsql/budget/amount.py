@@ -1,5 +1,5 @@
-"""Privacy in numbers: exact ones that ledgers add up (Loss) and compare with (Cap), and plain ones that
-people read (Amount).
+"""Privacy loss in numbers: exact ones that ledgers add up (Loss) and compare (Cap), and floats for people
+(Amount).
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from fractions import Fraction
 from privsql.errors import BudgetError
 from privsql.policy.checks import NANO
 
-ATTO = 10**18  # delta is counted in units of 1e-18: fine enough for any delta, and the whole fits 64 bits
-MOST_LOSS = 2**62  # where there is no cap: no sum may leave 64 bits
-MOST_DELTA = ATTO  # a delta of 1 promises nothing, and no more than nothing can be given away
+ATTO = 10**18  # delta is counted in units of 1e-18: fine enough for any delta, and 1 fits in 64 bits
+MOST_LOSS = 2**62  # without a cap, sums must still fit in 64 bits
+MOST_DELTA = ATTO  # a delta of 1 promises nothing, so there is nothing more to lose
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Some privacy that is lost, as its accountant counts it: billionths of epsilon or of rho, and 1e-18 of
-    delta.
-    """
+    """A privacy loss in the accountant's units: billionths of epsilon or of rho, and 1e-18 of delta."""
 
     nano: int = 0
     atto_delta: int = 0
@@ -30,7 +28,7 @@ class Loss:
 
     @property
     def size(self) -> float:
-        """In epsilon or in rho."""
+        """The loss in epsilon or in rho."""
         return self.nano / NANO
 
     @property
@@ -39,17 +37,19 @@ class Loss:
 
 
 def price_of(size: Fraction, delta: Fraction) -> Loss:
-    """A loss, rounded up; what is no price (zero, negative, beyond all sums) is refused."""
+    """A loss, rounded up. Raises BudgetError for one that is zero, negative or too large."""
     if not 0 < size <= Fraction(MOST_LOSS, NANO) or not 0 <= delta < 1:
         raise BudgetError(
-            "budget-amount", "a loss is above 0, and its delta from 0 to below 1", "charge what the plan says"
+            "budget-amount",
+            "a privacy loss must be above 0, and its delta at least 0 and below 1",
+            "charge the loss of the plan",
         )
     return Loss(math.ceil(size * NANO), math.ceil(delta * ATTO))
 
 
 @dataclass(frozen=True)
 class Cap:
-    """The most that may be lost, in billionths of epsilon (as declared) or of what is counted; None: no
+    """An upper limit on losses, in billionths of epsilon (as declared) or of the accountant's unit; None: no
     cap.
     """
 
@@ -57,7 +57,7 @@ class Cap:
     atto_delta: int | None = None
 
     def holds(self, by: Loss) -> bool:
-        """Whether there is a cap on all that is to be added to it."""
+        """Whether both caps that are to be raised exist."""
         return not (by.nano and self.nano is None) and not (by.atto_delta and self.atto_delta is None)
 
     def raised(self, by: Loss) -> Cap:
@@ -67,7 +67,7 @@ class Cap:
         )
 
     def rest(self, spent: Loss) -> Cap:
-        """What is left; nothing where a policy that was tightened allows less than is spent."""
+        """What is left; nothing where a tightened policy allows less than is already spent."""
         return Cap(
             None if self.nano is None else max(self.nano - spent.nano, 0),
             None if self.atto_delta is None else max(self.atto_delta - spent.atto_delta, 0),
@@ -79,7 +79,7 @@ NOTHING, UNCAPPED = Cap(0, 0), Cap()
 
 @dataclass(frozen=True)
 class Amount:
-    """Some privacy: epsilon and delta, as people read them; under zCDP also the rho that they stand for."""
+    """An amount of privacy loss for people: epsilon and delta, under zCDP also rho."""
 
     epsilon: float
     delta: float = 0.0

@@ -1,5 +1,5 @@
-"""What may be spent, what is spent and what is asked for go in, as exact integers; leave, or the reason why
-not, comes out.
+"""Caps, losses so far and a price go in, as exact integers; permission comes out, or a refusal with its
+reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from privsql.suggestions import Argument, Way
 
 @dataclass(frozen=True)
 class CountedCaps:
-    """What one analyst's charges are held to, as the accountant counts: epsilon or rho, and delta."""
+    """The caps on one analyst's charges in the accountant's units: epsilon or rho, and delta."""
 
     dataset: Cap
     query: int | None
@@ -31,17 +31,17 @@ class CountedCaps:
 
 @dataclass(frozen=True)
 class Caps:
-    """The cap of the dataset, which is the guarantee; of each analyst, which is fairness; of one question.
+    """The cap of the dataset, which is the guarantee; of each analyst, which is fairness; of one query.
 
-    All as they were declared, in epsilon and delta; `accountant` says what sums they allow. `named`: it was
-    asked for by name.
+    All are as declared, in epsilon and delta; `accountant` converts them to sums. `named`: the accountant, if
+    the policy names one.
     """
 
     dataset: Cap = UNCAPPED
     query: int | None = None  # nano-epsilon
-    analysts: Mapping[str, Cap] = field(default_factory=dict)  # none: no analyst has a cap
-    least: int | None = None  # nano-epsilon that one query must cost
-    failures: int | None = None  # of one analyst; None: as many as usual
+    analysts: Mapping[str, Cap] = field(default_factory=dict)  # empty: no analyst has a cap
+    least: int | None = None  # the least nano-epsilon that one query must cost
+    failures: int | None = None  # the limit for one analyst; None: the default
     accountant: Accountant = ADDITION
     named: Accounting | None = None
 
@@ -50,7 +50,7 @@ class Caps:
         return MAX_FAILURES if self.failures is None else self.failures
 
     def share(self, analyst: str) -> Cap:
-        """Who is not listed where others are has what is left to everyone, or nothing."""
+        """The cap of an analyst. One who is not listed gets everyone's share, or nothing if there is none."""
         if not self.analysts:
             return UNCAPPED
         return self.analysts.get(analyst, self.analysts.get(EVERYONE, NOTHING))
@@ -65,7 +65,7 @@ class Caps:
 
     @property
     def accounting(self) -> Accounting:
-        """By addition the promise is pure as long as no delta is allowed."""
+        """Addition is pure as long as no delta is allowed."""
         if isinstance(self.accountant, Zcdp):
             return Accounting.ZCDP
         return Accounting.PURE if self.dataset.atto_delta == 0 else Accounting.APPROXIMATE
@@ -84,7 +84,9 @@ class Caps:
 
     @staticmethod
     def of_json(raw: Mapping[str, Any]) -> Caps:
-        """The first format had no accountant: losses added up. The first two had no fuse: it is as usual."""
+        """Caps from JSON. Format 1 had no accountant: losses added up. Formats 1 and 2 had no fuse: the
+        default applies.
+        """
         shares = {name: Cap(*cap) for name, cap in raw["analysts"].items()}
         zcdp = Accounting(raw.get("accountant", Accounting.PURE)) is Accounting.ZCDP
         accountant = Zcdp(Fraction(raw["for_keys"])) if zcdp else ADDITION
@@ -101,8 +103,8 @@ def caps_of(
     accountant: Accountant | None = None,
     named: Accounting | None = None,
 ) -> Caps:
-    """Caps rounded down. Without an epsilon the dataset has no cap on it, and on delta only one that was
-    declared.
+    """Caps, rounded down. Without an epsilon the dataset has no cap on epsilon, and only a declared cap on
+    delta.
     """
     open_delta = epsilon is None and not delta and named is not Accounting.PURE
     dataset = Cap(None if epsilon is None else _nano(epsilon), None if open_delta else _atto(delta))
@@ -128,7 +130,7 @@ def policy_caps(policy: Policy) -> Caps:
 
 
 def renewal_of(epsilon: Fraction, delta: Fraction) -> Loss:
-    """What is added to a cap, rounded down."""
+    """The amount to add to a cap, rounded down."""
     return Loss(_nano(epsilon), _atto(delta))
 
 
@@ -142,7 +144,7 @@ def _atto(delta: Fraction) -> int:
 
 @dataclass(frozen=True)
 class Standing:
-    """What is spent before a query: by all analysts, and by the one who asks."""
+    """What is spent before a query: by all analysts, and by this one."""
 
     analyst: str
     spent: Loss
@@ -155,8 +157,8 @@ class Standing:
 def prices_of(
     caps: Caps, accountant: Accountant, standing: Standing, queries: Sequence[Sequence[Event]]
 ) -> list[Loss]:
-    """What each query costs, by its events; raises BudgetError where one of them may not be asked after those
-    before it.
+    """Price each query by its events. Raises BudgetError if the budget does not allow one of them after the
+    ones before it.
     """
     prices: list[Loss] = []
     for events in queries:
@@ -171,9 +173,7 @@ def prices_of(
 def refuse_together(
     caps: Caps, accountant: Accountant, standing: Standing, queries: Sequence[Sequence[Event]]
 ) -> None:
-    """Raises BudgetError where one call that takes these queries may not be made: it costs what all of them
-    cost.
-    """
+    """Raise BudgetError if the budget does not allow one call that needs all these queries."""
     price = accountant.price([event for events in queries for event in events])
     for events in queries:
         refuse_below(caps, events)
@@ -181,20 +181,20 @@ def refuse_together(
 
 
 def refuse_over(caps: Caps, standing: Standing, price: Loss) -> None:
-    """Raises BudgetError where the price passes a cap."""
+    """Raise BudgetError if this price exceeds a cap."""
     analyst, spent, own = standing.analyst, standing.spent, standing.own
     limits, unit = caps.limits(analyst), caps.accountant.unit
     if limits.share == NOTHING:
         raise BudgetError(
             "budget-analyst",
-            f"the budget is shared out among analysts, and {analyst} is not one of them",
-            [("say who you are: ", Argument("analyst")), ("ask the owner of the data for a share",)],
+            f"the budget is divided among analysts, and {analyst} has no share",
+            [("name yourself: ", Argument("analyst")), ("ask the data owner for a share",)],
         )
     if limits.query is not None and price.nano > limits.query:
         most = limits.query / NANO
         raise BudgetError(
             "budget-query",
-            f"this costs {unit} {price.size:g}, and one question may cost {most:g}",
+            f"this costs {unit} {price.size:g}, but one query may cost at most {most:g}",
             _ask_for(unit, most),
         )
     _refuse("budget-exhausted", unit, "", price.nano, spent.nano, limits.dataset.nano, MOST_LOSS, NANO)
@@ -227,32 +227,31 @@ def _refuse(
 ) -> None:
     limit = most if cap is None else cap
     if price and spent + price > limit:
-        left = max(limit - spent, 0) / unit  # a policy that was tightened may allow less than is spent
-        ways_out = {"delta": "declare the keys, or ask the owner for delta"}
+        left = max(limit - spent, 0) / unit  # a tightened policy may allow less than is already spent
+        ways_out = {"delta": "declare the keys, or ask the data owner for more delta"}
         raise BudgetError(
             code,
-            f"this costs {name} {price / unit:g}, and {left:g} of {limit / unit:g} is left{whose}",
-            _ask_for(name, left)
-            if left > 0
-            else ways_out.get(name, "ask the owner of the data for more budget"),
+            f"this costs {name} {price / unit:g}, but only {left:g} of {limit / unit:g} is left{whose}",
+            _ask_for(name, left) if left > 0 else ways_out.get(name, "ask the data owner for more budget"),
         )
 
 
 def refuse_below(caps: Caps, events: Sequence[Event]) -> None:
-    """Raises BudgetError where one query costs less than it must, in epsilon whatever is counted: so its text
-    states it.
+    """Raise BudgetError if a query costs less than the policy's minimum.
+
+    The minimum is in epsilon, whichever unit the accountant adds up, so it depends on the query text alone.
     """
     if caps.least is not None and sum((each.epsilon for each in events), Fraction(0)) * NANO < caps.least:
         least = caps.least / NANO
         raise BudgetError(
             "budget-least",
-            f"this costs less than epsilon {least:g}, and the policy has no query answered for less: "
-            "a query that fails must have cost something",
+            f"this costs less than epsilon {least:g}, the least that the policy lets a query cost: "
+            "a query that fails may tell about the data, so it must have cost something",
             [
                 (
                     "ask with ",
                     Argument("epsilon", f"{least:g}"),
-                    " or more; what a batch or a search for a range is split into must each cost that much",
+                    " or more; each query of a batch and each search for a range must cost that much",
                 )
             ],
         )
@@ -265,17 +264,17 @@ def _ask_for(name: str, most: float) -> str | list[Way]:
 
 
 def held(opening: Caps, current: Caps, policy: Caps, analyst: str) -> Caps:
-    """The caps that hold for a session whose policy may say otherwise than the ledger it is opened on.
+    """The caps of a session whose policy may differ from its ledger.
 
-    A policy may tighten a cap. It cannot raise one: that takes a renewal, which the ledger records. Nor can
-    it count otherwise.
+    A policy may tighten a cap. It cannot raise one: that takes a renewal, which the ledger records. It cannot
+    change the accountant either.
     """
     _same_accountant(current, policy)
     shares = (opening.share(analyst), current.share(analyst), policy.share(analyst))
     dataset = (opening.dataset, current.dataset, policy.dataset)
     return Caps(
         _held_cap("the dataset", *dataset),
-        _held_number("one question", opening.query, current.query, policy.query, NANO),
+        _held_number("one query", opening.query, current.query, policy.query, NANO),
         {analyst: _held_cap(analyst, *shares)} if current.analysts or policy.analysts else {},
         _held_least(current.least, policy.least),
         _held_failures(current, policy),
@@ -284,21 +283,21 @@ def held(opening: Caps, current: Caps, policy: Caps, analyst: str) -> Caps:
 
 
 def _same_accountant(ledger: Caps, policy: Caps) -> None:
-    """Sums of one kind say nothing of the other. Who names no accountant has one of those that add up
-    epsilon.
+    """Raise BudgetError if the accountants differ: a sum of rho says nothing about a sum of epsilon. A policy
+    that names no accountant gets one that adds up epsilon.
     """
     if ledger.accountant == policy.accountant and policy.named in (None, ledger.accounting):
         return
     said, kept = (policy.named or policy.accounting).value, ledger.accounting.value
     other = (
-        f"{kept}, and the policy says {said}"
+        f"{kept}, but the policy says {said}"
         if said != kept
-        else f"{kept}, with another part of delta for keys"
+        else f"{kept}, with a different share of delta for keys"
     )
     raise BudgetError(
         "budget-accountant",
         f"the accountant of this ledger is {other}",
-        f'accountant = "{kept}" under [budget], or a new ledger: what two promise together is the sum',
+        f'write accountant = "{kept}" under [budget], or start a new ledger: the losses of two ledgers add up',
     )
 
 
@@ -318,8 +317,9 @@ def _held_number(
         return policy
     raise BudgetError(
         "budget-caps",
-        f"the policy allows {policy / unit:g} for {whose}, and the ledger {current / unit:g}",
-        "a cap is raised by the owner, for the record: privsql ledger renew LEDGER --epsilon ... --reason ...",
+        f"the policy allows {policy / unit:g} for {whose}, but the ledger only {current / unit:g}",
+        "the data owner raises a cap, and the ledger records it: "
+        "privsql ledger renew LEDGER --epsilon ... --reason ...",
     )
 
 
@@ -328,8 +328,9 @@ def _held_least(current: int | None, policy: int | None) -> int | None:
         return current if policy is None else policy
     raise BudgetError(
         "budget-caps",
-        f"the policy lets a query cost epsilon {policy / NANO:g}, and the ledger no less than {current / NANO:g}",
-        f"per_query_least = {current / NANO:g} under [budget], or leave it out",
+        f"the policy lets a query cost as little as epsilon {policy / NANO:g}, "
+        f"but the ledger no less than {current / NANO:g}",
+        f"write per_query_least = {current / NANO:g} under [budget], or leave it out",
     )
 
 
@@ -338,14 +339,14 @@ def _held_failures(current: Caps, policy: Caps) -> int:
         return current.most_failures if policy.failures is None else policy.failures
     raise BudgetError(
         "budget-caps",
-        f"the policy allows {policy.failures} failures, and the ledger {current.most_failures}",
-        f"max_failures = {current.most_failures} under [budget], or leave it out; the owner lets an analyst go on by "
-        "privsql ledger renew LEDGER --failures",
+        f"the policy allows {policy.failures} failures, but the ledger only {current.most_failures}",
+        f"write max_failures = {current.most_failures} under [budget], or leave it out; "
+        "to let an analyst go on, the data owner runs privsql ledger renew LEDGER --failures",
     )
 
 
 def renewed(caps: Caps, scope: str, analyst: str, by: Loss) -> Caps:
-    """The caps after a renewal; a cap that is not there cannot be raised."""
+    """The caps after a renewal. Raises BudgetError if the ledger has no cap to raise."""
     match scope:
         case "dataset" if caps.dataset.holds(by):
             return replace(caps, dataset=caps.dataset.raised(by))
@@ -356,5 +357,5 @@ def renewed(caps: Caps, scope: str, analyst: str, by: Loss) -> Caps:
     raise BudgetError(
         "budget-caps",
         "this ledger has no such cap, so there is nothing to raise",
-        "caps are set by the policy under which a ledger is opened first",
+        "set caps in the policy with which you create the ledger",
     )

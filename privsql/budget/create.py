@@ -1,4 +1,4 @@
-"""A dataset and its caps go in; a new ledger stands under its name, whole, or nothing does."""
+"""A dataset and its caps go in; a complete new ledger appears under its name, or nothing does."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from privsql.errors import BudgetError
 
 
 def create(path: Path, dataset: Dataset, caps: Caps) -> None:
-    """Made aside and then given its name in one step: no crash leaves half a ledger, and of many that try at
-    once one wins.
+    """Create a ledger under a temporary name, then rename it in one step: no crash leaves half a ledger, and
+    of several processes one wins.
     """
     _refuse_orphans(path)
     aside = path.with_name(f".{path.name}.{uuid4().hex}{MADE_ASIDE}")
@@ -28,7 +28,7 @@ def create(path: Path, dataset: Dataset, caps: Caps) -> None:
         os.link(aside, path)
         _sync_folder(path.parent)
     except FileExistsError:
-        pass  # somebody else was first; theirs is opened, and checked like any other
+        pass  # another process was first; its ledger is opened and checked like any other
     except sqlite3.Error as error:
         raise reason_for(error) from error
     except OSError as error:
@@ -40,19 +40,20 @@ def create(path: Path, dataset: Dataset, caps: Caps) -> None:
 
 
 def _refuse_orphans(path: Path) -> None:
-    """A log without its ledger would be read as part of the new one."""
+    """Raise BudgetError if there is a log without a ledger: SQLite would read it into the new one."""
     for end in ("-wal", "-shm", "-journal"):
         if Path(f"{path}{end}").exists() and not path.exists():
             raise BudgetError(
                 "budget-ledger",
-                f"there is no ledger {path.name}, but there is {path.name}{end}: it was moved or removed without its log",
-                "put it back, or name a new file",
+                f"there is no ledger {path.name}, but there is {path.name}{end}: "
+                "the ledger was moved or deleted without its log",
+                "put the ledger back, or give the name of a new file",
             )
 
 
 def _opening(dataset: Dataset, caps: Caps) -> Row:
     details = {
-        "id": uuid4().hex,  # so that no two ledgers share a chain
+        "id": uuid4().hex,  # no two ledgers share a chain
         "dataset": dataset.name,
         "neighbours": dataset.neighbours.value,
         "tables": dict(dataset.tables),
@@ -80,7 +81,7 @@ def _write(aside: Path, opening: Row) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """The name is on the disk too, where folders can be synced."""
+    """Sync the folder, so that the name is on the disk too, where folders can be synced."""
     with suppress(PermissionError):  # Windows
         descriptor = os.open(folder, os.O_RDONLY)
         try:

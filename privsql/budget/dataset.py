@@ -1,8 +1,8 @@
-"""A policy and a schema go in; what identifies the dataset whose losses are counted comes out.
+"""A policy and a schema go in; the identity of the dataset comes out, whose losses a ledger adds up.
 
-The neighbour relation, the private tables, and whose each row is: a loss is a bound on what neighbours can be
-told apart by, and these say what neighbours are. Ranges, keys and limits are not among it: every answer's
-price holds under its own.
+It consists of the neighbour relation, the private tables, and the privacy unit of each. A loss bounds how
+well neighbours can be told apart, and these define the neighbours. Ranges, keys and limits are not part of
+it: every answer's price holds under its own.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ EACH_ROW = "each row"  # is one person's
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a ledger is for. `tables`: whose rows, by the name of each private table."""
+    """What a ledger is for. `tables`: the privacy unit of each private table, by name."""
 
     name: str | None
     neighbours: Neighbours
     tables: Mapping[str, str]
 
     def new_tables(self, recorded: Dataset) -> dict[str, str]:
-        """Tables that were not there yet: earlier answers do not depend on them, so they may join."""
+        """Tables that the ledger does not know yet: no earlier answer depends on them, so they may join."""
         return {name: whose for name, whose in self.tables.items() if name not in recorded.tables}
 
     def same_as(self, recorded: Dataset) -> None:
-        """Raises BudgetError where losses of this dataset cannot be added to those of the ledger."""
+        """Raise BudgetError if losses of this dataset cannot be added to the recorded ones."""
         same_neighbours(recorded.neighbours, self.neighbours)
         if self.name != recorded.name:
             raise _other(
-                f"it is of the dataset {recorded.name or 'without a name'}, and the policy says {self.name or 'none'}"
+                f"its dataset is called {recorded.name or 'nothing'}, the policy's {self.name or 'nothing'}"
             )
         for name, whose in recorded.tables.items():
             if name not in self.tables:
-                raise _other(f"it counts losses of a private table {name}, which is not there")
+                raise _other(f"it has losses of a private table {name}, which this source does not have")
             if self.tables[name] != whose:
-                raise _other(f"in {name} it protects {whose}, and the policy says {self.tables[name]}")
+                raise _other(f"in {name} it protects {whose}, but the policy protects {self.tables[name]}")
 
 
 def _other(why: str) -> BudgetError:
     return BudgetError(
         "budget-dataset",
-        f"this is the ledger of another dataset: {why}",
-        "name the ledger of this dataset, or a new file; a ledger in which nothing is spent may be removed",
+        f"this ledger belongs to a different dataset: {why}",
+        "give the ledger of this dataset, or a new file; a ledger with nothing spent can be deleted",
     )
 
 
 def dataset_of(policy: Policy, schema: Schema) -> Dataset:
-    """All tables that may be asked about and are not public."""
+    """The private tables that queries may read."""
     tables = {
         table.name.lower(): whose_rows(policy.table(table.name).unit)
         for table in schema.tables

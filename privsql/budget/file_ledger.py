@@ -1,8 +1,8 @@
 """The durable ledger: charges go into a file that all processes share, before any data is read, and stay
 there.
 
-A charge is one transaction that is on the disk before anything is run. A crash may lose an answer, never a
-charge; and what is charged counts as a failure until it is known to be over (fuse.py).
+A charge is one transaction, written to disk before anything runs. A crash may lose an answer, never a charge.
+A charge counts as a failure until its query is known to have ended (fuse.py).
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from privsql.policy.checks import EVERYONE, analyst_of
 from privsql.privacy.events import Event
 from privsql.schema import Schema
 
-_PAUSE = 0.005  # seconds between two looks whether a query of the same analyst is over
+_PAUSE = 0.005  # seconds between two checks whether a query of the same analyst has ended
 
 
 class FileLedger(LedgerReader):
-    """A ledger to spend from, under a policy that may tighten its caps and cannot raise them."""
+    """A ledger to spend from, under a policy that may tighten its caps but not raise them."""
 
     def __init__(self, store: Store, caps: Caps, dataset: Dataset) -> None:
         super().__init__(store)
         self._policy, self._dataset = caps, dataset
-        # the newest entry this process knows of: it must not go away
+        # the newest entry this process knows, which must not disappear
         self._seen: tuple[int, str] | None = None
-        # what runs under this very object: its process, and its first charge
+        # the first charge that runs under this very object, with its process
         self._running: set[tuple[int, int]] = set()
         state = self.state()
         dataset.same_as(state.rules.dataset)
@@ -53,11 +53,10 @@ class FileLedger(LedgerReader):
 
     @contextmanager
     def running(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> Iterator[list[Charge]]:
-        """Around all that is run for these bills: charged before it, in one step, and recorded as a failure
-        if it raises.
+        """Charge these bills in one step, run the block, and record a failure if it raises.
 
-        What is charged stands in the file as not finished, and is taken out when it is over. If that cannot
-        be written, or nobody is left to write it, it stays there, and counts as a failure.
+        The charge is marked as unfinished in the file until the block ends. If that cannot be written, or no
+        process is left to write it, the mark stays and counts as a failure.
         """
         charges = self._charge_when_free(bills, neighbours, analyst)
         run, failed = (os.getpid(), charges[0].number), True
@@ -78,7 +77,7 @@ class FileLedger(LedgerReader):
                     append(self._store, self._state(analyst).last, "failure", analyst, Loss(), details)
         except BudgetError:
             warnings.warn(
-                "the ledger could not note how this query ended: it counts as a failure", stacklevel=2
+                "the ledger could not record how this query ended, so it counts as a failure", stacklevel=2
             )
 
     def _charge_when_free(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
@@ -101,10 +100,10 @@ class FileLedger(LedgerReader):
         """
         state = self.state(analyst)
         failures = state.failures(self._caps(state, analyst))
-        if failures.blown or not failures.full:  # not full: one is over since the refusal
+        if failures.blown or not failures.full:  # not full: a query has ended since the refusal
             return not failures.blown
         own = {number for process, number in self._running if process == os.getpid()}
-        # a charge that lies ahead of the clock was made before the clock was set back
+        # a charge from the future was made before the clock was set back
         return any(run.number in own or abs(run.age()) < self._store.patience for run in state.unfinished)
 
     def _charge(self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str) -> list[Charge]:
@@ -140,7 +139,7 @@ class FileLedger(LedgerReader):
         return self._store.path
 
     def charged(self, number: int) -> str | None:
-        """The hash of an entry; None where there is none."""
+        """The hash of an entry; None if there is no such entry."""
         with self._store.reading():
             found = self._store.execute(
                 "SELECT hash FROM entries WHERE number = ? AND kind = 'charge'", (number,)
@@ -148,7 +147,7 @@ class FileLedger(LedgerReader):
         return str(found[0][0]) if found else None
 
     def expect(self, queries: Sequence[Sequence[Event]], analyst: str) -> None:
-        """Raises BudgetError where a call that takes these queries would be refused now; charges nothing."""
+        """Raise BudgetError if a call with these queries would be refused now; charge nothing."""
         with self._store.reading():
             state = self._state(analyst)
             self._dataset.same_as(state.rules.dataset)
@@ -160,23 +159,21 @@ class FileLedger(LedgerReader):
             refuse_together(caps, self._policy.accountant, standing, queries)
 
     def rho(self, events: Sequence[Event]) -> float | None:
-        """What they are charged as, where rho is counted; None where epsilon is."""
+        """The price in rho, if the accountant counts rho; None if it counts epsilon."""
         return self._policy.accountant.rho(events)
 
     def _caps(self, state: LedgerState, analyst: str) -> Caps:
         return held(state.rules.opening, state.rules.caps, self._policy, analyst)
 
     def _still_there(self) -> None:
-        """An older copy that was put in the ledger's place is noticed by those who charged after it was
-        made.
-        """
+        """Raise BudgetError if the last entry seen is gone: an older copy has replaced the ledger."""
         if self._seen is not None:
             number, digest = self._seen
             if self._store.execute("SELECT hash FROM entries WHERE number = ?", (number,)) != [(digest,)]:
                 raise BudgetError(
                     "budget-anchor",
-                    "the ledger has lost entries that it had: an older copy was put in its place",
-                    "restore the newest copy; privsql ledger verify --anchor shows which it is",
+                    "the ledger has lost entries: an older copy has replaced it",
+                    "restore the newest copy; privsql ledger verify --anchor shows which one that is",
                 )
 
 
@@ -224,7 +221,7 @@ def append(
 
 
 def open_ledger(path: str | Path, policy: Policy, schema: Schema) -> FileLedger:
-    """The ledger of that name to spend from; a new one, with the caps of the policy, where there is none."""
+    """Open the ledger of that name for spending; create it with the policy's caps if there is none."""
     store = Store(named(path))
     refuse_unsafe_place(store.path)
     dataset, caps = dataset_of(policy, schema), policy_caps(policy)
@@ -234,15 +231,13 @@ def open_ledger(path: str | Path, policy: Policy, schema: Schema) -> FileLedger:
 
 
 def renew(path: str | Path, by: Loss, reason: str, scope: str = "dataset", analyst: str = "") -> Row:
-    """The owner raises a cap, for the record."""
+    """Raise a cap for the data owner, and record it."""
     if not reason.strip():
         raise ArgumentError(
-            "argument-shape", "a renewal needs a reason: it is a promise that is changed", "--reason ..."
+            "argument-shape", "a renewal needs a reason, because it changes a promise", "--reason ..."
         )
     if by.nano < 0 or by.atto_delta < 0 or by == Loss() or (scope == "query" and not by.nano):
-        raise ArgumentError(
-            "argument-epsilon", "a renewal adds to a cap: epsilon, delta or both", "--epsilon 5"
-        )
+        raise ArgumentError("argument-epsilon", "a renewal must add epsilon or delta to a cap", "--epsilon 5")
     if scope == "analyst" and analyst != EVERYONE:
         analyst_of(analyst)
     store = Store(named(path))
@@ -257,7 +252,7 @@ def renew(path: str | Path, by: Loss, reason: str, scope: str = "dataset", analy
 
 
 def forgive(path: str | Path, reason: str = "", analyst: str = "") -> Row:
-    """The owner renews the fuse, of one analyst or of all: failures so far no longer count."""
+    """Renew the fuse for the data owner, for one analyst or for all: earlier failures no longer count."""
     if analyst:
         analyst_of(analyst)
     store = Store(named(path))

@@ -1,9 +1,9 @@
-"""How a ledger stands in its file: one table of entries that only grows, each chained to the one before by
-its hash.
+"""The file format of a ledger: one table of entries that only grows, each chained to the previous one by its
+hash.
 
-The database holds the rules by itself: no entry is changed or removed, sums fit, the dataset's cap is never
-passed. In an entry of a charge, and in all sums and caps, `epsilon` is what the ledger's accountant counts:
-billionths of epsilon or of rho.
+The database itself enforces the rules: no entry is changed or removed, sums are right, the dataset's cap is
+never exceeded. In charges, sums and caps, `epsilon` is in the accountant's unit: billionths of epsilon or of
+rho.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from typing import Any
 from privsql.budget.amount import Loss
 from privsql.errors import BudgetError
 
-APPLICATION = 0x70737161  # "psqa": SQLite's mark of whose file this is
-FORMAT = 3  # goes up with every change to what stands below, or to what it means
-# 1 had no accountant, and other details of events: losses added up, as they still do in such a ledger
+APPLICATION = 0x70737161  # "psqa": SQLite's mark for the application that owns the file
+FORMAT = 3  # increases with every change to the definitions below, or to their meaning
+# format 1 had no accountant, and different details of events: losses added up, as they still do in such a
+# ledger
 KNOWN = (1, 2, FORMAT)
 START = "0" * 64  # what the first entry is chained to
 
@@ -33,7 +34,7 @@ _FREE = f"{_FREE_BEFORE}, 'failure', 'forgive'"
 
 
 def _entries(free: str) -> str:
-    """The table: charges, renewals, and kinds of entries that cost nothing."""
+    """The table of entries: charges, renewals, and kinds of entries that cost nothing."""
     return f"""CREATE TABLE entries (
     number INTEGER PRIMARY KEY CHECK (number >= 1),
     kind TEXT NOT NULL CHECK (kind IN ({free}, 'charge', 'renew')),
@@ -68,15 +69,15 @@ _CHAIN = f"""CREATE TRIGGER entries_follow_each_other BEFORE INSERT ON entries B
     SELECT RAISE(ABORT, 'cap') FROM entries WHERE number = NEW.number - 1 AND NEW.kind <> 'renew'
         AND (NEW.cap_epsilon IS NOT cap_epsilon OR NEW.cap_delta IS NOT cap_delta);
 END"""
-# What is charged and not known to be over, by the number of its first charge. A row comes with the charge and
-# goes, without waiting for the disk, when the query is over; what a crash, a kill or a power cut leaves
-# behind counts as a failure.
+# Charged queries that are not known to have ended, by the number of the first charge. A row is inserted with
+# the charge and deleted, without waiting for the disk, when the query ends; a row left by a crash, a kill or
+# a power cut counts as a failure.
 _RUNS = """CREATE TABLE runs (
     number INTEGER PRIMARY KEY,
     charges INTEGER NOT NULL,
     analyst TEXT NOT NULL
 )"""
-OWNERS = "kind NOT IN ('charge', 'failure')"  # entries that say what holds, and not what happened
+OWNERS = "kind NOT IN ('charge', 'failure')"  # entries that set terms rather than record events
 _AS_EVER = {
     "charges_by_analyst": "CREATE INDEX charges_by_analyst ON entries (analyst, number) WHERE kind = 'charge'",
     "entries_follow_each_other": _CHAIN,
@@ -92,7 +93,7 @@ OBJECTS = {
     "runs": _RUNS,
     **_AS_EVER,
 }
-OBJECTS_BEFORE = {  # of formats 1 and 2, which knew no failures
+OBJECTS_BEFORE = {  # of formats 1 and 2, which had no failures
     "entries": _entries(_FREE_BEFORE),
     "not_charges": "CREATE INDEX not_charges ON entries (number) WHERE kind <> 'charge'",
     **_AS_EVER,
@@ -101,7 +102,7 @@ OBJECTS_BEFORE = {  # of formats 1 and 2, which knew no failures
 
 @dataclass(frozen=True)
 class Row:
-    """One entry as it stands in the file. `share_`: what this analyst has spent, this entry included."""
+    """An entry as stored in the file. `share_`: what this analyst has spent, this entry included."""
 
     number: int
     kind: str
@@ -138,21 +139,21 @@ class Row:
 
     @property
     def read(self) -> Any:
-        """The details, as JSON has them."""
+        """The details, parsed from JSON."""
         return json.loads(self.details)
 
     def values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in NAMES)
 
     def digest(self) -> str:
-        """The hash of all other fields, of which one is the hash of the entry before."""
+        """The hash of all other fields, including the hash of the previous entry."""
         text = json.dumps(self.values()[:-1], separators=(",", ":"))
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 NAMES = tuple(each.name for each in fields(Row))
 SELECT = f"SELECT {', '.join(NAMES)} FROM entries"
-UPGRADE = (  # inside a transaction: the same entries, in a table that takes more kinds of them
+UPGRADE = (  # inside a transaction: copies the entries to a table that allows more kinds
     "ALTER TABLE entries RENAME TO entries_before",
     OBJECTS["entries"],
     f"INSERT INTO entries ({', '.join(NAMES)}) SELECT {', '.join(NAMES)} FROM entries_before ORDER BY number",
@@ -163,23 +164,23 @@ INSERT = f"INSERT INTO entries ({', '.join(NAMES)}) VALUES ({', '.join('?' * len
 
 
 def row_of(values: Sequence[Any]) -> Row:
-    """An entry that was read, if it is as it was written."""
+    """An entry from its columns. Raises BudgetError if its hash does not match."""
     row = Row(*values)
     try:
         whole = row.digest() == row.hash
-    except (TypeError, ValueError):  # bytes where a text was
+    except (TypeError, ValueError):  # bytes in place of text
         whole = False
     if not whole:
         raise BudgetError(
             "budget-corrupt",
-            f"entry {row.number} of the ledger is not as it was written",
-            "privsql ledger verify says more",
+            f"entry {row.number} of the ledger has been altered",
+            "run privsql ledger verify",
         )
     return row
 
 
 def written(text: str) -> str:
-    """Text that SQLite can hold: half of a surrogate pair is spelt out."""
+    """The text as SQLite can store it: lone surrogates are escaped."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

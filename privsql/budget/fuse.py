@@ -1,11 +1,10 @@
-"""How many of an analyst's queries failed after their charge goes in; leave to ask again, or a refusal, comes
-out.
+"""The number of an analyst's queries that failed after their charge goes in; permission or a refusal comes out.
 
-Whether a query fails after its charge may depend on the data, and epsilon does not bound what that tells. The
-rules make expressions that cannot fail; the fuse is for the one that nobody knows of yet. A query counts from
-its charge until it is known to be over: whoever kills it, or asks many at once, gains nothing by that. So at
-most `most` of one analyst's queries can ever fail until the data owner has looked at them and renews the
-fuse.
+Whether a query fails after its charge may depend on the data, and epsilon does not bound that leak. The rules
+for expressions produce only ones that cannot fail; the fuse is for a mistake in those rules that nobody knows
+yet. A query counts from its charge until it is known to have ended, so killing it or running many at once gains
+nothing. So at most `most` of one analyst's queries can ever fail before the data owner has looked at them and
+renews the fuse.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ CODE = "budget-failures"
 
 @dataclass(frozen=True)
 class Failures:
-    """Of one analyst, since the fuse was last renewed."""
+    """The failed queries of one analyst since the fuse was last renewed."""
 
     failed: int = 0
     unfinished: int = 0  # charged, and still running or stopped from outside
@@ -30,12 +29,12 @@ class Failures:
 
     @property
     def blown(self) -> bool:
-        """Whether as many failed as may fail: nothing but a renewal helps."""
+        """Whether the limit is reached, so that only a renewal helps."""
         return self.failed >= self.most
 
     @property
     def full(self) -> bool:
-        """Whether as many failed, or could yet fail."""
+        """Whether the limit is reached if all running queries fail."""
         return self.failed + self.unfinished >= self.most
 
     def __str__(self) -> str:
@@ -44,18 +43,16 @@ class Failures:
 
 
 def refuse_full(failures: Failures, analyst: str, ledger: Path | None) -> None:
-    """Raises BudgetError where one more query could be one failure too many."""
+    """Raise BudgetError if one more query could be one failure too many."""
     if failures.full:
         raise BudgetError(
             CODE,
-            f"{_what(failures, analyst)}, and the policy allows {failures.most}. {_WHY}",
+            f"{_what(failures, analyst)}, and the policy allows at most {failures.most}. {_WHY}",
             f"{_wait(failures)}ask the data owner, who {_renewal(analyst, ledger)}",
         )
 
 
-_WHY = (
-    "Whether a query fails can tell about the data, so no more may fail until the data owner has looked at it"
-)
+_WHY = "A failure can tell about the data, so no more queries run until the data owner has looked at these"
 
 
 def _what(failures: Failures, analyst: str) -> str:
@@ -65,13 +62,13 @@ def _what(failures: Failures, analyst: str) -> str:
 
 
 def _wait(failures: Failures) -> str:
-    return "" if failures.blown else "wait for those that are still running; if there are none, "
+    return "" if failures.blown else "wait for the queries that are still running; if there are none, "
 
 
 def _renewal(analyst: str, ledger: Path | None) -> str:
-    """What the owner does: a ledger in memory ends with its session."""
+    """How the owner renews the fuse. A ledger in memory ends with its session."""
     if ledger is None:
         return "can open the data in a new session"
     return (
-        f"types: privsql ledger renew {shlex.quote(str(ledger))} --failures --analyst {shlex.quote(analyst)}"
+        f"runs: privsql ledger renew {shlex.quote(str(ledger))} --failures --analyst {shlex.quote(analyst)}"
     )

@@ -1,6 +1,4 @@
-"""What a ledger is, for everyone who charges; and one in memory: one lock, exact integers, check and charge
-in one step.
-"""
+"""The interface of a ledger, and a ledger in memory: one lock, exact integers, check and charge in one step."""
 
 from __future__ import annotations
 
@@ -30,20 +28,19 @@ from privsql.suggestions import Argument
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent, what is spent, what remains. Without a limit, infinity remains.
+    """The limit, what is spent and what remains. Without a limit, infinity remains.
 
-    Under zCDP rho adds up and epsilon does not: each of the three is the epsilon that its rho stands for by
-    itself.
+    Under zCDP rho adds up and epsilon does not: each of the three epsilons is converted from its own rho.
     """
 
     limit: Amount
     spent: Amount
     remaining: Amount
-    share: Budget | None = None  # the same of one analyst, who has a cap
+    share: Budget | None = None  # the same for one analyst who has a cap
     accountant: str = "approximate"
-    # how many more counts within +-10 (95%) this allows, where each row is one person's
+    # how many more counts within +-10 (95%) the rest allows, if each row is one person's
     counts: int | None = None
-    failures: Failures | None = None  # of one analyst's queries, after their charge
+    failures: Failures | None = None  # of one analyst's queries after their charge
 
     def __str__(self) -> str:
         counts = [each.counts for each in (self, self.share) if each is not None and each.counts is not None]
@@ -56,30 +53,30 @@ class Budget:
     __repr__ = __str__
 
     def without_counts(self) -> Budget:
-        """Where people have several rows each, a count costs as much as the limits of its table say: none is
-        promised.
+        """Without a number of counts: where people have several rows, a count costs as much as the limits of
+        its table say.
         """
         return replace(self, counts=None, share=self.share and self.share.without_counts())
 
 
 def with_affordable_ways(error: PrivsqlError, budget: Budget) -> PrivsqlError:
-    """A refusal without the ways out that this budget cannot pay: a delta, where none is left."""
+    """The refusal without suggestions that this budget cannot pay: no delta where none is left."""
     return error if budget.remaining.delta else error.without("delta")
 
 
 def counts_text(counts: int, gaussian: bool) -> str:
-    """What is left, as people count it. Where rho is counted, that is a count with Gaussian noise."""
+    """What is left, as a number of counts; with Gaussian noise where the accountant adds up rho."""
     noise = ", Gaussian noise" if gaussian else ""
     return f"{counts:,} more count{'s' if counts != 1 else ''} within +-{WITHIN} ({LEVEL:.0%}{noise})"
 
 
 def budget_of(caps: Caps, spent: Loss) -> Budget:
-    """The dataset's cap and what is spent of it, as people read them."""
+    """The dataset's cap and how much of it is spent, for people."""
     return _budget(caps, caps.dataset, caps.limits("").dataset, spent)
 
 
 def share_of(caps: Caps, analyst: str, own: Loss) -> Budget | None:
-    """The same of one analyst; None where analysts have no caps."""
+    """The same for one analyst; None if analysts have no caps."""
     return _budget(caps, caps.share(analyst), caps.limits(analyst).share, own) if caps.analysts else None
 
 
@@ -101,7 +98,7 @@ def _counts(caps: Caps, rest: Cap) -> int | None:
     query, price = caps.limits("").query, caps.accountant.count.nano
     if caps.least is not None:
         if not isinstance(caps.accountant, Addition):
-            return None  # the least is in epsilon, and the price in rho
+            return None  # the minimum is in epsilon, and the price in rho
         price = max(price, caps.least)
     if rest == NOTHING or (query is not None and query < price):
         return 0
@@ -110,7 +107,7 @@ def _counts(caps: Caps, rest: Cap) -> int | None:
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: what it lost, in epsilon or in rho, and what was released for it."""
+    """A charge: its loss, in epsilon or in rho, and what was released for it."""
 
     when: dt.datetime
     analyst: str
@@ -122,7 +119,7 @@ class Entry:
 
     @property
     def epsilon(self) -> float:
-        """What was charged; under zCDP, what the answers would have cost by addition."""
+        """The loss; under zCDP, what the answers would have cost by adding epsilons."""
         if self.unit == Addition.unit:
             return self.loss.size
         return float(sum((each.event.epsilon for each in self.released), Fraction(0)))
@@ -136,7 +133,7 @@ class Entry:
         return None if self.unit == Addition.unit else self.loss.size
 
 
-Bill = tuple[Sequence[Released], str]  # what is released for one question, and its text
+Bill = tuple[Sequence[Released], str]  # the releases of a query, and its text
 
 
 def events_of(bills: Sequence[Bill]) -> list[list[Event]]:
@@ -146,7 +143,7 @@ def events_of(bills: Sequence[Bill]) -> list[list[Event]]:
 
 @dataclass(frozen=True)
 class Charge:
-    """One entry, by its number; `hash`: where entries are chained, by what."""
+    """A charged entry, by number; `hash`: of the entry, where entries are chained."""
 
     number: int
     when: str
@@ -154,66 +151,69 @@ class Charge:
 
 
 class Ledger(Protocol):
-    """Losses of one dataset under one neighbour relation, counted by one accountant, and the caps on them."""
+    """The losses of one dataset under one neighbour relation, counted by one accountant, and the caps on
+    them.
+    """
 
     def running(
         self, bills: Sequence[Bill], neighbours: Neighbours, analyst: str
     ) -> AbstractContextManager[list[Charge]]:
-        """Around all that is run for one bill or several: check and charge all of them in one step, an entry
-        each; raises BudgetError, with nothing charged, where the budget does not suffice or the fuse has
-        blown. What is raised inside is recorded as a failure, and so is what never comes to its end, as far
-        as the ledger can know.
+        """Check and charge bills in one step, with an entry for each, around the block that runs them.
+
+        Raises BudgetError, and charges nothing, if the budget does not suffice or the fuse has blown. An
+        exception in the block is recorded as a failure, and so is a block that never ends, as far as the
+        ledger can know.
         """
         ...
 
     def expect(self, queries: Sequence[Sequence[Event]], analyst: str) -> None:
-        """Raises BudgetError where a call that takes these queries, each given by its events, would be
-        refused now; charges nothing.
+        """Raise BudgetError if a call with these queries, given by their events, would be refused now; charge
+        nothing.
         """
         ...
 
     def rho(self, events: Sequence[Event]) -> float | None:
-        """What they are charged as, where rho is counted; None where epsilon is."""
+        """The price in rho, if the accountant counts rho; None if it counts epsilon."""
         ...
 
     @property
     def budget(self) -> Budget:
-        """Of the dataset."""
+        """The budget of the dataset."""
         ...
 
     def share(self, analyst: str) -> Budget | None:
-        """Of one analyst; None where analysts have no caps."""
+        """The budget of one analyst; None if analysts have no caps."""
         ...
 
     def failures(self, analyst: str) -> Failures:
-        """Of one analyst, since the fuse was renewed."""
+        """The failures of one analyst since the fuse was renewed."""
         ...
 
     def entries(self) -> list[Entry]:
-        """All charges, the oldest first."""
+        """All charges, oldest first."""
         ...
 
     @property
     def path(self) -> Path | None:
-        """The file that it is kept in, beside which answers are kept; None: in memory."""
+        """The file of the ledger, beside which answers are stored; None: in memory."""
         ...
 
     def charged(self, number: int) -> str | None:
-        """The hash of an entry; None where there is none."""
+        """The hash of an entry; None if there is no such entry."""
         ...
 
     def close(self) -> None:
-        """Let go of what the ledger is kept in."""
+        """Close the ledger's file."""
         ...
 
 
 def same_neighbours(own: Neighbours, asked: Neighbours) -> None:
-    """Losses are bounds for one relation; under another the same answers lose another amount."""
+    """Raise BudgetError if the neighbours differ: a loss bounds what answers reveal under one relation only."""
     if own is not asked:
         raise BudgetError(
             "budget-neighbours",
             f"this budget counts losses under {own.value} neighbours, not {asked.value}",
-            "losses of different kinds cannot be added; use the relation of the budget",
+            f'losses under different neighbours do not add up: use neighbours "{own.value}", or a new ledger',
         )
 
 
@@ -262,8 +262,7 @@ class MemoryLedger:
         self._refuse_fork()
         unit, now = self._caps.accountant.unit, dt.datetime.now(dt.UTC)
         with self._finished:
-            # more at once than may fail wait for each other: all of them run in this process, and come to an
-            # end
+            # more queries at once than may fail wait for each other: all run in this process, and will end
             self._finished.wait_for(lambda: self._failures(analyst).blown or not self._failures(analyst).full)
             refuse_full(self._failures(analyst), analyst, None)
             caps, standing = self._caps, self._standing(analyst)
@@ -299,13 +298,18 @@ class MemoryLedger:
         return Standing(analyst, self._spent, self._own[analyst])
 
     def _refuse_fork(self) -> None:
-        """A fork has a copy of what was spent: each of them would spend the rest."""
+        """Raise BudgetError in a forked process, which has only a copy of what was spent."""
         if self._process != os.getpid():
             raise BudgetError(
                 "budget-fork",
-                "this budget is kept in memory by the process that this one was forked off from, and each of "
-                "them would spend all that is left",
-                [("name a file, which processes share: ", Argument("ledger", '"clinic.ledger"'))],
+                "this process was forked from the one that keeps the budget in memory, "
+                "so each of them would spend all that is left",
+                [
+                    (
+                        "keep the budget in a file, which processes share: ",
+                        Argument("ledger", '"clinic.ledger"'),
+                    )
+                ],
             )
 
     def expect(self, queries: Sequence[Sequence[Event]], analyst: str) -> None:
@@ -340,4 +344,4 @@ class MemoryLedger:
         return "" if 0 < number <= len(self._entries) else None
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is no file."""

@@ -1,6 +1,6 @@
-"""A ledger's entries go in; what they say comes out: what is spent, by whom, what holds, and what still runs.
+"""Ledger entries go in; their meaning comes out: losses, analysts, caps, and running queries.
 
-Nothing here has a way to spend.
+Nothing here can spend.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from privsql.neighbours import Neighbours
 
 @dataclass(frozen=True)
 class LedgerTerms:
-    """What the owner's entries say: the dataset, the caps at the opening, and the caps after all renewals."""
+    """What the owner's entries set: the dataset, the caps at the opening, and the caps after all renewals."""
 
     dataset: Dataset
     opening: Caps
@@ -38,7 +38,7 @@ class LedgerTerms:
 
 
 def rules_of(rows: Sequence[Row]) -> LedgerTerms:
-    """The entries that are not charges, in order, become what holds after them."""
+    """The terms of a ledger from its entries that are not charges, in order."""
     try:
         first, *later = rows
         details = first.read
@@ -48,13 +48,13 @@ def rules_of(rows: Sequence[Row]) -> LedgerTerms:
             rules = followed(rules, row)
     except (KeyError, ValueError, TypeError, AttributeError):
         raise BudgetError(
-            "budget-corrupt", "the ledger does not say what it is for", "privsql ledger verify says more"
+            "budget-corrupt", "the ledger does not say which dataset it is for", "run privsql ledger verify"
         ) from None
     return rules
 
 
 def followed(rules: LedgerTerms, row: Row) -> LedgerTerms:
-    """What holds after one more entry of the owner's."""
+    """The terms after one more entry of the data owner."""
     match row.kind:
         case "tables":
             return replace(
@@ -70,7 +70,7 @@ def followed(rules: LedgerTerms, row: Row) -> LedgerTerms:
 
 @dataclass(frozen=True)
 class Run:
-    """What was charged at one time, and is not known to be over: by the number of its first charge."""
+    """Queries charged together that are not known to have ended, by the number of their first charge."""
 
     number: int
     analyst: str
@@ -96,13 +96,13 @@ class LedgerState:
 
 
 class LedgerReader:
-    """A ledger to look at: it has no way to spend."""
+    """A read-only ledger."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def rows(self) -> list[Row]:
-        """Every entry, the oldest first."""
+        """Every entry, oldest first."""
         with self._store.reading():
             return [row_of(each) for each in self._store.execute(f"{SELECT} ORDER BY number")]
 
@@ -112,27 +112,27 @@ class LedgerReader:
 
     @property
     def budget(self) -> Budget:
-        """Of the dataset."""
+        """The budget of the dataset."""
         state = self.state()
         return budget_of(self._caps(state, ""), state.last.total)
 
     def share(self, analyst: str) -> Budget | None:
-        """Of one analyst; None where analysts have no caps."""
+        """The budget of one analyst; None if analysts have no caps."""
         state = self.state(analyst)
         return share_of(self._caps(state, analyst), analyst, state.own)
 
     def failures(self, analyst: str) -> Failures:
-        """Of one analyst, since the fuse was renewed."""
+        """The failures of one analyst since the fuse was renewed."""
         state = self.state(analyst)
         return state.failures(self._caps(state, analyst))
 
     def runs(self) -> list[Run]:
-        """What is charged and not known to be over."""
+        """Charged queries that are not known to have ended."""
         with self._store.reading():
             return self._runs()
 
     def entries(self) -> list[Entry]:
-        """All charges, the oldest first."""
+        """All charges, oldest first."""
         rows = self.rows()
         unit = rules_of(rows[:1]).caps.accountant.unit
         failed = {number for row in rows if row.kind == "failure" for number in row.read["charges"]}
@@ -141,14 +141,14 @@ class LedgerReader:
         ]
 
     def close(self) -> None:
-        """Let go of the file; used again, it is opened again."""
+        """Close the file; the next use opens it again."""
         self._store.close()
 
     def _caps(self, state: LedgerState, analyst: str) -> Caps:
         return state.rules.caps
 
     def _state(self, analyst: str) -> LedgerState:
-        """Inside a transaction: the few entries that say how things stand, each as it was written."""
+        """The few entries that determine the state, each verified. Call it inside a transaction."""
         run = self._store.execute
         last = [row_of(each) for each in run(f"{SELECT} ORDER BY number DESC LIMIT 1")]
         owners = [row_of(each) for each in run(f"{SELECT} WHERE {OWNERS} ORDER BY number")]
@@ -163,7 +163,7 @@ class LedgerReader:
         return LedgerState(rules, last[0], spent, len([row_of(each) for each in failed]), unfinished)
 
     def _runs(self) -> list[Run]:
-        """Inside a transaction."""
+        """The unfinished queries. Call it inside a transaction."""
         if not self._store.is_new_format():
             return []
         found = self._store.execute(
@@ -184,7 +184,7 @@ def entry_of(row: Row, unit: str) -> Entry:
 
 
 def open_reader(path: str | Path) -> LedgerReader:
-    """The ledger of that name, to look at."""
+    """Open the ledger of that name read-only."""
     return LedgerReader(Store(named(path), read_only=True))
 
 

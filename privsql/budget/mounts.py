@@ -18,35 +18,37 @@ _NETWORK = frozenset(
 
 
 def refuse_unsafe_place(path: Path) -> None:
-    """A ledger's log is memory that its processes share, which they cannot between two machines; and it lies
-    beside the ledger, where a file that is mounted by itself has another folder.
+    """Raise BudgetError where processes could not share the ledger's log.
+
+    The log is shared memory, which two machines do not have; and it lies beside the ledger, where a file that
+    is mounted by itself has a different folder.
     """
     mounts = _mounts()
     kind = file_system(path, mounts)
     if kind in _NETWORK:
         raise BudgetError(
             "budget-network",
-            f"the ledger would stand on a network file system ({kind}), where locks and shared memory cannot be relied upon",
-            "keep it on a disk of the machine that asks",
+            f"the ledger is on a network file system ({kind}), where locks and shared memory are not reliable",
+            "keep it on a local disk of the machine that runs the queries",
         )
     if any(point == os.path.realpath(path) for point, _ in _places(mounts)):
         raise BudgetError(
             "budget-ledger",
-            "the ledger is mounted without its folder, and so without its log: charges made here would not "
-            "be seen elsewhere, nor those made elsewhere here",
-            "mount the folder that holds it",
+            "the ledger is mounted without its folder, and so without its log: processes inside and outside "
+            "the mount would not see each other's charges",
+            "mount the folder that holds the ledger",
         )
 
 
 def _mounts() -> str:
     try:
         return _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:  # no Linux: nothing is known, and the documentation says so
+    except OSError:  # not Linux: the mounts are unknown, as the documentation says
         return ""
 
 
 def file_system(path: Path, mounts: str) -> str | None:
-    """The kind of the innermost mount over a path; of two at one place, the later."""
+    """The file system of the innermost mount above a path; of two at the same point, the later."""
     real = os.path.realpath(path)
     best, kind = -1, None
     for point, found in _places(mounts):
@@ -57,7 +59,7 @@ def file_system(path: Path, mounts: str) -> str | None:
 
 
 def _places(mounts: str) -> Iterator[tuple[str, str]]:
-    """Where something is mounted, and of what kind it is."""
+    """Every mount point with its file system."""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         if len(before.split()) < 5 or not after:

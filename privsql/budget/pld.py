@@ -1,15 +1,15 @@
-"""The events of a batch that was fixed in advance, and a delta, go in; the epsilon that they lose together
+"""The events of a batch that was fixed in advance, and a delta, go in; the epsilon of all of them together
 comes out.
 
-By privacy loss distributions, through dp-accounting (an extra), which is tighter than sums of epsilon or rho.
-It tells, and decides nothing: no charge goes by it, because it holds only for a batch in which no question
-depends on an answer, and because it computes in floats. Every distribution is one that dominates the event's
+It is computed by privacy loss distributions, through dp-accounting (an extra), and is tighter than sums of
+epsilon or rho. It is information only. No charge uses it, because it holds only for a batch in which no query
+depends on an answer, and because it computes in floats. Every distribution dominates that of its event
 (docs/accounting.md):
-- Laplace noise on whole numbers, none of which moves by more than 1: at most l1 of them move, and each, a
+- Laplace noise on integers, none of which moves by more than 1: at most l1 of them move, and each, a
   discrete Laplace variable moved by 1, has the two losses +-1/scale of a coin that is (1/scale)-private;
 - Gaussian noise: the normal law moved by sqrt(ratio), of which rounding is post-processing;
 - keys: as many independent (epsilon/changes, delta/changes)-private choices as may change;
-- anything else: the worst that is (epsilon, delta)-private (Kairouz, Oh, Viswanath 2015).
+- anything else: the worst mechanism that is (epsilon, delta)-private (Kairouz, Oh, Viswanath 2015).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Piece = tuple[Fraction, Fraction, Fraction]
 
 
 def batch_loss(events: Sequence[Event], delta: Fraction) -> Amount:
-    """The least epsilon that is known at this delta: by distributions, or by what the accountants say."""
-    Addition().price(events)  # refuses what has no price
+    """The least epsilon known at this delta, by privacy loss distributions or by an accountant."""
+    Addition().price(events)  # raises for events without a rule
     if not 0 < delta < 1:
         raise ArgumentError(
-            "argument-delta", "a batch is priced at a delta above 0 and below 1", "delta=1e-6"
+            "argument-delta", "pricing a batch needs a delta above 0 and below 1", "delta=1e-6"
         )
     known = [by_distributions(events, delta), by_addition(events, delta), by_zcdp(events, delta)]
     return Amount(min(known), float(delta))
@@ -60,7 +60,9 @@ def by_distributions(events: Sequence[Event], delta: Fraction) -> float:
         from dp_accounting.pld import privacy_loss_distribution as distributions
     except ImportError:
         raise ArgumentError(
-            "argument-extra", "distributions need dp-accounting", "pip install 'privsql[pld]'"
+            "argument-extra",
+            "privacy loss distributions need the package dp-accounting",
+            "pip install 'privsql[pld]'",
         ) from None
 
     def made(epsilon: Fraction, lost: Fraction, ratio: Fraction) -> Any:

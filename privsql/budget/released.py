@@ -1,6 +1,4 @@
-"""Measurements go in; what a ledger writes down of them comes out: what was released, how, and the event that
-is priced.
-"""
+"""Measurements go in; the records of a ledger come out: what was released, how, and the event that is priced."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from privsql.privacy.events import EVENTS, Event, Keys, Pure
 
 @dataclass(frozen=True)
 class Released:
-    """One event, and in words what it was."""
+    """An event, with a text on what was released."""
 
     mechanism: str
     what: str
@@ -50,15 +48,13 @@ def _event(raw: Mapping[str, Any]) -> Event:
 
 
 def _event_of_format_1(raw: Mapping[str, Any]) -> Event:
-    """The first format knew an epsilon and a delta, which added up."""
+    """An event of format 1, which had only an epsilon and a delta, which added up."""
     epsilon, delta = Fraction(raw["epsilon"]), Fraction(raw["delta"])
     return Keys(epsilon, delta, 1) if delta else Pure(epsilon)
 
 
 def released(measurements: Sequence[Measurement]) -> list[Released]:
-    """What is to be charged for these measurements of one question. Gaussian ones are one release
-    together.
-    """
+    """What to charge for the measurements of one query. Its Gaussian measurements are one joint release."""
     alone: list[Released] = []
     joint: dict[tuple[Fraction, Fraction], list[GaussianMeasurement]] = {}
     for each in measurements:

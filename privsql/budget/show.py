@@ -1,6 +1,4 @@
-"""The entries of a ledger go in; what is spent, by whom and when, comes out for people (bars) and for
-programs (JSON).
-"""
+"""Ledger entries go in; who spent what and when comes out, as bars for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ _BAR = 30
 
 @dataclass(frozen=True)
 class Spending:
-    """The charges of one analyst or of one day; `cap` and `limit` as they were declared and as they are
-    counted.
-    """
+    """The charges of one analyst or one day. `cap` is as declared, `limit` in the accountant's unit."""
 
     name: str
     answers: int
@@ -36,7 +32,7 @@ class Spending:
 
 
 def report(rows: Sequence[Row], by: str | None, runs: Sequence[Run] = ()) -> dict[str, Any]:
-    """Everything about a ledger but its questions, as JSON has it; no limit is null."""
+    """Everything about a ledger except the text of its queries, for JSON. Null means no limit."""
     rules, last = _rules(rows), rows[-1]
     budget = _budget(rules, last)
     document: dict[str, Any] = {
@@ -90,7 +86,7 @@ def report(rows: Sequence[Row], by: str | None, runs: Sequence[Run] = ()) -> dic
 
 
 def groups(rows: Sequence[Row], by: str) -> list[Spending]:
-    """Charges by analyst, who has a cap, or by day (UTC)."""
+    """Charges by analyst, each with a cap, or by day (UTC)."""
     rules, spent, answers = _rules(rows), defaultdict[str, Loss](Loss), defaultdict[str, int](int)
     if by == "analyst":
         for name in rules.caps.analysts:
@@ -110,7 +106,7 @@ def groups(rows: Sequence[Row], by: str) -> list[Spending]:
 
 
 def failures(rows: Sequence[Row], runs: Sequence[Run] = ()) -> dict[str, Failures]:
-    """Those that count, by analyst; who has none is not among them."""
+    """Failures since the last renewal, by analyst. Analysts without failures are left out."""
     rules = _rules(rows)
     failed = Counter(
         row.analyst for row in rows if row.kind == "failure" and row.number > rules.counts_from(row.analyst)
@@ -121,7 +117,7 @@ def failures(rows: Sequence[Row], runs: Sequence[Run] = ()) -> dict[str, Failure
 
 
 def show(name: str, rows: Sequence[Row], by: str | None, runs: Sequence[Run] = ()) -> str:
-    """A table with bars."""
+    """A table with bars, for people."""
     rules, last = _rules(rows), rows[-1]
     answers = sum(row.kind == "charge" for row in rows)
     of = f" of {rules.dataset.name}" if rules.dataset.name else ""
@@ -144,7 +140,7 @@ def show(name: str, rows: Sequence[Row], by: str | None, runs: Sequence[Run] = (
     if failed:
         lines += [
             "",
-            "queries that failed after their charge",
+            "queries that failed after they were charged",
             *(f"  {who}: {each}" for who, each in failed.items()),
         ]
     renewals = [row for row in rows if row.kind in ("renew", "forgive")]
@@ -154,8 +150,8 @@ def show(name: str, rows: Sequence[Row], by: str | None, runs: Sequence[Run] = (
 
 
 def _each(caps: Caps) -> str:
-    most = f", each for epsilon {caps.query / NANO:g} at most" if caps.query else ""
-    return most + (f", each for epsilon {caps.least / NANO:g} at least" if caps.least else "")
+    most = f", each for at most epsilon {caps.query / NANO:g}" if caps.query else ""
+    return most + (f", each for at least epsilon {caps.least / NANO:g}" if caps.least else "")
 
 
 def _line(name: str, spent: int, limit: int | None, unit: int) -> str:
@@ -169,10 +165,10 @@ def _line(name: str, spent: int, limit: int | None, unit: int) -> str:
 
 
 def _meaning(budget: Budget) -> list[str]:
-    """What the sums stand for, and what is left as people count it."""
+    """What a sum of rho means in epsilon, and how many counts the rest pays for."""
     lines = []
     if budget.spent.rho is not None:
-        lines.append(f"which stands for {_plain(budget.spent)}, and may come to {_plain(budget.limit)}")
+        lines.append(f"that is {_plain(budget.spent)} spent, of {_plain(budget.limit)}")
     if budget.counts is not None:
         lines.append(f"enough for {counts_text(budget.counts, budget.spent.rho is not None)}")
     return lines
@@ -218,7 +214,7 @@ def _renewal(row: Row) -> str:
     if row.kind == "forgive":
         whose = f" of {row.analyst}" if row.analyst else ""
         return f"{row.time[:10]}  failures{whose} forgiven" + (f": {row.question}" if row.question else "")
-    whose = {"dataset": "", "query": " for one question", "analyst": f" for {row.analyst}"}[row.read["scope"]]
+    whose = {"dataset": "", "query": " for one query", "analyst": f" for {row.analyst}"}[row.read["scope"]]
     delta = f", delta +{row.loss.delta:g}" if row.delta else ""
     return f"{row.time[:10]}  epsilon +{row.loss.size:g}{delta}{whose}: {row.question}"
 
@@ -228,7 +224,9 @@ def _rules(rows: Sequence[Row]) -> LedgerTerms:
 
 
 def _budget(rules: LedgerTerms, last: Row) -> Budget:
-    """A ledger does not know how many rows of one person a policy lets in."""
+    """The budget, without a number of counts unless every table is protected by row: the ledger does not know
+    the policy's limit on rows per person.
+    """
     budget = budget_of(rules.caps, last.total)
     return (
         budget
@@ -238,6 +236,6 @@ def _budget(rules: LedgerTerms, last: Row) -> Budget:
 
 
 def _finite(amount: Amount) -> dict[str, float | None]:
-    """As JSON has it: no limit is null, and without a rho there is none."""
+    """For JSON: infinity becomes null, and rho is left out where there is none."""
     numbers = {name: value for name, value in asdict(amount).items() if value is not None}
     return {name: None if value == float("inf") else value for name, value in numbers.items()}

@@ -1,8 +1,8 @@
 """One SQLite file, shared by processes and threads: statements go in; rows come out, or a BudgetError that
 says what is wrong.
 
-A process has at most one connection to a file for each Store, behind a lock, and none while it forks:
-SQLite's locks do not survive a fork, and a child that inherited them would believe to hold what it does not.
+A process has at most one connection to a file per Store, behind a lock, and none while it forks: SQLite's
+locks do not survive a fork, and a child that inherited them would hold locks it does not have.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from typing import Any
 from privsql.budget.format import APPLICATION, FORMAT, KNOWN, OBJECTS, OBJECTS_BEFORE, UPGRADE
 from privsql.errors import BudgetError
 
-MADE_ASIDE = ".new"  # how the name ends under which a ledger is made
-PATIENCE = 10.0  # seconds that a charge waits for others; each holds the file for about a millisecond
+MADE_ASIDE = ".new"  # the suffix of a ledger while it is created
+# seconds that a charge waits for others, each of which holds the file for about a millisecond
+PATIENCE = 10.0
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.0003, 0.001
 _PREPARE = (
-    "PRAGMA fullfsync = ON",  # and on macOS not only in the disk's cache
+    "PRAGMA fullfsync = ON",  # on macOS, past the disk's cache too
     "PRAGMA checkpoint_fullfsync = ON",
     "PRAGMA cell_size_check = ON",
     "PRAGMA recursive_triggers = ON",  # an INSERT OR REPLACE is a DELETE, which a trigger forbids
@@ -37,19 +38,19 @@ _WAITING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
 
 BUSY = (
     "budget-busy",
-    "the ledger is in use by others, and did not become free in time; nothing was charged",
-    "ask again; if it stays so, look for a process that hangs",
+    "other processes held the ledger's lock for too long; nothing was charged",
+    "run the query again; if this stays so, look for a process that hangs",
 )
 WRITE = (
     "budget-write",
-    "the ledger cannot be written, so that nothing may be answered",
-    "look for a full disk, a failing one, or a file or folder that may only be read",
+    "the ledger cannot be written, so no query can be answered",
+    "check whether the disk is full or failing, and whether the file and its folder are writable",
 )
-OPEN = ("budget-ledger", "the ledger cannot be opened", "check its path, and that its folder may be written")
+OPEN = ("budget-ledger", "the ledger cannot be opened", "check its path, and that its folder is writable")
 CORRUPT = (
     "budget-corrupt",
-    "the ledger is damaged, or the file is no ledger",
-    "privsql ledger verify says more; restore a copy only if an anchor shows that it is the newest",
+    "the ledger is damaged, or the file is not a ledger",
+    "run privsql ledger verify; restore a copy only if an anchor shows that it is the newest",
 )
 _REASONS = {
     sqlite3.SQLITE_BUSY: BUSY,
@@ -68,12 +69,12 @@ _REASONS = {
 
 
 def primary(error: sqlite3.Error) -> int:
-    """SQLite's own number of an error, without what is added for experts."""
+    """SQLite's primary error code."""
     return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
 def reason_for(error: sqlite3.Error) -> BudgetError:
-    """What a failure of SQLite means to whoever asked. Whatever is not known counts as a failing disk."""
+    """The BudgetError for a failure of SQLite. An unknown failure counts as a failing disk."""
     return BudgetError(*_REASONS.get(primary(error), WRITE))
 
 
@@ -92,7 +93,7 @@ class Store:
     # -- transactions --------------------------------------------------------------------------------------------
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """One transaction: no other writes meanwhile, and all of it is on the disk when this returns, or
+        """A write transaction: no other process writes meanwhile, and on return all of it is on the disk, or
         none.
         """
         with self._transaction("BEGIN IMMEDIATE", "COMMIT"):
@@ -100,20 +101,20 @@ class Store:
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """The same without waiting for the disk: a crash of this process leaves it as it is, a power cut may
-        undo it.
+        """A write transaction that does not wait for the disk: a crash of this process keeps it, a power cut
+        may undo it.
         """
         with self._transaction("BEGIN IMMEDIATE", "COMMIT", "NORMAL"):
             yield
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """One transaction: what is read belongs together."""
+        """A read transaction: all reads see the same state."""
         with self._transaction("BEGIN", "ROLLBACK"):
             yield
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """One statement. Waits for other processes, but never inside a transaction, where waiting could not
+        """Run a statement. Waits for other processes, but never inside a transaction, where waiting could not
         help.
         """
         connection = self._connection
@@ -129,8 +130,8 @@ class Store:
             wait = min(wait * 1.5, _LONGEST_WAIT)
 
     def keep_format(self) -> None:
-        """Inside a transaction that writes: what an older privsql might misread is no longer of its
-        format.
+        """Raise the format number, so that an older privsql does not misread new entries. Call it inside a
+        write transaction.
         """
         if not self.is_new_format():
             for each in UPGRADE:
@@ -138,11 +139,11 @@ class Store:
             self.execute(f"PRAGMA user_version = {FORMAT}")
 
     def is_new_format(self) -> bool:
-        """Inside a transaction: whether this ledger knows failures."""
+        """Whether this ledger records failures. Call it inside a transaction."""
         return self.execute("PRAGMA user_version") == [(FORMAT,)]
 
     def close(self) -> None:
-        """Let go of the file; used again, it is opened again."""
+        """Close the file; the next use opens it again."""
         with self._alone():
             self._drop()
 
@@ -151,15 +152,15 @@ class Store:
         with self._alone():
             try:
                 self._ready()
-                # each says it: no transaction inherits it from another
+                # set for each transaction, so that none inherits it from another
                 self.execute(f"PRAGMA synchronous = {synchronous}")
                 self.execute(begin)
                 yield
                 self.execute(end)
             except sqlite3.Error as error:
-                self._drop()  # which rolls back; what state the connection is in need not be known
+                self._drop()  # this rolls back, whatever state the connection is in
                 raise reason_for(error) from error
-            except UnicodeDecodeError:  # of a text in the file, or of SQLite's words about one
+            except UnicodeDecodeError:  # in a text of the file, or in SQLite's message about one
                 self._drop()
                 raise BudgetError(*CORRUPT) from None
             except BaseException:
@@ -184,12 +185,12 @@ class Store:
 
     # -- the connection ------------------------------------------------------------------------------------------
     def _ready(self) -> None:
-        """A connection to the file that now has the ledger's name: not to one that was moved away."""
+        """Connect to the file that now has the ledger's name, not to one that was moved away."""
         if self._connection is not None and self._process != os.getpid():
             raise BudgetError(
                 "budget-ledger",
-                "the ledger was in use while this process was forked off",
-                "open it anew in each process",
+                "this process was forked while the ledger was in use",
+                "open the ledger again in each process",
             )
         if self._connection is not None and self._file != self._identity():
             self._drop()
@@ -208,15 +209,18 @@ class Store:
                 "budget-ledger", f"there is no ledger {self.path.name}", "check its path"
             ) from None
         if not stat.S_ISREG(found.st_mode):
-            raise BudgetError("budget-ledger", f"{self.path.name} is no file, so no ledger", "check its path")
+            raise BudgetError(
+                "budget-ledger", f"{self.path.name} is not a file, so it is not a ledger", "check its path"
+            )
         if found.st_nlink > 1 and not self.read_only:
             self._refuse_other_names()
         return found.st_dev, found.st_ino
 
     def _refuse_other_names(self) -> None:
-        """SQLite keeps a log for each name of a file: what is charged under one is lost under another.
+        """Raise BudgetError if the ledger has several names: SQLite keeps a log for each name of a file, so a
+        charge under one name is lost under another.
 
-        A name that creating the ledger has left, or is about to remove, is removed here.
+        A name that creating the ledger left behind is removed.
         """
         for name in self.path.parent.glob(f".{glob.escape(self.path.name)}.*{MADE_ASIDE}"):
             with contextlib.suppress(OSError):
@@ -225,9 +229,9 @@ class Store:
         if self.path.stat().st_nlink > 1:
             raise BudgetError(
                 "budget-ledger",
-                f"the file of the ledger {self.path.name} has several names (hard links), and what is charged "
-                "under one of them is not seen under another",
-                "keep one name, and copy the file for a backup",
+                f"the ledger {self.path.name} has several names (hard links), "
+                "and a charge under one name is not seen under another",
+                "keep one name; copy the file for a backup",
             )
 
     def _open(self, mode: str) -> None:
@@ -242,8 +246,7 @@ class Store:
         try:
             self._prepare()
         except sqlite3.OperationalError as error:
-            # in a folder that may only be read SQLite needs to be told that nobody writes; then there is no
-            # log
+            # in a read-only folder SQLite must be told that nobody writes; then there is no log
             unread = primary(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
             if not unread or mode != "ro" or Path(f"{self.path}-wal").exists():
                 raise
@@ -260,8 +263,8 @@ class Store:
         if application == APPLICATION and version > FORMAT:
             raise BudgetError(
                 "budget-version",
-                f"the ledger has format {version}, and this privsql knows {FORMAT}",
-                "use a newer privsql",
+                f"the ledger has format {version}, but this version of privsql reads only up to {FORMAT}",
+                "upgrade privsql",
             )
         found = dict(self.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
         ((mode,),) = self.execute("PRAGMA journal_mode")
@@ -281,14 +284,14 @@ class Store:
             connection.close()
 
     def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
-        # bound here: when the interpreter ends, the module may be gone before its objects
+        # bound here: when the interpreter exits, the module may be gone before its objects
         if getattr(self, "_connection", None) is not None and self._process == getpid():
             self._drop()
 
     # -- forks ---------------------------------------------------------------------------------------------------
     def _before_fork(self) -> bool:
-        """No connection may be open in a fork. Who forks in the midst of a charge cannot use the ledger in
-        the child.
+        """Close the connection before a fork. A process that forks in the middle of a charge cannot use the
+        ledger in the child.
         """
         if not self._lock.acquire(timeout=self.patience):
             return False

@@ -1,8 +1,8 @@
-"""A ledger goes in, and perhaps an anchor that was taken of it earlier; what is proved of it comes out, or
-what is wrong.
+"""A ledger and perhaps an earlier anchor go in; the verified entries come out, or an error that says what is
+wrong.
 
-The hashes show that no entry was changed by accident. Whoever may write the file can also write a new chain,
-or restore an old copy; only an anchor, kept elsewhere, shows that.
+The hashes show that no entry was changed by accident. Anyone who can write the file can also write a new
+chain, or restore an old copy; only an anchor, kept elsewhere, shows that.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from privsql.errors import ArgumentError, BudgetError
 from privsql.neighbours import Accounting
 
 _PREFIX = "privsql-1"
-_SHOWN = 32  # of 64 digits of the hash: 128 bits
+_SHOWN = 32  # of the 64 digits of the hash: 128 bits
 
 
 @dataclass(frozen=True)
 class Anchor:
-    """How far a ledger had come: kept elsewhere, it shows later that nothing was taken back."""
+    """The state of a ledger at some time. Kept elsewhere, it shows later that no charge was removed."""
 
     entries: int
     total: Loss
@@ -53,8 +53,8 @@ def read_anchor(text: str) -> Anchor:
 
 
 def verify(path: str | Path, anchor: Anchor | None = None) -> list[Row]:
-    """All entries, if everything about them holds: the file, the chain, the sums, the caps, and the
-    anchor.
+    """All entries. Raises BudgetError unless the file, the chain, the sums, the caps and the anchor are
+    valid.
     """
     store = Store(named(path), read_only=True)
     try:
@@ -64,7 +64,7 @@ def verify(path: str | Path, anchor: Anchor | None = None) -> list[Row]:
     finally:
         store.close()
     if problems != [("ok",)]:
-        raise _broken("the file is damaged: SQLite finds that its pages do not fit together")
+        raise _broken("the file is damaged: SQLite's integrity check fails")
     replay(rows)
     if anchor is not None:
         held_to(rows, anchor)
@@ -72,9 +72,9 @@ def verify(path: str | Path, anchor: Anchor | None = None) -> list[Row]:
 
 
 def replay(rows: Sequence[Row]) -> None:
-    """Everything anew from the first entry on, trusting no sum that was written."""
+    """Check every entry from the first on, recomputing every sum."""
     if not rows:
-        raise _broken("there is no entry")
+        raise _broken("it has no entries")
     rules, previous, total = rules_of(rows[:1]), START, Loss()
     own: dict[str, Loss] = defaultdict(Loss)
     for number, row in enumerate(rows, start=1):
@@ -90,9 +90,9 @@ def replay(rows: Sequence[Row]) -> None:
         except (KeyError, ValueError, TypeError, AttributeError, BudgetError):
             raise _broken(f"entry {number} cannot be read") from None
         if not known:
-            raise _broken(f"entry {number} is the failure of something that was not charged")
+            raise _broken(f"entry {number} is the failure of a query that was not charged")
         if not paid:
-            raise _broken(f"entry {number} is charged for less than was released")
+            raise _broken(f"entry {number} charges less than its releases cost")
         if row.kind == "charge" and row.share != own[row.analyst]:
             raise _broken(f"the sum of {row.analyst} in entry {number} is wrong")
         if row.total != total or not _same_cap(rules.caps, row):
@@ -102,7 +102,7 @@ def replay(rows: Sequence[Row]) -> None:
 
 
 def _known(earlier: Sequence[Row], failure: Row) -> bool:
-    """Whether what failed was charged before, for this analyst."""
+    """Whether the failed query was charged earlier, to this analyst."""
     return all(
         0 < number <= len(earlier)
         and (earlier[number - 1].kind, earlier[number - 1].analyst) == ("charge", failure.analyst)
@@ -111,8 +111,8 @@ def _known(earlier: Sequence[Row], failure: Row) -> bool:
 
 
 def _same_cap(caps: Caps, row: Row) -> bool:
-    """A conversion to rho that was proved once stands, though a later privsql should find a hair more or
-    less.
+    """Whether the caps agree. A conversion to rho that was proved once stays valid, even if a later version
+    of privsql computes a slightly different one.
     """
     limit = caps.limits("").dataset
     if limit.nano is None or row.cap_epsilon is None:
@@ -122,8 +122,8 @@ def _same_cap(caps: Caps, row: Row) -> bool:
 
 
 def _paid(rules: LedgerTerms, row: Row) -> bool:
-    """Whether no less was charged than the accountant asks for what was released; format 1 did not say that
-    much.
+    """Whether the charge is at least the accountant's price of the releases; format 1 did not record enough
+    to tell.
     """
     events = [each.event for each in entry_of(row, rules.caps.accountant.unit).released]
     if not all("event" in each for each in row.read):
@@ -143,30 +143,30 @@ def _within(caps: Caps, row: Row, total: Loss) -> None:
             (row.share_delta, share.atto_delta),
         ]
     if any(cap is not None and spent > cap for spent, cap in limits):
-        raise _broken(f"with entry {row.number} more is spent than its cap allows")
+        raise _broken(f"entry {row.number} spends more than its cap allows")
 
 
 def held_to(rows: Sequence[Row], anchor: Anchor) -> None:
-    """The ledger went on from where the anchor was taken."""
+    """Raise BudgetError unless the ledger continues from this anchor."""
     if len(rows) < anchor.entries:
         raise BudgetError(
             "budget-anchor",
-            f"the ledger has {len(rows)} entries, and had {anchor.entries} when the anchor was taken: "
+            f"the ledger has {len(rows)} entries, but had {anchor.entries} when the anchor was taken: "
             "it is an older copy, and charges are missing",
-            "restore the newest copy; until then answer nothing",
+            "restore the newest copy; until then do not run queries on it",
         )
     row = rows[anchor.entries - 1]
     if row.hash[:_SHOWN] != anchor.hash or row.total != anchor.total:
         raise BudgetError(
             "budget-anchor",
-            f"entry {anchor.entries} is another than when the anchor was taken: this ledger was rewritten, or is another one",
-            "compare with a copy; until then answer nothing",
+            f"entry {anchor.entries} differs from the anchor: the ledger was rewritten, or it is a different one",
+            "compare it with a copy; until then do not run queries on it",
         )
 
 
 def _broken(why: str) -> BudgetError:
     return BudgetError(
         "budget-corrupt",
-        f"the ledger does not hold: {why}",
-        "answer nothing from it; restore a copy only if an anchor shows that it is the newest",
+        f"the ledger is not valid: {why}",
+        "do not run queries on it; restore a copy only if an anchor shows that it is the newest",
     )

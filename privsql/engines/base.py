@@ -1,4 +1,4 @@
-"""What an engine must do. It is given only SQL that privsql rendered itself."""
+"""What an engine must do. It only ever gets SQL that privsql rendered itself."""
 
 from __future__ import annotations
 
@@ -24,54 +24,52 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the source; a connection that the caller gave stays open."""
+        """Close the source; a connection that the caller gave stays open."""
         ...
 
     def check(self, sql: str, schema: Schema) -> None:
-        """Refuse a text that the engine cannot plan for these tables, whatever their rows, and any text where
-        the tables are others by now; reads no data.
+        """Raise SqlError if the engine cannot plan this SQL, whatever the rows, and SourceError if the tables
+        have changed; reads no data.
         """
         ...
 
     def prepare(self, scan: Scan) -> None:
-        """Store a copy of a table with the rank of each row among those of its unit, or refresh it; tells
+        """Store a copy of a table in which each row has its rank within its unit, or refresh it; reveals
         nothing of it.
         """
         ...
 
     def prepared(self, scan: Scan) -> Copy | None:
-        """The stored copy of a table, made for this unit and these columns, and whether its source was
-        written to since.
-        """
+        """The stored copy of a table with this unit and these columns, and whether it is up to date."""
         ...
 
     def version(self) -> str | None:
-        """What every write to the source changes, whatever it wrote, also for later sessions; None where
-        there is no such thing. (A DuckDB file does not change when an UPDATE finds no row: whether it has
+        """A value that changes with every write to the source, whatever it wrote, and holds across sessions;
+        None if there is no such value. (A DuckDB file does not change when an UPDATE finds no row: whether it
         changed depends on the rows.)
         """
         ...
 
     def holds(self, data: Any) -> bool:
-        """Whether another source of data is this one, or some of it, as far as can be seen; reads no data."""
+        """Whether another data source is this one or a part of it, as far as can be seen; reads no data."""
         ...
 
     def read_public(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a text over public tables alone."""
+        """The rows of a statement over public tables only."""
         ...
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """Around a query from its planning to its answer: the schema, public tables and all statements are of
-        one state.
+        """A context from planning a query to its answer, in which schema, public tables and all statements
+        see one state.
         """
         ...
 
     def question(self) -> AbstractContextManager[None]:
-        """Around all that follows the charge of one question, up to its answer: its time is limited, and
-        padded, as one.
+        """A context around everything after the charge of a query: its time is limited, and padded, as a
+        whole.
         """
         ...
 
     def run(self, sql: str, keys: Sequence[str]) -> ExactTable:
-        """The rows of the text: key columns and integer columns. Any failure is one fixed EngineError."""
+        """The rows of a statement: key columns and integer columns. Any failure raises one fixed EngineError."""
         ...

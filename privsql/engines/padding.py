@@ -1,5 +1,5 @@
-"""An engine goes in; the same comes out whose questions take whole multiples of a quantum of time, whatever
-the data.
+"""An engine goes in; one comes out whose queries take whole multiples of a quantum of time, whatever the
+data.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from privsql.tables import ExactTable
 
 
 def _sleep_until(end: float) -> None:
-    """Nothing ends the wait sooner, neither Ctrl-C nor what another signal's handler raises: it would show
-    when the query was really done.
+    """Sleep until then. Neither Ctrl-C nor another signal's handler ends the wait early: that would show when
+    the query really ended.
     """
     interrupted: BaseException | None = None
     while (rest := end - time.monotonic()) > 0:
@@ -33,10 +33,10 @@ def _sleep_until(end: float) -> None:
 
 
 class PaddedEngine:
-    """One question at a time, each for a whole number of quanta.
+    """Runs one query at a time, each for a whole number of quanta.
 
-    All else that is asked of the engine waits until then, too: who times a free EXPLAIN beside a question
-    would else learn when the question was really done.
+    All other calls to the engine wait for that, too. Otherwise timing a free EXPLAIN next to a query would show
+    when the query really ended.
     """
 
     def __init__(self, engine: Engine, quantum: float) -> None:

@@ -1,6 +1,4 @@
-"""What connect() was told about time and memory goes in; checked limits come out, and a source opened under
-them.
-"""
+"""The time and memory arguments of connect() go in; checked limits come out, and a source opened under them."""
 
 from __future__ import annotations
 
@@ -22,8 +20,8 @@ _MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B\s*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class ResourceLimits:
-    """Seconds that a question may take, bytes that the engine may use, and the seconds to whose multiples
-    time is padded.
+    """The deadline of a query in seconds, the engine's memory in bytes, and the quantum of time padding in
+    seconds.
     """
 
     deadline: float | None = None
@@ -40,9 +38,7 @@ class ResourceLimits:
 
 
 def open_limited(source: Any, limits: ResourceLimits) -> Engine:
-    """The source, read by a process that ends at the deadline if there is one, and padded in time if that was
-    asked for.
-    """
+    """Open the source: with a deadline in a worker process, with a quantum behind padding."""
     if limits.deadline is None:
         engine: Engine = open_engine(source, limits.memory)
     else:
@@ -59,18 +55,16 @@ def _seconds(value: object, name: str, code: str) -> float | None:
         or not math.isfinite(value)
         or not 0 < value <= _LONGEST
     ):
-        raise ArgumentError(code, f"{name} is a number of seconds above 0", f"{name}=30.0")
+        raise ArgumentError(code, f"{name} must be a number of seconds above 0", f"{name}=30.0")
     return float(value)
 
 
 def _bytes(value: object) -> int | None:
-    """Bytes, or a text as DuckDB reads it: 500MB, 2GiB."""
+    """A number of bytes, from a number or a text in DuckDB's form: 500MB, 2GiB."""
     if value is None:
         return None
     if isinstance(value, str) and (match := _MEMORY.fullmatch(value)):
         value = int(float(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(match[2].upper() or " "))
     if isinstance(value, bool) or not isinstance(value, int) or not _LEAST_MEMORY <= value < 1 << 60:
-        raise ArgumentError(
-            "argument-memory", "memory_limit is a number of bytes, 64 MiB at least", 'memory_limit="2GB"'
-        )
+        raise ArgumentError("argument-memory", "memory_limit must be at least 64 MiB", 'memory_limit="2GB"')
     return value

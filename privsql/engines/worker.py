@@ -1,11 +1,11 @@
-"""An engine whose statements run in a process of their own, which is killed when the deadline of a question
-has passed.
+"""An engine that runs statements in a worker process, which is killed when the deadline of a query has
+passed.
 
-A DuckDB statement cannot be stopped within a function; a process can. The worker has its own connection to
-the same file, opened to be read only, and is given texts; buffers come back. Whatever happens to it, a
-deadline, a crash or the end of its memory, the analyst reads the one fixed sentence, and the next question
-finds a new worker. Schema, checks and prepared copies stay with the engine of this process: they read no
-rows, or are the owner's own doing.
+A DuckDB statement cannot be stopped inside a function; a process can. The worker has its own read-only
+connection to the same file; it gets SQL and returns buffers. Whatever happens to it, whether a deadline, a
+crash or the end of its memory, the analyst reads the one fixed sentence, and the next query gets a new
+worker. Schema, checks and prepared copies stay with the engine of this process: they read no rows, or only
+the data owner runs them.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ from privsql.render.duckdb import text
 from privsql.schema import Schema
 from privsql.tables import ExactTable
 
-_START = 60.0  # seconds that a worker may take until it is ready
+_START = 60.0  # seconds that a worker may take to start
 _CHUNK = 1 << 16
-# Of the packages that the worker imports, where they lie; it gets no environment to find them by.
+# The folders of the packages that the worker imports; it gets no environment to find them.
 _PACKAGES = sorted({str(Path(str(module.__file__)).resolve().parent.parent) for module in (duckdb, np)})
 
-Reply = tuple[dict[str, Any], bytearray]  # a message and the buffers behind it
+Reply = tuple[dict[str, Any], bytearray]  # a message and the buffers after it
 
 
 class _Lost(Exception):
-    """The process has ended, or its time is over."""
+    """The process has ended, or its time is up."""
 
 
 class _Process:
-    """One worker, from its start to its end."""
+    """One worker process."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
-        """Start it, say what to open, and do not wait for it."""
+        """Start the process and send it its opening request, without waiting for it."""
         script = str(Path(worker_process.__file__).resolve())
         self._process = subprocess.Popen(
             [sys.executable or "python3", "-I", "-X", "utf8", script],
@@ -68,13 +68,13 @@ class _Process:
             stderr=subprocess.DEVNULL,
             bufsize=0,
             cwd="/",
-            env={"OPENBLAS_NUM_THREADS": "1"},  # nothing of ours: there may be secrets among it
-            start_new_session=True,  # Ctrl-C is for us
+            env={"OPENBLAS_NUM_THREADS": "1"},  # nothing of our environment, which may hold secrets
+            start_new_session=True,  # Ctrl-C is for this process
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
         os.set_blocking(self._to, False)
-        self.serves: Schema | None = None  # what it was found to see; None: not even open yet
+        self.serves: Schema | None = None  # the schema that the worker sees; None: its source is not open yet
         try:
             self._write(request, time.monotonic() + _START)
         except BaseException:
@@ -82,7 +82,7 @@ class _Process:
             raise
 
     def ask(self, request: Mapping[str, Any], until: float) -> Reply:
-        """A request, and what comes back for it until a point of time.monotonic()."""
+        """Send a request and return its reply, up to a point of time.monotonic()."""
         try:
             self._write(request, until)
             return self._reply(until)
@@ -90,16 +90,20 @@ class _Process:
             raise _Lost from None
 
     def rows(self, sql: str, until: float) -> Rows:
-        """Of the catalogue."""
+        """The rows of a catalogue query."""
         message, _ = self.ask({"rows": sql}, until)
         if "rows" not in message:
             raise SourceError(
-                "source-connection", "the catalogue cannot be read", "is the file a DuckDB file?"
+                "source-connection",
+                "DuckDB cannot read the catalogue",
+                "check that the file is a DuckDB file",
             )
         return [tuple(row) for row in message["rows"]]
 
     def serve(self, schema: Schema, known: SourceFacts, until: float) -> bool:
-        """Wait until it is open; whether it sees the very tables of this schema."""
+        """Wait until the source is open, and return whether the worker sees exactly the tables of this
+        schema.
+        """
         if self.serves is None and "failed" in self._reply(until)[0]:
             return False
         self.serves = SchemaReader(lambda sql: self.rows(sql, until), known).schema(fixed=True)
@@ -149,20 +153,20 @@ def _wait(file: int, event: int, until: float) -> None:
 
 
 class _Keeper:
-    """The worker of one engine, and the private folder that goes when the engine goes, however it goes."""
+    """The worker of one engine, and its private folder, which is deleted with the engine, however that ends."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="privsql-"))  # for its owner alone
+        self.folder = Path(tempfile.mkdtemp(prefix="privsql-"))  # only its owner can read it
         self.process: _Process | None = None
         self._program = os.getpid()
 
     @property
     def ours(self) -> bool:
-        """A fork of this program has no claim on them."""
+        """False in a fork of this program, which does not own them."""
         return os.getpid() == self._program
 
     def drop(self) -> None:
-        """End the worker; the next one makes room for its own temporary files."""
+        """Kill the worker; the next one cleans up its temporary files."""
         process, self.process = self.process, None
         if process is not None and self.ours:
             process.kill()
@@ -170,7 +174,7 @@ class _Keeper:
 
     @property
     def spill(self) -> Path:
-        """Where a worker puts what does not fit into its memory."""
+        """The folder for data that does not fit into a worker's memory."""
         return self.folder / "spill"
 
     def end(self) -> None:
@@ -180,15 +184,17 @@ class _Keeper:
 
 
 class WorkerEngine:
-    """Runs statements in a process that can be killed; one question at a time."""
+    """Runs statements in a process that can be killed, one query at a time."""
 
     def __init__(self, source: Any, deadline: float, memory: int | None) -> None:
         if os.name != "posix":
-            raise ArgumentError("argument-deadline", "deadline= works on Linux and macOS", "leave it out")
+            raise ArgumentError(
+                "argument-deadline", "deadline= works only on Linux and macOS", "leave deadline out"
+            )
         self._deadline, self._memory = deadline, memory
         self._turn = threading.RLock()
-        self._until: float | None = None  # when the question that is being answered must be done
-        self._generation = 0  # of the source that the worker has opened
+        self._until: float | None = None  # the deadline of the running query
+        self._generation = 0  # of the source that the worker has open
         self._keeper = _Keeper()
         self._end = weakref.finalize(self, self._keeper.end)
         try:
@@ -213,7 +219,7 @@ class WorkerEngine:
     def check(self, sql: str, schema: Schema) -> None:
         self._engine.check(sql, schema)
         with self._turn:
-            # whether there can be one is said before the charge
+            # report before the charge whether a worker can start
             self._worker(schema, time.monotonic() + _START)
 
     def prepare(self, scan: Scan) -> None:
@@ -236,11 +242,9 @@ class WorkerEngine:
     # -- what the worker does --------------------------------------------------------------------------------
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """The worker opens to be read only what nobody writes to, so that its statements are of one state by
-        themselves.
-        """
+        """The worker opens only files that nobody writes to, so its statements see one state anyway."""
         with self._turn, self._engine.snapshot():
-            # a file that was exchanged: the worker opens the new one
+            # the file was replaced: the worker opens the new one
             if self._generation != self._engine.generation:
                 self._generation = self._engine.generation
                 self._keeper.drop()
@@ -257,7 +261,7 @@ class WorkerEngine:
                 self._until = None
 
     def _settle(self) -> None:
-        """Until the worker has freed what it read, which takes the longer the more that was."""
+        """Wait until the worker has freed what it read, which takes longer the more it read."""
         process = self._keeper.process
         if process is not None and process.serves is not None:
             with contextlib.suppress(_Lost):
@@ -269,12 +273,12 @@ class WorkerEngine:
                 until = self._until or time.monotonic() + self._deadline
                 worker = self._worker(self._schema, until)
                 message, buffers = self._asked(worker, {"columns": sql, "copies": self._copies()}, until)
-                if "failed" in message:  # DuckDB may take no more statements after it
+                if "failed" in message:  # DuckDB may accept no more statements after it
                     self._exchange()
                 if not self._engine.sees(self._schema):
                     raise EngineError
             return exact_table(unpack(message["columns"], buffers), keys)
-        except Exception:  # noqa: BLE001 -- whatever failed, its words could tell about the data
+        except Exception:  # noqa: BLE001 -- whatever failed, its message could tell about the data
             raise EngineError from None
 
     def read_public(self, sql: str) -> Rows:
@@ -285,8 +289,9 @@ class WorkerEngine:
             except (_Lost, LookupError, ValueError, MemoryError):
                 raise SourceError(
                     "source-deadline",
-                    f"what this question asks of public tables takes longer than {self._deadline:g} seconds, or too much memory",
-                    "ask for less, or ask the owner of the data for a longer deadline",
+                    f"reading the public tables of this query takes more than {self._deadline:g} seconds, "
+                    "or too much memory",
+                    "read fewer public rows, or ask the data owner for a longer deadline",
                 ) from None
         if "rows" not in message:
             raise not_accepted()
@@ -295,19 +300,19 @@ class WorkerEngine:
     def _asked(self, worker: _Process, request: Mapping[str, Any], until: float) -> Reply:
         try:
             return worker.ask(request, until)
-        # an answer may be under way that nobody waits for: this worker is of no use any more
+        # a reply may be on its way that nobody waits for, so this worker is useless
         except BaseException:
             self._exchange()
             raise
 
     def _exchange(self) -> None:
-        """Another worker for this one; ready by the next question, which is not kept waiting."""
+        """Replace the worker; the new one starts now, so the next query need not wait for it."""
         self._keeper.drop()
         with contextlib.suppress(OSError, _Lost):
             self._begin()
 
     def _opened_file(self) -> Identity | None:
-        """The database file that the engine of this process reads, and no other that was put in its place."""
+        """The identity of the database file that this process reads, not of a file that replaced it."""
         path = Path(self._opening.database)
         if self._opening.database == ":memory:":
             return None
@@ -317,7 +322,7 @@ class WorkerEngine:
         return found
 
     def _copies(self) -> dict[str, Any] | None:
-        """How the worker attaches the prepared copies; anew when their file is another one."""
+        """How the worker attaches the prepared copies; it attaches them again when their file is replaced."""
         copies = self._engine.copies
         if copies is None:
             return None
@@ -326,7 +331,7 @@ class WorkerEngine:
         return {"sign": list(sign), "statements": [f"DETACH DATABASE IF EXISTS {DATABASE}", attach]}
 
     def _begin(self) -> _Process:
-        """Start a worker, and do not wait for it."""
+        """Start a worker, without waiting for it."""
         settings = {} if self._memory is None else {"memory_limit": f"{self._memory}B"}
         opening = self._opening.with_settings(temp_directory=str(self._keeper.spill), **settings)
         self._keeper.process = _Process(
@@ -345,14 +350,14 @@ class WorkerEngine:
         return self._keeper.process
 
     def _worker(self, schema: Schema, until: float) -> _Process:
-        """A worker that is ready by then, and sees the very tables of this schema: the bounds were derived
-        for them.
+        """A worker that is ready by then and sees exactly the tables of this schema, from which the bounds
+        were derived.
         """
         if not self._end.alive or not self._keeper.ours:
             raise SourceError(
                 "source-connection",
                 "the source cannot be used",
-                "was the session closed, or the program forked?",
+                "connect again: the session was closed, or the program was forked",
             )
         try:
             process = self._keeper.process
@@ -369,8 +374,9 @@ class WorkerEngine:
                 raise
             raise SourceError(
                 "source-worker",
-                "no process could be started that sees the same tables",
-                "is the file open for writing somewhere, was it exchanged (then connect again), or is there no memory left?",
+                "no worker process could be started that sees the same tables",
+                "check whether the file is open for writing or memory is full; if the file was replaced, "
+                "connect again",
             ) from None
         self._schema = schema
         return process
@@ -380,7 +386,7 @@ def _for_worker(engine: DuckDBEngine) -> Opening:
     if engine.opening is None:
         raise ArgumentError(
             "argument-deadline",
-            "with deadline= another process reads the data, and it cannot read through a connection of this one",
-            "give the path of the DuckDB file, or a connection that has it open to be read only",
+            "with deadline= a worker process reads the data, and it cannot use a connection of this process",
+            "give the path of the DuckDB file, or a read-only connection to it",
         )
     return engine.opening

@@ -1,3 +1,1 @@
-"""A question goes in; a Plan comes out: measurements with their noise, the exact SQL, and the formulas of the
-outputs.
-"""
+"""A query goes in; a Plan comes out: noisy measurements, the exact SQL, and the formulas of the outputs."""

@@ -1,8 +1,8 @@
-"""A draft goes in; the same comes out with the limits of the call, and with sums of one unit's DOUBLEs taken
-in whole steps of a grid.
+"""A draft goes in; it comes out with the limits of the call, and with per-unit sums of DOUBLEs on a
+fixed-point grid.
 
-DuckDB adds floats in whatever order threads bring them, so that the total of a person nobody touched could
-change in its last digit, and that person's part with it. Whole numbers add up the same in every order.
+DuckDB adds floats in whatever order threads deliver them, so the total of a person whose rows did not change
+could still change in its last digit. Whole numbers give the same sum in every order.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _STEPS = integer(-(2**62), 2**62)
 
 
 def apply_limits(draft: Draft) -> Draft:
-    """The relation below the release, under the limits of the call."""
+    """Apply the limits of the call to the relation below the release."""
     limited = with_limits(draft.release.input, draft.task.offer.limits)
     release = replace(draft.release, input=settled(limited, draft.task.look))
     if any(is_ours(field.name) for each in walk(release.input) for field in each.fields):
-        raise AssertionError("a column that could stand for one of ours")  # the binder gives them other names
+        raise AssertionError("a column that could stand for one of ours")  # the binder renames such columns
     return replace(draft, release=release)
 
 
 def settled(relation: Relation, look: Look) -> Relation:
-    """The relation with every per-unit sum independent of the order of rows."""
+    """Make every per-unit sum independent of the order of rows."""
 
     def settle(each: Relation) -> Relation:
         if not isinstance(each, Group) or not each.per_unit:
@@ -51,16 +51,17 @@ def settled(relation: Relation, look: Look) -> Relation:
 
 
 def with_limits(relation: Relation, wanted: Mapping[str, int]) -> Relation:
-    """The relation with the limits of a call: what is declared may be lowered, a default also raised.
+    """Apply the limits of a call. A call may lower a declared limit, and raise a default.
 
-    A larger limit is no less private, since the noise grows with it: whether it may be is the owner's to say.
+    A larger limit is no less private, since the noise grows with it: whether it is allowed is up to the data
+    owner.
     """
     if not wanted:
         return relation
     for name, value in wanted.items():
         most = most_allowed(relation, name)
         if most is not None and value > most:
-            what = f"{name} may be lowered, not raised: the policy allows {most}"
+            what = f"a call may lower {name} but not raise it, and the policy allows {most}"
             raise ArgumentError("argument-limits", what, [(Argument(name, str(most)), " or less")])
 
     def limit(each: Relation) -> Relation:
@@ -72,7 +73,7 @@ def with_limits(relation: Relation, wanted: Mapping[str, int]) -> Relation:
 
 
 def most_allowed(relation: Relation, name: str) -> int | None:
-    """The largest that a call may ask for; None: no table that matters declares this limit."""
+    """The largest value that a call may set; None if no table of the query declares this limit."""
     undeclared = all(name in each.assumed for each in table_limits(relation))
     return None if undeclared else int(getattr(limits_of(relation), name))
 
@@ -93,7 +94,7 @@ def _fixed(aggregate: Aggregate, group: Group, look: Look) -> Aggregate:
     if not domain.bounded:
         raise Refused(
             "refused-unbounded",
-            "the total of one unit needs a range for what is added up: it is not known",
+            "a sum within one unit needs the range of its argument, which is not known",
             [*Undeclared(group.input, look).ranges(argument, aggregate.condition), within(argument)],
             aggregate.place,
         )
@@ -103,7 +104,7 @@ def _fixed(aggregate: Aggregate, group: Group, look: Look) -> Aggregate:
 
 
 def _adds_up_exactly(type_: Type) -> bool:
-    """Whether DuckDB sums this type in whole numbers that cannot overflow."""
+    """Whether DuckDB sums this type in integers that cannot overflow."""
     if type_.kind is Kind.INTEGER:
         return not may_overflow(type_)
     return type_.kind is Kind.DECIMAL and type_.precision <= 18

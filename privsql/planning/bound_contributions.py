@@ -1,5 +1,5 @@
-"""A draft goes in; the same comes out with a bound on what one person can touch: known from the tables,
-enforced by limits, or kept by a stored copy.
+"""A draft goes in; it comes out with a bound on one person's rows: known from the tables, enforced by limits,
+or kept by a stored copy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from privsql.privacy.accuracy import LaplaceLaw
 
 
 def bound_contributions(draft: Draft) -> Draft:
-    """How many rows one unit becomes, and what is dropped of units with more."""
+    """Bound the rows of one unit, and note what that drops of units with more."""
     release, look = draft.release, draft.task.look
     within = bounding_within(release)
     dropped = () if within is None else (within,)
@@ -73,7 +73,7 @@ def _with(
     limits: Limits | None = None,
     notes: tuple[str, ...] = (),
 ) -> Draft:
-    """`bounding`: those that may drop something are said."""
+    """The draft with this stability and limits. Only a `bounding` that may drop something is reported."""
     return replace(
         draft,
         release=release or draft.release,
@@ -86,7 +86,7 @@ def _with(
 
 
 def _ad_hoc(draft: Draft, limits: Limits, units: Stability) -> AdHoc:
-    """What would be used of one unit without a copy."""
+    """The limits on one unit without a copy."""
     task = draft.task
     sets = isinstance(draft.release, Release) and draft.release.sets
     assert units.rows is not None
@@ -105,7 +105,7 @@ def _ad_hoc(draft: Draft, limits: Limits, units: Stability) -> AdHoc:
 
 
 def _of_laplace(ad_hoc: Plan) -> Fraction:
-    """What part of Laplace noise the noise of a plan is, at most."""
+    """An upper bound on the noise of a plan as a fraction of Laplace noise."""
     widths = (
         (m.half_width(LEVEL), LaplaceLaw(float(m.loss) / m.l1).half_width(LEVEL))
         for m in ad_hoc.measurements
@@ -116,7 +116,7 @@ def _of_laplace(ad_hoc: Plan) -> Fraction:
 
 
 def _limits(release: Release | Choose) -> Limits:
-    """What is used of one unit at most: as declared, or less where the keys leave it no more."""
+    """The limits on one unit: as declared, or lower if the keys allow it."""
     bounds = limits_of(release.input)
     if names_in([key.expression for key in release.keys]) <= owner(release.input).fixed:
         bounds = replace(bounds, max_groups=1)  # all rows of a unit are in one key
@@ -128,5 +128,5 @@ def _limits(release: Release | Choose) -> Limits:
 
 
 def _steps(relation: Relation, look: Look) -> Mapping[Relation, Stability]:
-    """How many rows one person can touch at every step, for the derivation."""
+    """How many rows one person can touch at every step, for EXPLAIN."""
     return {each: stability(each, look) for each in walk(relation)}

@@ -1,5 +1,5 @@
-"""A draft goes in; the same comes out with its measurements: what is noised, by which mechanism, for which
-share of epsilon.
+"""A draft goes in; it comes out with its measurements: what gets noise, by which mechanism, for which share
+of epsilon.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ NUMBERS = {"laplace": Mechanism.LAPLACE, "gaussian": Mechanism.GAUSSIAN}
 
 
 def choose_measurements(draft: Draft) -> Draft:
-    """The winner of a choice, or every aggregate; counts together with sums where that makes some number
-    surer and none noisier.
+    """Measure the winner of a selection, or every aggregate. Counts are measured jointly with sums if that
+    makes some number more accurate and none less.
     """
     context = _context(draft)
     if isinstance(draft.release, Choose):
@@ -71,7 +71,7 @@ def choose_measurements(draft: Draft) -> Draft:
 
 @dataclass(frozen=True)
 class _Way:
-    """One of several ways to measure the same."""
+    """One of several ways to measure the same aggregates."""
 
     measured: MeasuredAggregates
     pricing: Pricing
@@ -81,7 +81,7 @@ class _Way:
 
 
 def _winner(draft: Draft, release: Choose, context: AggregationContext) -> Draft:
-    """Only the label of the best candidate is released."""
+    """Measure a selection: only the label of the best candidate is released."""
     groups_apart(release, draft.space)
     part = choice_part(release, context, draft.task.look)
     mechanism = _mechanism(release, draft.task.offer) or best_mechanism(part, len(draft.space))
@@ -93,7 +93,7 @@ def _winner(draft: Draft, release: Choose, context: AggregationContext) -> Draft
 
 
 def _context(draft: Draft) -> AggregationContext:
-    """What every aggregate of a release shares."""
+    """What all aggregates of a release share."""
     release = draft.release
     assert draft.stability is not None
     sets = release.sets if isinstance(release, Release) else ()
@@ -115,8 +115,8 @@ def _context(draft: Draft) -> AggregationContext:
 def _priced(
     draft: Draft, context: AggregationContext, mechanism: Mechanism | None, measured: MeasuredAggregates
 ) -> _Way:
-    """The parts with their shares of epsilon; where nobody declared the keys, with the count that shows
-    them.
+    """Split epsilon over the parts. With undeclared keys, one part is the count that decides which keys are
+    shown.
     """
     offer = draft.task.offer
 
@@ -133,8 +133,8 @@ def _priced(
 
 
 def _is_surer(one: _Way, other: _Way, epsilon: Fraction) -> bool:
-    """Whether one way to measure makes some number surer than another and none noisier, and needs no more
-    people for a key.
+    """Whether one way makes some number more accurate than another way and none less, and needs no more
+    people for a key to be shown.
     """
     try:
         surer = one.measuring(epsilon).is_surer_than(other.measuring(epsilon))
@@ -144,7 +144,7 @@ def _is_surer(one: _Way, other: _Way, epsilon: Fraction) -> bool:
 
 
 def _mechanism(release: Release | Choose, offer: Offer) -> Mechanism | None:
-    """The mechanism that was asked for; None: whichever is best."""
+    """The mechanism that the call names; None: whichever is best."""
     wanted, known = offer.mechanism, CHOICES if isinstance(release, Choose) else NUMBERS
     if wanted is None:
         return None
@@ -152,7 +152,7 @@ def _mechanism(release: Release | Choose, offer: Offer) -> Mechanism | None:
         kind = "a label" if isinstance(release, Choose) else "numbers"
         raise ArgumentError(
             "argument-mechanism",
-            f"there is no mechanism {wanted!r} for questions that ask for {kind}",
+            f"there is no mechanism {wanted!r} for a query that releases {kind}",
             did_you_mean(str(wanted), known),
         )
     if wanted == "gaussian" and not offer.delta:
@@ -165,9 +165,9 @@ def _mechanism(release: Release | Choose, offer: Offer) -> Mechanism | None:
 def _check_noise(parts: Sequence[Part], mechanism: str | None) -> None:
     if mechanism is not None and all(isinstance(part, OrderPart) for part in parts):
         what = (
-            f"quantiles are chosen by the exponential mechanism, not by {mechanism!r}"
+            f"quantiles always use the exponential mechanism, not {mechanism!r}"
             if parts
-            else "keys alone have no noise"
+            else "this query releases only keys, which get no noise"
         )
         raise ArgumentError("argument-mechanism", what, "leave mechanism out")
 
@@ -186,14 +186,14 @@ def _sorted_histogram_note(question: Question) -> tuple[str, ...]:
     limited = any(isinstance(each, Limit) for each in walk(question.relation))
     if limited and question.release is not None and question.release.keys:
         return (
-            "the numbers are selected too, so all cells get noise and the sort is by noisy numbers: "
-            "select only the key with ORDER BY ... LIMIT 1 to release just the label, more surely",
+            "the query also selects numbers, so every cell gets noise and the sort uses the noisy numbers: "
+            "to find the top key more reliably, select only the key with ORDER BY ... LIMIT 1",
         )
     return ()
 
 
 def _split_note(measurements: Sequence[Measurement], given: bool) -> tuple[str, ...]:
-    """How epsilon is shared out, where there is something to share."""
+    """How epsilon is split, if there are several measurements."""
     if len(measurements) < 2:
         return ()
     total = sum((each.loss for each in measurements), Fraction(0))
@@ -201,7 +201,8 @@ def _split_note(measurements: Sequence[Measurement], given: bool) -> tuple[str, 
         f"M{index + 1} {float(each.loss / total):.0%}" for index, each in enumerate(measurements)
     )
     return (
-        f"epsilon is split: {shares}, " + ("as weights= says" if given else "for the least relative error"),
+        f"epsilon is split: {shares}, "
+        + ("according to weights=" if given else "for the least relative error"),
     )
 
 
@@ -210,7 +211,7 @@ def _public_count_note(
 ) -> tuple[str, ...]:
     if any(part.public for part in parts):
         return (
-            "under replace-one the number of rows is public: it is let out all but exactly, "
+            "under replace-one the number of rows is public, so it is released almost exactly, "
             "for a thousandth of epsilon",
         )
     counted = any(
@@ -219,7 +220,7 @@ def _public_count_note(
     )
     if counted and context.always_counts and context.neighbours is Neighbours.REPLACE_ONE:
         return (
-            "under replace-one the number of rows is public, so COUNT(*) of all rows cannot move; "
-            "it is noised as if it could",
+            "under replace-one the number of rows is public, and nobody can change COUNT(*) of all rows; "
+            "it gets noise all the same",
         )
     return ()

@@ -1,5 +1,5 @@
-"""What stands above a release goes in; what the analyst sees comes out: names, formulas, and which
-measurements each is computed from.
+"""The query above a release goes in; its outputs come out: names, formulas, and the measurements that each
+uses.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from privsql.planning.post_processing import Output
 
 
 def expressions_shown(question: Question) -> dict[str, Expression]:
-    """Every output by its name, over the columns of the release."""
+    """Every output by name, as an expression over the columns of the release."""
     return dict(zip(question.names, _inlined(question.relation), strict=True))
 
 
@@ -47,7 +47,7 @@ def describe_outputs(draft: Draft, measurements: Sequence[Measurement]) -> tuple
 def parts_of_outputs(
     shown: Mapping[str, Expression], parts: Sequence[Part], estimates: Mapping[str, Estimate]
 ) -> dict[str, list[int]]:
-    """By which parts each output is computed."""
+    """Which parts each output is computed from."""
     return {
         name: [i for i, part in enumerate(parts) if set(part.columns) & _columns(expression, estimates)]
         for name, expression in shown.items()
@@ -55,13 +55,13 @@ def parts_of_outputs(
 
 
 def _columns(expression: Expression, estimates: Mapping[str, Estimate]) -> set[str]:
-    """The noisy columns that an output is made of."""
+    """The noisy columns that an output uses."""
     leaves = {column.name for column in columns_of(expression)} & estimates.keys()
     return {column for leaf in leaves for column in estimates[leaf].columns}
 
 
 def _inlined(relation: Relation) -> list[Expression]:
-    """The columns of a relation above a release, as expressions over the release's own columns."""
+    """The columns of a relation above a release, as expressions over the columns of the release."""
     match relation:
         case Release() | Choose():
             return [each.column for each in relation.fields]

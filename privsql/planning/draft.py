@@ -1,4 +1,4 @@
-"""What a plan is made from, and what the passes of planner.py know so far."""
+"""What a plan is made from, and what the passes of planner.py have found so far."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ ONE_CELL = KeySpace((), ())
 
 @dataclass(frozen=True)
 class Task:
-    """A query and all that its plan may depend on: the policy, the offer, public rows; never private ones.
+    """A query and everything its plan may depend on: the policy, the offer, public rows; never private rows.
 
-    `beside`: counts may be measured together with sums of what may be NULL, where that makes nothing noisier.
+    `beside`: counts may be measured jointly with sums of arguments that may be NULL, if that adds no noise.
     """
 
     question: Question
@@ -42,24 +42,24 @@ class Task:
 
 @dataclass(frozen=True)
 class Draft:
-    """A plan in the making. Every pass reads what those before it found, and adds its own."""
+    """A plan in the making. Every pass reads what the earlier ones found, and adds its own findings."""
 
     task: Task
-    replan: Callable[[Task], Plan]  # the whole plan of another task: to compare with
+    replan: Callable[[Task], Plan]  # plans another task completely, to compare with
     release: Release | Choose
-    shown: Mapping[str, Expression]  # what the analyst sees, over the columns of the release
+    shown: Mapping[str, Expression]  # the outputs, over the columns of the release
     facts: Facts = field(default_factory=dict)
     space: KeySpace = ONE_CELL  # the keys of the statement
-    shown_space: KeySpace = ONE_CELL  # those of the answer: with totals, over several sets of keys
+    shown_space: KeySpace = ONE_CELL  # the keys of the answer, with totals where there are grouping sets
     levels: Levels | None = None
     stability: Stability | None = None
-    limits: Limits | None = None  # None: the rows of one unit are few already
+    limits: Limits | None = None  # None: the rows of one unit are already bounded
     bounding: tuple[Bounding, ...] = ()
     steps: Mapping[Relation, Stability] = field(default_factory=dict)
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
     quotients: Mapping[tuple[str, str], Ratio] = field(default_factory=dict)
     pricing: Pricing | None = None
-    apart: Plan | None = None  # with counts by themselves
+    apart: Plan | None = None  # the plan with counts measured separately
     notes: tuple[str, ...] = ()
 
     @property

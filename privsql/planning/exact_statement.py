@@ -1,4 +1,4 @@
-"""A release and its parts go in; the exact statement comes out: what the engine runs, and anyone can run by
+"""A release and its parts go in; the exact statement comes out, which the engine runs and anyone can run by
 hand.
 """
 
@@ -43,7 +43,7 @@ Columns = tuple[tuple[str, Scalar], ...]
 def exact_statement(
     release: Release | Choose, parts: Sequence[Part], space: KeySpace, limits: Limits | None
 ) -> Statement:
-    """Keys and integer columns, one row per key that occurs among the declared ones."""
+    """Select keys and integer columns, with a row for each declared key that occurs."""
     stored = from_totals(release, parts) or from_counts(release, parts, space, limits)
     if stored is not None:
         return stored
@@ -55,7 +55,7 @@ def exact_statement(
 
 
 def _over_sets(release: Release, parts: Sequence[Part], cells: Select | WithSteps) -> Select:
-    """The cells added up over several sets of keys, and which set a row is of: a NULL key is not a total."""
+    """Sum the cells over each set of keys, and mark which set a row belongs to: a NULL key is not a total."""
     keys = [key.name for key in release.keys]
     which = op(Operation.GROUPING, *map(Name, keys))
     in_all = op(Operation.EQUAL, which, set_number((), len(keys)))
@@ -77,7 +77,8 @@ def _cells(
     known = computed(release.input)
     values = tuple((name, known.get(value, value)) for part in parts for name, value in part.values)
     if values:
-        # columns by name, never all: what else lies below could have the name of a helper column
+        # name the columns instead of selecting all: other columns below could have the name of a helper
+        # column
         kept = names([field.name for field in release.input.fields])
         unit = ((UNIT.name, UNIT),) if limits is not None else ()
         source = Select((*kept, *unit, *values), source)
@@ -90,13 +91,13 @@ def _cells(
     columns = (*keys, *_columns(parts))
     if not tests:
         return Select(columns, source, keys=len(keys), order=order)
-    # keys nobody declared are left out after grouping: with the filter below, DuckDB is slower
+    # drop undeclared keys after grouping: DuckDB is slower with the filter below the GROUP BY
     cells = Select(columns, source, keys=len(keys), fenced=True)
     return Select((), cells, tests, order=order, everything=True)
 
 
 def _corrected(parts: Sequence[Part], source: Source) -> Select:
-    """One row, from sums over all rows and over what lies outside the ranges."""
+    """Select one row, from sums over all rows corrected by the rows outside the ranges."""
     others = [(name, cell) for part in parts if not part.outliers for name, cell in _of_part(part)]
     inner = added_up([each for part in parts for each in part.outliers], others, source)
     columns: list[tuple[str, Scalar]] = []
@@ -107,9 +108,7 @@ def _corrected(parts: Sequence[Part], source: Source) -> Select:
 
 
 def _in_order(release: Release | Choose, space: KeySpace) -> tuple[Ordered, ...]:
-    """Keys that nobody declared come in the order of their values: the order of rows could tell about
-    them.
-    """
+    """Sort undeclared keys by value: the order of rows could tell about them."""
     return tuple(Ordered(Name(key.name)) for key in release.keys) if space.open else ()
 
 
@@ -122,10 +121,10 @@ def _bounded(
     space: KeySpace,
     limits: Limits,
 ) -> WithSteps:
-    """First what each unit has in each key, then at most so many keys of each unit, then the sum over units.
+    """Compute each unit's cells, keep at most so many keys per unit, and sum over units.
 
-    Not materialised, which took a quarter longer. Ranking rows before they are grouped is a fifth faster
-    where a unit has one row a key, and 2.6 times slower where it has many.
+    The steps are not materialised, which took a quarter longer. Ranking rows before they are grouped is a
+    fifth faster if a unit has one row per key, and 2.6 times slower if it has many.
     """
     limits, ranked = limits_on_keys(release, space, limits)
     listed = [key.name for key in release.keys]

@@ -1,6 +1,4 @@
-"""A draft goes in; the same comes out with what is known of its rows, and every key that an answer may
-have.
-"""
+"""A draft goes in; it comes out with the facts known about its rows, and every key that an answer may have."""
 
 from __future__ import annotations
 
@@ -22,12 +20,12 @@ from privsql.planning.keys.key_tests import is_tested
 from privsql.suggestions import Argument, Way
 
 ADDITIVE = frozenset({"count", "sum", "avg"}) | SPREAD  # computed from sums over rows
-_SHOWN_BY_DELTA: Way = ("allow keys that many people have to be shown: ", Argument("delta", "1e-6"))
+_SHOWN_BY_DELTA: Way = ("let keys be shown that enough people have: ", Argument("delta", "1e-6"))
 _ALL_OF_SETS = "; over several sets of keys all must be declared"
 
 
 def find_keys(draft: Draft) -> Draft:
-    """Which keys there can be, by what is declared and what WHERE leaves of it."""
+    """Find the possible keys, from the declarations and WHERE."""
     release, task = draft.release, draft.task
     read = [key.expression for key in release.keys]
     read += [part for each in draft.aggregates for part in each.reads]
@@ -41,7 +39,7 @@ def find_keys(draft: Draft) -> Draft:
 def _space(
     release: Release | Choose, facts: Facts, evaluate: Evaluate, look: Look, delta: Fraction
 ) -> KeySpace:
-    """The cells, known beforehand; or with delta, keys that nobody declared."""
+    """The cells, if all keys are declared; with a delta, a space of undeclared keys."""
     if not release.keys:
         return KeySpace((), ())
     known = public_groups(release.input, release.keys, facts, look)
@@ -51,11 +49,14 @@ def _space(
         if not delta:
             ways: list[Way] = [
                 ("add COUNT(*)",),
-                ("ask for the most frequent key (ORDER BY COUNT(*) DESC LIMIT 1)",),
+                ("select the most frequent key (ORDER BY COUNT(*) DESC LIMIT 1)",),
             ]
             place = release.keys[0].place
             raise Refused(
-                "refused-no-aggregate", "which keys occur is itself private", [*ways, _SHOWN_BY_DELTA], place
+                "refused-no-aggregate",
+                "the query lists keys, and which keys occur is private",
+                [*ways, _SHOWN_BY_DELTA],
+                place,
             )
         return open_space(release.keys, facts, evaluate)
     try:
@@ -76,7 +77,7 @@ def _space(
 def _declared_keys(
     release: Release | Choose, facts: Facts, evaluate: Evaluate, known: Sequence[KeyGroup], look: Look
 ) -> Way:
-    """What to declare of the keys that nobody knows."""
+    """What to declare for the keys that are not declared."""
     listed = {name for group in known for name in group.names}
     unknown = [key for key in release.keys if key.name not in listed]
     return Undeclared(release.input, look).keys(unknown, facts, evaluate)
@@ -93,16 +94,24 @@ def _can_be_shown(keys: Sequence[Key], facts: Facts, evaluate: Evaluate) -> bool
 def _space_of_sets(
     release: Release, facts: Facts, evaluate: Evaluate, known: Sequence[KeyGroup], look: Look
 ) -> KeySpace:
-    """All keys together, declared beforehand, and nothing that could not be added up from them."""
+    """The declared keys of all grouping sets. Raises Refused for undeclared keys, and for aggregates that do
+    not add up.
+    """
     place = release.keys[0].place
     if not release.aggregates:
-        raise Refused("refused-no-aggregate", "which keys occur is itself private", "add COUNT(*)", place)
+        raise Refused(
+            "refused-no-aggregate",
+            "the query lists keys, and which keys occur is private",
+            "add COUNT(*)",
+            place,
+        )
     for _, each in release.aggregates:
         if each.function not in ADDITIVE:
             what = (
-                f"{each.name} of a total is not made up of those of its parts, so that sets would not agree"
+                f"{each.name} of a total cannot be computed from {each.name} of its parts, "
+                "so the grouping sets would not agree"
             )
-            raise Refused("refused-grouping-sets", what, "ask for each set of keys by itself", each.place)
+            raise Refused("refused-grouping-sets", what, "write one query for each set of keys", each.place)
     try:
         space = key_space(release.keys, facts, evaluate, known=known)
     except Refused as error:
@@ -112,7 +121,7 @@ def _space_of_sets(
     if not all(is_tested(group) for group in space.groups):
         raise Refused(
             "refused-many-keys",
-            "so many keys are not told from others one by one: others would be in the totals",
+            "too many keys for GROUPING SETS: rows with undeclared keys would enter the totals",
             "narrow it with WHERE, or group by something coarser",
             place,
         )

@@ -1,8 +1,8 @@
-"""A plan goes in; what it measures and how comes out, without names and without a price.
+"""A plan goes in; its identity comes out: what it measures and how, without names or a price.
 
 Two plans with the same identity run SQL that gives the same exact cells on every database, up to the names
-and the order of columns and keys, and their noise covers the same sensitivities: the noisy cells of one can
-be read as the other's.
+and the order of columns and keys, and their noise covers the same sensitivities. So the noisy cells of one
+can be read as those of the other.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from privsql.equivalence.written import digest, structure
 from privsql.planning.plan import Plan
 from privsql.tables import Integers, NullLast
 
-_LARGE = 10_000  # keys that go together; of more of them only the same order counts as the same
+_LARGE = 10_000  # with more combinations of keys, two lists count as the same only in the same order
 
 
 @dataclass(frozen=True)
 class Identity:
-    """`keys` and `columns` are this plan's own names, in the order that all plans of one identity share."""
+    """`keys` and `columns` are this plan's own names, in the order shared by all plans of one identity."""
 
     digest: str
     meaning: Meaning
@@ -34,11 +34,11 @@ class Identity:
 
 
 def identity(plan: Plan) -> Identity:
-    """What a plan measures; plans about public tables alone measure nothing."""
+    """The identity of a plan. A plan over public tables only measures nothing."""
     assert plan.release is not None, "a question about public tables"
     what = meaning(plan.release, plan.space.open)
     keys = _in_order([key.name for key in plan.release.keys], what.key_places)
-    keys += [name for name in plan.space.names if name not in keys]  # which set of keys a row is of
+    keys += [name for name in plan.space.names if name not in keys]  # which grouping set a row belongs to
     place = {name: index for index, name in enumerate(keys)}
     names = [name for name, _ in getattr(plan.release, "aggregates", ())]
     aggregates = dict(zip(names, what.aggregate_places, strict=False))
@@ -59,9 +59,7 @@ def identity(plan: Plan) -> Identity:
 
 
 def cells_of(stored: Plan, wanted: Plan) -> Integers:
-    """For each cell of one plan, the number of the same cell among those of another plan of the same
-    identity.
-    """
+    """For each cell of one plan, the number of the same cell in another plan of the same identity."""
     names = dict(zip(identity(wanted).keys, identity(stored).keys, strict=True))
     steps = strides(stored.space)
     cells = np.arange(len(wanted.space), dtype=np.int64)
@@ -75,7 +73,9 @@ def cells_of(stored: Plan, wanted: Plan) -> Integers:
 
 
 def strides(space: KeySpace) -> list[tuple[KeyGroup, int]]:
-    """How far apart cells are that differ by one in a group: the last group goes round first."""
+    """For each group, how far apart two cells are that differ by one place in it: the last group varies
+    fastest.
+    """
     listed, stride = [], len(space)
     for group in space.groups:
         stride //= len(group)
@@ -84,7 +84,7 @@ def strides(space: KeySpace) -> list[tuple[KeyGroup, int]]:
 
 
 def places_of(listed: Sequence[Sequence[Any]], wanted: Sequence[Sequence[Any]]) -> Integers:
-    """For each combination of values its place among those that are listed, or -1."""
+    """The place of each combination of values in a list, or -1."""
     place = {row: index for index, row in enumerate(zip(*listed, strict=True))}
     return np.array([place.get(row, -1) for row in zip(*wanted, strict=True)], dtype=np.int64)
 
@@ -94,19 +94,17 @@ def _in_order(names: Sequence[str], places: Sequence[int]) -> list[str]:
 
 
 def _measured(plan: Plan, index: int, aggregates: Mapping[str, int]) -> tuple[str, list[str]]:
-    """One measurement: its sensitivity, and which aggregates are computed from which of its columns, and
-    how.
-    """
+    """The identity of one measurement: its sensitivity, and how aggregates are computed from its columns."""
     measurement = plan.measurements[index]
     columns = [(_uses(plan, column, aggregates), column) for column in measurement.columns]
     if plan.limits is None:
-        columns.sort()  # where units are bounded, each of several counts takes what those before it have left
+        columns.sort()  # where units are bounded, each of several counts takes what the earlier ones leave
     text = structure((measurement.mechanism, measurement.sensitivity, [uses for uses, _ in columns]))
     return text, [column for _, column in columns]
 
 
 def _uses(plan: Plan, column: str, aggregates: Mapping[str, int]) -> str:
-    """How aggregates, by their places, are computed from a column and others."""
+    """How aggregates, by their places, are computed from this column and others."""
     found = []
     for name, estimate in plan.estimates.items():
         if column in estimate.columns:
@@ -122,7 +120,7 @@ def _renamed(text: str, names: Mapping[str, str]) -> str:
 
 
 def _values(group: KeyGroup, place: Mapping[str, int]) -> str:
-    """The keys of a group, by their places, and the values that they can have together."""
+    """The keys of a group, by their places, and the combinations of values that they can have."""
     order = sorted(range(len(group.names)), key=lambda index: place[group.names[index]])
     columns = [group.columns[index] for index in order]
     if len(columns) == 1:

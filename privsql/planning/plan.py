@@ -1,4 +1,6 @@
-"""The Plan: what will be released, how noisy, at what price, and the exact SQL. Made without reading data."""
+"""The Plan: what will be released, how noisy, at what price, and the exact SQL. Planning reads no private
+data.
+"""
 
 from __future__ import annotations
 
@@ -32,18 +34,18 @@ from privsql.tables import Integers
 
 @dataclass(frozen=True)
 class StoredSource:
-    """An earlier answer that a question is answered from."""
+    """An earlier answer from which a query is answered."""
 
     question: str
     epsilon: float
     delta: float
     when: str
-    cells: int  # how many of its cells are added up to one, at most
+    cells: int  # the largest number of its cells that add up to one cell
 
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """How noisy cells are computed from those of earlier answers: rows whose noise is alike, and the noise by
+    """How noisy cells are computed from earlier answers: which rows have equal noise, and the noise of each
     column.
     """
 
@@ -55,24 +57,24 @@ class Derived:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that will happen, derived from the text, the schema and the policy alone: releases in
-    stages, each of which may read noisy values of those before it, and what is done with their noisy cells.
+    """Everything that will happen, derived from the query, the schema and the policy alone: releases in
+    stages, each of which may read noisy values of earlier ones, and the post-processing of their noisy cells.
 
-    There is one release so far; what a plan says of it, it says itself.
+    There is only one release so far, and the plan repeats its properties.
     """
 
     releases: tuple[ReleasePlan, ...]
     post_processing: PostProcessing
     relation_of_neighbours: Neighbours
     notes: tuple[str, ...] = ()
-    # of epsilon; None: no limit, or rho is counted
+    # in epsilon; None: no limit, or the accountant counts rho
     remaining: float | None = field(default=None, compare=False)
-    stored: bool = field(default=False, compare=False)  # it was asked before, and costs nothing now
+    stored: bool = field(default=False, compare=False)  # the answer is stored, and costs nothing now
     refusal: str = field(default="", compare=False)  # why the budget does not allow it now
-    rho: float | None = field(default=None, compare=False)  # what is charged, where the accountant counts rho
-    # with counts by themselves, as earlier answers have them
+    rho: float | None = field(default=None, compare=False)  # the charge, if the accountant counts rho
+    # the plan with counts measured separately, as earlier answers may have them
     apart: Plan | None = field(default=None, compare=False, repr=False)
-    # from earlier answers, with this one or alone
+    # computed from earlier answers, with or without a new measurement
     derived: Derived | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -81,7 +83,7 @@ class Plan:
 
     @property
     def loss(self) -> Fraction:
-        """A plan costs what its releases cost together."""
+        """The price of the plan: its releases together."""
         return sum((each.loss for each in self.releases), Fraction(0))
 
     @property
@@ -110,12 +112,12 @@ class Plan:
 
     @property
     def public(self) -> bool:
-        """Whether no person's row is asked about."""
+        """Whether the query reads no private rows."""
         return self.release is None
 
     @cached_property
     def finishing(self) -> str:
-        """What stands above the release, as SQL over the noisy table."""
+        """The post-processing above the release, as SQL over the noisy table."""
         return "" if self.above is None else self.dialect.finishing(self.above.relation, self.above.guards)
 
     # -- of the one release
@@ -125,7 +127,7 @@ class Plan:
         return release
 
     def measured_by(self, statement: ValueStatement) -> QuantileMeasurement:
-        """By what grid points are selected in a histogram of values."""
+        """The measurement that selects grid points in a histogram of values."""
         return self._only.measured_by(statement)
 
     @property
@@ -246,22 +248,20 @@ class Plan:
         return self.post_processing.show_all
 
     def accuracy(self, level: float = 0.95, rows: int | None = None) -> Accuracy:
-        """The +- of each output at that confidence, before anything is spent; `rows`: rows per cell, for
-        AVG.
+        """The half-width of each output at this confidence level, before anything is spent. `rows`: rows per
+        cell, for AVG.
         """
         from privsql.planning.precision.half_widths import accuracy_of
 
         return accuracy_of(self, level, rows)
 
     def projected(self, nonnegative: bool, consistent: bool, show_all: bool = False) -> Plan:
-        """The same plan, its answer made to be what could be true, or shown whole, afterwards and at no
-        cost.
-        """
+        """The same plan with an answer that is nonnegative, consistent or shown whole, at no cost."""
         if consistent and self.levels is not None and self.relations:
             raise Refused(
                 "refused-consistent",
-                "over several sets of keys, counts are not made to fit into others: totals would move",
-                "leave consistent out: the sets agree with each other as it is",
+                "consistent= does not support grouping sets: making one count fit into another would change totals",
+                "leave consistent out: the sets agree with each other anyway",
             )
         asked = replace(
             self.post_processing, nonnegative=nonnegative, consistent=consistent, show_all=show_all
@@ -270,7 +270,7 @@ class Plan:
 
     @property
     def projections(self) -> dict[str, list[str]]:
-        """What is made to hold afterwards, by the names of the outputs; nothing unless asked for."""
+        """The names of outputs, and the relations, that post-processing changes on request."""
         names = {
             each.expression.name: each.name for each in self.outputs if isinstance(each.expression, Column)
         }
@@ -285,12 +285,12 @@ class Plan:
 
     @property
     def free(self) -> bool:
-        """Whether earlier answers say it all."""
+        """Whether earlier answers are enough."""
         return self.derived is not None and not self.measurements
 
     def from_stored(self, derived: Derived, paid: bool) -> Plan:
-        """The same question, answered from earlier answers; `paid`: this one's own measurements are among
-        them.
+        """The same query, answered from earlier answers. `paid`: they include the measurements of this plan
+        itself.
         """
         if paid:
             return replace(self, derived=derived)
@@ -300,7 +300,7 @@ class Plan:
         return replace(self, derived=derived, releases=releases, post_processing=free, notes=())
 
     def repriced(self, epsilon: Fraction) -> Plan:
-        """The same plan at another price: the same SQL, other noise."""
+        """The same plan at another price: the same SQL with other noise."""
         return replace(self, releases=(self._only.repriced(epsilon),))
 
     def to_dict(self) -> dict[str, object]:
@@ -329,9 +329,9 @@ class Plan:
 class Accuracy(dict[str, float | None]):
     """Output name -> half-width, None where it depends on the data; prints as lines.
 
-    `together`: the half-widths within which all cells of all outputs are at once, so surely. For k counts
-    that is note 001's bound, P(some error >= a n) <= k exp(-a epsilon n / k): divided by the number of rows
-    n, the a of it.
+    `together`: half-widths that hold for all cells of all outputs at once, with the same confidence. For k
+    counts that is the bound of note 001, P(some error >= a n) <= k exp(-a epsilon n / k): divided by the
+    number of rows n, it is a.
     """
 
     def __init__(

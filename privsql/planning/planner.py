@@ -1,4 +1,4 @@
-"""A task goes in: a query, who are neighbours, and the epsilon on offer. A Plan comes out."""
+"""A Task goes in: a query, its policy and the offer; a Plan comes out."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from privsql.planning.release_plan import ReleasePlan, ValueStatement
 from privsql.planning.rewrites.guarded import guarded
 
 PASSES: tuple[Callable[[Draft], Draft], ...] = (
-    apply_limits,  # of the call; and sums within one unit are taken in whole steps
-    find_keys,  # which values the keys can have
-    bound_contributions,  # how many rows of one unit count, or a stored copy that knows
-    choose_measurements,  # what is noised, and for which share of epsilon
+    apply_limits,  # the limits of the call; per-unit sums on a fixed-point grid
+    find_keys,  # the values that the keys can have
+    bound_contributions,  # how many rows of one unit count, by limits or by a stored copy
+    choose_measurements,  # what gets noise, and for which share of epsilon
 )
 
 
 def plan(task: Task) -> Plan:
-    """Choose the measurements, split epsilon over them, and say what the engine computes."""
+    """Choose the measurements, split epsilon over them, and write the exact statements."""
     release = task.question.release
     if release is None:
         return _public(task)
@@ -87,7 +87,7 @@ def _assemble(draft: Draft) -> Plan:
 
 
 def _public(task: Task) -> Plan:
-    """Public tables alone: the query as it stands, exact and free."""
+    """A plan over public tables only: the query runs as it stands, exact and free."""
     question: Question = task.question
     fields = zip(question.names, question.relation.fields, strict=True)
     outputs = tuple(Output(name, (), each.name, each.column) for name, each in fields)
@@ -102,5 +102,5 @@ def _public(task: Task) -> Plan:
         dialect=task.dialect,
         pricing=None,
     )
-    notes = ("public tables only: the answer is exact, and free",)
+    notes = ("the query reads only public tables: the answer is exact and costs nothing",)
     return Plan((exact,), PostProcessing(question, outputs, None), task.neighbours, notes)

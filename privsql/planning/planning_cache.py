@@ -1,8 +1,8 @@
-"""A request and a schema go in; what was planned for them before comes out, if the same would be planned again.
+"""A request and a schema go in; a cached plan comes out, if planning again would give the same one.
 
-A plan follows from the request, the policy, the schema, public rows and prepared copies. The first three are
-compared; of the others it is recorded what planning looked up, and looked up again before a plan is used
-again. Private rows are never among it, so whether a plan was kept tells nothing about them.
+A plan depends on the request, the policy, the schema, public rows and prepared copies. The first three are
+compared. For the others the cache records what planning looked up, and looks it up again before it reuses a
+plan. Planning never reads private rows, so a cached plan tells nothing about them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_CELLS = 10_000  # of a plan; a million keys take 100 MB, and to explain a 
 
 @dataclass
 class Lookups:
-    """What planning asked the engine, and what it was told."""
+    """What planning asked the engine, and the replies."""
 
     read: Read
     copies: Copies
@@ -48,12 +48,12 @@ class Lookups:
         return sum(map(len, self.rows.values())) <= _MOST_ROWS
 
     def still_hold(self) -> bool:
-        """Whether the engine would say the same now."""
+        """Whether the engine would reply the same now."""
         try:
             return all(self.copies(scan) == copy for scan, copy in self.found.items()) and all(
                 self.read(sql) == rows for sql, rows in self.rows.items()
             )
-        except PrivsqlError:  # planning anew says what is wrong
+        except PrivsqlError:  # planning again will report the error
             return False
 
 

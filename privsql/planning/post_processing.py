@@ -1,4 +1,4 @@
-"""What is done with noisy cells: outputs, what stands above the releases, and what was asked to hold."""
+"""What happens to noisy cells: the outputs, the query above the releases, and the projections on request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from privsql.planning.rewrites.guarded import Guarded
 
 @dataclass(frozen=True)
 class Output:
-    """What the analyst sees: a name, the measurements it is computed from, and how."""
+    """An output: its name, its formula, and the measurements it uses."""
 
     name: str
     measurements: tuple[int, ...]
@@ -29,12 +29,12 @@ class PostProcessing:
 
     question: Question
     outputs: tuple[Output, ...]
-    above: Guarded | None  # what stands above the releases; None: public tables only
-    nonnegative: bool = False  # asked for: no count below 0, totals kept
-    consistent: bool = False  # asked for: the relations hold
-    show_all: bool = False  # asked for: also numbers that say nothing
+    above: Guarded | None  # the query above the releases; None: public tables only
+    nonnegative: bool = False  # on request: no count below 0, same totals
+    consistent: bool = False  # on request: known relations between counts hold
+    show_all: bool = False  # on request: also show undetermined numbers
 
     @property
     def guards(self) -> Mapping[str, Call]:
-        """Further columns of the noisy table: NULL where what these calls need cannot be told."""
+        """Further columns of the noisy table: NULL where the inputs of these calls are undetermined."""
         return {} if self.above is None else self.above.guards

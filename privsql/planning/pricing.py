@@ -1,11 +1,11 @@
-"""Measurements without a price and an epsilon go in; priced ones come out: how epsilon is split, and what
-noise each gets.
+"""Measurements without a price and an epsilon go in; priced ones come out: the split of epsilon, and the
+noise of each.
 
-An output matters relative to its size. One person's part in it is at most linf, so noise of scale l1 /
-epsilon is (l1 / linf) / epsilon people large, and the same relative to any number of people. The sum of the
-squares of that, each weighed by the outputs it serves, is least for shares of epsilon that go with the cube
-roots of weight (l1 / linf)^2; for the shares of a Gaussian release, whose variances are l2^2 V / share, with
-the square roots of weight l2^2 / linf^2.
+An output's error matters relative to its size. One person contributes at most linf to it, so noise of scale
+l1 / epsilon is as large as (l1 / linf) / epsilon people, which does not depend on the unit of the values. The
+sum of the squares of that, each weighted by the outputs it serves, is least for shares of epsilon
+proportional to the cube roots of weight (l1 / linf)^2. For the shares of a Gaussian release, with variances
+l2^2 V / share, it is least for the square roots of weight l2^2 / linf^2.
 """
 
 from __future__ import annotations
@@ -29,42 +29,42 @@ from privsql.planning.measurements.partition_selection import measure_keys
 from privsql.planning.measurements.quantile_search import measure_quantiles
 from privsql.privacy.key_selection import Contribution
 
-FINENESS = 12  # shares are told apart to a twelfth of an equal one
-SLIVER = Fraction(1, 1024)  # of epsilon, for what is public
+FINENESS = 12  # shares are rounded to a twelfth of an equal share
+SLIVER = Fraction(1, 1024)  # of epsilon, for public numbers
 LEVEL = 0.95
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What is paid for a question, and how it is to be used."""
+    """What the caller pays for a query, and how to use it."""
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     mechanism: str | None = None
-    weights: Mapping[str, float] = field(default_factory=dict)  # of outputs; none: chosen by relative error
+    weights: Mapping[str, float] = field(default_factory=dict)  # of outputs; empty: chosen by relative error
     limits: Mapping[str, int] = field(default_factory=dict)
     min_units: int = 1
 
 
 @dataclass(frozen=True)
 class KeysShown:
-    """How keys that nobody declared are let out: by the one part, of these columns, that counts a key's rows
-    or units.
+    """How undeclared keys are shown: by the one part, with these columns, that counts the rows or units of a
+    key.
     """
 
     columns: tuple[str, ...]
     touched: Contribution
     min_units: int
-    other: Pricing | None = None  # by what else they could have been shown
+    other: Pricing | None = None  # the other count that could have shown the keys
 
 
 @dataclass(frozen=True)
 class Pricing:
-    """Parts, how much each matters, and what noise is allowed: enough to price them at any epsilon."""
+    """Parts, how much each matters, and the noise allowed: enough to price them at any epsilon."""
 
     parts: tuple[Part, ...]
     importance: tuple[Fraction, ...]
-    given: bool  # the importances are the asker's shares of epsilon, not to be weighed against noise
+    given: bool  # the importances are the caller's shares of epsilon, whatever the noise
     delta: Fraction
     mechanism: Mechanism | None  # None: the less noisy of Laplace and Gaussian
     keys: KeysShown | None = None
@@ -108,7 +108,7 @@ class Pricing:
         )
 
     def _priced(self, losses: Sequence[Fraction]) -> tuple[Measurement, ...]:
-        """What is counted and added up."""
+        """Price the counts and sums."""
         if self.keys is not None:
             return self._shown(losses, self.keys)
         if self.mechanism in SELECTIONS:
@@ -131,8 +131,8 @@ class Pricing:
         )
 
     def _shares(self, noise: Sequence[float], joint: bool = False) -> list[Fraction]:
-        """Shares of a whole: as asked, or with the least weighted sum of (noise / share)^2; of noise^2 /
-        share if `joint`.
+        """Shares of a whole: as the caller gave them, or with the least weighted sum of (noise / share)^2; of
+        noise^2 / share if `joint`.
         """
         power = 1 / 2 if joint else 1 / 3
         if self.given:
@@ -146,8 +146,8 @@ class Pricing:
         return [Fraction(each, sum(whole)) for each in whole]
 
     def _shown(self, losses: Sequence[Fraction], keys: KeysShown) -> tuple[Measurement, ...]:
-        """One count by which keys are shown, with the whole of delta; the others as ever, for the keys that
-        are shown.
+        """Price one count that shows keys, with the whole delta; price the other parts as usual, for the
+        shown keys.
         """
         shows = next(part for part in self.parts if part.columns == keys.columns)
         counted = not (shows.sensitivity.linf == 1 and shows.what == UNCOUNTED)
@@ -169,8 +169,8 @@ class Pricing:
         )
 
     def _less_noisy(self, losses: Sequence[Fraction]) -> tuple[Measurement, ...]:
-        """Gaussian noise on those measurements that it serves best: those that one person can move in the
-        most places.
+        """Use Gaussian noise for the measurements that gain most: those in which one person touches the most
+        cells.
         """
         laplace = self._laplace(losses)
         order = sorted(
@@ -192,7 +192,7 @@ class Pricing:
         )
 
     def _gaussian(self, chosen: Sequence[int], losses: Sequence[Fraction]) -> dict[int, GaussianMeasurement]:
-        """Some measurements as one Gaussian release, at what they would have cost apart."""
+        """Some measurements as one Gaussian release, for the epsilon that they would cost separately."""
         some = self._some(chosen)
         epsilon = sum((losses[i] for i in chosen), Fraction(0))
         noise = [math.sqrt(each.sensitivity.l2_squared) / each.sensitivity.usual for each in some.parts]
@@ -217,20 +217,22 @@ def _beside(chosen: CellMeasurement, other: CellMeasurement) -> CellMeasurement:
 def importances(
     uses: Mapping[str, Sequence[int]], parts: int, weights: Mapping[str, float]
 ) -> tuple[tuple[Fraction, ...], bool]:
-    """How much each part matters: the outputs that it serves, or the largest of the weights given to them."""
+    """How much each part matters: the number of outputs it serves, or the largest of their given weights."""
     if isinstance(weights, Mapping) and not weights:
         return tuple(
             Fraction(max(1, sum(part in used for used in uses.values()))) for part in range(parts)
         ), False
     if not isinstance(weights, Mapping):
         raise ArgumentError(
-            "argument-weights", "weights give numbers to outputs", f"weights={{{next(iter(uses))!r}: 2}}"
+            "argument-weights",
+            "weights must map names of outputs to numbers",
+            f"weights={{{next(iter(uses))!r}: 2}}",
         )
     for name, weight in weights.items():
         if name not in uses:
             raise ArgumentError(
                 "argument-weights",
-                f"there is no output {name!r} to weigh",
+                f"the query has no output {name!r} to weight",
                 did_you_mean(str(name), list(uses)),
             )
         if (
@@ -239,7 +241,7 @@ def importances(
             or not 0 < weight < 1e100
         ):
             raise ArgumentError(
-                "argument-weights", "a weight is a positive number", f"weights={{{name!r}: 2}}"
+                "argument-weights", "a weight must be a positive number", f"weights={{{name!r}: 2}}"
             )
     served = [
         [Fraction(weights.get(name, 1)) for name, used in uses.items() if part in used]

@@ -1,5 +1,5 @@
-"""A way to read SQL goes in; a Look comes out: what planning may know of public rows, each question asked
-once.
+"""A function that reads SQL goes in; a Look comes out: what planning may know about public rows, each
+statement run once.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from privsql.algebra.reserved import ROWS_COLUMN
 from privsql.analysis.domain import MAX_KEYS, Domain, exact, of_values
 from privsql.types import MOMENTS, NUMBERS, Kind, Type
 
-Read = Callable[[str], list[tuple[Any, ...]]]  # rows of SQL over public tables
+Read = Callable[[str], list[tuple[Any, ...]]]  # the rows of a statement over public tables
 
 
 class PublicLook:
-    """Looks at public relations through the engine; for one plan, so that it sees them as they are now."""
+    """Reads public relations through the engine. It serves one plan, so it sees the rows as they are now."""
 
     def __init__(self, read: Read, dialect: Dialect) -> None:
         self._read, self._dialect = read, dialect
@@ -52,7 +52,7 @@ class PublicLook:
         return int(most or 0)
 
     def _different(self, relation: Relation, columns: Sequence[str], most: int) -> list[tuple[Any, ...]]:
-        """The different rows of these columns, in order; no more than so many."""
+        """The distinct rows of these columns, in order, at most so many."""
         order = tuple(Ordered(Name(each)) for each in columns)
         distinct = Select(names(columns), Rows(relation), order=order, limit=most, different=True)
         return self._rows(relation, distinct)
@@ -65,5 +65,5 @@ class PublicLook:
 
 
 def _readable(value: Any, type_: Type) -> bool:
-    """Not NaN, and no date beyond Python's calendar nor 24:00, of which DuckDB gives the text."""
+    """False for NaN, and for dates outside Python's calendar and 24:00, which DuckDB returns as text."""
     return value == value and not (type_.kind in MOMENTS | {Kind.TIME} and isinstance(value, str))

@@ -1,4 +1,4 @@
-"""One release of a plan: exact statements, what is measured in them, how noisy, and at what price."""
+"""One release of a plan: its exact statements, what they measure, how noisy, and at what price."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from privsql.privacy.quantile_search import Search
 
 @dataclass(frozen=True)
 class ValueStatement:
-    """A histogram of values: keys, grid points and rows, and the noisy columns that are chosen from it.
+    """A histogram of values: keys, grid points and row counts, and the noisy columns selected from it.
 
-    `bins`: by what a shorter one is made, which is looked at first.
+    `bins`: for a shorter histogram, which is read first.
     """
 
     statement: Statement
@@ -42,7 +42,7 @@ class ValueStatement:
         return self.dialect.statement(self.statement)
 
     def shorter(self, search: Search) -> str:
-        """What is looked at first: by bins, where that is shorter."""
+        """The statement that is read first: binned, if that is shorter."""
         if self.bins is None:
             return self.sql
         return self.dialect.statement(self.bins.statement(search))
@@ -50,43 +50,43 @@ class ValueStatement:
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """What the engine computes and which of it gets noise. It can be falsified by itself: run `statements` on
-    two neighbouring databases.
+    """What the engine computes, and which of it gets noise. An auditor can test it on its own: run
+    `statements` on two neighbouring databases.
     """
 
-    counted: Statement | None  # what has integer columns; None: all is selected from histograms of values
+    counted: Statement | None  # selects the integer columns; None: all is selected from histograms of values
     measurements: tuple[Measurement, ...]
-    release: Release | Choose | None  # what is measured, as the SQL computes it; None: public tables only
+    release: Release | Choose | None  # what is measured; None: public tables only
     space: KeySpace
     stability: Stability
     estimates: Mapping[str, Estimate]  # by the name of an aggregate in the release
-    # counts that are divided by others, and that share, known better than both
+    # quotients of counts whose share is known more accurately than either count
     quotients: Mapping[tuple[str, str], Ratio]
     dialect: Dialect = field(compare=False, repr=False)
-    pricing: Pricing | None  # how epsilon is split over the measurements; None: public tables only
+    pricing: Pricing | None  # how epsilon is split; None: public tables only
     steps: Mapping[Relation, Stability] = field(default_factory=dict, compare=False, repr=False)
-    limits: Limits | None = None  # what is used of one unit at most, where units are bounded
-    bounding: tuple[Bounding, ...] = field(default=(), compare=False)  # what limits may drop, where they may
-    # how cells add up, over several sets of keys
+    limits: Limits | None = None  # the limits on one unit, where units are bounded
+    bounding: tuple[Bounding, ...] = field(default=(), compare=False)  # what limits may drop
+    # how cells add up over grouping sets
     levels: Levels | None = field(default=None, compare=False, repr=False)
     relations: tuple[CountRelation, ...] = ()  # what must hold between counts
-    of_values: tuple[ValueStatement, ...] = ()  # what quantiles are selected from
+    of_values: tuple[ValueStatement, ...] = ()  # the histograms from which quantiles are selected
     # noisy values of earlier stages that the statements read, by name; every plan has one stage so far
     parameters: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Of a Gaussian release only all its parts together have a price."""
+        """Raise ValueError unless the parts of a Gaussian release are all here: they have only a joint price."""
         joint = [each.joint for each in self.measurements if isinstance(each, GaussianMeasurement)]
         if joint and (
             len({(each.epsilon, each.delta) for each in joint}) > 1 or sum(each.share for each in joint) != 1
         ):
             raise ValueError("a Gaussian release is priced whole")
         if sum(isinstance(each, KeyMeasurement) for each in self.measurements) > 1:
-            raise ValueError("keys are let out once")
+            raise ValueError("a plan releases keys only once")
 
     @property
     def loss(self) -> Fraction:
-        """A release costs what its measurements cost."""
+        """The price of the release: its measurements together."""
         return sum((each.loss for each in self.measurements), Fraction(0))
 
     @property
@@ -99,17 +99,17 @@ class ReleasePlan:
 
     @property
     def counts(self) -> bool:
-        """Whether `sql` has integer columns; otherwise it is the first of the histograms of values."""
+        """Whether `sql` has integer columns; otherwise it is the first histogram of values."""
         return self.counted is not None
 
     @cached_property
     def sql(self) -> str:
-        """The exact SQL, runnable by itself; with several histograms of values and no counts, the first."""
+        """The exact SQL, runnable by hand; with histograms of values and no counts, the first histogram."""
         return self.of_values[0].sql if self.counted is None else self.dialect.statement(self.counted)
 
     @cached_property
     def runs(self) -> tuple[str, ...]:
-        """What the engine runs first: counts and sums, then of each histogram of values the shorter form if
+        """What the engine runs first: counts and sums, then each histogram of values, in its shorter form if
         it has one.
         """
         found = [self.sql] if self.counts else []
@@ -118,7 +118,7 @@ class ReleasePlan:
         return tuple(found)
 
     def measured_by(self, statement: ValueStatement) -> QuantileMeasurement:
-        """By what grid points are selected in a histogram of values."""
+        """The measurement that selects grid points in a histogram of values."""
         return next(
             each
             for each in self.measurements
@@ -127,22 +127,24 @@ class ReleasePlan:
 
     @property
     def selected_by(self) -> SelectionMeasurement | None:
-        """How the best label is selected; None where numbers are released."""
+        """The measurement that selects the best label; None if numbers are released."""
         return next((each for each in self.measurements if isinstance(each, SelectionMeasurement)), None)
 
     @property
     def keys_shown_by(self) -> KeyMeasurement | None:
-        """How keys that nobody declared are selected; None where all keys are known."""
+        """The measurement that decides which undeclared keys are shown; None if all keys are declared."""
         return next((each for each in self.measurements if isinstance(each, KeyMeasurement)), None)
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """All that the engine may run; first what is measured."""
+        """Everything the engine may run, first what is measured."""
         return tuple(dict.fromkeys([self.sql, *(each.sql for each in self.of_values), *self.runs]))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What an answer may lack, and why: by the query, the schema and the policy alone."""
+        """What may be missing from an answer, and why: derived from the query, the schema and the policy
+        alone.
+        """
         if self.release is None:
             return ()
         dropped = [sentence for each in self.bounding for sentence in each.sentences]
@@ -150,5 +152,5 @@ class ReleasePlan:
         return (*dropped, *dropped_matches(self.release.input), *missing)
 
     def repriced(self, epsilon: Fraction) -> ReleasePlan:
-        """The same release at another price: the same SQL, other noise."""
+        """The same release at another price: the same SQL with other noise."""
         return self if self.pricing is None else replace(self, measurements=self.pricing.at(epsilon))

@@ -25,7 +25,7 @@ from privsql.types import NUMBERS, Kind
 
 @dataclass(frozen=True)
 class FoundRange:
-    """A range that nobody had declared, as it was found from noisy counts, and what that cost."""
+    """A range found by a search in noisy counts, and the epsilon it cost."""
 
     column: str
     low: float
@@ -35,16 +35,16 @@ class FoundRange:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What was asked, with noise. `cells` are the numbers of the rows' cells in the public key space."""
+    """The noisy answer of a query. `cells` are the numbers of the rows' cells in the public key space."""
 
     arrays: tuple[Any, ...]  # one per output, masked where NULL
     plan: Plan
     noisy: NoisyTable
     cells: Integers
-    stored: bool = False  # asked before, or computed from earlier answers, so it cost nothing this time
+    stored: bool = False  # repeated or computed from earlier answers, so it cost nothing this time
     found: tuple[FoundRange, ...] = ()
     limits_found: tuple[FoundLimit, ...] = ()
-    # one mask per output: rows with too few rows behind them to say anything
+    # one mask per output: rows where it is undetermined
     undetermined: tuple[Any, ...] = ()
 
     @property
@@ -53,14 +53,14 @@ class Answer:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """The answer as pandas shows it; made when it is first looked at."""
+        """The answer as a pandas frame, made on first use."""
         columns = {index: _series(array) for index, array in enumerate(self.arrays)}
-        frame = pd.DataFrame(columns, copy=False)  # df() gives copies away
+        frame = pd.DataFrame(columns, copy=False)  # df() returns copies
         frame.columns = pd.Index(self.columns)
         return frame
 
     def df(self) -> pd.DataFrame:
-        """A pandas frame, the caller's own."""
+        """A pandas frame; the caller owns it."""
         return self.frame.copy()
 
     def arrow(self) -> Any:
@@ -73,7 +73,7 @@ class Answer:
         return optional("polars", "arrow").from_arrow(self.arrow())
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Rows as tuples, NULL as None."""
+        """Rows as tuples, with NULL as None."""
         frame = self._dated()
         columns = [
             [None if _is_null(value) else value for value in frame.iloc[:, index].tolist()]
@@ -82,7 +82,7 @@ class Answer:
         return list(zip(*columns, strict=True))
 
     def _dated(self) -> pd.DataFrame:
-        """DATE columns as dates, where pandas knows only timestamps."""
+        """The frame with DATE columns as dates, where pandas has only timestamps."""
         frame = self.frame.copy()
         for index, output in enumerate(self.plan.outputs):
             if output.expression.type.kind is Kind.DATE:
@@ -91,8 +91,8 @@ class Answer:
         return frame
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        """Every numeric output with the ends of its interval: n, n_low, n_high. Noise only, not sampling or
-        clamping.
+        """Every numeric output with the ends of its interval: n, n_low, n_high. Intervals cover the noise,
+        not sampling or clamping.
         """
         from privsql.results.finish import keys_of
 
@@ -123,14 +123,14 @@ class Answer:
                     place + offset, f"{output.name}_{suffix}", values[self.cells], allow_duplicates=True
                 )
             threshold = self._threshold(leaves)
-            # shown because of the noise, perhaps: read these with care
+            # possibly shown only because of the noise
             if found is not None and threshold is not None:
                 near = found.low[self.cells] <= threshold
                 result.insert(place + 2, f"{output.name}_near_threshold", near, allow_duplicates=True)
         return result
 
     def _threshold(self, leaves: set[str]) -> int | None:
-        """What a count had to pass to be shown, where its key was let out by it."""
+        """The threshold that this count had to pass for its key to be shown, if it decided that."""
         shown_by = self.plan.keys_shown_by
         if shown_by is None or not isinstance(shown_by.release, (TruncatedGeometric, GaussianThreshold)):
             return None
@@ -139,9 +139,11 @@ class Answer:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the answer may lack, in plain sentences: what bounding may have dropped, missing keys ..."""
+        """What may be missing from the answer, in sentences: rows dropped by the limits, undeclared keys ..."""
         left_out = self.plan.derived.left_out if self.plan.derived else ()
-        others = (f"Rows in which {name} is not a declared key are not in this answer." for name in left_out)
+        others = (
+            f"Rows where {name} is not a declared key are missing from this answer." for name in left_out
+        )
         return (
             *self.plan.warnings,
             *(each.sentence for each in self.limits_found),
@@ -150,22 +152,27 @@ class Answer:
         )
 
     def _too_few(self) -> list[str]:
-        """How many cells say nothing, and what is to be done about it."""
+        """How many cells are undetermined, and how to see them."""
         cells = sum(int(mask.sum()) for mask in self.undetermined)
         if not cells:
             return []
         few = "1 cell has" if cells == 1 else f"{cells:,} cells have"
-        shown = "what is shown there is noise" if self.plan.show_all else "NULL; show_all=True shows them"
-        return [f"{few} too few rows to say anything: {shown if cells > 1 else shown.replace('them', 'it')}."]
+        if self.plan.show_all:
+            noise = "the values shown there are noise" if cells > 1 else "the value shown there is noise"
+            return [f"{few} too few rows for a meaningful number: {noise}."]
+        shown = (
+            "they are NULL; show_all=True shows them" if cells > 1 else "it is NULL; show_all=True shows it"
+        )
+        return [f"{few} too few rows for a meaningful number: {shown}."]
 
     @property
     def searches(self) -> float:
-        """The epsilon that was spent on finding ranges and limits, besides the answer's own."""
+        """The epsilon spent on searches for ranges and limits, in addition to the answer's own."""
         return sum(each.epsilon for each in self.found) + sum(each.epsilon for each in self.limits_found)
 
     @property
     def receipt(self) -> dict[str, Any]:
-        """What was released, how and at what cost; JSON-able."""
+        """What was released, how and at what cost; can be written as JSON."""
         searches = self.searches
         return {
             "outputs": self.columns,
@@ -177,7 +184,7 @@ class Answer:
             "stored": self.stored,
             "charged": (0.0 if self.stored else self.plan.epsilon) + searches,
             "from_answers": [asdict(each) for each in self.plan.derived.sources] if self.plan.derived else [],
-            # keys: other rows are not in it
+            # keys: rows without a declared value are missing
             "only_declared": list(self.plan.derived.left_out) if self.plan.derived else [],
             "ranges_found": [asdict(each) for each in self.found],
             "limits_found": [asdict(each) for each in self.limits_found],
@@ -193,13 +200,13 @@ class Answer:
 
     def _undetermined_by_output(self) -> dict[str, int]:
         counted: dict[str, int] = {}
-        # of public tables there are none
+        # public tables have none
         for name, mask in zip(self.columns, self.undetermined, strict=False):
             counted[name] = counted.get(name, 0) + int(mask.sum())
         return {name: cells for name, cells in counted.items() if cells}
 
     def plot(self, level: float = 0.95, ax: Any = None) -> Any:
-        """Bars with error bars (extra: privsql[plot])."""
+        """Plot bars with error bars (extra: privsql[plot])."""
         from privsql.results.plot import plot
 
         return plot(self, level, ax)
@@ -221,12 +228,10 @@ class Answer:
 
 
 def _series(array: Any) -> pd.Series[Any]:
-    """NULL as pandas writes it: NA among whole numbers, NaN among others, NaT among moments, None
-    elsewhere.
-    """
+    """A pandas series, with NULL as NA in integers, NaN in other numbers, NaT in moments, None elsewhere."""
     if not isinstance(array, np.ma.MaskedArray):
         return pd.Series(array)
-    if array.dtype.kind in "iu":  # Int64: as floats large ones would be others
+    if array.dtype.kind in "iu":  # Int64: large integers would change as floats
         return pd.Series(
             pd.arrays.IntegerArray(np.ma.getdata(array).astype(np.int64), np.ma.getmaskarray(array).copy())
         )
@@ -243,7 +248,7 @@ def _series(array: Any) -> pd.Series[Any]:
 
 
 def listed(values: Any) -> Any:
-    """Keys as they are counted through: NULL as None where an array masks it."""
+    """Keys for iteration, with NULL as None where an array masks it."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     return [

@@ -1,10 +1,8 @@
-"""A plan and its noisy cells go in; what every aggregate is said to be comes out, and between what ends it
-lies.
+"""A plan and its noisy cells go in; the value of every aggregate comes out, with intervals.
 
-Over several sets of keys noise is on every level, and least squares make the levels agree; whole numbers are
-rounded all together, so that they still add up. What could not be true (counts below 0, parts larger than
-their whole) is moved to the nearest that could, only where that is asked for. All of it from noisy numbers
-and public ones.
+With grouping sets there is noise on every level, and least squares makes the levels agree; integers are
+rounded together, so that they still add up. On request, impossible values (counts below 0, parts larger than
+their whole) are moved to the nearest possible ones. All of this uses noisy and public numbers only.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """The noisy cells of a plan, and what is computed from them alone."""
+    """The noisy cells of a plan, and everything computed from them alone."""
 
     plan: Plan
     noisy: NoisyTable
@@ -62,7 +60,7 @@ class Settled:
 
     # -- as asked: what could be true ----------------------------------------------------------------------------
     def _projected(self) -> dict[str, npt.NDArray[Any]]:
-        """Counts and sums that are moved to where they could be true."""
+        """Counts and sums, moved to possible values."""
         plan = self.plan
         linear = {name: how for name, how in plan.estimates.items() if isinstance(how, Linear)}
         signed = {name for name, how in linear.items() if not (plan.nonnegative and how.nonnegative)}
@@ -87,7 +85,7 @@ class Settled:
         return levels.whole_sums(whole_nonnegative(cells, levels.order)) if how.whole else levels.sums(cells)
 
     def _related(self, moved: Mapping[str, Floats]) -> dict[str, npt.NDArray[Any]]:
-        """Counts that are parts of others, so that the parts fit in."""
+        """Counts, moved so that parts fit into their wholes."""
         (kind,) = alike_rows(self.plan)
         names = sorted({name for each in self.plan.relations for name in (*each.parts, each.whole)})
         place = {name: index for index, name in enumerate(names)}
@@ -111,7 +109,7 @@ class Settled:
     # -- several sets of keys ------------------------------------------------------------------------------------
     @cached_property
     def _cells(self) -> dict[str, Floats]:
-        """The cells of each column, fitted to what was measured at all levels."""
+        """The cells of each column, fitted to the measurements of all levels."""
         levels, noisy = self.plan.levels, self.noisy.noisy_columns
         assert levels is not None
         columns = noisy_columns(self.plan)
@@ -122,13 +120,13 @@ class Settled:
 
     @cached_property
     def _columns(self) -> Mapping[str, npt.NDArray[Any]]:
-        """The noisy columns, row by row; fitted where there are several levels."""
+        """The noisy columns, row by row; fitted if there are several levels."""
         if self.plan.levels is None:
             return self.noisy.noisy_columns
         return {name: self.plan.levels.sums(cells) for name, cells in self._cells.items()}
 
     def intervals(self, hows: Mapping[Key, Estimate], level: float) -> dict[Key, Interval]:
-        """Each covers the exact value with at least this probability, row by row."""
+        """Intervals, each of which covers the exact value with at least this probability, row by row."""
         size = len(self.noisy.cells)
         found = {name: Interval(np.empty(size), np.empty(size)) for name in hows}
         for rows, columns, noise in self._alike():
@@ -138,7 +136,7 @@ class Settled:
         return {name: self._with_shown(name, each) for name, each in found.items()}
 
     def undetermined(self, hows: Mapping[Key, Estimate]) -> dict[Key, Mask]:
-        """Where each says next to nothing, row by row."""
+        """Where each estimate is undetermined, row by row."""
         found = {name: np.zeros(len(self.noisy.cells), dtype=np.bool_) for name in hows}
         for rows, columns, noise in self._alike():
             for name, how in hows.items():
@@ -148,13 +146,13 @@ class Settled:
     def _alike(
         self,
     ) -> Iterator[tuple[Integers | slice, Mapping[str, npt.NDArray[Any]], Mapping[str, Noise]]]:
-        """Rows whose noise is alike, with their noisy columns and that noise."""
+        """Rows with equal noise, with their noisy columns and that noise."""
         for kind in alike_rows(self.plan):
             rows = slice(None) if kind.rows is None else kind.rows
             yield rows, {name: values[rows] for name, values in self._columns.items()}, kind.noise
 
     def _with_shown(self, name: Hashable, found: Interval) -> Interval:
-        """What is shown is within, wherever it was moved to; and what cannot be below 0 is not."""
+        """The interval widened to include the shown value, without negative values where none are possible."""
         plan = self.plan
         if plan.levels is None and not plan.nonnegative and not plan.consistent:
             return found

@@ -14,7 +14,7 @@ MOST_ROWS = 20
 
 
 _GREY = "#888888"
-_DIMMED = "\x1b[2m{}\x1b[0m"  # as terminals write it
+_DIMMED = "\x1b[2m{}\x1b[0m"  # ANSI codes
 
 
 def _cells(answer: Answer) -> tuple[list[str], list[list[str]], list[bool]]:
@@ -71,7 +71,7 @@ def _footer(answer: Answer) -> str:
         return f"{more}[public tables only: exact]  no cost"
     cost = f"cost epsilon {answer.plan.epsilon + answer.searches:g}"
     if answer.stored:
-        cost = "from earlier answers: no cost" if answer.plan.free else "asked before: no cost"
+        cost = "from earlier answers: no cost" if answer.plan.free else "repeated query: no cost"
     shown = "label only" if answer.plan.chooses else "95% intervals, noise only"
     return "\n".join([f"{more}[{shown}]  {cost}, {answer.plan.neighbours}", *answer.warnings])
 
@@ -81,7 +81,7 @@ def _is_greyed(answer: Answer, row: int, place: int) -> bool:
 
 
 def shown(answer: Answer, terminal: bool = False) -> str:
-    """A box of text; in a terminal cells that say nothing are dimmed."""
+    """A text table. In a terminal, undetermined cells are dimmed."""
     names, rows, right = _cells(answer)
     widths = [
         max(len(name), *(len(row[i]) for row in rows)) if rows else len(name) for i, name in enumerate(names)

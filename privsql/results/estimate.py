@@ -1,6 +1,4 @@
-"""Noisy columns go in; aggregates come out, and intervals computed from noisy values and public numbers
-alone.
-"""
+"""Noisy columns go in; aggregates and their intervals come out, computed from noisy and public numbers alone."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from privsql.results.moments import spread, spread_interval, spread_undetermined
 from privsql.tables import Integers
 from privsql.types import MOMENTS, Kind
 
-LARGEST_WHOLE = float(2**63 - 1024)  # the last double below 2^63: whole sums past it stop there
+LARGEST_WHOLE = float(2**63 - 1024)  # the last double below 2^63, where larger integer sums stop
 
 
 def estimate(how: Estimate, noisy: Mapping[str, Integers]) -> npt.NDArray[Any]:
@@ -35,8 +33,7 @@ def estimate(how: Estimate, noisy: Mapping[str, Integers]) -> npt.NDArray[Any]:
             )
         case Ratio():
             above, below = weighted(how.above, noisy), weighted(how.below, noisy)
-            # a noisy count below 1 is taken as 1: the answer stays within the declared range whatever the
-            # noise
+            # a noisy count below 1 becomes 1, so the answer stays in the declared range whatever the noise
             share = np.clip(above / np.maximum(above + below, float(how.one)), 0.0, 1.0)
             return float(how.low) + float(how.high - how.low) * share
         case Spread():
@@ -46,8 +43,8 @@ def estimate(how: Estimate, noisy: Mapping[str, Integers]) -> npt.NDArray[Any]:
 
 
 def grid_points(noisy: Integers) -> Integers:
-    """What was drawn: p below 0 stands for the point -1 - p, drawn from the prior because there are too few
-    rows.
+    """The selected points. p below 0 stands for the point -1 - p, drawn from the prior because there are too
+    few rows.
     """
     return np.where(noisy < 0, -1 - noisy, noisy)
 
@@ -76,12 +73,14 @@ def weighted(terms: Terms, noisy: Mapping[str, npt.NDArray[Any]]) -> Floats:
 def leaf_interval(
     how: Estimate, noisy: Mapping[str, Integers], noise: Mapping[str, Noise], level: float
 ) -> Interval:
-    """Covers the exact aggregate (of the clamped values) with at least this probability, cell by cell."""
+    """An interval that covers the exact aggregate (of the clamped values) with at least this probability,
+    cell by cell.
+    """
     match how:
         case Linear():
             width = linear_half_width(how, noise, level)
             value = estimate(how, noisy).astype(np.float64)
-            if how.whole:  # what is counted is whole, so that parts of a unit at the ends can be left out
+            if how.whole:  # counts are integers, so fractions at the ends can be dropped
                 return Interval(np.ceil(value - width), np.floor(value + width))
             return Interval(value - width, value + width)
         case Ratio():
@@ -94,10 +93,10 @@ def leaf_interval(
 
 
 def undetermined(how: Estimate, noisy: Mapping[str, Integers], noise: Mapping[str, Noise]) -> Mask:
-    """Where an aggregate says next to nothing: the cell may well be empty, or everything is possible.
+    """Where an aggregate is undetermined: the cell may well be empty, or every value is possible.
 
-    The noise is symmetric, so that an empty cell is said to be undetermined with at least the probability
-    LEVEL. Counts and sums always say something; of a quantile its mechanism says so itself.
+    The noise is symmetric, so an empty cell is found undetermined with at least probability LEVEL. Counts and
+    sums are never undetermined; for a quantile its mechanism decides.
     """
     match how:
         case Linear():
@@ -114,8 +113,8 @@ def undetermined(how: Estimate, noisy: Mapping[str, Integers], noise: Mapping[st
 
 
 def _upwards(terms: Terms, noise: Mapping[str, Noise]) -> float:
-    """What the noise of a sum passes with probability 1 - LEVEL at most. Bounds on its parts are closer where
-    it is all but 0.
+    """What the noise of a sum exceeds with probability at most 1 - LEVEL. Bounds on its parts are tighter
+    where it is almost 0.
     """
     each_level = 1.0 - (1.0 - ONE_SIDED) / len(terms)
     apart = sum(terms_half_width((term,), noise, each_level) for term in terms)
@@ -145,7 +144,7 @@ def _ratio_interval(
     safe = np.where(usable, total, 1.0)
     low = np.where(usable, np.clip((above - width) / safe, 0.0, 1.0), 0.0)
     high = np.where(usable, np.clip((above + width) / safe, 0.0, 1.0), 1.0)
-    # too few rows to say anything: the exact pair may be (0, 0) or have the other sign
+    # too few rows: the exact pair may be (0, 0) or have the other sign
     nothing = total <= 2 * width
     low, high = np.where(nothing, 0.0, low), np.where(nothing, 1.0, high)
     span = float(how.high - how.low)

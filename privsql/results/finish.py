@@ -1,5 +1,5 @@
-"""A plan and its noisy cells go in; the Answer comes out: AVG, HAVING, ORDER BY, LIMIT over noisy numbers
-only.
+"""A plan and its noisy cells go in; the Answer comes out, after AVG, HAVING, ORDER BY and LIMIT over noisy
+numbers.
 """
 
 from __future__ import annotations
@@ -22,15 +22,13 @@ from privsql.types import BIGINT, BOOLEAN, Kind, Type
 
 
 class Finish(Protocol):
-    """Runs rendered SQL over the table `noisy`; the columns of the result, the cell's number and place
-    first.
-    """
+    """Runs rendered SQL over the table `noisy`, and returns columns: the cell's number and place first."""
 
     def __call__(self, sql: str, columns: Mapping[str, tuple[Any, Type]]) -> list[Any]: ...
 
 
 def public_answer(plan: Plan, rows: Sequence[tuple[Any, ...]]) -> Answer:
-    """The rows of a question about public tables alone, as they are."""
+    """The rows of a query over public tables, unchanged."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(plan.outputs)
     arrays = (
         as_array(values, output.expression.type) for values, output in zip(columns, plan.outputs, strict=True)
@@ -40,7 +38,7 @@ def public_answer(plan: Plan, rows: Sequence[tuple[Any, ...]]) -> Answer:
 
 
 def finish(plan: Plan, noisy: NoisyTable, run: Finish) -> Answer:
-    """The noisy cells through everything that stands above the release."""
+    """Run everything above the release over the noisy cells."""
     assert plan.release is not None
     columns: dict[str, tuple[Any, Type]] = {CELL: (noisy.cells, BIGINT)}
     types, keys, settled = computed_fields(plan), keys_of(plan, noisy), Settled(plan, noisy)
@@ -64,13 +62,13 @@ def finish(plan: Plan, noisy: NoisyTable, run: Finish) -> Answer:
         for each, o in zip(shown, plan.outputs, strict=True)
     ]
     masks = undetermined_outputs(plan, unknown, guards, cells)
-    if not plan.show_all:  # what COALESCE or CASE put in the place of NULL is as the analyst wants it
+    if not plan.show_all:  # the analyst decides what COALESCE or CASE puts in place of NULL
         masks = [mask & np.ma.getmaskarray(each) for mask, each in zip(masks, shown, strict=True)]
     return Answer(tuple(shown), plan, noisy, cells, undetermined=tuple(masks))
 
 
 def computed_types(plan: Plan) -> Mapping[str, Type] | None:
-    """The columns that `finish` computes over; None where there is nothing to compute."""
+    """The columns that `finish` computes over; None if there is nothing to compute."""
     if plan.release is None or _only_selects(plan.question.relation) is not None:
         return None
     return {CELL: BIGINT, **computed_fields(plan), **dict.fromkeys(plan.guards, BOOLEAN)}
@@ -83,7 +81,7 @@ def computed_fields(plan: Plan) -> dict[str, Type]:
 
 
 def _lists(arrays: Any) -> Any:
-    """Lists as Python has them, one in a cell; masked where the list itself is NULL."""
+    """Python lists, one per cell; masked where the list itself is NULL."""
     found, missing = np.empty(len(arrays), dtype=object), np.ma.getmaskarray(arrays)
     lists = zip(np.ma.getdata(arrays), missing, strict=True)
     found[:] = [[] if gone else list(np.ma.asarray(each).tolist()) for each, gone in lists]
@@ -91,7 +89,7 @@ def _lists(arrays: Any) -> Any:
 
 
 def _only_selects(relation: Relation) -> list[str] | None:
-    """The release's columns in the order they are shown, where that is all that stands above it."""
+    """The columns of the release in output order, if nothing else stands above it."""
     if not isinstance(relation, Project) or not isinstance(relation.input, (Release, Choose)):
         return None
     names = [each.name for _, each in relation.columns if isinstance(each, Column)]

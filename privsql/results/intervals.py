@@ -1,4 +1,4 @@
-"""Intervals of noisy numbers go in; intervals of what is computed from them come out."""
+"""Intervals of noisy numbers go in; intervals of formulas over them come out."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from privsql.types import NUMBERS, Kind
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-LEVEL = 0.95  # how surely a cell with no rows is told to be undetermined
-# at this level a half-width is passed upwards with probability 1 - LEVEL
+LEVEL = 0.95  # the probability with which a cell without rows is found undetermined
+# at this level the noise exceeds a half-width upwards with probability 1 - LEVEL
 ONE_SIDED = 1.0 - 2.0 * (1.0 - LEVEL)
-TINY = 1e-9  # what sums of floats may be off
+TINY = 1e-9  # the rounding error of float sums
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def interval(
     size: int,
     quotients: Quotients | None = None,
 ) -> Interval | None:
-    """Interval arithmetic through a formula; None where a function has no rule."""
+    """Interval arithmetic through a formula; None if a function has no rule."""
     match expression:
         case Call(function="/", args=(above, below)) if (
             quotients and (share := _share(above, below, quotients)) is not None
@@ -69,7 +69,7 @@ def interval(
 
 
 def _share(above: Expression, below: Expression, quotients: Quotients) -> Interval | None:
-    """A count divided by another one of which it is a part: known better than each of them apart."""
+    """A count divided by another one of which it is a part: more accurate than from the two intervals."""
     (part, factor), (whole, divisor) = scaled_column(above), scaled_column(below)
     found = quotients.get((part, whole)) if part is not None and whole is not None and divisor == 1 else None
     if found is None:
@@ -79,12 +79,12 @@ def _share(above: Expression, below: Expression, quotients: Quotients) -> Interv
 
 
 def _branches(args: Sequence[Expression]) -> list[Expression]:
-    """What CASE may give, apart from NULL."""
+    """The possible results of CASE, except NULL."""
     return [arg for arg in (*args[1:-1:2], args[-1]) if not (isinstance(arg, Literal) and arg.value is None)]
 
 
 def _hull(parts: Sequence[Interval | None]) -> Interval | None:
-    """What is in one of them."""
+    """The smallest interval that contains all of them."""
     known = [part for part in parts if part is not None]
     if not known or len(known) < len(parts):
         return None
@@ -152,9 +152,7 @@ def _rounded(a: Interval, call: Call) -> Interval:
 
 
 def _half_away(values: Floats, places: int) -> Floats:
-    """ROUND as SQL means it: halves go away from 0 (numpy's go to the even neighbour, and would cut an end
-    off).
-    """
+    """Round as SQL does: halves go away from 0. numpy's round half to even would cut off an end."""
     unit = 10.0**-places
     rounded: Floats = np.sign(values) * np.floor(np.abs(values) / unit + 0.5) * unit
     return rounded
@@ -172,7 +170,7 @@ def product(a: Interval, b: Interval) -> Interval:
 
 
 def quotient(a: Interval, b: Interval) -> Interval:
-    """Everything where the divisor may be 0."""
+    """The whole line where the divisor may be 0."""
     with np.errstate(all="ignore"):
         crossing = (b.low <= 0) & (b.high >= 0)
         inverse = Interval(np.where(crossing, -np.inf, 1 / b.high), np.where(crossing, np.inf, 1 / b.low))

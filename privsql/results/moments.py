@@ -50,12 +50,12 @@ Box = Callable[..., Interval]  # some sums, as points or as boxes, to what is co
 
 
 def _needed(how: Spread) -> list[str]:
-    """The sums that the function is made of, by their names in the columns' own order of variables."""
+    """The sums that the function uses, by name, in the columns' own order of variables."""
     return [_TURNED[name] if how.swapped else name for name in _NEEDS[how.function]]
 
 
 def _weights(how: Spread, name: str) -> Floats:
-    """How a sum is made of the columns."""
+    """The weights of the columns in a sum."""
     rows = how.first.features
     columns = how.second.features if how.second is not None else 1
     every = np.ones(columns)
@@ -70,7 +70,7 @@ def _weights(how: Spread, name: str) -> Floats:
 
 
 def spread(how: Spread, noisy: Mapping[str, Integers]) -> Floats:
-    """The value in every cell; a variance is never negative, a correlation never past 1."""
+    """The value in every cell; a variance is never negative, a correlation never beyond 1."""
     if how.row is not None:
         found = [noisy[column] / size for column, size in _sizes(how)]
         return _of_one(
@@ -85,18 +85,16 @@ def spread(how: Spread, noisy: Mapping[str, Integers]) -> Floats:
 def spread_interval(
     how: Spread, noisy: Mapping[str, Integers], noise: Mapping[str, Noise], level: float
 ) -> Interval:
-    """Covers the exact value with at least this probability, cell by cell."""
+    """An interval that covers the exact value with at least this probability, cell by cell."""
     if how.row is not None:
         of_rows = _boxes_of_rows(how, noisy, noise, level)
         return _of_one(how, _variance_of_rows(*of_rows), of_rows[2])
-    with np.errstate(all="ignore"):  # where nothing is known, extremes may be beyond all floats
+    with np.errstate(all="ignore"):  # where nothing is known, extremes may exceed all floats
         return _computed(how, _boxes(how, noisy, noise, level), _variance_box, _covariance_box)
 
 
 def spread_undetermined(how: Spread, noisy: Mapping[str, Integers], noise: Mapping[str, Noise]) -> Mask:
-    """Where there may well be no rows, or one where it takes two, or where the interval is all that is
-    possible.
-    """
+    """Where there may well be too few rows, or where the interval contains every possible value."""
     needed = 0.0 if how.function.endswith("_pop") else 1.0
     counted = (
         [(how.columns[2], float(how.row))]
@@ -122,7 +120,7 @@ def spread_undetermined(how: Spread, noisy: Mapping[str, Integers], noise: Mappi
 def _boxes_of_rows(
     how: Spread, noisy: Mapping[str, Integers], noise: Mapping[str, Noise], level: float
 ) -> list[Interval]:
-    missed = (0.495, 0.495, 0.01)  # of the rows next to nothing is unknown
+    missed = (0.495, 0.495, 0.01)  # almost nothing is known about the number of rows
     return [
         _around(noisy[column] / size, half_width([(1.0 / size, noise[column])], 1.0 - (1.0 - level) * share))
         for (column, size), share in zip(_sizes(how), missed, strict=True)
@@ -132,7 +130,7 @@ def _boxes_of_rows(
 def _boxes(
     how: Spread, noisy: Mapping[str, Integers], noise: Mapping[str, Noise], level: float
 ) -> dict[str, Interval]:
-    """The sums that the function is made of, all at once."""
+    """Boxes for the sums that the function uses, which hold all at once."""
     columns = np.array([noisy[column] for column in how.columns], dtype=np.float64) / float(how.one)
     each_level = 1.0 - (1.0 - level) / len(_needed(how))
     boxes = {}
@@ -149,7 +147,7 @@ def _around(value: Floats, width: float) -> Interval:
 
 
 def _sizes(how: Spread) -> list[tuple[str, float]]:
-    """What a row adds to each column at most, where one of them counts rows."""
+    """The most a row adds to each column, if one of them counts rows."""
     assert how.row is not None
     return list(zip(how.columns, (float(how.one), float(how.one), float(how.row)), strict=True))
 
@@ -160,14 +158,14 @@ def _variance_of_rows(heights: Interval, mixed: Interval, rows: Interval) -> Int
     ends = mean.low * (1.0 - mean.low), mean.high * (1.0 - mean.high)
     top = np.where((mean.low < 0.5) & (mean.high > 0.5), 0.25, np.maximum(*ends))
     low, high = np.minimum(*ends) - mixed.high / least / 2.0, top - mixed.low / most / 2.0
-    few = rows.low < 0.5  # perhaps nobody: nothing is known
+    few = rows.low < 0.5  # perhaps no rows: nothing is known
     return Interval(
         np.where(few, 0.0, np.clip(low, 0.0, 0.25)), np.where(few, 0.25, np.clip(high, 0.0, 0.25))
     )
 
 
 def _of_one(how: Spread, variance: Interval, rows: Interval) -> Interval:
-    """The function of one variable, from its variance as it is scaled to [0, 1]."""
+    """A function of one variable, from its variance scaled to [0, 1]."""
     function, _, kind = how.function.rpartition("_")
     found = _times(variance, float(how.first.width) ** 2)
     found = _sampled(found, rows) if kind == "samp" else found
@@ -240,7 +238,7 @@ def _sampled(a: Interval, rows: Interval) -> Interval:
     return product(a, Interval(most / (most - 1.0), least / (least - 1.0)))
 
 
-# -- points: a total below one row is taken as one row, and what cannot be is cut off ------------------------
+# -- points: a total below one row becomes one row, and impossible values are cut off -------------------
 def _variance_at(a: Interval, b: Interval, c: Interval) -> Interval:
     found = _variance(a.low, b.low, c.low)
     return Interval(found, found)
@@ -269,13 +267,13 @@ def _variance_box(a: Interval, b: Interval, c: Interval) -> Interval:
         (x, _top(x, b.low, c)) for x in (a.low, a.high)
     ]
     most = np.maximum.reduce([_variance(x, b.low, z) for x, z in (*corners, *edges)])
-    few = a.low + b.low + c.low < 1.0  # perhaps nobody: nothing is known
+    few = a.low + b.low + c.low < 1.0  # perhaps no rows: nothing is known
     return Interval(np.where(few, 0.0, least), np.where(few, 0.25, most))
 
 
 def _top(other: Floats, b: Floats, within: Interval) -> Floats:
-    """Where the variance is greatest as one outer sum moves, the other one and the middle one standing
-    still.
+    """Where the variance is greatest as one outer sum moves, while the other one and the middle one are
+    fixed.
     """
     best = b + other + b**2 / (2.0 * np.maximum(other, 1e-300))
     return np.clip(best, within.low, within.high)

@@ -13,11 +13,11 @@ from privsql.planning.plan import Plan
 
 _INNER = (str(Path(__file__).parent.parent), contextlib.__file__)  # the latter: a with as a decorator
 SESSION = (
-    "Declare max_rows and max_groups in the policy or in the call, let them be found for a share of epsilon "
+    "Declare max_rows and max_groups in the policy or in the call, let privsql find them for a share of epsilon "
     '(max_rows="auto", max_groups="auto"), or look first: session.suggest_limits(table, epsilon=0.1).'
 )
 FRAME = (
-    "Declare max_rows and max_groups in df.dp.protect or in the call, let them be found for a share of "
+    "Declare max_rows and max_groups in df.dp.protect or in the call, let privsql find them for a share of "
     'epsilon (max_rows="auto", max_groups="auto"), or look first: '
     "df.dp.suggest_limits(epsilon=0.1, unit=...)."
 )
@@ -25,13 +25,13 @@ FRAME = (
 
 @dataclass
 class BoundingNotice:
-    """Warns of default limits on the first query that they apply to. `remedy`: what to do about it."""
+    """Warns about default limits on the first query that they apply to. `remedy`: what to do about it."""
 
     remedy: str = SESSION
     given: bool = False
 
     def give(self, plan: Plan) -> None:
-        """Before anything is charged: where warnings are errors, nothing is spent."""
+        """Call this before the charge: where warnings are errors, nothing is spent."""
         undeclared = sorted(name for each in plan.bounding for name in each.undeclared)
         if self.given or not undeclared:
             return
@@ -49,7 +49,7 @@ class BoundingNotice:
 
 
 def _outside() -> int:
-    """How far up the first caller stands that is not of this package, as warnings.warn counts it."""
+    """The stack level of the first caller outside this package, for warnings.warn."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INNER):
         frame, level = frame.f_back, level + 1

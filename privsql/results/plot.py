@@ -12,15 +12,13 @@ from privsql.results.extras import optional
 
 
 def plot(answer: Answer, level: float = 0.95, ax: Any = None) -> Any:
-    """Bars of the first numeric output over the keys, with the interval of each; NULL stands where nothing
-    can be said.
-    """
+    """Plot the first numeric output over the keys, with intervals. Undetermined cells are marked NULL."""
     pyplot = optional("matplotlib.pyplot", "plot")
     table = answer.intervals(level)
     values = [name for name in answer.columns if f"{name}_low" in table.columns]
     if not values:
         raise ArgumentError(
-            "argument-plot", "there is no number with an interval to plot", "select a COUNT, SUM or AVG"
+            "argument-plot", "the answer has no number with an interval to plot", "select a COUNT, SUM or AVG"
         )
     name = values[0]
     labels = [each for each in answer.columns if each not in values]
@@ -33,7 +31,7 @@ def plot(answer: Answer, level: float = 0.95, ax: Any = None) -> Any:
     if ax is None:
         _, ax = pyplot.subplots(figsize=(max(5.5, 0.5 * len(heights)), 4.0))
     ax.bar(places[known], heights[known], yerr=reach[:, known], capsize=4, color="#4878a8", ecolor="#333333")
-    for place in places[~known]:  # a bar would stand for a number
+    for place in places[~known]:  # a bar would look like a number
         ax.text(
             place, 0.02, "NULL", transform=ax.get_xaxis_transform(), color="#888888", rotation=90, ha="center"
         )

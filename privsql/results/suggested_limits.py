@@ -1,4 +1,4 @@
-"""Noisy histograms of units go in; limits that were found come out, or a table of what each would cost."""
+"""Noisy histograms of units go in; limits come out, with a table of what each would cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLUMNS = ["limit_of", "limit", "units_cut", "give_or_take", "kept", "noise", "
 
 @dataclass(frozen=True)
 class FoundLimit:
-    """A limit that was looked for, and what that cost. `found`: whether units stood out of the noise."""
+    """The result of a search for a limit. `found`: whether the units stood out of the noise."""
 
     name: str
     limit: int
@@ -33,28 +33,30 @@ class FoundLimit:
     def sentence(self) -> str:
         paid = f"for epsilon {self.epsilon:g}" if self.epsilon else "from an earlier answer, at no cost"
         if not self.found:
-            why = "too few units stood out of the noise to find a better limit"
-            return f"{self.name} stays {self.limit:,}: {why} {paid}."
+            return (
+                f"{self.name} stays {self.limit:,}: the search {paid} could not tell enough units from noise "
+                "to find a better limit."
+            )
         told = f"{self.name} = {self.limit:,} was found {paid}: about {self.units_cut:,} "
         return f"{told}(±{self.give_or_take:,}) of {self.units:,} units have more."
 
 
 @dataclass(frozen=True, eq=False)
 class LimitTable:
-    """Units by their rows or keys, and what every limit on those would do to a count.
+    """Units by their rows or keys, and the error of a count under each limit on them.
 
-    `noise`: the error that noise makes, for each row or key of the limit. `cells`: share a loss.
+    `noise`: the error from noise, per row or key of the limit. `cells`: how many cells share what is dropped.
     """
 
     name: str
-    of: str  # rows or keys of what, in words
+    of: str  # rows or keys of what, for people
     spread: NoisyHistogram
     noise: float
     cells: float
 
     @property
     def suggested(self) -> int | None:
-        """The limit with the least error; None where too few units stand out of the noise."""
+        """The limit with the least error; None if too few units stand out of the noise."""
         return min(self.spread.candidates, key=self.error, default=None)
 
     def bias(self, limit: int) -> float:
@@ -82,7 +84,7 @@ class LimitTable:
 
 @dataclass(frozen=True, eq=False)
 class SuggestedLimits:
-    """What session.suggest_limits found: for every limit, about how many units it cuts and how much it keeps.
+    """The result of session.suggest_limits: for each limit, about how many units it cuts and how much it keeps.
 
     `max_rows` and `max_groups` are the limits with the least error of a count at `query_epsilon`, or None.
     """
@@ -120,7 +122,9 @@ class SuggestedLimits:
     def _footer(self) -> str:
         lines = [f"{name} = {limit}" for name in _NAMES if (limit := self._suggested(name)) is not None]
         suggested = (
-            f"suggested for {self.table}: {', '.join(lines)}" if lines else "too few units to suggest a limit"
+            f"suggested for {self.table}: {', '.join(lines)}"
+            if lines
+            else "too few units stand out of the noise to suggest a limit"
         )
         by = (
             ""
@@ -138,8 +142,8 @@ class SuggestedLimits:
         if not known:
             raise ArgumentError(
                 "argument-plot",
-                "too few units stand out of the noise: there is nothing to plot",
-                "ask with a larger epsilon",
+                "too few units stand out of the noise, so there is nothing to plot",
+                "search with a larger epsilon",
             )
         if ax is None:
             _, axes = pyplot.subplots(
@@ -168,7 +172,7 @@ def _draw(table: LimitTable, ax: Any, epsilon: float) -> None:
     ax.set_xscale("log")
     ticks = [
         each for each in limits if each & (each - 1) == 0 or len(limits) < 8
-    ]  # powers of two, where there are many
+    ]  # powers of two, if there are many limits
     ax.set_xticks(ticks, [f"{each:,}" for each in ticks], rotation=45 if len(ticks) > 8 else 0)
     ax.minorticks_off()
     ax.set_yscale("symlog", linthresh=1)

@@ -1,8 +1,8 @@
-"""A plan and its noisy cells go in; where what is shown says next to nothing comes out.
+"""A plan and its noisy cells go in; masks of undetermined outputs come out.
 
-A share of a whole is undetermined as an AVG is, any other quotient where its divisor may be 0, a list of
-quantiles where one of them is, and an output where something is that it is computed from. All of it follows
-from noisy numbers and public ones.
+A share of a whole is undetermined like an AVG, any other quotient where its divisor may be 0, a list of
+quantiles where one of them is, and an output where one of its inputs is. All of this uses noisy and public
+numbers only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from privsql.tables import Integers
 def undetermined_guards(
     settled: Settled, aggregates: Mapping[str, Mask], keys: Mapping[str, Any]
 ) -> dict[str, Mask]:
-    """By the name of each guard of a plan: where the quotient or the list that it guards cannot be told."""
+    """For each guard of a plan, by name: where its quotient or list is undetermined."""
     plan = settled.plan
     shares = settled.undetermined(plan.quotients)
     found = {}
@@ -45,7 +45,7 @@ def undetermined_guards(
 def undetermined_outputs(
     plan: Plan, aggregates: Mapping[str, Mask], guards: Mapping[str, Mask], cells: Integers
 ) -> list[Mask]:
-    """Of each output: the rows in which something that it is computed from cannot be told."""
+    """For each output: the rows in which one of its inputs is undetermined."""
     of_call = {call: guards[name] for name, call in plan.guards.items()}
     found = []
     for output in plan.outputs:
@@ -60,12 +60,10 @@ def undetermined_outputs(
 
 
 def _may_be_zero(call: Call, settled: Settled, keys: Mapping[str, Any]) -> Mask:
-    """Where the interval of a divisor holds 0, or ends below it although what is counted cannot be
-    negative.
-    """
+    """Where the interval of a divisor contains 0, or is all negative although a count cannot be."""
     (divisor,), plan, size = guarded_part(call), settled.plan, len(settled.noisy.cells)
     leaves = _leaves(divisor, plan)
-    # its interval is the declared range, whatever it is
+    # its interval is the declared range in any case
     if any(isinstance(plan.estimates[each], QuantilePoint) for each in leaves):
         return np.zeros(size, dtype=np.bool_)
     known = settled.intervals(
@@ -76,13 +74,13 @@ def _may_be_zero(call: Call, settled: Settled, keys: Mapping[str, Any]) -> Mask:
         if isinstance(how, Linear) and how.nonnegative:
             known[name] = Interval(np.maximum(each.low, 0.0), np.maximum(each.high, 0.0))
     found = interval(divisor, known, keys, size)
-    if found is None:  # a function without a rule, such as a test that the analyst wrote
+    if found is None:  # a function without a rule, such as a test by the analyst
         return np.zeros(size, dtype=np.bool_)
     return np.asarray((found.low <= 0.0) & (found.high >= 0.0))
 
 
 def _pair(call: Call) -> tuple[str | None, str | None] | None:
-    """The counts of a share of a whole."""
+    """The two counts of a share of a whole."""
     if call.function != "/":
         return None
     (part, _), (whole, factor) = (scaled_column(each) for each in call.args)

@@ -166,18 +166,18 @@ def test_answers_about_frames_end_with_their_session(tmp_path, data):
 
 CHILD = """
 import os, signal, sys
-import privsql, privsql.session
+import privsql, privsql.requests.stages as stages
 from privsql.answers.answer_file import AnswerFile
 moment = sys.argv[2]
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 if moment == "run":
-    privsql.session.add_noise = die
+    stages.add_noise = die
 elif moment == "store":
     AnswerFile.keep = die
 elif moment == "release":
-    share = privsql.session.StoredAnswers.share
-    privsql.session.StoredAnswers.share = lambda *found: (share(*found), die())
+    share = stages.StoredAnswers.share
+    stages.StoredAnswers.share = lambda *found: (share(*found), die())
 session = privsql.connect(sys.argv[1], {policy!r}, ledger=sys.argv[1].replace(".duckdb", ".ledger"), version="2026-11")
 print(session.query({sql!r}, epsilon=1).fetchall())
 """

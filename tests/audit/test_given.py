@@ -119,7 +119,7 @@ def test_people_are_counted_and_the_rest_is_as_without() -> None:
             {**GIVEN, "items": ITEMS.drop(columns="price")},
             "the data of the audit has no column price in items",
         ),
-        (5, "cannot be a source of data"),
+        (5, "is not a supported data source"),
     ],
 )
 def test_data_that_is_not_like_the_source(data: Any, words: str) -> None:

@@ -170,7 +170,7 @@ def test_the_same_question_gets_the_same_answer_for_nothing():
         pd.testing.assert_frame_equal(again.intervals(), first.intervals())
     assert not first.receipt["stored"]
     assert spent(session) == 1.0
-    assert "asked before" in str(again)
+    assert "repeated query" in str(again)
 
 
 def test_fresh_spends_again():

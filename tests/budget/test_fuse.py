@@ -109,7 +109,7 @@ def test_what_the_owner_types_lets_the_analyst_go_on(source, path, capsys):
             refusal(session.query, COUNT, epsilon=0.1)
         caught = refusal(session.query, COUNT, epsilon=0.1)
         session._stages.engine.run = run  # type: ignore[method-assign]
-        program, *arguments = shlex.split(caught.suggestion.partition("types: ")[2])
+        program, *arguments = shlex.split(caught.suggestion.partition("runs: ")[2])
         assert (program, main(arguments)) == ("privsql", 0)
         assert capsys.readouterr().out.startswith("the count of failed queries of ana o'hara was reset to 0")
         session.query(COUNT, epsilon=0.1)
@@ -403,9 +403,9 @@ def test_what_is_shown_of_failures(path):
             show("x", ledger.rows(), None, ledger.runs()),
             report(ledger.rows(), None, ledger.runs()),
         )
-    assert "answers: 5, each for epsilon 0.01 at least\n" in text
+    assert "answers: 5, each for at least epsilon 0.01\n" in text
     assert (
-        "queries that failed after their charge\n  ana: 2 of at most 3\n  ben: 1 of at most 3, 1 not finished"
+        "queries that failed after they were charged\n  ana: 2 of at most 3\n  ben: 1 of at most 3, 1 not finished"
         in text
     )
     assert "failures of ana forgiven: the disk was full" in text

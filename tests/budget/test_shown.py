@@ -58,7 +58,7 @@ def spent_up(path):
 SHARED = """\
 x: the ledger, replace-one neighbours, since DAY
 private tables: visits (each row)
-answers: 3, each for epsilon 3 at most
+answers: 3, each for at most epsilon 3
 
 epsilon  [#########.....................]  3.5 of 12 spent, 8.5 left
 delta    [#.............................]  1e-06 of 0.001 spent, 0.000999 left
@@ -79,7 +79,7 @@ answers: 2
 
 rho      [###...........................]  0.0075 of 0.0874039 spent, 0.0799039 left
 delta    [#.............................]  1e-09 of 1e-07 spent, 9.9e-08 left (for keys that nobody declared)
-which stands for epsilon 0.536258, delta 9.01e-07, and may come to epsilon 2, delta 1e-06
+that is epsilon 0.536258, delta 9.01e-07 spent, of epsilon 2, delta 1e-06
 enough for 4 more counts within +-10 (95%, Gaussian noise)
 
 analyst  answers     rho  delta   cap

@@ -35,7 +35,7 @@ def test_refusals_show_the_real_error_and_a_repair(story: str) -> None:
 
 
 def test_asking_again_is_free_and_the_budget_ends(story: str) -> None:
-    assert "asked before: no cost" in story
+    assert "repeated query: no cost" in story
     assert "epsilon 3.5 was spent before, 3.5 now" in " ".join(story.split())
     first, second = (
         re.search(r"^ +A +(-?\d+ +\[.*?\])", part, re.MULTILINE) for part in story.split("6. The same query")

@@ -74,7 +74,7 @@ def test_looking(folder, capsys):
     assert status == 0
     assert "clinic.ledger: the ledger of clinic, replace-one neighbours, since 20" in text
     assert "private tables: visits (each row)" in text
-    assert "answers: 1, each for epsilon 1.5 at most" in text
+    assert "answers: 1, each for at most epsilon 1.5" in text
     assert "epsilon  [######################........]  1.5 of 2 spent, 0.5 left" in text
     assert "delta    [..............................]  0 of 1e-06 spent, 1e-06 left" in text
     assert "ana            1      1.5  1.75  [##########################....]" in text
@@ -124,7 +124,7 @@ def test_renewing(folder, capsys):
         "epsilon +5: the board",
         "epsilon +1 for ana: more",
         "epsilon +1, delta +1e-07 for ben: keys",
-        "epsilon +0.5 for one question: a large one",
+        "epsilon +0.5 for one query: a large one",
     ):
         assert line in text
     for wrong, code in (

@@ -39,7 +39,7 @@ def opened(*statements: str) -> duckdb.DuckDBPyConnection:
 @pytest.mark.parametrize("macro", MACROS)
 def test_a_macro_named_like_a_function_of_duckdb_is_refused(macro: str) -> None:
     """The attack: a macro `least` took the place of the function that holds a person to ten rows; 499 counted."""
-    with pytest.raises(privsql.SourceError, match="takes the place") as refused:
+    with pytest.raises(privsql.SourceError, match="replaces DuckDB's own") as refused:
         privsql.connect(opened(macro), UNITS)
     assert refused.value.code == "source-macro"
 
@@ -76,7 +76,7 @@ def test_a_macro_in_a_file_is_refused(tmp_path: Path) -> None:
     path = make(tmp_path / "x.duckdb", rows=10)
     with duckdb.connect(str(path)) as owner:
         owner.execute("CREATE MACRO abs(x) AS x")
-    with pytest.raises(privsql.SourceError, match="abs takes the place"):
+    with pytest.raises(privsql.SourceError, match="abs replaces DuckDB's own"):
         privsql.connect(path)
 
 
@@ -90,7 +90,7 @@ def test_a_macro_that_is_made_later_is_refused_before_the_charge(own: bool) -> N
         session.query("SELECT COUNT(*) AS n FROM t", epsilon=epsilon, fresh=True)
     connection.execute("CREATE MACRO least(a, b) AS a")
     for _ in range(2):
-        with pytest.raises(privsql.SourceError, match="takes the place"):
+        with pytest.raises(privsql.SourceError, match="replaces DuckDB's own"):
             session.query("SELECT COUNT(*) AS n FROM t", epsilon=1, fresh=True)
     connection.execute("DROP MACRO least")
     session.query("SELECT COUNT(*) AS n FROM t", epsilon=1, fresh=True)

@@ -307,14 +307,8 @@ def _fixed_point(node: Call, inner: Node) -> Node:
     first, last = (_number(Decimal(repr(float(each * factor)))) for each in (low, high))
     least, most = (_number(Decimal(int(each))) for each in (low, high))
     within = ("try_cast", ("bigint",), scaled)
-    return neutral.case(
-        [
-            (neutral.between(test, first, last), within),
-            ((">", test, last), most),
-            (("<", test, first), least),
-        ],
-        neutral.NULL,
-    )
+    outside = neutral.denied(neutral.between(test, first, last))
+    return neutral.case([(outside, neutral.case([((">", test, last), most)], least))], within)
 
 
 # -- relations: what stands in FROM --------------------------------------------------------------------------

@@ -233,7 +233,7 @@ def test_too_few_units_keep_the_limit_there_is_and_say_so():
     answer = opened(visits({30: 4})).query(COUNT, epsilon=1, max_rows="auto")
     assert answer.limits_found[0].found is False
     assert answer.limits_found[0].limit == 10
-    assert answer.warnings[-1].startswith("max_rows stays 10: too few units stood out of the noise")
+    assert answer.warnings[-1].startswith("max_rows stays 10: the search for epsilon ")
 
 
 def test_with_ranges_and_with_stored_searches(session):

@@ -32,7 +32,7 @@ LOW = "so totals may be low."
 ROWS = f"At most 5 rows per users.id are used; units with more are cut to 5, {LOW}"
 KEYS = f"At most 3 keys per users.id are used; units with more keep 3 of them, {LOW}"
 CLAMPED = (
-    "A count or sum within one users.id is taken to be of at most 5 rows; larger ones are clamped, so totals "
+    "Counts and sums within one users.id are assumed to cover at most 5 rows; larger ones are clamped, so totals "
     "and averages may be low."
 )
 

@@ -314,7 +314,7 @@ def test_explain_says_what_is_gained(session: privsql.Session) -> None:
     plan = session.explain(SQL.format("ROLLUP (state, band)"), epsilon=1.0)
     text = str(plan)
     assert "in the sets (state, band), (state), ()" in text
-    assert "least squares over all sets make them agree" in text
+    assert "least squares over all sets makes them agree" in text
     assert plan.keys == ["state", "band", "privsql_set"]
     answer = session.query(SQL.format("ROLLUP (state, band)"), epsilon=1.0)
     assert answer.receipt["least_squares_over"] == ["(state, band)", "(state)", "()"]

@@ -77,7 +77,7 @@ def test_an_epsilon_so_small_that_its_noise_does_not_fit_is_none():
 @pytest.mark.parametrize(
     ("sql", "within", "says"),
     [
-        ("SELECT SUM(huge) AS s FROM t", 1e-12, "no epsilon gives an answer that close"),
+        ("SELECT SUM(huge) AS s FROM t", 1e-12, "no epsilon gives an answer this accurate"),
         ("SELECT city, COUNT(*) AS n FROM t GROUP BY city", 5, "not known beforehand"),
         ("SELECT AVG(x) AS a FROM t", 5, "depends on the data"),
         ("SELECT COUNT(*) AS n FROM t", 0, "positive number"),
@@ -118,14 +118,14 @@ def test_how_far_off_what_is_computed_from_outputs_is(session):
 @pytest.mark.parametrize("level", [0, 1, 0.9999999, float("nan"), -0.5, 1.5, True, "much"])
 def test_levels_that_are_none(session, level):
     plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
-    with pytest.raises(privsql.ArgumentError, match=r"between 0 and 0\.999999"):
+    with pytest.raises(privsql.ArgumentError, match=r"above 0 and at most 0\.999999"):
         plan.accuracy(level)
 
 
 @pytest.mark.parametrize("rows", [0, -1, 1.5, True])
 def test_rows_that_are_none(session, rows):
     plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
-    with pytest.raises(privsql.ArgumentError, match="whole number from 1"):
+    with pytest.raises(privsql.ArgumentError, match="whole number of at least 1"):
         plan.accuracy(0.9, rows=rows)
 
 
@@ -186,7 +186,7 @@ def test_keys_are_let_out_once(session):
     plan = session.explain("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1, delta=1e-6)
     (keys,) = plan.measurements
     again = replace(keys, columns=("count_2",))
-    with pytest.raises(ValueError, match="let out once"):
+    with pytest.raises(ValueError, match="releases keys only once"):
         replace(plan.releases[0], measurements=(keys, again))
 
 
@@ -268,17 +268,17 @@ def test_what_is_left_of_the_budget_is_explained():
     session = privsql.connect({"t": pd.DataFrame({"x": [1]})}, {"budget": {"epsilon": 3}})
     for epsilon, left in ((1, 2), (3, 0)):
         plan = session.explain("SELECT COUNT(*) AS n FROM t WHERE x > 0", epsilon=epsilon)
-        assert f"3 of the budget is left before it, {left} after" in str(plan)
+        assert f"3 of the budget remains before this query, {left} after" in str(plan)
 
 
 @pytest.mark.parametrize(
     ("budget", "arguments", "why"),
     [
-        ({"epsilon": 3}, {"epsilon": 5}, "this costs epsilon 5, and 3 of 3 is left"),
-        ({"per_query": 0.5}, {"epsilon": 1}, "this costs epsilon 1, and one question may cost 0.5"),
+        ({"epsilon": 3}, {"epsilon": 5}, "this costs epsilon 5, but only 3 of 3 is left"),
+        ({"per_query": 0.5}, {"epsilon": 1}, "this costs epsilon 1, but one query may cost at most 0.5"),
         ({"per_query_least": 0.5}, {"epsilon": 0.1}, "this costs less than epsilon 0.5"),
-        ({"epsilon": 3}, {"epsilon": 5, "ranges": "auto"}, "this costs epsilon 5, and 3 of 3 is left"),
-        ({"epsilon": 3}, {"epsilon": 5, "max_rows": "auto"}, "this costs epsilon 5, and 3 of 3 is left"),
+        ({"epsilon": 3}, {"epsilon": 5, "ranges": "auto"}, "this costs epsilon 5, but only 3 of 3 is left"),
+        ({"epsilon": 3}, {"epsilon": 5, "max_rows": "auto"}, "this costs epsilon 5, but only 3 of 3 is left"),
     ],
 )
 def test_explain_says_that_the_budget_does_not_allow_a_query(budget, arguments, why):
@@ -290,8 +290,8 @@ def test_explain_says_that_the_budget_does_not_allow_a_query(budget, arguments, 
     session = privsql.connect({"t": frame}, {"budget": budget, "tables": {"t": {"columns": columns, **unit}}})
     asked = "SELECT SUM(v) AS s FROM t WHERE x > 0"
     explained = str(session.explain(asked, **arguments))
-    assert f"Refused if asked now: {why}" in explained
-    assert "is left before it" not in explained
+    assert f"This would be refused now: {why}" in explained
+    assert "remains before this query" not in explained
     with pytest.raises(privsql.BudgetError, match=re.escape(why)):
         session.query(asked, **arguments)
     assert session.history().empty
@@ -303,8 +303,11 @@ def test_explain_of_a_stored_answer_takes_nothing_off_the_budget():
     session.query(asked, epsilon=1)
     explained = str(session.explain(asked, epsilon=1))
     assert "it was asked before" in explained
-    assert "0 of the budget is left before it, 0 after" in explained and "Refused" not in explained
-    assert "Refused if asked now" in str(session.explain(asked, epsilon=1, fresh=True))
+    assert (
+        "0 of the budget remains before this query, 0 after it" in explained
+        and "would be refused" not in explained
+    )
+    assert "This would be refused now" in str(session.explain(asked, epsilon=1, fresh=True))
 
 
 def test_long_titles_are_cut(session):
@@ -326,7 +329,7 @@ def test_long_titles_are_cut(session):
 def test_one_key_is_one_key(session):
     for where, many in (("k = 'a'", "1 key"), ("TRUE", "3 keys")):
         plan = session.explain(f"SELECT k, COUNT(*) AS n FROM t WHERE {where} GROUP BY k", epsilon=1)
-        assert f"Group by k: {many}, all in the answer, absent ones too" in str(plan)
+        assert f"Group by k: {many}, all in the answer, including those without rows" in str(plan)
 
 
 def test_what_else_would_have_named_the_winner_is_explained_where_there_is_a_choice(session):
@@ -358,7 +361,9 @@ def test_levels_with_too_many_kinds_of_rows(session):
     policy = {"tables": {"t": {"columns": {"x": {"range": [0, 2000]}}}, "pairs": {"public": True}}}
     asked = "SELECT a, b, COUNT(*) AS n, {} AS s FROM t JOIN pairs ON t.x = pairs.x GROUP BY CUBE (a, b)"
     plan = privsql.connect(frames, policy).explain(asked.format("SUM(t.x)"), epsilon=1)
-    assert "least squares over all sets make them agree; to be sure of them takes wider bounds: " in str(plan)
+    assert "least squares over all sets makes them agree; the bounds known for the result are wider: " in str(
+        plan
+    )
     kinds = alike_rows(plan)
     assert [each.level for each in kinds] == [0, 1, 2, 3]
     assert sum(len(each.rows) for each in kinds) == plan.cells

@@ -97,20 +97,20 @@ BEST = "SELECT a FROM visits GROUP BY a ORDER BY COUNT(*) DESC LIMIT 1"
 @pytest.mark.parametrize(
     ("sql", "keys", "rows", "says"),
     [
-        (THRICE, 2, 1, "one row may become 3, more than are used of one unit"),
-        (COUNT, 5, LARGEST_RANK // 5, "it counts to 65,534 rows a unit, and 65,535 may be used"),
+        (THRICE, 2, 1, "one row may become 3, more than the limit per unit"),
+        (COUNT, 5, LARGEST_RANK // 5, "it ranks only 65,534 rows per unit, but 65,535 may be used"),
         ("SELECT a, COUNT(DISTINCT who) FROM visits GROUP BY a", 1, 5, "each unit counts once"),
         (
             "SELECT COUNT(*) FROM visits v JOIN visits w ON v.who = w.who",
             1,
             5,
-            "rows of people meet in a join",
+            "the query joins, unions, groups or unnests",
         ),
     ],
 )
 def test_why_a_copy_is_not_used(rows_of, sql, keys, rows, says):
     assert rows_of(sql, keys, rows).startswith("the copy of visits is not used: " + says)
-    assert "was written to since" in rows_of(sql, keys, rows, Copy("copy", False))
+    assert "has changed since" in rows_of(sql, keys, rows, Copy("copy", False))
     assert rows_of(sql, keys, rows, None) is None
 
 
@@ -131,8 +131,8 @@ def test_rows_of_a_copy(rows_of, sql, keys, allowed, most, rows):
     assert (scan.most, scan.copy, scan.totals) == (most, "copy", False)
     assert found.steps[scan].rows == found.steps[scan].shares(["a"]) == most
     fewer = (
-        "; not 8, so that the noise is no more than without the copy" if (sql, keys) == (BY_KEY, 2) else ""
+        "; not 8, so that there is no more noise than without the copy" if (sql, keys) == (BY_KEY, 2) else ""
     )
-    assert found.steps[scan].why == f"whose: who; rows without one are left out{fewer}"
+    assert found.steps[scan].why == f"unit: who; rows without a unit are left out{fewer}"
     assert rows_of(sql, keys, allowed, None) is None
-    assert "was written to since" in rows_of(sql, keys, allowed, Copy("copy", False))
+    assert "has changed since" in rows_of(sql, keys, allowed, Copy("copy", False))

@@ -311,10 +311,9 @@ def test_a_plan_says_what_it_does(session: privsql.Session) -> None:
     assert "[0, 5000] on a grid of 0.005" in text
     assert "rows of the 0.5 quantile at 95%, ties aside" in text
     assert "rows of the largest value at 95%, ties aside" in text
-    assert "towards an end of the range points weigh less" in text
+    assert "points near an end of the range get less weight" in text
     assert (
-        "undetermined where there are too few rows: with a chance of at least 95% where there are none"
-        in text
+        "undetermined where there are too few rows: with probability at least 95% if there are none" in text
     )
     (measurement,) = plan.measurements
     assert (measurement.l1, measurement.linf, measurement.score_sensitivity) == (
@@ -330,7 +329,7 @@ def test_a_plan_says_what_it_does(session: privsql.Session) -> None:
     assert json.loads(json.dumps(plan.to_dict()))["measurements"][0]["score_sensitivity"] == 3.0
     accuracy = plan.accuracy(0.95)
     assert accuracy["m"] is None
-    assert "ties aside; it may be undetermined where there are fewer than" in accuracy.notes["m"]
+    assert "ties aside; may be undetermined with fewer than" in accuracy.notes["m"]
 
 
 @pytest.mark.parametrize("sql", [

@@ -239,7 +239,9 @@ def test_rows_show_the_keys_where_units_would_take_more():
     for groups, rows in ((1, 2), (9, 20)):
         plan = visits(1, 7, 1, max_groups=groups, max_rows=rows).explain(BY_KEY, epsilon=1, delta=1e-6)
         assert shown_by(plan)[1] == "rows" and len(plan.measurements) == 1
-        assert "keys are shown by their rows, so from" in str(plan) and "; by their units, from" in str(plan)
+        assert "a key is shown if it has enough rows, which takes" in str(
+            plan
+        ) and "; counting units would take" in str(plan)
 
 
 def test_gaussian_noise_that_is_asked_for_is_the_noise_of_the_count():
@@ -250,7 +252,7 @@ def test_gaussian_noise_that_is_asked_for_is_the_noise_of_the_count():
 def test_explain_says_by_what_keys_are_shown_and_why():
     plan = visits(1, 7, 1).explain(BY_KEY, epsilon=1, delta=1e-6)
     assert (
-        "keys are shown by their units; by their rows, from 536 of them, so from 52 units if each has half of its"
+        "a key is shown if it has enough units; counting rows would take 536 rows, so 52 units if each has half of its"
         in str(plan)
     )
     assert "50% from 51 units" in str(plan)
@@ -348,7 +350,7 @@ def test_quantiles_are_empty_when_no_key_is_shown(sql):
 def test_keys_without_an_aggregate_take_no_mechanism() -> None:
     connection = duckdb.connect(":memory:")
     connection.execute("CREATE TABLE t AS SELECT 'a' AS k FROM range(100)")
-    with pytest.raises(privsql.PrivsqlError, match="keys alone have no noise"):
+    with pytest.raises(privsql.PrivsqlError, match="this query releases only keys"):
         privsql.connect(connection).explain(
             "SELECT DISTINCT k FROM t", epsilon=1.0, delta=1e-6, mechanism="gaussian"
         )

@@ -206,7 +206,7 @@ def test_a_prepared_copy_has_no_lists(tmp_path):
         asked.prepare("people")
         plan = asked.explain(ASKED[0], epsilon=1)
         assert "privsql_prepared" not in plan.sql
-        assert any("made of lists" in note for note in plan.notes)
+        assert any("unnests private rows" in note for note in plan.notes)
         assert dict(asked.query(ASKED[0], epsilon=10_000).fetchall())["flu"] == 1
 
 

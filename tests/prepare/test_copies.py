@@ -245,11 +245,11 @@ def test_where_a_copy_serves(session, sql, l1, linf):
             "each unit counts once",
         ),
         ("SELECT AVG(c) FROM (SELECT user_id, COUNT(*) AS c FROM visits GROUP BY user_id)", {}, ""),
-        ("SELECT COUNT(*) FROM visits a JOIN visits b USING (user_id)", {}, "rows of people meet"),
+        ("SELECT COUNT(*) FROM visits a JOIN visits b USING (user_id)", {}, "the query joins"),
         (
             "SELECT COUNT(*) FROM (SELECT amount FROM visits UNION ALL SELECT amount FROM visits)",
             {},
-            "rows of people meet",
+            "the query joins",
         ),
         ("SELECT day, COUNT(*) FROM visits GROUP BY day", {"delta": 1e-6}, ""),
         ("SELECT COUNT(*) FROM visits", {"prepared": False}, ""),
@@ -282,9 +282,9 @@ def test_ranks_past_the_largest_are_one():
 
 def test_the_explanation_names_the_step_and_what_it_loses(session):
     shown = str(session.explain(f"{BY_STATE.replace('GROUP', 'WHERE amount < 9 GROUP')}", epsilon=1))
-    assert "Keep at most 6 rows a unit, by a stored rank: 6 rows a person" in shown
+    assert "Keep at most 6 rows per unit, by a stored rank: 6 rows per person" in shown
     assert "chosen before WHERE" in shown and "prepared=False" in shown
-    assert "answers are low where people have more than that" in shown
+    assert "answers are low where people exceed these limits" in shown
     assert "chosen before WHERE" not in str(session.explain(BY_STATE, epsilon=1))
     assert "stored rank" not in str(session.explain(BY_STATE, epsilon=1, prepared=False))
 

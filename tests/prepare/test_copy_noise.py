@@ -95,8 +95,8 @@ def test_where_the_noise_would_be_gaussian():
         assert isinstance(plain.measurements[0], GaussianMeasurement)
         assert not isinstance(plan.measurements[0], GaussianMeasurement)
         assert 0.97 * width < plan.measurements[0].half_width(0.95) <= width, "as many rows as may be"
-        assert f"Keep at most {kept} rows a unit, by a stored rank: {kept} rows a person" in str(plan)
-        assert "not 280, so that the noise is no more than without the copy" in str(plan)
+        assert f"Keep at most {kept} rows per unit, by a stored rank: {kept} rows per person" in str(plan)
+        assert "not 280, so that there is no more noise than without the copy" in str(plan)
         assert both(session, sql)[0].stability.rows == 60 * 7 // 2, (
             "of Laplace noise few keys are all there is to say"
         )

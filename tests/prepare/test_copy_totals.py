@@ -115,7 +115,7 @@ def test_units_are_counted_whole(tmp_path):
             == [(m.l1, m.scale) for m in plain.measurements]
             == [(1, 1)]
         )
-        assert "Take the first row of each unit, by a stored rank: 1 row a person" in str(plan)
+        assert "Keep the first row of each unit, by a stored rank: 1 row per person" in str(plan)
 
 
 def test_composite_units_and_parts_of_them(tmp_path):
@@ -134,13 +134,13 @@ def test_the_explanation_names_them(tmp_path):
     path = make(tmp_path / "clinic.duckdb")
     with privsql.connect(path, POLICY) as session:
         session.prepare("visits")
-        assert "Scan the totals of visits by rank, as prepared" in str(session.explain(ROWS, epsilon=1))
-        assert "Keep at most 3 rows a unit, by a stored rank: 3 rows a person" in str(
+        assert "Scan the prepared totals of visits by rank" in str(session.explain(ROWS, epsilon=1))
+        assert "Keep at most 3 rows per unit, by a stored rank: 3 rows per person" in str(
             session.explain(ROWS, epsilon=1)
         )
         for sql in FROM_ROWS:
             shown = str(session.explain(sql, epsilon=1))
-            assert "Scan visits, as prepared" in shown and "totals" not in shown
+            assert "Scan the prepared copy of visits" in shown and "totals" not in shown
 
 
 def test_a_write_outdates_them_as_it_does_the_copy(tmp_path):

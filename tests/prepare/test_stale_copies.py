@@ -157,7 +157,7 @@ def test_a_file_that_was_exchanged_while_it_was_open(path):
             privsql.connect(path, POLICY),
         ):  # the last one gets the old file too, from DuckDB
             assert WRITTEN in str(each.explain(BY_STATE, epsilon=1))
-            refused(each, "source-prepare", "exchanged")
+            refused(each, "source-prepare", "replaced")
             each.close()
     assert WRITTEN in str(explained(path))
 
@@ -301,7 +301,7 @@ def test_a_connection_that_may_only_read_uses_what_is_there(path):
     for source in (caller, path):  # by its path, too, the file is the one that the caller has opened
         session = privsql.connect(source, POLICY)
         assert uses_copy(session.query(BY_STATE, epsilon=1).plan)
-        with pytest.raises(privsql.PrivsqlError, match="opened by others") as caught:
+        with pytest.raises(privsql.PrivsqlError, match="opened the file") as caught:
             session.prepare("visits")
         assert caught.value.code == "argument-prepare"
         session.close()

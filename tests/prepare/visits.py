@@ -31,7 +31,7 @@ ROWS = """
     FROM range({rows}) r(i)
 """
 BY_STATE = "SELECT state, COUNT(*) AS n, SUM(amount) AS s FROM visits GROUP BY state"
-WRITTEN = "the source of visits was written to since it was prepared"
+WRITTEN = "the source of visits has changed since it was prepared"
 
 
 def other(**changes: Any) -> dict[str, Any]:

@@ -231,7 +231,7 @@ def test_not_negative_and_totals_are_kept(session: privsql.Session) -> None:
         # each cell of the first two is computed from two noisy columns, and rounded by itself as long as nothing is asked
         assert abs(after[name].sum() - max(0, before[name].sum())) <= (60 if name in ("n", "s") else 0)
     assert (after["t"] == before["t"]).all()  # may be negative in truth
-    assert "not below 0, totals kept" in str(moved.plan)
+    assert "at least 0, with the same totals" in str(moved.plan)
 
 
 def test_parts_fit_into_their_whole(session: privsql.Session) -> None:

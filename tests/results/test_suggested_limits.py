@@ -97,7 +97,7 @@ def test_all_of_it_or_nothing_is_charged():
 def test_nothing_declared_and_too_few_units():
     found = privsql.connect({"v": visits({3: 4})}, {"tables": {"v": {"unit": "u"}}}).suggest_limits("v")
     assert (found.max_rows, found.max_groups) == (None, None)
-    assert "too few units to suggest a limit" in str(found)
+    assert "too few units stand out of the noise to suggest a limit" in str(found)
     assert 'by="..."' in str(found)
     with pytest.raises(privsql.ArgumentError, match="too few units"):
         found.plot()

@@ -271,7 +271,7 @@ def test_texts_pictures_and_receipts_say_so() -> None:
     answer = opened().query("SELECT g, AVG(x) AS a, COUNT(*) AS n FROM df GROUP BY g", epsilon=1.0)
     assert answer.receipt["undetermined"] == {"a": 2}
     json.dumps(answer.receipt)
-    sentence = "2 cells have too few rows to say anything: NULL; show_all=True shows them."
+    sentence = "2 cells have too few rows for a meaningful number: they are NULL; show_all=True shows them."
     assert answer.warnings[-1] == sentence and sentence in answer.receipt["warnings"]
     assert str(answer).splitlines()[-1] == sentence
     assert "NULL  [0, 10]" in str(answer) and "\x1b" not in str(answer) + repr(answer)
@@ -279,7 +279,10 @@ def test_texts_pictures_and_receipts_say_so() -> None:
     shown = opened().query(
         "SELECT g, AVG(x) AS a FROM df WHERE g <> 'lone' GROUP BY g", epsilon=1.0, show_all=True
     )
-    assert shown.warnings[-1] == "1 cell has too few rows to say anything: what is shown there is noise."
+    assert (
+        shown.warnings[-1]
+        == "1 cell has too few rows for a meaningful number: the value shown there is noise."
+    )
     assert shown.receipt["undetermined"] == {"a": 1} and None not in by_key(shown)["empty"]
 
 

@@ -1,10 +1,10 @@
 """A DuckDB connection goes in; one comes out whose statements see one state from the start of a query to its
 end.
 
-Between planning a query and running it others may write: the owner in another connection to the same
-database, or in another thread. A bound rests on the schema (a PRIMARY KEY of the unit, say), so both happen
-in one transaction. DuckDB gives a transaction its state when it first looks at a database, which reading the
-catalogue does for all of them.
+Between planning a query and running it others may write: the data owner on another connection to the same
+database, or another thread. A bound relies on the schema (on a PRIMARY KEY of the unit, say), so planning and
+running share one transaction. DuckDB fixes a transaction's state when it first looks at a database, and
+reading the catalogue does that for all of them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from privsql.engines.duckdb.opening import FAILURES
 
 Rows = list[tuple[Any, ...]]
 
-# After these DuckDB refuses every further statement on the database, until it is closed and opened again.
+# After these errors DuckDB refuses every further statement on the database, until it is closed and opened
+# again.
 FATAL = (duckdb.FatalException, duckdb.InternalException)
 
 _MOST_KEPT = 200  # parsed texts
-_LONGEST_KEPT = 50_000  # letters of one; longer ones take far longer to plan than to parse
+_LONGEST_KEPT = 50_000  # letters of a text; longer ones take far longer to plan than to parse
 _PATIENCE = 0.05  # seconds until a statement that does not end is interrupted again
 _REVIVING = threading.Lock()
 
@@ -44,11 +45,11 @@ class Sharing(Enum):
 
 
 class SourceConnection:
-    """Statements one at a time, and those of one query in one transaction.
+    """Runs statements one at a time, and those of one query in one transaction.
 
-    `reopen` opens the same source again, after an error that killed the database; None where that is the
-    caller's to do. `transaction` counts transactions, `generation` how often the source was opened again:
-    what was read under another number need not hold any more.
+    `reopen` opens the same source again after an error that killed the database; None if only the caller can.
+    `transaction` counts transactions, `generation` how often the source was opened again: what was read under
+    a different number may no longer be true.
     """
 
     def __init__(
@@ -63,11 +64,11 @@ class SourceConnection:
         self._turn, self._lock = threading.RLock(), threading.Lock()
         self._depth = 0
         self._begun = self._broken = self._dead = False
-        # DuckDB's count of changes when the last transaction ended; None: others made some since
+        # DuckDB's count of changes when the last transaction ended; None: others have made some since
         self._left: int | None = None
         self._entered = 0
         self._parsed: dict[str, duckdb.Statement | str] = {}
-        # whether others may have changed what names mean since somebody looked
+        # whether others may have changed what names mean since the last check
         self.changed = True
         _OPEN.add(self)
 
@@ -77,20 +78,18 @@ class SourceConnection:
 
     @property
     def is_stable(self) -> bool:
-        """Whether what was read in this transaction still holds: it has not failed, and nobody else is in
-        it.
-        """
+        """Whether what this transaction has read is still true: it has not failed, and nobody else is in it."""
         return self._begun and not self._broken and self.sharing is Sharing.DATABASE
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
-        """Nobody else's statements in between."""
+        """Keep other threads' statements out of the block."""
         with self._turn:
             yield
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """One transaction around all statements within; within another snapshot, that one."""
+        """Run the block in one transaction; inside another snapshot, in that one."""
         with self._turn:
             if not self._depth:
                 self._revive()
@@ -108,12 +107,12 @@ class SourceConnection:
         return found
 
     def columns(self, sql: str) -> Any:
-        """As numpy arrays by their names; Ctrl-C interrupts the statement."""
+        """The result as numpy arrays by column name; Ctrl-C interrupts the statement."""
         return self._run(lambda: self._interruptible(lambda: self._execute(sql).fetchnumpy()))
 
     def _execute(self, sql: str) -> duckdb.DuckDBPyConnection:
-        """A text that comes again is not parsed again, which takes DuckDB up to half of a small query's time.
-        It is planned anew each time, for the tables as they are.
+        """Run a statement. A repeated text is not parsed again, which takes DuckDB up to half of a small
+        query's time. It is planned each time, for the tables as they are.
         """
         parsed = self._parsed.get(sql)
         if parsed is None:
@@ -132,7 +131,7 @@ class SourceConnection:
             self.connection.close()
         try:
             connection = self._reopen()
-        # other sessions of this program have the dead database open, and DuckDB gives it to us again
+        # other sessions of this program have the dead database open, and DuckDB would return it again
         except FATAL:
             self._close_others()
             connection = self._reopen()
@@ -154,7 +153,7 @@ class SourceConnection:
             self.connection.close()
 
     def _shares(self, database: str) -> bool:
-        """Whether DuckDB gives both one database: it does for equal paths and settings."""
+        """Whether DuckDB gives both the same database, as it does for equal paths and settings."""
         return self._reopen is not None and self._database == database != ":memory:"
 
     def _run(self, statement: Callable[[], Any]) -> Any:
@@ -197,12 +196,12 @@ class SourceConnection:
             self.changed = True
 
     def note_unchanged(self) -> None:
-        """Somebody has looked at what names mean, in this transaction."""
+        """Note that the meaning of names was checked in this transaction."""
         self.changed = not self._begun
 
     def _changes(self) -> int | None:
-        """How many statements that can change what a name means have run on this database, transactions among
-        them; None where DuckDB does not say.
+        """How many statements that can change the meaning of names have run on this database, transactions
+        included; None if DuckDB does not tell.
         """
         count = getattr(self.connection, "_catalog_version", None)
         return None if count is None else int(count())
@@ -218,7 +217,7 @@ class SourceConnection:
         self._broken = False
 
     def _begin_again(self) -> None:
-        """A statement that fails ends its transaction; what follows sees another state, under another
+        """Begin a new transaction after a failed statement: what follows sees another state, under another
         number.
         """
         self._end()
@@ -226,8 +225,8 @@ class SourceConnection:
             self._begin()
 
     def _callers_is_open(self) -> bool:
-        """Without a transaction every statement has a number of its own. (To try BEGIN would end one that is
-        open.)
+        """Whether the caller has a transaction open. Without one every statement has its own number. (Trying
+        BEGIN would end an open one.)
         """
         number = "SELECT txid_current()"
         with self._lock:
@@ -235,8 +234,8 @@ class SourceConnection:
 
     # -- Ctrl-C ----------------------------------------------------------------------------------------------
     def _interruptible(self, statement: Callable[[], Any]) -> Any:
-        """DuckDB does not look for signals while it computes; so the thread that gets them waits, and another
-        one computes.
+        """Run a statement so that Ctrl-C can interrupt it. DuckDB does not check for signals while it
+        computes, so the main thread waits for them and a helper thread computes.
         """
         if threading.current_thread() is not threading.main_thread():
             return statement()
@@ -250,7 +249,7 @@ class SourceConnection:
 
 
 class _Task:
-    """A statement for another thread, which can be given up at any moment: before it has begun, or while it
+    """A statement for another thread, which can be abandoned at any moment, before it starts or while it
     runs.
     """
 
@@ -268,13 +267,13 @@ class _Task:
             self._begun = True
         try:
             self._result = self._statement()
-        except BaseException as error:  # noqa: BLE001 -- raised where the result is asked for
+        except BaseException as error:  # noqa: BLE001 -- raised by result()
             self._error = error
         finally:
             self._done.set()
 
     def result(self) -> Any:
-        """Once it is there. Given away, not kept: what was read must not outlive its use."""
+        """Wait for the result and hand it over: what was read must not outlive its use."""
         self._done.wait()
         result, error = self._result, self._error
         self._result = self._error = None
@@ -286,19 +285,19 @@ class _Task:
             del result, error  # a traceback holds this frame
 
     def abandon(self, interrupt: Callable[[], None]) -> None:
-        """Returns once it does not run, and never will; Ctrl-C again changes nothing about that."""
+        """Return once the statement is not running and never will; another Ctrl-C does not change that."""
         while True:
             with contextlib.suppress(KeyboardInterrupt):
                 with self._lock:
                     self._abandoned = True
                 while self._begun and not self._done.is_set():
-                    interrupt()  # again and again: it may have reached DuckDB only now
+                    interrupt()  # repeatedly: it may have reached DuckDB only now
                     self._done.wait(_PATIENCE)
                 return
 
 
 def _run_elsewhere(task: _Task) -> None:
-    if sys.is_finalizing():  # other threads do not run any more
+    if sys.is_finalizing():  # other threads have stopped
         task.run()
     else:
         _helper().put(task)
@@ -306,11 +305,10 @@ def _run_elsewhere(task: _Task) -> None:
 
 @lru_cache(maxsize=1)
 def _helper() -> SimpleQueue[_Task]:
-    """The one thread that computes while the main thread waits. (DuckDB takes longer in a thread that is new
-    to it.)
+    """The one thread that computes while the main thread waits. (DuckDB is slower in a new thread.)
 
-    Not an executor of concurrent.futures: Ctrl-C while that starts its thread leaves one that it does not
-    know, and then the program never ends.
+    It is not an executor of concurrent.futures: Ctrl-C while that starts its thread leaves a thread that it
+    does not know, and then the program never ends.
     """
     tasks: SimpleQueue[_Task] = SimpleQueue()
     threading.Thread(target=_work, args=(tasks,), name="privsql-statement", daemon=True).start()
@@ -319,11 +317,11 @@ def _helper() -> SimpleQueue[_Task]:
 
 def _work(tasks: SimpleQueue[_Task]) -> Never:
     while True:
-        tasks.get().run()  # no name for it: that would hold its result until the next one comes
+        tasks.get().run()  # without a name, which would hold its result until the next one
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_helper.cache_clear)  # a fork has no threads but its first
+    os.register_at_fork(after_in_child=_helper.cache_clear)  # a fork has only its first thread
 
 
 _OPEN: weakref.WeakSet[SourceConnection] = weakref.WeakSet()

@@ -1,6 +1,4 @@
-"""Frames of pandas, Arrow and Polars: checked on the way in; public or noisy values made into columns on the
-way out.
-"""
+"""Frames of pandas, Arrow and Polars go in and are checked; public or noisy values come out as columns."""
 
 from __future__ import annotations
 
@@ -19,7 +17,9 @@ _UNREAD = (pd.PeriodDtype, pd.SparseDtype, pd.IntervalDtype)
 
 
 def is_frame(value: Any) -> bool:
-    """A pandas, Arrow or Polars table; the latter two are known by name, without importing them."""
+    """Whether the value is a pandas, Arrow or Polars table; the latter two are recognised by name, without
+    importing them.
+    """
     if isinstance(value, pd.DataFrame):
         return True
     module, name = type(value).__module__.split(".")[0], type(value).__name__
@@ -27,12 +27,12 @@ def is_frame(value: Any) -> bool:
 
 
 def checked_frame(frame: Any) -> Any:
-    """The frame, if its columns can be named in SQL, and its values are of their types: others would fail
-    after a charge.
+    """The frame, if SQL can name its columns and its values fit their types: otherwise a query would fail
+    after its charge.
     """
     if not isinstance(frame, pd.DataFrame):
         frame = frame.collect() if hasattr(frame, "collect") else frame
-        if hasattr(frame, "validate"):  # an Arrow table, in which nobody has looked at the bytes of a text
+        if hasattr(frame, "validate"):  # an Arrow table, whose text bytes nobody has checked
             try:
                 frame.validate(full=True)
                 _check_decimals(frame)
@@ -57,18 +57,18 @@ def checked_frame(frame: Any) -> Any:
         if isinstance(dtype, _UNREAD) or (isinstance(dtype, np.dtype) and dtype.kind == "c"):
             raise SourceError(
                 "source-frame",
-                f"DuckDB cannot read column {name}: {type(dtype).__name__} has no type in SQL",
+                f"DuckDB cannot read column {name}: SQL has no type for {type(dtype).__name__}",
                 f"convert it with df.astype, or leave it out: df.drop(columns=[{name!r}])",
             )
-    # of a column of objects DuckDB guesses the type from its values, so that one person could change it: they
-    # are text
+    # DuckDB guesses the type of an object column from its values, so one person could change it: treat it as
+    # text
     objects = [name for name, dtype in frame.dtypes.items() if dtype == "object"]
     try:
         frame = frame.astype(dict.fromkeys(objects, "str")) if objects else frame
         for name, dtype in frame.dtypes.items():
             if isinstance(dtype, pd.ArrowDtype):
                 frame[name].array.__arrow_array__().validate(full=True)
-            # texts without pyarrow, in which nobody has looked at the letters
+            # without pyarrow nobody has checked that these are valid UTF-8
             elif getattr(dtype, "storage", None) == "python":
                 frame[name].str.encode("utf-8")
         return frame
@@ -77,8 +77,8 @@ def checked_frame(frame: Any) -> Any:
 
 
 def _check_decimals(table: Any) -> None:
-    """Arrow does not look whether a DECIMAL has more digits than it may; DuckDB's own HUGEINT becomes such a
-    one.
+    """Raise ValueError if a DECIMAL has more digits than its type: Arrow does not check that, and DuckDB exports
+    HUGEINT as one.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -92,22 +92,22 @@ def _check_decimals(table: Any) -> None:
 
 
 def _refuse_repeated(names: list[str]) -> None:
-    """DuckDB would give the second one another name, without a word: a policy that names it would mean the
-    first.
+    """Raise SourceError for a repeated name: DuckDB would silently rename the second column, and a policy that
+    names it would mean the first.
     """
     repeated = repeated_name(names)
     if repeated is not None:
         raise SourceError(
             "source-columns",
-            f"the frame has more than one column {repeated}",
-            "rename one; case does not count",
+            f"the frame has more than one column called {repeated}: names are not case-sensitive",
+            "rename one of them",
         )
 
 
 def _ill_formed() -> SourceError:
     return SourceError(
         "source-frame",
-        "the frame has values that are not of their column's type: bytes that are no text",
+        "the frame has values that do not fit their column's type, for example invalid UTF-8",
         "clean them, or leave the column out",
     )
 

@@ -99,7 +99,9 @@ class DuckDBEngine:
                 self._followed += 1
         except (duckdb.Error, OSError):
             raise SourceError(
-                "source-file", "the file was exchanged, and DuckDB cannot read the new one", "check it"
+                "source-file",
+                "the file was replaced, and DuckDB cannot read the new one",
+                "check that the new file is valid",
             ) from None
 
     def schema(self) -> Schema:

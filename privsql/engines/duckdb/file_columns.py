@@ -44,8 +44,8 @@ def refuse_repeated_columns(
         connection.close()
         raise SourceError(
             "source-columns",
-            f"the file has more than one column {repeated}",
-            "rename one; case does not count",
+            f"the file has more than one column called {repeated}: names are not case-sensitive",
+            "rename one of them",
         )
 
 

@@ -55,8 +55,9 @@ def open_engine(source: Any, memory: int | None = None, folder: Path | None = No
         )
     raise SourceError(
         "source-kind",
-        f"a {type(source).__name__} cannot be a source of data",
-        "give a DuckDB file or connection, a pandas, Arrow or Polars frame, a dict of frames, a Parquet or CSV path",
+        f"a {type(source).__name__} is not a supported data source",
+        "give a DuckDB file or connection, a pandas, Arrow or Polars frame, a dict of frames, "
+        "or the path of a Parquet or CSV file",
     )
 
 
@@ -72,9 +73,9 @@ def _open_connection(source: duckdb.DuckDBPyConnection) -> DuckDBEngine:
 
 
 def _reader(source: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """A connection of our own to the caller's database, so that the caller's unread results and transactions
-    are left alone; the caller's own one only where temporary tables, registered frames or USE can be seen by
-    it alone.
+    """A connection of our own to the caller's database, which leaves the caller's unread results and transactions
+    alone; the caller's connection only if it has temporary tables, registered frames or a USE that no other
+    connection sees.
     """
     sight = (
         "SELECT current_database(), current_schema(), (SELECT count(*) FROM duckdb_tables() WHERE temporary), "
@@ -84,7 +85,9 @@ def _reader(source: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         cursor = source.cursor()
         own = cursor.execute(sight).fetchall()
     except duckdb.Error:
-        raise SourceError("source-connection", "this connection cannot be used", "is it closed?") from None
+        raise SourceError(
+            "source-connection", "this connection cannot be used", "check whether it is closed"
+        ) from None
     try:
         return cursor if source.sql(sight).fetchall() == own else source
     except duckdb.Error:  # it has an unread result, or a transaction that failed
@@ -92,7 +95,7 @@ def _reader(source: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 
 def _read_only_file(connection: duckdb.DuckDBPyConnection) -> Path | None:
-    """The file of a database that may only be read: no other database in memory can be made beside it."""
+    """The file of a read-only database, beside which no database in memory can be attached."""
     found = "SELECT path FROM duckdb_databases() WHERE database_name = current_database() AND readonly AND path IS NOT NULL"
     with contextlib.suppress(duckdb.Error):
         return next((Path(path) for (path,) in connection.execute(found).fetchall()), None)
@@ -100,14 +103,16 @@ def _read_only_file(connection: duckdb.DuckDBPyConnection) -> Path | None:
 
 
 def _checked(frames: Mapping[str, Any]) -> dict[str, Any]:
-    """The frames as they are now, if they can be tables."""
+    """Snapshots of the frames. Raises SourceError for one that cannot be a table."""
     found: dict[str, Any] = {}
     for name, frame in frames.items():
         if not isinstance(name, str) or not name:
             raise SourceError("source-kind", "the tables of a dict must have names", '{"visits": frame}')
         if name.lower() in map(str.lower, found):
             raise SourceError(
-                "source-kind", f"two tables are called {name}: case does not count", "rename one of them"
+                "source-kind",
+                f"two tables are called {name}: names are not case-sensitive",
+                "rename one of them",
             )
         found[name] = snapshot(checked_frame(frame))
     return found
@@ -153,7 +158,7 @@ def _open_path(path: Path, memory: int | None, folder: Path | None) -> DuckDBEng
     if suffix not in (*_DATABASES, *_READERS):
         raise SourceError(
             "source-kind",
-            f"a {suffix or 'nameless'} file cannot be a source of data",
+            f"a file {f'ending in {suffix}' if suffix else 'without a suffix'} is not a supported data source",
             did_you_mean(suffix, [*_DATABASES, *_READERS]),
         )
     if not path.is_file():
@@ -220,8 +225,8 @@ def _read_through(opening: Opening) -> duckdb.DuckDBPyConnection:
     except (duckdb.ConversionException, duckdb.InvalidInputException, UnicodeDecodeError):
         raise SourceError(
             "source-file",
-            "DuckDB cannot read this file to its end: a line or a value is not like the first ones",
-            "write it as Parquet or into a DuckDB file, with types that you choose",
+            "DuckDB cannot read this file to its end: a later line does not have the types of the first ones",
+            "store it as Parquet or in a DuckDB file, with explicit types",
         ) from None
     except duckdb.Error:
         raise invalid() from None

@@ -1,4 +1,4 @@
-"""How a database is opened, as data: the same in this process and in one that can be killed."""
+"""How to open a database, as data, so that this process and a worker process open it in the same way."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ from privsql.render.duckdb import text
 
 Config = dict[str, str | bool | int | float | list[str]]
 
-# Nothing is loaded, and no variable of the program is taken for a table. The last one does nothing but mark
-# these databases: DuckDB lets connections with equal settings share one, and nobody else's may be locked by
-# us.
+# Load nothing, and take no variable of the program for a table. The last setting only marks these databases:
+# DuckDB lets connections with equal settings share one, and we must not lock anybody else's.
 CLOSED: Config = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
     "custom_user_agent": "privsql",
 }
-# Nothing outside the database can be reached, and nothing of this can be changed afterwards, by any
-# connection to it.
+# Nothing outside the database can be reached, and no connection can change that afterwards.
 CLOSE = "SET GLOBAL enable_external_access = false; SET GLOBAL lock_configuration = true"
 
-# What DuckDB raises, also where it cuts a message of its own within a letter, so that it is no text any more.
+# What DuckDB raises; UnicodeDecodeError where it cuts its own message inside a character.
 FAILURES = (duckdb.Error, UnicodeDecodeError)
 
 _LOCK = threading.Lock()  # two sessions that open one file at once must not lock each other out
@@ -34,8 +32,8 @@ _LOCK = threading.Lock()  # two sessions that open one file at once must not loc
 
 @dataclass(frozen=True)
 class Opening:
-    """A database that only we use: `paths` and folders are all it may reach; `views` are made once it is
-    closed.
+    """A database of our own: it may reach only `paths` and folders, and `views` are created after it is
+    locked.
     """
 
     database: str
@@ -43,7 +41,7 @@ class Opening:
     paths: tuple[Path, ...] = ()
     folders: tuple[Path, ...] = ()
     views: tuple[str, ...] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)  # of this database alone: memory_limit ...
+    settings: Mapping[str, str] = field(default_factory=dict)  # of this database only: memory_limit ...
 
     def with_settings(self, **settings: str) -> Opening:
         return replace(self, settings={**self.settings, **settings})
@@ -54,7 +52,7 @@ class Opening:
 
     @property
     def statements(self) -> list[str]:
-        """What closes it; run once, also where several connections share the database."""
+        """The statements that lock the database, run once, even if several connections share it."""
         return [
             f"SET GLOBAL allowed_paths = [{', '.join(text(str(each)) for each in self.paths)}]",
             f"SET GLOBAL allowed_directories = [{', '.join(text(str(each)) for each in self.folders)}]",

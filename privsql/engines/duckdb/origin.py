@@ -1,6 +1,4 @@
-"""A source of data goes in, and another one; whether they are the same, or share tables, comes out. No row is
-read.
-"""
+"""Two data sources go in; whether they are the same, or share tables, comes out. No row is read."""
 
 from __future__ import annotations
 
@@ -20,8 +18,8 @@ from privsql.engines.duckdb.dataframes import is_frame, same_data
 
 @dataclass(frozen=True)
 class Origin:
-    """What an engine reads: a file that is no database, or frames of the caller. A database is known by its
-    connection.
+    """What an engine reads, unless it is a database: a file, or frames of the caller. A database is known by
+    its connection.
     """
 
     file: Path | None = None
@@ -32,7 +30,7 @@ class Origin:
         return Origin(frames=tuple(map(weakref.ref, frames)))
 
     def holds(self, connection: duckdb.DuckDBPyConnection, data: Any) -> bool:
-        """Whether `data` is this source, or some of it; `connection` is the engine's own. A copy is not
+        """Whether `data` is this source or a part of it; `connection` is the engine's own. Copies are not
         recognised.
         """
         if isinstance(data, (str, Path)):
@@ -51,7 +49,7 @@ A_DATABASE = Origin()
 
 
 def _databases(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """The files of all databases in its sight; none where it is closed."""
+    """The files of all databases that the connection sees; empty if it is closed."""
     with contextlib.suppress(duckdb.Error), connection.cursor() as cursor:
         return [
             path
@@ -63,7 +61,7 @@ def _databases(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def _overlap(some: Iterable[str | Path], others: Iterable[str | Path]) -> bool:
-    """Whether a file is in both lists, by whatever name."""
+    """Whether a file is in both lists, under any name."""
     signs = {sign for each in others for sign in _file(each)}
     return any(sign in signs for each in some for sign in _file(each))
 
@@ -75,8 +73,8 @@ def _file(path: str | Path) -> Iterator[tuple[int, int]]:
 
 
 def _one_database(one: duckdb.DuckDBPyConnection, other: duckdb.DuckDBPyConnection) -> bool:
-    """A database numbers its connections one after the other: only one that both share counts the other's
-    between two of ours.
+    """Whether two connections belong to one database. A database numbers its connections in order, so another
+    connection's number falls between two of ours only if they share it.
     """
     with contextlib.suppress(duckdb.Error):
         return _next_number(one) < _next_number(other) < _next_number(one)

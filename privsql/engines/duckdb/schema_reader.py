@@ -86,14 +86,11 @@ class SchemaReader:
         return self._seen[1]
 
     def _refuse_macros(self) -> None:
-        """What DuckDB would take for a function or an operator of its own, on which a bound rests, such as
-        least or +.
-        """
+        """Raise SourceError if a macro hides a function or operator of DuckDB: bounds rely on least or +."""
         for (name,) in self._read(_MACROS):
             raise SourceError(
                 "source-macro",
-                f"the macro or function {name} takes the place of DuckDB's own: what privsql computes with it, its bounds among "
-                "that, would be something else",
+                f"the macro or function {name} replaces DuckDB's own, so privsql's bounds could be computed wrongly",
                 f"DROP MACRO {DUCKDB.identifier(name)}, or give it another name",
             )
 
@@ -261,24 +258,25 @@ def _refuse_collation(collation: str) -> None:
     if collation not in ("", "binary"):
         raise SourceError(
             "source-collation",
-            f"default_collation is {collation}, so that texts that differ count as equal",
+            f"default_collation is {collation}, so different texts compare as equal",
             "RESET default_collation",
         )
 
 
 def _plain(name: str) -> str:
-    """As DuckDB compares names: without regard to the case of ASCII letters, and of no others."""
+    """The name with ASCII letters in lower case, as DuckDB compares names; other letters keep their case."""
     return "".join(letter.lower() if letter.isascii() else letter for letter in name)
 
 
 def _refuse_repeated(tables: Set[str]) -> None:
-    """To DuckDB É and é are two tables; to a policy and a query they are one name, of which the first would
-    be taken.
+    """Raise SourceError for names that differ only in case: É and é are two tables for DuckDB, but one name in a
+    policy or a query.
     """
     repeated = repeated_name(sorted(tables))
     if repeated is not None:
         raise SourceError(
             "source-tables",
-            f"more than one table is called {repeated} where case does not count: a policy and a query could mean either",
+            f"more than one table is called {repeated}: names are not case-sensitive, "
+            "so a policy or a query could mean either",
             "rename one of them",
         )

@@ -1,4 +1,4 @@
-"""What is wrong with a source, in words: none of them depends on a row."""
+"""DuckDB's errors go in; ours come out. None of them depends on a row."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ from privsql.errors import ArgumentError, SourceError
 
 
 def unusable(error: duckdb.Error | None = None) -> SourceError:
-    """`error` is what reading the catalogue, or BEGIN, raised: it depends on no row that was not reported
-    before.
+    """The error for a source that cannot be used. `error` comes from reading the catalogue or from BEGIN, so it
+    depends on no row that was not reported before.
     """
     match error:
         case duckdb.FatalException() | duckdb.InternalException():
             return SourceError(
                 "source-connection",
-                "DuckDB has shut this database down after a fatal error, and takes no more statements on it",
+                "DuckDB has shut this database down after a fatal error and accepts no more statements",
                 "close every connection to it, open it again, and connect() to the new connection",
             )
         case duckdb.TransactionException():
             return SourceError(
                 "source-connection",
-                "the transaction that is open on this connection has failed",
-                "ROLLBACK it, and ask again",
+                "the open transaction on this connection has failed",
+                "ROLLBACK it, and run the query again",
             )
         case _:
-            return SourceError("source-connection", "the source cannot be used", "is its connection closed?")
+            return SourceError(
+                "source-connection", "the source cannot be used", "check whether its connection is closed"
+            )
 
 
 def changed() -> SourceError:
     return SourceError(
         "source-changed",
-        "the tables were altered while the query was planned: its bounds may not hold",
-        "ask again",
+        "the tables were altered while the query was planned, so its bounds may not hold",
+        "run the query again",
     )
 
 
@@ -47,7 +49,7 @@ def invalid() -> SourceError:
 def settings_of_others() -> ArgumentError:
     return ArgumentError(
         "argument-memory",
-        "this database is open already, and its settings are its owner's: memory_limit= is for what privsql opens itself",
+        "memory_limit= works only on a database that privsql opens itself, and this one is open already",
         "SET memory_limit on that connection, or give a path that is not open in this program",
     )
 
@@ -56,5 +58,5 @@ def unopened() -> SourceError:
     return SourceError(
         "source-file",
         "DuckDB cannot open this file",
-        "is it a DuckDB file? if it is open in this program already, give that connection",
+        "check that it is a DuckDB file; if it is open in this program already, give that connection",
     )

@@ -54,7 +54,7 @@ def not_accepted() -> SqlError:
 def _can_fail(what: str) -> SqlError:
     return Refused(
         "refused-can-fail",
-        f"DuckDB could fail on some row while it computes {what}, and whether it did would tell about that row.",
+        f"DuckDB could fail on some row when it computes {what}, and a failure would tell about that row.",
         "Write this part of the query differently. privsql should have guarded it: please report the query.",
     )
 

@@ -1,4 +1,6 @@
-"""Two ways to measure the same go in; whether one makes some number surer and none less sure comes out."""
+"""Two ways to measure the same aggregates go in; whether the first is better comes out: some number more
+accurate, none less.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,13 @@ from privsql.planning.measurements.measurement import Measurement
 
 Errors = Mapping[str | tuple[str, str], float]
 
-_TOLERANCE = 1e-6  # relatively: sums that are divided are rounded, which is paid for
+_TOLERANCE = 1e-6  # relative: shares are rounded, and the rounding is paid for
 
 
 def errors(
     estimates: Mapping[str, Estimate], quotients: Mapping[tuple[str, str], Ratio], noise: Mapping[str, float]
 ) -> Errors:
-    """How far each aggregate may be off, squared, by the variances of columns: to compare two ways to measure
-    the same.
-    """
+    """The squared error of each aggregate, from the variances of columns, to compare two ways to measure."""
 
     def off(terms: Terms) -> float:
         return sum(float(weight) ** 2 * noise[column] for column, weight in terms)
@@ -39,29 +39,29 @@ def errors(
 
 
 def are_no_larger(some: Errors, others: Errors) -> bool:
-    """Whether nothing is farther off by the first than by the second."""
+    """Whether no error of the first is larger than that of the second."""
     return all(some[name] <= most * (1 + _TOLERANCE) for name, most in others.items())
 
 
 @dataclass(frozen=True)
 class Measuring:
-    """One of several ways to measure the same: how aggregates are computed, and from what."""
+    """One of several ways to measure the same aggregates: the estimates and the measurements."""
 
     estimates: Mapping[str, Estimate]
     quotients: Mapping[tuple[str, str], Ratio]
     measurements: Sequence[Measurement]
 
     def is_surer_than(self, other: Measuring) -> bool:
-        """Whether some number is surer and none less so, neither in an ordinary cell nor in the total of
-        all.
+        """Whether some number is more accurate and none less, both in an ordinary cell and in the grand
+        total.
         """
         pairs = [(self._errors(total), other._errors(total)) for total in (False, True)]
         nowhere_worse = all(are_no_larger(some, others) for some, others in pairs)
         return nowhere_worse and not all(are_no_larger(others, some) for some, others in pairs)
 
     def _errors(self, total: bool) -> Errors:
-        """By the scale of the noise alone, as if it were not rounded: which way is surer does not depend on
-        epsilon then.
+        """Errors by the scale of the noise alone, as if it were not rounded, so that the comparison does not
+        depend on epsilon.
         """
         noise: dict[str, float] = {}
         for each in self.measurements:

@@ -1,4 +1,4 @@
-"""What every aggregate of a release shares: its rows, its keys, and how far one person moves a column."""
+"""What all aggregates of a release share: its rows, its keys, and how far one person moves a column."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from privsql.suggestions import Way
 
 @dataclass(frozen=True)
 class AggregationContext:
-    """What every aggregate of a release shares."""
+    """What all aggregates of a release share."""
 
-    undeclared: Undeclared  # what could be declared of the rows
-    stability: Stability  # after bounding, where units are bounded
+    undeclared: Undeclared  # suggests declarations for the rows
+    stability: Stability  # after contribution bounding, where units are bounded
     neighbours: Neighbours
     key_columns: list[str] | None  # None: no GROUP BY
     facts: Facts
     evaluate: Evaluate
     owner: Owner
-    limits: Limits | None = None  # None: the rows of one unit are few already
+    limits: Limits | None = None  # None: the rows of one unit are already bounded
     cells: int | None = None
-    sets: tuple[tuple[Key, ...], ...] = ()  # several sets of keys to group by, one after the other
-    raw: bool = False  # what is summed up is added up as it is, and put right for outliers
+    sets: tuple[tuple[Key, ...], ...] = ()  # grouping sets, in order
+    raw: bool = False  # sums are computed before clamping, and corrected for outliers
 
     @property
     def always_counts(self) -> bool:
@@ -41,7 +41,7 @@ class AggregationContext:
 
     @property
     def rows_are_public(self) -> bool:
-        """Whether neighbours have equally many rows here: a person's one row is replaced, and always becomes
+        """Whether neighbours have equally many rows here: one row of a person is replaced, and always becomes
         one row.
         """
         replaced = self.neighbours is Neighbours.REPLACE_ONE and self.limits is None and not self.sets
@@ -49,24 +49,24 @@ class AggregationContext:
 
     @property
     def one_replaced_cell(self) -> bool:
-        """Whether rows are replaced within a single cell: none can leave one cell and enter another."""
+        """Whether rows are replaced within a single cell, so that none can leave one cell and enter another."""
         return self.neighbours is Neighbours.REPLACE_ONE and self.key_columns is None and not self.sets
 
     def counting_units(self) -> AggregationContext:
-        """The same with each unit counted once a key."""
+        """The same context with each unit counted once per key."""
         if self.limits is None:
             return self
         once = replace(self.limits, max_rows=1)
         return replace(self, limits=once, stability=bounded(once, self.cells))
 
     def domain(self, argument: Expression, condition: Expression | None) -> Domain:
-        """What is known of an argument over the rows that a condition keeps."""
+        """The domain of an argument over the rows that meet a condition."""
         facts = filtered(self.facts, condition)
         known = domain_of(argument, facts)
         return known if known.bounded else evaluated_domain(argument, facts, self.evaluate) or known
 
     def ways_to_bound(self, argument: Expression, condition: Expression | None) -> list[Way]:
-        """What gives an argument a range: a declaration, where that is enough, or a condition on it."""
+        """How to give an argument a range: a declaration, if that is enough, or a condition on it."""
         return [*self.undeclared.ranges(argument, condition, self.evaluate), within(argument)]
 
     def bound(self, size: int, width: int, cells: int, what: str, monotone: bool = False) -> Sensitivity:
@@ -85,8 +85,8 @@ class AggregationContext:
         return over_sets(of_sets, self.sets.index(()) if () in self.sets else None)
 
     def _within(self, kept: Sequence[Key]) -> Stability:
-        """A unit's rows are bounded in each cell of all keys: in a sum over some of them, all may come
-        together.
+        """The stability within some of the keys: a unit's rows are bounded in each cell of all keys, so a sum
+        over some of them may contain all of its rows.
         """
         every = {key for keys in self.sets for key in keys}
         if self.limits is None or set(kept) == every:
@@ -99,5 +99,5 @@ def filtered(facts: Facts, condition: Expression | None) -> Facts:
 
 
 def key_columns(keys: Sequence[Key]) -> list[str] | None:
-    """The columns that are keys as they stand; None: there are no keys at all."""
+    """The columns that are keys as they stand; None: there are no keys."""
     return [key.expression.name for key in keys if isinstance(key.expression, Column)] if keys else None

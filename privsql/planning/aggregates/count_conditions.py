@@ -1,4 +1,4 @@
-"""Which rows a count counts, as one condition; which counts exclude each other or are parts of another."""
+"""The rows that a count counts, as one condition; which counts exclude each other, or are part of another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privsql.types import BOOLEAN, Kind
 
 
 def as_count(aggregate: Aggregate) -> Aggregate:
-    """SUM(CASE WHEN p THEN 1 ELSE 0 END) counts the rows where p is true."""
+    """Turn SUM(CASE WHEN p THEN 1 ELSE 0 END) into the count of rows where p is true."""
     match aggregate:
         case Aggregate(
             function="sum", argument=Call(function="case", args=(test, Literal(value=1), Literal(value=rest)))
@@ -30,7 +30,7 @@ def as_count(aggregate: Aggregate) -> Aggregate:
 
 
 def normal(aggregate: Aggregate, facts: Facts) -> Aggregate:
-    """COUNT(x) as a count of the rows where x is not NULL; COUNT of what is never NULL as COUNT(*)."""
+    """Turn COUNT(x) into a count of rows where x is not NULL, or into COUNT(*) if x is never NULL."""
     if aggregate.function != "count" or aggregate.argument is None:
         return aggregate
     if not domain_of(aggregate.argument, filtered(facts, aggregate.condition)).nullable:
@@ -46,7 +46,7 @@ def counted(count: Aggregate) -> Expression | None:
 
 
 def disjoint_groups(counts: Sequence[tuple[str, Aggregate]]) -> list[list[tuple[str, Aggregate]]]:
-    """Counts put together greedily while every two of a group exclude each other."""
+    """Group counts greedily so that every two in a group exclude each other."""
     groups: list[list[tuple[str, Aggregate]]] = []
     for name, each in counts:
         condition = counted(each)
@@ -61,7 +61,7 @@ def disjoint_groups(counts: Sequence[tuple[str, Aggregate]]) -> list[list[tuple[
 def shares_of(
     counts: Mapping[str, Aggregate], divided: Collection[tuple[str, str]]
 ) -> Iterator[tuple[str, list[str]]]:
-    """Counts that are divided by another one, of which they are parts that exclude each other."""
+    """Counts that are divided by another one, and are disjoint parts of it."""
     used: set[str] = set()
     for whole in dict.fromkeys(below for _, below in divided if below in counts):
         shares: list[str] = []
@@ -75,13 +75,13 @@ def shares_of(
 
 
 def _is_part(part: Aggregate, whole: Aggregate) -> bool:
-    """Whether what is counted is counted in the other one, too, and there is more to it than that."""
+    """Whether every row of one count is in the other one too, and the other has more."""
     given, required = counted(part), counted(whole)
     return given is not None and (required is None or set(conjuncts(required)) <= set(conjuncts(given)))
 
 
 def without(whole: Aggregate, parts: Sequence[Aggregate]) -> Aggregate:
-    """The count of what is in none of the parts."""
+    """The count of the rows that are in none of the parts."""
     condition = counted(whole)
     for each in parts:
         inside = counted(each)

@@ -1,6 +1,4 @@
-"""Counts go in; the measurements that give them come out: of rows, of different values, of units, of shares
-of a whole.
-"""
+"""Counts go in; their measurements come out: of rows, of different values, of units, of shares of a whole."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ from privsql.planning.aggregates.estimates import ALL_ROWS, PARTS_OF_A_ROW, Line
 from privsql.planning.aggregates.parts import Adds, Feature, Part, clean, helper, titled, value_of
 from privsql.planning.aggregates.release_parts import ReleaseParts
 
-UNCOUNTED = "which keys are shown"  # of a count that is not let out itself
+UNCOUNTED = "which keys are shown"  # the title of a count that is not itself released
 
 
 def counts_part(index: int, counts: Sequence[Aggregate], context: AggregationContext) -> Part:
@@ -43,7 +41,7 @@ def counts_part(index: int, counts: Sequence[Aggregate], context: AggregationCon
     once = (
         "a row counts once"
         if len(counts) == 1
-        else "a row counts in one of them: their conditions exclude each other"
+        else "a row counts in only one of them, because their conditions exclude each other"
     )
     title = ", ".join(titled("COUNT", each.argument, each.condition) for each in counts)
     bound = context.bound(1, 1, len(counts), once, monotone=True)
@@ -54,7 +52,7 @@ def counts_part(index: int, counts: Sequence[Aggregate], context: AggregationCon
             ((), (_count(counts[0]),)) if len(counts) == 1 else _counted_once(helper(index), counts)
         )
         return Part(names, cells, bound, title, values, features=features, counts_all=every)
-    # all the counts of a unit in a key together stay within its rows, of which each has its share
+    # all counts of a unit in a key together stay within its rows, and each takes its share of them
     most, own = context.limits.max_rows, [Name(each) for each in names]
     upto = [added(own[: place + 1]) for place in range(len(own) - 1)]
     kept = [kept_up_to(each, added(own), most, [UNIT]) for each in upto]
@@ -66,8 +64,8 @@ def counts_part(index: int, counts: Sequence[Aggregate], context: AggregationCon
 def _counted_once(
     name: str, counts: Sequence[Aggregate]
 ) -> tuple[tuple[tuple[str, Scalar], ...], tuple[Scalar, ...]]:
-    """Each row counts in the first of them whose condition it meets, whatever the engine makes of the
-    conditions: that they exclude each other is how they are meant, and not believed.
+    """Count each row only for the first condition it meets, so nothing relies on the engine agreeing that the
+    conditions exclude each other.
     """
     conditions = [condition for condition in map(counted, counts) if condition is not None]
     assert len(conditions) == len(counts), "what every row meets excludes nothing"
@@ -77,11 +75,11 @@ def _counted_once(
 
 
 def all_rows_part(context: AggregationContext) -> Part:
-    """The number of rows, where neighbours have equally many of them."""
+    """The part for the number of rows, where all neighbours have equally many."""
     assert context.rows_are_public
-    bound = context.bound(1, 0, 1, "under replace-one the number of rows is public, and does not move")
+    bound = context.bound(1, 0, 1, "under replace-one the number of rows is public, and nobody can change it")
     cell = clean(Cast(Fold("count"), WIDE, total=False) * PARTS_OF_A_ROW)
-    what = f"the number of rows, in {PARTS_OF_A_ROW:,}ths of one"
+    what = f"the number of rows, in units of 1/{PARTS_OF_A_ROW:,} row"
     features = (Feature(Adds.ONE, None, None, times=PARTS_OF_A_ROW),)
     return Part((ALL_ROWS,), (cell,), bound, what, features=features, public=True)
 
@@ -91,7 +89,7 @@ def _count(count: Aggregate) -> Scalar:
 
 
 def distinct_part(index: int, count: Aggregate, context: AggregationContext) -> Part:
-    """COUNT(DISTINCT x): of units each counts once; of other values, so many of each unit's count."""
+    """The part for COUNT(DISTINCT x): each unit counts once; other values count for at most so many per unit."""
     assert count.argument is not None
     name, argument, condition = f"count_{index}", Value(count.argument), value_of(count.condition)
     title = titled("COUNT DISTINCT", count.argument, count.condition)
@@ -102,10 +100,10 @@ def distinct_part(index: int, count: Aggregate, context: AggregationContext) -> 
         return Part((name,), _once_each(name), bound, title, of_unit=own, counts_all=condition is None)
     if {column.name for column in columns_of(count.argument)} <= context.owner.fixed:
         context = context.counting_units()  # all rows of a unit have the same value
-    bound = context.bound(1, 1, 1, "a value counts once, however many have it", monotone=True)
+    bound = context.bound(1, 1, 1, "a value counts once, however many rows have it", monotone=True)
     if context.limits is None:
         return Part((name,), (Fold("count", argument, condition, distinct=True),), bound, title)
-    # which of its values a unit brings depends on the unit and the values alone
+    # which of its values a unit contributes depends on the unit and the values alone
     place = fair_hash(FairChoice.DISTINCT, UNIT, argument)
     some = SomeDistinct(argument, place, context.limits.max_rows, condition)
     cell = clean(coalesced(CountDistinctIn(Name(name))))
@@ -113,19 +111,19 @@ def distinct_part(index: int, count: Aggregate, context: AggregationContext) -> 
 
 
 def _columns_of(argument: Expression) -> list[str]:
-    """The columns that a value is made of; none where it is made of anything else."""
+    """The columns that make up a value; empty if it is made of anything else."""
     told = argument.args if isinstance(argument, Call) and argument.function == "row" else (argument,)
     columns = [each.name for each in told if isinstance(each, Column)]
     return columns if len(columns) == len(told) else []
 
 
 def _once_each(name: str) -> tuple[Scalar, ...]:
-    """How many units have any rows."""
+    """The number of units with any rows."""
     return (clean(total(least(Name(name), 1))),)
 
 
 def units_part(index: int, context: AggregationContext) -> Part:
-    """How many units a key has: by what keys are shown where no count is asked for."""
+    """The part for the number of units of a key, which shows keys where the query has no count."""
     units = context.counting_units()
     name, why = f"count_{index}", "a unit counts once"
     bound = units.bound(1, 1, 1, why if context.limits is not None else "a row counts once", monotone=True)
@@ -143,9 +141,7 @@ def add_distinct_counts(found: ReleaseParts) -> None:
 
 
 def add_shares(found: ReleaseParts) -> None:
-    """A count and the parts of it that are divided by it, measured together: then the quotient is known
-    better.
-    """
+    """Measure a count jointly with the parts that are divided by it: this makes the quotient more accurate."""
     counts = dict(found.left)
     for whole, shares in shares_of(counts, found.divided):
         if found.context.rows_are_public and counted(counts[whole]) is None and len(shares) == 1:
@@ -170,7 +166,7 @@ def _add_shares(
 def _add_share_of_public_rows(
     found: ReleaseParts, counts: Mapping[str, Aggregate], whole: str, share: str
 ) -> None:
-    """Of a public number only the share is measured."""
+    """Of a public total, measure only the share."""
     part = counts_part(found.number, [counts[share]], found.context)
     (column,), all_rows = part.columns, (ALL_ROWS, Fraction(1, PARTS_OF_A_ROW))
     found.add(part, {share: _one_column(column), whole: Linear((all_rows,), whole=True)})
@@ -179,7 +175,7 @@ def _add_share_of_public_rows(
 
 
 def add_counts(found: ReleaseParts) -> None:
-    """Counts whose conditions exclude each other are one part."""
+    """Add one part for all counts whose conditions exclude each other."""
     for group in disjoint_groups(found.left):
         part = counts_part(found.number, [each for _, each in group], found.context)
         columns = zip(group, part.columns, strict=True)
@@ -187,7 +183,7 @@ def add_counts(found: ReleaseParts) -> None:
 
 
 def add_public_rows(found: ReleaseParts) -> None:
-    """The public number of rows, if anything is computed from it."""
+    """Add the public number of rows, if an estimate uses it."""
     if any(ALL_ROWS in each.columns for each in (*found.estimates.values(), *found.quotients.values())):
         found.add(all_rows_part(found.context), {})
 

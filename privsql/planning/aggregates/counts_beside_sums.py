@@ -1,10 +1,9 @@
-"""Counts beside sums of an argument that may be NULL go in; columns that cost nothing more than the sums come
-out.
+"""Counts beside sums of a nullable argument go in; columns that cost nothing beyond the sums come out.
 
 A row adds heights and depths that make M together, or nothing where the argument is NULL. So a further
-column, to which a row adds M where it is NULL, leaves what a row adds at M: the columns together make up
-COUNT(*). Where rows are replaced within one cell, a column to which every row adds M is free as well: it
-moves only as far as the sums move less.
+column, to which a row adds M where the argument is NULL, keeps what a row adds at M: the columns together
+make up COUNT(*). Where rows are replaced within one cell, a column to which every row adds M is free as well:
+it moves only as far as the sums move less.
 
     measured jointly                          COUNT(*) from         its noise, in columns
     GROUP BY, or people come and go           all columns           the root of their number
@@ -30,21 +29,21 @@ from privsql.planning.aggregates.release_parts import Named, ReleaseParts, Wante
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that go with sums, to each of which a row adds `one` or nothing."""
+    """Columns beside sums, to each of which a row adds `one` or nothing."""
 
     names: tuple[str, ...]
     kinds: tuple[Beside, ...]
     one: int
 
     def cells(self, every: Scalar, rows: Scalar) -> list[Scalar]:
-        """From the number of all rows, and of those where the argument is not NULL."""
+        """The cells, from the number of all rows and of those where the argument is not NULL."""
         return [(every if kind is Beside.ROWS else every - rows) * self.one for kind in self.kinds]
 
     def held(self, rows: Scalar, most: int) -> tuple[Scalar, list[Scalar]]:
-        """Of a unit's rows at most so many count, NULLs among them, each with the same chance: how many are
-        not NULL, and these.
+        """Keep at most so many of a unit's rows, NULLs included, each with the same probability: how many are
+        not NULL, and the columns of the kept rows.
 
-        In the unit's own columns each has the number of all its rows so far.
+        In the unit's own columns each one holds the number of all its rows so far.
         """
         every = Name(self.names[0])
         kept = kept_up_to(rows, every, most, [UNIT])
@@ -54,13 +53,13 @@ class Columns:
         return f"; {titled('COUNT', None, condition)}" if self.names else ""
 
     def reason(self, one: str) -> str:
-        """What a row adds to them, as EXPLAIN says it after what it adds to the sums."""
+        """What a row adds to these columns, for EXPLAIN, after what it adds to the sums."""
         nulls = f", or where that is NULL {one} to another sum" if Beside.NULLS in self.kinds else ""
         rows = f"; each adds {one} to one more, which moves only as far as the others move less"
         return nulls + (rows if Beside.ROWS in self.kinds else "")
 
     def features(self, argument: Expression, condition: Expression | None) -> list[Feature]:
-        """What each adds up, row by row, where there is one argument."""
+        """What each column adds up, row by row, if there is one argument."""
         found = {
             Beside.NULLS: Feature(Adds.ABSENT, argument, condition, times=self.one),
             Beside.ROWS: Feature(Adds.ONE, None, condition, times=self.one),
@@ -68,7 +67,7 @@ class Columns:
         return [found[kind] for kind in self.kinds]
 
     def all_rows(self, sums: Sequence[str], one: Fraction) -> Terms:
-        """What COUNT(*) is computed from, if it is counted here."""
+        """The terms of COUNT(*), if it is counted here."""
         own = self.of(Beside.ROWS)
         names = [own] if own else [*sums, *self.names] if self.names else []
         return tuple((name, 1 / one) for name in names)
@@ -91,8 +90,8 @@ def columns_beside(number: int, kinds: Sequence[Beside], one: int) -> Columns:
 def wanted_beside(
     aggregates: Sequence[Named], divided: Collection[tuple[str, str]], context: AggregationContext
 ) -> Wanted:
-    """The counts that no sums of this release tell by themselves; without a whole and its shares, of which
-    the quotient is known better if they are measured together.
+    """The counts that no sums of this release give, without a whole and its shares: measured together, their
+    quotient is more accurate.
     """
     sums = {
         (each.argument, each.condition)
@@ -113,7 +112,7 @@ def wanted_beside(
 
 
 def add_carried_counts(found: ReleaseParts) -> None:
-    """Counts that sums carry, and the public number of rows."""
+    """Add the counts that sums carry, and the public number of rows."""
     for condition in dict.fromkeys(each.condition for each in found.carriers):
         _add_all_rows(found, condition)
     for each in found.carriers:
@@ -127,7 +126,7 @@ def add_carried_counts(found: ReleaseParts) -> None:
 
 
 def _add_all_rows(found: ReleaseParts, condition: Expression | None) -> None:
-    """COUNT(*) of a condition from all sums that carry it: the surer, the more of them."""
+    """Add COUNT(*) of a condition from all sums that carry it: the more sums, the more accurate."""
     places = [
         each.place
         for each in found.carriers

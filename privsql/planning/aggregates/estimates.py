@@ -1,5 +1,5 @@
-"""How an aggregate is computed from noisy columns: a weighted sum, the two-sided ratio of AVG, moments, a
-point of a grid.
+"""How an aggregate is computed from noisy columns: a weighted sum, the two-sided ratio of AVG, moments, or a
+grid point.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from fractions import Fraction
 
 from privsql.types import Kind
 
-Terms = tuple[tuple[str, Fraction], ...]  # noisy columns, each with its weight
+Terms = tuple[tuple[str, Fraction], ...]  # noisy columns with their weights
 ALL_ROWS = "all_rows"
-# The public number of rows is counted in such parts of one: noise for a change of one part does not show.
+# The unit of the public number of rows: noise for a change of one such part does not show.
 PARTS_OF_A_ROW = 2**24
 
 
 @dataclass(frozen=True)
 class Linear:
-    """COUNT and SUM: a weighted sum of one or two noisy columns, rounded where whole numbers are meant."""
+    """COUNT and SUM: a weighted sum of one or two noisy columns, rounded if the result is an integer."""
 
     terms: Terms
     whole: bool
-    signed: bool = False  # its columns may be below 0
+    signed: bool = False  # its columns may be negative
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ class Linear:
 
     @property
     def nonnegative(self) -> bool:
-        """Whether what is measured cannot be below 0."""
+        """Whether the measured number cannot be negative."""
         return not self.signed and all(weight >= 0 for _, weight in self.terms)
 
     @property
@@ -50,7 +50,7 @@ class Ratio:
     below: Terms
     low: Fraction
     high: Fraction
-    one: int  # what one row adds to above + below
+    one: int  # what a row adds to above + below
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class Ratio:
 
     @property
     def total(self) -> Terms:
-        """Of above and below together."""
+        """The terms of above + below."""
         weights: dict[str, Fraction] = {}
         for column, weight in (*self.above, *self.below):
             weights[column] = weights.get(column, Fraction(0)) + weight
@@ -81,7 +81,7 @@ def _times(column: str, weight: Fraction) -> str:
 
 @dataclass(frozen=True)
 class Variable:
-    """One argument of a spread: u, its height above `low`, is between 0 and 1 times `width`.
+    """One argument of a spread: u, its height above `low` divided by `width`, is between 0 and 1.
 
     `squared`: the features are u^2, 2u(1-u), (1-u)^2; otherwise u, 1-u.
     """
@@ -97,18 +97,18 @@ class Variable:
 
 @dataclass(frozen=True)
 class Spread:
-    """VAR, STDDEV, COVAR, CORR, REGR: from sums of products of the features of one or two variables, the
-    first's by rows.
+    """VAR, STDDEV, COVAR, CORR, REGR: from sums of products of the features of one or two variables,
+    row-major in the first.
 
-    `row`: what a row adds to the last of three columns, the public number of rows; the others are the sums of
-    u and 2u(1-u).
+    `row`: what a row adds to the last of three columns, the public number of rows; the other two are the sums
+    of u and 2u(1-u).
     """
 
     function: str
     columns: tuple[str, ...]
     first: Variable
     second: Variable | None
-    one: Fraction  # what one row adds to all columns together
+    one: Fraction  # what a row adds to all columns together
     swapped: bool = False  # the function's first argument is the second variable
     row: int | None = None
 
@@ -122,7 +122,7 @@ class Spread:
 class QuantilePoint:
     """A quantile: the value of a grid point. `on` is the kind of the grid, `kind` that of the result.
 
-    Dates are counted in days, timestamps in microseconds since 1970.
+    Dates count in days, timestamps in microseconds since 1970.
     """
 
     column: str

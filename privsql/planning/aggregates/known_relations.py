@@ -1,5 +1,5 @@
-"""The counts of a release go in; what must hold between them comes out: parts are no larger than their whole,
-or make it up.
+"""The counts of a release go in; the relations between them come out: parts are at most their whole, or add
+up to it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from privsql.planning.aggregates.count_conditions import as_count, counted, norm
 from privsql.planning.aggregates.estimates import Estimate, Linear
 from privsql.planning.aggregates.parts import Part
 
-Conditions = Mapping[str, Expression | None]  # of each count, by its name; None: all rows
+Conditions = Mapping[str, Expression | None]  # of each count, by name; None: all rows
 
 
 @dataclass(frozen=True)
 class CountRelation:
-    """Counts that sum up to at most another one, or `exactly` to it; by their names in the release."""
+    """Counts that add up to at most another one, or `exactly` to it; by their names in the release."""
 
     parts: tuple[str, ...]
     whole: str
     exactly: bool = False
 
     def text(self, names: Mapping[str, str]) -> str:
-        """As people read it; `names` says what some counts are called in the answer."""
+        """The relation for people; `names` maps counts to their names in the answer."""
         listed = " + ".join(names.get(each, each) for each in self.parts)
         return f"{listed} {'=' if self.exactly else '<='} {names.get(self.whole, self.whole)}"
 
@@ -37,18 +37,18 @@ class CountRelation:
 def relations_of(
     release: Release, estimates: Mapping[str, Estimate], parts: Sequence[Part], facts: Facts, bounded: bool
 ) -> tuple[CountRelation, ...]:
-    """What is provable. `bounded`: units count for some of their rows, count by count; then sums of parts
-    prove nothing.
+    """The relations that can be proved. `bounded`: row limits apply to each count on its own, and then sums
+    of parts prove nothing.
     """
     counts: dict[str, Expression | None] = {}
     for name, each in release.aggregates:
         count = normal(as_count(each), facts)
         if count.function == "count" and isinstance(estimates[name], Linear):
             counts[name] = counted(count)
-    # of several counts in one measurement each takes what those before it have left of a unit's rows
+    # where one measurement has several counts, each takes what the earlier ones leave of a unit's rows
     if bounded:
         alone = {column for part in parts for column in part.columns if len(part.columns) == 1}
-        # all of a unit's rows are cut together
+        # all of a unit's rows are limited together
         beside = [{column for column, _ in part.all_rows} for part in parts]
 
         def is_whole(columns: set[str]) -> bool:
@@ -60,7 +60,7 @@ def relations_of(
 
 
 def _links(counts: Conditions, wholes: Collection[str]) -> list[tuple[str, str]]:
-    """(part, whole), without what follows from others."""
+    """Pairs (part, whole), without those that follow from others."""
     inside = {(a, b) for a in counts for b in wholes if a != b and implies(counts[a], counts[b])}
     strict = {(a, b) for a, b in inside if (b, a) not in inside}
     same = {(a, b) for a, b in inside - strict if list(counts).index(a) > list(counts).index(b)}
@@ -72,7 +72,7 @@ def _grouped(counts: Conditions, facts: Facts) -> tuple[CountRelation, ...]:
     links = _links(counts, counts)
     single = {
         a for a in counts if sum(part == a for part, _ in links) == 1
-    }  # parts of one other only: they may be added up
+    }  # parts of only one other count, which may be summed
     below = {b: [a for a, whole in links if whole == b] for b in counts}
 
     found: list[CountRelation] = []

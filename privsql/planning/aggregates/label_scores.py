@@ -1,5 +1,5 @@
-"""A question for labels goes in; the scores to measure come out, the mechanism that is surest, and what else
-would have done.
+"""A query for labels goes in; the scores to measure come out, with the most accurate mechanism and a note on
+the others.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from privsql.privacy.accuracy import selection_epsilon_of_histogram
 
 @dataclass(frozen=True)
 class ScorePart(Part):
-    """Scores of candidates. `picks`: how many candidates are wanted; `in_groups`: one in each group."""
+    """Scores of candidates. `picks`: how many candidates are selected; `in_groups`: one in each group."""
 
     picks: int = 1
     in_groups: bool = False
 
 
 def choice_part(release: Choose, context: AggregationContext, look: Look) -> ScorePart:
-    """The score of every candidate."""
+    """The part that scores every candidate."""
     score, one_way = normal(release.score, context.facts), True
     if score.function == "count":
         part = counts_part(1, [score], context)
@@ -41,7 +41,7 @@ def choice_part(release: Choose, context: AggregationContext, look: Look) -> Sco
         part = one_sided("score_1", score.argument, score.condition, grid, context, what)
         one_way = grid.low >= 0 or grid.high <= 0
     if one_way and not release.within and moves_one_way(release, look):
-        why = "; of two rows one counts wherever the other counts, so that all scores move the same way"
+        why = "; of any two rows, one counts wherever the other does, so one person moves all scores the same way"
         part = replace(
             part, sensitivity=replace(part.sensitivity, monotone=True, why=part.sensitivity.why + why)
         )
@@ -59,23 +59,21 @@ def choice_part(release: Choose, context: AggregationContext, look: Look) -> Sco
 
 
 def groups_apart(release: Choose, space: KeySpace) -> None:
-    """Candidates of every group are the same, and lie side by side."""
+    """Raise Refused unless all groups have the same candidates, side by side."""
     within = {key.name for key in release.keys[: release.within]}
     inside = [set(group.names) <= within for group in space.groups]
     mixed = any(set(group.names) & within and not set(group.names) <= within for group in space.groups)
     if mixed or inside != sorted(inside, reverse=True):
         raise Refused(
             "refused-choice",
-            "which candidates there are depends on the group",
-            "group by a column of its own",
+            "each group must have the same candidates, but here they depend on the group",
+            "partition by a different column than the ones that the candidates come from",
             release.keys[0].place,
         )
 
 
 def best_mechanism(part: ScorePart, candidates: int) -> Mechanism:
-    """Permute-and-flip, again for every place; for several places a noisy histogram, once, where that is
-    surer.
-    """
+    """Permute-and-flip, once per place; for several places one noisy histogram, if that is more accurate."""
     if part.picks == 1:
         return Mechanism.CHOICE_FLIP
     one_by_one = needed(Mechanism.CHOICE_FLIP, part.sensitivity, part.picks)
@@ -85,7 +83,7 @@ def best_mechanism(part: ScorePart, candidates: int) -> Mechanism:
 
 
 def choice_notes(choice: SelectionMeasurement, candidates: int) -> tuple[str, ...]:
-    """What is let out, and how much more other mechanisms would need to be as sure of it."""
+    """What is released, and how much more epsilon other mechanisms would need for the same accuracy."""
     notes = ["only the label is released, not the score"]
     if choice.mechanism is not Mechanism.CHOICE_FLIP or candidates < 2:
         return tuple(notes)
@@ -98,7 +96,7 @@ def choice_notes(choice: SelectionMeasurement, candidates: int) -> tuple[str, ..
     textbook = needed(Mechanism.CHOICE_EXPONENTIAL, choice.sensitivity, choice.picks) / (
         choice.noise_scale * choice.loss
     )
-    # overturned: exp(-g/b) for each other candidate, where exponential noise has half of that
+    # probability of a wrong winner: exp(-g/b) for each other candidate, half of that with exponential noise
     times = float(textbook) * math.log((candidates - 1) / 0.05) / max(math.log((candidates - 1) / 0.1), 1e-9)
     notes.append(f"the exponential mechanism about {times:.1f} times")
     return tuple(notes)

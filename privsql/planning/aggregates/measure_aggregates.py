@@ -1,5 +1,5 @@
-"""A release and what its aggregates share go in; the parts to measure come out, family by family, and how
-every aggregate is computed from them.
+"""A release and its context go in; the parts to measure come out, family by family, with an estimate for
+every aggregate.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from privsql.planning.aggregates.release_parts import MeasuredAggregates, Releas
 from privsql.planning.aggregates.sums import add_sums
 from privsql.types import NUMBERS
 
-# every family takes what it can tell of the aggregates that those before it have left
+# every family takes the aggregates it can measure from those that earlier families left
 FAMILIES: tuple[Callable[[ReleaseParts], None], ...] = (
     add_moments,
     add_sums,
@@ -48,9 +48,10 @@ def measure_aggregates(
     divided: Collection[tuple[str, str]] = (),
     beside: bool = False,
 ) -> MeasuredAggregates:
-    """What to measure, and how every aggregate is computed from it. `divided`: counts that are divided by
-    other counts. `beside`: COUNT(*), and the number of NULLs, are measured together with sums of what may be
-    NULL (counts_beside_sums.py).
+    """Choose what to measure, and how to compute every aggregate from it.
+
+    `divided`: counts that are divided by other counts. `beside`: measure COUNT(*) and the number of NULLs
+    jointly with sums of nullable arguments (counts_beside_sums.py).
     """
     together = {
         (each.argument, each.condition)
@@ -71,7 +72,7 @@ def measure_aggregates(
 
 
 def divisions(shown: Iterable[Expression]) -> list[tuple[str, str]]:
-    """Which column of a release is divided by which, anywhere in the outputs."""
+    """The pairs of columns of which one is divided by the other, anywhere in the outputs."""
     found: dict[tuple[str, str], None] = {}
     for expression in shown:
         for call in calls_of(expression):
@@ -83,7 +84,7 @@ def divisions(shown: Iterable[Expression]) -> list[tuple[str, str]]:
 
 
 def scaled_column(expression: Expression) -> tuple[str | None, Fraction]:
-    """A column times a constant, casts left out; None where it is something else."""
+    """A column times a constant, without casts; None for anything else."""
     match expression:
         case Column(name=name):
             return name, Fraction(1)

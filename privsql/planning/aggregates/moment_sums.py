@@ -1,8 +1,8 @@
-"""VAR, COVAR, CORR and their kin go in; one joint measurement of moments comes out, and how each is computed
-from it.
+"""VAR, COVAR, CORR and similar aggregates go in; one joint measurement of moments comes out, with their
+estimates.
 
-Let u in [0, 1] be the clamped argument, scaled. A row adds u^2, 2u(1-u), (1-u)^2: together 1, whatever u is,
-so all three cost what a count costs, and hold the number of rows, the mean and the variance. With a second
+Let u in [0, 1] be the clamped argument, scaled. A row adds u^2, 2u(1-u), (1-u)^2: together 1, whatever u is.
+So all three cost as much as a count, and contain the number of rows, the mean and the variance. With a second
 argument v a row adds the products of the features of u and of v, which again add up to 1: u, 1-u where only
 the mean of u is needed.
 
@@ -55,10 +55,10 @@ from privsql.planning.aggregates.sums import heights_estimate
 from privsql.planning.grids.grid import Grid
 from privsql.planning.measurements.noised import in_words
 
-MOST_STEPS = 2**14  # a grid has at most twice as many: products of four heights stay within 63 bits
-LARGEST_ROW = 2**30  # what one row may add to a column, so that a cell of a billion rows fits 64 bits
+MOST_STEPS = 2**14  # a grid has at most twice as many, so products of four heights fit in 63 bits
+LARGEST_ROW = 2**30  # the most a row may add to a column, so that a cell of a billion rows fits in 64 bits
 
-# what each function needs of its arguments: features of the first, of the second
+# whether each function needs squares of its first and of its second argument
 _SQUARED: dict[str, tuple[bool, bool | None]] = {
     "var_pop": (True, None), "var_samp": (True, None), "stddev_pop": (True, None),
     "stddev_samp": (True, None), "covar_pop": (False, False), "covar_samp": (False, False),
@@ -72,8 +72,8 @@ def is_spread(aggregate: Aggregate) -> bool:
 
 
 def add_moments(found: ReleaseParts) -> None:
-    """One joint part for all spreads of the same arguments and condition; SUM, AVG and COUNT of them come
-    along.
+    """Add a joint part for all spreads of the same arguments and condition, which also gives their SUM, AVG
+    and COUNT.
     """
     spreads = [
         (frozenset((each.argument, each.by)), each.condition) for _, each in found.left if is_spread(each)
@@ -91,9 +91,7 @@ def add_moments(found: ReleaseParts) -> None:
 
 
 def _goes_with(aggregate: Aggregate, arguments: frozenset[Expression | None], facts: Facts) -> bool:
-    """Whether an aggregate is told by the moments of these arguments: of one (the other is None), or of
-    two.
-    """
+    """Whether an aggregate follows from the moments of these arguments: of one (the other is None) or of two."""
     if is_spread(aggregate):
         return frozenset((aggregate.argument, aggregate.by)) == arguments
     alone = next((each for each in arguments if each is not None), None) if None in arguments else None
@@ -106,10 +104,10 @@ def spread_part(
     context: AggregationContext,
     beside: Sequence[Beside] = (),
 ) -> tuple[Part, dict[str, Estimate]]:
-    """One measurement for all spreads of the same arguments and condition; SUM, AVG and COUNT of them come
-    along.
+    """One measurement for all spreads of the same arguments and condition, which also gives their SUM, AVG
+    and COUNT.
 
-    `beside`: what is counted together with them, at no further cost.
+    `beside`: what is counted jointly with them, at no further cost.
     """
     lead = next(each for _, each in aggregates if is_spread(each))
     assert lead.argument is not None
@@ -183,7 +181,7 @@ def _variable(
 
 
 def _whole(grid: Grid, first: Variable, other: Grid | None, second: Variable | None) -> int:
-    """What one row adds to all columns together."""
+    """What a row adds to all columns together."""
     whole: int = grid.steps ** (first.features - 1)
     return whole if other is None or second is None else int(whole * other.steps ** (second.features - 1))
 
@@ -195,7 +193,7 @@ def _worth(grid: Grid, first: Variable, other: Grid | None, second: Variable | N
 
 
 def _scaling(whole: int) -> int:
-    """By what the columns are divided, so that a row adds no more than LARGEST_ROW."""
+    """The divisor of the columns, so that a row adds no more than LARGEST_ROW."""
     return 1 << max(0, (whole - 1).bit_length() - LARGEST_ROW.bit_length() + 1)
 
 
@@ -232,7 +230,7 @@ def _part(
     columns = tuple(f"moment_{number + place}" for place in range(len(products)))
     also = columns_beside(number + len(products), beside, whole)
     every = (*columns, *also.names)
-    # divided after adding up: each column of a cell is then off by less than 1, for every row that moves
+    # divide after summing: each column of a cell is then off by less than 1, for every row that moves
     step = _worth(grid, first, other, second) / Fraction(whole, scaling)
     size = -(-whole // scaling) + (len(every) if scaling > 1 else 0)
     width = -(-whole // scaling) + (1 if scaling > 1 else 0)
@@ -258,9 +256,7 @@ def _cells(
     where: Scalar | None,
     most: int | None,
 ) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
-    """The cells, and what a unit has in a key; `most`: so many rows of a unit count, where units are
-    bounded.
-    """
+    """The cells, and the columns of a unit in a key. `most`: the row limit, where units are bounded."""
     every, rows = (Cast(Fold("count", each, where), WIDE, total=False) for each in (None, products[0]))
     sums = [total(each, where) for each in products]
     if most is None:
@@ -268,12 +264,12 @@ def _cells(
     moments = [Name(each) for each in columns]
     count = added(moments) // whole
     held: list[Scalar]
-    # of the rows that count, n' are without NULL: every column is cut to n' / n of it, the last has the rest
+    # of the rows that count, n' are not NULL: every column is scaled by n' / n, the last one takes the rest
     if also.names:
         kept, others = also.held(count, most)
         cut = [coalesced(each * kept // nonzero(count)) for each in moments[:-1]]
         held = [*cut, functools.reduce(operator.sub, cut, whole * kept), *others]
-    else:  # of a unit's c rows at most R count, at their mean: every column is cut to R / c of it
+    else:  # at most R of a unit's c rows count, at their mean: every column is scaled by R / c
         many = op(Operation.GREATER, count, most)
         held = [Cases(((many, each * most // nonzero(count)),), each) for each in moments]
     return tuple(clean(_divided(total(each), scaling)) for each in held), (
@@ -287,7 +283,7 @@ def _divided(value: Scalar, scaling: int) -> Scalar:
 
 
 def _beside(aggregate: Aggregate, columns: tuple[str, ...], grid: Grid) -> Estimate:
-    """COUNT, SUM and AVG of the one argument whose three moments are measured."""
+    """COUNT, SUM and AVG of the single argument whose three moments are measured."""
     square, mixed, rest = columns
     one = Fraction(1, grid.steps**2)
     low, high = grid.low * grid.step, (grid.low + grid.steps) * grid.step

@@ -1,4 +1,4 @@
-"""A measurement before it has a price, and what every aggregate of a release shares with the others."""
+"""A measurement before it has a price, and helpers that all families of aggregates share."""
 
 from __future__ import annotations
 
@@ -29,56 +29,57 @@ class Adds(StrEnum):
 
 @dataclass(frozen=True)
 class Feature:
-    """What a column adds up over rows: of those where the argument is not NULL (ABSENT: is NULL) and the
-    condition holds.
+    """What a column adds up: over the rows where the argument is not NULL (ABSENT: is NULL) and the condition
+    holds.
     """
 
     adds: Adds
     argument: Expression | None
     condition: Expression | None
     grid: Grid | None = None
-    times: int = 1  # so many times that
+    times: int = 1  # multiplies what a row adds
 
 
 class Beside(StrEnum):
-    """What is counted together with the sums of an argument that may be NULL, by the name of its column."""
+    """What is counted jointly with the sums of a nullable argument, by the name of its column."""
 
-    NULLS = "absent"  # the rows where it is NULL
-    ROWS = "rows"  # all rows of the condition
+    NULLS = "absent"  # rows where it is NULL
+    ROWS = "rows"  # all rows that meet the condition
 
 
 @dataclass(frozen=True)
 class Part:
-    """A measurement before it has a price: columns with what is computed for each, and their sensitivity.
+    """A measurement before it has a price: columns, the expression of each, and their sensitivity.
 
     Where units are bounded, `of_unit` computes a column of the same name from one unit's rows in one key, and
-    `cells` adds those up, each held within its bound.
+    `cells` adds those up, each clamped to its bound.
     """
 
     columns: tuple[str, ...]
     cells: tuple[Scalar, ...]
     sensitivity: Sensitivity
     what: str
-    values: tuple[tuple[str, Scalar], ...] = ()  # helper columns computed once a row, by name
+    values: tuple[tuple[str, Scalar], ...] = ()  # helper columns computed once per row, by name
     of_unit: tuple[Scalar, ...] = ()
-    features: tuple[Feature, ...] = ()  # what each column adds up row by row, where it does just that
-    counts_all: bool = False  # one plain count of the rows, or units, of a key: what keys can be shown by
-    public: bool = False  # no neighbour can move it, so that the least part of epsilon will do
-    all_rows: Terms = ()  # what COUNT(*) is computed from, beside sums of what may be NULL
-    nulls: Terms = ()  # and the number of those NULLs
-    step: Fraction = Fraction(1)  # what 1 in its columns is, in the units of the values
-    loudest: float = 1.0  # how much noisier than one column what is computed from several may be
-    # instead of `values`: columns added up as they are, which `cells` finds by name
+    features: tuple[Feature, ...] = ()  # what each column adds up row by row, if it is that simple
+    # a plain count of the rows or units of a key, which can decide whether the key is shown
+    counts_all: bool = False
+    public: bool = False  # no neighbour can change it, so it needs almost no epsilon
+    all_rows: Terms = ()  # how to compute COUNT(*), beside sums of a nullable argument
+    nulls: Terms = ()  # how to compute the number of NULLs
+    step: Fraction = Fraction(1)  # the value of 1 in its columns
+    loudest: float = 1.0  # how much more noise an estimate from several columns may have than one column
+    # instead of `values`: columns summed before clamping, which `cells` finds by name
     outliers: tuple[Outliers, ...] = ()
 
     @property
     def noise(self) -> float:
-        """How large its noise is at epsilon 1, in people."""
+        """The size of its noise at epsilon 1, in people."""
         return self.loudest * self.sensitivity.l1 / self.sensitivity.usual
 
 
 def helper(number: int) -> str:
-    """The column that holds what a measurement adds up, computed once a row."""
+    """The name of the helper column of a measurement, computed once per row."""
     return f"privsql_value_{number}"
 
 
@@ -89,20 +90,23 @@ def grid_for(
     place: Place | None,
     most: int = MOST_STEPS,
 ) -> tuple[Grid, str]:
-    """What the argument is clamped to, and laid on; refused where its range is not known."""
+    """The grid of an argument, with a note for EXPLAIN. Raises Refused if its range is not known or too
+    large.
+    """
     domain = context.domain(argument, condition)
     if not domain.bounded:
         raise Refused(
             "refused-unbounded",
-            "one person could move this sum by any amount: the range of its argument is not known",
+            "one person could change this sum by any amount, because the range of its argument is not known",
             context.ways_to_bound(argument, condition),
             place,
         )
     if not domain.empty and max(abs(domain.low), abs(domain.high)) > LARGEST_VALUE:
         raise Refused(
             "refused-too-large",
-            f"one person could move this sum by more than {float(LARGEST_VALUE):.1e}",
-            "add up a smaller unit (SUM(x / 1000)), or declare a narrower range",
+            f"one person could change this sum by more than {float(LARGEST_VALUE):.1e}, "
+            "which does not fit in 64-bit integers",
+            "sum in a larger unit (SUM(x / 1000)), or declare a narrower range",
             place,
         )
     grid = grid_of(argument.type, domain, most)
@@ -123,5 +127,5 @@ def value_of(expression: Expression | None) -> Scalar | None:
 
 
 def clean(aggregate: Scalar) -> Scalar:
-    """A cell is clamped to what 64 bits and its noise can hold."""
+    """Clamp a cell to what 64 bits and its noise can hold."""
     return whole(clamped(aggregate, -LARGEST_SUM, LARGEST_SUM))

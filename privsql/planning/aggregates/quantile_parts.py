@@ -1,8 +1,8 @@
-"""MEDIAN, quantiles, MIN and MAX go in; measurements of their arguments' values come out, each with a
-statement of its own.
+"""MEDIAN, quantiles, MIN and MAX go in; measurements of their arguments' values come out, each with its own
+statement.
 
-The statement counts the rows of every key and value: a histogram, of which nothing is let out but the grid
-points that the exponential mechanism chooses in each key.
+The statement counts the rows of every key and value. Of this histogram nothing is released except the grid
+points that the exponential mechanism selects in each key.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from privsql.privacy.quantile_search import Sought
 from privsql.privacy.quantile_steps import Change
 from privsql.types import DOUBLE, MOMENTS, Kind
 
-_ALL, _UPTO = "privsql_all", "privsql_upto"  # rows of a unit in a key, and those up to a value
+_ALL, _UPTO = "privsql_all", "privsql_upto"  # the rows of a unit in a key, and those up to a value
 ORDER = frozenset({"quantile_cont", "quantile_disc", "min", "max"})
 
 
 @dataclass(frozen=True)
 class OrderPart(Part):
-    """Quantiles of one argument; `where`: which rows have one."""
+    """Quantiles of one argument; `where`: which rows count."""
 
     sought: Sought = field(default_factory=lambda: Sought((), Change(1, False, False), 1))
     grid: ValueGrid = field(default_factory=lambda: ValueGrid(DOUBLE, Fraction(0), Fraction(1), 1))
@@ -67,7 +67,7 @@ class OrderPart(Part):
 
 
 def add_quantiles(found: ReleaseParts) -> None:
-    """One part for each argument and condition, with a column for every different fraction of it."""
+    """Add a part for each argument and condition, with a column for every fraction."""
     together: dict[tuple[Expression | None, Expression | None], list[Named]] = {}
     for name, each in found.quantiles:
         together.setdefault((each.argument, each.condition), []).append((name, each))
@@ -103,7 +103,7 @@ def _part(
 ) -> OrderPart:
     stable = context.stability
     assert stable.rows is not None
-    # one who comes may take rows of others away (adds is false): then rows are not exchanged one for one,
+    # a person who joins may displace rows of others (adds is false): then rows are not exchanged one for one,
     # even in one cell
     apart = context.key_columns is not None or not stable.adds
     change = Change(max(1, stable.rows), context.neighbours is Neighbours.REPLACE_ONE, apart)
@@ -113,7 +113,7 @@ def _part(
     return OrderPart(
         columns=columns,
         cells=(),
-        # as of any histogram: a row counts in one cell of keys and value
+        # as in any histogram, a row counts in one cell of keys and value
         sensitivity=context.bound(
             1, 1, max(2, grid.points), f"values clamped into {grid.text}, counted; a row counts once"
         ),
@@ -126,7 +126,7 @@ def _part(
 
 
 def _fraction(aggregate: Aggregate) -> Fraction:
-    """MIN and MAX are the first and the last quantile."""
+    """The fraction of a quantile. MIN and MAX are the first and the last quantile."""
     if aggregate.function in ("min", "max"):
         return Fraction(0 if aggregate.function == "min" else 1)
     fraction = aggregate.parameters[0]
@@ -141,7 +141,7 @@ def _grid(
     if not domain.bounded:
         raise Refused(
             "refused-unbounded",
-            "a quantile is chosen from a known range: that of its argument is not known",
+            "a quantile is selected from a known range of values, but the range of its argument is not known",
             context.ways_to_bound(argument, condition),
             place,
         )
@@ -149,8 +149,8 @@ def _grid(
     if whole and not domain.empty and max(abs(domain.low), abs(domain.high)) > LARGEST_VALUE:
         raise Refused(
             "refused-too-large",
-            f"values past {float(LARGEST_VALUE):.1e} are not put in order",
-            "ask about a smaller unit (x / 1000), or declare a narrower range",
+            f"quantiles of integers beyond {float(LARGEST_VALUE):.1e} are not supported",
+            "use a larger unit (x / 1000), or declare a narrower range",
             place,
         )
     return value_grid(argument.type, domain)
@@ -160,9 +160,7 @@ def _grid(
 def value_bins(
     release: Release | Choose, part: OrderPart, space: KeySpace, limits: Limits | None
 ) -> Bins | None:
-    """The same in a shorter form, where that is faster: where a unit's rows need not be looked at
-    together.
-    """
+    """The bins of a shorter, faster statement; None if a unit's rows must be bounded together."""
     if limits is not None or part.sought.points < FEWEST:
         return None
     keys, tests = keys_and_tests(release, space)
@@ -172,9 +170,7 @@ def value_bins(
 def value_statement(
     release: Release | Choose, part: OrderPart, space: KeySpace, limits: Limits | None
 ) -> Statement:
-    """Keys, a value's grid point and its rows: one row for every key among the declared ones and value that
-    occur.
-    """
+    """Select keys, grid points and row counts: a row for every declared key and value that occur."""
     keys, tests = keys_and_tests(release, space)
     bounded = limits is not None
     unit = ((UNIT.name, UNIT),) if bounded else ()
@@ -186,7 +182,7 @@ def value_statement(
         keys=len(columns),
         fenced=bool(tests) and not bounded,
     )
-    # keys nobody declared are left out after grouping, as elsewhere
+    # drop undeclared keys after grouping, as elsewhere
     declared = Select((), cells, tests, everything=True) if tests else cells
     if limits is None:
         return declared
@@ -194,8 +190,8 @@ def value_statement(
 
 
 def _bounded(keys: Sequence[str], cells: Select, limits: Limits, ranked: bool) -> WithSteps:
-    """At most so many keys of a unit, those with the smallest hash of unit and key; in each at most so many
-    rows, evenly spaced in the order of their values: chosen by that unit's own rows alone.
+    """Keep at most so many keys of a unit, those with the smallest hash of unit and key, and in each at most
+    so many rows, evenly spaced in the order of their values. The choice depends on that unit's rows alone.
     """
     own, value, rows = (UNIT, *map(Name, keys)), Name(VALUE_COLUMN), Name(ROWS_COLUMN)
     steps = [("privsql_units", cells)]

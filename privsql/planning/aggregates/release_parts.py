@@ -1,4 +1,4 @@
-"""The parts of a release while they are found: every family adds its own."""
+"""The parts of a release while they are collected: every family adds its own."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Named = tuple[str, Aggregate]
 
 @dataclass(frozen=True)
 class MeasuredAggregates:
-    """Parts, and how every aggregate is computed from their columns; also quotients of counts, which are
-    known better than both.
+    """Parts, and the estimate of every aggregate from their columns; also quotients of counts, which are more
+    accurate than either count.
     """
 
     parts: Sequence[Part]
@@ -29,15 +29,15 @@ class MeasuredAggregates:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Counts that may be measured beside sums, by their names; `public`: those of all rows, where their
-    number is public.
+    """Counts that may be measured beside sums, by name. `public`: counts of all rows, where that number is
+    public.
     """
 
     counts: Mapping[str, Aggregate]
     public: tuple[str, ...] = ()
 
     def rows(self, condition: Expression | None) -> list[str]:
-        """Those of all rows of a condition."""
+        """The counts of all rows that meet a condition."""
         return [
             name
             for name, each in self.counts.items()
@@ -45,7 +45,7 @@ class Wanted:
         ]
 
     def nulls(self, argument: Expression, condition: Expression | None) -> list[str]:
-        """Those of the rows of a condition where an argument is NULL."""
+        """The counts of the rows that meet a condition and have NULL in an argument."""
         is_null = Call("is_null", (argument,), BOOLEAN)
         missing = {is_null} if condition is None else {*conjuncts(condition), is_null}
         return [
@@ -57,7 +57,7 @@ class Wanted:
     def kinds(
         self, arguments: Collection[Expression], condition: Expression | None, context: AggregationContext
     ) -> tuple[Beside, ...]:
-        """What columns they need beside the sums of these arguments."""
+        """The kinds of columns these counts need beside the sums of these arguments."""
         rows = bool(self.rows(condition))
         nulls = len(arguments) == 1 and any(self.nulls(each, condition) for each in arguments)
         if not context.one_replaced_cell:
@@ -67,7 +67,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Carrier:
-    """Sums that can carry counts: the place of their part, and what they are about."""
+    """Sums that can carry counts: the place of their part, their arguments and condition."""
 
     place: int
     arguments: Collection[Expression]
@@ -95,7 +95,7 @@ class ReleaseParts:
 
     @property
     def left(self) -> list[Named]:
-        """The aggregates that no part tells yet."""
+        """The aggregates that no part covers yet."""
         return [(name, each) for name, each in self.aggregates if name not in self.estimates]
 
     def add(self, part: Part, estimates: Mapping[str, Estimate]) -> None:
@@ -109,7 +109,7 @@ class ReleaseParts:
         arguments: Collection[Expression],
         condition: Expression | None,
     ) -> None:
-        """Sums of these arguments, which may carry counts."""
+        """Add sums of these arguments, which may carry counts."""
         self.carriers.append(Carrier(len(self.parts), arguments, condition))
         self.add(part, estimates)
 
@@ -118,7 +118,7 @@ class ReleaseParts:
 
 
 def is_about(aggregate: Aggregate, argument: Expression, facts: Facts) -> bool:
-    """Whether an aggregate is told by sums of an argument: SUM, AVG and COUNT of it, or COUNT(*) where it is
+    """Whether an aggregate follows from sums of an argument: its SUM, AVG and COUNT, or COUNT(*) if it is
     never NULL.
     """
     if aggregate.function == "count_distinct":

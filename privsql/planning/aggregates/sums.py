@@ -1,5 +1,5 @@
-"""A clamped argument goes in; the measurement of its SUM comes out, or of the pair that SUM, AVG and COUNT
-are computed from.
+"""A clamped argument goes in; the measurement of its SUM comes out, or of the pair from which SUM, AVG and
+COUNT are computed.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class _Added:
 
     total: Scalar
     rows: Scalar
-    every: Scalar  # how many rows there are, NULLs included
-    grid: Grid  # says what the total is of
+    every: Scalar  # the number of rows, NULLs included
+    grid: Grid  # the grid of the total
     values: tuple[tuple[str, Scalar], ...] = ()
     outliers: tuple[Outliers, ...] = ()
 
@@ -107,7 +107,8 @@ def one_sided(
         return Part(
             (name,), cells, bound, title, added.values, features=(feature,), outliers=outliers, step=grid.step
         )
-    most = context.limits.max_rows  # a unit's total in a key is held within what so many rows could add up to
+    # a unit's total in a key is clamped to the range that so many rows can reach
+    most = context.limits.max_rows
     held = clamped(Name(name), most * min(grid.low, 0), most * max(grid.high, 0))
     cells = (clean(total(held)),)
     return Part((name,), cells, bound, title, added.values, of_unit=(summed,), step=grid.step)
@@ -122,8 +123,8 @@ def two_sided(
     what: str,
     beside: Sequence[Beside] = (),
 ) -> Part:
-    """A = sum of u and B = sum of (M - u), u the clamped value counted from the low end, M the width of the
-    range.
+    """A = sum of u and B = sum of (M - u), where u is the clamped value above the low end, and M the width of
+    the range.
 
     Then (A + B) / M is COUNT, low + M A / (A + B) is AVG, and SUM is their product. A row that comes adds M
     in all, whatever its value: under add-remove both cost no more than one sum of values up to M.
@@ -160,7 +161,7 @@ def two_sided(
         kept, others = also.held(count, most)
         high = coalesced(height * kept // nonzero(count))
         held = [high, grid.steps * kept - high, *others]
-    # of a unit's c rows at most R count, at their mean height: A' = A min(c, R) / c, B' = M min(c, R) - A'
+    # at most R of a unit's c rows count, at their mean height: A' = A min(c, R) / c, B' = M min(c, R) - A'
     else:
         many = op(Operation.GREATER, count, most)
         high = Cases(((many, height * most // nonzero(count)),), height)
@@ -170,7 +171,7 @@ def two_sided(
 
 
 def heights(number: int, argument: Expression, grid: Grid, context: AggregationContext, what: str) -> Part:
-    """A = sum of u, the clamped value counted from the low end: with the public number of rows, all that AVG
+    """A = sum of u, the clamped value above the low end: with the public number of rows, this is all that AVG
     needs.
     """
     reason = f"{what}; a row adds u, its height above {float(grid.low * grid.step):g}"
@@ -183,7 +184,9 @@ def heights(number: int, argument: Expression, grid: Grid, context: AggregationC
 
 
 def heights_estimate(aggregate: Aggregate, column: str, one: int, grid: Grid) -> Estimate:
-    """From a column to which a row adds between 0 and `one`, by its height, and the number of rows."""
+    """Estimate from a column to which a row adds its height, scaled to [0, `one`], and the public number of
+    rows.
+    """
     rows = Fraction(1, PARTS_OF_A_ROW)
     low, width = grid.low * grid.step, grid.steps * grid.step
     match aggregate.function:
@@ -218,7 +221,7 @@ def two_sided_estimate(aggregate: Aggregate, columns: tuple[str, ...], grid: Gri
 
 # -- as a family ---------------------------------------------------------------------------------------------
 def add_sums(found: ReleaseParts) -> None:
-    """A two-sided part for every averaged argument, a one-sided one for every lone sum."""
+    """Add a two-sided part for every averaged argument, and a one-sided one for every other sum."""
     averaged = [(each.argument, each.condition) for _, each in found.left if each.function in ("sum", "avg")]
     for argument, condition in dict.fromkeys(averaged):
         assert argument is not None
@@ -240,8 +243,8 @@ def _summed(
     kinds: Sequence[Beside],
     context: AggregationContext,
 ) -> tuple[Part, dict[str, Estimate]]:
-    """The part of an argument, and what it tells. Where the number of rows is public, it takes the place of
-    what would be measured for it.
+    """The part of an argument, and the estimates from it. A public number of rows replaces the column that
+    would measure it.
     """
     place = next(each.place for _, each in same if each.argument == argument)
     grid, what = grid_for(argument, condition, context, place)

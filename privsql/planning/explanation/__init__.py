@@ -1,1 +1,1 @@
-"""EXPLAIN: how a plan comes to its bounds, its noise and its price, as a tree of lines."""
+"""EXPLAIN: how a plan gets its bounds, its noise and its price, as a tree of lines."""

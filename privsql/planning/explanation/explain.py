@@ -1,4 +1,4 @@
-"""A plan goes in; the derivation comes out as a tree that a person can check by hand."""
+"""A plan goes in; its derivation comes out as text that a person can check by hand."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ from privsql.planning.plan import Derived, Plan
 
 
 def explain(plan: Plan) -> str:
-    """The whole derivation: the answer, what is done after the noise, the measurements, the rows they are
-    made of.
-    """
+    """The whole derivation: the answer, the post-processing, the measurements, and the rows they read."""
     if plan.release is None:
         return f"Answer: {', '.join(output.name for output in plan.outputs)}\n" + "\n".join(
             f"Note: {n}" for n in plan.notes
@@ -37,8 +35,8 @@ def explain(plan: Plan) -> str:
             details.append(f"{output.name} = {output.formula}   from {used}" + (f", {note}" if note else ""))
     steps = _after(plan.question.relation)
     if steps:
-        details.append(f"after the noise, free of cost: {'; '.join(steps)}")
-    details += [f"then, as asked, {text}" for text in _projections(plan)]
+        details.append(f"after the noise, at no cost: {'; '.join(steps)}")
+    details += [f"then, on request: {text}" for text in _projections(plan)]
     stored = [] if plan.derived is None else [_stored(plan.derived)]
     root = Branch(
         f"Answer: {', '.join(output.name for output in plan.outputs)}",
@@ -55,51 +53,58 @@ def explain(plan: Plan) -> str:
 
 
 def _budget_line(plan: Plan) -> str:
-    """What is left of the budget, or why it does not allow this query."""
+    """What remains of the budget, or why it does not allow this query."""
     if plan.refusal:
-        return f"\nRefused if asked now: {plan.refusal}"
+        return f"\nThis would be refused now: {plan.refusal}"
     if plan.remaining is None:
         return ""
     after = plan.remaining if plan.stored else max(0.0, plan.remaining - plan.epsilon)
-    return f"; {plan.remaining:g} of the budget is left before it, {after:g} after"
+    return f"; {plan.remaining:g} of the budget remains before this query, {after:g} after it"
 
 
 def _stored(derived: Derived) -> Branch:
-    """From what earlier answers it is computed."""
+    """The earlier answers from which this one is computed."""
     lines = []
     for each in derived.sources:
         text = " ".join(each.question.split())
         added = (
-            "cell by cell" if each.cells == 1 else f"up to {each.cells:,} of its cells are added up to one"
+            "cell by cell"
+            if each.cells == 1
+            else f"each cell is the sum of up to {each.cells:,} of its cells"
         )
         lines.append(
             f"{text if len(text) <= 80 else text[:77] + '...'}"
             f" (epsilon {each.epsilon:g}, {each.when[:10]}): {added}"
         )
     if len(derived.sources) > 1:
-        lines.append("what several of them say is weighed by inverse variance")
+        lines.append("several answers to the same cell are averaged, weighted by inverse variance")
     if derived.left_out:
         names = ", ".join(derived.left_out)
         lines.append(
-            f"rows in which {names} is none of the declared keys are not in it (fresh=True asks anew)"
+            f"rows where {names} is not a declared key are missing from it (fresh=True runs the query anew)"
         )
     return Branch("From earlier answers, at no cost: no data is read", tuple(lines))
 
 
 def _projections(plan: Plan) -> list[str]:
-    """What is made to hold after the noise, on request."""
+    """The post-processing that the caller requested."""
     found = plan.projections
     texts = []
     if found["nonnegative"]:
         texts.append(
-            f"the nearest numbers that are not below 0, totals kept: {', '.join(found['nonnegative'])}"
+            f"replaced by the nearest numbers that are at least 0, with the same totals: "
+            f"{', '.join(found['nonnegative'])}"
         )
     if plan.consistent:
-        known = ", ".join(found["consistent"]) or "nothing that is known between them"
-        texts.append(f"the nearest counts with {known}")
+        known = ", ".join(found["consistent"])
+        texts.append(
+            f"replaced by the nearest counts with {known}"
+            if known
+            else "no relation between the counts is known"
+        )
     if texts:
         texts.append(
-            "intervals are those from before, and reach to what is shown; ± above is from before, too"
+            "intervals and ± are those of the numbers before this step; intervals are widened to include the result"
         )
     return texts
 

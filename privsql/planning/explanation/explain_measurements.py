@@ -1,4 +1,4 @@
-"""What is measured, as EXPLAIN says it: bounds, noise, price, and how far off the noisy numbers may be."""
+"""The measurements of a plan go in; their part of EXPLAIN comes out: bounds, noise, price and errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privsql.privacy.key_selection import KeyRelease
 
 
 def explain_measurements(plan: Plan) -> list[Branch]:
-    """Each with its bounds, its noise and how far off its cells may be."""
+    """A branch for each measurement: its bounds, its noise, and how far off its cells may be."""
     return [
         _levelled(_measurement(index + 1, each, plan), plan, each)
         for index, each in enumerate(plan.measurements)
@@ -29,40 +29,40 @@ def _measurement(number: int, measurement: Measurement, plan: Plan) -> Branch:
 
 
 def _instead(release: KeyRelease, plan: Plan) -> list[str]:
-    """By what else keys could have been shown, and why they are not."""
+    """How keys could have been shown otherwise, and why they are not."""
     assert plan.pricing is not None
     keys = plan.pricing.keys
     if keys is None or keys.other is None:
         return []
     other = key_release(keys.other, plan.loss)
     if other is None:
-        return ["by another count no key could be shown at this epsilon"]
+        return ["counting differently could not show any key at this epsilon"]
     if release.contribution.rows > 1:
-        needed = f"{other.shows_at(0.5):,} units, for a share of epsilon"
-        return [f"keys are shown by their rows, so from {_people(release)}; by their units, from {needed}"]
+        needed = f"{other.shows_at(0.5):,} units, and a share of epsilon"
+        return [
+            f"a key is shown if it has enough rows, which takes {_people(release)}; "
+            f"counting units would take {needed}"
+        ]
     return [
-        f"keys are shown by their units; by their rows, from {other.shows_at(0.5):,} of them,"
-        f" so from {_people(other)}"
+        f"a key is shown if it has enough units; counting rows would take {other.shows_at(0.5):,} rows,"
+        f" so {_people(other)}"
     ]
 
 
 def _people(release: KeyRelease) -> str:
     """How many people a key needs to be shown by its rows."""
     rows = release.contribution.rows
-    return (
-        f"{people_needed(release):,} units if each has half of its {rows:,} rows there,"
-        " and more if they have fewer"
-    )
+    return f"{people_needed(release):,} units if each has half of its {rows:,} rows there, more if they have fewer"
 
 
 def _levelled(branch: Branch, plan: Plan, measurement: Measurement) -> Branch:
-    """What least squares gain at each level, where there are several."""
+    """The branch with what least squares gains at each level, if there are several levels."""
     if plan.levels is None:
         return branch
     found = gains(plan, measurement, 0.95)
-    # of very many kinds of rows only a bound is worked out, which may be wider than what the error is
+    # for very many kinds of rows only an upper bound is computed, which may exceed the true error
     all_better = all(after <= before for _, before, after in found)
-    better = ", and each better" if all_better else "; to be sure of them takes wider bounds"
+    better = " and each more accurate" if all_better else "; the bounds known for the result are wider"
     shown = [f"{kept} ±{after:,.4g} instead of ±{before:,.4g}" for kept, before, after in found]
-    text = f"least squares over all sets make them agree{better}: {', '.join(shown)} at 95%, before rounding"
+    text = f"least squares over all sets makes them agree{better}: {', '.join(shown)} at 95%, before rounding"
     return replace(branch, details=(*branch.details, text))

@@ -1,5 +1,5 @@
-"""Where the measured rows come from, as EXPLAIN says it: keys, limits, and how many rows one person can
-touch at every step, with the reason.
+"""The rows of a plan go in; their part of EXPLAIN comes out: keys, limits, and how many rows one person can
+touch at every step.
 """
 
 from __future__ import annotations
@@ -48,15 +48,14 @@ def explain_rows(plan: Plan) -> Branch:
     answered = "all are candidates" if plan.chooses else "all in the answer"
     cells = f"{plan.cells:,} key{'s' if plan.cells != 1 else ''}, {answered}"
     cells = (
-        "keys that nobody declared, those that many have" if plan.space.open else f"{cells}, absent ones too"
+        "undeclared keys, shown only if enough people have them"
+        if plan.space.open
+        else f"{cells}, including those without rows"
     )
     texts = [(describe(key.expression), key.name) for key in release.keys]
     shown = ", ".join(text if text == name else f"{text} AS {name}" for text, name in texts)
     if plan.levels is not None:
-        lost = (
-            "rows with a key that nobody declared are in no total, "
-            "and what is kept of a unit is kept cell by cell"
-        )
+        lost = "rows with an undeclared key are in no total, and the limits per unit are applied cell by cell"
         return Branch(
             f"Group by {shown}, in the sets {', '.join(set_texts(plan))}: {cells}", (lost,), (rows,)
         )
@@ -64,45 +63,47 @@ def explain_rows(plan: Plan) -> Branch:
 
 
 def _bounding(plan: Plan, limits: Limits, rows: Branch) -> Branch:
-    """What is kept of one unit, and what that may lose."""
+    """The limits on one unit, and what they may drop."""
     lost = [
         f"a unit with more than {limits.max_rows:,} row{'s' if limits.max_rows > 1 else ''} in a key counts "
-        f"for {limits.max_rows:,}, and its sums are cut to what so many rows could add up to"
+        f"as {limits.max_rows:,}, and its sums are clamped to the range that so many rows can reach"
     ]
     if plan.keys and (plan.space.open or plan.cells > limits.max_groups):
         lost.append(
-            f"of a unit with more than {limits.max_groups:,} keys, {limits.max_groups:,} are kept: those "
-            "with the smallest hash of unit and key, which depends on that unit alone"
+            f"a unit with more than {limits.max_groups:,} keys keeps {limits.max_groups:,}: those with the "
+            "smallest hash of unit and key, which depends on that unit alone"
         )
-    details = (*lost, "answers are low where people have more than that (policy: max_groups, max_rows)")
+    details = (*lost, "answers are low where people exceed these limits (policy: max_groups, max_rows)")
     return Branch(f"Bound contributions: {plan.stability.why}", details, (rows,))
 
 
 def _by_rank(scan: PreparedScan, touched: str, plan: Plan) -> Branch:
-    """What is kept of one unit where its rows were put in an order beforehand."""
+    """The limit on one unit in a stored copy, whose rows are ranked beforehand."""
     assert plan.release is not None
     assert plan.pricing is not None
     rows = f"{scan.most:,} row{'s' if scan.most > 1 else ''}"
-    below = Branch(f"Scan {scan.table}, as prepared: any number of rows a unit")
+    below = Branch(f"Scan the prepared copy of {scan.table}: any number of rows per unit")
     if from_totals(plan.release, plan.pricing.parts) is not None:
         below = Branch(
-            f"Scan the totals of {scan.table} by rank, as prepared: what all rows of one rank add up to"
+            f"Scan the prepared totals of {scan.table} by rank: the sums over all rows of each rank"
         )
     if scan.units:
         return Branch(
-            f"Take the first row of each unit, by a stored rank: {touched}", ("every unit has one",), (below,)
+            f"Keep the first row of each unit, by a stored rank: {touched}",
+            ("every unit has a first row",),
+            (below,),
         )
     details = [
-        f"of a unit with more than {rows} in {scan.table}, {scan.most:,} are kept: the first by a hash "
+        f"a unit with more than {rows} in {scan.table} keeps {scan.most:,}: the first by a hash "
         "of their content, which depends on that unit alone"
     ]
     if any(isinstance(each, (Filter, Semi)) for each in plan.steps):
         details.append(
-            "chosen before WHERE, so that rows which do not meet it take the place of others: a selective "
-            "WHERE loses more than with prepared=False"
+            "these rows are chosen before WHERE, so rows that fail it take the place of others: "
+            "a selective WHERE loses more than with prepared=False"
         )
-    details.append("answers are low where people have more than that (policy: max_groups, max_rows)")
-    return Branch(f"Keep at most {rows} a unit, by a stored rank: {touched}", tuple(details), (below,))
+    details.append("answers are low where people exceed these limits (policy: max_groups, max_rows)")
+    return Branch(f"Keep at most {rows} per unit, by a stored rank: {touched}", tuple(details), (below,))
 
 
 def _rows(relation: Relation, plan: Plan) -> Branch:
@@ -120,16 +121,16 @@ def _rows(relation: Relation, plan: Plan) -> Branch:
 
 def _touched(rows: int | None) -> str:
     if rows is None:
-        return "any number of rows a unit"
+        return "any number of rows per unit"
     if rows == 0:
         return "nobody's rows"
-    return f"{rows:,} row{'s' if rows != 1 else ''} a person"
+    return f"{rows:,} row{'s' if rows != 1 else ''} per person"
 
 
 def _title(relation: Relation) -> str:
     match relation:
         case CountedScan():
-            return f"Scan the number of units of each key in {relation.table}, as prepared"
+            return f"Scan the prepared number of units of each key in {relation.table}"
         case Scan():
             return f"Scan {relation.table}"
         case Values():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Branch:
-    """A line of the tree, lines that belong to it, and what hangs below."""
+    """A line of the tree, its detail lines, and its branches."""
 
     title: str
     details: tuple[str, ...] = ()

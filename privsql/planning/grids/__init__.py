@@ -1,1 +1,1 @@
-"""Fixed point: the grids that values are clamped to and laid on before they are added up or put in order."""
+"""Fixed point: the grids to which values are clamped and rounded before they are summed or sorted."""

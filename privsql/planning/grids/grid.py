@@ -1,8 +1,8 @@
-"""The range of a SUM's argument goes in; whole numbers to add up come out, with the SQL that makes them.
+"""The range of a SUM's argument goes in; integers to sum come out, with the expressions that compute them.
 
-Between engine and noise there are integers only. The argument is clamped into its derived range with CASE
-(LEAST and GREATEST would turn NULL into the bound), and laid on a grid of at most 2^30 steps, so that a cell
-of a billion rows still fits 64 bits. The ends of the grid are whole numbers and the clamp is against them, so
+Only integers pass between engine and noise. The argument is clamped into its derived range with CASE (LEAST
+and GREATEST would turn NULL into the bound), and rounded to a grid of at most 2^30 steps, so that a cell of a
+billion rows still fits in 64 bits. The ends of the grid are integers and the clamp is against them, so
 rounding cannot pass them.
 """
 
@@ -17,24 +17,24 @@ from privsql.analysis.domain import Domain
 from privsql.types import BIGINT, DOUBLE, Kind, Type
 
 MOST_STEPS = 2**30
-LARGEST_VALUE = 2**62  # values past this are refused: their sums do not fit a BIGINT
-LARGEST_SUM = 2**60  # exact cells are clamped here: a clamp moves no two cells further apart
+LARGEST_VALUE = 2**62  # larger values are refused: their sums do not fit in a BIGINT
+LARGEST_SUM = 2**60  # exact cells are clamped to this; a clamp never moves two cells further apart
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Values are `step` times a whole number between `low` and `high`."""
+    """The values `step` times an integer between `low` and `high`."""
 
     step: Fraction
     low: int
     high: int
     whole: bool
     nullable: bool
-    narrow: bool = False  # whole numbers of a type so small that differences with the ends fit a BIGINT
+    narrow: bool = False  # integers of a type so small that differences with the ends fit in a BIGINT
 
     @property
     def extent(self) -> Fraction:
-        """How wide the range is, in the units of the values."""
+        """The width of the range, in the units of the values."""
         return self.steps * self.step
 
     @property
@@ -46,13 +46,15 @@ class Grid:
         return max(1, self.high - self.low)
 
     def width(self, always: bool) -> int:
-        """How far one row's part can move; `always`: a row always counts, so 0 is not among its parts."""
+        """How far one row's summand can move. `always`: a row always counts, so its summand is never 0 for
+        absence.
+        """
         if always and not self.nullable:
             return self.high - self.low
         return max(self.high, 0) - min(self.low, 0)
 
     def value(self, argument: Scalar) -> Scalar:
-        """What is added up: the clamped argument, or for small types something that is cheaper to compute."""
+        """The summand: the clamped argument, or for small types something cheaper to compute."""
         if not self.narrow:
             return self.clamped(argument)
         wide: Scalar = Cast(argument, BIGINT, total=False)
@@ -62,7 +64,7 @@ class Grid:
     def total(self, added: Scalar, rows: Scalar) -> Scalar:
         """The sum of the clamped arguments, from the sum of the values and their number.
 
-        |x - low| - |x - high| = 2 clamp(x) - (low + high): no branch a row, less time than a CASE where
+        |x - low| - |x - high| = 2 clamp(x) - (low + high): no branch per row, and faster than a CASE where
         DuckDB knows from its statistics that nothing can overflow.
         """
         if self.narrow:
@@ -70,21 +72,20 @@ class Grid:
         return coalesced(added)
 
     def sides(self, added: Scalar, rows: Scalar) -> tuple[Scalar, Scalar]:
-        """The sums of the heights above the low end, and of what each lacks to `steps`."""
+        """The sums of the heights above the low end, and of the depths, `steps` minus each height."""
         if self.narrow and self.steps == self.high - self.low:
-            every = rows * self.steps  # a value is what its height has more than what it lacks
+            every = rows * self.steps  # a narrow value is height minus depth
             return (every + coalesced(added)) // 2, (every - coalesced(added)) // 2
         total = self.total(added, rows)
         return _plus(total, rows, -self.low), rows * (self.low + self.steps) - total
 
     def clamped(self, argument: Scalar) -> Scalar:
-        """The argument on the grid, NULL staying NULL where it may occur; where it may not, no NULL comes
-        out.
+        """The argument on the grid. NULL stays NULL if it may occur; otherwise no NULL comes out.
 
-        Where NULL may occur it is kept by ELSE: the test of a NULL is NULL, so what it casts is NULL. A number
-        is either between the ends, or above them, or below; NaN is above all numbers to DuckDB. The cast
-        stands in one branch alone: DuckDB then takes three quarters of the time of a branch for each side,
-        and no time at all for the test where its statistics say that nothing lies outside.
+        Where NULL may occur, ELSE keeps it: the test of a NULL is NULL, so the cast of it is NULL. A number
+        is between the ends, above them, or below; DuckDB sorts NaN above all numbers. The cast stands in one
+        branch only: DuckDB then takes three quarters of the time of a branch for each side, and no time for
+        the test where its statistics show that nothing lies outside.
         """
         test, value = argument, whole(argument)
         low, high = (Constant(each) for each in (self.low, self.high))
@@ -92,7 +93,7 @@ class Grid:
             double = Cast(argument, DOUBLE, total=False)
             scaled = double * _double(1 / self.step)
             test, value = scaled, whole(scaled)
-            if _is_power_of_two(self.step):  # then the ends are doubles, and can be compared as they are
+            if _is_power_of_two(self.step):  # then the ends are exact doubles, and can be compared directly
                 test, low, high = double, _double(self.low * self.step), _double(self.high * self.step)
         within = op(Operation.BETWEEN, test, low, high)
         above = (op(Operation.GREATER, test, high), Constant(self.high))
@@ -103,7 +104,7 @@ class Grid:
 
 
 def grid_of(type_: Type, domain: Domain, most: int = MOST_STEPS) -> Grid:
-    """A grid for an argument whose range is known, of at most so many steps from 0 to either end."""
+    """A grid for an argument with a known range, of at most so many steps from 0 to either end."""
     low, high = (Fraction(0), Fraction(0)) if domain.empty else (Fraction(domain.low), Fraction(domain.high))
     step = Fraction(1)
     whole = type_.kind is Kind.INTEGER
@@ -137,7 +138,7 @@ def _distance(value: Scalar, end: int) -> Scalar:
 
 
 def _plus(value: Scalar, rows: Scalar, factor: int) -> Scalar:
-    """The value and so many times the rows; nothing is added where that is 0."""
+    """The value plus so many times the rows; just the value if that is 0."""
     return value + rows * factor if factor else value
 
 

@@ -1,7 +1,7 @@
-"""The range of an argument goes in; a grid of at most a million points to put its values on comes out, and
-the SQL that does.
+"""The range of an argument goes in; a grid of at most a million points for its values comes out, with the
+expressions that place them.
 
-Whole numbers, dates and decimals are as they are where that is few enough; other grids have a step that
+Integers, dates and decimals keep their own steps if those are few enough; other grids have round steps that
 people would choose.
 """
 
@@ -19,8 +19,8 @@ from privsql.analysis.domain import Domain
 from privsql.types import BIGINT, DATE, DOUBLE, MOMENTS, TIMESTAMP, Kind, Type
 
 MOST_STEPS = 2**20
-_FINEST = Fraction(1, 2**52)  # of the largest value: doubles tell no more apart
-_LEAST = Fraction(1, 10**290)  # a step that doubles can still divide by
+_FINEST = Fraction(1, 2**52)  # of the largest value: the resolution of doubles
+_LEAST = Fraction(1, 10**290)  # the smallest step that doubles can still divide by
 _EPOCH, _SECOND = dt.datetime(1970, 1, 1), 10**6  # microseconds
 # seconds
 _TIMES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400]
@@ -42,16 +42,16 @@ class ValueGrid:
         return self.low + self.step * (self.points - 1)
 
     def place(self, argument: Scalar) -> Scalar:
-        """The number of the nearest point, for an argument that is not NULL. Nothing in it can fail: clamped
-        first.
+        """The number of the nearest point, for an argument that is not NULL. The argument is clamped first,
+        so nothing can fail.
 
-        least and greatest take NaN for the greatest number.
+        least and greatest treat NaN as the largest number.
         """
         return self.place_of(self.measure(argument))
 
     def measure(self, argument: Scalar) -> Scalar:
-        """What places rise with: of whole numbers and moments how far they are from the low end, clamped;
-        numbers as they are.
+        """A number that grows with the place: for integers and moments the clamped distance from the low end,
+        other numbers as they are.
         """
         low, high = (self._constant(each) for each in (self.low, self.high))
         match self.type.kind:
@@ -68,8 +68,8 @@ class ValueGrid:
         if not self._whole:
             low, high, step = (Constant(float(each), DOUBLE) for each in (self.low, self.high, self.step))
             above = clamped(measure, low, high) - low
-            # where a step is hardly more than doubles tell apart, both ends may be rounded away from each
-            # other, by a point
+            # if a step is hardly more than the resolution of doubles, rounding may move the two ends apart by
+            # a point
             place = Cast(op(Operation.ROUND, op(Operation.DIVIDE, above, step)), PLACES)
             return least(place, self.points - 1)
         if self.step == 1:
@@ -77,7 +77,7 @@ class ValueGrid:
         return Cast((measure + int(self.step) // 2) // int(self.step), PLACES)
 
     def from_place(self, place: Scalar) -> Scalar:
-        """No value of this place or a higher one measures less than this.
+        """A lower bound on the measure of every value at this place or a higher one.
 
         Numbers are half a step around their points, and rounding moves them by another half at most: a step
         is no less than 2^-52 of the largest value. So two steps are enough. Numbers below the range are at
@@ -89,7 +89,9 @@ class ValueGrid:
         return Cases(((op(Operation.LESS, place, 2), none),), low + (place - 2) * step)
 
     def to_place(self, place: Scalar) -> Scalar:
-        """No value of this place or a lower one measures more than this. NaN is the greatest number."""
+        """An upper bound on the measure of every value at this place or a lower one. NaN is the largest
+        number.
+        """
         if self._whole:
             return (Cast(place, self._wide, total=False) + 1) * int(self.step)
         low, step, none = (Constant(each, DOUBLE) for each in (float(self.low), float(self.step), math.nan))
@@ -101,7 +103,7 @@ class ValueGrid:
 
     @property
     def _wide(self) -> Type:
-        """A type that holds the argument, the ends and what lies between them."""
+        """A type that holds the argument, the ends and everything between them."""
         return BIGINT if not self.type.is_wide and self.high - self.low < 2**62 else WIDE
 
     def _constant(self, value: Fraction) -> Scalar:
@@ -116,7 +118,7 @@ class ValueGrid:
                 return Constant(float(value), DOUBLE)
 
     def shown(self, value: Fraction) -> str:
-        """A value for people."""
+        """The value for people."""
         match self.type.kind:
             case Kind.DATE:
                 return str((_EPOCH + dt.timedelta(days=int(value))).date())
@@ -127,14 +129,14 @@ class ValueGrid:
 
     @property
     def text(self) -> str:
-        """The range, and the step where that is not the type's own."""
+        """The range, with the step unless it is the type's own."""
         natural = self.type.kind in (Kind.INTEGER, Kind.DATE) and self.step == 1
         steps = "" if natural else f" on a grid of {_amount(self.step, self.type.kind)}"
         return f"[{self.shown(self.low)}, {self.shown(self.high)}]{steps}"
 
 
 def value_grid(type_: Type, domain: Domain) -> ValueGrid:
-    """A grid for an argument whose range is known."""
+    """A grid for an argument with a known range."""
     low, high = (
         (Fraction(0), Fraction(0))
         if domain.empty
@@ -158,7 +160,7 @@ def value_grid(type_: Type, domain: Domain) -> ValueGrid:
             step = next(
                 each for each in _nice(math.floor(math.log10(least)) if least else 0) if each >= least
             )
-    if type_.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE):  # ends that are multiples of the step
+    if type_.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE):  # make the ends multiples of the step
         low, high = math.floor(low / step) * step, math.ceil(high / step) * step
     points = math.ceil((high - low) / step) + 1
     if type_.kind in MOMENTS and low + step * (points - 1) > _number(dt.datetime.max, type_):
@@ -179,7 +181,7 @@ def _number(value: Any, type_: Type) -> Fraction:
 
 
 def _nice(power: int = 0) -> Iterator[Fraction]:
-    """10^power times 1, 2, 5, 10, 20, 50 ..."""
+    """Yield 10^power times 1, 2, 5, 10, 20, 50 ..."""
     while True:
         yield from (digit * Fraction(10) ** power for digit in (1, 2, 5))
         power += 1

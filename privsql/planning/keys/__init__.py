@@ -1,1 +1,1 @@
-"""Keys of a GROUP BY: conditions that tell the declared ones from others, and partition selection."""
+"""Keys of a GROUP BY: tests that separate the declared ones from others, and partition selection."""

@@ -1,5 +1,5 @@
-"""The keys of a release and their space go in; the SQL of each key comes out, and what tells the declared
-keys from others.
+"""The keys of a release and their space go in; the SQL of each key comes out, with tests for the declared
+keys.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from privsql.analysis.keys import KeyGroup, KeySpace
 from privsql.tables import NullLast
 from privsql.types import DATE, MOMENTS, Kind, Type
 
-# Constants in one IN: a longer list costs DuckDB more than the keys it keeps out. Not so DECIMALs: they come
-# back as doubles, and what lies close to a declared one would be added to it.
+# Constants in one IN: a longer list costs DuckDB more than the keys it keeps out. Not for DECIMALs: they come
+# back as doubles, and a value close to a declared one would be added to it.
 LONGEST_LIST = 10_000
 
 
 def keys_and_tests(
     release: Release | Choose, space: KeySpace
 ) -> tuple[tuple[tuple[str, Scalar], ...], tuple[Scalar, ...]]:
-    """The columns of the keys, and what tells the declared ones from others."""
+    """The columns of the keys, and the tests for the declared ones."""
     keys = tuple((key.name, _key(key.expression, space.open)) for key in release.keys)
     tests = [key_test(key, space) for key in release.keys]
     tests += [_pair_test(group, release.keys) for group in space.groups]
@@ -33,19 +33,19 @@ def keys_and_tests(
 
 
 def limits_on_keys(release: Release | Choose, space: KeySpace, limits: Limits) -> tuple[Limits, bool]:
-    """How many keys of a unit are kept, and whether they have to be counted for that."""
+    """How many keys of a unit are kept, and whether they must be counted for that."""
     if not release.keys:
         return limits, False
     if not space.open:
         limits = replace(limits, max_groups=min(limits.max_groups, len(space)))
-    # long lists of pairs are not tested for: what is between them must not count as further keys
+    # long lists of pairs are not tested, and undeclared pairs must not count as further keys
     return limits, space.open or len(space) > limits.max_groups or any(
         len(g) > LONGEST_LIST for g in space.groups
     )
 
 
 def is_tested(group: KeyGroup) -> bool:
-    """Whether the SQL leaves out every key that is not declared; of long lists it leaves that to where cells
+    """Whether the SQL drops every undeclared key; with long lists, undeclared keys are dropped where cells
     are laid out.
     """
     values = group.columns[0]
@@ -54,9 +54,7 @@ def is_tested(group: KeyGroup) -> bool:
 
 
 def _key(expression: Expression, undeclared: bool) -> Scalar:
-    """A key; of dates that nobody declared those that Python's calendar has: reading another one would
-    fail.
-    """
+    """A key. Undeclared dates outside Python's calendar become NULL, since reading them would fail."""
     value = one_zero(expression)
     if undeclared and expression.type.kind in MOMENTS:
         ends = (Constant(each, DATE) for each in (dt.date.min, dt.date.max))
@@ -65,9 +63,7 @@ def _key(expression: Expression, undeclared: bool) -> Scalar:
 
 
 def key_test(key: Key, space: KeySpace) -> Scalar | None:
-    """What tells declared values of a key from others; None where it has no others, or nobody declared
-    any.
-    """
+    """The test for declared values of a key; None if it has no others, or none are declared."""
     group = next((group for group in space.groups if key.name in group.names), None)
     if group is None:
         return None
@@ -87,7 +83,7 @@ def key_test(key: Key, space: KeySpace) -> Scalar | None:
 
 
 def _is_listed(name: Name, listed: Sequence[Any], type_: Type) -> Scalar:
-    """Whether a key is one of these values, or between them: what is between and not listed is dropped where
+    """Whether a key is one of these values, or between them: undeclared values in between are dropped where
     cells are laid out.
     """
     ends = (listed[0], listed[-1]) if isinstance(listed, range) else (min(listed), max(listed))
@@ -98,7 +94,7 @@ def _is_listed(name: Name, listed: Sequence[Any], type_: Type) -> Scalar:
 
 
 def _pair_test(group: KeyGroup, keys: Sequence[Key]) -> Scalar | None:
-    """Keys that go together: only combinations that can occur."""
+    """Tests combined keys: only combinations that can occur pass."""
     if len(group.names) < 2 or len(group) > LONGEST_LIST:
         return None
     types = {key.name: key.expression.type for key in keys}

@@ -1,10 +1,10 @@
-"""The parts of a release whose keys nobody declared go in; the same come out with the count by which keys are
+"""The parts of a release with undeclared keys go in; they come out with the count that decides which keys are
 shown.
 
-COUNT(*) can show keys by itself. But where one unit may add many rows to it, a key must have more rows than
-one unit could have, and more than its noise, which goes with them: many people with few rows each stay hidden
-at any epsilon. How many units a key has tells it with less, for a share of epsilon. Whichever needs fewer
-people is taken; the text of the query, the policy, epsilon and delta decide, never the data.
+COUNT(*) can decide this on its own. But where one unit may add many rows to it, a key must have more rows
+than one unit could have, plus the noise, which grows with that limit: many people with few rows each stay
+hidden at any epsilon. The number of units of a key needs fewer people, for a share of epsilon. We take
+whichever count needs fewer people; the query, the policy, epsilon and delta decide, never the data.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def pricing_of_keys(
     epsilon: Fraction,
     pricing_of: PricingOf,
 ) -> Pricing:
-    """The parts, priced with the count by which a key is shown from the fewest people; of equals one of
-    units, which holds however few rows they have.
+    """Price the parts with the count that shows a key from the fewest people; in a tie, the count of units,
+    which holds however few rows they have.
     """
 
     def shown_by(part: Part, of: Sequence[Part]) -> Pricing:
@@ -56,14 +56,14 @@ def people_needed(release: KeyRelease) -> int:
     """How many people a key needs to be shown with probability 1/2, if each has (1 + max_rows) / 2 rows
     there.
 
-    Nobody knows how many rows people have there, but that they are between 1 and max_rows: so the mean of the
-    two.
+    The number of rows per person in a key is unknown except that it is between 1 and max_rows, so this takes
+    the mean.
     """
     return -(-2 * release.shows_at(0.5) // (1 + release.contribution.rows))
 
 
 def key_release(pricing: Pricing, epsilon: Fraction) -> KeyRelease | None:
-    """How keys are shown at this epsilon; None where it is too small for it."""
+    """How keys are shown at this epsilon; None if it is too small."""
     try:
         return next(each.release for each in pricing.at(epsilon) if isinstance(each, KeyMeasurement))
     except ArgumentError:
@@ -71,7 +71,7 @@ def key_release(pricing: Pricing, epsilon: Fraction) -> KeyRelease | None:
 
 
 def people_for_keys(pricing: Pricing, epsilon: Fraction) -> float:
-    """How many people a key needs; none where all keys are declared."""
+    """How many people a key needs to be shown; 0 if all keys are declared."""
     if pricing.keys is None:
         return 0
     release = key_release(pricing, epsilon)
@@ -79,16 +79,14 @@ def people_for_keys(pricing: Pricing, epsilon: Fraction) -> float:
 
 
 def _people_and_rows(way: Pricing, epsilon: Fraction) -> tuple[float, int]:
-    """How many people a key needs, and how many rows each of them may add to the count by which it is
-    shown.
-    """
+    """How many people a key needs, and how many rows each may add to the deciding count."""
     release = key_release(way, epsilon)
     return (math.inf, 0) if release is None else (people_needed(release), release.contribution.rows)
 
 
 def _may_count_units(counts: Sequence[Part], context: AggregationContext, way: Pricing) -> bool:
-    """Whether units may tell more than what is counted; beside them, counts have Laplace noise, whatever was
-    asked for.
+    """Whether counting units may need fewer people. Counts beside it get Laplace noise, whatever mechanism
+    the call names.
     """
     several = context.limits is not None and all(part.sensitivity.linf > 1 for part in counts)
     return several and way.mechanism is not Mechanism.GAUSSIAN

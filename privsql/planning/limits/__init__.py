@@ -1,1 +1,1 @@
-"""Contribution bounding: what limits may drop, and histograms to find limits and ranges nobody knows."""
+"""Contribution bounding: what limits may drop, and histograms to find limits and ranges that nobody declared."""

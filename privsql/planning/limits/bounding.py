@@ -1,6 +1,6 @@
-"""A release and its limits go in; what contribution bounding may drop comes out, in plain sentences.
+"""A release and its limits go in; sentences on what contribution bounding may drop come out.
 
-All of it follows from the query, the schema and the policy: the same is said whatever the data are.
+They depend on the query, the schema and the policy, never on the data.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _TOTALS = _COUNTS | {"sum"}
 
 @dataclass(frozen=True)
 class Bounding:
-    """What may be dropped of one unit. A limit that cannot drop anything is None.
+    """What may be dropped from one unit. A limit that cannot drop anything is None.
 
-    `keyed`: the row limit holds in each key. `what`: rows, or different values. `totals`: what is asked adds
-    up, so that dropping makes it low. `within`: the row limit holds for counts and sums within one unit; what
-    becomes of larger ones. `assumed`: the limits that nobody declared.
+    `keyed`: the row limit holds in each key. `what`: rows, or different values. `totals`: the outputs are
+    counts or sums, so dropping makes them low. `within`: the row limit holds for counts and sums within one
+    unit, and what happens to larger ones. `assumed`: the limits that nobody declared.
     """
 
     unit: str
@@ -61,18 +61,18 @@ class Bounding:
 
     @property
     def binding(self) -> dict[str, int]:
-        """The limits that may drop something, by their names."""
+        """The limits that may drop something, by name."""
         limits = {"max_rows": self.max_rows, "max_groups": self.max_groups}
         return {name: limit for name, limit in limits.items() if limit is not None}
 
     @property
     def undeclared(self) -> frozenset[str]:
-        """Those of them that nobody declared."""
+        """The binding limits that nobody declared."""
         return self.assumed & self.binding.keys()
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What an answer says of it."""
+        """The sentences for an answer."""
         effect = "so totals may be low" if self.totals else "so the answer may be off"
         found = []
         if self.max_groups is not None:
@@ -84,7 +84,7 @@ class Bounding:
         if self.max_rows is not None and self.within:
             rows = _counted(self.max_rows, "row")
             found.append(
-                f"A count or sum within one {self.unit} is taken to be of at most {rows}; larger ones are "
+                f"Counts and sums within one {self.unit} are assumed to cover at most {rows}; larger ones are "
                 f"{self.within}, so totals and averages may be low."
             )
         elif self.max_rows is not None:
@@ -107,12 +107,13 @@ def _are(number: int) -> str:
 
 
 def bounding_of(release: Release | Choose, limits: Limits, space: KeySpace) -> Bounding:
-    """What bounding may drop of one unit's rows, where it is not known that they are few."""
+    """What bounding may drop from one unit, unless its rows are known to be few."""
     whose, aggregates = owner(release.input), aggregates_of(release)
     by_rows = [each for each in aggregates if not _counts_units(each, whose)]
     columns = [key.expression.name for key in release.keys if isinstance(key.expression, Column)]
     few_rows = not by_rows or one_row_a_key(release.input, columns)
-    one_key = names_in([key.expression for key in release.keys]) <= whose.fixed  # of all rows of a unit
+    # the same key for all rows of a unit
+    one_key = names_in([key.expression for key in release.keys]) <= whose.fixed
     few_keys = one_key or (not space.open and len(space) <= limits.max_groups)
     return Bounding(
         unit_name(release.input),
@@ -126,7 +127,7 @@ def bounding_of(release: Release | Choose, limits: Limits, space: KeySpace) -> B
 
 
 def bounding_by_rank(release: Release | Choose, scan: PreparedScan, limits: Limits) -> Bounding:
-    """What a stored copy leaves out: all rows of a unit but the first few."""
+    """What a stored copy drops: all rows of a unit except the first few."""
     filtered = any(isinstance(each, (Filter, Semi)) for each in walk(release.input))
     totals = isinstance(release, Choose) or any(each.function in _TOTALS for each in aggregates_of(release))
     most = None if scan.units else scan.most
@@ -134,7 +135,7 @@ def bounding_by_rank(release: Release | Choose, scan: PreparedScan, limits: Limi
 
 
 def bounding_within(release: Release | Choose) -> Bounding | None:
-    """What becomes of counts and sums within one unit, where their range matters; None: there are none."""
+    """What happens to large counts and sums within one unit, if their range matters; None: there are none."""
     added = [
         part
         for each in aggregates_of(release)
@@ -153,7 +154,7 @@ def bounding_within(release: Release | Choose) -> Bounding | None:
 
 
 def totals_within(relation: Relation, wanted: frozenset[str]) -> Group | None:
-    """The group of one unit's rows from whose counts or sums these columns of a relation are computed."""
+    """The per-unit group whose counts or sums these columns are computed from."""
     match relation:
         case Group(per_unit=True):
             named = [(name, each) for name, each in relation.aggregates if name in wanted]
@@ -190,7 +191,7 @@ def _at(relation: Relation, places: Sequence[int]) -> frozenset[str]:
 
 
 def dropped_matches(relation: Relation) -> tuple[str, ...]:
-    """What a join with other people's rows may drop: rows past the number that may share a value."""
+    """What a join with other people's rows may drop: rows beyond the limit per value."""
     found = dict.fromkeys((each.column, each.most) for each in walk(relation) if isinstance(each, AtMost))
     return tuple(
         f"At most {_counted(most, 'row')} with the same {column} {_are(most)} joined; others are dropped, "
@@ -217,7 +218,7 @@ def _is_row(expression: Expression) -> TypeGuard[Call]:
 
 
 def unit_name(relation: Relation) -> str:
-    """What one unit is called: the columns that hold it, where it is declared."""
+    """The name of a unit for people: the columns that hold it, where it is declared."""
     scan = next(each for each in walk(relation) if isinstance(each, Scan) and each.unit is not None)
     unit, table = scan.unit, ""
     assert unit is not None

@@ -1,10 +1,10 @@
-"""Limits that nobody knows: a query goes in; histograms of its units come out, and the limits read off them.
+"""A query without declared limits goes in; histograms of its units come out, and the limits read from them.
 
-A unit adds 1 to one bucket of a histogram: l1 is 1, or 2 where a unit is replaced. Rows are counted after the
-query's own FROM and WHERE. With GROUP BY a unit stands in the bucket of its *largest* key: a unit whose
-bucket lies within a limit loses nothing, the number of units that are cut can be read off, and what is lost
-is never underrated. The rows of all keys of all units would tell what is lost more closely, but one unit adds
-to many of those.
+A unit adds 1 to one bucket of a histogram, so l1 is 1, or 2 if a unit is replaced. Rows are counted after the
+query's own FROM and WHERE. With GROUP BY a unit falls in the bucket of its *largest* key: a unit whose bucket
+is within a limit loses nothing, the number of units above a limit can be read off, and the loss is never
+underestimated. The rows of all keys of all units would show the loss more closely, but one unit contributes
+many of them.
 """
 
 from __future__ import annotations
@@ -37,19 +37,18 @@ from privsql.planning.plan import Plan
 from privsql.types import BIGINT, integer
 
 SHARE = Fraction(1, 5)  # of epsilon, for all histograms of a query together
-LARGEST = 2**20  # the key of the last bucket, which is open; limits end below it
+LARGEST = 2**20  # the key of the last bucket, which is open-ended; limits end below it
 EDGES = tuple(sorted(each for power in range(20) for each in (2**power, 3 * 2**power) if each < 10**6))
 # Chosen by simulation over units with Poisson, lognormal, geometric and Zipf numbers of rows: a far bucket
-# that is mistaken for one with units makes the noise absurd; to go a little too far costs less than to miss
-# a tail.
-_MISTAKEN = 1e-4  # how often an empty bucket, wherever it lies, may be taken for one with units in it
-_WINDOWS = (1, 2, 4)  # buckets of a tail that are looked at together
-_CLEAR = 1  # standard deviations by which they must stand out
+# mistaken for an occupied one makes the noise absurd; going a little too far costs less than missing a tail.
+_MISTAKEN = 1e-4  # how often an empty bucket may be mistaken for an occupied one, over all buckets
+_WINDOWS = (1, 2, 4)  # how many buckets of a tail are considered together
+_CLEAR = 1  # how many standard deviations they must stand out
 _COUNT = Aggregate("count", None, None, BIGINT)
 
 
 class Histogram(StrEnum):
-    """What units are counted by. The texts are what a ledger says of it."""
+    """What units are counted by. The ledger shows these texts."""
 
     ROWS = "units by rows"
     KEYS = "units by keys"
@@ -61,7 +60,9 @@ OF_LIMIT = {"max_rows": Histogram.ROWS, "max_groups": Histogram.KEYS}
 
 # -- asking --------------------------------------------------------------------------------------------------
 def histogram_question(question: Question, kind: Histogram) -> Question:
-    """Units of a query by bucket: SELECT bucket, COUNT(*) AS n FROM (one row a unit) GROUP BY bucket."""
+    """Count the units of a query by bucket: SELECT bucket, COUNT(*) AS n FROM (one row per unit) GROUP BY
+    bucket.
+    """
     assert question.release is not None
     counted = Column("n", BIGINT)
     buckets = Project(_one_row_a_unit(question.release, kind), (("bucket", _bucket(counted)),))
@@ -71,7 +72,9 @@ def histogram_question(question: Question, kind: Histogram) -> Question:
 
 
 def _one_row_a_unit(release: Release | Choose, kind: Histogram) -> Relation:
-    """A relation with a row for each unit and one column n: its rows in its largest key, or its keys."""
+    """A relation with a row for each unit and one column n: the rows of its largest key, or the number of its
+    keys.
+    """
     relation, keys, count = _counted(release)
     relation = rebuilt(relation, _without_limits)
     if kind is Histogram.WIDEST:
@@ -95,7 +98,7 @@ def _one_row_a_unit(release: Release | Choose, kind: Histogram) -> Relation:
 
 
 def _counted(release: Release | Choose) -> tuple[Relation, tuple[Key, ...], Aggregate]:
-    """The rows that are bounded, by which keys, and how they count; a per-unit total where it is made."""
+    """The rows that are bounded, their keys, and how they count; for sums within a unit, the rows below them."""
     aggregates = aggregates_of(release)
     added = [
         part for each in aggregates if each.function not in ("count", "count_distinct") for part in each.reads
@@ -115,7 +118,7 @@ def _without_limits(relation: Relation) -> Relation:
 
 
 def _bucket(number: Column) -> Expression:
-    """The least edge that a number does not pass."""
+    """The smallest bucket edge that is at least this number."""
     type_ = integer(EDGES[0], LARGEST)
     parts: list[Expression] = []
     for edge in EDGES:
@@ -132,10 +135,11 @@ def _literal(value: int) -> Literal:
 class NoisyHistogram:
     """Noisy numbers of units by bucket.
 
-    `half_width`: the noise of no empty bucket passes it, but once in 10,000 times. `deviation`: its own.
+    `half_width`: the noise of empty buckets stays within it, except once in 10,000 histograms. `deviation`:
+    the standard deviation of the noise.
     """
 
-    noisy_counts: Mapping[int, float]  # by the last number of a bucket; LARGEST is that of the open one
+    noisy_counts: Mapping[int, float]  # by the largest number of a bucket; LARGEST is the open-ended bucket
     half_width: float
     deviation: float
 
@@ -149,10 +153,10 @@ class NoisyHistogram:
 
     @cached_property
     def last(self) -> int | None:
-        """The last bucket in which there seem to be units; None: in none of them, and nothing is known.
+        """The last bucket that seems to have units; None if no bucket does, and nothing is known.
 
-        That is the last one that stands out by itself, and those after it as long as a few together do:
-        to go on too far makes the noise somewhat larger, to stop too early drops all that a thin tail has.
+        It is the last one that stands out on its own, extended as long as a few further ones stand out
+        together: going too far adds a little noise, stopping too early drops all of a thin tail.
         """
         edges = list(self.noisy_counts)
         place = max(
@@ -166,7 +170,7 @@ class NoisyHistogram:
         return edges[place]
 
     def _further(self, noisy_counts: Sequence[float]) -> int:
-        """How many buckets, of those that follow, stand out together; the fewest that do."""
+        """How many of the following buckets stand out together; the fewest that do."""
         windows = (length for length in _WINDOWS if length <= len(noisy_counts))
         return next((n for n in windows if sum(noisy_counts[:n]) > _CLEAR * self.deviation * math.sqrt(n)), 0)
 
@@ -177,9 +181,9 @@ class NoisyHistogram:
 
     @cached_property
     def _units(self) -> dict[float, float]:
-        """Units by the middle of their bucket, without what cannot be told from noise at the end.
+        """Units by the middle of their bucket, without the buckets at the end that look like noise.
 
-        None are fewer than none: in a far bucket a few less would outweigh all that the others have.
+        Negative counts become 0: a few units fewer in a far bucket would outweigh all the others.
         """
         starts = dict(zip((*EDGES, LARGEST), (1, *(edge + 1 for edge in EDGES)), strict=True))
         kept = [
@@ -195,35 +199,35 @@ class NoisyHistogram:
 
     @property
     def total(self) -> float:
-        """Rows or keys of all units."""
+        """The rows or keys of all units."""
         return max(1.0, sum(middle * count for middle, count in self._units.items()))
 
     def lost(self, limit: int) -> float:
-        """What all units together have beyond a limit."""
+        """The rows or keys of all units beyond a limit."""
         return sum((middle - limit) * count for middle, count in self._units.items() if middle > limit)
 
     def kept(self, limit: int) -> float:
-        """What a limit leaves of one unit, on average."""
+        """The average that a limit keeps of one unit."""
         return max(1.0, sum(min(middle, limit) * count for middle, count in self._units.items()) / self.units)
 
     def cut(self, limit: int) -> int:
-        """The units that have more than a limit, about."""
+        """About how many units exceed a limit."""
         return max(0, round(sum(count for edge, count in self.noisy_counts.items() if edge > limit)))
 
     def give_or_take(self, limit: int) -> int:
-        """How far that may be off, 19 times in 20."""
+        """How far `cut` may be off, 19 times in 20."""
         return math.ceil(2 * self.deviation * math.sqrt(sum(edge > limit for edge in self.noisy_counts)))
 
 
 @dataclass(frozen=True)
 class BestLimits:
-    """Limits, and the error of one cell that is expected with them, in rows."""
+    """Limits, and the expected error of one cell with them, in rows."""
 
     limits: Mapping[str, int]
     error: float
 
 
-Noise = Callable[[int], float]  # keys of a unit -> the noise of a cell for each row of the limit
+Noise = Callable[[int], float]  # keys of a unit -> the noise of a cell per row of the limit
 
 
 def best_limits(

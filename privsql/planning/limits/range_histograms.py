@@ -1,9 +1,9 @@
-"""Ranges that nobody knows: a question goes in; the columns whose range it needs, and how to ask for it, come
-out.
+"""A query with undeclared ranges goes in; the columns that need a range come out, with the query that
+searches for it.
 
-A column's values are counted in buckets that double: 0, (1/2, 1], (1, 2], (2, 4] ... on either side. That is
-a histogram with a finite set of keys, asked like any other question, at a share of the epsilon; the range is
-read off its noisy counts.
+A search counts a column's values in buckets that double: 0, (1/2, 1], (1, 2], (2, 4] ... on either side. That
+is a histogram with a finite set of keys, run like any other query for a share of epsilon; the range is read
+off its noisy counts.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from privsql.analysis.derive import names_in
 from privsql.analysis.undeclared import origins, scans
 from privsql.types import Kind, Type
 
-SHARE = Fraction(1, 5)  # of epsilon, for all searches of a question together
+SHARE = Fraction(1, 5)  # of epsilon, for all searches of a query together
 _LEAST, _MOST = -20, 60  # buckets from 2^-20 to 2^60
-LARGEST = 2.0**_MOST  # larger values share the last bucket, so that its end says nothing of them
-_OFFSET = 100  # of the exponent in a bucket's key, so that 0 and the signs have keys of their own
+LARGEST = 2.0**_MOST  # larger values share the last bucket, so its end does not bound them
+_OFFSET = 100  # added to the exponent in a bucket's key, so that 0 and the signs have keys of their own
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """A column whose range is to be found."""
+    """A column whose range is to be searched for."""
 
     table: str
     column: str
@@ -49,7 +49,7 @@ class Unknown:
 
 
 def unknown_ranges(question: Question) -> list[Unknown]:
-    """Columns behind what is added up that have no range, and whose owner lets it be found."""
+    """Columns that need a range and have none, and whose owner allows a search."""
     release = question.release
     if release is None:
         return []
@@ -74,17 +74,17 @@ def unknown_ranges(question: Question) -> list[Unknown]:
 def range_of(
     buckets: Sequence[int], noisy_counts: Sequence[float], half_width: float, type_: Type
 ) -> tuple[float, float]:
-    """The range that holds every bucket whose noisy count stands out of the noise; 0 is always within."""
+    """The range of all buckets whose count stands out of the noise; 0 is always inside."""
     kept = [bucket for bucket, count in zip(buckets, noisy_counts, strict=True) if count > half_width]
-    if not kept:  # too few rows to tell: the most frequent bucket will do
+    if not kept:  # too few rows: take the most frequent bucket
         kept = [max(zip(noisy_counts, buckets, strict=True))[1]]
     ends = [math.copysign(2.0 ** (abs(bucket) - _OFFSET), bucket) for bucket in kept if bucket]
     return fitted(min([0.0, *ends]), type_), fitted(max([0.0, *ends]), type_)
 
 
 def fitted(end: float, type_: Type) -> float:
-    """An end of a range of this type: whatever the noise says, it can be declared, so that a search is never
-    paid for in vain. A DECIMAL has a last digit and a largest number.
+    """An end of a range of this type that can always be declared, so that no search is paid for in vain. A
+    DECIMAL has a last digit and a largest number.
     """
     if type_.kind is not Kind.DECIMAL:
         return end

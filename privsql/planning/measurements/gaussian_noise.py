@@ -18,9 +18,9 @@ from privsql.suggestions import Argument
 
 @dataclass(frozen=True)
 class GaussianShare:
-    """A part of one Gaussian release: several measurements of squared l2-sensitivities s, with variances v =
-    s V / share, V what covers a sensitivity of 1 at (epsilon, delta). Divided by sqrt(v), all their cells
-    together move by at most sum of s / v = sum of shares / V <= 1 / V, squared; so it is one release at that
+    """A part of one Gaussian release of several measurements with squared l2-sensitivities s and variances v
+    = s V / share, where V covers a sensitivity of 1 at (epsilon, delta). Divided by sqrt(v), all their cells
+    together move, squared, by at most sum of s / v = sum of shares / V <= 1 / V. So it is one release at that
     price (docs/proofs.md).
     """
 
@@ -39,8 +39,8 @@ class GaussianShare:
 
 @dataclass(frozen=True)
 class GaussianMeasurement(Noised):
-    """Gaussian noise on every cell, rounded to whole numbers; only all measurements of its release together
-    have a price.
+    """Gaussian noise on every cell, rounded to integers. Only all measurements of its release together have a
+    price.
     """
 
     joint: GaussianShare
@@ -77,7 +77,7 @@ class GaussianMeasurement(Noised):
 
     def explanation(self) -> tuple[str, ...]:
         joint, step = self.joint, self.step
-        part = "" if joint.share == 1 else f" / {float(joint.share):.4g} (its share of them all together)"
+        part = "" if joint.share == 1 else f" / {float(joint.share):.4g} (its share of the joint release)"
         unit = float(unit_variance(joint.epsilon, joint.delta)) ** 0.5
         sets = self.sensitivity.squares is not None
         how = "the sum of l1 * linf over the sets = " if sets else "l1 * linf = "
@@ -86,7 +86,7 @@ class GaussianMeasurement(Noised):
         return (
             self.explained_bounds(squared),
             f"{self.mechanism.value}, variance = l2^2 * {unit:,.5g}^2{part} = {deviation}^2; "
-            f"{unit:,.5g} is what a change of 1 needs "
+            f"{unit:,.5g} is the standard deviation for an l2-sensitivity of 1 "
             f"at epsilon {float(joint.epsilon):g}, delta {float(joint.delta):g}",
             f"each cell of these columns is within {self.explained_width()} at 95%; {self.other}",
         )
@@ -100,7 +100,7 @@ def measure_gaussian(
     share: Fraction,
     what: str,
 ) -> GaussianMeasurement:
-    """A share of one Gaussian release at (epsilon, delta)."""
+    """Measure with a share of one Gaussian release at (epsilon, delta)."""
     variance = rounded_up(sensitivity.l2_squared * unit_variance(epsilon, delta) / share)
     if variance > LARGEST_SCALE**2:
         raise too_noisy()
@@ -109,19 +109,21 @@ def measure_gaussian(
 
 
 def unit_variance(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The variance that covers an l2-sensitivity of 1."""
+    """The variance for an l2-sensitivity of 1. Raises ArgumentError if there is none for this epsilon and
+    delta.
+    """
     try:
         return least_variance(1, epsilon, delta)
     except ValueError:
         raise ArgumentError(
             "argument-delta",
-            "no Gaussian noise is known for this epsilon and delta",
+            "no Gaussian noise satisfies this epsilon and delta",
             [("use a larger epsilon or delta",), (Argument("mechanism", '"laplace"'),)],
         ) from None
 
 
 def gaussian_event(measurements: Sequence[GaussianMeasurement]) -> Gaussian:
-    """What is charged for measurements that share one release, all together."""
+    """The event charged for measurements that share one release."""
     (epsilon, delta), *others = {(each.joint.epsilon, each.joint.delta) for each in measurements}
     assert not others, "measurements of several releases"
     parts = (each.sensitivity.l2_squared / each.joint.variance for each in measurements)

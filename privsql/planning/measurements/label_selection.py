@@ -1,4 +1,4 @@
-"""Selection: of candidates with exact scores only the label of the best is released."""
+"""Selection: only the label of the best candidate is released, not its score."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class SelectionMeasurement(Noised):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What is charged for it."""
+        """The events that it charges."""
         match self.by:
             case Mechanism.CHOICE_GUMBEL | Mechanism.CHOICE_EXPONENTIAL:
                 return (Choice(self.loss, self.picks),)
-            case Mechanism.CHOICE_HISTOGRAM:  # what is done with a noisy histogram is post-processing
+            case Mechanism.CHOICE_HISTOGRAM:  # the rest is post-processing of a noisy histogram
                 return (Laplace(self.loss, self.l1, self.linf, self.noise_scale),)
             case _:
                 return (Pure(self.loss, self.picks),)
@@ -62,15 +62,15 @@ class SelectionMeasurement(Noised):
 
 
 def needed(by: Mechanism, sensitivity: Sensitivity, picks: int = 1, in_groups: bool = False) -> int:
-    """What epsilon times the scale must reach.
+    """The sensitivity that epsilon times the scale must reach.
 
-    A candidate's lead over another one moves by at most 2 linf, and by l1, which holds both changes; by linf
-    where all scores move the same way. In groups, the leads in all groups together move by at most l1. Of a
-    noisy histogram, l1.
+    A candidate's lead over another one moves by at most 2 linf, and by at most l1, which covers both changes;
+    by at most linf where all scores move the same way. In groups, the leads in all groups together move by at
+    most l1. For a noisy histogram it is l1.
     """
     lead = sensitivity.linf if sensitivity.monotone else min(2 * sensitivity.linf, sensitivity.l1)
     match by:
-        case Mechanism.CHOICE_EXPONENTIAL:  # the textbook's, which takes no notice of that
+        case Mechanism.CHOICE_EXPONENTIAL:  # the textbook's bound, which ignores monotone scores
             return 2 * (sensitivity.l1 if in_groups else sensitivity.linf) * picks
         case Mechanism.CHOICE_HISTOGRAM:
             return sensitivity.l1

@@ -30,7 +30,7 @@ class LaplaceMeasurement(Noised):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What is charged for it."""
+        """The events that it charges."""
         return (Laplace(self.loss, self.l1, self.linf, self.noise_scale),)
 
     def explanation(self) -> tuple[str, ...]:
@@ -50,14 +50,14 @@ def measure_laplace(
 
 
 def least_rate(needed: int, loss: Fraction) -> Fraction:
-    """One over the least scale that makes loss * scale reach what is needed."""
+    """The largest rate (one over the scale) whose loss covers this sensitivity."""
     if needed > LARGEST_SCALE * loss:
         raise too_noisy()
     return loss / needed
 
 
 def explained_scale(measurement: Noised, name: str, bound: int) -> str:
-    """How the scale of the noise follows from a bound and epsilon."""
+    """How the scale of the noise follows from the sensitivity and epsilon."""
     factor = round(measurement.scale * measurement.epsilon / bound)
     times = f"{factor} * " if factor != 1 else ""
     step = measurement.step

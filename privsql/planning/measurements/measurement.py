@@ -1,4 +1,4 @@
-"""A Measurement: price and noise in one object, of a closed list of kinds."""
+"""A Measurement: noise and its price in one object, as a closed union of classes."""
 
 from __future__ import annotations
 

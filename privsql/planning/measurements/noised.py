@@ -1,7 +1,7 @@
-"""What every measurement has: columns, a sensitivity, its exact price; and what people read of it.
+"""What every measurement has: columns, a sensitivity, an exact price, and an explanation for people.
 
-A measurement cannot be made whose noise does not cover its sensitivity at its price: each class checks that
-when it is constructed.
+No measurement exists whose noise does not cover its sensitivity at its price: each class checks that on
+construction.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from privsql.errors import ArgumentError
 from privsql.privacy.accuracy import LaplaceLaw, Law
 from privsql.privacy.sensitivity import Sensitivity
 
-LARGEST_SCALE = 2**52  # noise of a larger scale would not fit 64 bits
+LARGEST_SCALE = 2**52  # noise of a larger scale would not fit in 64 bits
 
 
 class Mechanism(StrEnum):
-    """How exact becomes noisy, as plans, receipts and ledgers say it."""
+    """How exact numbers become noisy. Plans, receipts and ledgers contain these texts."""
 
     LAPLACE = "discrete Laplace"
     GAUSSIAN = "Gaussian, rounded"
@@ -36,14 +36,14 @@ class Mechanism(StrEnum):
 
 @dataclass(frozen=True)
 class Noised(ABC):
-    """Some integer columns of the exact result, which get noise; `loss` is the epsilon of that, exactly."""
+    """Integer columns of the exact result that get noise. `loss` is the exact epsilon for them."""
 
     columns: tuple[str, ...]
     sensitivity: Sensitivity
     loss: Fraction
     what: str
-    other: str = field(default="", kw_only=True)  # what else would have done, and how noisy it is
-    # what 1 in its columns is, in the units of the values
+    other: str = field(default="", kw_only=True)  # another mechanism, and how noisy it would be
+    # the value of 1 in its columns
     step: Fraction = field(default=Fraction(1), kw_only=True)
 
     def __post_init__(self) -> None:
@@ -70,25 +70,25 @@ class Noised(ABC):
 
     @property
     def law(self) -> Law:
-        """How the noise of one cell is distributed, for intervals."""
+        """The distribution of the noise of one cell, for intervals."""
         return LaplaceLaw(float(1 / self.noise_scale))
 
     @property
     def continuous_variance(self) -> float:
-        """The variance of the noise before it is rounded: two ways to measure the same compare by it alike
-        at every epsilon.
+        """The variance of the noise before rounding, so that two ways to measure compare alike at every
+        epsilon.
         """
         return 2.0 * float(self.noise_scale) ** 2
 
     def half_width(self, level: float) -> int:
-        """The noise of one cell stays within this so surely."""
+        """The bound on the noise of one cell at this confidence level."""
         return self.law.half_width(level)
 
     @property
     def delta_loss(self) -> Fraction:
         return Fraction(0)
 
-    # What people read: plain numbers.
+    # For people: plain numbers.
     @property
     def l1(self) -> int:
         return self.sensitivity.l1
@@ -115,7 +115,9 @@ class Noised(ABC):
 
     @property
     def score_sensitivity(self) -> float | None:
-        """How far one person can move the scores of two values apart, where one is selected by its score."""
+        """How far one person can change the difference of two values' scores, where a value is selected by
+        score.
+        """
         return None
 
     def to_dict(self) -> dict[str, object]:
@@ -134,13 +136,13 @@ class Noised(ABC):
         }
 
     def explained_bounds(self, more: str = "") -> str:
-        """How far one person moves the columns, in the units of the values; and in their own, in which
-        plan.sql can be checked.
+        """The sensitivity in the units of the values, and in the columns' own units, in which plan.sql can be
+        checked.
         """
         found = f"l1 = {in_words(self.l1 * self.step)}, linf = {in_words(self.linf * self.step)}"
         own = ""
         if self.step != 1:
-            steps = f"the columns count in steps of {float(self.step):.3g}"
+            steps = f"columns are in steps of {float(self.step):.3g}"
             own = f" ({steps}: l1 = {self.l1:,}, linf = {self.linf:,})"
         return f"{found}{own}{more}: {self.why}"
 
@@ -149,13 +151,13 @@ class Noised(ABC):
 
 
 def in_words(value: Fraction) -> str:
-    """A number for people."""
+    """The number for people."""
     return f"{int(value):,}" if value.denominator == 1 else f"{float(value):,.6g}"
 
 
 def too_noisy() -> ArgumentError:
     return ArgumentError(
         "argument-epsilon",
-        "at this epsilon the noise would be larger than 64-bit numbers can hold",
+        "at this epsilon the noise would not fit in 64-bit integers",
         "use a larger epsilon, fewer outputs, or declare a narrower range",
     )

@@ -1,4 +1,4 @@
-"""Partition selection: keys nobody declared are shown only if enough people have them."""
+"""Partition selection: undeclared keys are shown only if enough people have them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from privsql.privacy.sensitivity import Sensitivity
 
 @dataclass(frozen=True)
 class KeyMeasurement(Noised):
-    """Keys that pass a threshold, with their noisy counts; or keys alone."""
+    """Keys that pass a threshold, with their noisy counts or alone."""
 
     release: KeyRelease
 
@@ -72,7 +72,7 @@ class KeyMeasurement(Noised):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What is charged for it."""
+        """The events that it charges."""
         touched = self.release.contribution
         if not isinstance(self.release, GaussianThreshold):
             return (Keys(self.loss, self.delta_loss, touched.changes),)
@@ -80,19 +80,19 @@ class KeyMeasurement(Noised):
         return (GaussianKeys(self.loss, self.delta_loss, ratio, _exclusive(self.release)),)
 
     def explanation(self, instead: Sequence[str] = ()) -> tuple[str, ...]:
-        """`instead`: by what else keys could have been shown."""
+        """The lines of EXPLAIN. `instead`: how keys could have been shown otherwise."""
         return (*self._keys_explained(), *instead, *self._counts_explained())
 
     def _keys_explained(self) -> list[str]:
-        """How large a key must be."""
+        """How large a key must be to be shown."""
         release = self.release
         what = "units" if release.contribution.rows == 1 else "rows"
         half, sure = release.shows_at(0.5), release.shows_at(0.95)
         return [
             f"l1 = {self.l1:,}, linf = {self.linf:,}: {self.why}",
             f"{self.mechanism.value}: {self._noise()}",
-            f"a key is shown with probability 50% from {half:,} {what}, with 95% from {sure:,}; "
-            "which keys are missing is not said",
+            f"a key is shown with probability 50% from {half:,} {what} on, with 95% from {sure:,}; "
+            "the answer does not say which keys are missing",
         ]
 
     def _counts_explained(self) -> list[str]:
@@ -112,18 +112,18 @@ class KeyMeasurement(Noised):
                     f"scale = l1 / epsilon = {self.scale:,.6g}, cut at ±{release.bound:,}; "
                     f"shown above {release.threshold:,}"
                 )
-                coin = f"; both 1 less with probability {float(release.share):.2%}, by a coin for each key"
+                coin = f"; a coin for each key lowers both by 1 with probability {float(release.share):.2%}"
                 return how + (coin if release.lesser else "")
             case GaussianThreshold() as release:
                 deviation = float(release.variance) ** 0.5
                 return f"standard deviation {deviation:,.4g}; shown above {release.threshold:,}"
             case _:
-                return "no count is let out"
+                return "no count is released"
 
 
 def _exclusive(release: GaussianThreshold) -> Fraction:
-    """The chance that a key which one of the neighbours alone has is shown, rounded up: at most `groups` such
-    keys.
+    """The probability that a key which only one of the neighbours has is shown, rounded up, over at most
+    `groups` of these keys.
     """
     touched = release.contribution
     tail = tail_above(release.variance, release.limit - touched.rows)
@@ -142,8 +142,8 @@ def measure_keys(
     what: str,
     wanted: Mechanism | None = None,
 ) -> KeyMeasurement:
-    """A release of keys that nobody declared: with their counts, by the noise wanted, or (`counted` false) by
-    themselves.
+    """A release of undeclared keys: with their counts and this mechanism, or without counts (`counted`
+    false).
     """
     make = _KEYS.get(wanted, _best) if counted else optimal_selection
     try:
@@ -151,13 +151,13 @@ def measure_keys(
     except ValueError:
         raise ArgumentError(
             "argument-delta",
-            "at this epsilon and delta keys that nobody declared cannot be shown",
-            "use a larger epsilon, and a delta below half of it",
+            "at this epsilon and delta no undeclared key could be shown",
+            "use a larger epsilon, and a delta below half of epsilon",
         ) from None
     return KeyMeasurement(columns, sensitivity, loss, what, release)
 
 
-_best = lru_cache(maxsize=64)(best)  # a search that takes some milliseconds
+_best = lru_cache(maxsize=64)(best)  # the search takes some milliseconds
 _KEYS: dict[Mechanism | None, Callable[..., KeyRelease]] = {
     Mechanism.GAUSSIAN: lru_cache(maxsize=64)(gaussian_threshold),
     Mechanism.LAPLACE: truncated_geometric,

@@ -14,7 +14,7 @@ from privsql.privacy.sensitivity import Sensitivity
 
 @dataclass(frozen=True)
 class QuantileMeasurement(Noised):
-    """Grid points selected in a histogram of values, one for every column: P(v) ~ exp(-rows off / scale)."""
+    """Selects grid points in a histogram of values, one per column: P(v) ~ exp(-rows off / scale)."""
 
     search: Search
 
@@ -37,35 +37,37 @@ class QuantileMeasurement(Noised):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What is charged for it."""
+        """The events that it charges."""
         return tuple(Choice(each) for each in self.search.losses)
 
     @property
     def score_sensitivity(self) -> float:
-        """How far one person can move the scores of two values apart; of all cells together."""
+        """How far one person can change the difference of two values' scores, over all cells."""
         return float(self.search.span)
 
     def explanation(self) -> tuple[str, ...]:
-        """How quantiles are selected, and how far off in rows they may be."""
+        """How quantiles are selected, and how many rows off they may be."""
         search, span = self.search, self.score_sensitivity
         lines = [
             f"l1 = {self.l1:,}, linf = {self.linf:,} of the histogram of values: {self.why}",
-            f"{self.mechanism.value}: each of {search.points:,} points with a chance ~ exp(-rows off / s), "
-            f"s = {span:g} / epsilon = {span:g} / {self.epsilon:g} = {self.scale:,.6g}; one person moves the "
-            f"rows off of one point away from those of another by at most {span:g}, "
+            f"{self.mechanism.value}: selects one of {search.points:,} points, each with probability "
+            f"~ exp(-rows off / s), s = {span:g} / epsilon = {span:g} / {self.epsilon:g} = {self.scale:,.6g}; "
+            f"one person changes the difference of two points' rows off by at most {span:g}, "
             "over all cells and quantiles",
         ]
         if any(step.lean for step in search.steps):
-            lines.append("towards an end of the range points weigh less, in case that it is too wide")
+            lines.append("points near an end of the range get less weight, in case the range is too wide")
         if any(step.parts for step in search.steps):
-            lines.append("the middle one first, then the others among the rows on either side of it")
+            lines.append(
+                "the middle quantile comes first, then the others among the rows on either side of it"
+            )
         for place, column in enumerate(self.columns):
             rows = math.ceil(search.rank_error(place, 0.95))
             lines.append(f"{column}: within ±{rows:,} rows of {search.rank_text(place)} at 95%, ties aside")
         few = max(search.rows_needed(place, 0.95) for place in range(len(self.columns)))
         lines.append(
-            f"undetermined where there are too few rows: with a chance of at least 95% where there are none, "
-            f"of at most 5% from {few:,} rows on"
+            "undetermined where there are too few rows: with probability at least 95% if there are none, "
+            f"at most 5% from {few:,} rows on"
         )
         return tuple(lines)
 
@@ -73,6 +75,6 @@ class QuantileMeasurement(Noised):
 def measure_quantiles(
     columns: tuple[str, ...], sensitivity: Sensitivity, sought: Sought, loss: Fraction, what: str
 ) -> QuantileMeasurement:
-    """The search for these quantiles at this price."""
+    """Measure these quantiles at this price."""
     search = sought.at(loss)
     return QuantileMeasurement(columns, sensitivity, search.loss, what, search)

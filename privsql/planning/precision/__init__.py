@@ -1,1 +1,1 @@
-"""How far noisy numbers may be off, before anything is spent."""
+"""How far noisy numbers may be off, computed before anything is spent."""

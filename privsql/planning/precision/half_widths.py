@@ -17,19 +17,21 @@ from privsql.privacy.weighted_sums import Noise, half_width
 from privsql.suggestions import Argument
 from privsql.types import NUMBERS, Kind
 
-SUREST = 0.999999  # divided among a million cells, what is left to 1 is still told from 0
+SUREST = 0.999999  # 1 minus it, divided among a million cells, must still be above 0
 
 
 def check_level(level: float) -> float:
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level <= SUREST:
-        raise ArgumentError("argument-level", f"a confidence level lies between 0 and {SUREST}", "try 0.95")
+        raise ArgumentError(
+            "argument-level", f"a confidence level must be above 0 and at most {SUREST}", "try 0.95"
+        )
     return float(level)
 
 
 def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
     level = check_level(level)
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
-        raise ArgumentError("argument-rows", "rows must be a whole number from 1", "rows=1000")
+        raise ArgumentError("argument-rows", "rows must be a whole number of at least 1", "rows=1000")
     widths, notes = _widths(plan, level, rows)
     known = [name for name, width in widths.items() if width is not None]
     return Accuracy(widths, level, notes, _together(plan, level, rows, known))
@@ -38,7 +40,7 @@ def accuracy_of(plan: Plan, level: float, rows: int | None = None) -> Accuracy:
 def _widths(
     plan: Plan, level: float, rows: int | None = None
 ) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Each output's half-width, and what is said where there is none beforehand."""
+    """Each output's half-width, and a note where it is not known beforehand."""
     widths: dict[str, float | None] = {}
     notes: dict[str, str] = {}
     for output in plan.outputs:
@@ -61,7 +63,7 @@ def _widths(
 
 
 def _together(plan: Plan, level: float, rows: int | None, names: Collection[str]) -> dict[str, float | None]:
-    """By a union bound over all cells of these outputs; none where the number of cells is not known
+    """Half-widths for all cells at once, by a union bound; empty if the number of cells is not known
     beforehand.
     """
     if plan.space.open or not names:
@@ -76,7 +78,7 @@ def _together(plan: Plan, level: float, rows: int | None, names: Collection[str]
 
 
 def _ranks(plan: Plan, leaves: Collection[str], level: float) -> str:
-    """How far quantiles may be off in rows: how far that is in values depends on the data."""
+    """The error of quantiles in rows: their error in values depends on the data."""
     found: dict[str, int] = {}
     few = 0
     for leaf in leaves:
@@ -91,13 +93,13 @@ def _ranks(plan: Plan, leaves: Collection[str], level: float) -> str:
             few = max(few, measurement.search.rows_needed(place, level))
     if not found:
         return ""
-    what = next(iter(found)) if len(found) == 1 else "its rank, each by itself,"
+    what = next(iter(found)) if len(found) == 1 else "its rank, each on its own,"
     near = f"within ±{max(found.values()):,} rows of {what} at {level:.0%}, ties aside"
-    return f"{near}; it may be undetermined where there are fewer than {few:,} rows"
+    return f"{near}; may be undetermined with fewer than {few:,} rows"
 
 
 def linear_half_width(estimate: Linear, noise: Mapping[str, Noise], level: float) -> float:
-    """How far a weighted sum of noisy columns may be off: of whole numbers, by a whole number."""
+    """The error of a weighted sum of noisy columns; an integer for integers."""
     width = terms_half_width(estimate.terms, noise, level)
     if estimate.whole and any(weight.denominator > 1 for _, weight in estimate.terms):
         return float(math.floor(width + 0.5 + 1e-9))
@@ -109,7 +111,7 @@ def terms_half_width(terms: Terms, noise: Mapping[str, Noise], level: float) -> 
 
 
 def shown_half_width(estimate: Linear, plan: Plan, rows: Alike, level: float) -> float:
-    """How far what is shown in some rows may be off; whole numbers that add up are rounded all together."""
+    """The error of what is shown in some rows. Integers that add up are rounded together."""
     if plan.levels is None or rows.level is None:
         return linear_half_width(estimate, rows.noise, level)
     width = terms_half_width(estimate.terms, rows.noise, level)
@@ -132,8 +134,8 @@ def _leaf(estimate: Estimate, plan: Plan, level: float, rows: int | None) -> flo
 
 
 def _width(expression: Expression, plan: Plan, level: float, rows: int | None) -> float | None:
-    """Half-widths through sums, differences and products with constants; None where it depends on the
-    answer.
+    """Propagate half-widths through sums, differences and products with constants; None where they depend on
+    the answer.
     """
     match expression:
         case Literal():
@@ -171,13 +173,15 @@ def _scaled(
 
 
 def epsilon_within(plan: Plan, within: float, confidence: float) -> Fraction:
-    """The least epsilon at which every cell of every output is within +-`within`, all at once, so surely."""
+    """The least epsilon at which all cells of all outputs are within +-`within` at once, with this
+    confidence.
+    """
     if plan.public:
         return SMALLEST_EPSILON
     if plan.space.open:
         raise ArgumentError(
             "argument-within",
-            "how many keys there will be is not known beforehand, so no epsilon holds for them all",
+            "the number of undeclared keys is not known beforehand, so no epsilon can be computed for all of them",
             [("give ", Argument("epsilon"), " instead"), ("declare the keys",)],
         )
     if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 < within <= 1e300:
@@ -191,21 +195,23 @@ def epsilon_within(plan: Plan, within: float, confidence: float) -> Fraction:
         try:
             priced = plan.repriced(Fraction(nano, NANO))
         except ArgumentError:
-            return math.inf  # so small an epsilon that its noise does not fit 64 bits
+            return math.inf  # its noise does not fit in 64 bits
         widths, _ = _widths(priced, level)
         known = [width for width in widths.values() if width is not None]
         if not known or len(known) < len(widths):
             raise ArgumentError(
                 "argument-within",
-                "how far this answer is off depends on the data, so no epsilon can be found beforehand",
+                "the error of this answer depends on the data, so no epsilon can be computed beforehand",
                 [("give ", Argument("epsilon"), " instead, and look at the intervals of the answer")],
             )
         return max(known)
 
     low, high = int(SMALLEST_EPSILON * NANO), int(LARGEST_EPSILON * NANO)
     if worst(high) > within:
-        raise ArgumentError("argument-within", "no epsilon gives an answer that close", "allow a wider +-")
-    # noise is about inverse to epsilon: most of the search is over before it begins
+        raise ArgumentError(
+            "argument-within", "no epsilon gives an answer this accurate", "give a larger within"
+        )
+    # noise is roughly inverse to epsilon, so these guesses save most of the search
     near = worst(NANO) / within
     for share in (0.95, 1.05):
         nano = int(min(near * share, float(LARGEST_EPSILON)) * NANO)

@@ -1,5 +1,5 @@
-"""A plan goes in; its rows come out by the noise that they have in the end: as it was added, or as least
-squares leaves it.
+"""A plan goes in; its rows come out grouped by their final noise, after least squares where there are several
+levels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from privsql.tables import Integers
 
 @dataclass(frozen=True, eq=False)
 class Alike:
-    """Rows whose noise is alike, and what it is, by the name of the noisy column."""
+    """Rows with equal noise, and that noise by the name of the noisy column."""
 
     rows: Integers | None  # None: all of them
     noise: Mapping[str, Noise]
@@ -29,7 +29,7 @@ class Alike:
 
 
 def noisy_columns(plan: Plan) -> dict[str, Measurement]:
-    """By what measurement every noisy column was made."""
+    """The measurement of every noisy column."""
     return {
         column: each
         for each in plan.measurements
@@ -39,16 +39,14 @@ def noisy_columns(plan: Plan) -> dict[str, Measurement]:
 
 
 def alike_rows(plan: Plan) -> list[Alike]:
-    """All rows together, or where there are several levels, those whose noise is alike after least
-    squares.
-    """
+    """All rows together, or with several levels, groups of rows with equal noise after least squares."""
     columns = noisy_columns(plan)
     if plan.derived is not None:
         return [Alike(rows, noise) for rows, noise in plan.derived.kinds]
     if plan.levels is None:
         return [Alike(None, {column: each.law for column, each in columns.items()})]
     found = _classes(plan.levels)
-    if found is None:  # too many that differ: then only what holds for all of them
+    if found is None:  # too many different groups: use a bound that holds for all of them
         return [_unknown(plan, columns, level) for level in range(len(plan.levels.sizes))]
     result = []
     for number in range(int(found.max()) + 1):
@@ -81,7 +79,7 @@ def times_of(plan: Plan, measurement: Measurement) -> tuple[int, ...]:
 
 
 def set_texts(plan: Plan) -> list[str]:
-    """The sets of keys as people write them."""
+    """The sets of keys, for people."""
     sets = plan.release.sets if isinstance(plan.release, Release) else ()
     return [
         f"({', '.join(plan.release.keys[place].name for place in kept)})"
@@ -91,9 +89,7 @@ def set_texts(plan: Plan) -> list[str]:
 
 
 def gains(plan: Plan, measurement: Measurement, level: float) -> list[tuple[str, float, float]]:
-    """For each set of keys how far a column may be off as it was measured, and after least squares; the worst
-    of its rows.
-    """
+    """For each set of keys, the error of a column as measured and after least squares, in its worst row."""
     texts, times, column = set_texts(plan), times_of(plan, measurement), measurement.columns[0]
     after = [0.0] * len(texts)
     for kind in alike_rows(plan):

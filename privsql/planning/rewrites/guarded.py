@@ -1,9 +1,9 @@
-"""What stands above a release goes in; the same with a guard before every quotient and list of aggregates
-comes out.
+"""The query above a release goes in; it comes out with a guard on every quotient and every list of
+aggregates.
 
-A guard is a column of the noisy table: true in the cells where the released numbers cannot tell the divisor
-from 0, or where an aggregate in the list has too few rows to say anything. There the quotient or the list is
-NULL, and so is what is computed from it, as SQL has it: in HAVING and ORDER BY, too.
+A guard is a column of the noisy table. It is true in cells where the released numbers cannot tell the divisor
+from 0, or where an aggregate in the list has too few rows. There the quotient or list is NULL, and so is
+everything computed from it, in HAVING and ORDER BY too, by the rules of SQL.
 """
 
 from __future__ import annotations
@@ -16,31 +16,29 @@ from privsql.algebra.relations import Choose, Distinct, Filter, Limit, Project, 
 from privsql.types import BOOLEAN
 
 QUOTIENTS = frozenset({"/", "//"})
-_PREFIX = "privsql_guard_"  # reserved, as all names that begin with privsql_
+_PREFIX = "privsql_guard_"  # reserved, like all names that begin with privsql_
 
 Meant = dict[str, Expression]  # the columns of a relation, as expressions over those of the release
 
 
 @dataclass(frozen=True)
 class Guarded:
-    """`guards`: the names of the further columns of the noisy table, and what each of them guards, over the
-    release.
-    """
+    """`guards`: the names of the further columns of the noisy table, and the call that each one guards."""
 
     relation: Relation
     guards: Mapping[str, Call]
 
 
 def guarded(relation: Relation, aggregates: frozenset[str]) -> Guarded:
-    """`aggregates`: the names of the noisy columns of the release."""
+    """Guard the quotients and lists of a relation. `aggregates`: the noisy columns of the release."""
     guards = _Guards(aggregates)
     above, _ = guards.relation(relation)
     return Guarded(above, {name: call for call, name in guards.names.items()})
 
 
 def guarded_part(call: Call) -> tuple[Expression, ...]:
-    """What must be known of a call for its value to say anything: of a quotient its divisor, of a list all of
-    it.
+    """What must be determined for a call to be meaningful: the divisor of a quotient, every element of a
+    list.
     """
     if call.function in QUOTIENTS:
         return call.args[1:]

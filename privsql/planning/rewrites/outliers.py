@@ -1,12 +1,13 @@
-"""Sums of whole numbers over a stored table: each is added up as it is, and then put right by what lies
+"""Sums of integers over a stored table: each is summed without clamping, then corrected for the values
 outside its range.
 
-    sum of clamp(x) = sum of x + sum of (high - x) where x > high + sum of (low - x) where x < low
+sum of clamp(x) = sum of x + sum of (high - x) where x > high + sum of (low - x) where x < low
 
-DuckDB keeps the least and greatest value of every piece of a stored table. A piece without outliers is read
-once, and no value of it is compared: where there are none, the sum takes hardly longer than the plain one
-(1.2 times; 2.6 if each value is clamped). Where every piece has some, it takes half as long again as clamping
-each. A frame has no such pieces, and an expression no such ends: there each value is clamped (grid.py).
+DuckDB keeps the minimum and maximum of every row group of a stored table. A row group without outliers is
+read once, and none of its values is compared: without outliers the sum takes hardly longer than the plain one
+(1.2 times; 2.6 if each value is clamped). If every row group has some, it takes half as long again as
+clamping each value. A frame has no row groups, and an expression no stored minimum: there each value is
+clamped (grid.py).
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from privsql.types import Kind
 
 @dataclass(frozen=True)
 class Outliers:
-    """A column that is added up so; `condition` says of which rows. Its sum and the number of its values
-    get these names, and where that is wanted too, the number of all rows, NULLs included.
+    """A column that is summed without clamping, over the rows that meet `condition`. Its sum and the number
+    of its values get these names, and so does the number of all rows, NULLs included, if it is wanted.
     """
 
     total: str
@@ -53,14 +54,14 @@ class Outliers:
         assert self.grid.step == 1, "added up as they are"
 
     def sums(self) -> list[tuple[str, Scalar]]:
-        """Over all rows, by name. A value that is never NULL by a claim counts as the low end where it is."""
+        """Sums over all rows, by name. A NULL in a column that is claimed to have none counts as the low end."""
         counted = Value(self.column) if self.grid.nullable else None
         found = [(self.total, self._sum(Value(self.column))), (self.rows, self._count(counted))]
         return found if self.every is None else [*found, (self.every, self._count(None))]
 
     def corrections(self) -> list[tuple[Scalar, Scalar]]:
-        """What is added for which rows; tests that DuckDB sees to exclude a WHERE x > 40, which x < 41 would
-        not be.
+        """What to add for which rows. DuckDB sees that these tests exclude a WHERE x > 40; it would not see
+        that for x < 41.
         """
         value, grid, type_ = Value(self.column), self.grid, self.column.type
         found: list[tuple[Scalar, Scalar]] = []
@@ -88,8 +89,8 @@ def _wide(value: int) -> Scalar:
 
 
 def are_added_raw(release: Release | Choose, facts: Facts) -> bool:
-    """Whether all that is summed up are bare columns of one stored table, over all its rows or those of a
-    condition, in ranges so small that a step of the grid is 1.
+    """Whether all sums are over bare columns of one stored table, over all rows or those of a condition, with
+    ranges so small that a grid step is 1.
     """
     if isinstance(release, Choose) or release.keys:
         return False
@@ -112,7 +113,7 @@ def _is_small(expression: Expression | None, facts: Facts) -> bool:
 
 
 def _is_stored(expression: Expression | None, relation: Relation) -> bool:
-    """Whether it is a column of whole numbers, as a stored table has it."""
+    """Whether the expression is an integer column of a stored table."""
     match expression, relation:
         case Column(name=name, type=type_), Scan(stored=True, casts=casts):
             return (
@@ -129,8 +130,8 @@ def _is_stored(expression: Expression | None, relation: Relation) -> bool:
 
 
 def added_up(summed: Sequence[Outliers], others: Sequence[tuple[str, Scalar]], source: Source) -> Stacked:
-    """One row for all rows, one for each correction: the sums, their numbers of values, and other columns by
-    name.
+    """One row over all rows and one for each correction: the sums, their numbers of values, and other columns
+    by name.
     """
     first = [sums for each in summed for sums in each.sums()] + [*others]
     parts = [Select(tuple(first), source)]

@@ -1,11 +1,11 @@
-"""Rows with any number a unit go in; the same from a stored copy come out: at most so many a unit, by a
-stored rank.
+"""A relation with any number of rows per unit goes in; the same over a stored copy comes out, with a limit
+per unit by stored rank.
 
-The copy of a table has a column more, the rank of each row among the rows of its unit in an order that
-depends on their content alone. Rows with rank <= N are at most N of each unit, the same N whatever other
-units have: a bound by a plain comparison, where choosing rows while the query runs costs a grouping by unit.
-What a SUM of a column adds up, clamped into the column's declared range and laid on its grid, is stored
-beside it.
+The copy of a table has one more column: the rank of each row among the rows of its unit, in an order that
+depends only on their content. The rows with rank <= N are at most N per unit, and which ones does not depend
+on other units. So a plain comparison enforces the bound, where choosing rows at query time takes a grouping
+by unit. For each column with a declared range, the copy also stores the clamped value on its grid, ready to
+sum.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from privsql.planning.grids.grid import LARGEST_VALUE, grid_of
 from privsql.planning.rewrites.prepared_joins import look_up, looks_up, only_scan
 from privsql.types import BIGINT, NUMBERS
 
-RANK = "privsql_rank"  # the reserved name of the column that counts the rows of a unit
-LARGEST_RANK = 65_535  # of rows further down: they all have this rank, so that only smaller bounds can use it
+RANK = "privsql_rank"  # the reserved name of the column that ranks the rows of a unit
+LARGEST_RANK = 65_535  # all further rows share this rank, so only smaller bounds can use it
 
 
 @dataclass(frozen=True)
 class StoredValue:
-    """What a sum of a column adds up for one row, and the name under which it is stored."""
+    """What a row adds to the sum of a column, and the name under which it is stored."""
 
     column: str
     value: Scalar
@@ -59,7 +59,7 @@ class StoredValue:
 
 @dataclass(frozen=True)
 class StoredKey:
-    """A column by whose values units are counted, and what tells the declared values from others."""
+    """A column whose values units are counted by, and the test for its declared values."""
 
     column: str
     test: Scalar | None
@@ -67,10 +67,10 @@ class StoredKey:
 
 @dataclass(frozen=True)
 class Copy:
-    """A stored copy of a table, by its name in the attached database; not `fresh`: its source was written to
+    """A stored copy of a table, by its name in the attached database. Not `fresh`: its source has changed
     since.
 
-    `totals`: beside it lies what it adds up to by rank. `keys`: and how many units there are by these.
+    `totals`: its sums by rank are stored beside it. `keys`: so are the numbers of units by these keys.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Copy:
     keys: tuple[StoredKey, ...] = ()
 
 
-Copies = Callable[[Scan], Copy | None]  # what is stored of a table, for exactly this unit and these columns
+Copies = Callable[[Scan], Copy | None]  # finds the copy of a table with exactly this unit and these columns
 
 
 def no_copies(scan: Scan) -> Copy | None:
@@ -89,11 +89,10 @@ def no_copies(scan: Scan) -> Copy | None:
 
 @dataclass(frozen=True)
 class PreparedScan(Scan):
-    """The rows of a table's copy that are among the first `most` of their unit, with some of the values
-    stored there.
+    """The rows of a table's copy that are among the first `most` of their unit, with some of the stored
+    values.
 
-    `totals`: what they add up to by rank is stored, too. `units`: nothing but the units is asked for, by the
-    first row of each.
+    `totals`: sums by rank are stored, too. `units`: the query needs only the units, one first row each.
     """
 
     copy: str = ""
@@ -105,12 +104,11 @@ class PreparedScan(Scan):
 
 @dataclass(frozen=True)
 class AdHoc:
-    """What is used of one unit where its rows are chosen while the question runs: so many rows in each of so
-    many keys.
+    """The limits on one unit if rows are chosen at query time: so many rows in each of so many keys.
 
-    `cells`: how many keys there are; None: no GROUP BY, or several. `moves`: 2 where a unit is replaced.
-    `less`: what part of Laplace noise the noise would be, which is less than 1 where it would be Gaussian.
-    `gaussian`: no other noise is wanted.
+    `cells`: how many keys there are; None: no GROUP BY, or several sets of keys. `moves`: 2 where a unit is
+    replaced. `less`: the noise as a fraction of Laplace noise, below 1 where it would be Gaussian.
+    `gaussian`: the call requires Gaussian noise.
     """
 
     keys: int
@@ -121,8 +119,8 @@ class AdHoc:
     gaussian: bool
 
     def most(self, one: Stability, columns: list[str] | None) -> int:
-        """The rows of a unit that a copy may keep, where each becomes `one`, without more noise than there
-        would be.
+        """The rows of a unit that a copy may keep, each of which becomes `one`, without more noise than ad
+        hoc.
 
         They may all be in one key. So a count has l1 = most * each and linf = most * shared, where ad hoc it
         has `own` and `rows`; Laplace noise goes with l1, Gaussian noise with the root of l1 * linf. Other
@@ -147,7 +145,9 @@ class AdHoc:
 
 @dataclass(frozen=True)
 class PreparedRows:
-    """Rows with a known bound: the relation over the copy, its scan, its stability, and that of each step."""
+    """Rows with a known bound: the relation over the copy, its scan, its stability, and the stability of each
+    step.
+    """
 
     relation: Relation
     scan: PreparedScan
@@ -156,7 +156,7 @@ class PreparedRows:
 
 
 def stored_values(scan: Scan, look: Look) -> tuple[StoredValue, ...]:
-    """What sums of a table's columns add up, for those whose range is declared."""
+    """What each row adds to sums of the table's columns, for columns with a declared range."""
     facts = derive(scan, frozenset(each.name for each in scan.fields), look)
     numbers = [(each, domain_of(each.column, facts)) for each in scan.fields if each.type.kind in NUMBERS]
     return tuple(
@@ -167,9 +167,7 @@ def stored_values(scan: Scan, look: Look) -> tuple[StoredValue, ...]:
 
 
 def computed(relation: Relation) -> Mapping[Scalar, Scalar]:
-    """Values over the rows of a relation that a copy below has computed already, and the column that has
-    them.
-    """
+    """Values that a copy has computed already, each with the column that holds it."""
     scans = (each for each in walk(relation) if isinstance(each, PreparedScan))
     return {stored.value: Name(stored.name) for scan in scans for stored in scan.values}
 
@@ -177,16 +175,16 @@ def computed(relation: Relation) -> Mapping[Scalar, Scalar]:
 def prepared_rows(
     release: Release | Choose, ad_hoc: AdHoc, look: Look, copies: Copies
 ) -> PreparedRows | str | None:
-    """The rows of a release from a stored copy, with no more noise than ad hoc; a text says why a copy is not
-    used.
+    """The rows of a release from a stored copy, with no more noise than ad hoc; or a text on why the copy is
+    not used.
     """
     units = _counts_units(release)
     if units and not (asks_for_units(release) and not release.keys):
-        return _unused(release, copies, "each unit counts once, whichever of its rows there are")
+        return _unused(release, copies, "each unit counts once, whatever rows it has")
     scan = only_scan(release.input)
     if scan is None:
         return _unused(
-            release, copies, "rows of people meet in a join or a union, are grouped, or are made of lists"
+            release, copies, "the query joins, unions, groups or unnests private rows before it aggregates"
         )
     copy = copies(scan)
     if copy is None:
@@ -196,10 +194,10 @@ def prepared_rows(
     most, whole = _most_rows(release, ad_hoc, look, units)
     if most < 1:
         rows = stability(rebuilt(release.input, _alone), look).rows
-        return _unused(release, copies, f"one row may become {rows:,}, more than are used of one unit")
+        return _unused(release, copies, f"one row may become {rows:,}, more than the limit per unit")
     if most >= LARGEST_RANK:
         return _unused(
-            release, copies, f"it counts to {LARGEST_RANK - 1:,} rows a unit, and {most:,} may be used"
+            release, copies, f"it ranks only {LARGEST_RANK - 1:,} rows per unit, but {most:,} may be used"
         )
     kept = _kept(scan, copy, most, _summed(release, scan), units)
     less_than = None if units or most == whole else whole
@@ -209,14 +207,14 @@ def prepared_rows(
 def _exchanged(
     relation: Relation, scan: Scan, kept: PreparedScan, look: Look, less_than: int | None
 ) -> PreparedRows:
-    """The relation over the copy. `less_than`: what ad hoc would be used of one unit, where that is more."""
+    """The relation over the copy. `less_than`: the ad hoc limit on one unit, if it is larger."""
     unit, most = scan.unit, kept.most
     assert unit is not None
     apart = looks_up(relation)
     fewer = (
         ""
         if less_than is None
-        else f"; not {less_than:,}, so that the noise is no more than without the copy"
+        else f"; not {less_than:,}, so that there is no more noise than without the copy"
     )
 
     def exchange(one: Relation) -> Relation:
@@ -227,7 +225,7 @@ def _exchanged(
 
     def steps(old: Relation) -> Stability:
         if old == scan:
-            text = f"whose: {unit.text}; rows without one are left out{fewer}"
+            text = f"unit: {unit.text}; rows without a unit are left out{fewer}"
             return Stability(most, False, text, lambda columns: most)
         if scan not in walk(old):
             return stability(old, look)
@@ -241,10 +239,10 @@ def _exchanged(
 
 
 def _most_rows(release: Release | Choose, ad_hoc: AdHoc, look: Look, units: bool) -> tuple[int, int]:
-    """How many rows of a unit may be kept, and how many become no more than ad hoc are used.
+    """The rows of a unit to keep, and the rows that become no more than the ad hoc limit.
 
-    One row may become several: their number stays within what was allowed. A choice pays for what one unit
-    has in one key, and all its rows may be in one.
+    One row may become several, whose number stays within the limit. A selection pays for one unit's rows in
+    one key, and all its rows may be in one.
     """
     each = stability(rebuilt(release.input, _alone), look)
     chooses = isinstance(release, Choose)
@@ -255,7 +253,7 @@ def _most_rows(release: Release | Choose, ad_hoc: AdHoc, look: Look, units: bool
 
 
 def _unused(release: Release | Choose, copies: Copies, why: str) -> str | None:
-    """Why no copy is used, if there is one that might be expected to be."""
+    """Why no copy is used, if there is one that the caller might expect to be used."""
     scans = (
         each
         for each in walk(release.input)
@@ -270,8 +268,8 @@ def _unused(release: Release | Choose, copies: Copies, why: str) -> str | None:
 
 def _outdated(scan: Scan) -> str:
     return (
-        f"the source of {scan.table} was written to since it was prepared, so the copy is not used; "
-        f"session.prepare({scan.table!r}) stores it anew"
+        f"the source of {scan.table} has changed since it was prepared, so the copy is not used; "
+        f"session.prepare({scan.table!r}) prepares it again"
     )
 
 
@@ -280,18 +278,18 @@ def _kept(scan: Scan, copy: Copy, most: int, summed: frozenset[str], units: bool
     same = {one.name: getattr(scan, one.name) for one in fields(scan)}
     same["fields"] = (*scan.fields, *(Field(each.name, BIGINT) for each in values))
     same["claims"] = {**scan.claims, **{each.name: Claim() for each in values}}
-    same["stored"] = False  # a copy has what is added up of a column clamped already, which is faster still
+    same["stored"] = False  # a copy stores the clamped summand, which is even faster
     return PreparedScan(**same, copy=copy.name, most=most, values=values, totals=copy.totals, units=units)
 
 
 def _times(most: int, one: Stability) -> Stability:
-    """What so many rows become, where one becomes `one`."""
+    """The stability of so many rows, each of which becomes `one`."""
     assert one.rows is not None
     return replace(one, rows=most * one.rows, steady=False, shares=lambda columns: most * one.shares(columns))
 
 
 def _alone(relation: Relation) -> Relation:
-    """A table as if each unit had one row there: each row of the copy by itself, and the one row that it
+    """The relation as if each unit had one row in each table: a row of the copy on its own, and the row it
     meets elsewhere.
     """
     if not isinstance(relation, Scan) or relation.unit is None:
@@ -300,7 +298,7 @@ def _alone(relation: Relation) -> Relation:
 
 
 def _summed(release: Release | Choose, scan: Scan) -> frozenset[str]:
-    """The columns that are added up as they are, where those of the table come through under their names."""
+    """The bare columns that are summed, if the table's columns keep their names on the way."""
     if any(isinstance(each, (Project, Unpivot)) and scan in walk(each) for each in walk(release.input)):
         return frozenset()
     return frozenset(each.argument.name for each in _aggregates(release) if isinstance(each.argument, Column))
@@ -311,8 +309,8 @@ def _aggregates(release: Release | Choose) -> list[Aggregate]:
 
 
 def _counts_units(release: Release | Choose) -> bool:
-    """Whether units are counted, or what all rows of a unit agree in: each counts once, for which no rows
-    need to be chosen.
+    """Whether units are counted, or values on which all rows of a unit agree: each unit counts once, so no
+    rows need to be chosen.
     """
     fixed = owner(release.input).fixed
     return any(
@@ -324,7 +322,7 @@ def _counts_units(release: Release | Choose) -> bool:
 
 
 def asks_for_units(release: Release | Choose) -> bool:
-    """Whether all that is asked is how many units a table has, or how many it has in each key."""
+    """Whether the query asks only how many units a table has, in all or in each key."""
     below, whose = release.input, owner(release.input)
     while isinstance(below, Project):
         below = below.input
@@ -341,7 +339,7 @@ def asks_for_units(release: Release | Choose) -> bool:
 
 
 def _parts(argument: Expression | None) -> list[str]:
-    """The columns that a value is made of, if of nothing else."""
+    """The columns that make up a value; empty if it is made of anything else."""
     listed = argument.args if isinstance(argument, Call) and argument.function == "row" else (argument,)
     return (
         [each.name for each in listed if isinstance(each, Column)]

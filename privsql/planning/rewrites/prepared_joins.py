@@ -1,10 +1,10 @@
-"""A relation goes in; the one table in it that a copy can stand for comes out, and how its join with another
-is written.
+"""A relation goes in; the one table in it that a copy can replace comes out, and the form of its join with
+another table.
 
-Joins with rows of people compare units, copy or not. What a join is on may say already that they are the
-same, and a join that does not look takes a third of the time; but that would be a claim, and claims choose
-while the SQL enforces. Where each row meets at most one, units are compared after the join, which takes
-hardly longer than not at all.
+Joins of private rows compare units, with or without a copy. The join condition may already imply that the
+units are equal, and a join without the comparison takes a third of the time. But that would rely on a claim,
+and a claim may choose a plan while the SQL must enforce it. Where each row meets at most one row, units are
+compared after the join, which costs almost nothing.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from privsql.algebra.relations import (
 
 @dataclass(frozen=True)
 class LookUp(Join):
-    """An inner join of people's rows, each with at most one, or so it is said: those of different units are
-    left out after it.
+    """An inner join of private rows in which each row meets at most one, or is claimed to. Pairs of different
+    units are dropped after the join.
     """
 
 
@@ -37,8 +37,8 @@ def look_up(join: Join) -> LookUp:
 
 
 def looks_up(relation: Relation) -> bool:
-    """Whether its one join may be a LookUp: conditions on one side are asked there already, others must not
-    have to wait.
+    """Whether its one join may be a LookUp: conditions on one side are applied there already, and others must
+    not have to wait.
     """
     while isinstance(relation, Project):
         relation = relation.input
@@ -49,7 +49,7 @@ def looks_up(relation: Relation) -> bool:
 
 
 def only_scan(relation: Relation) -> Scan | None:
-    """The one table of many rows a unit below, if on the way to it each row stays by itself, or meets public
+    """The one table below with many rows per unit, if on the way to it each row stays alone, or meets public
     rows or one row.
     """
     match relation:
@@ -76,5 +76,5 @@ def only_scan(relation: Relation) -> Scan | None:
 
 
 def _apart(scan: Scan | None, other: Relation) -> Scan | None:
-    """A table that does not meet itself: of two that are the same, nobody could say which was copied."""
+    """A table that does not join itself: of two equal scans nobody could say which one was copied."""
     return None if scan is not None and scan in walk(other) else scan

@@ -1,11 +1,10 @@
-"""Counts and sums over a whole copy go in; the same from its totals by rank come out: one row is read,
-however many there are.
+"""Counts and sums over a whole copy go in; the same from its totals by rank come out, which reads one row.
 
-Beside a copy lies a small table: for each rank what all rows of the copy up to it add up to, how many they
-are, in how many of them each column is not NULL, and the sums of the stored values. Its row for rank N has
-what the rows with rank <= N add up to, number for number: they are whole numbers, so that the order in which
-they are added makes no difference. It starts with rank 0, before any row, and each of its rows stands for the
-ranks up to the next one that occurs: one row for every N.
+Beside a copy lies a small table. For each rank it holds totals over all rows of the copy up to that rank:
+their number, how often each column is not NULL, and the sums of the stored values. The row for rank N holds
+exactly the totals of the rows with rank <= N: they are integers, so the order of addition makes no
+difference. The table starts with rank 0, before any row, and each row stands for the ranks up to the next one
+that occurs, so every N has one row.
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ from privsql.algebra.relations import Choose, Project, Relation, Release
 from privsql.planning.aggregates.parts import Adds, Feature, Part, clean
 from privsql.planning.rewrites.prepared import LARGEST_RANK, RANK, PreparedScan, StoredValue
 
-_ROWS = "privsql_rows"  # how many rows of the copy there are up to this rank
+_ROWS = "privsql_rows"  # the number of rows of the copy up to this rank
 _LAST = "privsql_last"  # the last rank that a row stands for
 
 
 def totals_table(copy: str) -> str:
-    """The name of the table of totals that lies beside a copy."""
+    """The name of the table of totals beside a copy."""
     return f"{copy}_by_rank"
 
 
 def totals_statement(copy: StoredTable, columns: Sequence[str], values: Sequence[StoredValue]) -> Select:
-    """What makes it, from the copy."""
+    """The statement that computes the table of totals from the copy."""
     counted: list[tuple[str, Scalar | None]] = [(_ROWS, None)]
     counted += [(_present(each), Name(each)) for each in columns]
     counted += [(_rows(each), Name(each.name)) for each in values]
@@ -68,16 +67,14 @@ def _upto(name: str) -> Scalar:
 
 
 def from_totals(release: Release | Choose, parts: Sequence[Part]) -> Select | None:
-    """The statement over the totals of a copy, where all that is asked follows from them; None where it does
-    not.
-    """
+    """The statement over the totals of a copy; None if some output does not follow from them."""
     scan = _whole(release.input)
     if scan is None or not scan.totals or release.keys or isinstance(release, Choose):
         return None
     columns: list[tuple[str, Scalar]] = []
     for part in parts:
         found = [_added(each, part, scan, release.input is scan) for each in part.features]
-        if scan.units:  # each has one first row
+        if scan.units:  # each unit has one first row
             found = [Name(_ROWS)]
         cells = [each for each in found if each is not None]
         if len(cells) != len(found) or len(cells) != len(part.columns):
@@ -88,16 +85,14 @@ def from_totals(release: Release | Choose, parts: Sequence[Part]) -> Select | No
 
 
 def _whole(relation: Relation) -> PreparedScan | None:
-    """The copy all of whose rows these are, each once."""
+    """The copy, if the relation is all of its rows, each once."""
     while isinstance(relation, Project):
         relation = relation.input
     return relation if isinstance(relation, PreparedScan) else None
 
 
 def _added(feature: Feature, part: Part, scan: PreparedScan, named: bool) -> Scalar | None:
-    """What one column adds up over all rows; `named`: columns still have the names that they have in the
-    copy.
-    """
+    """What a column adds up over all rows. `named`: the columns still have their names from the copy."""
     argument = feature.argument
     if feature.condition is not None:
         return None

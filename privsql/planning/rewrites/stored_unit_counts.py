@@ -1,10 +1,10 @@
-"""How many units each key has goes in; the same from counts that lie beside a copy comes out: one row a key
-is read.
+"""The number of units of each key goes in; the same from counts stored beside a copy comes out, which reads
+one row per key.
 
-Beside a copy lies a small table for each column whose values are listed: for each key, how many units have it
-as the first, the second ... of their keys, added up. The keys of a unit are in the order by which they are
-kept while a question runs, a hash of unit and key, so that its rows for N have the units that have a key
-among their first N: the numbers without it.
+Beside a copy lies a small table for each column with listed values. For each key it holds how many units have
+it as the first, second ... of their keys, as running totals. The keys of a unit are in the order in which
+they are kept at query time, a hash of unit and key. So the rows for N count the units that have a key among
+their first N: the same numbers as without the table.
 """
 
 from __future__ import annotations
@@ -38,29 +38,31 @@ from privsql.planning.keys.key_tests import key_test, limits_on_keys
 from privsql.planning.rewrites.prepared import Copies, StoredKey, asks_for_units
 from privsql.types import Kind
 
-MOST_KEYS = 1_000  # that a column may have: each further place of a key takes a row
+MOST_KEYS = 1_000  # of a column: each further place of a key takes a row
 _LISTED = frozenset({Kind.TEXT, Kind.BOOLEAN, Kind.INTEGER})
-_PLACE = "privsql_place"  # the place of a key among those of a unit
+_PLACE = "privsql_place"  # the place of a key among the keys of a unit
 _LAST = "privsql_last"  # the last place that a row stands for
-_UNITS = "privsql_units"  # how many units have the key up to that place
+_UNITS = "privsql_units"  # the number of units that have the key up to that place
 
 
 @dataclass(frozen=True)
 class CountedScan(Scan):
-    """A table of which only the number of units of each key is asked for, and the table beside its copy that
-    has it.
+    """A table of which the query needs only the number of units per key, and the stored table that holds
+    these numbers.
     """
 
     counts: str = ""
 
 
 def counts_table(copy: str, key: StoredKey) -> str:
-    """The name of the table of counts that lies beside a copy: another statement makes another table."""
+    """The name of the table of counts beside a copy. A different statement makes a table with a different
+    name.
+    """
     return f"{copy}_by_{short_digest(counts_statement(key, StoredTable(copy)))}"
 
 
 def stored_keys(scan: Scan, look: Look) -> tuple[StoredKey, ...]:
-    """The columns of a table whose values are listed, with what tells those values from others."""
+    """The columns of a table with listed values, and the tests for these values."""
     facts = derive(scan, frozenset(each.name for each in scan.fields), look)
     listed = [
         (each.column, domain_of(each.column, facts)) for each in scan.fields if each.type.kind in _LISTED
@@ -74,7 +76,7 @@ def stored_keys(scan: Scan, look: Look) -> tuple[StoredKey, ...]:
 
 
 def counts_statement(key: StoredKey, source: Source) -> Select:
-    """What makes the table of counts, from rows with a column that says whose each is."""
+    """The statement of the table of counts, over rows with a unit column."""
     column, place = Name(key.column), Name(_PLACE)
     own = Select(((UNIT.name, UNIT), (key.column, column)), source, keys=2)
     tests = () if key.test is None else (key.test,)
@@ -86,9 +88,7 @@ def counts_statement(key: StoredKey, source: Source) -> Select:
 
 
 def units_by_key(release: Release | Choose, space: KeySpace, copies: Copies) -> Release | None:
-    """The release over stored counts of units, where nothing else is asked for and they are there; None where
-    not.
-    """
+    """The release over stored counts of units; None if it needs anything else, or the counts are not stored."""
     if isinstance(release, Choose) or release.sets or len(release.keys) != 1 or not asks_for_units(release):
         return None
     scan, column = _traced(release.input, release.keys[0])
@@ -107,7 +107,7 @@ def units_by_key(release: Release | Choose, space: KeySpace, copies: Copies) -> 
 def from_counts(
     release: Release | Choose, parts: Sequence[Part], space: KeySpace, limits: Limits | None
 ) -> Select | None:
-    """The statement over the counts; None where the release is not over them."""
+    """The statement over the stored counts; None if the release is not over them."""
     scan, column = _traced(release.input, release.keys[0]) if release.keys else (None, None)
     if not isinstance(scan, CountedScan) or limits is None or column is None:
         return None
@@ -127,7 +127,7 @@ def _alone(column: Column) -> Key:
 
 
 def _traced(relation: Relation, key: Key) -> tuple[Scan | None, Column | None]:
-    """The table all of whose rows these are, each once, and the column of it that is the key."""
+    """The table and its column that is the key, if the relation is all rows of that table, each once."""
     column = key.expression
     while isinstance(relation, Project):
         column = dict(relation.columns).get(column.name, column) if isinstance(column, Column) else column

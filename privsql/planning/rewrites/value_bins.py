@@ -1,10 +1,10 @@
-"""A histogram of values and a search go in; a statement of a shorter one comes out: value by value near the
-ranks, elsewhere by bins.
+"""A histogram of values and a search go in; the statement of a shorter histogram comes out: single values
+near the ranks, bins elsewhere.
 
-Far from its rank a value is all but never chosen, so that there it is enough to know how many rows a bin of
-many points has; and grouping by bins is several times faster. For MIN and MAX all but the first or last rows,
-a public number of them, are one bin: the others need not even be grouped. Which bins are near is only a
-matter of speed: where a bin is chosen after all, the whole histogram is read.
+A value far from its rank is almost never selected, so there the number of rows in a bin of many points is
+enough, and grouping by bins is several times faster. For MIN and MAX all rows except the first or last ones,
+a public number of them, form one bin: they need not even be grouped. Which bins are near affects only speed:
+if a bin is selected after all, the whole histogram is read.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from privsql.planning.grids.value_grid import ValueGrid
 from privsql.privacy.quantile_search import Search
 
 SHIFT = 10  # a bin has 2^10 points
-FEWEST = 2**15  # points of a grid from which on bins are worth a second look at the rows
-MOST_ROWS = 2**16  # at one end, which the engine keeps in order
-_SURE = 1e-15  # the chance that a bin is chosen
+FEWEST = 2**15  # grids with fewer points are not binned
+MOST_ROWS = 2**16  # rows at one end, which the engine keeps in order
+_SURE = 1e-15  # the probability that a bin is selected
 _VALUES, _COARSE, _RANKED, _BINS = "privsql_values", "privsql_coarse", "privsql_ranked", "privsql_bins"
 _EDGES, _NEAR, _REST, _MEASURE = "privsql_edges", "privsql_near", "privsql_rest", "privsql_measure"
 _BIN, _BEFORE, _ALL, _LOW, _HIGH = (
@@ -56,8 +56,8 @@ _BIN, _BEFORE, _ALL, _LOW, _HIGH = (
 
 @dataclass(frozen=True)
 class Bins:
-    """The rows of a histogram one by one, with keys and a value on a grid; `tests` tell declared keys from
-    others.
+    """The rows of a histogram one by one, with keys and a value on a grid. `tests` separate declared keys
+    from others.
     """
 
     keys: tuple[tuple[str, Scalar], ...]
@@ -68,7 +68,9 @@ class Bins:
     where: tuple[Scalar, ...]
 
     def statement(self, search: Search) -> WithSteps:
-        """Keys, the first point of a bin or a value's own, how many points that is, and how many rows."""
+        """Select keys, the first point of a bin or the value itself, the number of its points, and the number
+        of its rows.
+        """
         ends = _ends(search)
         if not self.keys and ends and max(ends.values()) <= MOST_ROWS:
             return self._by_ends(ends)
@@ -109,18 +111,17 @@ class Bins:
         return WithSteps(steps, Stacked((apart, one_by_one)))
 
     def _ranked(self, by: tuple[Scalar, ...]) -> Select:
-        """Bins with the rows before them and the rows of all bins, key by key."""
+        """Bins with the rows before them and the rows of all bins, per key."""
         rows = Name(ROWS_COLUMN)
         upto = Over("sum", rows, by, (Name(_BIN),), running=True)
         columns = ((_BEFORE, upto - rows), (_ALL, Over("sum", rows, by)))
         return Select(columns, Earlier(_COARSE), everything=True)
 
     def _by_ends(self, ends: Mapping[int, int]) -> WithSteps:
-        """Value by value what has the place of one of so many first (0) or last (1) rows or is further out;
-        one bin between.
+        """Single values at the places of the first (0) or last (1) rows, or further out; one bin in between.
 
-        Rows are put in order by their measure, which is faster than to place them all; only those that may be
-        near are placed.
+        Rows are sorted by their measure, which is faster than computing the place of every row; only rows
+        that may be near get a place.
         """
         grid, measure, low, high = self.grid, Name(_MEASURE), Name(_LOW), Name(_HIGH)
         value, rows = Name(VALUE_COLUMN), Name(ROWS_COLUMN)
@@ -171,7 +172,7 @@ def _of_step(value: Scalar, step: str) -> Scalar:
 
 
 def _ends(search: Search) -> dict[int, int]:
-    """Of MIN (0) and MAX (1) how many rows from that end may matter; none if something else is sought."""
+    """How many rows from the ends of MIN (0) and MAX (1) may matter; empty if the search has other quantiles."""
     if any(step.fraction not in (0, 1) for step in search.steps):
         return {}
     return {
@@ -181,7 +182,7 @@ def _ends(search: Search) -> dict[int, int]:
 
 
 def _is_near(search: Search) -> Scalar:
-    """Whether rows of a bin are so near to the rank of a quantile that it may be chosen."""
+    """Whether the rows of a bin are so near the rank of a quantile that the bin may be selected."""
     all_rows, before, rows = Name(_ALL), Name(_BEFORE), Name(ROWS_COLUMN)
     tests = []
     for place, step in enumerate(search.steps):

@@ -196,7 +196,7 @@ class LedgerConformance:
         fail(ledger)
         caught = refusal(charge, ledger, 1)
         assert caught.code == "budget-failures"
-        assert "1 query of ana failed after the charge, and the policy allows 1" in str(caught)
+        assert "1 query of ana failed after the charge, and the policy allows at most 1" in str(caught)
         assert "ask the data owner" in caught.suggestion
 
     @pytest.mark.parametrize("error", [EngineError, KeyboardInterrupt, SystemExit, ValueError])

@@ -129,7 +129,7 @@ def test_a_delta_that_the_budget_does_not_have_is_not_suggested() -> None:
     roomy.dp.protect(budget=1, delta=1e-5)
     with pytest.raises(PrivsqlError) as caught:
         roomy.dp.explain(sql, epsilon=1)
-    assert caught.value.suggestion.endswith(", or allow keys that many people have to be shown: delta=1e-6")
+    assert caught.value.suggestion.endswith(", or let keys be shown that enough people have: delta=1e-6")
 
 
 def test_what_was_declared_is_not_suggested_again() -> None:

@@ -26,7 +26,8 @@ def statements(batch: Sequence[Call]) -> list[str]:
     """The places in which an expression may stand: they are optimised differently."""
     rendered = [DIALECT.expression(each) for each in batch]
     counts = ", ".join(f"count({each})" for each in rendered)
-    tests = [f"(({one}) IS NOT NULL OR ({other}) IS NULL)" for one, other in pairwise(rendered)]
+    pairs = pairwise(rendered)  # none, if the batch has one expression
+    tests = [f"(({one}) IS NOT NULL OR ({other}) IS NULL)" for one, other in pairs] or ["TRUE"]
     truths = [each for each, call in zip(rendered, batch, strict=True) if call.type.kind is Kind.BOOLEAN] or [
         "TRUE"
     ]

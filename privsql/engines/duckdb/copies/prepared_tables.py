@@ -73,14 +73,15 @@ class PreparedTables:
         """Store a copy, unless one is there that is up to date."""
         if self._store.taken():
             raise _failed(
-                f"a database of the name {DATABASE} is attached already", "detach it, or give it another name"
+                f"a database called {DATABASE} is already attached",
+                "detach it, or attach it under another name",
             )
         recipe = self._recipe(scan)
         path = self._watched(recipe)
         if self._keeping.beside is not None and self._keeping.opened is None:
             raise _unsigned(
-                "the file was opened by others in this program, and may have been exchanged since",
-                "close their connections to it, and give its path",
+                "other code in this program opened the file, which may have been replaced since",
+                "close the other connections to it, and give its path",
             )
         found = self.find(scan)
         if (
@@ -97,7 +98,7 @@ class PreparedTables:
         except (duckdb.Error, OSError):
             raise _failed(
                 f"the copy of {scan.table} cannot be stored",
-                "is there room on the disk and in memory, and may files be written beside the source?",
+                "check that disk and memory have room, and that the folder of the source is writable",
             ) from None
 
     def find(self, scan: Scan) -> Copy | None:
@@ -149,18 +150,18 @@ class PreparedTables:
             return keeping.watched
         if not all(each.stored for each in recipe.places):
             raise _unsigned(
-                f"{recipe.table} is a view, or refers to one, and what a view shows may change without a trace",
+                f"{recipe.table} is a view or refers to one, and the rows of a view may change unnoticed",
                 "store its rows as a table",
             )
         if not keeping.own:
             raise _unsigned(
-                "this connection has temporary tables, registered frames or a USE, which it alone can see",
+                "this connection has temporary tables, registered frames or a USE, which only it can see",
                 "give the path of a DuckDB file, or a connection without them",
             )
         path = paths.pop()
         if path is None or paths:
             raise _unsigned(
-                "a database in memory has no sign of its changes, and comparing its rows would tell about them",
+                "changes to a database in memory leave no trace, and comparing rows would tell about them",
                 "store it (ATTACH 'x.duckdb' AS x; COPY FROM DATABASE memory TO x) and give the path",
             )
         return Path(path)
@@ -180,12 +181,12 @@ class PreparedTables:
             return _UNCHANGING
         if not settle(path, shared=not self._keeping.alone):
             raise _failed(
-                "the file's time lies in the future, so that changes might not show",
-                "touch it, or set the clock",
+                "the file's modification time is in the future, so later changes might go unnoticed",
+                "touch the file, or set the clock",
             )
         keeping, sign = self._keeping, sign_of(path)
         if keeping.watched is None and (keeping.opened not in (None, sign) or not is_open(path)):
-            raise _failed("the file was written to or exchanged since it was opened here", "connect again")
+            raise _failed("the file was written to or replaced since it was opened here", "connect again")
         return sign
 
     # -- how it is made --------------------------------------------------------------------------------------

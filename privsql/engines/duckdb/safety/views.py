@@ -1,15 +1,13 @@
-"""A view goes in; what in it is unsafe comes out, or nothing: it can fail on some row, or a row's value in it
-depends on other rows. No row of any table is read.
+"""A view goes in; the first unsafe computation in it comes out, if any: one that can fail on some row, or one
+in which a row's value depends on other rows. No row of any table is read.
 
-A question about a view computes what the view computes, by DuckDB's own rules. If that fails on one person's
-row, the question fails, and whoever picks rows by WHERE learns whose row it is. So DuckDB is asked what it
-would compute (its plan before it is optimised, with every cast that it adds), and whatever is not listed here
-can fail.
+A query over a view runs the view's own expressions, by DuckDB's rules. If one fails on one person's row, the
+query fails, and an analyst who selects rows with WHERE learns whose row it is. So we read DuckDB's plan before
+it is optimised, with every cast that DuckDB adds; whatever is not listed here can fail.
 
-What a view reads from a Parquet file must be what is in the file. Who writes such files leaves NaN out of
-their statistics, and DuckDB skips rows by those, and takes a column whose least and greatest value are equal
-for a constant: so one row decides whether the NaN beside it count. The option can_have_nan makes it leave
-them alone.
+A view over a Parquet file must read what is in the file. Parquet statistics leave NaN out. DuckDB skips rows
+by these statistics, and takes a column with equal minimum and maximum for a constant: so one row decides
+whether the NaN beside it count. The option can_have_nan makes DuckDB ignore the statistics.
 """
 
 from __future__ import annotations
@@ -30,10 +28,10 @@ from privsql.schema import Unsafe
 
 UNKNOWN = "something that DuckDB does not describe"
 SKIPPED = "FLOAT or DOUBLE columns of a Parquet file"
-_WHY_FAILING = "which can fail on a row: whether it fails would tell about that row"
-_HOW_TRIED = "write TRY(...) directly around it, TRY_CAST for CAST, or to store what is computed in a table"
+_WHY_FAILING = "which can fail on a row, and a failure would tell about that row"
+_HOW_TRIED = "write TRY(...) directly around it (TRY_CAST for CAST), or to store its result in a table"
 _WHY_SKIPPED = (
-    "in which DuckDB skips NaN by statistics that leave it out: whether one row counts would depend on others"
+    "where DuckDB can skip NaN because file statistics ignore it, so whether one row counts depends on others"
 )
 _HOW_READ = "write read_parquet('...', can_have_nan = true)"
 _FLOATS = re.compile(r"\b(FLOAT|DOUBLE)\b")  # also within lists and structs
@@ -47,9 +45,7 @@ _BODY = re.compile(r'(?:[^"]|"(?:[^"]|"")*")*?\bAS\b(.*)', re.DOTALL | re.IGNORE
 
 @dataclass(frozen=True)
 class Views:
-    """`definitions` are the texts of all views, by their name in lower case. Generated columns are looked
-    into, too.
-    """
+    """Checks views and generated columns. `definitions`: the SQL of all views, by lower-case name."""
 
     definitions: Mapping[str, list[str]]
     read: Read
