@@ -137,7 +137,9 @@ def element_type(name: str) -> ColumnType | None:
 
 
 def column_type(name: str) -> ColumnType | None:
-    """Our type for DuckDB's name of a type; None for types without rules (lists, structs, JSON, blobs ...)."""
+    """Our type for DuckDB's name of a type; None for types without rules (lists, structs, JSON,
+    blobs ...).
+    """
     upper = name.upper()
     if upper in INTEGER_BOUNDS:
         return ColumnType(integer(*INTEGER_BOUNDS[upper]))

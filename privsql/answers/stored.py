@@ -30,7 +30,9 @@ Shown = tuple[Plan, NoisyTable]
 
 @dataclass(frozen=True)
 class Signs:
-    """What is known of an answer without planning its query again: its measurements and price, and its rows."""
+    """What is known of an answer without planning its query again: its measurements and price, and
+    its rows.
+    """
 
     meaning: str
     rows: str | None  # None if its columns are not sums over rows

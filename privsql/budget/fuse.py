@@ -1,4 +1,5 @@
-"""The number of an analyst's queries that failed after their charge goes in; permission or a refusal comes out.
+"""The number of an analyst's queries that failed after their charge goes in; permission or a refusal
+comes out.
 
 Whether a query fails after its charge may depend on the data, and epsilon does not bound that leak. The rules
 for expressions produce only ones that cannot fail; the fuse is for a mistake in those rules that nobody knows

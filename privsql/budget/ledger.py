@@ -1,4 +1,6 @@
-"""The interface of a ledger, and a ledger in memory: one lock, exact integers, check and charge in one step."""
+"""The interface of a ledger, and a ledger in memory: one lock, exact integers, check and charge in
+one step.
+"""
 
 from __future__ import annotations
 
@@ -208,7 +210,9 @@ class Ledger(Protocol):
 
 
 def same_neighbours(own: Neighbours, asked: Neighbours) -> None:
-    """Raise BudgetError if the neighbours differ: a loss bounds what answers reveal under one relation only."""
+    """Raise BudgetError if the neighbours differ: a loss bounds what answers reveal under one
+    relation only.
+    """
     if own is not asked:
         raise BudgetError(
             "budget-neighbours",

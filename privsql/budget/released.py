@@ -1,4 +1,6 @@
-"""Measurements go in; the records of a ledger come out: what was released, how, and the event that is priced."""
+"""Measurements go in; the records of a ledger come out: what was released, how, and the event that
+is priced.
+"""
 
 from __future__ import annotations
 

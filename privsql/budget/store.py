@@ -90,7 +90,7 @@ class Store:
         self._file = (0, 0)
         _STORES.add(self)
 
-    # -- transactions --------------------------------------------------------------------------------------------
+    # -- transactions ----------------------------------------------------------------------------------------
     @contextmanager
     def writing(self) -> Iterator[None]:
         """A write transaction: no other process writes meanwhile, and on return all of it is on the disk, or
@@ -183,7 +183,7 @@ class Store:
         finally:
             self._lock.release()
 
-    # -- the connection ------------------------------------------------------------------------------------------
+    # -- the connection --------------------------------------------------------------------------------------
     def _ready(self) -> None:
         """Connect to the file that now has the ledger's name, not to one that was moved away."""
         if self._connection is not None and self._process != os.getpid():
@@ -288,7 +288,7 @@ class Store:
         if getattr(self, "_connection", None) is not None and self._process == getpid():
             self._drop()
 
-    # -- forks ---------------------------------------------------------------------------------------------------
+    # -- forks -----------------------------------------------------------------------------------------------
     def _before_fork(self) -> bool:
         """Close the connection before a fork. A process that forks in the middle of a charge cannot use the
         ledger in the child.

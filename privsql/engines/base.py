@@ -71,5 +71,7 @@ class Engine(Protocol):
         ...
 
     def run(self, sql: str, keys: Sequence[str]) -> ExactTable:
-        """The rows of a statement: key columns and integer columns. Any failure raises one fixed EngineError."""
+        """The rows of a statement: key columns and integer columns. Any failure raises one fixed
+        EngineError.
+        """
         ...

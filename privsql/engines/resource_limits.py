@@ -1,4 +1,6 @@
-"""The time and memory arguments of connect() go in; checked limits come out, and a source opened under them."""
+"""The time and memory arguments of connect() go in; checked limits come out, and a source opened
+under them.
+"""
 
 from __future__ import annotations
 

@@ -153,7 +153,9 @@ def _wait(file: int, event: int, until: float) -> None:
 
 
 class _Keeper:
-    """The worker of one engine, and its private folder, which is deleted with the engine, however that ends."""
+    """The worker of one engine, and its private folder, which is deleted with the engine, however
+    that ends.
+    """
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="privsql-"))  # only its owner can read it

@@ -12,7 +12,8 @@ import numpy as np
 from privsql.tables import Integers
 
 MOST = 2**36
-"""Counts of one value in one cell are cut to this, as if further rows were not there: 64 bits then hold whatever is
+"""Counts of one value in one cell are cut to this, as if further rows were not there: 64 bits then
+hold whatever is
 computed from them. A row that comes counts or does not, and so moves nothing further."""
 
 

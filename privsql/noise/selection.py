@@ -42,7 +42,8 @@ _LEAST_BATCH = 64
 _FINEST_RATE = Fraction(1, 2**10)
 
 Distances = NDArray[np.uint64] | NDArray[np.object_]
-"""How far each score is below the greatest, in whole steps; Python's integers where 64 bits do not suffice."""
+"""How far each score is below the greatest, in whole steps; Python's integers where 64 bits do not suffice.
+"""
 
 
 def in_fine_steps(exact_scores: NDArray[np.int64], rate: Fraction) -> tuple[NDArray[np.int64], Fraction]:

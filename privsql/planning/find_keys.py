@@ -1,4 +1,6 @@
-"""A draft goes in; it comes out with the facts known about its rows, and every key that an answer may have."""
+"""A draft goes in; it comes out with the facts known about its rows, and every key that an answer
+may have.
+"""
 
 from __future__ import annotations
 

@@ -75,7 +75,9 @@ class ReleasePlan:
     parameters: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless the parts of a Gaussian release are all here: they have only a joint price."""
+        """Raise ValueError unless the parts of a Gaussian release are all here: they have only a
+        joint price.
+        """
         joint = [each.joint for each in self.measurements if isinstance(each, GaussianMeasurement)]
         if joint and (
             len({(each.epsilon, each.delta) for each in joint}) > 1 or sum(each.share for each in joint) != 1

@@ -27,7 +27,9 @@ _MISSED = 1e-3  # how often any empty bucket of a search may be taken for one wi
 
 @dataclass(frozen=True)
 class Complete:
-    """A stage with nothing left to find, and the ranges found. `question`: its query, if it is read already."""
+    """A stage with nothing left to find, and the ranges found. `question`: its query, if it is
+    read already.
+    """
 
     stage: Stage
     question: Question | None

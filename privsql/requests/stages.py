@@ -106,7 +106,9 @@ class Stages:
             self.schema = self.engine.schema()
 
     def _catalogue(self, policy: Policy) -> Catalogue:
-        """Kept while schema and policy are the same objects: a wide table takes longer to read than a query."""
+        """Kept while schema and policy are the same objects: a wide table takes longer to read
+        than a query.
+        """
         last = self._last_catalogue
         if last is None or last.schema is not self.schema or last.policy is not policy:
             self._last_catalogue = last = Catalogue(self.schema, policy)
@@ -274,7 +276,9 @@ class Stages:
 
 
 def _render(plan: Plan) -> None:
-    """Write the SQL of a plan, which keeps it: a dialect without a safe form of a function refuses it here."""
+    """Write the SQL of a plan, which keeps it: a dialect without a safe form of a function refuses
+    it here.
+    """
     _ = plan.statements, None if plan.public else plan.finishing
 
 

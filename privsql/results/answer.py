@@ -139,7 +139,9 @@ class Answer:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What may be missing from the answer, in sentences: rows dropped by the limits, undeclared keys ..."""
+        """What may be missing from the answer, in sentences: rows dropped by the limits,
+        undeclared keys ...
+        """
         left_out = self.plan.derived.left_out if self.plan.derived else ()
         others = (
             f"Rows where {name} is not a declared key are missing from this answer." for name in left_out

@@ -58,7 +58,7 @@ class Settled:
         cells = weighted(how.terms, self._cells)
         return levels.whole_sums(rounded(levels, cells)) if how.whole else levels.sums(cells)
 
-    # -- as asked: what could be true ----------------------------------------------------------------------------
+    # -- as asked: what could be true ------------------------------------------------------------------------
     def _projected(self) -> dict[str, npt.NDArray[Any]]:
         """Counts and sums, moved to possible values."""
         plan = self.plan
@@ -106,7 +106,7 @@ class Settled:
         )
         return dict(zip(names, fitting, strict=True))
 
-    # -- several sets of keys ------------------------------------------------------------------------------------
+    # -- several sets of keys --------------------------------------------------------------------------------
     @cached_property
     def _cells(self) -> dict[str, Floats]:
         """The cells of each column, fitted to the measurements of all levels."""
@@ -152,7 +152,9 @@ class Settled:
             yield rows, {name: values[rows] for name, values in self._columns.items()}, kind.noise
 
     def _with_shown(self, name: Hashable, found: Interval) -> Interval:
-        """The interval widened to include the shown value, without negative values where none are possible."""
+        """The interval widened to include the shown value, without negative values where none are
+        possible.
+        """
         plan = self.plan
         if plan.levels is None and not plan.nonnegative and not plan.consistent:
             return found

@@ -1,4 +1,6 @@
-"""Noisy columns go in; aggregates and their intervals come out, computed from noisy and public numbers alone."""
+"""Noisy columns go in; aggregates and their intervals come out, computed from noisy and public
+numbers alone.
+"""
 
 from __future__ import annotations
 

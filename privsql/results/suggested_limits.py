@@ -84,7 +84,8 @@ class LimitTable:
 
 @dataclass(frozen=True, eq=False)
 class SuggestedLimits:
-    """The result of session.suggest_limits: for each limit, about how many units it cuts and how much it keeps.
+    """The result of session.suggest_limits: for each limit, about how many units it cuts and how
+    much it keeps.
 
     `max_rows` and `max_groups` are the limits with the least error of a count at `query_epsilon`, or None.
     """

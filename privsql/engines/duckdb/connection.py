@@ -78,7 +78,9 @@ class SourceConnection:
 
     @property
     def is_stable(self) -> bool:
-        """Whether what this transaction has read is still true: it has not failed, and nobody else is in it."""
+        """Whether what this transaction has read is still true: it has not failed, and nobody else
+        is in it.
+        """
         return self._begun and not self._broken and self.sharing is Sharing.DATABASE
 
     @contextlib.contextmanager

@@ -77,8 +77,8 @@ def checked_frame(frame: Any) -> Any:
 
 
 def _check_decimals(table: Any) -> None:
-    """Raise ValueError if a DECIMAL has more digits than its type: Arrow does not check that, and DuckDB exports
-    HUGEINT as one.
+    """Raise ValueError if a DECIMAL has more digits than its type: Arrow does not check that, and DuckDB
+    exports HUGEINT as one.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -92,8 +92,8 @@ def _check_decimals(table: Any) -> None:
 
 
 def _refuse_repeated(names: list[str]) -> None:
-    """Raise SourceError for a repeated name: DuckDB would silently rename the second column, and a policy that
-    names it would mean the first.
+    """Raise SourceError for a repeated name: DuckDB would silently rename the second column, and a policy
+    that names it would mean the first.
     """
     repeated = repeated_name(names)
     if repeated is not None:

@@ -73,9 +73,9 @@ def _open_connection(source: duckdb.DuckDBPyConnection) -> DuckDBEngine:
 
 
 def _reader(source: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """A connection of our own to the caller's database, which leaves the caller's unread results and transactions
-    alone; the caller's connection only if it has temporary tables, registered frames or a USE that no other
-    connection sees.
+    """A connection of our own to the caller's database, which leaves the caller's unread results and
+    transactions alone; the caller's connection only if it has temporary tables, registered frames or a USE
+    that no other connection sees.
     """
     sight = (
         "SELECT current_database(), current_schema(), (SELECT count(*) FROM duckdb_tables() WHERE temporary), "

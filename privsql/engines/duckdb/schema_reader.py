@@ -269,8 +269,8 @@ def _plain(name: str) -> str:
 
 
 def _refuse_repeated(tables: Set[str]) -> None:
-    """Raise SourceError for names that differ only in case: É and é are two tables for DuckDB, but one name in a
-    policy or a query.
+    """Raise SourceError for names that differ only in case: É and é are two tables for DuckDB, but one name
+    in a policy or a query.
     """
     repeated = repeated_name(sorted(tables))
     if repeated is not None:

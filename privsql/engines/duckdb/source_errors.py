@@ -8,8 +8,8 @@ from privsql.errors import ArgumentError, SourceError
 
 
 def unusable(error: duckdb.Error | None = None) -> SourceError:
-    """The error for a source that cannot be used. `error` comes from reading the catalogue or from BEGIN, so it
-    depends on no row that was not reported before.
+    """The error for a source that cannot be used. `error` comes from reading the catalogue or from BEGIN, so
+    it depends on no row that was not reported before.
     """
     match error:
         case duckdb.FatalException() | duckdb.InternalException():

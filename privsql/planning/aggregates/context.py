@@ -49,7 +49,9 @@ class AggregationContext:
 
     @property
     def one_replaced_cell(self) -> bool:
-        """Whether rows are replaced within a single cell, so that none can leave one cell and enter another."""
+        """Whether rows are replaced within a single cell, so that none can leave one cell and
+        enter another.
+        """
         return self.neighbours is Neighbours.REPLACE_ONE and self.key_columns is None and not self.sets
 
     def counting_units(self) -> AggregationContext:

@@ -89,7 +89,9 @@ def _count(count: Aggregate) -> Scalar:
 
 
 def distinct_part(index: int, count: Aggregate, context: AggregationContext) -> Part:
-    """The part for COUNT(DISTINCT x): each unit counts once; other values count for at most so many per unit."""
+    """The part for COUNT(DISTINCT x): each unit counts once; other values count for at most so
+    many per unit.
+    """
     assert count.argument is not None
     name, argument, condition = f"count_{index}", Value(count.argument), value_of(count.condition)
     title = titled("COUNT DISTINCT", count.argument, count.condition)
@@ -141,7 +143,9 @@ def add_distinct_counts(found: ReleaseParts) -> None:
 
 
 def add_shares(found: ReleaseParts) -> None:
-    """Measure a count jointly with the parts that are divided by it: this makes the quotient more accurate."""
+    """Measure a count jointly with the parts that are divided by it: this makes the quotient more
+    accurate.
+    """
     counts = dict(found.left)
     for whole, shares in shares_of(counts, found.divided):
         if found.context.rows_are_public and counted(counts[whole]) is None and len(shares) == 1:

@@ -91,7 +91,9 @@ def add_moments(found: ReleaseParts) -> None:
 
 
 def _goes_with(aggregate: Aggregate, arguments: frozenset[Expression | None], facts: Facts) -> bool:
-    """Whether an aggregate follows from the moments of these arguments: of one (the other is None) or of two."""
+    """Whether an aggregate follows from the moments of these arguments: of one (the other is None)
+    or of two.
+    """
     if is_spread(aggregate):
         return frozenset((aggregate.argument, aggregate.by)) == arguments
     alone = next((each for each in arguments if each is not None), None) if None in arguments else None

@@ -1,1 +1,3 @@
-"""Contribution bounding: what limits may drop, and histograms to find limits and ranges that nobody declared."""
+"""Contribution bounding: what limits may drop, and histograms to find limits and ranges that
+nobody declared.
+"""

@@ -98,7 +98,9 @@ def _one_row_a_unit(release: Release | Choose, kind: Histogram) -> Relation:
 
 
 def _counted(release: Release | Choose) -> tuple[Relation, tuple[Key, ...], Aggregate]:
-    """The rows that are bounded, their keys, and how they count; for sums within a unit, the rows below them."""
+    """The rows that are bounded, their keys, and how they count; for sums within a unit, the rows
+    below them.
+    """
     aggregates = aggregates_of(release)
     added = [
         part for each in aggregates if each.function not in ("count", "count_distinct") for part in each.reads

@@ -54,7 +54,9 @@ class Outliers:
         assert self.grid.step == 1, "added up as they are"
 
     def sums(self) -> list[tuple[str, Scalar]]:
-        """Sums over all rows, by name. A NULL in a column that is claimed to have none counts as the low end."""
+        """Sums over all rows, by name. A NULL in a column that is claimed to have none counts as
+        the low end.
+        """
         counted = Value(self.column) if self.grid.nullable else None
         found = [(self.total, self._sum(Value(self.column))), (self.rows, self._count(counted))]
         return found if self.every is None else [*found, (self.every, self._count(None))]

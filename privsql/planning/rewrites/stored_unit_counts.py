@@ -88,7 +88,9 @@ def counts_statement(key: StoredKey, source: Source) -> Select:
 
 
 def units_by_key(release: Release | Choose, space: KeySpace, copies: Copies) -> Release | None:
-    """The release over stored counts of units; None if it needs anything else, or the counts are not stored."""
+    """The release over stored counts of units; None if it needs anything else, or the counts are
+    not stored.
+    """
     if isinstance(release, Choose) or release.sets or len(release.keys) != 1 or not asks_for_units(release):
         return None
     scan, column = _traced(release.input, release.keys[0])

@@ -172,7 +172,9 @@ def _of_step(value: Scalar, step: str) -> Scalar:
 
 
 def _ends(search: Search) -> dict[int, int]:
-    """How many rows from the ends of MIN (0) and MAX (1) may matter; empty if the search has other quantiles."""
+    """How many rows from the ends of MIN (0) and MAX (1) may matter; empty if the search has other
+    quantiles.
+    """
     if any(step.fraction not in (0, 1) for step in search.steps):
         return {}
     return {

@@ -91,7 +91,7 @@ class Views:
     def _text(self, tree: Node) -> str:
         return str(self.read(f"SELECT json_deserialize_sql({DUCKDB.text(json.dumps(tree))}::JSON)")[0][0])
 
-    # -- what DuckDB cannot write down: sources become queries of no rows with the same columns ---------------
+    # -- what DuckDB cannot write down: sources become queries of no rows with the same columns --------------
     def _without_sources(self, tree: Node) -> str:
         """Changes the tree; what in a view beneath it can fail, or ""."""
         local = {
