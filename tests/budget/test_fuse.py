@@ -186,7 +186,7 @@ def test_a_killed_client_counts(source, path):
         caught = refusal(session.query, COUNT, epsilon=0.1)
         assert caught.code == "budget-failures"
         assert "or did not finish (3 of them)" in str(caught)
-        assert "wait for those that are still running" in caught.suggestion
+        assert "wait for the queries that are still running" in caught.suggestion
         forgive(path, analyst="ana")
         session.query(COUNT, epsilon=0.1)
 
