@@ -19,7 +19,7 @@ from privsql.algebra.relations import (
     Release,
     Sort,
 )
-from privsql.planning.aggregates.estimates import Estimate
+from privsql.planning.aggregates.estimate import Estimate
 from privsql.planning.aggregates.parts import Part
 from privsql.planning.draft import Draft
 from privsql.planning.measurements.measurement import Measurement

@@ -13,7 +13,7 @@ from privsql.analysis.keys import Evaluate, KeySpace
 from privsql.analysis.public_rows import Look
 from privsql.analysis.stability import Stability
 from privsql.neighbours import Neighbours
-from privsql.planning.aggregates.estimates import Estimate, Ratio
+from privsql.planning.aggregates.estimate import Estimate
 from privsql.planning.limits.bounding import Bounding
 from privsql.planning.plan import Plan
 from privsql.planning.pricing import Offer, Pricing
@@ -57,7 +57,7 @@ class Draft:
     bounding: tuple[Bounding, ...] = ()
     steps: Mapping[Relation, Stability] = field(default_factory=dict)
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
-    quotients: Mapping[tuple[str, str], Ratio] = field(default_factory=dict)
+    quotients: Mapping[tuple[str, str], Estimate] = field(default_factory=dict)
     pricing: Pricing | None = None
     apart: Plan | None = None  # the plan with counts measured separately
     notes: tuple[str, ...] = ()

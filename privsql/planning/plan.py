@@ -16,7 +16,7 @@ from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
 from privsql.errors import Refused
 from privsql.neighbours import Neighbours
-from privsql.planning.aggregates.estimates import Estimate, Linear, Ratio
+from privsql.planning.aggregates.estimate import Estimate
 from privsql.planning.aggregates.known_relations import CountRelation
 from privsql.planning.limits.bounding import Bounding
 from privsql.planning.measurements.label_selection import SelectionMeasurement
@@ -183,7 +183,7 @@ class Plan:
         return self._only.estimates
 
     @property
-    def quotients(self) -> Mapping[tuple[str, str], Ratio]:
+    def quotients(self) -> Mapping[tuple[str, str], Estimate]:
         return self._only.quotients
 
     @property
@@ -274,11 +274,7 @@ class Plan:
         names = {
             each.expression.name: each.name for each in self.outputs if isinstance(each.expression, Column)
         }
-        signs = {
-            n
-            for n, how in self.estimates.items()
-            if isinstance(how, Linear) and how.nonnegative and self.nonnegative
-        }
+        signs = {n for n, how in self.estimates.items() if how.nonnegative and self.nonnegative}
         listed = [name for each, name in names.items() if each in signs] + sorted(signs - names.keys())
         kept = [each.text(names) for each in self.relations if self.consistent]
         return {"nonnegative": listed, "consistent": kept}

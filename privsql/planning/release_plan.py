@@ -11,7 +11,7 @@ from privsql.algebra.exact import Dialect, Statement
 from privsql.algebra.relations import Choose, Limits, Relation, Release
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
-from privsql.planning.aggregates.estimates import Estimate, Ratio
+from privsql.planning.aggregates.estimate import Estimate
 from privsql.planning.aggregates.known_relations import CountRelation
 from privsql.planning.limits.bounding import Bounding, dropped_matches
 from privsql.planning.measurements.gaussian_noise import GaussianMeasurement
@@ -61,7 +61,7 @@ class ReleasePlan:
     stability: Stability
     estimates: Mapping[str, Estimate]  # by the name of an aggregate in the release
     # quotients of counts whose share is known more accurately than either count
-    quotients: Mapping[tuple[str, str], Ratio]
+    quotients: Mapping[tuple[str, str], Estimate]
     dialect: Dialect = field(compare=False, repr=False)
     pricing: Pricing | None  # how epsilon is split; None: public tables only
     steps: Mapping[Relation, Stability] = field(default_factory=dict, compare=False, repr=False)

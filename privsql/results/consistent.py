@@ -15,8 +15,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from privsql.planning.aggregates.estimates import Estimate, Linear
+from privsql.planning.aggregates.estimate import Estimate, weighted
+from privsql.planning.aggregates.sums import Linear
 from privsql.planning.plan import Plan
+from privsql.planning.precision.interval_arithmetic import Floats, Interval, Mask
 from privsql.planning.precision.noise_of_rows import alike_rows, noisy_columns, times_of
 from privsql.privacy.least_squares import fitted, rounded
 from privsql.privacy.projections import (
@@ -28,8 +30,6 @@ from privsql.privacy.projections import (
     whole_within,
 )
 from privsql.privacy.weighted_sums import Noise, variance
-from privsql.results.estimate import estimate, leaf_interval, undetermined, weighted
-from privsql.results.intervals import Floats, Interval, Mask
 from privsql.tables import Integers, NoisyTable
 
 Key = TypeVar("Key", bound=Hashable)
@@ -54,7 +54,7 @@ class Settled:
     def _value(self, how: Estimate) -> npt.NDArray[Any]:
         levels = self.plan.levels
         if levels is None or not isinstance(how, Linear):
-            return estimate(how, self._columns)
+            return how.value(self._columns)
         cells = weighted(how.terms, self._cells)
         return levels.whole_sums(rounded(levels, cells)) if how.whole else levels.sums(cells)
 
@@ -93,13 +93,8 @@ class Settled:
             PartsOfWhole(tuple(place[part] for part in each.parts), place[each.whole], each.exactly)
             for each in self.plan.relations
         ]
-        variances = []
-        for name in names:
-            how = self.plan.estimates[name]
-            assert isinstance(how, Linear)
-            variances.append(
-                sum(float(weight) ** 2 * variance(kind.noise[column]) for column, weight in how.terms)
-            )
+        noise = {column: variance(law) for column, law in kind.noise.items()}
+        variances = [self.plan.estimates[name].squared_error(noise) for name in names]
         together = np.array([moved[name] for name in names])
         fitting = whole_within(
             onto_relations(together, variances, relations, self.plan.nonnegative), relations
@@ -131,7 +126,7 @@ class Settled:
         found = {name: Interval(np.empty(size), np.empty(size)) for name in hows}
         for rows, columns, noise in self._alike():
             for name, how in hows.items():
-                part = leaf_interval(how, columns, noise, level)
+                part = how.interval(columns, noise, level)
                 found[name].low[rows], found[name].high[rows] = part.low, part.high
         return {name: self._with_shown(name, each) for name, each in found.items()}
 
@@ -140,7 +135,7 @@ class Settled:
         found = {name: np.zeros(len(self.noisy.cells), dtype=np.bool_) for name in hows}
         for rows, columns, noise in self._alike():
             for name, how in hows.items():
-                found[name][rows] = undetermined(how, columns, noise)
+                found[name][rows] = how.undetermined(columns, noise)
         return found
 
     def _alike(
@@ -160,7 +155,7 @@ class Settled:
             return found
         how = plan.estimates.get(name) if isinstance(name, str) else None
         low, high = found.low, found.high
-        if plan.nonnegative and isinstance(how, Linear) and how.nonnegative:
+        if plan.nonnegative and how is not None and how.nonnegative:
             low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
         if isinstance(name, tuple):  # one count divided by another
             part, whole = (self.values[each].astype(np.float64) for each in name)

@@ -4,32 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal
 from privsql.planning.aggregates.measure_aggregates import scaled_column
+from privsql.planning.precision.interval_arithmetic import Floats, Interval, product, quotient
 from privsql.types import NUMBERS, Kind
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-
-LEVEL = 0.95  # the probability with which a cell without rows is found undetermined
-# at this level the noise exceeds a half-width upwards with probability 1 - LEVEL
-ONE_SIDED = 1.0 - 2.0 * (1.0 - LEVEL)
-TINY = 1e-9  # the rounding error of float sums
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Lower and upper ends, cell by cell; infinite where nothing is known."""
-
-    low: Floats
-    high: Floats
-
 
 Leaves = Mapping[str, Interval]
 Quotients = Mapping[tuple[str, str], Interval]
@@ -156,23 +138,3 @@ def _half_away(values: Floats, places: int) -> Floats:
     unit = 10.0**-places
     rounded: Floats = np.sign(values) * np.floor(np.abs(values) / unit + 0.5) * unit
     return rounded
-
-
-def product(a: Interval, b: Interval) -> Interval:
-    """The extremes of a product are at corners; 0 times anything is 0."""
-    with np.errstate(all="ignore"):
-        corners = [
-            np.nan_to_num(x * y, nan=0.0, posinf=np.inf, neginf=-np.inf)
-            for x in (a.low, a.high)
-            for y in (b.low, b.high)
-        ]
-    return Interval(np.minimum.reduce(corners), np.maximum.reduce(corners))
-
-
-def quotient(a: Interval, b: Interval) -> Interval:
-    """The whole line where the divisor may be 0."""
-    with np.errstate(all="ignore"):
-        crossing = (b.low <= 0) & (b.high >= 0)
-        inverse = Interval(np.where(crossing, -np.inf, 1 / b.high), np.where(crossing, np.inf, 1 / b.low))
-        found = product(a, inverse)
-    return Interval(np.where(crossing, -np.inf, found.low), np.where(crossing, np.inf, found.high))

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from privsql.algebra.expressions import Call, Expression, calls_of, columns_of
-from privsql.planning.aggregates.estimates import Linear, QuantilePoint
+from privsql.planning.aggregates.estimate import LEVEL
 from privsql.planning.aggregates.measure_aggregates import scaled_column
 from privsql.planning.plan import Plan
+from privsql.planning.precision.interval_arithmetic import Interval, Mask
 from privsql.planning.rewrites.guarded import QUOTIENTS, guarded_part
 from privsql.results.consistent import Settled
-from privsql.results.intervals import LEVEL, Interval, Mask, interval
+from privsql.results.intervals import interval
 from privsql.tables import Integers
 
 
@@ -63,15 +64,13 @@ def _may_be_zero(call: Call, settled: Settled, keys: Mapping[str, Any]) -> Mask:
     """Where the interval of a divisor contains 0, or is all negative although a count cannot be."""
     (divisor,), plan, size = guarded_part(call), settled.plan, len(settled.noisy.cells)
     leaves = _leaves(divisor, plan)
-    # its interval is the declared range in any case
-    if any(isinstance(plan.estimates[each], QuantilePoint) for each in leaves):
+    if any(plan.estimates[each].always_within_range for each in leaves):
         return np.zeros(size, dtype=np.bool_)
     known = settled.intervals(
         {each: plan.estimates[each] for each in leaves}, 1.0 - (1.0 - LEVEL) / len(leaves)
     )
     for name, each in known.items():
-        how = plan.estimates[name]
-        if isinstance(how, Linear) and how.nonnegative:
+        if plan.estimates[name].nonnegative:
             known[name] = Interval(np.maximum(each.low, 0.0), np.maximum(each.high, 0.0))
     found = interval(divisor, known, keys, size)
     if found is None:  # a function without a rule, such as a test by the analyst

@@ -13,7 +13,7 @@ import pytest
 import privsql
 from privsql.algebra.expressions import Column
 from privsql.audit.falsify import movements, run_exactly
-from privsql.planning.aggregates.estimates import Linear
+from privsql.planning.aggregates.sums import Linear
 from privsql.planning.plan import Plan
 
 COLUMNS = {

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import privsql
-from privsql.planning.aggregates.estimates import ALL_ROWS, PARTS_OF_A_ROW
+from privsql.planning.aggregates.estimate import ALL_ROWS, PARTS_OF_A_ROW
 from privsql.planning.pricing import SLIVER
 
 ROWS = 500

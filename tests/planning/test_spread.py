@@ -10,9 +10,14 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.planning.aggregates.estimates import Spread, Variable
-from privsql.results.intervals import Interval
-from privsql.results.moments import _covariance, _covariance_box, _variance, _variance_box, spread
+from privsql.planning.aggregates.moments.moment_boxes import (
+    covariance,
+    covariance_box,
+    variance,
+    variance_box,
+)
+from privsql.planning.aggregates.moments.spread import Spread, Variable
+from privsql.planning.precision.interval_arithmetic import Interval
 
 FUNCTIONS = ["VAR_POP(x)", "VAR_SAMP(x)", "STDDEV_POP(x)", "STDDEV(x)", "COVAR_POP(x, y)", "COVAR_SAMP(x, y)", "CORR(x, y)",
              "REGR_SLOPE(y, x)", "REGR_INTERCEPT(y, x)", "REGR_R2(y, x)", "REGR_SLOPE(x, y)", "REGR_COUNT(y, x)",
@@ -125,8 +130,8 @@ def test_extremes_over_a_box_are_never_passed(seed):
     inside = np.where(dice.random(inside.shape) < 0.4, np.round(inside), inside)  # corners and edges, often
     points = low + inside * (high - low)
     for box, values in (
-        (_variance_box(*boxes[:3]), _variance(*points[:, :3].T)),
-        (_covariance_box(*boxes), _covariance(*points.T)),
+        (variance_box(*boxes[:3]), variance(*points[:, :3].T)),
+        (covariance_box(*boxes), covariance(*points.T)),
     ):
         assert values.max() <= box.high[0] + 1e-12
         assert values.min() >= box.low[0] - 1e-12
@@ -140,7 +145,7 @@ def test_the_formula_is_the_variance():
     how = Spread(
         "var_pop", ("a", "b", "c"), Variable(Fraction(0), Fraction(1), squared=True), None, Fraction(10**9)
     )
-    assert spread(how, noisy)[0] == pytest.approx(np.var(u), rel=1e-6)
+    assert how.value(noisy)[0] == pytest.approx(np.var(u), rel=1e-6)
 
 
 def test_units_are_cut_to_their_bound():

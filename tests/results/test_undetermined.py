@@ -17,10 +17,9 @@ import privsql
 from privsql.cli import main
 from privsql.engines.duckdb.calculator import calculator
 from privsql.noise import add_noise
-from privsql.planning.aggregates.estimates import QuantilePoint
+from privsql.planning.aggregates.quantiles import QuantilePoint
 from privsql.planning.rewrites.guarded import guarded
 from privsql.requests.stage import Stage
-from privsql.results.estimate import grid_points, leaf_interval
 from privsql.results.finish import finish
 from privsql.tables import NoisyTable
 from privsql.types import Kind
@@ -208,8 +207,8 @@ def by_hand(
 def test_a_negative_grid_point_is_undetermined_and_names_the_point_of_the_prior() -> None:
     how = QuantilePoint("q", Kind.INTEGER, Kind.INTEGER, Fraction(10), Fraction(2), 50)
     noisy = {"q": np.array([0, 3, -1, -4, -50], dtype=np.int64)}
-    assert grid_points(noisy["q"]).tolist() == [0, 3, 0, 3, 49]
-    ends = leaf_interval(how, noisy, {}, 0.95)
+    assert how.value(noisy).tolist() == [10, 16, 10, 16, 108]
+    ends = how.interval(noisy, {}, 0.95)
     assert set(ends.low) == {10.0} and set(ends.high) == {108.0}
 
 

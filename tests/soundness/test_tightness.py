@@ -17,7 +17,7 @@ import pytest
 
 import privsql
 from privsql.audit.falsify import differences, run_exactly
-from privsql.planning.aggregates.estimates import ALL_ROWS
+from privsql.planning.aggregates.estimate import ALL_ROWS
 from tests.soundness.check import Report, check_plan
 
 COLUMNS = {

@@ -13,7 +13,7 @@ import pytest
 
 import privsql
 import privsql.noise.add_noise as noise
-from privsql.planning.aggregates.estimates import Linear
+from privsql.planning.aggregates.sums import Linear
 from privsql.planning.plan import Plan
 from tests.cases.test_cases import _alike, _plain
 from tests.tpch import dataset

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from privsql.planning.aggregates.estimates import Estimate, Linear, QuantilePoint, Ratio, Spread, Terms
+from privsql.planning.aggregates.estimate import Estimate
 from privsql.planning.measurements.measurement import Measurement
 
 Errors = Mapping[str | tuple[str, str], float]
@@ -16,26 +16,16 @@ _TOLERANCE = 1e-6  # relative: shares are rounded, and the rounding is paid for
 
 
 def errors(
-    estimates: Mapping[str, Estimate], quotients: Mapping[tuple[str, str], Ratio], noise: Mapping[str, float]
+    estimates: Mapping[str, Estimate],
+    quotients: Mapping[tuple[str, str], Estimate],
+    noise: Mapping[str, float],
 ) -> Errors:
     """The squared error of each aggregate, from the variances of columns, to compare two ways to measure."""
 
-    def off(terms: Terms) -> float:
-        return sum(float(weight) ** 2 * noise[column] for column, weight in terms)
-
-    def error(how: Estimate) -> float:
-        match how:
-            case Linear():
-                return off(how.terms)
-            case Ratio():
-                return max(off(how.above), off(how.below)) / how.one**2
-            case Spread():
-                return max(noise[column] for column in how.columns) / float(how.one) ** 2
-            case QuantilePoint():
-                return noise[how.column]
-
-    found: dict[str | tuple[str, str], float] = {name: error(how) for name, how in estimates.items()}
-    return found | {names: error(how) for names, how in quotients.items()}
+    found: dict[str | tuple[str, str], float] = {
+        name: how.squared_error(noise) for name, how in estimates.items()
+    }
+    return found | {names: how.squared_error(noise) for names, how in quotients.items()}
 
 
 def are_no_larger(some: Errors, others: Errors) -> bool:
@@ -48,7 +38,7 @@ class Measuring:
     """One of several ways to measure the same aggregates: the estimates and the measurements."""
 
     estimates: Mapping[str, Estimate]
-    quotients: Mapping[tuple[str, str], Ratio]
+    quotients: Mapping[tuple[str, str], Estimate]
     measurements: Sequence[Measurement]
 
     def is_surer_than(self, other: Measuring) -> bool:

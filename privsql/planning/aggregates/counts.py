@@ -29,9 +29,11 @@ from privsql.algebra.exact import (
 from privsql.algebra.expressions import Aggregate, Call, Column, Expression, columns_of
 from privsql.planning.aggregates.context import AggregationContext
 from privsql.planning.aggregates.count_conditions import counted, disjoint_groups, shares_of, without
-from privsql.planning.aggregates.estimates import ALL_ROWS, PARTS_OF_A_ROW, Linear, Ratio
+from privsql.planning.aggregates.estimate import ALL_ROWS, PARTS_OF_A_ROW
+from privsql.planning.aggregates.means import Ratio
 from privsql.planning.aggregates.parts import Adds, Feature, Part, clean, helper, titled, value_of
 from privsql.planning.aggregates.release_parts import ReleaseParts
+from privsql.planning.aggregates.sums import Linear
 
 UNCOUNTED = "which keys are shown"  # the title of a count that is not itself released
 
@@ -180,7 +182,8 @@ def _add_share_of_public_rows(
 
 def add_counts(found: ReleaseParts) -> None:
     """Add one part for all counts whose conditions exclude each other."""
-    for group in disjoint_groups(found.left):
+    counts = [(name, each) for name, each in found.left if each.function == "count"]
+    for group in disjoint_groups(counts):
         part = counts_part(found.number, [each for _, each in group], found.context)
         columns = zip(group, part.columns, strict=True)
         found.add(part, {name: _one_column(column) for (name, _), column in columns})

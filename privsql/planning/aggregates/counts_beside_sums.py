@@ -22,9 +22,10 @@ from privsql.algebra.exact import Name, Scalar, least
 from privsql.algebra.expressions import SPREAD, Expression
 from privsql.planning.aggregates.context import AggregationContext
 from privsql.planning.aggregates.count_conditions import counted, shares_of
-from privsql.planning.aggregates.estimates import ALL_ROWS, PARTS_OF_A_ROW, Linear, Terms
+from privsql.planning.aggregates.estimate import ALL_ROWS, PARTS_OF_A_ROW, Terms
 from privsql.planning.aggregates.parts import Adds, Beside, Feature, titled
 from privsql.planning.aggregates.release_parts import Named, ReleaseParts, Wanted, is_about
+from privsql.planning.aggregates.sums import Linear
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from privsql.analysis.facts import Facts, domain_of
 from privsql.analysis.implied import exhaust, implies
 from privsql.planning.aggregates.context import filtered
 from privsql.planning.aggregates.count_conditions import as_count, counted, normal
-from privsql.planning.aggregates.estimates import Estimate, Linear
+from privsql.planning.aggregates.estimate import Estimate
 from privsql.planning.aggregates.parts import Part
+from privsql.planning.aggregates.sums import Linear
 
 Conditions = Mapping[str, Expression | None]  # of each count, by name; None: all rows
 

@@ -23,10 +23,10 @@ from privsql.planning.aggregates.counts import (
     add_shares,
 )
 from privsql.planning.aggregates.counts_beside_sums import add_carried_counts, wanted_beside
-from privsql.planning.aggregates.moment_sums import add_moments, is_spread
-from privsql.planning.aggregates.quantile_parts import ORDER, add_quantiles
+from privsql.planning.aggregates.means import add_sums
+from privsql.planning.aggregates.moments.moment_sums import add_moments, is_spread
+from privsql.planning.aggregates.quantiles import add_quantiles
 from privsql.planning.aggregates.release_parts import MeasuredAggregates, ReleaseParts, Wanted
-from privsql.planning.aggregates.sums import add_sums
 from privsql.types import NUMBERS
 
 # every family takes the aggregates it can measure from those that earlier families left
@@ -62,12 +62,11 @@ def measure_aggregates(
         (name, normal(each if (each.argument, each.condition) in together else as_count(each), context.facts))
         for name, each in release.aggregates
     ]
-    quantiles = [(name, each) for name, each in aggregates if each.function in ORDER]
-    aggregates = [(name, each) for name, each in aggregates if each.function not in ORDER]
     wanted = wanted_beside(aggregates, divided, context) if beside else Wanted({})
-    found = ReleaseParts(aggregates, quantiles, context, divided, wanted)
+    found = ReleaseParts(aggregates, context, divided, wanted)
     for add in FAMILIES:
         add(found)
+    assert not found.left, "every aggregate that SQL may contain has a family"
     return found.measured()
 
 

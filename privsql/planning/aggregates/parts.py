@@ -11,7 +11,7 @@ from privsql.algebra.exact import Scalar, Value, clamped, whole
 from privsql.algebra.expressions import Expression
 from privsql.errors import Place, Refused
 from privsql.planning.aggregates.context import AggregationContext
-from privsql.planning.aggregates.estimates import Terms
+from privsql.planning.aggregates.estimate import Terms
 from privsql.planning.grids.grid import LARGEST_SUM, LARGEST_VALUE, MOST_STEPS, Grid, grid_of
 from privsql.planning.rewrites.outliers import Outliers
 from privsql.privacy.sensitivity import Sensitivity

@@ -9,7 +9,7 @@ from privsql.algebra.expressions import Aggregate, Call, Expression, conjuncts
 from privsql.analysis.facts import Facts, domain_of
 from privsql.planning.aggregates.context import AggregationContext, filtered
 from privsql.planning.aggregates.count_conditions import counted
-from privsql.planning.aggregates.estimates import Estimate, Ratio
+from privsql.planning.aggregates.estimate import Estimate
 from privsql.planning.aggregates.parts import Beside, Part
 from privsql.types import BOOLEAN
 
@@ -24,7 +24,7 @@ class MeasuredAggregates:
 
     parts: Sequence[Part]
     estimates: Mapping[str, Estimate]
-    quotients: Mapping[tuple[str, str], Ratio]
+    quotients: Mapping[tuple[str, str], Estimate]
 
 
 @dataclass(frozen=True)
@@ -79,13 +79,12 @@ class ReleaseParts:
     """What the families have found so far. `divided`: counts that are divided by other counts."""
 
     aggregates: Sequence[Named]
-    quantiles: Sequence[Named]
     context: AggregationContext
     divided: Collection[tuple[str, str]]
     wanted: Wanted
     parts: list[Part] = field(default_factory=list)
     estimates: dict[str, Estimate] = field(default_factory=dict)
-    quotients: dict[tuple[str, str], Ratio] = field(default_factory=dict)
+    quotients: dict[tuple[str, str], Estimate] = field(default_factory=dict)
     carriers: list[Carrier] = field(default_factory=list)
 
     @property
@@ -121,7 +120,7 @@ def is_about(aggregate: Aggregate, argument: Expression, facts: Facts) -> bool:
     """Whether an aggregate follows from sums of an argument: its SUM, AVG and COUNT, or COUNT(*) if it is
     never NULL.
     """
-    if aggregate.function == "count_distinct":
+    if aggregate.function not in ("sum", "avg", "count"):
         return False
     if aggregate.argument == argument:
         return True

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from fractions import Fraction
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal, columns_of
 from privsql.errors import ArgumentError
-from privsql.planning.aggregates.estimates import Estimate, Linear, QuantilePoint, Ratio, Terms
-from privsql.planning.measurements.quantile_search import QuantileMeasurement
+from privsql.planning.aggregates.estimate import Estimate
 from privsql.planning.plan import Accuracy, Plan
-from privsql.planning.precision.noise_of_rows import Alike, alike_rows
+from privsql.planning.precision.noise_of_rows import alike_rows
 from privsql.policy.checks import LARGEST_EPSILON, NANO, SMALLEST_EPSILON
-from privsql.privacy.weighted_sums import Noise, half_width
 from privsql.suggestions import Argument
 from privsql.types import NUMBERS, Kind
 
@@ -79,58 +77,29 @@ def _together(plan: Plan, level: float, rows: int | None, names: Collection[str]
 
 def _ranks(plan: Plan, leaves: Collection[str], level: float) -> str:
     """The error of quantiles in rows: their error in values depends on the data."""
-    found: dict[str, int] = {}
-    few = 0
-    for leaf in leaves:
-        how = plan.estimates[leaf]
-        if isinstance(how, QuantilePoint):
-            measurement = next(each for each in plan.measurements if how.column in each.columns)
-            assert isinstance(measurement, QuantileMeasurement)
-            place = measurement.columns.index(how.column)
-            found[measurement.search.rank_text(place)] = math.ceil(
-                measurement.search.rank_error(place, level)
-            )
-            few = max(few, measurement.search.rows_needed(place, level))
-    if not found:
+    known = [plan.estimates[leaf].rank_error(plan.measurements, level) for leaf in leaves]
+    errors = [each for each in known if each is not None]
+    if not errors:
         return ""
-    what = next(iter(found)) if len(found) == 1 else "its rank, each on its own,"
-    near = f"within ±{max(found.values()):,} rows of {what} at {level:.0%}, ties aside"
-    return f"{near}; may be undetermined with fewer than {few:,} rows"
-
-
-def linear_half_width(estimate: Linear, noise: Mapping[str, Noise], level: float) -> float:
-    """The error of a weighted sum of noisy columns; an integer for integers."""
-    width = terms_half_width(estimate.terms, noise, level)
-    if estimate.whole and any(weight.denominator > 1 for _, weight in estimate.terms):
-        return float(math.floor(width + 0.5 + 1e-9))
-    return width
-
-
-def terms_half_width(terms: Terms, noise: Mapping[str, Noise], level: float) -> float:
-    return half_width([(float(weight), noise[column]) for column, weight in terms], level)
-
-
-def shown_half_width(estimate: Linear, plan: Plan, rows: Alike, level: float) -> float:
-    """The error of what is shown in some rows. Integers that add up are rounded together."""
-    if plan.levels is None or rows.level is None:
-        return linear_half_width(estimate, rows.noise, level)
-    width = terms_half_width(estimate.terms, rows.noise, level)
-    if not estimate.whole or width == 0.0:
-        return width
-    return float(math.floor(width + plan.levels.corners[rows.level] / 2.0 + 1e-9))
+    few, near = max(each.few for each in errors), max(each.rows for each in errors)
+    one = len({each.what for each in errors}) == 1
+    what = errors[0].what if one else "its rank, each on its own,"
+    return (
+        f"within ±{near:,} rows of {what} at {level:.0%}, ties aside;"
+        f" may be undetermined with fewer than {few:,} rows"
+    )
 
 
 def _leaf(estimate: Estimate, plan: Plan, level: float, rows: int | None) -> float | None:
-    kinds = alike_rows(plan)
-    match estimate:
-        case Linear():
-            return max(shown_half_width(estimate, plan, each, level) for each in kinds)
-        case Ratio() if rows is not None:
-            # A - r(A + B) has the most noise at r = 0 or 1, where only one side counts
-            sides = [(side, each.noise) for side in (estimate.above, estimate.below) for each in kinds]
-            width = max(terms_half_width(side, noise, level) for side, noise in sides)
-            return float(estimate.high - estimate.low) * width / (rows * estimate.one)
-    return None
+    """The largest half-width of an aggregate in any row."""
+    largest = 0.0
+    for each in alike_rows(plan):
+        corners = 0 if plan.levels is None or each.level is None else plan.levels.corners[each.level]
+        width = estimate.half_width(each.noise, level, rows or 0, corners)
+        if width is None:
+            return None
+        largest = max(largest, width)
+    return largest
 
 
 def _width(expression: Expression, plan: Plan, level: float, rows: int | None) -> float | None:

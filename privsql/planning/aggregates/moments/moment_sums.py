@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from privsql.algebra.describe import describe
@@ -37,21 +39,14 @@ from privsql.algebra.exact import (
 )
 from privsql.algebra.expressions import SPREAD, Aggregate, Expression
 from privsql.analysis.facts import Facts
-from privsql.errors import Place
 from privsql.planning.aggregates.context import AggregationContext
 from privsql.planning.aggregates.counts_beside_sums import Columns, columns_beside
-from privsql.planning.aggregates.estimates import (
-    ALL_ROWS,
-    PARTS_OF_A_ROW,
-    Estimate,
-    Linear,
-    Ratio,
-    Spread,
-    Variable,
-)
+from privsql.planning.aggregates.estimate import ALL_ROWS, Estimate
+from privsql.planning.aggregates.means import Ratio, heights_estimate
+from privsql.planning.aggregates.moments.spread import Spread, SpreadOfPublicRows, Variable
 from privsql.planning.aggregates.parts import Beside, Part, clean, grid_for, helper, value_of
-from privsql.planning.aggregates.release_parts import ReleaseParts, is_about
-from privsql.planning.aggregates.sums import heights_estimate
+from privsql.planning.aggregates.release_parts import Named, ReleaseParts, is_about
+from privsql.planning.aggregates.sums import Linear
 from privsql.planning.grids.grid import Grid
 from privsql.planning.measurements.noised import in_words
 
@@ -102,7 +97,7 @@ def _goes_with(aggregate: Aggregate, arguments: frozenset[Expression | None], fa
 
 def spread_part(
     number: int,
-    aggregates: list[tuple[str, Aggregate]],
+    aggregates: Sequence[Named],
     context: AggregationContext,
     beside: Sequence[Beside] = (),
 ) -> tuple[Part, dict[str, Estimate]]:
@@ -112,26 +107,24 @@ def spread_part(
     `beside`: what is counted jointly with them, at no further cost.
     """
     lead = next(each for _, each in aggregates if is_spread(each))
-    assert lead.argument is not None
-    needs = [
+    squared = [
         _SQUARED[each.function] if each.argument == lead.argument else _SQUARED[each.function][::-1]
         for _, each in aggregates
         if is_spread(each)
     ]
-    first, grid, what = _variable(
-        lead.argument, lead.condition, context, lead.place, any(a for a, _ in needs)
-    )
+    arguments = [each for each in (lead.argument, lead.by) if each is not None]
+    axes = [
+        _axis(argument, any(each[place] for each in squared), lead, context)
+        for place, argument in enumerate(arguments)
+    ]
+    grid = axes[0].grid
     if lead.by is None and context.rows_are_public and lead.condition is None and not grid.nullable:
-        return _with_public_rows(number, lead.argument, aggregates, first, grid, context, what)
-    second, second_grid = None, None
-    if lead.by is not None:
-        second, second_grid, also = _variable(
-            lead.by, lead.condition, context, lead.place, any(b for _, b in needs)
-        )
-        what = f"{what}; {also}"
-    part = _part(number, lead, first, grid, second, second_grid, context, what, beside)
+        return _with_public_rows(number, axes[0], aggregates, context)
+    part = _part(number, lead, axes, context, beside)
     sums = part.columns[: len(part.columns) - len(beside)]
-    whole = _whole(grid, first, second_grid, second)
+    first, second = (*(each.variable for each in axes), None)[:2]
+    assert first is not None
+    whole = _whole(axes)
     one = Fraction(whole, _scaling(whole))
     estimates = {
         name: Spread(each.function, sums, first, second, one, each.argument != lead.argument)
@@ -142,28 +135,48 @@ def spread_part(
     return part, estimates
 
 
+@dataclass(frozen=True)
+class _Axis:
+    """An argument of a spread on its grid, and whether squares of it are needed. `what`: for EXPLAIN."""
+
+    argument: Expression
+    grid: Grid
+    squared: bool
+    what: str
+
+    @property
+    def variable(self) -> Variable:
+        return Variable(self.grid.low * self.grid.step, self.grid.steps * self.grid.step, self.squared)
+
+    def value(self, height: Name) -> tuple[str, Scalar]:
+        """The helper column: the height above the low end."""
+        return height.name, self.grid.clamped(Value(self.argument)) - self.grid.low
+
+    def features(self, height: Scalar) -> list[Scalar]:
+        rest = self.grid.steps - height
+        return [height * height, 2 * height * rest, rest * rest] if self.squared else [height, rest]
+
+
+def _axis(argument: Expression, squared: bool, lead: Aggregate, context: AggregationContext) -> _Axis:
+    grid, what = grid_for(argument, lead.condition, context, lead.place, MOST_STEPS)
+    return _Axis(argument, grid, squared, what)
+
+
 def _with_public_rows(
-    number: int,
-    argument: Expression,
-    aggregates: list[tuple[str, Aggregate]],
-    variable: Variable,
-    grid: Grid,
-    context: AggregationContext,
-    what: str,
+    number: int, axis: _Axis, aggregates: Sequence[Named], context: AggregationContext
 ) -> tuple[Part, dict[str, Estimate]]:
-    height, one = Name(helper(number)), grid.steps**2
+    height, grid = Name(helper(number)), axis.grid
+    one = grid.steps**2
     columns = (f"moment_{number}", f"moment_{number + 1}")
-    products = (height * grid.steps, _features(height, grid.steps, squared=True)[1])
+    products = (height * grid.steps, axis.features(height)[1])
     size = -(-9 * one // 8)
     step = grid.extent**2 / one
     most = f"and one replaced moves both sums together by at most {in_words(size * step)}"
-    reason = f"{what}; a row adds products of heights and depths, {most}"
-    bound = context.bound(size, size, 1, reason)
-    value = (height.name, grid.clamped(Value(argument)) - grid.low)
-    cells = tuple(clean(total(each)) for each in products)
-    part = Part(columns, cells, bound, f"moments of {describe(argument)}", (value,), step=step)
+    bound = context.bound(size, size, 1, f"{axis.what}; a row adds products of heights and depths, {most}")
+    cells, title = tuple(clean(total(each)) for each in products), f"moments of {describe(axis.argument)}"
+    part = Part(columns, cells, bound, title, (axis.value(height),), step=step)
     estimates = {
-        name: Spread(each.function, (*columns, ALL_ROWS), variable, None, Fraction(one), row=PARTS_OF_A_ROW)
+        name: SpreadOfPublicRows(each.function, (*columns, ALL_ROWS), axis.variable, None, Fraction(one))
         if is_spread(each)
         else heights_estimate(each, columns[0], one, grid)
         for name, each in aggregates
@@ -171,27 +184,9 @@ def _with_public_rows(
     return part, estimates
 
 
-def _variable(
-    argument: Expression,
-    condition: Expression | None,
-    context: AggregationContext,
-    place: Place | None,
-    squared: bool,
-) -> tuple[Variable, Grid, str]:
-    grid, what = grid_for(argument, condition, context, place, MOST_STEPS)
-    return Variable(grid.low * grid.step, grid.steps * grid.step, squared), grid, what
-
-
-def _whole(grid: Grid, first: Variable, other: Grid | None, second: Variable | None) -> int:
+def _whole(axes: Sequence[_Axis]) -> int:
     """What a row adds to all columns together."""
-    whole: int = grid.steps ** (first.features - 1)
-    return whole if other is None or second is None else int(whole * other.steps ** (second.features - 1))
-
-
-def _worth(grid: Grid, first: Variable, other: Grid | None, second: Variable | None) -> Fraction:
-    """The same in the units of the values, or of their squares and products."""
-    worth = grid.extent ** (first.features - 1)
-    return worth if other is None or second is None else worth * other.extent ** (second.features - 1)
+    return math.prod(each.grid.steps ** (each.variable.features - 1) for each in axes)
 
 
 def _scaling(whole: int) -> int:
@@ -199,50 +194,35 @@ def _scaling(whole: int) -> int:
     return 1 << max(0, (whole - 1).bit_length() - LARGEST_ROW.bit_length() + 1)
 
 
-def _features(height: Scalar, steps: int, squared: bool) -> list[Scalar]:
-    rest = steps - height
-    return [height * height, 2 * height * rest, rest * rest] if squared else [height, rest]
-
-
 def _part(
     number: int,
     lead: Aggregate,
-    first: Variable,
-    grid: Grid,
-    second: Variable | None,
-    other: Grid | None,
+    axes: Sequence[_Axis],
     context: AggregationContext,
-    what: str,
     beside: Sequence[Beside],
 ) -> Part:
-    assert lead.argument is not None
-    heights = [Name(helper(number)), Name(helper(number + 1))]
-    arguments = [(lead.argument, grid)]
-    products = _features(heights[0], grid.steps, first.squared)
-    if lead.by is not None and second is not None and other is not None:
-        arguments.append((lead.by, other))
-        others = _features(heights[1], other.steps, second.squared)
-        products = [a * b for a, b in itertools.product(products, others)]
-    values = tuple(
-        (height.name, each.clamped(Value(argument)) - each.low)
-        for height, (argument, each) in zip(heights, arguments, strict=False)
-    )
-    whole = _whole(grid, first, other, second)
+    heights = [Name(helper(number + place)) for place in range(len(axes))]
+    features = [axis.features(height) for axis, height in zip(axes, heights, strict=True)]
+    products = [functools.reduce(operator.mul, each) for each in itertools.product(*features)]
+    whole = _whole(axes)
     scaling = _scaling(whole)
     columns = tuple(f"moment_{number + place}" for place in range(len(products)))
     also = columns_beside(number + len(products), beside, whole)
     every = (*columns, *also.names)
     # divide after summing: each column of a cell is then off by less than 1, for every row that moves
-    step = _worth(grid, first, other, second) / Fraction(whole, scaling)
+    one = Fraction(whole, scaling)
+    step = math.prod(each.grid.extent ** (each.variable.features - 1) for each in axes) / one
     size = -(-whole // scaling) + (len(every) if scaling > 1 else 0)
     width = -(-whole // scaling) + (1 if scaling > 1 else 0)
+    what = "; ".join(each.what for each in axes)
     reason = f"{what}; a row adds products of heights and depths, together {in_words(size * step)}"
     bound = context.bound(size, width, len(every), reason + also.reason("as much"))
-    both = f" and {describe(lead.by)}" if lead.by is not None else ""
+    both = " and ".join(describe(each.argument) for each in axes)
     only = f" where {describe(lead.condition)}" if lead.condition is not None else ""
-    title = f"moments of {describe(lead.argument)}{both}{only}{also.title(lead.condition)}"
-    one, most = Fraction(whole, scaling), context.limits.max_rows if context.limits is not None else None
+    title = f"moments of {both}{only}{also.title(lead.condition)}"
+    most = context.limits.max_rows if context.limits is not None else None
     cells, of_unit = _cells(products, columns, also, whole, scaling, value_of(lead.condition), most)
+    values = tuple(axis.value(height) for axis, height in zip(axes, heights, strict=True))
     all_rows, nulls = also.all_rows(columns, one), also.nulls(one)
     return Part(
         every, cells, bound, title, values, of_unit=of_unit, all_rows=all_rows, nulls=nulls, step=step

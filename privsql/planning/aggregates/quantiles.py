@@ -7,9 +7,14 @@ points that the exponential mechanism selects in each key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from privsql.algebra.choices import UNIT, kept_up_to, key_rank
 from privsql.algebra.describe import describe
@@ -37,12 +42,15 @@ from privsql.analysis.keys import KeySpace
 from privsql.errors import Place, Refused
 from privsql.neighbours import Neighbours
 from privsql.planning.aggregates.context import AggregationContext
-from privsql.planning.aggregates.estimates import QuantilePoint
+from privsql.planning.aggregates.estimate import Estimate, Laws, NoisyColumns, RankError
 from privsql.planning.aggregates.parts import Part
 from privsql.planning.aggregates.release_parts import Named, ReleaseParts
 from privsql.planning.grids.grid import LARGEST_VALUE
 from privsql.planning.grids.value_grid import ValueGrid, value_grid
 from privsql.planning.keys.key_tests import keys_and_tests, limits_on_keys
+from privsql.planning.measurements.measurement import Measurement
+from privsql.planning.measurements.quantile_search import QuantileMeasurement
+from privsql.planning.precision.interval_arithmetic import Interval, Mask
 from privsql.planning.rewrites.value_bins import FEWEST, Bins
 from privsql.privacy.quantile_search import Sought
 from privsql.privacy.quantile_steps import Change
@@ -50,6 +58,72 @@ from privsql.types import DOUBLE, MOMENTS, Kind
 
 _ALL, _UPTO = "privsql_all", "privsql_upto"  # the rows of a unit in a key, and those up to a value
 ORDER = frozenset({"quantile_cont", "quantile_disc", "min", "max"})
+
+
+@dataclass(frozen=True)
+class QuantilePoint(Estimate):
+    """A quantile: the value of a grid point. `on` is the kind of the grid, `kind` that of the result.
+
+    Dates count in days, timestamps in microseconds since 1970.
+    """
+
+    column: str
+    on: Kind
+    kind: Kind
+    low: Fraction
+    step: Fraction
+    points: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @property
+    def high(self) -> Fraction:
+        return self.low + self.step * (self.points - 1)
+
+    @property
+    def formula(self) -> str:
+        return f"the value at {self.column}"
+
+    @property
+    def always_within_range(self) -> bool:
+        return True
+
+    def value(self, noisy: NoisyColumns) -> npt.NDArray[Any]:
+        """The value of each point. p below 0 stands for the point -1 - p, drawn from the prior because there
+        are too few rows.
+        """
+        found = noisy[self.column]
+        points = np.where(found < 0, -1 - found, found)
+        if self.on in MOMENTS:
+            unit = "D" if self.on is Kind.DATE else "us"
+            moments = int(self.low) + points * int(self.step)
+            return moments.astype(f"datetime64[{unit}]").astype("datetime64[us]")
+        if self.kind is Kind.INTEGER:
+            return int(self.low) + points * int(self.step)
+        # the low end is a multiple of the step, so that 36.6 is 366 / 10 and not 366 * 0.1
+        steps = int(self.low / self.step) + points
+        return steps.astype(np.float64) * float(self.step.numerator) / float(self.step.denominator)
+
+    def interval(self, noisy: NoisyColumns, noise: Laws, level: float) -> Interval:
+        """The whole range: how far apart ranks are in values depends on the data."""
+        size = len(noisy[self.column])
+        return Interval(np.full(size, float(self.low)), np.full(size, float(self.high)))
+
+    def undetermined(self, noisy: NoisyColumns, noise: Laws) -> Mask:
+        """As the mechanism decided."""
+        return np.asarray(noisy[self.column] < 0)
+
+    def squared_error(self, variances: Mapping[str, float]) -> float:
+        return variances[self.column]
+
+    def rank_error(self, measurements: Sequence[Measurement], level: float) -> RankError | None:
+        measurement = next(each for each in measurements if self.column in each.columns)
+        assert isinstance(measurement, QuantileMeasurement)
+        search, place = measurement.search, measurement.columns.index(self.column)
+        rows = math.ceil(search.rank_error(place, level))
+        return RankError(search.rank_text(place), rows, search.rows_needed(place, level))
 
 
 @dataclass(frozen=True)
@@ -69,8 +143,9 @@ class OrderPart(Part):
 def add_quantiles(found: ReleaseParts) -> None:
     """Add a part for each argument and condition, with a column for every fraction."""
     together: dict[tuple[Expression | None, Expression | None], list[Named]] = {}
-    for name, each in found.quantiles:
-        together.setdefault((each.argument, each.condition), []).append((name, each))
+    for name, each in found.left:
+        if each.function in ORDER:
+            together.setdefault((each.argument, each.condition), []).append((name, each))
     for (argument, condition), same in together.items():
         assert argument is not None
         grid = _grid(argument, condition, found.context, same[0][1].place)
