@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from privsql.algebra.exact import Dialect
-from privsql.algebra.expressions import Call, Column
+from privsql.algebra.expressions import Call, Column, Expression, columns_of
 from privsql.algebra.relations import Choose, Limits, Question, Relation, Release
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
@@ -181,6 +181,11 @@ class Plan:
     @property
     def estimates(self) -> Mapping[str, Estimate]:
         return self._only.estimates
+
+    def leaves(self, expression: Expression) -> list[str]:
+        """The aggregates that an expression is computed from."""
+        names = dict.fromkeys(column.name for column in columns_of(expression))
+        return [name for name in names if name in self.estimates]
 
     @property
     def quotients(self) -> Mapping[tuple[str, str], Estimate]:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsql.algebra.expressions import columns_of
 from privsql.planning.plan import Plan
 from privsql.planning.precision.half_widths import check_level
 from privsql.planning.precision.noise_of_rows import set_texts
@@ -103,9 +102,7 @@ class Answer:
         settled = Settled(plan, self.noisy)
         keys = {name: listed(values) for name, values in keys_of(plan, self.noisy).items()}
         for output in plan.outputs:
-            leaves = {
-                column.name for column in columns_of(output.expression) if column.name in plan.estimates
-            }
+            leaves = plan.leaves(output.expression)
             if not leaves or output.expression.type.kind not in NUMBERS:
                 continue
             share = 1.0 - (1.0 - level) / len(leaves)
@@ -129,7 +126,7 @@ class Answer:
                 result.insert(place + 2, f"{output.name}_near_threshold", near, allow_duplicates=True)
         return result
 
-    def _threshold(self, leaves: set[str]) -> int | None:
+    def _threshold(self, leaves: list[str]) -> int | None:
         """The threshold that this count had to pass for its key to be shown, if it decided that."""
         shown_by = self.plan.keys_shown_by
         if shown_by is None or not isinstance(shown_by.release, (TruncatedGeometric, GaussianThreshold)):

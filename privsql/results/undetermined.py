@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privsql.algebra.expressions import Call, Expression, calls_of, columns_of
+from privsql.algebra.expressions import Call, calls_of
 from privsql.planning.aggregates.estimate import LEVEL
 from privsql.planning.aggregates.measure_aggregates import scaled_column
 from privsql.planning.plan import Plan
@@ -37,9 +37,7 @@ def undetermined_guards(
         elif call.function in QUOTIENTS:
             found[name] = _may_be_zero(call, settled, keys)
         else:
-            found[name] = _any_of(
-                [aggregates[each] for each in _leaves(call, plan)], len(settled.noisy.cells)
-            )
+            found[name] = _any_of([aggregates[each] for each in plan.leaves(call)], len(settled.noisy.cells))
     return found
 
 
@@ -50,11 +48,7 @@ def undetermined_outputs(
     of_call = {call: guards[name] for name, call in plan.guards.items()}
     found = []
     for output in plan.outputs:
-        masks = [
-            aggregates[each]
-            for each in dict.fromkeys(c.name for c in columns_of(output.expression))
-            if each in aggregates
-        ]
+        masks = [aggregates[each] for each in plan.leaves(output.expression)]
         masks += [of_call[each] for each in dict.fromkeys(calls_of(output.expression)) if each in of_call]
         found.append(_any_of([mask[cells] for mask in masks], len(cells)))
     return found
@@ -63,7 +57,7 @@ def undetermined_outputs(
 def _may_be_zero(call: Call, settled: Settled, keys: Mapping[str, Any]) -> Mask:
     """Where the interval of a divisor contains 0, or is all negative although a count cannot be."""
     (divisor,), plan, size = guarded_part(call), settled.plan, len(settled.noisy.cells)
-    leaves = _leaves(divisor, plan)
+    leaves = plan.leaves(divisor)
     if any(plan.estimates[each].always_within_range for each in leaves):
         return np.zeros(size, dtype=np.bool_)
     known = settled.intervals(
@@ -84,10 +78,6 @@ def _pair(call: Call) -> tuple[str | None, str | None] | None:
         return None
     (part, _), (whole, factor) = (scaled_column(each) for each in call.args)
     return (part, whole) if factor == 1 else None
-
-
-def _leaves(expression: Expression, plan: Plan) -> list[str]:
-    return list(dict.fromkeys(each.name for each in columns_of(expression) if each.name in plan.estimates))
 
 
 def _any_of(masks: Sequence[Mask], size: int) -> Mask:

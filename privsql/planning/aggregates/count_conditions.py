@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from privsql.algebra.expressions import Aggregate, Call, Expression, Literal, conjuncts
 from privsql.analysis.disjoint import are_disjoint, both
 from privsql.analysis.facts import Facts, domain_of
 from privsql.planning.aggregates.context import filtered
 from privsql.types import BOOLEAN, Kind
+
+Item = TypeVar("Item")
 
 
 def as_count(aggregate: Aggregate) -> Aggregate:
@@ -45,16 +48,22 @@ def counted(count: Aggregate) -> Expression | None:
     return both(count.condition, Call("not", (missing,), BOOLEAN))
 
 
-def disjoint_groups(counts: Sequence[tuple[str, Aggregate]]) -> list[list[tuple[str, Aggregate]]]:
-    """Group counts greedily so that every two in a group exclude each other."""
-    groups: list[list[tuple[str, Aggregate]]] = []
-    for name, each in counts:
-        condition = counted(each)
-        fitting = next((g for g in groups if all(are_disjoint(condition, counted(o)) for _, o in g)), None)
-        if fitting is None:
-            groups.append([(name, each)])
+def disjoint_groups(counts: Iterable[tuple[str, Aggregate]]) -> list[list[tuple[str, Aggregate]]]:
+    """Group counts so that every two in a group exclude each other."""
+    return grouped(
+        counts, lambda one, group: all(are_disjoint(counted(one[1]), counted(each)) for _, each in group)
+    )
+
+
+def grouped(items: Iterable[Item], fits: Callable[[Item, Sequence[Item]], bool]) -> list[list[Item]]:
+    """Put each item into the first group that it fits into, or else into one of its own."""
+    groups: list[list[Item]] = []
+    for each in items:
+        group = next((group for group in groups if fits(each, group)), None)
+        if group is None:
+            groups.append([each])
         else:
-            fitting.append((name, each))
+            group.append(each)
     return groups
 
 

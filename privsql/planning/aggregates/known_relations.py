@@ -13,7 +13,7 @@ from privsql.analysis.disjoint import are_disjoint
 from privsql.analysis.facts import Facts, domain_of
 from privsql.analysis.implied import exhaust, implies
 from privsql.planning.aggregates.context import filtered
-from privsql.planning.aggregates.count_conditions import as_count, counted, normal
+from privsql.planning.aggregates.count_conditions import as_count, counted, grouped, normal
 from privsql.planning.aggregates.estimate import Estimate
 from privsql.planning.aggregates.parts import Part
 from privsql.planning.aggregates.sums import Linear
@@ -78,21 +78,12 @@ def _grouped(counts: Conditions, facts: Facts) -> tuple[CountRelation, ...]:
 
     found: list[CountRelation] = []
     for whole, parts in below.items():
-        groups: list[list[str]] = []
-        for part in parts:
-            fitting = next(
-                (
-                    g
-                    for g in groups
-                    if {part, *g} <= single and all(are_disjoint(counts[part], counts[o]) for o in g)
-                ),
-                None,
-            )
-            if fitting is None:
-                groups.append([part])
-            else:
-                fitting.append(part)
-        for group in groups:
+
+        def fits(part: str, group: Sequence[str]) -> bool:
+            alone = all(are_disjoint(counts[part], counts[each]) for each in group)
+            return {part, *group} <= single and alone
+
+        for group in grouped(parts, fits):
             same = {*group} <= single and len(group) == 1 and implies(counts[whole], counts[group[0]])
             conditions = [each for each in (counts[name] for name in group) if each is not None]
             never_null = _never_null(filtered(facts, counts[whole]))

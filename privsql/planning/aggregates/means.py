@@ -199,36 +199,28 @@ def heights_estimate(aggregate: Aggregate, column: str, one: int, grid: Grid) ->
     """Estimate from a column to which a row adds its height, scaled to [0, `one`], and the public number of
     rows.
     """
-    rows = Fraction(1, PARTS_OF_A_ROW)
-    low, width = grid.low * grid.step, grid.steps * grid.step
-    match aggregate.function:
-        case "count":
-            return Linear(((ALL_ROWS, rows),), whole=True)
-        case "sum":
-            start = ((ALL_ROWS, low * rows),) if low else ()
-            return Linear(((column, width / one), *start), grid.whole)
-        case _:
-            return Ratio(
-                ((column, Fraction(1)),),
-                ((ALL_ROWS, one * rows), (column, Fraction(-1))),
-                low,
-                low + width,
-                one,
-            )
+    above, rows = (column, Fraction(1)), (ALL_ROWS, Fraction(one, PARTS_OF_A_ROW))
+    return mean_estimate(aggregate, (above,), (rows, (column, Fraction(-1))), grid, one, grid.whole)
 
 
-def two_sided_estimate(aggregate: Aggregate, columns: tuple[str, ...], grid: Grid) -> Estimate:
-    above, below, *_ = columns
-    one = Fraction(1, grid.steps)
+def mean_estimate(
+    aggregate: Aggregate, above: Terms, below: Terms, grid: Grid, one: int, whole: bool
+) -> Estimate:
+    """COUNT, SUM or AVG from heights and depths, which add up to `one` for each row."""
+    ratio = Ratio(above, below, grid.low * grid.step, (grid.low + grid.steps) * grid.step, one)
     match aggregate.function:
         case "count":
-            return Linear(((above, one), (below, one)), whole=True)
+            return Linear(tuple((column, weight / one) for column, weight in ratio.total), whole=True)
         case "sum":
-            high = grid.low + grid.steps
-            return Linear(((above, high * one * grid.step), (below, grid.low * one * grid.step)), grid.whole)
+            terms = dict.fromkeys(ratio.columns, Fraction(0))
+            for end, side in ((ratio.high, above), (ratio.low, below)):
+                for column, weight in side:
+                    terms[column] += end * weight / one
+            # the public number of rows is measured only if something uses it
+            used = (each for each in terms.items() if each[1] or each[0] != ALL_ROWS)
+            return Linear(tuple(used), whole)
         case _:
-            ends = grid.low * grid.step, (grid.low + grid.steps) * grid.step
-            return Ratio(((above, Fraction(1)),), ((below, Fraction(1)),), *ends, grid.steps)
+            return ratio
 
 
 # -- as a family ---------------------------------------------------------------------------------------------
@@ -268,4 +260,7 @@ def _summed(
         part = heights(number, argument, grid, context, what)
         return part, {name: heights_estimate(each, part.columns[0], grid.steps, grid) for name, each in same}
     part = two_sided(number, argument, condition, grid, context, what, kinds)
-    return part, {name: two_sided_estimate(each, part.columns, grid) for name, each in same}
+    above, below = (((column, Fraction(1)),) for column in part.columns[:2])
+    return part, {
+        name: mean_estimate(each, above, below, grid, grid.steps, grid.whole) for name, each in same
+    }

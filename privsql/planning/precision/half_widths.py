@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 from fractions import Fraction
 
-from privsql.algebra.expressions import Call, Column, Expression, Literal, columns_of
+from privsql.algebra.expressions import Call, Column, Expression, Literal
 from privsql.errors import ArgumentError
 from privsql.planning.aggregates.estimate import Estimate
 from privsql.planning.plan import Accuracy, Plan
@@ -42,7 +42,7 @@ def _widths(
     widths: dict[str, float | None] = {}
     notes: dict[str, str] = {}
     for output in plan.outputs:
-        leaves = {column.name for column in columns_of(output.expression) if column.name in plan.estimates}
+        leaves = plan.leaves(output.expression)
         ranks = _ranks(plan, leaves, level)
         if ranks and (len(leaves) == 1 or output.expression.type.kind is Kind.LIST):
             widths[output.name], notes[output.name] = None, ranks
@@ -67,11 +67,8 @@ def _together(plan: Plan, level: float, rows: int | None, names: Collection[str]
     if plan.space.open or not names:
         return {}
     outputs = [output for output in plan.outputs if output.name in names]
-    leaves = [
-        {column.name for column in columns_of(each.expression) if column.name in plan.estimates}
-        for each in outputs
-    ]
-    share = 1.0 - (1.0 - level) / (max(1, plan.cells) * sum(map(len, leaves)))
+    leaves = sum(len(plan.leaves(each.expression)) for each in outputs)
+    share = 1.0 - (1.0 - level) / (max(1, plan.cells) * leaves)
     return {each.name: _width(each.expression, plan, share, rows) for each in outputs}
 
 

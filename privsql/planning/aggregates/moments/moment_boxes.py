@@ -13,26 +13,29 @@ Where the number of rows n is public: of the sums S of u and D of 2u(1-u) the va
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 
 from privsql.planning.precision.interval_arithmetic import Floats, Interval
 
+Box = Callable[..., Interval]  # some sums, as points or as boxes, to what is computed from them
+
 
 # -- points: a total below one row becomes one row, and impossible values are cut off -------------------
-def variance_at(a: Interval, b: Interval, c: Interval) -> Interval:
-    found = variance(a.low, b.low, c.low)
-    return Interval(found, found)
+def at_points(function: Callable[..., Floats]) -> Box:
+    """The function, of boxes that are points."""
+
+    def found(*sums: Interval) -> Interval:
+        value = function(*(each.low for each in sums))
+        return Interval(value, value)
+
+    return found
 
 
 def variance(a: Floats, b: Floats, c: Floats) -> Floats:
     found: Floats = np.clip((a * c - b**2 / 4.0) / np.maximum(a + b + c, 1.0) ** 2, 0.0, 0.25)
     return found
-
-
-def covariance_at(a: Interval, b: Interval, c: Interval, d: Interval) -> Interval:
-    found = covariance(a.low, b.low, c.low, d.low)
-    return Interval(found, found)
 
 
 def covariance(a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:
@@ -41,6 +44,11 @@ def covariance(a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:
 
 
 # -- boxes ---------------------------------------------------------------------------------------------------
+def anything(low: float, high: float) -> Box:
+    """Every value between these, whatever the sums are."""
+    return lambda *sums: Interval(np.full_like(sums[0].low, low), np.full_like(sums[0].low, high))
+
+
 def variance_box(a: Interval, b: Interval, c: Interval) -> Interval:
     corners = list(itertools.product((a.low, a.high), (c.low, c.high)))
     least = np.minimum.reduce([variance(x, b.high, z) for x, z in corners])
@@ -58,14 +66,6 @@ def _top(other: Floats, b: Floats, within: Interval) -> Floats:
     """
     best = b + other + b**2 / (2.0 * np.maximum(other, 1e-300))
     return np.clip(best, within.low, within.high)
-
-
-def any_variance(a: Interval, b: Interval, c: Interval) -> Interval:
-    return Interval(np.zeros_like(a.low), np.full_like(a.low, 0.25))
-
-
-def any_covariance(a: Interval, b: Interval, c: Interval, d: Interval) -> Interval:
-    return Interval(np.full_like(a.low, -0.25), np.full_like(a.low, 0.25))
 
 
 def covariance_box(a: Interval, b: Interval, c: Interval, d: Interval) -> Interval:

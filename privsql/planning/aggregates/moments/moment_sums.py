@@ -42,24 +42,15 @@ from privsql.analysis.facts import Facts
 from privsql.planning.aggregates.context import AggregationContext
 from privsql.planning.aggregates.counts_beside_sums import Columns, columns_beside
 from privsql.planning.aggregates.estimate import ALL_ROWS, Estimate
-from privsql.planning.aggregates.means import Ratio, heights_estimate
-from privsql.planning.aggregates.moments.spread import Spread, SpreadOfPublicRows, Variable
+from privsql.planning.aggregates.means import heights_estimate, mean_estimate
+from privsql.planning.aggregates.moments.spread import SUMS, Spread, SpreadOfPublicRows, Variable
 from privsql.planning.aggregates.parts import Beside, Part, clean, grid_for, helper, value_of
 from privsql.planning.aggregates.release_parts import Named, ReleaseParts, is_about
-from privsql.planning.aggregates.sums import Linear
 from privsql.planning.grids.grid import Grid
 from privsql.planning.measurements.noised import in_words
 
 MOST_STEPS = 2**14  # a grid has at most twice as many, so products of four heights fit in 63 bits
 LARGEST_ROW = 2**30  # the most a row may add to a column, so that a cell of a billion rows fits in 64 bits
-
-# whether each function needs squares of its first and of its second argument
-_SQUARED: dict[str, tuple[bool, bool | None]] = {
-    "var_pop": (True, None), "var_samp": (True, None), "stddev_pop": (True, None),
-    "stddev_samp": (True, None), "covar_pop": (False, False), "covar_samp": (False, False),
-    "corr": (True, True), "regr_r2": (True, True), "regr_slope": (False, True),
-    "regr_intercept": (False, True),
-}  # fmt: skip
 
 
 def is_spread(aggregate: Aggregate) -> bool:
@@ -106,17 +97,13 @@ def spread_part(
 
     `beside`: what is counted jointly with them, at no further cost.
     """
-    lead = next(each for _, each in aggregates if is_spread(each))
-    squared = [
-        _SQUARED[each.function] if each.argument == lead.argument else _SQUARED[each.function][::-1]
-        for _, each in aggregates
-        if is_spread(each)
-    ]
-    arguments = [each for each in (lead.argument, lead.by) if each is not None]
-    axes = [
-        _axis(argument, any(each[place] for each in squared), lead, context)
-        for place, argument in enumerate(arguments)
-    ]
+    spreads = [each for _, each in aggregates if is_spread(each)]
+    lead = spreads[0]
+    axes = []
+    for place, argument in enumerate(each for each in (lead.argument, lead.by) if each is not None):
+        grid, what = grid_for(argument, lead.condition, context, lead.place, MOST_STEPS)
+        squared = any(_squares(each, each.argument != lead.argument, place) for each in spreads)
+        axes.append(_Axis(argument, grid, squared, what))
     grid = axes[0].grid
     if lead.by is None and context.rows_are_public and lead.condition is None and not grid.nullable:
         return _with_public_rows(number, axes[0], aggregates, context)
@@ -157,9 +144,9 @@ class _Axis:
         return [height * height, 2 * height * rest, rest * rest] if self.squared else [height, rest]
 
 
-def _axis(argument: Expression, squared: bool, lead: Aggregate, context: AggregationContext) -> _Axis:
-    grid, what = grid_for(argument, lead.condition, context, lead.place, MOST_STEPS)
-    return _Axis(argument, grid, squared, what)
+def _squares(aggregate: Aggregate, swapped: bool, place: int) -> bool:
+    """Whether it uses squares of the variable in this place. `swapped`: its first argument is in the second."""
+    return ("A2" if bool(place) != swapped else "A1") in SUMS[aggregate.function]
 
 
 def _with_public_rows(
@@ -267,15 +254,6 @@ def _divided(value: Scalar, scaling: int) -> Scalar:
 def _beside(aggregate: Aggregate, columns: tuple[str, ...], grid: Grid) -> Estimate:
     """COUNT, SUM and AVG of the single argument whose three moments are measured."""
     square, mixed, rest = columns
-    one = Fraction(1, grid.steps**2)
-    low, high = grid.low * grid.step, (grid.low + grid.steps) * grid.step
-    match aggregate.function:
-        case "count":
-            return Linear(((square, one), (mixed, one), (rest, one)), whole=True)
-        case "sum":
-            terms = ((square, high * one), (mixed, (low + high) / 2 * one), (rest, low * one))
-            return Linear(terms, whole=grid.whole and grid.step == 1)
-        case _:
-            half = Fraction(1, 2)
-            above, below = ((square, Fraction(1)), (mixed, half)), ((rest, Fraction(1)), (mixed, half))
-            return Ratio(above, below, low, high, grid.steps**2)
+    one, half = Fraction(1), Fraction(1, 2)
+    above, below = ((square, one), (mixed, half)), ((rest, one), (mixed, half))
+    return mean_estimate(aggregate, above, below, grid, grid.steps**2, grid.whole and grid.step == 1)

@@ -10,7 +10,7 @@ extremes over the box (moment_boxes.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -26,11 +26,12 @@ from privsql.planning.aggregates.estimate import (
     NoisyColumns,
 )
 from privsql.planning.aggregates.moments.moment_boxes import (
-    any_covariance,
-    any_variance,
-    covariance_at,
+    Box,
+    anything,
+    at_points,
+    covariance,
     covariance_box,
-    variance_at,
+    variance,
     variance_box,
     variance_of_public_rows,
 )
@@ -41,7 +42,8 @@ _RISING = {2: np.array([1.0, 0.0]), 3: np.array([1.0, 0.5, 0.0])}  # u, from its
 _FALLING = {2: np.array([0.0, 1.0]), 3: np.array([0.0, 0.5, 1.0])}  # 1 - u
 
 _FIRST, _SECOND, _MIXED = ("A1", "B1", "C1"), ("A2", "B2", "C2"), ("a", "b", "c", "d")
-_NEEDS: dict[str, tuple[str, ...]] = {
+# the sums that each function is computed from
+SUMS: dict[str, tuple[str, ...]] = {
     "var_pop": _FIRST,
     "var_samp": _FIRST,
     "stddev_pop": _FIRST,
@@ -55,7 +57,6 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 }
 # the arguments exchanged
 _TURNED = dict(zip((*_FIRST, *_SECOND, *_MIXED), (*_SECOND, *_FIRST, "a", "c", "b", "d"), strict=True))
-Box = Callable[..., Interval]  # some sums, as points or as boxes, to what is computed from them
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Spread(Estimate):
         """A variance is never negative, a correlation never beyond 1."""
         sums = self._sums(noisy)
         points = {name: Interval(each, each) for name, each in sums.items()}
-        return self._computed(points, variance_at, covariance_at).low
+        return self._computed(points, at_points(variance), at_points(covariance)).low
 
     def interval(self, noisy: NoisyColumns, noise: Laws, level: float) -> Interval:
         with np.errstate(all="ignore"):  # where nothing is known, extremes may exceed all floats
@@ -128,12 +129,13 @@ class Spread(Estimate):
     def _possible(self, noisy: NoisyColumns, noise: Laws) -> Interval:
         """Every value that the function may have, whatever the variances and covariances."""
         with np.errstate(all="ignore"):
-            return self._computed(self._boxes(noisy, noise, LEVEL), any_variance, any_covariance)
+            boxes = self._boxes(noisy, noise, LEVEL)
+            return self._computed(boxes, anything(0.0, 0.25), anything(-0.25, 0.25))
 
     @property
     def _needed(self) -> list[str]:
         """The sums that the function uses, by name, in the columns' own order of variables."""
-        return [_TURNED[name] if self.swapped else name for name in _NEEDS[self.function]]
+        return [_TURNED[name] if self.swapped else name for name in SUMS[self.function]]
 
     def _weights(self, name: str) -> Floats:
         """The weights of the columns in a sum."""
@@ -164,14 +166,12 @@ class Spread(Estimate):
             boxes[name] = _around(found, half_width(weights, each_level))
         return boxes
 
-    def _computed(self, sums: Mapping[str, Interval], variance: Box, covariance: Box) -> Interval:
+    def _computed(self, sums: Mapping[str, Interval], var: Box, cov: Box) -> Interval:
         """The function, of points or of boxes."""
         if self.swapped:
             assert self.second is not None
             turned = replace(self, first=self.second, second=self.first, swapped=False)
-            return turned._computed(
-                {_TURNED[name]: each for name, each in sums.items()}, variance, covariance
-            )
+            return turned._computed({_TURNED[name]: each for name, each in sums.items()}, var, cov)
         first = float(self.first.width)
         second = float(self.second.width) if self.second is not None else 1.0
         top, bottom, mixed = (
@@ -179,17 +179,17 @@ class Spread(Estimate):
         )
         match self.function:
             case "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp":
-                return self._of_one(variance(*top), _total(top))
+                return self._of_one(var(*top), _total(top))
             case "covar_pop" | "covar_samp":
-                found = _times(covariance(*mixed), first * second)
+                found = _times(cov(*mixed), first * second)
                 return _sampled(found, _total(mixed)) if self.function == "covar_samp" else found
             case "corr" | "regr_r2":
-                spreads = product(variance(*top), variance(*bottom))
-                found = quotient(covariance(*mixed), Interval(np.sqrt(spreads.low), np.sqrt(spreads.high)))
+                spreads = product(var(*top), var(*bottom))
+                found = quotient(cov(*mixed), Interval(np.sqrt(spreads.low), np.sqrt(spreads.high)))
                 found = Interval(np.clip(found.low, -1.0, 1.0), np.clip(found.high, -1.0, 1.0))
                 return found if self.function == "corr" else _squared(found)
             case _:
-                slope = _times(quotient(covariance(*mixed), variance(*bottom)), first / second)
+                slope = _times(quotient(cov(*mixed), var(*bottom)), first / second)
                 return slope if self.function == "regr_slope" else self._intercept(slope, mixed)
 
     def _of_one(self, variance: Interval, rows: Interval) -> Interval:
@@ -241,8 +241,7 @@ class SpreadOfPublicRows(Spread):
 
     def _possible(self, noisy: NoisyColumns, noise: Laws) -> Interval:
         rows = self._boxes_of_columns(noisy, noise, LEVEL)[2]
-        any_value = Interval(np.zeros_like(rows.low), np.full_like(rows.low, 0.25))
-        return self._of_one(any_value, rows)
+        return self._of_one(anything(0.0, 0.25)(rows), rows)
 
     def _boxes_of_columns(self, noisy: NoisyColumns, noise: Laws, level: float) -> list[Interval]:
         missed = (0.495, 0.495, 0.01)  # almost nothing is known about the number of rows
