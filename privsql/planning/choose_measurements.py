@@ -18,7 +18,7 @@ from privsql.planning.aggregates.context import AggregationContext, key_columns
 from privsql.planning.aggregates.label_scores import best_mechanism, choice_notes, choice_part, groups_apart
 from privsql.planning.aggregates.measure_aggregates import divisions, measure_aggregates
 from privsql.planning.aggregates.parts import Part
-from privsql.planning.aggregates.quantiles import OrderPart
+from privsql.planning.aggregates.quantile_points import OrderPart
 from privsql.planning.aggregates.release_parts import MeasuredAggregates
 from privsql.planning.describe_outputs import parts_of_outputs
 from privsql.planning.draft import Draft

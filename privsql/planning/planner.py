@@ -9,7 +9,7 @@ from privsql.algebra.relations import Choose, Question, Release
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
 from privsql.planning.aggregates.known_relations import CountRelation, relations_of
-from privsql.planning.aggregates.quantiles import OrderPart, value_bins, value_statement
+from privsql.planning.aggregates.quantile_points import OrderPart, value_bins, value_statement
 from privsql.planning.apply_limits import apply_limits
 from privsql.planning.bound_contributions import bound_contributions
 from privsql.planning.choose_measurements import choose_measurements

@@ -19,7 +19,7 @@ from privsql.errors import ArgumentError, did_you_mean
 from privsql.planning.aggregates.counts import UNCOUNTED
 from privsql.planning.aggregates.label_scores import ScorePart
 from privsql.planning.aggregates.parts import Part
-from privsql.planning.aggregates.quantiles import OrderPart
+from privsql.planning.aggregates.quantile_points import OrderPart
 from privsql.planning.measurements.gaussian_noise import GaussianMeasurement, measure_gaussian
 from privsql.planning.measurements.label_selection import SELECTIONS, measure_selection
 from privsql.planning.measurements.laplace_noise import measure_laplace

@@ -17,7 +17,7 @@ import privsql
 from privsql.cli import main
 from privsql.engines.duckdb.calculator import calculator
 from privsql.noise import add_noise
-from privsql.planning.aggregates.quantiles import QuantilePoint
+from privsql.planning.aggregates.quantile_points import QuantilePoint
 from privsql.planning.rewrites.guarded import guarded
 from privsql.requests.stage import Stage
 from privsql.results.finish import finish

@@ -21,7 +21,6 @@ def errors(
     noise: Mapping[str, float],
 ) -> Errors:
     """The squared error of each aggregate, from the variances of columns, to compare two ways to measure."""
-
     found: dict[str | tuple[str, str], float] = {
         name: how.squared_error(noise) for name, how in estimates.items()
     }

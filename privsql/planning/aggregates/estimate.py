@@ -1,6 +1,4 @@
-"""What is asked of every kind of estimate: how an aggregate is computed from noisy columns, and how far off it
-may be.
-"""
+"""How an aggregate is computed from noisy columns, and how far off it may be: what every kind answers."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ TINY = 1e-9  # the rounding error of float sums
 
 @dataclass(frozen=True)
 class RankError:
-    """How many rows off a selected value may be: `what` is its rank, for people. With fewer than `few` rows it
-    may be undetermined.
-    """
+    """How many rows off a value of `what` rank may be; with fewer than `few` it may be undetermined."""
 
     what: str
     rows: int

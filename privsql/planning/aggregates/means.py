@@ -76,9 +76,9 @@ class Ratio(Estimate):
     def interval(self, noisy: NoisyColumns, noise: Laws, level: float) -> Interval:
         """The r that the noisy pair does not contradict: |(1 - r) A - r B| <= the noise of (1 - r) X - r Y.
 
-        That noise is no larger than max(|X|, |Y|), whatever r is, so a half-width h that holds for both at once
-        keeps the solution closed: r = (A -+ h) / (A + B). Nor is it larger than |X| + |X + Y|, which is less
-        where A + B is all but known.
+        That noise is no larger than max(|X|, |Y|), whatever r is, so a half-width h that holds for both at
+        once keeps the solution closed: r = (A -+ h) / (A + B). Nor is it larger than |X| + |X + Y|, which is
+        less where A + B is all but known.
         """
         each_level = 1.0 - (1.0 - level) / 2.0
         width = max(weighted_half_width(side, noise, each_level) for side in (self.above, self.below))

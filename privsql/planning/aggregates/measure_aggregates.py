@@ -12,20 +12,12 @@ from fractions import Fraction
 from privsql.algebra.expressions import Call, Column, Expression, Literal, calls_of
 from privsql.algebra.relations import Release
 from privsql.planning.aggregates.context import AggregationContext
-from privsql.planning.aggregates.count_conditions import (
-    as_count,
-    normal,
-)
-from privsql.planning.aggregates.counts import (
-    add_counts,
-    add_distinct_counts,
-    add_public_rows,
-    add_shares,
-)
+from privsql.planning.aggregates.count_conditions import as_count, normal
+from privsql.planning.aggregates.counts import add_counts, add_distinct_counts, add_public_rows, add_shares
 from privsql.planning.aggregates.counts_beside_sums import add_carried_counts, wanted_beside
 from privsql.planning.aggregates.means import add_sums
 from privsql.planning.aggregates.moments.moment_sums import add_moments, is_spread
-from privsql.planning.aggregates.quantiles import add_quantiles
+from privsql.planning.aggregates.quantile_points import add_quantiles
 from privsql.planning.aggregates.release_parts import MeasuredAggregates, ReleaseParts, Wanted
 from privsql.types import NUMBERS
 

@@ -89,14 +89,12 @@ def _ranks(plan: Plan, leaves: Collection[str], level: float) -> str:
 
 def _leaf(estimate: Estimate, plan: Plan, level: float, rows: int | None) -> float | None:
     """The largest half-width of an aggregate in any row."""
-    largest = 0.0
+    found = []
     for each in alike_rows(plan):
         corners = 0 if plan.levels is None or each.level is None else plan.levels.corners[each.level]
-        width = estimate.half_width(each.noise, level, rows or 0, corners)
-        if width is None:
-            return None
-        largest = max(largest, width)
-    return largest
+        found.append(estimate.half_width(each.noise, level, rows or 0, corners))
+    known = [each for each in found if each is not None]
+    return max(known) if known else None
 
 
 def _width(expression: Expression, plan: Plan, level: float, rows: int | None) -> float | None:

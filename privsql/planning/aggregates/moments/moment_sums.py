@@ -145,7 +145,7 @@ class _Axis:
 
 
 def _squares(aggregate: Aggregate, swapped: bool, place: int) -> bool:
-    """Whether it uses squares of the variable in this place. `swapped`: its first argument is in the second."""
+    """Whether it uses squares of the variable in this place. `swapped`: it names the second one first."""
     return ("A2" if bool(place) != swapped else "A1") in SUMS[aggregate.function]
 
 
