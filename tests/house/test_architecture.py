@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import privsql
+from privsql.planning.aggregates.estimate import Estimate
 
 ROOT = Path(privsql.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
@@ -106,6 +107,18 @@ def allowed(own: str) -> set[str]:
     if own in ROOMS:
         return {*GROUND, *ROOMS[: ROOMS.index(own) + 1]}
     return {*GROUND, *ROOMS, *TOP}
+
+
+def kinds_of(base: type) -> set[str]:
+    return {each.__name__ for each in base.__subclasses__()}.union(*map(kinds_of, base.__subclasses__()))
+
+
+@of_every_file
+def test_nobody_outside_asks_which_kind_an_estimate_is_of(path):
+    """What is asked of an estimate is a method. Only weighted sums are known elsewhere: projections move them."""
+    if not name(path).startswith("planning/aggregates/"):
+        named = {each.rsplit(".", 1)[-1] for each in imports(tree_of(path))}
+        assert not named & (kinds_of(Estimate) - {"Linear"}), f"{name(path)} names a kind of estimate"
 
 
 @of_every_file
