@@ -83,6 +83,8 @@ class Session:
             priced = stages.plan(complete.stage, complete.question)
             stages.give_notice(priced.plan)
             answer = stages.answer(priced)
+        if not complete.found and not limits:
+            return answer
         return replace(answer, found=complete.found, limits_found=limits)
 
     def plan(self, request: Request) -> Plan:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from privsql.types import Kind
 
@@ -64,7 +65,7 @@ class Ratio:
         ratio = f"{float(self.high - self.low):.6g} * {above} / {total}"
         return f"({start}{ratio})" if start else ratio
 
-    @property
+    @cached_property
     def total(self) -> Terms:
         """The terms of above + below."""
         weights: dict[str, Fraction] = {}
