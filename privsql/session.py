@@ -268,13 +268,11 @@ def connect(
     declared, who, named = load_policy(policy), analyst_of(analyst), version_of(version)
     engine = open_limited(source, ResourceLimits.of(deadline, memory_limit, time_quantum))
     try:
-        return Session(
-            engine,
-            declared,
-            _ledger(ledger, declared, engine.schema()),
-            who,
-            version=named or declared.version,
-        )
+        # all look at one state, and so does the first query where nothing has changed since: to look for
+        # macros takes longer than most queries
+        with engine.snapshot():
+            opened = _ledger(ledger, declared, engine.schema())
+            return Session(engine, declared, opened, who, version=named or declared.version)
     except BaseException:
         engine.close()
         raise
