@@ -16,6 +16,7 @@ import pytest
 SLICES = 16  # of the slow tests: CI runs one of them, chosen by the commit
 WHOLE = "tests/conformance/"  # its slow tests are in every slice
 ONE = 10**9  # only the first case
+MOST_ALIKE = 125  # cases of one test in the default run: of more, every n-th tells nearly as much
 
 # file::test -> the first of every so many
 THINNED: dict[str, int] = {
