@@ -407,7 +407,7 @@ def test_a_count_from_several_measurements_over_sets_of_keys_has_an_interval() -
     assert "n = " in str(plan)
     truths = {"a": 150, "b": 150}
     inside = total = 0
-    for _ in range(200):
+    for _ in range(100):
         shown = session.query(sql, epsilon=1, fresh=True).intervals(0.8)
         for row in shown.to_dict("records"):
             if row["g"] in truths:
