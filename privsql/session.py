@@ -83,6 +83,8 @@ class Session:
             priced = stages.plan(complete.stage, complete.question)
             stages.give_notice(priced.plan)
             answer = stages.answer(priced)
+        if not complete.found and not limits:
+            return answer
         return replace(answer, found=complete.found, limits_found=limits)
 
     def plan(self, request: Request) -> Plan:
@@ -266,13 +268,11 @@ def connect(
     declared, who, named = load_policy(policy), analyst_of(analyst), version_of(version)
     engine = open_limited(source, ResourceLimits.of(deadline, memory_limit, time_quantum))
     try:
-        return Session(
-            engine,
-            declared,
-            _ledger(ledger, declared, engine.schema()),
-            who,
-            version=named or declared.version,
-        )
+        # all look at one state, and so does the first query where nothing has changed since: to look for
+        # macros takes longer than most queries
+        with engine.snapshot():
+            opened = _ledger(ledger, declared, engine.schema())
+            return Session(engine, declared, opened, who, version=named or declared.version)
     except BaseException:
         engine.close()
         raise

@@ -16,16 +16,26 @@ import pytest
 SLICES = 16  # of the slow tests: CI runs one of them, chosen by the commit
 WHOLE = "tests/conformance/"  # its slow tests are in every slice
 ONE = 10**9  # only the first case
+MOST_ALIKE = 125  # cases of one test in the default run: of more, every n-th tells nearly as much
 
 # file::test -> the first of every so many
 THINNED: dict[str, int] = {
     "audit/test_given.py::test_what_only_one_value_shows_is_found_in_data_that_has_it": ONE,
     "audit/test_mechanism_epsilons.py::test_less_noise_is_found_out": ONE,
     "conformance/engines/test_optimizer.py::test_the_optimizer_changes_no_comparison_of_a_cast": ONE,
+    "analysis/test_distinct_constants.py::test_conditions_that_exclude_each_other_are_never_met_by_one_row": 3,
+    "analysis/test_null_keys.py::test_no_neighbour_passes_a_bound_although_null_is_there": 3,
+    "conformance/doors/test_suggestions.py::test_what_is_suggested_runs": 4,
+    "conformance/engines/test_beliefs.py::test_equal_numbers_give_equal_results": 3,
+    "conformance/engines/test_types.py::test_aggregates_within_a_unit_have_the_believed_types": 4,
+    "engines/test_file_statistics.py::test_conditions_mean_the_same_with_and_without_statistics": 2,
+    "engines/test_file_statistics.py::test_one_row_does_not_decide_whether_the_nan_beside_it_count": 3,
+    "engines/test_owners_settings.py::test_decimal_keys_next_to_a_declared_one_are_not_added_to_it": ONE,
     "engines/test_owners_settings.py::test_the_numbers_are_the_same_under_every_setting": 5,
     "planning/test_beside.py::test_no_row_moves_the_columns_further_than_claimed": 6,
     "planning/test_beside.py::test_no_unit_moves_the_columns_further_than_claimed": 8,
     "planning/test_beside.py::test_nothing_is_noisier_than_apart": 4,
+    "planning/test_beside.py::test_without_noise_the_numbers_are_those_of_duckdb": 3,
     "planning/test_beside.py::test_of_a_unit_all_rows_are_cut_together": 4,
     "planning/test_exclusive_counts.py::test_a_wrong_belief_moves_no_count_beyond_its_bound": 4,
     "engines/test_closed.py::test_nothing_is_reached_from_what_we_open": 4,
@@ -76,6 +86,8 @@ THINNED: dict[str, int] = {
     "answers/test_answer_file.py::test_a_forged_answer_is_none": 10,
     "answers/test_answer_file.py::test_a_later_session_gets_the_same_answer_for_nothing": 7,
     "answers/test_answer_file.py::test_numbers_of_any_kind_are_kept": ONE,
+    "planning/test_auto_ranges.py::test_decimals_that_end_before_their_bucket_does": 4,
+    "planning/test_auto_ranges.py::test_every_end_that_may_be_found_can_be_declared": 5,
     "planning/test_auto_ranges.py::test_the_range_holds_the_values_and_little_more": 2,
     "doors/test_bad_input.py::test_frames_that_cannot_be_named_in_sql": 4,
     "doors/test_bad_input.py::test_odd_column_names_are_harmless": ONE,
@@ -133,6 +145,7 @@ THINNED: dict[str, int] = {
     "attacks/test_precision_attacks.py::test_a_value_that_is_no_number_shows_in_the_naive_sum_and_not_in_privsql": ONE,
     "attacks/test_precision_attacks.py::test_prices_from_tiny_to_huge_give_whole_finite_noise": ONE,
     "planning/test_pricing.py::test_the_parts_make_up_the_whole": 15,
+    "results/test_undetermined.py::test_an_empty_cell_is_null_and_a_full_one_is_not": 5,
     "results/test_projections.py::test_relations_hold_and_the_numbers_are_the_nearest": 4,
     "planning/test_public_rows.py::test_the_whole_table_and_nothing_that_may_be_missing": 4,
     "sql/test_reserved_names.py::test_an_analysts_column_is_never_read_as_a_helper_column": 3,

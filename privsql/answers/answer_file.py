@@ -99,7 +99,7 @@ class AnswerFile:
             question,
             time,
             version,
-            {},
+            dict,  # it is in the file already
             lambda: self._read(number, charge, signs),
             signs,
             tuple(map(int, json.loads(beside))),
@@ -151,7 +151,7 @@ class AnswerFile:
             kept.question,
             kept.when,
             kept.version,
-            json.dumps(dict(kept.asked), default=float),
+            json.dumps(dict(kept.asked()), default=float),
             kept.signs.meaning,
             kept.signs.rows,
             json.dumps(kept.beside),

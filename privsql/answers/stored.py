@@ -50,7 +50,7 @@ class Kept:
     question: str
     when: str
     version: str | None
-    asked: Mapping[str, Any]  # the arguments of the call, to plan it again
+    asked: Callable[[], Mapping[str, Any]]  # the arguments of the call, to plan it again
     read: Callable[[], Shown | None]
     given: Signs | None = None
     beside: tuple[int, ...] = ()

@@ -278,11 +278,21 @@ def _column_codes(values: Sequence[Any], exact_column: Any) -> Integers:
         codes = _range_codes(known, data)
     else:
         null_place = next((place for place, value in enumerate(known) if value is None), null_place)
-        places = np.array([place for place, value in enumerate(known) if value is not None], dtype=np.int64)
-        index = pd.Index([_comparable(known[place], data.dtype) for place in places], dtype=_dtype(data))
-        found = index.get_indexer(pd.Index(data, dtype=_dtype(data)))
-        codes = np.where(found >= 0, places[found] if len(places) else -1, -1).astype(np.int64)
+        codes = _object_codes(known, data) if data.dtype == object else _index_codes(known, data)
     return np.where(missing, null_place, codes)
+
+
+def _object_codes(known: Sequence[Any], data: Any) -> Integers:
+    """Of objects, such as texts: pandas takes as long to make an index as to find hundreds of them."""
+    place_of = {value: place for place, value in enumerate(known) if value is not None}
+    return np.array([place_of.get(value, -1) for value in data.tolist()], dtype=np.int64)
+
+
+def _index_codes(known: Sequence[Any], data: Any) -> Integers:
+    places = np.array([place for place, value in enumerate(known) if value is not None], dtype=np.int64)
+    index = pd.Index([_comparable(known[place], data.dtype) for place in places], dtype=_dtype(data))
+    found = index.get_indexer(pd.Index(data, dtype=_dtype(data)))
+    return np.where(found >= 0, places[found] if len(places) else -1, -1).astype(np.int64)
 
 
 def _range_codes(values: range, data: Any) -> Integers:

@@ -95,8 +95,8 @@ def _joined(low: NDArray[np.int64], place: NDArray[np.int64], shift: int) -> NDA
     # and 2^shift (limit + 1) is at most 2^61 + 2^60.
     limit = (GREATEST_NOISE >> shift) + 1
     negative = place >> 63  # -1 or 0: -1 - x is x with all its bits turned, ~x
-    joined: NDArray[np.int64] = low + (np.clip(place ^ negative, 0, limit) << shift)
-    joined = np.clip(joined ^ negative, -GREATEST_NOISE, GREATEST_NOISE)
+    joined: NDArray[np.int64] = low + (np.minimum(place ^ negative, limit) << shift)
+    joined = np.minimum(np.maximum(joined ^ negative, -GREATEST_NOISE), GREATEST_NOISE)
     return joined
 
 

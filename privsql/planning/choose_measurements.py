@@ -52,7 +52,7 @@ def choose_measurements(draft: Draft) -> Draft:
     best = _priced(draft, context, mechanism, measure_aggregates(release, context, divided))
     _check_noise(best.measured.parts, offer.mechanism)
     apart = None
-    if draft.task.beside:
+    if draft.task.beside and len(release.aggregates) > 1:  # a count, and a sum that carries it
         together = measure_aggregates(release, context, divided, beside=True)
         if together.estimates != best.measured.estimates:
             other = _priced(draft, context, mechanism, together)

@@ -11,7 +11,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Generic, TypeVar
+from functools import cache
+from typing import Any, Generic, TypeVar, cast
 
 from privsql.algebra.relations import Scan
 from privsql.errors import PrivsqlError
@@ -22,6 +23,7 @@ from privsql.schema import Schema
 Planned = TypeVar("Planned")
 
 MOST_PLANS = 128
+_PLAIN = (str, bool, int, float)  # most arguments: whether they are mappings takes long to ask
 _MOST_ROWS = 10_000  # public rows that a plan rests on; more take as long to compare as to plan with
 _MOST_CELLS = 10_000  # of a plan; a million keys take 100 MB, and to explain a query is free
 
@@ -111,8 +113,8 @@ def typed(request: Any) -> Hashable | None:
 
     1, 1.0 and True are equal in Python, and not all of them are accepted where one is.
     """
-    values = [getattr(request, each.name) for each in fields(request)]
-    key = type(request), tuple((type(value), _frozen(value)) for value in values)
+    values = [getattr(request, name) for name in _names(cast(Hashable, type(request)))]
+    key = type(request), tuple([(type(value), _frozen(value)) for value in values])
     try:
         hash(key)
     except TypeError:  # a list where a number belongs: planning says what is wrong
@@ -120,8 +122,13 @@ def typed(request: Any) -> Hashable | None:
     return key
 
 
+@cache  # of a class, whose fields never change
+def _names(kind: Hashable) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(cast(Any, kind)))
+
+
 def _frozen(value: Any) -> Any:
     """A mapping as a tuple of its items, which nobody can change later."""
-    if isinstance(value, Mapping):
+    if value is not None and not isinstance(value, _PLAIN) and isinstance(value, Mapping):
         return tuple((name, type(each), each) for name, each in value.items())
     return value

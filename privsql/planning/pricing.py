@@ -68,10 +68,19 @@ class Pricing:
     delta: Fraction
     mechanism: Mechanism | None  # None: the less noisy of Laplace and Gaussian
     keys: KeysShown | None = None
+    # the latest result of `at`, which several passes ask for: nothing that it depends on can change
+    _latest: dict[Fraction, tuple[Measurement, ...]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def at(self, epsilon: Fraction) -> tuple[Measurement, ...]:
-        priced = zip(self._at(epsilon), self.parts, strict=True)
-        return tuple(each if part.step == 1 else replace(each, step=part.step) for each, part in priced)
+        found = self._latest.get(epsilon)
+        if found is None:
+            priced = zip(self._at(epsilon), self.parts, strict=True)
+            found = tuple(each if part.step == 1 else replace(each, step=part.step) for each, part in priced)
+            self._latest.clear()
+            self._latest[epsilon] = found
+        return found
 
     def _at(self, epsilon: Fraction) -> tuple[Measurement, ...]:
         public = [part for part in self.parts if part.public]

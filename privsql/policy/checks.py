@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
@@ -47,15 +48,21 @@ def delta_of(value: object, name: str = "delta") -> Fraction:
 
 def _number(value: object, name: str) -> Fraction:
     code, example = ("argument-delta", "1e-6") if "delta" in name else ("argument-epsilon", "1.0")
-    if isinstance(value, Real) and not isinstance(value, (int, float, Fraction)):  # numpy's numbers
+    if not isinstance(value, (int, float, Fraction)) and isinstance(value, Real):  # numpy's numbers
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
         raise ArgumentError(code, f"{name} must be a number, not {type(value).__name__}", _try(name, example))
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ArgumentError(code, f"{name} must be a finite number", _try(name, example))
-        return Fraction(repr(float(value)))  # 0.1 means one tenth, not the nearest binary fraction
-    return Fraction(value)
+        return _as_written(float(value))
+    return value if type(value) is Fraction else Fraction(value)
+
+
+@lru_cache(maxsize=256)  # of a number alone, which takes as long to read as a small query takes to plan
+def _as_written(value: float) -> Fraction:
+    """0.1 means one tenth, not the nearest binary fraction."""
+    return Fraction(repr(value))
 
 
 def _try(name: str, example: str) -> list[Way]:

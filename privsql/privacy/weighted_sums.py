@@ -124,7 +124,7 @@ def _summed_half_width(terms: Sequence[tuple[float, Summed]], level: float) -> f
     if len(groups) > 1 and not alone:
         parts = [(abs(weight), part) for each in groups for weight, part in each]
         sizes = [(weight * size, part.law, count) for weight, part in parts for size, count in part.weights]
-        found.append(_mixed_chernoff(sizes, 1.0 - level))
+        found.append(_mixed_chernoff(tuple(sizes), 1.0 - level))
         if all(part.known for _, part in parts) and sum(count for *_, count in sizes) <= _FEW:
             found.append(
                 combined_half_width([(size, law) for size, law, count in sizes for _ in range(count)], level)
@@ -132,7 +132,8 @@ def _summed_half_width(terms: Sequence[tuple[float, Summed]], level: float) -> f
     return min(found) + rounding
 
 
-def _mixed_chernoff(sizes: Sequence[tuple[float, Law, int]], missing: float) -> float:
+@lru_cache(maxsize=1024)  # of numbers alone
+def _mixed_chernoff(sizes: tuple[tuple[float, Law, int], ...], missing: float) -> float:
     """Chernoff's bound for independent draws of several laws, given as (weight, law, count): moments
     multiply.
     """

@@ -132,7 +132,7 @@ class DialectBase(ABC):
 
 def plain_letters(value: str) -> str:
     """A text that every engine reads to its end; escapes of some dialects can make others."""
-    if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+    if "\x00" in value or (not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value)):
         raise SqlError("sql-syntax", "a text or a name has a character that is no text", "leave it out")
     return value
 

@@ -55,6 +55,12 @@ class Stage(Request):
         kind = None if raw.get("histogram") is None else Histogram(raw["histogram"])
         return Stage(**{**raw, "epsilon": Fraction(raw["epsilon"]), "ranges": ranges, "histogram": kind})
 
+    def of_anyone(self) -> Stage:
+        """The stage without what no plan depends on: who asks, and whether a stored answer will do."""
+        if self.analyst is None and self.fresh is False:
+            return self
+        return replace(self, fresh=False, analyst=None)
+
     @property
     def text(self) -> str:
         """What the ledger records as the query."""

@@ -124,12 +124,15 @@ class Stages:
             return self._planned(stage, question, self._read_public, self._copies)
         stage.price()
         self._follow_schema()
+        asked = stage.of_anyone()
         priced = self._plans.plan(
-            replace(stage, fresh=False, analyst=None),
+            asked,
             self.schema,
-            lambda read_public, copies: self._planned(stage, self._bound(stage), read_public, copies),
+            lambda read_public, copies: self._planned(asked, self._bound(asked), read_public, copies),
         )
-        return replace(priced, stage=replace(priced.stage, fresh=stage.fresh, analyst=stage.analyst))
+        if stage is asked:
+            return priced
+        return Priced(replace(priced.stage, fresh=stage.fresh, analyst=stage.analyst), priced.plan)
 
     def _planned(self, stage: Stage, question: Question, read_public: Read, copies: Copies) -> Priced:
         try:
@@ -263,10 +266,10 @@ class Stages:
         """
         plan, stage, engine = priced.plan, priced.stage, self.engine
         try:
-            version, asked = self.version(), stage.to_json()
+            version = self.version()
             exact = [engine.run(statement, plan.keys) for statement in plan.runs]
             noisy = add_noise(plan, exact, self._randomness, lambda sql: engine.run(sql, plan.keys))
-            kept = Kept(charge.number, stage.text, charge.when, version, asked, lambda: (plan, noisy))
+            kept = Kept(charge.number, stage.text, charge.when, version, stage.to_json, lambda: (plan, noisy))
             return finished(self._stored.keep(kept, combine=not stage.fresh))
         except Exception:  # noqa: BLE001 -- whatever it is, it may depend on data
             return EngineError()

@@ -53,9 +53,11 @@ class Answer:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The answer as a pandas frame, made on first use."""
-        columns = {index: _series(array) for index, array in enumerate(self.arrays)}
-        frame = pd.DataFrame(columns, copy=False)  # df() returns copies
-        frame.columns = pd.Index(self.columns)
+        names, columns = self.columns, [_column(array) for array in self.arrays]
+        if len(set(names)) == len(names):  # pandas takes as long to make another index as all the rest
+            return pd.DataFrame(dict(zip(names, columns, strict=True)))
+        frame = pd.DataFrame(dict(enumerate(columns)))
+        frame.columns = pd.Index(names)
         return frame
 
     def df(self) -> pd.DataFrame:
@@ -226,24 +228,22 @@ class Answer:
         return html(self)
 
 
-def _series(array: Any) -> pd.Series[Any]:
-    """A pandas series, with NULL as NA in integers, NaN in other numbers, NaT in moments, None elsewhere."""
+def _column(array: Any) -> Any:
+    """A column for pandas, with NULL as NA in integers, NaN in other numbers, NaT in moments, None
+    elsewhere.
+    """
     if not isinstance(array, np.ma.MaskedArray):
-        return pd.Series(array)
+        return array
+    missing = np.ma.getmaskarray(array)
     if array.dtype.kind in "iu":  # Int64: large integers would change as floats
-        return pd.Series(
-            pd.arrays.IntegerArray(np.ma.getdata(array).astype(np.int64), np.ma.getmaskarray(array).copy())
-        )
+        return pd.arrays.IntegerArray(np.ma.getdata(array).astype(np.int64), missing.copy())
     if array.dtype.kind == "f":
-        return pd.Series(np.where(np.ma.getmaskarray(array), np.nan, array.data.astype(np.float64)))
+        return np.where(missing, np.nan, array.data.astype(np.float64))
     if array.dtype.kind == "M":
-        return pd.Series(array.filled(np.datetime64("NaT")))
-    return pd.Series(
-        [
-            None if gone else value
-            for value, gone in zip(array.data.tolist(), np.ma.getmaskarray(array), strict=True)
-        ]
-    )
+        return array.filled(np.datetime64("NaT"))
+    values = array.data.astype(object)
+    values[missing] = None
+    return values
 
 
 def listed(values: Any) -> Any:

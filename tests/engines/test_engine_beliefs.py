@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import duckdb
 import pandas as pd
 import pytest
@@ -40,18 +42,21 @@ def database(sick: bool) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+shared = cache(database)  # for tests that only ask
+
+
 @pytest.mark.parametrize("condition", FAILED)
 def test_a_condition_fails_for_nobody(condition: str) -> None:
     """Each failed after the charge exactly if person 7 had the diagnosis: an exact bit for any epsilon."""
     for sick in (False, True):
-        with privsql.connect(database(sick)) as session:
+        with privsql.connect(shared(sick)) as session:
             session.query(f"SELECT COUNT(*) AS n FROM t WHERE {condition}", epsilon=1e-6)
 
 
 @pytest.mark.parametrize("condition", PER_UNIT)
 def test_a_total_of_one_person_fails_for_nobody(condition: str) -> None:
     for sick in (False, True):
-        with privsql.connect(database(sick), {"tables": {"t": {"unit": "id"}}}) as session:
+        with privsql.connect(shared(sick), {"tables": {"t": {"unit": "id"}}}) as session:
             session.query(
                 f"SELECT COUNT(*) AS n FROM (SELECT id, {_BIG} AS v FROM t GROUP BY id) WHERE {condition}",
                 epsilon=1e-6,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.tempo import SLICES, THINNED, WHOLE, is_in_slice, outside_slice, slice_of_commit
+from tests.tempo import MOST_ALIKE, SLICES, THINNED, WHOLE, is_in_slice, outside_slice, slice_of_commit
 
 TESTS = Path(__file__).parents[1]
 NODES = [
@@ -22,6 +23,15 @@ def test_every_test_that_is_thinned_out_exists() -> None:
         file, *_, test = name.split("::")
         assert f"def {test}(" in (TESTS / file).read_text(encoding="utf-8"), name
         assert each > 1, name
+
+
+def test_no_family_takes_more_than_its_share_of_the_default_run(request: pytest.FixtureRequest) -> None:
+    """Of the tests that were collected, all of them in a whole run: seconds would tell how busy the machine is."""
+    chosen = [each for each in request.session.items if each.get_closest_marker("slow") is None]
+    families = Counter(each.nodeid.split("[")[0] for each in chosen)
+    assert not {name: cases for name, cases in families.items() if cases > MOST_ALIKE}, (
+        "thin it in tests/tempo.py"
+    )
 
 
 def test_every_slow_test_is_in_one_slice() -> None:

@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 
 import duckdb
 import pandas as pd
@@ -684,6 +685,12 @@ def test_of_several_tables_the_widest_limits_hold():
         assert session.explain(sql, epsilon=1).measurements[0].l1 == 4 * 3
 
 
+@cache
+def _up_to(end: float) -> privsql.Session:
+    frame = pd.DataFrame({"x": [0.5, 1.5]})
+    return privsql.connect({"t": frame}, {"tables": {"t": {"columns": {"x": {"range": [0, end]}}}}})
+
+
 @pytest.mark.parametrize("end", [5e-324, 1e-320, 1e-300, 1e9])
 @pytest.mark.parametrize(
     "argument", ["least(greatest({e}, -1000), 1000)", "least(greatest(x, {e}), {e})", "x"]
@@ -691,8 +698,7 @@ def test_of_several_tables_the_widest_limits_hold():
 @pytest.mark.parametrize("function", ["MAX", "MEDIAN", "AVG", "VAR_POP", "SUM"])
 def test_ranges_next_to_nothing_are_planned(function, argument, end):
     """The logarithm of a step that a double cannot hold was a bare ValueError."""
-    frame = pd.DataFrame({"x": [0.5, 1.5]})
-    session = privsql.connect({"t": frame}, {"tables": {"t": {"columns": {"x": {"range": [0, end]}}}}})
+    session = _up_to(end)
     assert session.explain(f"SELECT {function}({argument.format(e=end)}) FROM t", epsilon=1).measurements
 
 

@@ -128,3 +128,13 @@ def test_shares_and_the_rest_make_up_the_whole(neighbours):
     with duckdb.connect() as connection:
         connection.register("df", ROWS)
         assert connection.execute(plan.sql).fetchall() == [(1, 0, 2)]
+
+
+def test_a_pricing_that_was_asked_before_answers_for_the_epsilon_that_it_is_asked_for(session):
+    pricing = session.explain(QUESTIONS[0], epsilon=1).pricing
+    for epsilon in (Fraction(1), Fraction(2), Fraction(2), Fraction(1)):
+        priced = pricing.at(epsilon)
+        assert sum(each.loss for each in priced) == epsilon
+        assert priced == replace(pricing).at(epsilon), "of a copy that was never asked"
+        assert [replace(each).events for each in priced] == [each.events for each in priced]
+        assert [replace(each).law for each in priced] == [each.law for each in priced]

@@ -66,8 +66,9 @@ class SourceConnection:
         self._begun = self._broken = self._dead = False
         # DuckDB's count of changes when the last transaction ended; None: others have made some since
         self._left: int | None = None
-        self._entered = 0
+        self._entered = 0  # the count after our own statements of this transaction, if nobody else ran any
         self._parsed: dict[str, duckdb.Statement | str] = {}
+        self._prepared: dict[str, str] = {}  # the names of prepared statements, by their texts
         # whether others may have changed what names mean since the last check
         self.changed = True
         _OPEN.add(self)
@@ -108,6 +109,33 @@ class SourceConnection:
         found: Rows = self._run(lambda: self._execute(sql).fetchall())
         return found
 
+    def rows_again(self, sql: str) -> Rows:
+        """The rows of a statement about DuckDB's own catalogue, which is read for every query.
+
+        On a connection of our own DuckDB plans it once: that takes longer than to run it.
+
+        What such a statement lists is looked up when it runs, and DuckDB plans it anew where definitions have
+        changed. Never use it for a statement that reads a table, or a setting.
+        """
+        if self.sharing is Sharing.CONNECTION:  # the caller would see it among the prepared statements
+            return self.rows(sql)
+        found: Rows = self._run(lambda: self._execute_prepared(sql).fetchall())
+        return found
+
+    def _execute_prepared(self, sql: str) -> duckdb.DuckDBPyConnection:
+        name = self._prepared.get(sql)
+        if name is None:
+            name = f"privsql_{len(self._prepared)}"
+            self._execute_counted(f"PREPARE {name} AS {sql}")
+            self._prepared[sql] = name
+        return self._execute_counted(f"EXECUTE {name}")
+
+    def _execute_counted(self, sql: str) -> duckdb.DuckDBPyConnection:
+        """A statement of ours that DuckDB counts among the changes (see `_changes`), as one."""
+        found = self._execute(sql)
+        self._entered += 1
+        return found
+
     def columns(self, sql: str) -> Any:
         """The result as numpy arrays by column name; Ctrl-C interrupts the statement."""
         return self._run(lambda: self._interruptible(lambda: self._execute(sql).fetchnumpy()))
@@ -139,6 +167,7 @@ class SourceConnection:
             connection = self._reopen()
         with self._lock:
             self._parsed.clear()
+            self._prepared.clear()
             self.connection, self._dead = connection, False
             self.generation += 1
 

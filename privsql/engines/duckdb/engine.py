@@ -52,7 +52,7 @@ class DuckDBEngine:
         self.fixed_schema = fixed_schema
         self.dialect: Dialect = DUCKDB
         self.known, self.opening = known, opening  # by which another process can open and check the same
-        self._reader = SchemaReader(self._read, known)
+        self._reader = SchemaReader(self._read, known, self._read_again)
         self._keeping = keeping
         self._watched = None if keeping.watched is None else sign_of(keeping.watched)
         self._prepared = PreparedTables(connection, keeping, self._places)
@@ -95,7 +95,8 @@ class DuckDBEngine:
             if sign != self._watched:
                 for view in self.opening.views:
                     self._source.rows(view)
-                self._watched, self._reader = sign, SchemaReader(self._read, self.known)
+                self._watched = sign
+                self._reader = SchemaReader(self._read, self.known, self._read_again)
                 self._followed += 1
         except (duckdb.Error, OSError):
             raise SourceError(
@@ -134,6 +135,13 @@ class DuckDBEngine:
         """Rows of DuckDB's own catalogue; no data."""
         try:
             return self._source.rows(sql)
+        except duckdb.Error as error:
+            raise unusable(error) from None
+
+    def _read_again(self, sql: str) -> Rows:
+        """The same, for what is read before every query."""
+        try:
+            return self._source.rows_again(sql)
         except duckdb.Error as error:
             raise unusable(error) from None
 

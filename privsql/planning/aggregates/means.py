@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class Ratio(Estimate):
         ratio = f"{float(self.high - self.low):.6g} * {above} / {total}"
         return f"({start}{ratio})" if start else ratio
 
-    @property
+    @cached_property
     def total(self) -> Terms:
         """The terms of above + below."""
         weights: dict[str, Fraction] = {}

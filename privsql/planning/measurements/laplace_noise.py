@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from privsql.planning.measurements.noised import LARGEST_SCALE, Mechanism, Noised, in_words, too_noisy
 from privsql.privacy.events import Event, Laplace
@@ -28,7 +29,7 @@ class LaplaceMeasurement(Noised):
     def noise_scale(self) -> Fraction:
         return 1 / self.rate
 
-    @property
+    @cached_property
     def events(self) -> tuple[Event, ...]:
         """The events that it charges."""
         return (Laplace(self.loss, self.l1, self.linf, self.noise_scale),)

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 
 from privsql.errors import ArgumentError
 from privsql.privacy.accuracy import LaplaceLaw, Law
@@ -68,7 +69,7 @@ class Noised(ABC):
     def explanation(self) -> tuple[str, ...]:
         """The lines of EXPLAIN: the bounds, the noise, and how far off a cell may be."""
 
-    @property
+    @cached_property
     def law(self) -> Law:
         """The distribution of the noise of one cell, for intervals."""
         return LaplaceLaw(float(1 / self.noise_scale))

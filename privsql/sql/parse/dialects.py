@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -85,6 +86,7 @@ _TRUNCATED = (exp.TimestampTrunc, exp.DateTrunc)
 _DIFFERENCES = (exp.DateDiff, exp.TsOrDsDiff)
 
 
+@lru_cache(maxsize=256)  # sqlglot makes a dialect each time it is asked for one
 def dialect_name(dialect: str) -> str:
     """Without settings, in small letters."""
     return type(sqlglot.Dialect.get_or_raise(dialect)).__name__.lower()

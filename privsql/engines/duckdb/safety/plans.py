@@ -63,4 +63,9 @@ def may_fail(node: Any, rules: PlanRules, column: str = "") -> str:
             return operation.removeprefix("LOGICAL_").replace("_", " ")
         case {"type": "EXPRESSION_VALUE" | "EXPRESSION_PERCENTAGE"}:
             return "a LIMIT or OFFSET"
-    return next(filter(None, (may_fail(child, rules, column) for child in children)), "")
+    for child in children:
+        if isinstance(child, (dict, list)):  # texts and numbers compute nothing
+            found = may_fail(child, rules, column)
+            if found:
+                return found
+    return ""
