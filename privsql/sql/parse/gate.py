@@ -39,13 +39,11 @@ def parse(text: str, dialect: str) -> exp.Expr:
         details = getattr(error, "errors", None) or [{}]
         line, column = details[0].get("line"), details[0].get("col")
         place = Place(line, column) if line and column else None
-        raise SqlError(
-            "sql-syntax", "this is not SQL that can be read", "check the text near here", place
-        ) from None
+        raise SqlError("sql-syntax", "the SQL cannot be parsed", "check the text near here", place) from None
     # some malformed texts break sqlglot itself
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise SqlError(
-            "sql-syntax", "this is not SQL that can be read", "check for missing arguments", start
+            "sql-syntax", "the SQL cannot be parsed", "check for missing arguments", start
         ) from None
     if not statements:
         raise SqlError("sql-empty", "there is no SQL here", "write a SELECT")
