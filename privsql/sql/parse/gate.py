@@ -90,7 +90,7 @@ _NEEDED = {kind: tuple(name for name, needed in kind.arg_types.items() if needed
 def _permit(statement: exp.Expr, cuts_text: bool) -> None:
     for count, node in enumerate(statement.walk(bfs=False)):
         if count > MAX_NODES:
-            raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
+            raise SqlError("sql-too-long", "the query has too many parts", "write a simpler query")
         allowed = PERMITTED.get(type(node))
         if allowed is None:
             raise _refuse(node, node, _shown(node))
