@@ -222,10 +222,10 @@ def check(data: Path, seeds: range, questions: int) -> int:
     return len({pair for seed in seeds for pair in pairs(data, seed, questions)})
 
 
-def test_what_is_free_is_right(data):
+def test_derived_answers_are_correct(data):
     assert check(data, range(3), 6) > 1
 
 
 @pytest.mark.slow
-def test_what_is_free_is_right_in_many_pairs(data):
+def test_derived_answers_are_correct_at_length(data):
     assert check(data, range(1_000, 1_100), 8) > 120

@@ -27,7 +27,7 @@ def examples(target: Any) -> list[doctest.DocTest]:
 
 
 @pytest.mark.parametrize("target", COMPLETE, ids=lambda each: each.__name__)
-def test_public_functions_are_documented_whole(target: Any) -> None:
+def test_public_functions_are_fully_documented(target: Any) -> None:
     text = target.__doc__ or ""
     for heading in ("Arguments:", "Returns:", "Raises:", "Example:"):
         assert heading in text, f"{target.__name__} has no {heading}"

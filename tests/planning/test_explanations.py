@@ -59,7 +59,7 @@ def test_explanations(head, sql, text):
 
 
 @pytest.mark.skipif(not UPDATE, reason="only on request")
-def test_write_them_anew():
+def test_explanations_can_be_regenerated():
     FILE.write_text(
         "==\n".join(f"{head}\n{sql}\n---\n{printed(head, sql)}\n" for head, sql, _ in CASES), encoding="utf-8"
     )

@@ -54,7 +54,7 @@ def session():
 @pytest.mark.parametrize(
     "sql", ["SELECT k, COUNT(*) AS n FROM t GROUP BY k", "SELECT SUM(x) AS s, COUNT(*) AS n FROM t"]
 )
-def test_the_least_epsilon_that_is_close_enough(session, sql, within):
+def test_within_finds_the_least_sufficient_epsilon(session, sql, within):
     """At it all cells of all outputs are as close as asked, together; a billionth less, and they are not."""
     plan = session.explain(sql, within=within, confidence=0.9)
     each = 1 - 0.1 / (plan.cells * len(plan.outputs))
@@ -63,7 +63,7 @@ def test_the_least_epsilon_that_is_close_enough(session, sql, within):
     assert less is None or max(less.accuracy(each).values()) > within
 
 
-def test_an_epsilon_so_small_that_its_noise_does_not_fit_is_none():
+def test_within_finds_an_epsilon_whose_noise_fits_64_bits():
     frame = pd.DataFrame({"m": [1], "who": [1]})
     table = {"unit": "who", "max_rows": 10**6, "columns": {"m": {"range": [0, 10**15]}}}
     plan = privsql.connect({"t": frame}, {"tables": {"t": table}}).explain(
@@ -116,14 +116,14 @@ def test_how_far_off_what_is_computed_from_outputs_is(session):
 
 
 @pytest.mark.parametrize("level", [0, 1, 0.9999999, float("nan"), -0.5, 1.5, True, "much"])
-def test_levels_that_are_none(session, level):
+def test_invalid_confidence_levels_are_refused(session, level):
     plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
     with pytest.raises(privsql.ArgumentError, match=r"above 0 and at most 0\.999999"):
         plan.accuracy(level)
 
 
 @pytest.mark.parametrize("rows", [0, -1, 1.5, True])
-def test_rows_that_are_none(session, rows):
+def test_invalid_row_limits_are_refused(session, rows):
     plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
     with pytest.raises(privsql.ArgumentError, match="whole number of at least 1"):
         plan.accuracy(0.9, rows=rows)
@@ -182,7 +182,7 @@ def test_a_plan_has_one_release(session):
             replace(plan, releases=releases)
 
 
-def test_keys_are_let_out_once(session):
+def test_keys_are_released_once(session):
     plan = session.explain("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1, delta=1e-6)
     (keys,) = plan.measurements
     again = replace(keys, columns=("count_2",))
@@ -247,7 +247,7 @@ def test_one_units_total_of_whole_numbers_without_a_range(session):
     assert refused.value.code == "refused-unbounded"
 
 
-def test_no_text_with_characters_that_are_none():
+def test_invalid_characters_are_refused():
     for wrong in ("\x00", "a\ud800", "\udfff"):
         with pytest.raises(privsql.SqlError):
             text(wrong)
@@ -264,7 +264,7 @@ def test_the_least_number_of_units_is_explained():
     assert "min_units" not in str(session.explain(asked, epsilon=1, delta=1e-6))
 
 
-def test_what_is_left_of_the_budget_is_explained():
+def test_explain_shows_the_remaining_budget():
     session = privsql.connect({"t": pd.DataFrame({"x": [1]})}, {"budget": {"epsilon": 3}})
     for epsilon, left in ((1, 2), (3, 0)):
         plan = session.explain("SELECT COUNT(*) AS n FROM t WHERE x > 0", epsilon=epsilon)
@@ -326,7 +326,7 @@ def test_long_titles_are_cut(session):
     ]
 
 
-def test_one_key_is_one_key(session):
+def test_a_single_key_is_explained_in_the_singular(session):
     for where, many in (("k = 'a'", "1 key"), ("TRUE", "3 keys")):
         plan = session.explain(f"SELECT k, COUNT(*) AS n FROM t WHERE {where} GROUP BY k", epsilon=1)
         assert f"Group by k: {many}, all in the answer, including those without rows" in str(plan)
@@ -390,7 +390,7 @@ def test_constants_are_written_out():
 
 
 # -- in other orders ---------------------------------------------------------------------------------------------
-def test_places_among_what_is_listed():
+def test_indices_among_listed_values():
     listed = (["a", "a", None], [1, 2, 2])
     assert places_of(listed, (["a", None, "b", "a"], [2, 2, 1, 1])).tolist() == [1, 2, -1, 0]
 
@@ -461,13 +461,13 @@ def wards():
     ("n IN (3, NULL)", 60), ("n NOT IN (3, NULL)", 0), ("n IN (3, 4)", 120), ("n NOT IN (3, 4)", 2880), ("n NOT IN (NULL)", 0),
     ("(n IN (3, NULL)) IS NULL", 2940), ("(n IN (3, 4)) IS NULL", 0),
 ])  # fmt: skip
-def test_null_in_a_list(wards, condition, rows):
+def test_null_in_an_in_list(wards, condition, rows):
     session, connection = wards
     plan = session.explain(f"SELECT COUNT(*) AS c FROM t WHERE {condition}", epsilon=1)
     assert connection.execute(plan.sql).fetchall() == [(rows,)]
 
 
-def test_values_that_nobody_declared_are_in_no_total_even_where_only_null_was():
+def test_undeclared_values_are_in_no_total():
     connection = duckdb.connect()
     connection.execute(
         "CREATE TABLE t AS SELECT CASE WHEN i < 3 THEN 'a' ELSE 'other' END AS k FROM range(8) r(i)"
@@ -606,7 +606,7 @@ def test_narrow_types_stay_narrow(low, high, narrow):
         (BIGINT, 3, '("x" BETWEEN 0 AND 3)'),
     ],
 )
-def test_values_are_compared_as_they_are_where_the_ends_are_doubles(type_, high, between):
+def test_values_are_compared_directly_if_the_bounds_are_doubles(type_, high, between):
     """That is faster, and DuckDB can use its statistics; a step of 1/100 is no double."""
     grid = grid_of(type_, Domain(type_, low=Fraction(0), high=Fraction(high)))
     assert between in DUCKDB.scalar(grid.clamped(Name("x")))
@@ -644,7 +644,7 @@ def test_a_column_times_a_constant(expression, scaled):
 
 
 # -- what mutants of the rules left unseen ------------------------------------------------------------------------
-def test_two_parts_that_are_all_make_up_the_whole():
+def test_two_exhaustive_parts_sum_to_the_total():
     with duckdb.connect() as connection:
         connection.execute(
             "CREATE TABLE t (b BOOLEAN NOT NULL); INSERT INTO t SELECT i % 3 = 0 FROM range(30) r(i)"
@@ -689,7 +689,7 @@ def test_of_several_tables_the_widest_limits_hold():
     "argument", ["least(greatest({e}, -1000), 1000)", "least(greatest(x, {e}), {e})", "x"]
 )
 @pytest.mark.parametrize("function", ["MAX", "MEDIAN", "AVG", "VAR_POP", "SUM"])
-def test_ranges_next_to_nothing_are_planned(function, argument, end):
+def test_tiny_ranges_are_planned(function, argument, end):
     """The logarithm of a step that a double cannot hold was a bare ValueError."""
     frame = pd.DataFrame({"x": [0.5, 1.5]})
     session = privsql.connect({"t": frame}, {"tables": {"t": {"columns": {"x": {"range": [0, end]}}}}})

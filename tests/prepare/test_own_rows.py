@@ -61,7 +61,7 @@ def some_rows(rng: Random, unit: float | None, count: int) -> Rows:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
-def test_what_is_kept_depends_on_that_unit_alone(tmp_path, seed):
+def test_kept_rows_depend_on_their_own_unit_alone(tmp_path, seed):
     rng = Random(seed)
     people = {float(unit): some_rows(rng, float(unit), rng.choice([1, 3, 12])) for unit in range(8)}
     rows = [row for each in people.values() for row in each] + some_rows(rng, None, 5)
@@ -75,7 +75,7 @@ def test_what_is_kept_depends_on_that_unit_alone(tmp_path, seed):
     assert all(len(each) <= 4 for each in third.values())
 
 
-def test_rows_that_are_equal_and_not_the_same(tmp_path):
+def test_equal_rows_that_look_different(tmp_path):
     """Zeros of both signs, 30 days and one month: which of them is kept does not depend on which lies first."""
     people = {1.0: [(0.0, None), (-0.0, None)], 2.0: [(1.0, "1 month"), (1.0, "30 days")]}
     rows = [

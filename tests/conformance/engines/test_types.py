@@ -148,7 +148,7 @@ def test_aggregates_within_a_unit_have_the_believed_types(units: privsql.Session
     assert checked >= 6
 
 
-def test_a_wrong_belief_is_seen(database: duckdb.DuckDBPyConnection) -> None:
+def test_a_wrong_belief_about_types_is_detected(database: duckdb.DuckDBPyConnection) -> None:
     """The audit found floor of a DECIMAL, believed DOUBLE: without the cast this test sees it."""
     column = COLUMNS["DECIMAL(18,3)"]
     assert engine_types(database, [f"floor({column.name})"], source()) == ["DECIMAL(18,0)"]
