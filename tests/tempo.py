@@ -1,6 +1,6 @@
 """Which tests run when: by default the first of every so many cases; in CI a slice of the slow ones; in `make slow` all.
 
-What is listed here asks one question of many alike, or takes long for what it adds to its neighbours. All else runs by default.
+What is listed here asks one query of many alike, or takes long for what it adds to its neighbours. All else runs by default.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ THINNED: dict[str, int] = {
 
 
 def thin_out(items: list[pytest.Item]) -> None:
-    """Mark as slow what is not the first of so many."""
+    """Mark as slow every case but the first of so many."""
     seen = Counter[str]()
     for item in items:
         name = item.nodeid.removeprefix("tests/").split("[")[0]

@@ -1,4 +1,6 @@
-"""Joins of people with public candidates, by hand: which are chains, and whose the columns are."""
+"""Joins of people with public candidates, by hand: which are chains, and to which side each column
+belongs.
+"""
 
 from __future__ import annotations
 

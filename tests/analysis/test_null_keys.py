@@ -82,7 +82,9 @@ def test_rows_with_an_undeclared_null_key_are_dropped() -> None:
 @pytest.mark.parametrize("sql", ["SELECT coalesce(grade, 'none') AS g, COUNT(*) AS n FROM t GROUP BY g",
                                  "SELECT grade IS NULL AS g, COUNT(*) AS n FROM t GROUP BY g"])  # fmt: skip
 def test_expressions_still_see_null(sql: str) -> None:
-    """The owner's word is believed of the key set alone: what is computed from a NULL is there, and counted."""
+    """The owner's claim affects the key set alone: expressions computed from a NULL still exist and are
+    counted.
+    """
     assert (
         dict(opened("('a', 1), (NULL, 2)").query(sql, epsilon=10_000).fetchall())[
             True if "IS NULL" in sql else "none"

@@ -121,7 +121,9 @@ def test_a_filter_does_not_bound_an_unbounded_number_of_rows():
 
 
 def test_shares_follow_renamed_columns():
-    """What is computed tells nothing apart, and a constant is a label: but NaN, NULL and intervals are none."""
+    """A computed column distinguishes nothing and a constant is a label, but NaN, NULL and intervals are no
+    labels.
+    """
     columns = (
         ("b", K), ("c", A), ("sum", call("+", A, B)), ("one", Literal(1, BIGINT)), ("none", Literal(None, BIGINT)),
         ("nan", Literal(math.nan, DOUBLE)), ("month", Literal("1 month", INTERVAL)),

@@ -1,4 +1,4 @@
-"""Several questions for one epsilon: priced together, the same measured once, all charged or none."""
+"""Several queries for one epsilon: priced together, equal ones measured once, all charged or none."""
 
 from __future__ import annotations
 

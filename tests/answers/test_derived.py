@@ -1,4 +1,6 @@
-"""A question that follows from earlier answers is answered from them: free, without data, right, and as sure as was asked."""
+"""A query that can be derived from earlier answers is: free, without reading data, correct, and as accurate
+as asked.
+"""
 
 # ruff: noqa: E501 -- pairs of texts read better in one line each
 from __future__ import annotations
@@ -181,7 +183,7 @@ def test_other_queries_are_not_derived(stored, wanted):
 
 @pytest.mark.slow
 def test_every_derived_answer_is_correct():
-    """Every wanted question after every stored one, whether it was thought of or not."""
+    """Every wanted query after every stored one, whether or not the pair was planned for."""
     texts = list(dict.fromkeys(text for pair in (*FOLLOWS, *DOES_NOT_FOLLOW) for text in pair))
     free = 0
     for stored in [text for text in texts if "GROUP BY" in text and "LIMIT" not in text][::5]:
@@ -245,7 +247,7 @@ def test_a_second_answer_is_combined_with_the_first(rounds):
 
 
 def test_a_derived_query_can_be_explained_and_audited():
-    """An audit tries the question as it would be asked anew: a question that follows from an answer has nothing to run."""
+    """An audit tests the query as if nothing were stored: a derived query has no statement to run."""
     opened, sql = session(), "SELECT COUNT(*) AS n FROM df WHERE age < 3"
     opened.query("SELECT state, age, COUNT(*) FROM df GROUP BY state, age", epsilon=1)
     assert opened.explain(sql, epsilon=0.1).free
@@ -282,7 +284,7 @@ def test_explain_names_the_source_of_a_derived_answer():
 
 
 def test_bounded_units_are_measured_again():
-    """What is kept of a unit depends on the keys, so that sums over them are something else."""
+    """The rows kept of a unit depend on the keys, so sums over keys are different numbers."""
     visits = pd.DataFrame({"who": PLACES % 500, "state": ROWS["state"], "n": ROWS["n"]})
     columns = {"state": COLUMNS["state"], "n": COLUMNS["n"]}
     policy = {"tables": {"df": {"unit": "who", "max_groups": 3, "max_rows": 10, "columns": columns}}}
@@ -318,7 +320,7 @@ def test_undeclared_key_values_are_named():
 
 
 def test_zero_constants_are_not_a_source():
-    """A sum of 0 says nothing of the number of rows, and every later question goes on."""
+    """A sum of 0 reveals nothing about the number of rows, and later queries still work."""
     opened = session("add-remove")
     opened.query("SELECT state, SUM(0) FROM df GROUP BY state", epsilon=1)
     opened.query("SELECT SUM(n - n) FROM df", epsilon=1)
@@ -353,7 +355,9 @@ def test_expressions_that_distinguish_equal_keys_are_not_derived(wanted, follows
 
 
 def test_answers_over_other_rows_are_not_combined():
-    """The declared ages end at 49, half of the rows have others: what is paid for counts all, and is not drawn towards the half."""
+    """The declared ages end at 49, and half of the rows are older: a paid count covers all, and is not pulled
+    down.
+    """
     opened = privsql.connect(
         ROWS, {"tables": {"df": {"columns": {"age": {"range": [0, 49]}, "n": {"range": [0, 6]}}}}}
     )

@@ -1,4 +1,4 @@
-"""Random pairs of questions: where the second is answered from the first, its numbers are those that it gets by itself.
+"""Random pairs of queries: where the second is answered from the first, its numbers are those that it gets by itself.
 
 Both are asked at an epsilon so large that there is no noise. All rows have declared keys or NULL, so that nothing is left out
 where keys are summed over.
@@ -105,7 +105,7 @@ AGGREGATES = [
 
 @dataclass
 class Pairs:
-    """Writes stored questions, and others that may follow from them."""
+    """Writes stored queries, and others that may follow from them."""
 
     rng: Random
 
@@ -196,7 +196,7 @@ def shown(answer: privsql.Answer) -> list[tuple[Any, ...]]:
 
 
 def pairs(data: Path, seed: int, questions: int) -> Iterator[tuple[str, str]]:
-    """Asks one stored question and several others; those that were free come out, each after it was compared."""
+    """Run one stored query and several others; return those that were free, each after a comparison."""
     relation = ("replace-one", "add-remove")[seed % 2]
     generator = Pairs(Random(f"{seed}"))
     with opened(data, relation) as session, opened(data, relation) as other:

@@ -1,4 +1,4 @@
-"""The same question gets the same answer at no cost: the same meaning, not the same text."""
+"""An equivalent query gets the same answer at no cost: the meaning counts, not the text."""
 
 # ruff: noqa: E501 -- pairs of texts read better in one line each
 from __future__ import annotations

@@ -137,7 +137,7 @@ def test_no_private_row_is_read_and_nothing_spent() -> None:
     read: list[str] = []
 
     class Watched:
-        """The engine, which says what it is asked for."""
+        """The engine, which records what it is asked for."""
 
         def __getattr__(self, name: str) -> Any:
             if name == "run":

@@ -1,4 +1,4 @@
-"""Audits of questions that nobody wrote by hand: those of the soundness generators. None fails, and none cries wolf."""
+"""Audits of generated queries from the soundness generators: none fails, and none reports a false alarm."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ LESS = 0.7
 
 @dataclass(frozen=True)
 class Case:
-    """A question that is answered by a mechanism, with as many releases as it takes to tell 0.7 of its noise from all of it."""
+    """A query answered by a mechanism, with enough releases to detect 0.7 of its noise."""
 
     mechanism: Mechanism
     sql: str

@@ -1,4 +1,4 @@
-"""An audit says BROKEN for every planted mistake, and held for the same questions without it."""
+"""An audit says BROKEN for every planted mistake, and held for the same queries without it."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_explain_is_free_and_shows_the_remaining_budget():
 
 
 class Reading:
-    """An engine that notes when it is asked for data, and may fail then."""
+    """An engine that records requests for data, and may fail on them."""
 
     def __init__(self, inner, fail: Exception | None = None) -> None:
         self.inner, self.fail, self.spent_when_read = inner, fail, []
@@ -117,7 +117,7 @@ def test_a_failed_engine_is_charged_and_raises_the_fixed_error():
 
 @pytest.mark.parametrize("column", ["secret-0042", "99"])
 def test_the_engines_message_is_hidden(tmp_path, column):
-    """A file that breaks between the question and the answer: DuckDB's own message would quote a value."""
+    """A file that breaks between the query and the answer: DuckDB's own message would quote a value."""
     path = tmp_path / "visits.csv"
     path.write_text("x\n1\n2\n3\n")
     session = privsql.connect(path)

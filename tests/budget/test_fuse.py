@@ -50,7 +50,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def broken(session: privsql.Session, error: type[BaseException] = EngineError) -> privsql.Session:
-    """A session whose engine fails whenever it is to read private rows."""
+    """A session whose engine fails whenever it should read private rows."""
 
     def run(*_: object) -> None:
         raise error

@@ -1,4 +1,6 @@
-"""The durable ledger: it keeps what is charged, knows whose it is, and its caps are raised by its owner alone."""
+"""The durable ledger: it keeps every charge, belongs to one dataset, and only its owner can raise its
+caps.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The ledger in trouble: killed writers, full disks, damaged and tampered files, old copies. It holds, or says what is wrong."""
+"""The ledger in trouble: killed writers, full disks, damaged files, old copies. It holds, or reports the
+fault.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tests.budget.refusals import refusal
 
 
 def shared(path):
-    """Shares, a cap on one question, delta, a renewal."""
+    """Shares, a cap on one query, delta, a renewal."""
     shares = {"ana": {"epsilon": 4}, "bob": {"epsilon": 6, "delta": 1e-4}, "cy": {"epsilon": 1}}
     ledger = open_ledger(path, policy(10, delta=1e-3, per_query=3, analysts=shares), VISITS)
     charge(ledger, 1)

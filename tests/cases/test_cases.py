@@ -208,7 +208,7 @@ def connection_of(fixture: str) -> duckdb.DuckDBPyConnection:
 
 @lru_cache
 def session_of(fixture: str, neighbours: str = "replace-one", asked: bool = False) -> privsql.Session:
-    """`asked`: one that answers questions, after which some are free; the other one only explains."""
+    """`asked`: one that answers queries, after which some are free; the other one only explains."""
     session = privsql.connect(
         connection_of(fixture), policy={**FIXTURES[fixture].policy, "neighbours": neighbours}
     )
@@ -645,7 +645,7 @@ def test_every_function_has_a_case() -> None:
 
 
 def _functions(question: Question) -> set[str]:
-    """Every function that a question calls, found in the tree of relations whatever its shape."""
+    """Every function that a query calls, found in the tree of relations whatever its shape."""
     found: set[str] = set()
     pending: list[Any] = [question.relation]
     while pending:

@@ -1,4 +1,4 @@
-"""Whatever is wrong gets its own clear error, nothing is charged, and the next question still works."""
+"""Every mistake raises its own clear error, nothing is charged, and the next query still works."""
 
 from __future__ import annotations
 

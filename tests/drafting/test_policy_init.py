@@ -75,12 +75,12 @@ def call(*arguments: object, cwd: Path) -> Done:
 
 
 def switched_on(text: str) -> str:
-    """A draft whose lines to fill in are switched on as they are."""
+    """A draft whose lines to fill in are enabled without being filled in."""
     return re.sub(r"^# (.+ = \{ (range|values) = )", r"\1", text, flags=re.MULTILINE)
 
 
 def filled_in(text: str) -> str:
-    """A draft whose lines to fill in are filled in and switched on."""
+    """A draft whose lines to fill in are filled in and enabled."""
     holes = {"[LOWEST": "[0", "HIGHEST]": "1000]", "[EARLIEST": '["2020-01-01"', "LATEST]": '"2029-12-31"]',
              "[KEY, KEY, ...]": "[1, 2]", '["KEY", "KEY", ...]': '["a", "b"]'}  # fmt: skip
     for hole, value in holes.items():

@@ -1,4 +1,6 @@
-"""connect(time_quantum=...): how long a question takes says how many quanta it took, and nothing else. Real time."""
+"""connect(time_quantum=...): the time of a query shows how many quanta it took, and nothing else. Real
+time.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,7 @@ def test_errors_are_padded_to_whole_quanta(tmp_path, monkeypatch):
 
 
 def test_other_calls_wait_for_the_whole_quantum(tmp_path):
-    """Else a free EXPLAIN beside a question would tell when the question was done."""
+    """Otherwise a free EXPLAIN beside a query would show when the query was done."""
     with privsql.connect(people(tmp_path / "cheap.duckdb", 1), time_quantum=QUANTUM) as session:
         session.explain("SELECT COUNT(*) FROM people WHERE age > 3", epsilon=1)
         engine, start, waits = session._stages.engine, time.monotonic(), []

@@ -1,4 +1,6 @@
-"""What a view computes must not fail on some row: what is said to be safe is tried on the values most likely to break it."""
+"""A view must not fail on some row: computations listed as safe are tried on the values most likely to break
+them.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,7 @@ def nasty() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def is_safe(connection: duckdb.DuckDBPyConnection, query: str) -> bool | None:
-    """What is said of a query as a view, or None where DuckDB has no such function."""
+    """The description of a query as a view, or None if DuckDB has no such function."""
     try:
         connection.execute(f"CREATE OR REPLACE VIEW tried AS {query}")
     except duckdb.Error:
@@ -304,7 +306,7 @@ def test_failing_computations_in_views_are_named(
 
 
 def test_a_query_of_a_view_that_can_fail_is_refused_before_the_charge() -> None:
-    """The attack: `WHERE person = 'bob'` chose whose product overflows, and the error told whether it does."""
+    """The attack: `WHERE person = 'bob'` chose the row whose product overflows, and the error revealed it."""
     with duckdb.connect() as connection:
         connection.execute("""
             CREATE TABLE sales (person VARCHAR, price INTEGER, quantity INTEGER);

@@ -1,4 +1,6 @@
-"""Pairs of questions that mean the same (same.pairs) and that do not (other.pairs); those that do have the same cells, too."""
+"""Pairs of equivalent queries (same.pairs) and different ones (other.pairs); equivalent ones have equal
+cells, too.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +136,7 @@ def test_too_large_a_query_is_refused() -> None:
 
 @pytest.mark.parametrize("operator", ["+", "||", "AND"])
 def test_deeply_nested_queries_are_compared(operator: str) -> None:
-    """As deep as questions can be."""
+    """As deeply nested as queries can be."""
     part = {"+": "age", "||": "name", "AND": "smoker"}[operator]
     deep = part
     for _ in range(35):

@@ -1,4 +1,4 @@
-"""Questions that are taken for the same have the same exact cells on every table; expressions keep their values.
+"""Queries that are taken for the same have the same exact cells on every table; expressions keep their values.
 
 Longer runs: `python -m tests.equivalence.falsify rows 0 100` (or units), from the seed 0 on, 100 worlds.
 """

@@ -218,7 +218,7 @@ def test_leaked_canaries_are_detected_everywhere() -> None:
 
 
 def asks_more(session: privsql.Session) -> None:
-    """A question whose price depends on data."""
+    """A query whose price depends on data."""
     type(session).query(session, "SELECT COUNT(*) FROM patients WHERE smoker", epsilon=0.5)
 
 

@@ -1,4 +1,6 @@
-"""The docstrings of the public interface: each says what goes in, what comes out and what is raised, and its example runs."""
+"""The docstrings of the public interface: arguments, results and errors are described, and the examples
+run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Many releases of one question at once are releases like any other: of the same cells, each with noise of its own."""
+"""Many releases of one query at once are releases like any other: of the same cells, each with independent
+noise.
+"""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_indices_of_numbers_in_a_range():
 
 
 def test_values_of_a_chosen_bin_are_read():
-    """The bins of a question at epsilon 1, and the noise of one at 0.001, which is likely to choose one of them."""
+    """The bins of a query at epsilon 1, and the noise of one at 0.001, which is likely to choose one of them."""
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT (hash(i) % 1000003) / 7.0 AS x FROM range(30000) r(i)")
     session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": [0, 200_000]}}}}})

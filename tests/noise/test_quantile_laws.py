@@ -103,7 +103,7 @@ def law(values, found):
 
 
 def shown_law(values, found):
-    """P(grid points, in order), as they are let out, with `UNDETERMINED` for whatever stands there."""
+    """P(grid points, in order), as they are released, with `UNDETERMINED` for whatever stands there."""
     steps = [step for level in found.levels for step in level]
     result = Counter()
     for outcome, chance in law(values, found).items():

@@ -58,7 +58,7 @@ def test_nothing_is_spent_if_search_and_query_are_not_affordable():
 
 
 def test_a_stored_answer_is_free_even_when_the_budget_is_spent():
-    """Its searches are stored as well; the whole was asked of the budget again, and refused."""
+    """The searches are stored, too; once, the total was checked against the budget again, and refused."""
     data = frame().dp.protect(budget=1.0)
     first = data.dp.query("SELECT SUM(x) AS s FROM df", epsilon=1, ranges="auto")
     again = data.dp.query("SELECT SUM(x) AS s FROM df", epsilon=1, ranges="auto")

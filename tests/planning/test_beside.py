@@ -1,4 +1,6 @@
-"""COUNT(*) and NULLs beside sums of what may be NULL: the bounds, the numbers, when it is done, and what is stored."""
+"""COUNT(*) and NULL counts beside sums of nullable arguments: bounds, numbers, when it is done, and what is
+stored.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions for labels: scores, several places, one for each group; and that no neighbour makes an outcome e^epsilon likelier.
+"""Queries for labels: scores, several places, one for each group; and that no neighbour makes an outcome e^epsilon likelier.
 
 Probabilities are computed, not sampled: from plan.sql on all neighbouring tables over a small domain, and the plan's own scale.
 """

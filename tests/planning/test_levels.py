@@ -236,7 +236,9 @@ def test_at_a_large_epsilon_levels_match_plain_sql(session: privsql.Session, peo
 @pytest.mark.slow
 @pytest.mark.parametrize("draws", [40, pytest.param(200, marks=pytest.mark.slow)])
 def test_intervals_cover(session: privsql.Session, people: pd.DataFrame, draws: int) -> None:
-    """One row of every level in each of many draws, all of them independent; what is shown is always within."""
+    """One row of every level in each of many independent draws; the shown number always lies in its
+    interval.
+    """
     exact = truth(people)
     first = session.query(SQL.format("CUBE (state, band)"), epsilon=1.0, show_all=True).df()
     rows, real = [], []
@@ -272,7 +274,7 @@ def _is(column: pd.Series, value: object) -> pd.Series:
 def test_never_worse_than_separate_answers(
     session: privsql.Session, people: pd.DataFrame, draws: int
 ) -> None:
-    """At equal epsilon: each level asked by itself at a third, against all of them together."""
+    """At equal epsilon: each level measured alone with a third of it, against all of them together."""
     exact = truth(people)
     known_rows = "FROM df WHERE state IN ('CA', 'NY', 'TX')"
     questions = {

@@ -1,4 +1,4 @@
-"""Price and noise are one object: no measurement can be made whose noise is less than its price allows, whatever its kind."""
+"""Price and noise are one object: no measurement of any kind can have less noise than its price requires."""
 
 from __future__ import annotations
 

@@ -426,7 +426,7 @@ SPREADS = ["covar_pop", "covar_samp", "corr", "regr_r2", "regr_slope", "regr_int
 @pytest.mark.parametrize("also", SPREADS)
 @pytest.mark.parametrize("function", SPREADS)
 def test_spreads_of_two_columns_either_way_round(wards, function, also):
-    """Of both orders of the arguments in one question, as DuckDB has them; a billion rows would still fit."""
+    """Of both orders of the arguments in one query, as DuckDB has them; a billion rows would still fit."""
     session, connection = wards
     text = f"SELECT {function}(x, y) AS one, {also}(y, x) AS other, {also}(x, y) AS third FROM t"
     found = session.query(text, epsilon=1e4).fetchall()[0]

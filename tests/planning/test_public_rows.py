@@ -1,4 +1,6 @@
-"""Where neighbours have equally many rows, their number is let out all but exactly, and what it helps has the less noise."""
+"""If all neighbours have equally many rows, their number is released almost exactly, and reduces other
+noise.
+"""
 
 from __future__ import annotations
 

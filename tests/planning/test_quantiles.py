@@ -1,4 +1,4 @@
-"""Medians, quantiles, MIN and MAX from the question to the answer: near their ranks, of every type, by key and by unit."""
+"""Medians, quantiles, MIN and MAX from the query to the answer: near their ranks, of every type, by key and by unit."""
 
 # ruff: noqa: E501 -- questions read better in one line each
 from __future__ import annotations

@@ -27,7 +27,7 @@ def people(size: int, seed: int = 1) -> pd.DataFrame:
 
 
 def session_of(frame: pd.DataFrame, neighbours: str = "replace-one", copies: int = 0) -> privsql.Session:
-    """With so many copies of the frame, told apart by c: as many draws of the noise come from one question."""
+    """With so many copies of the frame, told apart by c: as many draws of the noise come from one query."""
     columns = {"x": {"range": [-20, 100]}, "y": {"range": [-50, 150]}, "k": {"range": [0, 2]}}
     if copies:
         frame = pd.concat([frame.assign(c=copy) for copy in range(copies)], ignore_index=True)

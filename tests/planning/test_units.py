@@ -1,4 +1,6 @@
-"""People with many rows: whose a row is, what is kept of each, and what a call may change of it."""
+"""People with many rows: which unit a row has, which rows of a unit are kept, and what a call may change of
+it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units by key: which questions read the stored counts, and that the numbers and bounds are those without them."""
+"""Units by key: which queries read the stored counts, with the same numbers and bounds as without them."""
 
 from __future__ import annotations
 

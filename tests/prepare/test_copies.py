@@ -1,4 +1,6 @@
-"""Prepared copies: what is stored, when it serves, what it changes of an answer, and what cannot be prepared."""
+"""Prepared copies: what they store, when they are used, how they change answers, and what cannot be
+prepared.
+"""
 
 from __future__ import annotations
 

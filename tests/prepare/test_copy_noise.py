@@ -1,4 +1,4 @@
-"""A copy is never noisier than choosing rows while the question runs: few keys and many, both relations, both kinds of noise."""
+"""A copy is never noisier than choosing rows while the query runs: few keys and many, both relations, both kinds of noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Totals by rank: what they hold, which questions read them instead of the copy, and that the numbers are the copy's."""
+"""Totals by rank: what they hold, and which queries read them instead of the copy, with the same numbers."""
 
 from __future__ import annotations
 

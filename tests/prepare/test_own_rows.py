@@ -23,7 +23,7 @@ Rows = list[tuple[Any, ...]]
 def prepared(
     file: Path, rows: Rows, policy: dict[str, Any], *questions: str
 ) -> tuple[duckdb.DuckDBPyConnection, list[Any]]:
-    """Rows in a file, prepared: plain DuckDB on it, and the plans of some questions."""
+    """Rows in a file, prepared: plain DuckDB on it, and the plans of some queries."""
     with duckdb.connect(str(file)) as connection:
         connection.execute(
             "CREATE TABLE visits (user_id DOUBLE, state VARCHAR, amount INTEGER, price DOUBLE, gap INTERVAL)"
@@ -133,7 +133,7 @@ def test_no_neighbour_passes_a_bound(tmp_path, seed, relation):
 
 # -- generated worlds ----------------------------------------------------------------------------------------
 def run_prepared(folder: Path, seed: int, report: Report, runner: Runner) -> int:
-    """One generated world, every table of it prepared on every neighbour; how many questions were answered by a copy."""
+    """One generated world, every table of it prepared on every neighbour; how many queries were answered by a copy."""
     world = runner.world(seed)
     files = []
     for number, each in enumerate([*runner.variants, *([runner.again] if runner.again else [])]):

@@ -384,7 +384,7 @@ def test_levels_of_a_rollup(how: dict[str, Any]) -> None:
     "how", [{"nonnegative": True}, {"consistent": True}, {"nonnegative": True, "consistent": True}]
 )
 def test_undetermined_cells_under_projections(how: dict[str, Any]) -> None:
-    """Whether a cell is told does not depend on where its counts were moved to."""
+    """Whether a cell is undetermined does not depend on where its counts were moved to."""
     session = opened()
     sql = "SELECT g, COUNT(*) FILTER (WHERE p) / COUNT(*) AS s, COUNT(*) FILTER (WHERE p) AS p, COUNT(*) AS n FROM df GROUP BY g"
     plain, moved = session.query(sql, epsilon=1.0), session.query(sql, epsilon=1.0, **how)

@@ -1,6 +1,6 @@
 """One person's data, from none to very much, beside the same others: every rule about units, on pairs made to break it.
 
-Each question is planned under both neighbour relations and run on every state of the data; the generator of
+Each query is planned under both neighbour relations and run on every state of the data; the generator of
 tests/soundness finds pairs at random, these are the ones that each rule was made for, in a few seconds.
 """
 

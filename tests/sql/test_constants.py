@@ -1,4 +1,4 @@
-"""Constants that are cast: what is refused because it cannot be read, DuckDB cannot read either."""
+"""Constants in casts: a constant is refused as malformed only if DuckDB cannot read it either."""
 
 from __future__ import annotations
 

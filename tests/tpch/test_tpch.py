@@ -1,4 +1,4 @@
-"""All 22 questions of TPC-H: what is answered is what plain DuckDB answers; docs/tpch.md says what happens."""
+"""All 22 queries of TPC-H: answers match plain DuckDB's; docs/tpch.md says what happens to each."""
 
 from __future__ import annotations
 

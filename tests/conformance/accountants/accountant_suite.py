@@ -87,7 +87,7 @@ def converted(rho: float, epsilon: float) -> float:
 
 # -- the suite -------------------------------------------------------------------------------------------------
 class AccountantConformance:
-    """Inherit, and say what is lost (numbers that can be compared) and what epsilon that is at a delta."""
+    """Inherit, and define `lost` (comparable losses) and the epsilon of a loss at a delta."""
 
     events: Sequence[Event]
     tight = 1.5  # no worse than so many times the truth, for a hundred counts

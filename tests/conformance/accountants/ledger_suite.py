@@ -222,7 +222,7 @@ class LedgerConformance:
         assert [each.failed for each in ledger.entries()] == [True] * 5
 
     def test_running_queries_count_towards_the_fuse(self) -> None:
-        """However many are asked at once, no more can fail than may: the others wait."""
+        """However many queries run at once, no more can fail than the fuse allows: the others wait."""
         ledger, failed, gate = self.make(policy(5, max_failures=2)), [], threading.Barrier(6)
 
         def ask() -> None:

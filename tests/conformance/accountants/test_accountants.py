@@ -39,7 +39,7 @@ class TestApproximate(ExactConformance):
     accountant, events, tight = Addition(), [*PURE, *OTHERS], 2.2
 
     def epsilon(self, events: Sequence[Event], delta: Fraction) -> float:
-        """Where the deltas add up to more than is asked for, that is no epsilon."""
+        """If the deltas add up to more than requested, there is no such epsilon."""
         spent = self.accountant.price(events)
         return spent.size if spent.delta <= delta else math.inf
 

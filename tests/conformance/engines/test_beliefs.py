@@ -1,4 +1,6 @@
-"""Every row of the table of functions is true of the engine: when a result is NULL, what equal numbers give, what is repeated."""
+"""Every row of the function table holds on the engine: NULL results, equal results for equal numbers,
+repetition.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ def never(call: Call) -> str:
 
 
 def broken(connection: Connection, calls: list[Call]) -> list[str]:
-    """The calls whose row is wrong about NULL."""
+    """The calls whose row in the table is wrong about NULL."""
     found = []
     for start in range(0, len(calls), 100):
         batch = calls[start : start + 100]

@@ -1,4 +1,4 @@
-"""Every expression and aggregate has the engine type it is believed to have: DuckDB is asked, not trusted."""
+"""Every expression and aggregate has its expected engine type: DuckDB is asked, not trusted."""
 
 from __future__ import annotations
 
