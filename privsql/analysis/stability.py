@@ -99,9 +99,9 @@ def bounded(limits: Limits, cells: int | None) -> Stability:
     each.
     """
     groups = 1 if cells is None else max(1, min(limits.max_groups, cells))
-    keys = "" if cells is None else f"at most {groups} key{'s' if groups > 1 else ''} a unit, "
+    keys = "" if cells is None else f"at most {groups} key{'s' if groups > 1 else ''} per unit, "
     most = f"{limits.max_rows} row{'s' if limits.max_rows > 1 else ''}"
-    why = f"{keys}{'each' if keys else 'a unit'} counted for at most {most}"
+    why = f"{keys}at most {most} {'in each' if keys else 'per unit'}"
     return Stability(groups * limits.max_rows, False, why, lambda columns: limits.max_rows)
 
 
@@ -126,7 +126,7 @@ def stability(relation: Relation, look: Look) -> Stability:
             assert inner.rows is not None
             rows = 2 * inner.rows  # the added row, and the one that it displaces
             most, column = relation.most, relation.column
-            text = f"at most {most} rows a {column}: a row that comes may take the place of another"
+            text = f"at most {most} rows per {column}: an added row may displace another"
             return Stability(rows, False, text, lambda columns: rows, adds=False)
         case Project():
             return _project(relation, stability(relation.input, look))
@@ -160,7 +160,7 @@ def _scan(scan: Scan) -> Stability:
     return Stability(
         None,
         False,
-        f"whose: {scan.unit.text}; one unit may have any number of rows{left_out}",
+        f"privacy unit: {scan.unit.text}; one unit may have any number of rows{left_out}",
         lambda columns: 0,
     )
 
@@ -300,7 +300,7 @@ def _union(relation: UnionAll, sides: list[Stability]) -> Stability:
     }
     steady = all(side.steady for side in sides)
     adds = all(side.adds for side in sides)
-    return Stability(rows, steady, f"a row can come in by each side: {names}", shares, shared, adds)
+    return Stability(rows, steady, f"a row may enter by each side: {names}", shares, shared, adds)
 
 
 def _join(join: Join, look: Look) -> Stability:
@@ -318,7 +318,7 @@ def _join(join: Join, look: Look) -> Stability:
     met, meets = _most(join.left), _most(join.right)
     # removing a row of the right removes its pairs, and a LEFT JOIN then adds padded rows in their place
     total = left.rows * meets + right.rows * met * (2 if join.kind == "left" else 1)
-    text = f"a row of the left meets at most {meets} of the right, one of the right at most {met}: "
+    text = f"a row of the left matches at most {meets} of the right, one of the right at most {met}: "
     text += f"{left.rows} * {meets} + {right.rows} * {met}" + (
         ", twice for a row of the right" if join.kind == "left" else ""
     )
@@ -348,7 +348,7 @@ def _join_public(join: Join, look: Look) -> Stability:
     if inner.rows is None:
         return Stability(None, False, "beside public rows, each row stays its unit's", shares, inner.labels)
     most = matches([])
-    text = f"each row meets at most {most:,} public row{'s' if most != 1 else ''}"
+    text = f"each row matches at most {most:,} public row{'s' if most != 1 else ''}"
     return Stability(inner.rows * most, False, text, shares, inner.labels, inner.adds)
 
 
@@ -356,7 +356,7 @@ def _group(group: Group, inner: Stability) -> Stability:
     alone = _one_row_a_unit(group)
     rows = 1 if alone else inner.rows
     keys = {key.name for key in group.keys}
-    text = "one row a unit" if alone else "each group is within one unit"
+    text = "one row per unit" if alone else "each group is within one unit"
 
     def shares(names: Sequence[str]) -> int:
         return 1 if rows == 1 or keys <= set(names) else rows or 0

@@ -73,12 +73,12 @@ def test_l1_adds_up_over_grouping_sets(of_sets, total, l1, linf, squares, times)
 @pytest.mark.parametrize(
     ("groups", "rows", "cells", "most", "why"),
     [
-        (1, 1, None, 1, "a unit counted for at most 1 row"),
-        (3, 2, None, 2, "a unit counted for at most 2 rows"),
-        (3, 2, 5, 6, "at most 3 keys a unit, each counted for at most 2 rows"),
-        (3, 2, 2, 4, "at most 2 keys a unit, each counted for at most 2 rows"),
-        (3, 1, 1, 1, "at most 1 key a unit, each counted for at most 1 row"),
-        (3, 1, 0, 1, "at most 1 key a unit, each counted for at most 1 row"),
+        (1, 1, None, 1, "at most 1 row per unit"),
+        (3, 2, None, 2, "at most 2 rows per unit"),
+        (3, 2, 5, 6, "at most 3 keys per unit, at most 2 rows in each"),
+        (3, 2, 2, 4, "at most 2 keys per unit, at most 2 rows in each"),
+        (3, 1, 1, 1, "at most 1 key per unit, at most 1 row in each"),
+        (3, 1, 0, 1, "at most 1 key per unit, at most 1 row in each"),
     ],
 )
 def test_limits_bound_one_unit(groups, rows, cells, most, why):

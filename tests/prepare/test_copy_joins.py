@@ -94,7 +94,9 @@ def test_joins_use_the_right_copy(tmp_path):
             assert copy_of(plan).startswith(f"{table}_") and plan.sql.count("privsql_prepared") == 1, sql
             assert plan.measurements[0].scale <= plain.measurements[0].scale
             assert "by a stored rank" in str(plan)
-            assert ("each row meets at most one row, of the same unit" in str(plan)) == ("EXISTS" not in sql)
+            assert ("each row matches at most one row, of the same unit" in str(plan)) == (
+                "EXISTS" not in sql
+            )
             session.query(sql, epsilon=1)
         for sql in NOT_SERVED:
             plan = session.explain(sql, epsilon=1)
