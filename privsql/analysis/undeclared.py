@@ -173,7 +173,7 @@ class Undeclared:
 def within(argument: Expression) -> Way:
     """A suggestion to bound an argument in WHERE."""
     ends = "'LOWEST' AND 'HIGHEST'" if argument.type.kind in MOMENTS else "LOWEST AND HIGHEST"
-    return (f"ask about values between ends that you know: WHERE {describe(argument)} BETWEEN {ends}",)
+    return (f"select values between bounds that you know: WHERE {describe(argument)} BETWEEN {ends}",)
 
 
 def _are_known(key: Key, facts: Facts, evaluate: Evaluate) -> bool:

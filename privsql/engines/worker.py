@@ -321,7 +321,7 @@ class WorkerEngine:
             return None
         found = identity_of(path)
         if not is_open(path):
-            raise SourceError("source-file", "the file was exchanged since it was opened", "connect again")
+            raise SourceError("source-file", "the file was replaced since it was opened", "connect again")
         return found
 
     def _copies(self) -> dict[str, Any] | None:

@@ -272,7 +272,7 @@ def test_a_csv_file_has_the_version_of_its_last_write(tmp_path):
         assert not session.query(COUNT, epsilon=1).stored
 
 
-# -- files that are exchanged --------------------------------------------------------------------------------
+# -- files that are replaced ---------------------------------------------------------------------------------
 def table(file: Path, rows: int) -> Path:
     with duckdb.connect(str(file)) as owner:
         owner.execute(f"CREATE TABLE t AS SELECT i AS x FROM range({rows}) r(i)")

@@ -266,7 +266,7 @@ def _again(opening: Opening, path: Path, sign: str) -> Callable[[], duckdb.DuckD
         if sign_of(path) != sign:
             connection.close()
             raise SourceError(
-                "source-file", "the file was written to or exchanged since it was opened", "connect again"
+                "source-file", "the file was written to or replaced since it was opened", "connect again"
             )
         return connection
 

@@ -230,7 +230,7 @@ def _no_list(parts: list[JoinedTable], node: exp.Column) -> Exception:
     if any(shown.lower() == name.lower() for part in parts for shown in part.source.names):
         return SqlError(
             "sql-type",
-            f"UNNEST needs a list, and {name} is none",
+            f"UNNEST needs a list, and {name} is not one",
             "a list has a type like VARCHAR[] (pandas: pd.ArrowDtype(pa.list_(pa.string())))",
             place,
         )
