@@ -54,7 +54,7 @@ THINNED: dict[str, int] = {
     "noise/test_samplers.py::test_the_right_rate_passes_and_others_fail": ONE,
     "noise/test_selection.py::test_frequencies_are_the_exact_probabilities": ONE,
     "planning/test_bins.py::test_values_are_single_near_the_ranks_and_binned_elsewhere": 4,
-    "planning/test_planning_edges.py::test_how_far_one_unit_moves_the_lead_of_a_winner": 3,
+    "planning/test_planning_edges.py::test_one_unit_moves_a_winners_lead_within_its_bound": 3,
     "planning/test_planning_edges.py::test_spreads_beside_other_numbers": 3,
     "planning/test_planning_edges.py::test_spreads_of_two_columns_either_way_round": 9,
     "planning/test_explanations.py::test_explanations": 12,

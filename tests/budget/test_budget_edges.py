@@ -286,7 +286,7 @@ def test_a_cap_in_rho_may_be_off_by_a_millionth(ledger):
     assert not _same_cap(Caps(), replace(row, cap_epsilon=5, cap_delta=None))
 
 
-def test_which_stored_numbers_fit_a_plan():
+def test_stored_numbers_must_fit_the_plan():
     """Whole ones, one for each cell and column; of a choice, cells that there are."""
     frame, policy_ = (
         pd.DataFrame({"k": ["a"], "c": ["x"]}),
@@ -329,14 +329,14 @@ def test_no_limit_is_shown_as_none():
     assert str(Zcdp().left(Cap(None), Cap(None), Loss(5), Cap(None))) == "no limit"
 
 
-def test_without_a_cap_on_delta_none_is_set_aside_for_keys():
+def test_no_delta_is_reserved_for_keys_without_a_cap_on_delta():
     assert Zcdp().limit(Cap(None, None)) == Cap(None, 0)
     assert Zcdp().conversion_delta(Cap(None, None)) == 0
     assert Zcdp(Fraction(1, 4)).limit(Cap(None, 10**12)) == Cap(None, 25 * 10**10)
     assert Zcdp(Fraction(1, 4)).conversion_delta(Cap(None, 10**12)) == Fraction(3, 4 * 10**6)
 
 
-def test_what_a_ledger_in_memory_charged():
+def test_a_ledger_in_memory_records_its_charges():
     ledger = MemoryLedger(Fraction(1), Neighbours.REPLACE_ONE)
     assert [ledger.charged(number) for number in (0, 1)] == [None, None]
     charge(ledger, 0.25)
@@ -472,7 +472,7 @@ def test_shares_of_the_ledger_or_of_the_policy_hold(path, opened, shares, ana, b
     ledger.close()
 
 
-def test_what_was_spent_earlier_counts_for_its_analyst():
+def test_earlier_spending_counts_for_its_analyst():
     first = MemoryLedger(None, Neighbours.REPLACE_ONE)
     charge(first, 1)
     charge(first, 2, analyst="bob")

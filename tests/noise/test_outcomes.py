@@ -214,7 +214,7 @@ def test_the_ends_of_the_rows():
 
 @pytest.mark.parametrize("shift", [1, 9, 26])
 @pytest.mark.parametrize("denominator", [1, 3, 999_983])
-def test_where_the_target_is_reached_among_many_rows(shift, denominator):
+def test_the_target_is_found_among_many_rows(shift, denominator):
     """At the quotient, rounded up, exactly: also where that is a hair above or below a whole number."""
     fine, step = 1 << shift, Step(0, Fraction(1, denominator), parts=True)
     cases = []

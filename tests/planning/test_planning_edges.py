@@ -91,7 +91,7 @@ def test_no_epsilon_can_be_found(session, sql, within, says):
     assert refused.value.code == "argument-within"
 
 
-def test_how_far_off_what_is_computed_from_outputs_is(session):
+def test_formulas_over_outputs_have_error_bounds(session):
     """Of two by the sum of both, each half as often off; with a constant by that; of anything else nobody knows beforehand."""
     shown = {
         "n": "COUNT(*)", "s": "SUM(x)", "a": "AVG(x)", "plus": "COUNT(*) + SUM(x)", "minus": "SUM(x) - COUNT(*)",
@@ -148,7 +148,7 @@ def test_invalid_row_limits_are_refused(session, rows):
         ("SUM(both)", "replace-one", 40),
     ],
 )
-def test_how_far_one_unit_moves_the_lead_of_a_winner(score, neighbours, scale):
+def test_one_unit_moves_a_winners_lead_within_its_bound(score, neighbours, scale):
     ranges = {
         "up": [0, 5],
         "down": [-5, 0],
@@ -332,7 +332,7 @@ def test_a_single_key_is_explained_in_the_singular(session):
         assert f"Group by k: {many}, all in the answer, including those without rows" in str(plan)
 
 
-def test_what_else_would_have_named_the_winner_is_explained_where_there_is_a_choice(session):
+def test_explain_compares_mechanisms_for_a_label(session):
     for where, many in (("k = 'a'", 1), ("k IN ('a', 'b')", 2), ("TRUE", 3)):
         plan = session.explain(
             f"SELECT k FROM t WHERE {where} GROUP BY k ORDER BY COUNT(*) DESC LIMIT 1", epsilon=1
@@ -491,7 +491,7 @@ def test_shares_of_a_whole_are_what_duckdb_says(wards):
     assert found == pytest.approx(connection.execute(text).fetchall()[0], rel=0.01)
 
 
-def test_how_far_off_a_share_may_be(wards):
+def test_shares_have_an_error_bound(wards):
     """By the noise of three counts, of which the whole is made, over the whole; that of the part cancels out in part."""
     session, _ = wards
     parts = {"small": "COUNT(*) FILTER (WHERE n < 10)", "large": "COUNT(*) FILTER (WHERE n > 30)"}
@@ -671,7 +671,7 @@ def test_a_score_that_everybody_moves_one_way_needs_half_the_noise(ends, scale):
     assert plan.measurements[0].scale == scale
 
 
-def test_of_several_tables_the_widest_limits_hold():
+def test_the_widest_limits_of_several_tables_apply():
     frame = pd.DataFrame({"who": [1, 1], "k": ["a", "b"]})
     key = {"k": {"values": ["a", "b", "c", "d", "e"]}}
     limits = ({"max_groups": 4, "max_rows": 2}, {"max_groups": 1, "max_rows": 3})

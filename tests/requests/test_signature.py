@@ -59,7 +59,7 @@ def test_an_unknown_argument_lists_the_known_ones(session, name):
     assert all(each.name in str(caught.value) for each in fields(Query))
 
 
-def test_what_a_frame_declares_is_an_argument_of_its_queries():
+def test_declarations_of_a_frame_are_arguments_of_its_queries():
     frame = pd.DataFrame({"state": ["CA", "NY"] * 50})
     plan = frame.dp.explain(
         "SELECT state, COUNT(*) AS n FROM df GROUP BY state", 1.0, keys={"state": ["CA", "NY"]}

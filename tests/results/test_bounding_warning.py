@@ -63,7 +63,7 @@ def test_only_the_query_with_default_limits_warns():
         session.query("SELECT k, COUNT(*) AS n FROM df GROUP BY k", epsilon=1, delta=1e-6)
 
 
-def test_where_warnings_are_errors_nothing_is_spent():
+def test_nothing_is_spent_if_the_warning_is_an_error():
     session = opened()
     with pytest.raises(privsql.BoundingWarning):
         session.query(COUNT, epsilon=1)

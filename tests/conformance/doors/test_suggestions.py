@@ -132,7 +132,7 @@ def test_a_delta_that_the_budget_does_not_have_is_not_suggested() -> None:
     assert caught.value.suggestion.endswith(", or let keys be shown that enough people have: delta=1e-6")
 
 
-def test_what_was_declared_is_not_suggested_again() -> None:
+def test_declared_facts_are_not_suggested_again() -> None:
     sql = "SELECT state, age, SUM(cost * change) AS s FROM df GROUP BY state, age"
     df = clinic(60)
     with pytest.raises(PrivsqlError) as caught:
