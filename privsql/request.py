@@ -1,4 +1,4 @@
-"""What a person asks, as the arguments of a call: they stand here once, for every door."""
+"""A query as the arguments of a call, defined once for every door."""
 
 from __future__ import annotations
 
