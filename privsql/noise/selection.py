@@ -63,10 +63,10 @@ def in_fine_steps(exact_scores: NDArray[np.int64], rate: Fraction) -> tuple[NDAr
 def select(exact_scores: NDArray[np.int64], rate: Fraction, noise: SelectionNoise, source: Randomness) -> int:
     """The index of the winner: the greatest noisy score, the first of several.
 
-    "exponential" adds one-sided geometric noise (report-noisy-max on integers), "laplace" two-sided noise;
-    "gumbel" is exactly the exponential mechanism, "permute_and_flip" the continuous form of the first. The
-    running time of the first two does not depend on the scores. "gumbel" rejects proposals, and takes longer
-    when fewer scores are near the greatest.
+    "exponential" adds one-sided geometric noise (report-noisy-max of note 002, on integers), "laplace"
+    two-sided noise; "gumbel" is exactly the exponential mechanism, "permute_and_flip" the continuous form
+    of the first. The running time of the first two does not depend on the scores. "gumbel" rejects
+    proposals, and takes longer when fewer scores are near the greatest.
     """
     if exact_scores.ndim != 1 or exact_scores.size == 0:
         raise ValueError("selection needs a one-dimensional array of at least one score")
