@@ -1,6 +1,4 @@
-"""The df.dp accessor: a pandas frame goes in with a question; a noisy frame comes out that knows its
-receipt.
-"""
+"""The df.dp accessor: a pandas frame and a query go in; a noisy frame with its receipt comes out."""
 
 from __future__ import annotations
 
@@ -31,18 +29,18 @@ if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
     from privsql.session import Session
 
 _PROTECT = "unit ranges keys neighbours budget delta max_groups max_rows ledger budget_of".split()
-_ANALYST = "analyst"  # who asks about a frame: whoever has it
+_ANALYST = "analyst"  # anyone who has the frame
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")
 class FrameAccessor:
-    """`df.dp`: private questions about a frame, or the receipt of a private answer."""
+    """`df.dp`: private queries of a data frame, and the receipt of a private answer."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
         self._state = state_of(frame)
 
-    # -- asking --------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------
     @said_at_frame()
     def protect(
         self,
@@ -59,14 +57,27 @@ class FrameAccessor:
         budget_of: pd.DataFrame | None = None,
         **unknown: Never,
     ) -> pd.DataFrame:
-        """Declare once what holds for this frame and for frames made from it; returns the frame.
+        """Declare a policy and a budget for this frame and all frames made from it.
 
-        `ledger`: a file that keeps the budget, for this and other processes; made where it is missing, with
-        the cap `budget`. `budget_of`: the protected frame that this one was made from, where pandas does not
-        tell.
+        Arguments:
+            unit: the column, or columns, that identify a person; by default each row is one person.
+            ranges, keys: `{column: (low, high)}` or "auto", and `{column: [value, ...]}` for GROUP BY.
+            neighbours: "replace-one" or "add-remove".
+            budget, delta: the caps on epsilon and delta for all queries of these frames together.
+            max_groups, max_rows: how many keys one unit counts in, and how many of its rows in each.
+            ledger: a file that records the budget for all processes; it is created if missing.
+            budget_of: the protected frame that this one was made from, if pandas leaves no trace of it.
 
-            df.dp.protect(unit="user_id", ranges={"age": (0, 120)}, budget=3.0, ledger="clinic.ledger")
-            merged = df.merge(wards, on="ward"); merged.dp.protect(budget_of=df)
+        Returns:
+            The frame itself.
+
+        Raises:
+            PolicyError, ArgumentError, BudgetError: a declaration is wrong, or there is a budget already.
+
+        Example:
+            >>> people = pd.DataFrame({"user_id": [1, 1, 2], "age": [37, 37, 64]})
+            >>> people.dp.protect(unit="user_id", budget=3.0).dp.budget.limit.epsilon
+            3.0
         """
         no_more_arguments(unknown, _PROTECT)
         if self._protection.promised:
@@ -80,9 +91,8 @@ class FrameAccessor:
             return self._made_from(budget_of, any(each is not None for each in given) or bool(delta))
         limits = {"max_groups": max_groups, "max_rows": max_rows}
         policy = with_declared(Policy(neighbours=neighbours_of(neighbours)), unit, ranges, keys, limits)
-        policy = replace(
-            policy, epsilon=None if budget is None else epsilon_of(budget, "budget"), delta=delta_of(delta)
-        )
+        cap = None if budget is None else epsilon_of(budget, "budget")
+        policy = replace(policy, epsilon=cap, delta=delta_of(delta))
         self._refuse_missing(policy)
         schema = None if ledger is None else self._state.look_at(self._frame).schema()
         kept = self._protection.next_ledger(policy, ledger, schema)
@@ -96,13 +106,18 @@ class FrameAccessor:
     @said_at_frame()
     @takes(FrameQuery)
     def query(self, asked: FrameQuery) -> pd.DataFrame:
-        """Spend epsilon, and get a noisy frame. The table in the SQL is `df`.
+        """Spend epsilon, and get a noisy frame. In the SQL the frame is the table `df`.
 
-            sql = "SELECT state, COUNT(*) AS n FROM df GROUP BY state"
-            out = df.dp.query(sql, epsilon=1.0, keys={"state": ["CA", "NY"]})
-            out.dp.intervals(0.95); out.dp.receipt
+        Returns:
+            The noisy answer as a data frame, whose `dp` has its intervals and receipt.
 
-        Raises a PrivsqlError, like `Session.query`.
+        Raises:
+            PrivsqlError: as `Session.query` raises it.
+
+        Example:
+            >>> sql = "SELECT state, COUNT(*) AS n FROM df GROUP BY state"
+            >>> df.dp.query(sql, epsilon=1.0, keys={"state": ["CA", "NY"]})["state"].tolist()
+            ['CA', 'NY']
         """
         session, request = self._asked(asked)
         answer = session.ask(request)
@@ -113,9 +128,17 @@ class FrameAccessor:
     @said_at_frame()
     @takes(FrameQuery)
     def explain(self, asked: FrameQuery) -> Plan:
-        """What query() would do: reads no private data and spends nothing.
+        """Show what query() would do. Reads no private data and spends nothing.
 
-        print(df.dp.explain("SELECT COUNT(*) AS n FROM df", epsilon=1.0))
+        Returns:
+            The plan; printed, it is a derivation that a person can check.
+
+        Raises:
+            PrivsqlError: as `Session.explain` raises it.
+
+        Example:
+            >>> df.dp.explain("SELECT COUNT(*) AS n FROM df", epsilon=1.0).epsilon
+            1.0
         """
         session, request = self._asked(asked)
         return session.plan(request)
@@ -132,9 +155,23 @@ class FrameAccessor:
         query_epsilon: float = 1.0,
         **unknown: Never,
     ) -> SuggestedLimits:
-        """What max_rows and max_groups would drop, privately, and which suit a count at `query_epsilon`.
+        """Find, privately, what max_rows and max_groups would drop, and which limits suit a count.
 
-        `by`: a column, or several, whose values are the keys; without it, the declared ones. It is charged.
+        Arguments:
+            epsilon: the privacy loss of the search; it is charged like any query.
+            by: the columns whose values are the keys; by default the declared ones.
+            unit, keys, neighbours: as in `protect`, for this call.
+            query_epsilon: the epsilon of the count that the limits should suit.
+
+        Returns:
+            The suggested `max_rows` and `max_groups`, None where the noise hides them, and tables of each.
+
+        Raises:
+            PrivsqlError: as `Session.suggest_limits` raises it.
+
+        Example:
+            >>> df.dp.suggest_limits(0.1, unit="user_id").table
+            'df'
         """
         no_more_arguments(unknown, ("unit", "keys", "neighbours", "epsilon", "by", "query_epsilon"))
         session = self._session(unit, None, keys, neighbours)
@@ -142,7 +179,7 @@ class FrameAccessor:
 
     @property
     def budget(self) -> Budget:
-        """Limit, spent and remaining, of this frame and all frames made from it."""
+        """The limit, what is spent and what remains, for this frame and all frames made from it."""
         protection = self._protection
         ledger = protection.shown
         budget = replace(ledger.budget, failures=ledger.failures(_ANALYST))
@@ -150,7 +187,15 @@ class FrameAccessor:
 
     @said_at_frame()
     def history(self) -> pd.DataFrame:
-        """What was released of this frame, and what it cost."""
+        """What was released about this frame, and what it cost.
+
+        Returns:
+            A data frame with a row for each charge.
+
+        Example:
+            >>> "epsilon" in df.dp.history().columns
+            True
+        """
         from privsql.session import Session
 
         protection, engine = self._protection, self._state.look_at(self._frame)
@@ -158,7 +203,21 @@ class FrameAccessor:
 
     # -- reading an answer -----------------------------------------------------------------------------------
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        """This answer with the ends of the interval of each number."""
+        """This answer with the interval of each number, as `Answer.intervals` returns it.
+
+        Arguments:
+            level: the confidence level.
+
+        Returns:
+            A data frame with two more columns for each number: n, n_low, n_high.
+
+        Raises:
+            ArgumentError: this frame is not an answer of `query`, or the level is not between 0 and 1.
+
+        Example:
+            >>> df.dp.query("SELECT COUNT(*) AS n FROM df", epsilon=1.0).dp.intervals(0.9).columns.tolist()
+            ['n', 'n_low', 'n_high']
+        """
         return self._answered.intervals(level)
 
     @property
@@ -177,7 +236,21 @@ class FrameAccessor:
         return self._answered.plan
 
     def plot(self, level: float = 0.95, ax: Any = None) -> Any:
-        """Bars with error bars."""
+        """Plot this answer as bars with error bars, as `Answer.plot` does.
+
+        Arguments:
+            level: the confidence level.
+            ax: matplotlib axes, if not new ones.
+
+        Returns:
+            The matplotlib axes.
+
+        Raises:
+            ArgumentError: this frame is not an answer of `query`, or it has nothing to plot.
+
+        Example:
+            >>> axes = df.dp.query("SELECT COUNT(*) AS n FROM df", epsilon=1.0).dp.plot()
+        """
         return self._answered.plot(level, ax)
 
     # -- inside ----------------------------------------------------------------------------------------------
@@ -194,9 +267,7 @@ class FrameAccessor:
 
     @property
     def _protection(self) -> Protection:
-        """Of this frame, or of the one that it was made from as far as pandas tells: by attrs, or by shared
-        memory.
-        """
+        """The protection of this frame, or of the frame it was made from, found by attrs or shared memory."""
         token = token_of(self._frame)
         if token is None:
             return PROTECTIONS.get(str(self._frame.attrs.get(TOKEN)), self._state.own)
@@ -204,7 +275,7 @@ class FrameAccessor:
         return PROTECTIONS[token]
 
     def _mark(self, token: str) -> None:
-        """Whose budget counts, for this frame and those that are made from it."""
+        """Mark the frame, and those made from it, as sharing this budget."""
         self._frame.attrs[TOKEN] = token
         if PROTECTIONS[token].promised:
             LINEAGE.note(self._frame, token)
@@ -222,9 +293,7 @@ class FrameAccessor:
         return self._frame
 
     def _refuse_missing(self, policy: Policy) -> None:
-        """Names that are wrong are refused where they are written: frames made from this one may lack some
-        columns.
-        """
+        """Refuse unknown columns here: frames made from this one may lawfully lack some of its columns."""
         names = [str(name) for name in self._frame.columns]
         for name in policy.table("df").columns:
             if name not in {each.lower() for each in names}:
@@ -233,7 +302,7 @@ class FrameAccessor:
                 )
 
     def _asked(self, asked: FrameQuery) -> tuple[Session, Request]:
-        """The session of a call, whose policy has what the call declares, and the rest of the call."""
+        """The session of a call, whose policy includes the call's declarations, and the call's request."""
         request, limits = asked.request(self._protection.policy.table("df"))
         return self._session(asked.unit, asked.ranges, asked.keys, asked.neighbours, limits), request
 

@@ -1,4 +1,4 @@
-"""What a person asks, as the arguments of a call: they stand here once, for every door."""
+"""A query as the arguments of a call, defined once for every door."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ class Request(Query):
 
     `Session.query` and `Session.explain` take these arguments; `Session.ask` takes a Request.
 
-        session.ask(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5, analyst="ana"))
+    Example:
+        >>> import privsql
+        >>> privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5, analyst="ana").epsilon
+        0.5
     """
 
     _: KW_ONLY
@@ -88,7 +91,8 @@ def takes(
         first = next(iter(own.parameters.values()))
         update_wrapper(call, method)
         call.__signature__ = own.replace(parameters=[first, *others])  # type: ignore[attr-defined]
-        call.__doc__ = f"{inspect.getdoc(method)}\n\nArguments:\n{listed}"
+        what, returns, rest = (inspect.getdoc(method) or "").partition("\n\nReturns:")
+        call.__doc__ = f"{what}\n\nArguments:\n{listed}{returns}{rest}"
         return call
 
     return decorate

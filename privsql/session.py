@@ -70,10 +70,20 @@ class Session:
     def ask(self, request: Request) -> Answer:
         """Answer a request: find the limits and ranges it leaves open, then plan, charge, run and add noise.
 
-        Each search is a stage of its own, and charged, too. Raises a PrivsqlError for whatever is wrong with
-        the request; before the charge it says what, after the charge it is always the same sentence.
+        Each search for a limit or range is charged as a stage of its own.
 
-            session.ask(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5))
+        Arguments:
+            request: the query, its epsilon and its options.
+
+        Returns:
+            The noisy answer.
+
+        Raises:
+            PrivsqlError: as `query` raises it.
+
+        Example:
+            >>> session.ask(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)).columns
+            ['n']
         """
         stages = self._stages
         with stages.snapshot():
@@ -88,40 +98,77 @@ class Session:
         return replace(answer, found=complete.found, limits_found=limits)
 
     def plan(self, request: Request) -> Plan:
-        """Plan a request: what ask() would do first. Reads no private data and spends nothing.
+        """Plan a request without answering it. Reads no private data and spends nothing.
 
-        print(session.plan(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)))
+        Arguments:
+            request: the query, its epsilon and its options.
+
+        Returns:
+            The plan: what would be measured, with which noise, at what price, and the SQL.
+
+        Raises:
+            PrivsqlError: as `explain` raises it.
+
+        Example:
+            >>> session.plan(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)).epsilon
+            0.5
         """
         return explain(Stage.of(request), self._stages)
 
     @takes(Request)
     def query(self, request: Request) -> Answer:
-        """Spend epsilon, and get a noisy answer; asked again, the stored answer is returned, free.
+        """Spend epsilon, and get a noisy answer. A repeated query returns the stored answer at no cost.
 
-            answer = session.query("SELECT state, COUNT(*) AS n FROM visits GROUP BY state", epsilon=0.5)
-            print(answer); answer.df(); answer.intervals(0.95)
+        Returns:
+            The noisy answer, with intervals and a receipt.
 
-        Raises a PrivsqlError: Refused or another SqlError for the query, ArgumentError, BudgetError where the
-        budget does not suffice, EngineError for whatever fails after the charge.
+        Raises:
+            SqlError: the SQL cannot be parsed; Refused, if it is valid but has no private answer.
+            ArgumentError: an argument is wrong.
+            BudgetError: the budget does not suffice.
+            EngineError: the engine failed after the charge; the message never depends on the data.
+
+        Example:
+            >>> answer = session.query("SELECT state, COUNT(*) FROM visits GROUP BY state", epsilon=0.5)
+            >>> answer.df()["state"].tolist()
+            ['CA', 'NY']
         """
         return self.ask(request)
 
     @takes(Request)
     def explain(self, request: Request) -> Plan:
-        """What query() would do: reads no private data and spends nothing.
+        """Show what query() would do. Reads no private data and spends nothing.
 
-        print(session.explain("SELECT COUNT(*) AS n FROM visits", epsilon=0.5))
+        Returns:
+            The plan; printed, it is a derivation that a person can check.
+
+        Raises:
+            SqlError: the SQL cannot be parsed; Refused, if it is valid but has no private answer.
+            ArgumentError: an argument is wrong.
+
+        Example:
+            >>> plan = session.explain("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)
+            >>> plan.measurements[0].mechanism.value
+            'discrete Laplace'
         """
         return self.plan(request)
 
     @takes(AuditRequest)
     def audit(self, request: AuditRequest) -> Audit:
-        """Try to break the promise of a query on made-up tables. Reads no private row, and spends nothing.
+        """Try to break a query's privacy promise on made-up tables. Reads no private row, spends nothing.
 
-        print(session.audit("SELECT COUNT(*) AS n FROM visits", epsilon=1.0))
+        The report shows the tables that come closest, so `data` must not be secret.
 
-        The tables on which it is broken are shown, so that `data` may hold nothing secret; the tables of this
-        session are refused.
+        Returns:
+            The audit: the verdict, the bounds found and claimed, and the worst pair of tables.
+
+        Raises:
+            SqlError: the SQL cannot be parsed; Refused, if it is valid but has no private answer.
+            ArgumentError: an argument is wrong, or `data` is the session's own source.
+
+        Example:
+            >>> session.audit("SELECT COUNT(*) AS n FROM visits", epsilon=1.0, releases=1_000).held
+            True
         """
         engine, schema = self._stages.engine, self._stages.schema
         if request.data is not None and engine.holds(request.data):
@@ -152,10 +199,25 @@ class Session:
     ) -> list[Answer]:
         """Answer several queries for one epsilon, split so that their errors are small.
 
-            rows, states = session.batch(["SELECT COUNT(*) AS n FROM visits", "SELECT ..."], epsilon=1.0)
+        Equivalent queries are charged once, and the whole batch before its first query runs.
 
-        What is the same, or follows from another query, is paid for once. All are priced and charged before
-        the first is run. Raises what query() raises.
+        Arguments:
+            questions: the queries, one SELECT each.
+            epsilon, delta: the privacy loss of the whole batch.
+            dialect: the dialect of the SQL; any that sqlglot reads.
+            show_all: whether cells with too few rows are shown instead of NULL.
+            analyst: who asks, in the ledger; by default the analyst of the session.
+
+        Returns:
+            One answer for each query, in order.
+
+        Raises:
+            PrivsqlError: as `query` raises it, for the first query at fault.
+
+        Example:
+            >>> texts = [f"SELECT {each} AS a FROM visits" for each in ("COUNT(*)", "AVG(age)")]
+            >>> len(session.batch(texts, epsilon=1.0))
+            2
         """
         no_more_arguments(unknown, ("questions", "epsilon", "delta", "dialect", "show_all", "analyst"))
         stages, whole = stages_of(questions, epsilon, delta, dialect, show_all, analyst)
@@ -171,13 +233,25 @@ class Session:
         fresh: bool = False,
         **unknown: Never,
     ) -> SuggestedLimits:
-        """Find, privately, what limits on one unit's rows and keys would drop, and which limits suit a count.
+        """Find, privately, what limits on a unit's rows and keys would drop, and which limits suit a count.
 
-            found = session.suggest_limits("visits", epsilon=0.1)
-            print(found, found.max_rows, found.max_groups); found.df(); found.plot()
+        Arguments:
+            table: the table, which must have a unit with many rows.
+            epsilon: the privacy loss of the search; it is charged like any query.
+            by: the columns whose values are the keys; by default the declared ones.
+            query_epsilon: the epsilon of the count that the limits should suit.
+            fresh: whether to spend again instead of returning the stored result.
 
-        `by`: the columns whose values are the keys; by default the declared ones. `query_epsilon`: the
-        epsilon of the count that the limits are to suit. It is charged like any query.
+        Returns:
+            The suggested `max_rows` and `max_groups`, None where the noise hides them, and tables of each.
+
+        Raises:
+            ArgumentError: an argument is wrong, or no unit of the table has many rows.
+            BudgetError: the budget does not suffice.
+
+        Example:
+            >>> session.suggest_limits("visits", epsilon=0.1).table
+            'visits'
         """
         no_more_arguments(unknown, ("table", "epsilon", "by", "query_epsilon", "fresh"))
         check_flag("fresh", fresh)
@@ -185,10 +259,19 @@ class Session:
         return suggest_limits(table, by, whole, later, fresh, self._stages)
 
     def prepare(self, table: str) -> None:
-        """Store a copy of a table of many rows a unit, by which queries of it are fast.
+        """Store a copy of a table with many rows per unit, which makes queries of the table fast.
 
-        Call it again after the table changed; until then the copy is not used. Raises ArgumentError where no
-        unit of the table has many rows.
+        Call it again after the table has changed; until then the copy is not used.
+
+        Arguments:
+            table: the name of the table.
+
+        Raises:
+            ArgumentError: no unit of the table has many rows.
+            SourceError: the copy cannot be stored.
+
+        Example:
+            >>> session.prepare("visits")
         """
         with self._stages.snapshot():
             scan = self._stages.scan(table)
@@ -202,34 +285,44 @@ class Session:
 
     @property
     def budget(self) -> Budget:
-        """Limit, spent and remaining; the analyst's own share if analysts have caps, and failed queries."""
+        """The limit, what is spent and what remains; also the analyst's share, if analysts have caps."""
         return budget_of(self._stages, self._stages.analyst)
 
     def budget_of(self, analyst: str) -> Budget:
-        """The budget as one analyst has it, where several share this session."""
+        """The budget of one analyst, if several share this session.
+
+        Arguments:
+            analyst: the analyst's name, as in the ledger.
+
+        Returns:
+            The limit, what is spent and what remains, with the analyst's own share.
+
+        Example:
+            >>> session.budget_of("ana").remaining.epsilon <= session.budget_of("ana").limit.epsilon
+            True
+        """
         return budget_of(self._stages, analyst_of(analyst))
 
     def history(self) -> pd.DataFrame:
-        """What was released so far, and what it cost: a row for each charge."""
-        rows = [
-            {
-                "when": e.when,
-                "analyst": e.analyst,
-                "question": e.question,
-                "epsilon": e.epsilon,
-                "delta": e.delta,
-                "rho": e.rho,
-                "released": "; ".join(map(str, e.released)),
-                "failed": e.failed,
-            }
-            for e in self._stages.ledger.entries()
-        ]
+        """What was released so far, and what it cost.
+
+        Returns:
+            A data frame with a row for each charge.
+
+        Example:
+            >>> "epsilon" in session.history().columns
+            True
+        """
+        entries = self._stages.ledger.entries()
         rho = ["rho"] if self.budget.spent.rho is not None else []
         columns = ["when", "analyst", "question", "epsilon", "delta", *rho, "released", "failed"]
-        return pd.DataFrame(rows, columns=columns)
+        rows = [{name: getattr(each, name) for name in columns} for each in entries]
+        return pd.DataFrame(rows, columns=columns).assign(
+            released=["; ".join(map(str, each.released)) for each in entries]
+        )
 
     def close(self) -> None:
-        """Let go of the source and the ledger; a DuckDB connection that the caller gave stays open."""
+        """Close the source and the ledger. A DuckDB connection that the caller gave stays open."""
         self._stages.engine.close()
         self._stages.ledger.close()
 
@@ -252,15 +345,34 @@ def connect(
     version: str | None = None,
     **unknown: Never,
 ) -> Session:
-    """Open a source of data under a policy: a DuckDB file or connection, a frame or a dict of them, a Parquet
-    or CSV path.
+    """Open a data source under a policy.
 
-    `ledger`: a file that keeps what is spent, shared by all who name it; without it, the budget is of this
-    session alone. `deadline`: seconds after which a question fails, for certain: its SQL runs in a process
-    that is killed then. `memory_limit`: what the engine may use, such as "2GB". `time_quantum`: answers come
-    at whole multiples of so many seconds. `version`: what the data is called as it is now, such as "2026-11":
-    with a ledger, later sessions under the same name get stored answers for nothing. Name another one
-    whenever the data has changed.
+    Arguments:
+        source: a DuckDB file or connection, a data frame or a dict of them, or a Parquet or CSV path.
+        policy: a Policy, a dict or the path of a policy file; by default each row is one person's.
+        ledger: a file that records what is spent, shared by all sessions that name it; by default the budget
+            belongs to this session alone.
+        analyst: who asks, in the ledger.
+        deadline: seconds after which a query fails for certain: the process that runs it is killed then.
+        memory_limit: how much memory the engine may use, such as "2GB".
+        time_quantum: seconds; an answer takes a whole multiple of it, so that its timing reveals little.
+        version: a name for the data as it is now, such as "2026-11". With a ledger, later sessions that give
+            the same name get stored answers at no cost. Change it whenever the data changes.
+
+    Returns:
+        An open session; also a context manager that closes it.
+
+    Raises:
+        SourceError: the source cannot be opened.
+        PolicyError: the policy does not make sense, or does not fit the source.
+        BudgetError: the ledger cannot be used.
+        ArgumentError: another argument is wrong.
+
+    Example:
+        >>> import pandas as pd, privsql
+        >>> session = privsql.connect({"visits": pd.DataFrame({"age": [37, 64]})})
+        >>> session.query("SELECT COUNT(*) AS n FROM visits", epsilon=1.0).columns
+        ['n']
     """
     no_more_arguments(
         unknown, ("policy", "ledger", "analyst", "deadline", "memory_limit", "time_quantum", "version")

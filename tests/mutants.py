@@ -511,7 +511,7 @@ MUTANTS = [
     Mutant("case: columns of a file", "engines/duckdb/file_columns.py", "    repeated = repeated_name(written)\n", "    repeated = None\n", _FOLDED),
     Mutant("case: two tables of a database", "engines/duckdb/schema_reader.py", "        _refuse_repeated({row[2] for row in columns})\n", "", _FOLDED),
     Mutant("case: temporary tables hide by other rules than DuckDB's", "engines/duckdb/schema_reader.py", 'letter.lower() if letter.isascii() else letter for', "letter.lower() for", _FOLDED),
-    Mutant("case: columns that say whose a row is", _CATALOGUE, "as many tables as it takes.\"\"\"\n        _refuse_repeated(table)\n", "as many tables as it takes.\"\"\"\n", _FOLDED),
+    Mutant("case: columns that say whose a row is", _CATALOGUE, "followed through references to other tables.\"\"\"\n        _refuse_repeated(table)\n", "followed through references to other tables.\"\"\"\n", _FOLDED),
     Mutant("case: two queries of a WITH", "sql/bind/query.py", "        if name in seen:\n", "        if False:\n", _FOLDED),
     Mutant("case: two aliases", "sql/bind/select.py", "if all(each == first for each in others)}", "}", _FOLDED),
     # -- accountants

@@ -47,7 +47,9 @@ def small(value: Expression) -> Expression:
     """
     if size_of(value) > MAX_SIZE:
         raise SqlError(
-            "sql-too-long", "an expression becomes too large once it is written out", "use fewer repeats"
+            "sql-too-long",
+            "an expression becomes too large once it is written out",
+            "refer to them less often",
         )
     return value
 

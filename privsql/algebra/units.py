@@ -1,4 +1,4 @@
-"""Privacy units: which columns say whose a row is."""
+"""Privacy units: the columns that identify the person each row belongs to."""
 
 from __future__ import annotations
 

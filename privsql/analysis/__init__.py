@@ -1,1 +1,1 @@
-"""Relations go in; what their columns may hold, and how far one person can move an aggregate, come out."""
+"""Relations go in; the domains of their columns, and how far one person can move an aggregate, come out."""

@@ -1,11 +1,13 @@
-"""Stability and the size of one row's part go in; l1 and linf of a vector of sums come out, with the reason.
+"""Stability and the size of one row's contribution go in; l1 and linf of a vector of sums come out, with the
+reason.
 
-Write R for the rows one person's row becomes, p for how many of them can fall into one cell, and let each row
-add to the vector a part of l1-norm at most `size`, every coordinate within a span of `width` (0 included
-unless every row always counts). Then, for add-remove neighbours, l1 <= R size and linf <= p size. For
-replace-one a row's old part is taken away and a new one put in: l1 <= 2 R size; with a single cell the total
-moves by at most R width. Over several sets of keys a row counts once in every set: l1 is the sum of theirs,
-linf the greatest. Where there are few cells in all, l1 <= cells linf may be less.
+Write R for the number of rows that one person's row becomes, p for how many of them can fall into one cell,
+and let each row add to the vector a contribution of l1-norm at most `size`, every coordinate within a span of
+`width` (0 included unless every row always counts). Then, for add-remove neighbours, l1 <= R size and linf <=
+p size. For replace-one, a row's old contribution is removed and a new one added: l1 <= 2 R size; with a
+single cell the total moves by at most R width. Over several sets of keys a row counts once in every set: l1
+is the sum over the sets, linf the greatest of them. Where there are few cells in all, l1 <= cells linf may be
+less.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ def sensitivity_of(
     what: str,
     monotone: bool = False,
 ) -> Sensitivity:
-    """Bounds for `cells` columns per key (`keys` None: no GROUP BY) when one row adds at most `size`, spans
-    `width`.
+    """Bounds for `cells` columns per key (`keys` None: no GROUP BY), when one row adds at most `size` and
+    spans `width`.
     """
     assert stability.rows is not None, "rows are bounded first"
     rows = max(1, stability.rows)
@@ -44,7 +46,7 @@ def sensitivity_of(
     else:
         l1, linf = 2 * rows * size, shared * width
         reason = "one person is replaced: leaves some cells and enters others, so twice"
-    l1, linf = max(1, l1), max(1, linf)  # a total that cannot move is still given the smallest noise
+    l1, linf = max(1, l1), max(1, linf)  # a total that cannot move still gets the smallest noise
     copies = f"{rows} rows a person, " if rows > 1 else ""
     return Sensitivity(
         l1, min(l1, linf), f"{what}; {copies}{reason}", monotone and neighbours is Neighbours.ADD_REMOVE
@@ -52,7 +54,7 @@ def sensitivity_of(
 
 
 def at_most(sensitivity: Sensitivity, cells: int) -> Sensitivity:
-    """The same where the vector has so many cells in all."""
+    """The same sensitivity, for a vector with this many cells in all."""
     most = max(1, cells) * sensitivity.linf
     if most >= sensitivity.l1:
         return sensitivity
@@ -62,9 +64,10 @@ def at_most(sensitivity: Sensitivity, cells: int) -> Sensitivity:
 
 
 def over_sets(of_sets: Sequence[Sensitivity], total: int | None) -> Sensitivity:
-    """One vector of the sums over several sets of keys; `total`: which of them is the sum over all keys.
+    """The sensitivity of one vector of sums over several sets of keys; `total`: the set that is the sum over
+    all keys.
 
-    Where that moves half as far as the others it is taken twice: then every set has the same share of
+    If the total moves half as far as the others, it is counted twice: then every set has the same share of
     epsilon.
     """
     times = [1] * len(of_sets)

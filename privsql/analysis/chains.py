@@ -1,10 +1,10 @@
-"""A question for labels goes in; whether all scores move the same way when one person's row is replaced comes
-out.
+"""A query that selects labels goes in; whether all scores move the same way when one person's row is replaced
+comes out.
 
-A row that is joined with public candidates by one comparison, such as bid >= price, meets all candidates up
-to some place in their order. Of two rows, one meets all that the other meets; so where every candidate counts
-a row by its own columns alone (COUNT(*), SUM(price)), replacing one row by the other only adds to scores, or
-only takes away.
+Suppose that a row is joined with public candidates by a single comparison, such as bid >= price. Then it
+matches all candidates up to some place in their order, so of two rows, one matches all that the other
+matches. If every candidate counts a row by the candidate's own columns alone (COUNT(*), SUM(price)),
+replacing one row by the other only adds to scores, or only subtracts from them.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from privsql.algebra.relations import Choose, Filter, Join, Project, Relation, i
 from privsql.analysis.public_rows import Look
 from privsql.analysis.stability import stability
 
-# the columns that are the candidates' own, and those that are a person's own
+# the candidates' columns, and the person's columns
 Sides = tuple[frozenset[str], frozenset[str]]
 
 
 def moves_one_way(release: Choose, look: Look) -> bool:
-    """Keys and score are the candidates' own, and rows meet candidates in a chain."""
+    """Whether keys and score are the candidates' own, and rows match candidates in a chain."""
     sides = _chain(release.input, look)
     read = [*(key.expression for key in release.keys), *release.score.reads]
     return sides is not None and all(_names(each) <= sides[0] for each in read)
 
 
 def _chain(relation: Relation, look: Look) -> Sides | None:
-    """Whose the columns are, where rows meet candidates in a chain; None: they do not."""
+    """Which columns belong to which side, if rows match candidates in a chain; None otherwise."""
     match relation:
         case Join(kind="inner", on=Call(function="<" | "<=" | ">" | ">=", args=(left, right))):
             public, private = (

@@ -1,6 +1,4 @@
-"""A relation goes in; the domain of each of its columns comes out, bottom-up, tightened by WHERE and
-CHECK.
-"""
+"""A relation goes in; the domain of each column comes out, bottom-up, narrowed by WHERE and CHECK."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ from privsql.types import TEXT, Kind, Type
 
 
 def derive(relation: Relation, wanted: frozenset[str], look: Look) -> Facts:
-    """What is known of the `wanted` columns (and of filtered expressions) of a relation over rows."""
+    """Facts about the `wanted` columns, and about filtered expressions, of a relation over rows."""
     match relation:
         case _ if is_public(relation) and not isinstance(relation, Values):
             return _public(relation, wanted, look)
@@ -76,12 +74,12 @@ def names_in(expressions: Iterable[Expression]) -> frozenset[str]:
 
 
 def _public(relation: Relation, wanted: frozenset[str], look: Look) -> Facts:
-    """Public rows can be looked at."""
+    """The domains of public rows, which may be read."""
     return {each.column: look.domain(relation, each.name) for each in relation.fields if each.name in wanted}
 
 
 def _scanned(scan: Scan) -> Facts:
-    """What was claimed of a table, and its CHECKs; whose row it is is never unknown."""
+    """What the policy claims of a table, and its CHECKs; the unit of a row is never NULL."""
     facts: Facts = {each.column: _claimed(each.type, scan.claims[each.name]) for each in scan.fields}
     for check in scan.checks:
         facts = refine(facts, check, true_or_null=True)
@@ -121,7 +119,7 @@ def _joined(join: Join, wanted: frozenset[str], look: Look) -> Facts:
     partners = frozenset(name for pair in pairs for name in pair if wanted & set(pair))
     facts = dict(derive(join.left, wanted | partners, look))
     right = derive(join.right, wanted | partners, look)
-    if join.kind == "left":  # NULL where nothing matched
+    if join.kind == "left":  # NULL where nothing matches
         return {
             **facts,
             **{each: replace(domain, nullable=True, null_is_key=True) for each, domain in right.items()},
@@ -139,7 +137,9 @@ def _joined(join: Join, wanted: frozenset[str], look: Look) -> Facts:
 
 
 def _grouped(group: Group, wanted: frozenset[str], look: Look) -> Facts:
-    """One unit's own totals: counts up to the rows that may be used of it, sums of so many values."""
+    """One unit's own aggregates: counts up to the rows of a unit that are used, and sums of that many
+    values.
+    """
     most = limits_of(group.input).max_rows
     aggregates = [(name, each) for name, each in group.aggregates if name in wanted]
     arguments = [part for _, each in aggregates for part in each.reads]
@@ -163,7 +163,7 @@ def _grouped(group: Group, wanted: frozenset[str], look: Look) -> Facts:
                 )
             case "avg" | "quantile_cont" if of.bounded and not of.empty:
                 found = Domain(each.type, absent, shown, of.low, of.high)
-            # which is passed over
+            # NULL, which these aggregates skip
             case "arg_min" | "arg_max" if each.by is not None and domain_of(each.by, inside).nullable:
                 found = replace(of, nullable=True, null_is_key=True)
             case (
@@ -193,5 +193,6 @@ def _claimed(type_: Type, claim: Claim) -> Domain:
         return replace(within, nullable=claim.nullable, null_is_key=domain.null_is_key)
     low, high = exact(claim.low), exact(claim.high)
     if low is None and type_.kind is Kind.INTEGER and type_.high - type_.low < 2**17:
-        low, high = Fraction(type_.low), Fraction(type_.high)  # TINYINT and SMALLINT are ranges by themselves
+        # the types TINYINT and SMALLINT are ranges in themselves
+        low, high = Fraction(type_.low), Fraction(type_.high)
     return Domain(type_, claim.nullable, claim.null_is_key, low, high)

@@ -1,5 +1,5 @@
-"""Two conditions go in; whether no row can meet both comes out. By logic alone: no claim about the data is
-used.
+"""Two conditions go in; whether a row can meet both comes out. The answer follows by logic alone, without any
+claim about the data.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def _contradict(a: Expression, b: Expression) -> bool:
 
 
 def _unknown(a: Expression, b: Expression) -> bool:
-    """x IS NULL beside something that is true only where x is known: x itself, NOT x, a comparison of x with
-    constants.
+    """x IS NULL beside a condition that is true only where x is not NULL: x itself, NOT x, or a comparison of
+    x with constants.
     """
     if not isinstance(a, Call) or a.function != "is_null":
         return False
@@ -39,7 +39,7 @@ def _unknown(a: Expression, b: Expression) -> bool:
 
 
 def negation(expression: Expression) -> Expression | None:
-    """What is true only where the expression is not: NOT p, for a p that is true; IS NULL for IS NOT NULL."""
+    """A condition that is true only where the expression is false: NOT p for p, IS NULL for IS NOT NULL."""
     match expression:
         case Call(function="not", args=(inner,)):
             return inner
@@ -50,7 +50,7 @@ def negation(expression: Expression) -> Expression | None:
 
 
 def constraint(part: Expression) -> tuple[Expression, Any, bool, Any, bool, frozenset[Any] | None] | None:
-    """(expression, low, low is open, high, high is open, allowed values): one column-like thing and
+    """(expression, low, low is open, high, high is open, allowed values): one expression compared with
     constants.
     """
     match part:
@@ -109,7 +109,7 @@ def _apart(one: tuple[Any, ...], two: tuple[Any, ...]) -> bool:
 
 
 def both(first: Expression | None, second: Expression | None) -> Expression | None:
-    """The conjunction of two conditions, either of which may be absent."""
+    """The conjunction of two conditions; either may be None."""
     if first is None or second is None:
         return first if second is None else second
     return Call("and", (*conjuncts(first), *conjuncts(second)), BOOLEAN)

@@ -1,5 +1,5 @@
-"""What an expression may hold: a range, a finite set, NULL or not. Claims, never trusted: the SQL enforces
-them.
+"""What values an expression may have: a range, a finite set, NULL or not. These are claims, never trusted:
+the SQL enforces them.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from privsql.algebra.expressions import Call
 from privsql.types import Kind, Type
 
 MAX_KEYS = 1_000_000
-_MANY = 2**40  # far too many: a longer range says no more, and Python could not tell its length
+_MANY = 2**40  # longer ranges are cut to this: Python could not compute their length
 
 
 @dataclass(frozen=True)
 class Domain:
-    """`low` and `high` are inclusive, None where unknown; `values` lists the non-NULL values where there are
-    few.
+    """`low` and `high` are inclusive, None where unknown; `values` lists the non-NULL values if they are few.
 
-    `nullable`: NULL may occur. `null_is_key`: NULL is shown as a key where it may occur; it is False where a
-    key set was given whole, without NULL.
+    `nullable`: NULL may occur. `null_is_key`: NULL is shown as a key where it may occur. This is False if a
+    complete key set was declared without NULL.
     """
 
     type: Type
@@ -33,14 +32,14 @@ class Domain:
     low: Any = None
     high: Any = None
     values: tuple[Any, ...] | None = None
-    empty: bool = False  # no finite value: NaN or infinity written out, or a condition that nothing meets
+    empty: bool = False  # no finite value: NaN or infinity as a constant, or a condition that no row meets
 
     @property
     def bounded(self) -> bool:
         return self.empty or (self.low is not None and self.high is not None)
 
     def finite(self) -> Sequence[Any] | None:
-        """The non-NULL values in order, where they can be listed; None where they cannot."""
+        """The non-NULL values in order if they can be listed, else None."""
         if self.empty:
             return ()
         if self.values is not None:
@@ -59,7 +58,7 @@ class Domain:
 
 
 class DayRange(Sequence[dt.date]):
-    """The days from one to another, not listed until they are asked for."""
+    """The days from one date to another, generated on demand."""
 
     def __init__(self, low: dt.date, high: dt.date) -> None:
         self.low, self.days = low, max(0, (high - low).days + 1)
@@ -74,7 +73,7 @@ class DayRange(Sequence[dt.date]):
 
 
 def exact(value: Any) -> Any:
-    """A finite number as a Fraction; other values as they are; None for NaN and infinities."""
+    """A finite number as a Fraction, None for NaN and infinities; other values unchanged."""
     if isinstance(value, bool):
         return value
     if isinstance(value, float):
@@ -85,10 +84,10 @@ def exact(value: Any) -> Any:
 
 
 def of_values(type_: Type, values: Iterable[Any], nullable: bool, null_is_key: bool = True) -> Domain:
-    """The domain of a finite set; its range follows."""
+    """The domain of a finite set, with the range that follows from it."""
     listed = tuple(
         dict.fromkeys(value for value in values if value == value)
-    )  # NaN is no key and has no place in a range
+    )  # NaN is not a key and lies in no range
     if not listed:
         return Domain(type_, nullable, null_is_key and nullable, empty=True, values=())
     low = high = None
@@ -100,7 +99,7 @@ def of_values(type_: Type, values: Iterable[Any], nullable: bool, null_is_key: b
 
 
 def union(type_: Type, parts: Sequence[Domain]) -> Domain:
-    """What is in any of the parts."""
+    """The values that are in any of the domains."""
     nullable = any(part.nullable for part in parts)
     null_is_key = any(part.nullable and part.null_is_key for part in parts)
     filled = [part for part in parts if not part.empty]
@@ -119,7 +118,7 @@ def union(type_: Type, parts: Sequence[Domain]) -> Domain:
 
 
 def tighten(domain: Domain, low: Any = None, high: Any = None, values: Sequence[Any] | None = None) -> Domain:
-    """What is in the domain and within the new bounds, all of them not NULL."""
+    """The values of a domain that are not NULL and lie within the new bounds."""
     kept = domain.values
     if values is not None:
         allowed = set(values)

@@ -1,4 +1,4 @@
-"""What is known of columns goes in, and a condition; what is known where it holds comes out."""
+"""Facts about columns and a condition go in; the facts about the rows that meet it come out."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _constant(literal: Literal) -> Domain:
 
 
 def _case(call: Call, facts: Facts) -> Domain:
-    """Each branch where its condition holds, and none of those before it did."""
+    """The domain of a CASE: each branch where its condition holds and no earlier one does."""
     parts = []
     for condition, value in zip(call.args[0:-1:2], call.args[1:-1:2], strict=True):
         parts.append(domain_of(value, refine(facts, condition)))
@@ -54,11 +54,11 @@ def _case(call: Call, facts: Facts) -> Domain:
 
 
 def _untrue(facts: Facts, condition: Expression) -> Facts:
-    """What is known of the rows where the condition is false or unknown: so much that a clamp written as CASE
-    has ends.
+    """Facts about the rows where a condition is false or NULL: just enough to bound a clamp written as
+    CASE.
     """
     match condition:
-        case Call(function="is_null"):  # never unknown
+        case Call(function="is_null"):  # never NULL
             return refine(facts, Call("not", (condition,), BOOLEAN))
         case Call(function="<" | "<=" | ">" | ">=" as function, args=(left, right)):
             ends = [each.value for each in (left, right) if isinstance(each, Literal)]
@@ -73,7 +73,7 @@ def _untrue(facts: Facts, condition: Expression) -> Facts:
 
 # -- conditions ----------------------------------------------------------------------------------------------
 def refine(facts: Facts, predicate: Expression, true_or_null: bool = False) -> Facts:
-    """What is known of the rows where the predicate is true (a CHECK also lets NULL pass)."""
+    """Facts about the rows where the predicate is true (a CHECK also lets NULL pass)."""
     for part in conjuncts(predicate):
         new = _stated(facts, part, true_or_null)
         if true_or_null:
@@ -89,7 +89,7 @@ def refine(facts: Facts, predicate: Expression, true_or_null: bool = False) -> F
 
 
 def _present(facts: Facts, condition: Expression) -> dict[Expression, Domain]:
-    """What is not NULL where a condition is true, or false: that without which it is neither."""
+    """Expressions that are not NULL where a condition is true or false, because NULL would make it NULL."""
     found: dict[Expression, Domain] = {}
     if isinstance(condition, Call) and (condition.function == "in" or is_strict(condition.function)):
         for each in condition.args[:1] if condition.function == "in" else condition.args:
@@ -99,7 +99,7 @@ def _present(facts: Facts, condition: Expression) -> dict[Expression, Domain]:
 
 
 def _stated(facts: Facts, part: Expression, true_or_null: bool) -> dict[Expression, Domain]:
-    """What a condition says of what it names, NULL apart."""
+    """What a condition implies about the values of the expressions in it, NULL apart."""
     match part:
         case Call(function="or", args=args):
             return _either([refine(facts, arg, true_or_null) for arg in args], facts)
@@ -140,7 +140,7 @@ def _stated(facts: Facts, part: Expression, true_or_null: bool) -> dict[Expressi
 
 
 def _negated(condition: Call) -> Expression | None:
-    """What NOT of a condition is without the NOT, whether true, false or unknown."""
+    """The condition equivalent to NOT of this one in three-valued logic, without the NOT."""
     match condition:
         case Call(function="not", args=(inner,)):
             return inner
@@ -153,7 +153,7 @@ def _negated(condition: Call) -> Expression | None:
 
 
 def _other_than(facts: Facts, inner: Expression, options: Sequence[Expression]) -> dict[Expression, Domain]:
-    """Of the rows where it is not NULL, and none of these."""
+    """The domain of an expression that is not NULL and equals none of these options."""
     if isinstance(inner, Literal):
         return {}
     rest = domain_of(inner, facts).not_null()
@@ -186,7 +186,7 @@ def _compared(facts: Facts, inner: Expression, operator: str, value: Any) -> dic
         and inner.function == "cast"
         and inner.args[0].type.kind in (Kind.INTEGER, Kind.DECIMAL)
     ):
-        # widening keeps order: what is learned holds below the cast
+        # widening preserves the order, so the bounds hold below the cast as well
         if inner.type.kind in (Kind.DECIMAL, Kind.DOUBLE):
             through = _compared(facts, inner.args[0], operator, value)
     return {**through, **_compared_directly(inner, domain, operator, value, bound)}
@@ -205,7 +205,7 @@ def _compared_directly(
     below = operator in ("<", "<=")
     step = _STEPS.get(inner.type.kind) if operator in ("<", ">") else None
     if step is not None and (inner.type.kind is not Kind.INTEGER or bound == math.floor(bound)):
-        with contextlib.suppress(OverflowError):  # at the ends of Python's calendar the bound itself will do
+        with contextlib.suppress(OverflowError):  # at the ends of Python's calendar the bound itself suffices
             bound = bound - step if below else bound + step
     found = tighten(domain, high=bound) if below else tighten(domain, low=bound)
     if operator in ("<", ">") and found.values is not None:
@@ -222,14 +222,14 @@ _STEPS: dict[Kind, Any] = {
 
 
 def _same_kind(value: Any, type_: Type) -> Any:
-    """A constant as the values of that type are kept: whole numbers as int, so that sets compare."""
+    """A constant in the representation that the type uses: integers as int, so that sets compare."""
     if type_.kind is Kind.INTEGER and isinstance(value, float) and value == int(value):
         return int(value)
     return value
 
 
 def _either(branches: list[Facts], facts: Facts) -> dict[Expression, Domain]:
-    """What holds in every branch of an OR."""
+    """Facts that hold in every branch of an OR."""
     touched = {each for branch in branches for each, domain in branch.items() if facts.get(each) != domain}
     return {
         each: _in_order(
@@ -241,7 +241,7 @@ def _either(branches: list[Facts], facts: Facts) -> dict[Expression, Domain]:
 
 
 def _in_order(found: Domain, before: Domain) -> Domain:
-    """Keys are shown as they were declared, not as a condition happens to name them."""
+    """The values in the order in which they were declared, not as a condition lists them."""
     if found.values is None or before.values is None or not set(found.values) <= set(before.values):
         return found
     kept = set(found.values)

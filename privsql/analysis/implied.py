@@ -1,5 +1,5 @@
-"""Conditions go in; what holds between them comes out: whether one implies another, whether several leave
-nothing over.
+"""Conditions go in; relations between them come out: whether one implies another, and whether together they
+cover every row.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from privsql.analysis.disjoint import constraint, negation
 
 
 def implies(first: Expression | None, second: Expression | None) -> bool:
-    """True only if it is certain, by logic alone, that every row that meets the first condition meets the
+    """True only if it follows by logic alone that every row that meets the first condition meets the
     second.
     """
     if second is None:
@@ -23,7 +23,7 @@ def implies(first: Expression | None, second: Expression | None) -> bool:
 
 
 def _tighter(one: Expression, other: Expression) -> bool:
-    """Whether one constraint on an expression leaves only values that another one allows."""
+    """Whether one constraint on an expression allows only values that another one allows."""
     left, right = constraint(one), constraint(other)
     if left is None or right is None or left[0] != right[0]:
         return False
@@ -55,8 +55,8 @@ def _allowed(value: Any, wide: tuple[Any, bool, Any, bool, frozenset[Any] | None
 def exhaust(
     parts: Sequence[Expression], whole: Expression | None, never_null: Callable[[Expression], bool]
 ) -> bool:
-    """Whether every row of the whole meets one of the parts: p and NOT p where p is never NULL, or p IS NULL
-    beside them.
+    """Whether every row of the whole meets one of the parts: p and NOT p if p is never NULL, or p IS NULL as
+    well.
     """
     beyond = [
         [each for each in conjuncts(part) if each not in (conjuncts(whole) if whole is not None else [])]

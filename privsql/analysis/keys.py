@@ -1,4 +1,4 @@
-"""Keys of a GROUP BY and the facts below it go in; the finite set of cells comes out, in its public order."""
+"""Keys of a GROUP BY and the facts below it go in; the finite set of cells comes out, in a public order."""
 
 from __future__ import annotations
 
@@ -39,10 +39,9 @@ class KeyGroup:
 
 @dataclass(frozen=True)
 class KeySpace:
-    """The product of independent groups; no groups: the one cell of a query without GROUP BY.
+    """The product of independent groups; without groups, the single cell of a query without GROUP BY.
 
-    `open`: which keys there are is not known beforehand; groups then hold the keys that were declared
-    nevertheless.
+    `open`: the keys are not known beforehand; `groups` then holds those that were declared nevertheless.
     """
 
     names: tuple[str, ...]
@@ -59,7 +58,7 @@ class KeySpace:
 
     @property
     def most(self) -> int:
-        """How many keys there may be."""
+        """The largest possible number of keys."""
         return MAX_KEYS if self.open else len(self)
 
 
@@ -70,9 +69,9 @@ def key_space(
     not_null: frozenset[str] = frozenset(),
     known: Sequence[KeyGroup] = (),
 ) -> KeySpace:
-    """Every combination of key values that may occur by what was declared; refuses what nobody declared.
+    """Every combination of key values that the declarations allow; refuses keys that nobody declared.
 
-    `known`: groups of keys whose combinations are known already.
+    `known`: groups of keys whose combinations are already known.
     """
     for key in keys:
         if key.expression.type.kind is Kind.INTERVAL:
@@ -99,7 +98,7 @@ def key_space(
 
 
 def open_space(keys: Sequence[Key], facts: Facts, evaluate: Evaluate) -> KeySpace:
-    """Keys that nobody declared, some of them: those that were declared still keep others out."""
+    """The key space if some keys are undeclared; the declared ones still exclude other values."""
     groups = []
     for key in keys:
         _refuse_unreadable(key)
@@ -111,7 +110,7 @@ def open_space(keys: Sequence[Key], facts: Facts, evaluate: Evaluate) -> KeySpac
 
 
 def _refuse_unreadable(key: Key) -> None:
-    """Keys come back from the engine as numpy has them: of DECIMAL and HUGEINT only as many digits as a
+    """Refuse keys that numpy cannot return exactly: it returns DECIMAL and HUGEINT with the digits of a
     double.
     """
     type_ = key.expression.type
@@ -169,7 +168,7 @@ def _evaluated(
     domains: Mapping[str, Domain],
     evaluate: Evaluate,
 ) -> KeyGroup:
-    """All combinations of the columns' values, through the key expressions, each different result once."""
+    """All combinations of the columns' values, mapped through the key expressions; each result once."""
     columns = _combinations(leaves, sets)
     results = evaluate([key.expression for key in together], columns)
     hidden = [
@@ -180,7 +179,7 @@ def _evaluated(
     ]
     seen: dict[tuple[Any, ...], None] = {}
     for index, found in enumerate(zip(*results, strict=True)):
-        # one and the same NaN, which a dict then takes for equal to itself
+        # one and the same NaN object, which a dict treats as equal to itself
         row = tuple(math.nan if isinstance(value, float) and math.isnan(value) else value for value in found)
         if not all(value is None or test(value) for value, test in zip(row, keep, strict=True)):
             continue
@@ -188,17 +187,17 @@ def _evaluated(
             isinstance(value, str) and key.expression.type.kind in MOMENTS | {Kind.TIME}
             for value, key in zip(row, together, strict=True)
         ):
-            # years before 1 or after 9999 and 24:00, which Python cannot hold: DuckDB gives their text
+            # years before 1 or after 9999, or 24:00: Python cannot hold them, and DuckDB returns their text
             continue
         if None in row and any(columns[leaf][index] is None for leaf in hidden):
-            continue  # NULL came from a NULL that the declared key set does not list
+            continue  # the NULL came from a NULL that the declared key set does not list
         if any(
             value is None and not domains[key.name].nullable for value, key in zip(row, together, strict=True)
         ):
             continue
         seen.setdefault(row)
     listed = list(seen)
-    # NULL keys last, else the declared order
+    # NULL keys last, otherwise in the declared order
     listed.sort(key=lambda row: tuple(value is None for value in row))
     return KeyGroup(
         tuple(key.name for key in together), tuple([row[i] for row in listed] for i in range(len(together)))
@@ -217,7 +216,9 @@ def _combinations(leaves: list[Column], sets: list[Sequence[Any]]) -> dict[Colum
 
 
 def _member(domain: Domain, filtered: bool) -> Callable[[Any], bool]:
-    """Whether a WHERE on the key expression itself leaves a value in; `filtered`: there is one."""
+    """A test whether a WHERE on the key expression itself keeps a value; `filtered`: there is such a
+    WHERE.
+    """
     if domain.values is not None and domain.type.kind is not Kind.BOOLEAN:
         allowed = set(domain.values)
         return lambda value: value in allowed
@@ -262,7 +263,7 @@ def evaluated_domain(expression: Expression, facts: Facts, evaluate: Evaluate) -
     leaves = list(dict.fromkeys(columns_of(expression)))
     sets = [_options(domain_of(leaf, facts)) for leaf in leaves]
     size = math.prod(len(each) if each is not None else MAX_KEYS + 1 for each in sets)
-    # an empty set times an unknown one is 0
+    # an empty set makes the product 0, whatever the unknown one is
     if not leaves or size > MAX_KEYS or any(each is None for each in sets):
         return None
     (values,) = evaluate([expression], _combinations(leaves, [each for each in sets if each is not None]))
@@ -272,7 +273,7 @@ def evaluated_domain(expression: Expression, facts: Facts, evaluate: Evaluate) -
 
 
 def _connected(keys: Sequence[Key]) -> list[list[Key]]:
-    """Keys that read a common column belong together, because their values then go together."""
+    """Group keys that read a common column, because their values depend on each other."""
     groups: list[tuple[set[Column], list[Key]]] = []
     for key in keys:
         leaves = set(columns_of(key.expression))
@@ -287,14 +288,16 @@ def _connected(keys: Sequence[Key]) -> list[list[Key]]:
 
 
 def _unknown(key: Key) -> Refused:
-    """What can be done about it is added where the tables behind the key are known."""
+    """The refusal; callers that know the tables behind the key add a suggestion."""
     return Refused(
         "refused-unknown-keys", f"GROUP BY {key.text}: which values occur is itself private", place=key.place
     )
 
 
 def _refuse_too_fine(key: Key, group: KeyGroup) -> None:
-    """DECIMAL and HUGEINT keys come back from the engine as doubles, which must tell them apart."""
+    """Refuse keys that differ but become equal as doubles: the engine returns DECIMAL and HUGEINT keys as
+    doubles.
+    """
     if key.expression.type.kind is not Kind.DECIMAL and not key.expression.type.is_wide:
         return
     values = {value for value in group.columns[group.names.index(key.name)] if value is not None}
@@ -325,11 +328,13 @@ def too_many_keys(what: str, way_out: str, place: Place | None = None) -> Refuse
 
 
 # -- keys of public relations ------------------------------------------------------------------
-MOST_COMBINATIONS = MAX_KEYS  # of public keys that are listed
+MOST_COMBINATIONS = MAX_KEYS  # the most combinations of public keys that are listed
 
 
 def public_groups(relation: Relation, keys: Sequence[Key], facts: Facts, look: Look) -> list[KeyGroup]:
-    """Where two keys or more are columns of one public relation, only pairs that it holds can occur."""
+    """If two or more keys are columns of one public relation, only the combinations that it contains can
+    occur.
+    """
     found: dict[Relation, list[tuple[Key, str]]] = {}
     for key in keys:
         origin = _origin(relation, key.expression.name) if isinstance(key.expression, Column) else None
@@ -359,7 +364,7 @@ def _is_inside(value: Any, domain: Domain) -> bool:
 
 
 def _origin(relation: Relation, name: str) -> tuple[Relation, str] | None:
-    """The public relation a column is taken from, and what it is called there."""
+    """The public relation that a column is taken from, and the column's name there."""
     if is_public(relation):
         return relation, name
     match relation:

@@ -1,8 +1,8 @@
-"""Cells and sets of their keys go in; the rows of an answer that has a level for each set come out, and how
-cells add up to them.
+"""Cells and grouping sets go in; the rows of an answer with a level for each set come out, and how cells add
+up to them.
 
-A row of a level is a total over the keys that its set leaves out, which are NULL there. The number of the set
-is one key more, so that a total and a key that is NULL are told apart.
+A row of a level is a total over the keys that its set leaves out; these are NULL there. The number of the set
+is a further key, which separates totals from keys that are NULL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from privsql.privacy.least_squares import Integers, Levels
 
 
 def levelled(space: KeySpace, sets: Sets) -> tuple[KeySpace, Levels]:
-    """All rows, level after level, and where each cell goes."""
+    """All rows, level by level, and the row of each cell."""
     views = [
         [_View(group, [space.names[place] for place in kept]) for group in space.groups] for kept in sets
     ]
@@ -53,7 +53,7 @@ def levelled(space: KeySpace, sets: Sets) -> tuple[KeySpace, Levels]:
 
 
 class _View:
-    """A group of keys of which a set keeps some: which of its combinations are one row."""
+    """A group of keys of which a set keeps some; determines which combinations share a row."""
 
     def __init__(self, group: KeyGroup, names: Sequence[str]) -> None:
         self.group = group
@@ -73,9 +73,7 @@ class _View:
             self.first = np.unique(self.codes, return_index=True)[1].tolist()
 
     def corners(self) -> int:
-        """How many ends the stretches have that a row is made of, in the order of `_order`; a whole axis has
-        one.
-        """
+        """How many ends the ranges of a row have in the order of `_order`; a whole axis has one."""
         if self.whole:
             return 2 if self.kept else 1
         ordered = self.codes[_sorted(self.group)]
@@ -83,7 +81,7 @@ class _View:
         return 2 * int(np.bincount(ordered[begins]).max())
 
     def columns(self) -> list[list[Any]]:
-        """The keys of its rows; those that are left out are NULL."""
+        """The keys of its rows; those left out are NULL."""
         return [
             [column[row] for row in self.first] if place in self.kept else [None] * self.size
             for place, column in enumerate(self.group.columns)
@@ -91,7 +89,7 @@ class _View:
 
 
 def _places(views: Sequence[_View]) -> Integers:
-    """The row of each cell, cells being counted through group by group."""
+    """The row of each cell; cells are numbered group by group."""
     places = np.zeros(1, dtype=np.int64)
     for view in views:
         places = (places[:, None] * view.size + view.codes[None, :]).reshape(-1)
@@ -99,8 +97,8 @@ def _places(views: Sequence[_View]) -> Integers:
 
 
 def _order(space: KeySpace) -> Integers:
-    """The cells in an order in which, within each group, those that agree in their first keys stand
-    together.
+    """An order of the cells in which, within each group, cells that agree in their first keys are
+    adjacent.
     """
     order = np.zeros(1, dtype=np.int64)
     for group in space.groups:

@@ -1,6 +1,4 @@
-"""Rules for dates and timestamps: the range of a moment goes in, the range or the values of its parts come
-out.
-"""
+"""Rules for dates and timestamps: the range of a moment goes in, the domain of one of its parts comes out."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ def _range(type_: Type, low: Any, high: Any) -> Domain:
 
 
 def _part(function: Callable[[Any], int]) -> Rule:
-    """A part of a date that rises with it: the year, the decade."""
+    """A part of a date that increases with it: the year, the decade."""
 
     def rule(call: Call, args: Sequence[Domain]) -> Domain:
         a = args[0]
@@ -46,7 +44,7 @@ def _part(function: Callable[[Any], int]) -> Rule:
 
 
 def _cyclic(low: int, high: int, function: Callable[[Any], int] | None = None) -> Rule:
-    """A part that comes round again: the month within its year, the hour."""
+    """A part that repeats: the month within the year, the hour."""
 
     def rule(call: Call, args: Sequence[Domain]) -> Domain:
         a = args[0]
@@ -58,7 +56,7 @@ def _cyclic(low: int, high: int, function: Callable[[Any], int] | None = None) -
 
 
 def _hour(call: Call, args: Sequence[Domain]) -> Domain:
-    """0 to 23; DuckDB's TIME has 24:00:00, too."""
+    """0 to 23, and 24 because DuckDB's TIME includes 24:00:00."""
     return _range(call.type, Fraction(0), Fraction(24 if args[0].type.kind is Kind.TIME else 23))
 
 
@@ -79,13 +77,13 @@ def _truncated(call: Call, args: Sequence[Domain]) -> Domain:
         values.append(current)
         try:
             current = next_step(unit, current)
-        except (OverflowError, ValueError):  # the end of Python's calendar
+        except (OverflowError, ValueError):  # beyond the end of Python's calendar
             break
     return of_values(call.type, values, nullable=True)
 
 
 def truncate(unit: str, moment: dt.date) -> dt.datetime:
-    """What DuckDB's date_trunc gives."""
+    """The result of DuckDB's date_trunc."""
     if not isinstance(moment, dt.datetime):
         moment = dt.datetime.combine(moment, dt.time())
     day = dt.datetime(moment.year, moment.month, moment.day)
@@ -127,7 +125,7 @@ def steps_between(unit: str, first: dt.datetime, last: dt.datetime) -> int:
     return int((last - first).total_seconds() // seconds)
 
 
-_INDEX: dict[str, Callable[[Any], int]] = {  # units in which date_diff counts the borders between two moments
+_INDEX: dict[str, Callable[[Any], int]] = {  # the unit boundaries that date_diff counts between two moments
     "day": lambda d: d.toordinal(),
     "month": lambda d: d.year * 12 + d.month,
     "year": lambda d: d.year,

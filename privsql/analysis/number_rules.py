@@ -1,4 +1,4 @@
-"""Rules for numbers: the ranges of the arguments go in, the range of the result comes out, by interval
+"""Rules for numbers: the ranges of the arguments go in; the range of the result comes out, by interval
 arithmetic.
 """
 
@@ -16,23 +16,23 @@ from privsql.algebra.expressions import Call, Literal
 from privsql.analysis.domain import Domain, Rule, of_values, union
 from privsql.types import Kind, Type
 
-_FEW = 10_000  # so many steps of a rounded number are listed as possible keys
+_FEW = 10_000  # up to this many steps of a rounded number are listed as possible keys
 _LARGEST = Fraction(sys.float_info.max)
 
 
 def _range(type_: Type, low: Any, high: Any) -> Domain:
-    """An end that no double reaches is none: nothing that is computed with doubles could be compared with
-    it.
+    """A range without those ends that no double reaches: nothing computed with doubles could be compared with
+    them.
     """
     low, high = (None if end is None or abs(end) > _LARGEST else end for end in (low, high))
     return Domain(type_, low=low, high=high)
 
 
 def _listed(rule: Rule, operation: Callable[[float, float], float]) -> Rule:
-    """The rule, and the values themselves where one side is listed and the other a constant: floor(x / 5) * 5
+    """The rule, which also lists the results if one side is listed and the other a constant: floor(x / 5) * 5
     can be a key.
 
-    Both are doubles, and Python computes with them as DuckDB does, digit for digit.
+    Both sides are doubles, and Python's arithmetic on them agrees with DuckDB's, digit for digit.
     """
 
     def listed(call: Call, args: Sequence[Domain]) -> Domain:
@@ -47,7 +47,7 @@ def _listed(rule: Rule, operation: Callable[[float, float], float]) -> Rule:
             or max(len(a), len(b)) > _FEW
         ):
             return found
-        values = [operation(float(x), float(y)) + 0.0 for x in a for y in b]  # one zero, not two
+        values = [operation(float(x), float(y)) + 0.0 for x in a for y in b]  # + 0.0 turns -0.0 into 0.0
         return of_values(call.type, values, nullable=True) if all(map(math.isfinite, values)) else found
 
     return listed
@@ -84,7 +84,7 @@ def _times(call: Call, args: Sequence[Domain]) -> Domain:
 
 
 def _nonzero(domain: Domain, type_: Type) -> Domain | None:
-    """A divisor without 0, which is rendered as NULL: whole numbers then start at 1 or end at -1."""
+    """The domain of a divisor without 0, which is rendered as NULL: integers then start at 1 or end at -1."""
     if not domain.bounded or domain.low is None:
         return None
     if domain.low > 0 or domain.high < 0:
@@ -104,7 +104,7 @@ def _divided(call: Call, args: Sequence[Domain]) -> Domain:
     divisor = _nonzero(args[1], whole)
     if divisor is None or not args[0].bounded:
         return Domain(call.type)
-    # whole numbers on both sides of 0: the largest quotients are at -1 and 1
+    # integers on both sides of 0: the largest quotients are at -1 and 1
     if divisor.low < 0 < divisor.high:
         ends = [args[0].low, args[0].high]
         return _range(call.type, min(*ends, *(-e for e in ends)), max(*ends, *(-e for e in ends)))
@@ -155,7 +155,9 @@ def _rounding(step: Callable[[Any], int]) -> Rule:
 
 
 def _stepped(type_: Type, low: Fraction | None, high: Fraction | None, unit: Fraction) -> Domain:
-    """A range of multiples of a unit; doubles are listed where they are few, so that they can be keys."""
+    """A range of multiples of a unit; doubles are listed if there are few of them, so that they can be
+    keys.
+    """
     found = _range(type_, low, high)
     if (
         type_.kind is not Kind.DOUBLE
@@ -188,7 +190,7 @@ def _from_zero(call: Call, args: Sequence[Domain]) -> Domain:
 
 
 def _rising(function: Callable[[float], float], floor: float | None = None) -> Rule:
-    """A rising function of doubles: the ends go to the ends, a hair outwards."""
+    """An increasing function of doubles: the ends map to the ends, moved slightly outwards."""
 
     def rule(call: Call, args: Sequence[Domain]) -> Domain:
         a = args[0]

@@ -1,5 +1,5 @@
-"""What planning may ask about public rows. Nothing private is behind it: a public relation has no person's
-row below.
+"""What planning may ask about public rows. It can reveal nothing private: a public relation contains no
+person's row.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ class Look(Protocol):
     """Reads public relations, and nothing else."""
 
     def domain(self, relation: Relation, column: str) -> Domain:
-        """What a column of a public relation holds: its values where they are few, else its range."""
+        """The domain of a column of a public relation: its values if they are few, else its range."""
         ...
 
     def combinations(self, relation: Relation, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        """The different combinations of values of some columns, in order; at most a million and one."""
+        """The distinct combinations of values of some columns, in order; at most a million and one."""
         ...
 
     def most_alike(self, relation: Relation, columns: Sequence[str]) -> int:
-        """The largest number of rows of a public relation that agree in these columns; of no columns: all
-        rows.
+        """The largest number of rows of a public relation that agree in these columns; without columns, of
+        all rows.
         """
         ...

@@ -1,9 +1,9 @@
 """One rule per function: the domains of the arguments go in, the domain of the result comes out.
 
 A rule says which values a result may have; whether it may be NULL follows from the function's row in
-algebra/functions.py. A function without a rule keeps only its type: booleans are true or false,
-everything else is unbounded. That is always allowed, because a domain only chooses clamps and keys, which
-the rendered SQL then enforces.
+algebra/functions.py. A function without a rule keeps only its type: booleans are true or false, everything
+else is unbounded. That is always safe, because a domain only chooses clamps and keys, which the rendered SQL
+then enforces.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _SAFE_CASTS = {
 
 
 def apply(call: Call, args: Sequence[Domain]) -> Domain:
-    """The domain of a call from those of its arguments."""
+    """The domain of a call, from the domains of its arguments."""
     rule = RULES.get(call.function)
     result = (
         rule(call, args) if rule is not None and not any(arg.empty for arg in args) else Domain(call.type)
     )
-    # also where an argument is always NULL: x > 1 OR NULL
+    # needed even where an argument is always NULL: x > 1 OR NULL
     if result.values is None and call.type.kind is Kind.BOOLEAN:
         result = of_values(BOOLEAN, (False, True), nullable=True)
     nullable = _nullable(call, args)
@@ -57,13 +57,13 @@ def _nullable(call: Call, args: Sequence[Domain]) -> bool:
 
 
 def _partial(call: Call, args: Sequence[Domain]) -> bool:
-    """Whether NULL can come out where none went in, for arguments within their domains."""
+    """Whether the result can be NULL although no argument is, for arguments within their domains."""
     match BELIEFS[call.function].undefined:
         case Undefined.NOWHERE:
             return False
         case Undefined.SOMEWHERE:
             return True
-        case Undefined.AT_INFINITY:  # a time of day has no infinity
+        case Undefined.AT_INFINITY:  # a time of day is never infinite
             return not (args[-1].bounded or args[-1].type.kind is Kind.TIME)
         case Undefined.BY_ZERO:
             return not (_above(args[1], 0) or _below(args[1], 0))
@@ -78,7 +78,7 @@ def _partial(call: Call, args: Sequence[Domain]) -> bool:
 
 
 def always_fits(source: Type, target: Type) -> bool:
-    """Whether a cast has a value for every value of a type."""
+    """Whether a cast has a value for every value of the source type."""
     if target.kind is source.kind and target.kind is not Kind.DECIMAL:
         return target.kind is not Kind.INTEGER or (target.low <= source.low and source.high <= target.high)
     return target.kind is Kind.TEXT or (source.kind, target.kind) in _SAFE_CASTS

@@ -1,4 +1,4 @@
-"""A relation over rows goes in; how many rows of it one person can touch comes out, with the reason."""
+"""A relation over rows goes in; how many of its rows one person can affect comes out, with the reason."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Shares = Callable[[Sequence[str]], int]
 
 @dataclass(frozen=True)
 class Stability:
-    """One person's data becomes at most `rows` rows here; None: any number, until they are bounded.
+    """One person's data becomes at most `rows` rows here; None: any number, until contributions are bounded.
 
-    `steady`: one row always becomes exactly that many (nothing is filtered). `shares(columns)`: at most so
-    many of them agree in these columns; it means nothing while `rows` is None. `labels[column]`: the column
-    is this constant in every row.
+    `steady`: one row always becomes exactly that many (nothing is filtered). `shares(columns)`: at most this
+    many of them agree in these columns; meaningless while `rows` is None. `labels[column]`: the column is
+    this constant in every row.
     """
 
     rows: int | None
@@ -44,17 +44,17 @@ class Stability:
     why: str
     shares: Shares = field(compare=False, repr=False)
     labels: Mapping[str, object] = field(default_factory=dict)
-    adds: bool = True  # a person who comes only adds rows, and takes none away
+    adds: bool = True  # adding a person only adds rows here, and removes none
 
     def sharing(self, columns: Sequence[str]) -> int:
-        """At most this many of one person's rows can have the same values in these columns."""
+        """The most rows of one person that can have the same values in these columns."""
         assert self.rows is not None
         return min(self.rows, self.shares(columns))
 
 
 def limits_of(relation: Relation) -> Limits:
-    """How much of one unit may be used, as the owner set it: the most that any table with many rows a unit
-    allows.
+    """The owner's limits on one unit's contribution: the largest of those of the tables with many rows per
+    unit.
     """
     found = table_limits(relation)
     groups, rows = max(each.max_groups for each in found), max(each.max_rows for each in found)
@@ -68,14 +68,16 @@ def _declares(limits: Limits, name: str, value: int) -> bool:
 
 
 def table_limits(relation: Relation) -> list[Limits]:
-    """The limits of tables by which one unit can have many rows here; of all private ones where none does."""
+    """The limits of the tables through which one unit can have many rows here; of all private ones if there
+    are none.
+    """
     scans = [each for each in walk(relation) if isinstance(each, Scan) and each.private]
     return [each.limits for each in _with_many_rows(relation) or scans if each.limits is not None]
 
 
 def _with_many_rows(relation: Relation) -> list[Scan]:
-    """The tables by which one unit can have many rows here: not what only keeps rows, nor what is one row a
-    unit.
+    """The tables through which one unit can have many rows here. Tables that only filter rows, or that have
+    one row per unit, do not count.
     """
     match relation:
         case Scan():
@@ -93,16 +95,18 @@ def _one_row_a_unit(group: Group) -> bool:
 
 
 def bounded(limits: Limits, cells: int | None) -> Stability:
-    """After bounding: so many keys a unit (`cells` None: no GROUP BY), and so many rows in each."""
+    """Stability after contribution bounding: this many keys per unit (`cells` None: no GROUP BY) and rows in
+    each.
+    """
     groups = 1 if cells is None else max(1, min(limits.max_groups, cells))
-    keys = "" if cells is None else f"at most {groups} key{'s' if groups > 1 else ''} a unit, "
+    keys = "" if cells is None else f"at most {groups} key{'s' if groups > 1 else ''} per unit, "
     most = f"{limits.max_rows} row{'s' if limits.max_rows > 1 else ''}"
-    why = f"{keys}{'each' if keys else 'a unit'} counted for at most {most}"
+    why = f"{keys}at most {most} {'in each' if keys else 'per unit'}"
     return Stability(groups * limits.max_rows, False, why, lambda columns: limits.max_rows)
 
 
 def stability(relation: Relation, look: Look) -> Stability:
-    """How many rows of a relation one person can touch, from the bottom up; `look` may read public tables."""
+    """How many rows of a relation one person can affect, bottom-up; `look` may read public tables."""
     match relation:
         case _ if is_public(relation):
             return Stability(0, True, "public", lambda columns: 0)
@@ -120,9 +124,9 @@ def stability(relation: Relation, look: Look) -> Stability:
         case AtMost():
             inner = stability(relation.input, look)
             assert inner.rows is not None
-            rows = 2 * inner.rows  # the row that comes, and the one whose place it takes
+            rows = 2 * inner.rows  # the added row, and the one that it displaces
             most, column = relation.most, relation.column
-            text = f"at most {most} rows a {column}: a row that comes may take the place of another"
+            text = f"at most {most} rows per {column}: an added row may displace another"
             return Stability(rows, False, text, lambda columns: rows, adds=False)
         case Project():
             return _project(relation, stability(relation.input, look))
@@ -142,7 +146,7 @@ def stability(relation: Relation, look: Look) -> Stability:
 
 def _scan(scan: Scan) -> Stability:
     if scan.unit is None:
-        # a view may filter, so that a row of its table need not show
+        # a view may filter rows out
         return Stability(1, not scan.view, "each row is one person's", lambda columns: 1)
     left_out = (
         "; rows without one are left out"
@@ -156,7 +160,7 @@ def _scan(scan: Scan) -> Stability:
     return Stability(
         None,
         False,
-        f"whose: {scan.unit.text}; one unit may have any number of rows{left_out}",
+        f"privacy unit: {scan.unit.text}; one unit may have any number of rows{left_out}",
         lambda columns: 0,
     )
 
@@ -166,14 +170,13 @@ def _may_be_null(scan: Scan, column: str) -> bool:
 
 
 def _filtered(relation: Filter, inner: Stability) -> Stability:
-    """Where a column is one of n constants, the rows of one person are n times those that agree in it, at
-    most.
-    """
+    """If a column is one of n constants, a person's rows are at most n times those that agree in it."""
     listed = {name: count for part in conjuncts(relation.predicate) for name, count in _constants(part)}
 
     def shares(columns: Sequence[str]) -> int:
-        # x IN (1, 2): rows that agree in `columns` have at most two values of x, so they are at most twice as
-        # many as agree in `columns` and x. Each such column is tried by itself, and with those before it.
+        # x IN (1, 2): rows that agree in `columns` have at most two values of x, so there are at most twice
+        # as many of them as agree in `columns` and x. Each such column is tried alone, and together with
+        # those before it.
         least, names = inner.shares(columns), list(columns)
         times = 1
         for name, count in listed.items():
@@ -189,7 +192,7 @@ def _filtered(relation: Filter, inner: Stability) -> Stability:
 
 
 def _constants(part: Expression) -> Iterator[tuple[str, int]]:
-    """The column that a condition holds to constants, and how many those are."""
+    """The columns that a condition restricts to constants, and the number of constants."""
     match part:
         case Call(function="=", args=(Column(name=name), Literal()) | (Literal(), Column(name=name))):
             yield name, 1
@@ -209,7 +212,7 @@ def _project(relation: Project, inner: Stability) -> Stability:
             and each.value == each.value
             and _told_apart(each)
         ):
-            labels[name] = each.value  # not NaN, which equals itself in DuckDB only
+            labels[name] = each.value  # not NaN, which equals itself in DuckDB but not in Python
         elif isinstance(each, Column) and each.name in inner.labels:
             labels[name] = inner.labels[each.name]
 
@@ -220,7 +223,7 @@ def _project(relation: Project, inner: Stability) -> Stability:
 
 
 def _told_apart(literal: Literal) -> bool:
-    """Whether constants that differ are different values: 30 days and 1 month are not."""
+    """Whether constants that look different are different values: 30 days and 1 month are equal."""
     return literal.type.kind is not Kind.INTERVAL
 
 
@@ -236,7 +239,7 @@ def _unpivot(relation: Unpivot, inner: Stability) -> Stability:
 
     def shares(columns: Sequence[str]) -> int:
         kept = inner.shares([name for name in columns if name not in made])
-        # a label stands in one of the rows that a row becomes
+        # one row becomes one row per label, so each label occurs once
         return kept if relation.name in columns else kept * count
 
     rows = None if inner.rows is None else inner.rows * count
@@ -244,7 +247,7 @@ def _unpivot(relation: Unpivot, inner: Stability) -> Stability:
 
 
 def _unnest(relation: Unnest, inner: Stability) -> Stability:
-    """Each of the declared values stands in at most one of the rows that a row becomes."""
+    """Each declared value occurs in at most one of the rows that a row becomes."""
     most, name = relation.most, relation.element.name
     text = (
         f"a row becomes one for each different value of {relation.of.name}, of {most:,} declared ones; "
@@ -275,7 +278,7 @@ def _union(relation: UnionAll, sides: list[Stability]) -> Stability:
             for index, side in enumerate(sides)
         ]
         best = sum(each_side)
-        for name in columns:  # sides tagged with different constants never meet in one value of the tag
+        for name in columns:  # sides labelled with different constants never share a value of the label
             by_label: dict[object, int] = {}
             unlabelled = 0
             for index, share in enumerate(each_side):
@@ -297,7 +300,7 @@ def _union(relation: UnionAll, sides: list[Stability]) -> Stability:
     }
     steady = all(side.steady for side in sides)
     adds = all(side.adds for side in sides)
-    return Stability(rows, steady, f"a row can come in by each side: {names}", shares, shared, adds)
+    return Stability(rows, steady, f"a row may enter by each side: {names}", shares, shared, adds)
 
 
 def _join(join: Join, look: Look) -> Stability:
@@ -313,9 +316,9 @@ def _join(join: Join, look: Look) -> Stability:
     assert left.rows is not None
     assert right.rows is not None
     met, meets = _most(join.left), _most(join.right)
-    # a row of the right that goes takes its pairs away, and a LEFT JOIN then puts padded rows in their place
+    # removing a row of the right removes its pairs, and a LEFT JOIN then adds padded rows in their place
     total = left.rows * meets + right.rows * met * (2 if join.kind == "left" else 1)
-    text = f"a row of the left meets at most {meets} of the right, one of the right at most {met}: "
+    text = f"a row of the left matches at most {meets} of the right, one of the right at most {met}: "
     text += f"{left.rows} * {meets} + {right.rows} * {met}" + (
         ", twice for a row of the right" if join.kind == "left" else ""
     )
@@ -324,7 +327,7 @@ def _join(join: Join, look: Look) -> Stability:
 
 
 def _most(side: Relation) -> int:
-    """How many rows of a side may share a value that it is joined on: one where that is unique."""
+    """How many rows of a side may share a value of the join columns: one if they are unique."""
     return side.most if isinstance(side, AtMost) else 1
 
 
@@ -345,7 +348,7 @@ def _join_public(join: Join, look: Look) -> Stability:
     if inner.rows is None:
         return Stability(None, False, "beside public rows, each row stays its unit's", shares, inner.labels)
     most = matches([])
-    text = f"each row meets at most {most:,} public row{'s' if most != 1 else ''}"
+    text = f"each row matches at most {most:,} public row{'s' if most != 1 else ''}"
     return Stability(inner.rows * most, False, text, shares, inner.labels, inner.adds)
 
 
@@ -353,7 +356,7 @@ def _group(group: Group, inner: Stability) -> Stability:
     alone = _one_row_a_unit(group)
     rows = 1 if alone else inner.rows
     keys = {key.name for key in group.keys}
-    text = "one row a unit" if alone else "each group is within one unit"
+    text = "one row per unit" if alone else "each group is within one unit"
 
     def shares(names: Sequence[str]) -> int:
         return 1 if rows == 1 or keys <= set(names) else rows or 0

@@ -1,7 +1,6 @@
-"""A relation and an expression over it go in; what somebody could declare of its tables comes out, where that
-would help.
+"""A relation and an expression over it go in; declarations of its tables that would help come out.
 
-Whether it helps is tried, on the relation as it would be with the declaration: a line that is suggested runs.
+Each suggestion is tried on the relation as it would be with the declaration, so a suggested line works.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from privsql.suggestions import Declare, Fact, Way
 from privsql.types import MOMENTS, RANGED, Kind, Type
 
 Origin = tuple[str, str]  # a table and a column of it
-_COARSER = {  # columns with too many values to list: what to group by instead, once the range is known
+_COARSER = {  # columns with too many values to list: a coarser key to group by, once the range is known
     Kind.TIMESTAMP: "date_trunc('month', {})",
     Kind.DOUBLE: "CAST(floor({} / WIDTH) AS INTEGER)",
     Kind.DECIMAL: "CAST(floor({} / WIDTH) AS INTEGER)",
@@ -90,7 +89,9 @@ class Undeclared:
     def ranges(
         self, expression: Expression, condition: Expression | None, evaluate: Evaluate | None = None
     ) -> list[Way]:
-        """Ranges of columns that give an expression one: as the person knows them, or found at a price."""
+        """Declarations that give an expression a range: one the person knows, or one found for a share of
+        epsilon.
+        """
 
         def settles(facts: Facts) -> bool:
             facts = facts if condition is None else refine(facts, condition)
@@ -112,9 +113,7 @@ class Undeclared:
         return [declared, ("have it found for a share of epsilon: ", *_declare(auto))]
 
     def keys(self, keys: Sequence[Key], facts: Facts, evaluate: Evaluate) -> Way:
-        """What says which values these keys can have, of those that nobody knows: declarations, and
-        conditions.
-        """
+        """Declarations, and conditions in the query, that would make the values of these keys known."""
         declared: dict[Origin, Fact] = {}
         written: list[str] = []
         for key in keys:
@@ -126,7 +125,7 @@ class Undeclared:
         return (*named, " and " if declared and written else "", " and ".join(written))
 
     def _key(self, key: Key, known: Facts, evaluate: Evaluate) -> tuple[dict[Origin, Fact], str]:
-        """What to declare for a key, and what to write in the query."""
+        """What to declare for a key, and what to write in the query instead."""
         expression = key.expression
         found = self._columns([expression], lambda _: True)
         facts = {each: _range(type_) or Fact.VALUES for each, type_ in found.items()}
@@ -139,7 +138,7 @@ class Undeclared:
         return {}, f"name those that may be shown: WHERE {key.text} IN (VALUES)"
 
     def _columns(self, read: Sequence[Expression], suits: Callable[[Type], bool]) -> dict[Origin, Type]:
-        """The columns behind expressions of which nothing is declared, in order."""
+        """The columns behind expressions for which nothing is declared, in order."""
         wanted = origins(self.relation, names_in(read))
         return {
             (scan.table, field.name): field.type
@@ -154,7 +153,7 @@ class Undeclared:
     def _helps(
         self, read: Sequence[Expression], declared: Mapping[Origin, Fact], settles: Callable[[Facts], bool]
     ) -> bool:
-        """Whether it would be settled if this were declared."""
+        """Whether these declarations would settle it."""
 
         def supposed(each: Relation) -> Relation:
             if not isinstance(each, Scan):
@@ -172,9 +171,9 @@ class Undeclared:
 
 
 def within(argument: Expression) -> Way:
-    """The query with a condition that bounds an argument."""
+    """A suggestion to bound an argument in WHERE."""
     ends = "'LOWEST' AND 'HIGHEST'" if argument.type.kind in MOMENTS else "LOWEST AND HIGHEST"
-    return (f"ask about values between ends that you know: WHERE {describe(argument)} BETWEEN {ends}",)
+    return (f"select values between bounds that you know: WHERE {describe(argument)} BETWEEN {ends}",)
 
 
 def _are_known(key: Key, facts: Facts, evaluate: Evaluate) -> bool:
@@ -186,7 +185,7 @@ def _are_known(key: Key, facts: Facts, evaluate: Evaluate) -> bool:
 
 
 def _range(type_: Type) -> Fact | None:
-    """How a range of such values is written; None: they have none."""
+    """How a range of such values is declared; None if the type has no ranges."""
     if type_.kind not in RANGED:
         return None
     return Fact.MOMENTS if type_.kind in MOMENTS else Fact.RANGE
@@ -208,14 +207,14 @@ def _supposed(claim: Claim, type_: Type, fact: Fact) -> Claim:
     if fact is Fact.VALUES:
         return replace(claim, values=(_value(type_),))
     if type_.kind not in MOMENTS:
-        # found ones hold 0
+        # a range that is found always includes 0
         return replace(claim, low=0, high=1) if fact is Fact.AUTO else replace(claim, low=1, high=2)
     day = _value(type_)
     return replace(claim, low=day, high=day)
 
 
 def _value(type_: Type) -> object:
-    """Some value of a type."""
+    """An arbitrary value of a type."""
     match type_.kind:
         case Kind.DATE:
             return _DAY

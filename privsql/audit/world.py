@@ -41,7 +41,7 @@ class Role(Enum):
     """What a column is for."""
 
     VALUE = "its values are tried"
-    UNIT = "says whose a row is"
+    UNIT = "names the unit of a row"
     FIXED = "belongs to the unit, but is the same for everybody"
     NUMBER = "says which row it is"
     REFERS = "references a row of another table"

@@ -1,4 +1,4 @@
-"""What an engine must do. It only ever gets SQL that privsql rendered itself."""
+"""What an engine must do. It only ever runs SQL that privsql rendered itself."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Engine(Protocol):
 
     def check(self, sql: str, schema: Schema) -> None:
         """Raise SqlError if the engine cannot plan this SQL, whatever the rows, and SourceError if the tables
-        have changed; reads no data.
+        have changed. Reads no data.
         """
         ...
 
     def prepare(self, scan: Scan) -> None:
-        """Store a copy of a table in which each row has its rank within its unit, or refresh it; reveals
-        nothing of it.
+        """Store or refresh a copy of a table in which each row has its rank within its unit; reveals nothing
+        about the rows.
         """
         ...
 
@@ -44,14 +44,14 @@ class Engine(Protocol):
         ...
 
     def version(self) -> str | None:
-        """A value that changes with every write to the source, whatever it wrote, and holds across sessions;
-        None if there is no such value. (A DuckDB file does not change when an UPDATE finds no row: whether it
-        changed depends on the rows.)
+        """A value that changes with every write to the source, whatever was written, and holds across
+        sessions; None if there is no such value. (A DuckDB file does not change when an UPDATE finds no row:
+        whether it changed depends on the rows.)
         """
         ...
 
     def holds(self, data: Any) -> bool:
-        """Whether another data source is this one or a part of it, as far as can be seen; reads no data."""
+        """Whether another data source is this one or a part of it, as far as can be told; reads no data."""
         ...
 
     def read_public(self, sql: str) -> list[tuple[Any, ...]]:
@@ -65,9 +65,7 @@ class Engine(Protocol):
         ...
 
     def question(self) -> AbstractContextManager[None]:
-        """A context around everything after the charge of a query: its time is limited, and padded, as a
-        whole.
-        """
+        """A context around everything after the charge of a query: its total time is limited and padded."""
         ...
 
     def run(self, sql: str, keys: Sequence[str]) -> ExactTable:

@@ -1,4 +1,4 @@
-"""An engine goes in; one comes out whose queries take whole multiples of a quantum of time, whatever the
+"""An engine goes in; one comes out whose queries take a whole multiple of a time quantum, whatever the
 data.
 """
 
@@ -19,8 +19,8 @@ from privsql.tables import ExactTable
 
 
 def _sleep_until(end: float) -> None:
-    """Sleep until then. Neither Ctrl-C nor another signal's handler ends the wait early: that would show when
-    the query really ended.
+    """Sleep until then. Neither Ctrl-C nor another signal ends the wait early: that would show when the query
+    really ended.
     """
     interrupted: BaseException | None = None
     while (rest := end - time.monotonic()) > 0:

@@ -62,7 +62,7 @@ def _seconds(value: object, name: str, code: str) -> float | None:
 
 
 def _bytes(value: object) -> int | None:
-    """A number of bytes, from a number or a text in DuckDB's form: 500MB, 2GiB."""
+    """A number of bytes, from a number or a text such as 500MB or 2GiB."""
     if value is None:
         return None
     if isinstance(value, str) and (match := _MEMORY.fullmatch(value)):

@@ -1,11 +1,9 @@
-"""An engine that runs statements in a worker process, which is killed when the deadline of a query has
-passed.
+"""An engine that runs statements in a worker process, which is killed when a query's deadline has passed.
 
 A DuckDB statement cannot be stopped inside a function; a process can. The worker has its own read-only
-connection to the same file; it gets SQL and returns buffers. Whatever happens to it, whether a deadline, a
-crash or the end of its memory, the analyst reads the one fixed sentence, and the next query gets a new
-worker. Schema, checks and prepared copies stay with the engine of this process: they read no rows, or only
-the data owner runs them.
+connection to the same file; it receives SQL and returns buffers. Whether it meets a deadline, crashes or runs
+out of memory, the analyst reads the one fixed sentence, and the next query gets a new worker. Schema, checks
+and prepared copies stay with the engine of this process: they read no rows, or only the data owner runs them.
 """
 
 from __future__ import annotations
@@ -214,7 +212,8 @@ class WorkerEngine:
             self.close()
             raise
 
-    # -- what stays in this process --------------------------------------------------------------------------
+    # -- what stays in this process
+    # ------------------------------------------------------------------------------
     def schema(self) -> Schema:
         return self._engine.schema()
 
@@ -244,7 +243,9 @@ class WorkerEngine:
     # -- what the worker does --------------------------------------------------------------------------------
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """The worker opens only files that nobody writes to, so its statements see one state anyway."""
+        """A context without a transaction: the worker opens only files that nobody writes to, so its
+        statements see one state anyway.
+        """
         with self._turn, self._engine.snapshot():
             # the file was replaced: the worker opens the new one
             if self._generation != self._engine.generation:
@@ -302,7 +303,7 @@ class WorkerEngine:
     def _asked(self, worker: _Process, request: Mapping[str, Any], until: float) -> Reply:
         try:
             return worker.ask(request, until)
-        # a reply may be on its way that nobody waits for, so this worker is useless
+        # a reply that nobody waits for may still arrive, so this worker cannot be used again
         except BaseException:
             self._exchange()
             raise
@@ -320,11 +321,13 @@ class WorkerEngine:
             return None
         found = identity_of(path)
         if not is_open(path):
-            raise SourceError("source-file", "the file was exchanged since it was opened", "connect again")
+            raise SourceError("source-file", "the file was replaced since it was opened", "connect again")
         return found
 
     def _copies(self) -> dict[str, Any] | None:
-        """How the worker attaches the prepared copies; it attaches them again when their file is replaced."""
+        """How the worker attaches the prepared copies, and attaches them again when their file is
+        replaced.
+        """
         copies = self._engine.copies
         if copies is None:
             return None
@@ -352,7 +355,7 @@ class WorkerEngine:
         return self._keeper.process
 
     def _worker(self, schema: Schema, until: float) -> _Process:
-        """A worker that is ready by then and sees exactly the tables of this schema, from which the bounds
+        """A worker that is ready by `until` and sees exactly the tables of this schema, from which the bounds
         were derived.
         """
         if not self._end.alive or not self._keeper.ours:

@@ -1,10 +1,9 @@
-"""Statements come in on standard input; columns go out on standard output: a process that can be killed at
+"""Statements come in on standard input and columns go out on standard output: a process that can be killed at
 any moment.
 
-It is started as a script of its own: it imports numpy and duckdb and nothing of privsql, so that it starts
-fast, and knows no policy, no budget and no noise. What goes over the pipes is JSON and plain buffers, never
-anything that can run. A failure is answered by the word that something failed: the engine's words could tell
-about the data.
+It is started as a script and imports only numpy and duckdb, nothing of privsql, so that it starts fast. It
+has no policy, budget or noise. The pipes carry JSON and plain buffers, never anything executable. The reply
+to a failure is just that something failed, since the engine's message could reveal data.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-LENGTHS = struct.Struct("<QQ")  # before every message: of its JSON, and of the buffers behind it
-_WORD = 8  # bytes; every buffer starts at a whole word, as numpy likes it
-_PATIENCE = 0.5  # seconds between two looks at whether the parent still lives
-_SPARE = 1 << 30  # bytes beyond DuckDB's own limit: results, stacks of threads, what the allocator keeps
+LENGTHS = struct.Struct("<QQ")  # precede every message: the length of its JSON and of the buffers after it
+_WORD = 8  # bytes; every buffer starts at a multiple of this, for numpy
+_PATIENCE = 0.5  # seconds between two checks whether the parent is alive
+_SPARE = 1 << 30  # bytes beyond DuckDB's own limit: results, thread stacks, the allocator's reserve
 
-# Values of public tables that JSON does not know, as [name, text].
+# Values of public tables that JSON lacks, as [name, text].
 _WRITTEN: dict[type, tuple[str, Callable[[Any], Any]]] = {
     Decimal: ("decimal", str),
     date: ("date", date.isoformat),
@@ -72,7 +71,7 @@ def _untagged(found: dict[str, Any]) -> Any:
 
 # -- columns -------------------------------------------------------------------------------------------------
 def pack(columns: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[bytes]]:
-    """Columns as DuckDB gives them to numpy -> a description of each, and buffers of whole words."""
+    """Columns as DuckDB returns them to numpy -> a description of each, and buffers aligned to words."""
     buffers: list[bytes] = []
 
     def put(buffer: bytes) -> None:
@@ -104,7 +103,7 @@ def _packed(name: str, values: Any, put: Callable[[bytes], None]) -> dict[str, A
 
 
 def unpack(described: list[dict[str, Any]], buffers: bytearray) -> dict[str, Any]:
-    """The same columns again, in memory of their own."""
+    """The same columns again, in newly allocated memory."""
     import numpy as np
 
     place, columns = 0, {}
@@ -153,7 +152,7 @@ class _Database:
         for statement in request["statements"]:
             self._connection.execute(statement)
         if request["file"] is not None and not _has_open(request["file"]):
-            raise FileNotFoundError  # another file was put in its place
+            raise FileNotFoundError  # another file has replaced it
         self._copies: Any = None
         _limit_memory(request["memory"])
 
@@ -169,7 +168,7 @@ class _Database:
 
 
 def _has_open(file: list[int]) -> bool:
-    """Whether this very file, in this state, is open here: by device, number, size and time of the last
+    """Whether this very file, in this state, is open here: by device, inode, size and time of the last
     write.
     """
     for number in os.listdir("/dev/fd"):
@@ -181,19 +180,19 @@ def _has_open(file: list[int]) -> bool:
 
 
 def _no_core() -> None:
-    """What is in memory is not written to disk, should the process crash."""
+    """Disable core dumps: a crash must not write the memory to disk."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _limit_memory(memory: int | None) -> None:
-    """However memory is asked for, it ends; DuckDB's own limit, which is well below, ends most statements
-    before.
+    """Limit the process's memory, however it is allocated. DuckDB's own limit is well below and stops most
+    statements first.
     """
     import resource
 
-    if memory is None or not sys.platform.startswith("linux"):  # elsewhere the system does not hold to it
+    if memory is None or not sys.platform.startswith("linux"):  # other systems do not enforce the limit
         return
     with open("/proc/self/statm", encoding="ascii") as file:
         used = int(file.read().split()[5]) * resource.getpagesize()
@@ -211,7 +210,7 @@ def _answer(database: _Database, request: Mapping[str, Any]) -> tuple[bytes, lis
 
 
 def _end(folder: str) -> None:
-    """The parent is gone: nothing stays of what it handed over."""
+    """The parent is gone: delete everything that it handed over."""
     shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
@@ -235,7 +234,7 @@ def serve() -> None:
     """Answer requests one by one, until the parent closes the pipe or is gone."""
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):  # nothing that a library prints gets among the answers, or anywhere else
+    for number in (0, 1, 2):  # nothing that a library prints may get into the replies
         os.dup2(nothing, number)
     first = _receive(incoming)
     if first is None:
@@ -255,7 +254,8 @@ def serve() -> None:
         outgoing.write(LENGTHS.pack(len(message), sum(map(len, buffers))) + message)
         outgoing.writelines(buffers)
         outgoing.flush()
-        message, buffers = b"", []  # freed before the next request is answered, which would else take longer
+        # freed before the next request arrives, or it would delay that one's reply
+        message, buffers = b"", []
         request = _receive(incoming)
     _end(first["folder"])
 

@@ -1,3 +1,3 @@
-"""Relations go in; what they mean comes out, whatever they were called: questions that mean the same have one
-answer.
+"""Relations go in; a normal form of what they compute comes out, whatever names they use. Equivalent queries
+share one stored answer.
 """

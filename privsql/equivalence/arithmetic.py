@@ -1,8 +1,8 @@
-"""A sum, product or quotient of normal operands goes in; its normal form comes out: constants folded, terms
-in an order.
+"""A sum, product or quotient of normal operands goes in; its normal form comes out, with constants folded and
+terms sorted.
 
-Whole numbers are computed in types that cannot overflow, so their sums and products may be taken in any
-order. Sums of DOUBLEs may not: only the two sides of one operation change places.
+Integers are computed in types that cannot overflow, so their sums and products may be reordered. Sums of
+DOUBLEs may not: only the two operands of one operation are swapped.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from privsql.types import Kind, integer
 
 
 def kept_type(new: Expression, old: Expression) -> Expression:
-    """The new form, if the engine stores it in the same type as the old one; else the old one."""
+    """The new form if the engine stores it in the same type as the old one, else the old one."""
     return new if stored_type(new) == stored_type(old) else old
 
 
 def computed(call: Call) -> Expression:
-    """The normal form of + - * / // % and negation, whose operands are normal already."""
+    """The normal form of + - * / // % and negation, whose operands are already in normal form."""
     known = [whole_constant(arg) for arg in call.args]
     if call.type.kind is Kind.INTEGER and None not in known:
         value = _folded(call.function, [each for each in known if each is not None])
@@ -34,7 +34,7 @@ def computed(call: Call) -> Expression:
 
 
 def whole_constant(expression: Expression) -> int | None:
-    """The value of a whole number that was written out."""
+    """The value of an integer literal."""
     match expression:
         case Literal(value=int() as value) if expression.type.kind is Kind.INTEGER and not isinstance(
             value, bool
@@ -54,7 +54,8 @@ def _folded(function: str, values: Sequence[int]) -> int | None:
         case "neg", (a,):
             result = -a
         case "//", (a, b) if b:
-            result = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)  # towards zero, as the engine does
+            # rounds towards zero, as the engine does
+            result = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
         case "%", (a, b) if b:
             result = abs(a) % abs(b) * (-1 if a < 0 else 1)
         case _:
@@ -63,14 +64,14 @@ def _folded(function: str, values: Sequence[int]) -> int | None:
 
 
 def is_whole(expression: Expression, function: str) -> bool:
-    """Whether this is a sum, or a product, of whole numbers."""
+    """Whether this is a sum, or a product, of integers."""
     if not isinstance(expression, Call) or expression.function != function or function not in ("+", "*"):
         return False
     return all(each.type.kind is Kind.INTEGER for each in (expression, *expression.args))
 
 
 def terms(expression: Expression, function: str) -> list[Expression]:
-    """What is added up or multiplied, however it is nested."""
+    """The terms of a sum or the factors of a product, however it is nested."""
     found, pending = [], [expression]
     while pending:
         each = pending.pop()
@@ -82,7 +83,9 @@ def terms(expression: Expression, function: str) -> list[Expression]:
 
 
 def chain(function: str, parts: Sequence[Expression]) -> Expression | None:
-    """a + (1 + b) + 2 as ((a + b) + 3); None where a step on the way would not be whole any more."""
+    """a + (1 + b) + 2 as ((a + b) + 3); None where an intermediate result would not be an integer any
+    more.
+    """
     rest = sorted((each for each in parts if whole_constant(each) is None), key=written)
     constants = [each for each in map(whole_constant, parts) if each is not None]
     if constants:

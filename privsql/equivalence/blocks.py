@@ -1,11 +1,11 @@
-"""A relation over rows goes in; blocks come out, whose rows together are its rows, whatever it was written
-like.
+"""A relation over rows goes in; blocks come out. Their rows together are the rows of the relation, however it
+was written.
 
-A block is what FROM a, b WHERE ... says: rows of some sources beside each other, for which conditions hold;
-its columns are expressions over the sources' own. Projections, filters, inner joins, UNION ALL and UNPIVOT
-all dissolve into blocks, and so subqueries, CTEs and names do. A source is what does not: a table, or rows
-grouped, cut or padded. Left joins come last in a block: a source that gives NULLs where its condition finds
-no row, before the conditions of the block are looked at.
+A block is what FROM a, b WHERE ... describes: rows of some sources side by side that meet conditions; its
+columns are expressions over the columns of the sources. Projections, filters, inner joins, UNION ALL and
+UNPIVOT dissolve into blocks, and with them subqueries, CTEs and names. Whatever does not dissolve is a
+source: a table, or rows that are grouped, made distinct, sampled or padded. Left joins come last in a block:
+such a source has NULLs where its condition finds no row, before the conditions of the block are tested.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ from privsql.types import TEXT
 
 MOST_BLOCKS = 64
 MOST_NODES = 20_000
-OWN = "own"  # stands for the number of a source among its own columns, in a condition about it
+OWN = "own"  # the source number of a test's own columns, in its condition
 
 
 class NotComparableError(Exception):
-    """Written out, the question would be too large to compare with others."""
+    """The normal form of the query would be too large to compare."""
 
 
 @dataclass(frozen=True)
 class Occurrence:
-    """One occurrence of rows in a block. Two sources with one text are the same rows.
+    """One occurrence of rows in a block. Two sources with the same text have the same rows.
 
-    `unit`: the engine's type of the unit of these rows, None where it is not known.
+    `unit`: the engine's type of the unit of these rows, None where it is unknown.
     """
 
     number: int
     text: str
     private: bool
     unit: str | None = None
-    # of a LEFT JOIN: the condition on which its rows stand beside the others
+    # LEFT JOIN only: the condition under which its rows stand beside the others
     padded: Expression | None = None
-    whose: int | None = None  # of a LEFT JOIN within units: the source whose unit must be the same
+    whose: int | None = None  # LEFT JOIN within units: the source with the same unit
 
 
 @dataclass(frozen=True)
 class Test:
-    """Rows are kept for which some row of others meets a condition, or none does."""
+    """A semi-join or anti-join: keeps the rows for which some row of others, or none, meets a condition."""
 
     text: str  # the others
     on: Expression
@@ -75,7 +75,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of sources beside each other. A column is called by the number of its source, a dot, and its name
+    """Rows of sources side by side. A column is named by the number of its source, a dot, and its name
     there.
     """
 
@@ -83,13 +83,13 @@ class Block:
     columns: Mapping[str, Expression]
     conditions: tuple[Expression, ...] = ()
     tests: tuple[Test, ...] = ()
-    # sources of whose rows only those of one unit stand beside each other
+    # pairs of sources whose rows stand side by side only if they have the same unit
     same_unit: tuple[tuple[int, int], ...] = ()
-    whose: int | None = None  # the source that says whose a row is; None: public
+    whose: int | None = None  # the source whose unit is the row's unit; None: public
     required: frozenset[str] = field(default_factory=frozenset)  # columns of sources that are never NULL
 
     def meaning(self, expression: Expression) -> Expression:
-        """An expression over the block's columns as one over those of its sources."""
+        """An expression over the block's columns, rewritten over the columns of its sources."""
         return _limited(substitute(expression, dict(self.columns)))
 
     def where(self, conditions: Iterable[Expression]) -> Block:
@@ -100,8 +100,9 @@ class Block:
 class BlockReader:
     """Reads relations into blocks.
 
-    `frame` makes of blocks a source of their own: its text, and the names that expressions over the blocks
-    have as its columns. `grouped` does so with groups of their rows: its text, and the names of its columns.
+    `frame` turns blocks into a source: it returns the text of the source and a function from expressions over
+    the blocks to names of its columns. `grouped` does the same for groups of their rows, and returns the text
+    and the names of the columns.
     """
 
     frame: Callable[[Sequence[Block]], tuple[str, Callable[[Expression], str]]]
@@ -139,11 +140,11 @@ class BlockReader:
                 return (self._source(relation, text, names),)
             case Distinct() | AtMost():
                 return (self._cut(relation),)
-            case _:  # VALUES, LIMIT of public rows, and what is not known here: as it stands
+            case _:  # VALUES, LIMIT of public rows and anything unknown: kept as it stands
                 return (self._source(relation, structure(relation), _own_names(relation)),)
 
     def _called(self, relation: Relation, names: Sequence[str]) -> list[Block]:
-        """The blocks of a relation with other names for its columns, in order."""
+        """The blocks of a relation, with its columns renamed in order."""
         own = [each.name for each in relation.fields]
         return [
             replace(each, columns={name: each.columns[old] for name, old in zip(names, own, strict=True)})
@@ -164,11 +165,11 @@ class BlockReader:
         required = [
             name for name, claim in scan.claims.items() if not claim.nullable and name not in scan.casts
         ]
-        # a cast could give NULL where there was a value
+        # a cast can turn a value into NULL
         return replace(made, required=frozenset(f"{made.sources[0].number}.{name}" for name in required))
 
     def _cut(self, relation: Distinct | AtMost) -> Block:
-        """Rows that were chosen by all their columns."""
+        """Rows selected by the values of all their columns."""
         text, name = self.frame(self.read(relation.input))
         names = {each.name: name(each.column) for each in relation.fields}
         listed = list(names.values())
@@ -193,7 +194,7 @@ class BlockReader:
         others, rest = self.read(semi.other), [semi.on]
         if not semi.null_aware:
             others, rest = _pushed(others, semi.on, semi.other)
-        if not semi.anti:  # what is about the kept rows alone can be asked of them alone
+        if not semi.anti:  # parts about the kept rows alone become conditions of the block
             mine = {each.name for each in semi.input.fields}
             kept = kept.where(part for part in rest if _names(part) <= mine)
             rest = [part for part in rest if not _names(part) <= mine]
@@ -218,7 +219,7 @@ def _few(blocks: Iterable[Block]) -> tuple[Block, ...]:
 
 
 def _limited(expression: Expression) -> Expression:
-    """An expression that is not too large: what a column stands for is written out wherever it is used."""
+    """Return an expression unless it is too large: substitution copies a column's expression to every use."""
     pending, nodes = [expression], 0
     while pending:
         nodes += 1
@@ -243,10 +244,10 @@ def _unpivoted(block: Block, relation: Unpivot) -> Iterable[Block]:
 
 
 def _unnested(block: Block, relation: Unnest) -> Block:
-    """The one source of the block, a table, with the elements of one list more."""
+    """The block's single source, a table, with the elements of one more list."""
     (source,) = block.sources
     depth = sum(isinstance(each, Unnest) for each in walk(relation))
-    name = f"{source.number}.\0{depth}"  # which is no column's own name
+    name = f"{source.number}.\0{depth}"  # not the name of any column
     which = "all" if relation.kept is None else "declared"
     different = " different" if relation.distinct else ""
     text = f"{which}{different} elements of {structure(relation.of)} with {source.text}"
@@ -279,7 +280,9 @@ def _beside(left: Block, right: Block, join: Join) -> Block:
 def _pushed(
     others: Sequence[Block], on: Expression, relation: Relation
 ) -> tuple[tuple[Block, ...], list[Expression]]:
-    """What a condition says of the other rows alone, asked of them alone; and the rest of it."""
+    """Move the parts of a condition that concern the other rows alone into their blocks; return the rest,
+    too.
+    """
     own = {each.name for each in relation.fields}
     parts = conjuncts(on)
     alone = [part for part in parts if (names := _names(part)) and names <= own]
@@ -291,7 +294,7 @@ def _names(expression: Expression) -> set[str]:
 
 
 def _unit_type(scan: Scan) -> str | None:
-    """The engine's type of whose rows these are, where the table itself has it."""
+    """The engine's type of the unit of these rows, if the table itself has the unit's column."""
     unit = scan.unit
     if unit is None:
         return None
@@ -302,7 +305,7 @@ def _unit_type(scan: Scan) -> str | None:
 
 
 def _refers_by_unit(unit: Unit) -> bool:
-    """Whether what is referred to by is the unit itself."""
+    """Whether the referenced key is the unit itself."""
     target = unit.refers_to
     return (
         target is not None

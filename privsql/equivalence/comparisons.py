@@ -1,8 +1,8 @@
 """Two normal values and an operator go in; the comparison in normal form comes out.
 
-Only < and <= are left of the orders, the sides of = stand in an order, casts that change no value are gone,
-and whole numbers and days are compared with <= alone: x < 5 is x <= 4. NaN needs no care: to the engine it
-equals itself and is the greatest number, so that NOT (a < b) is b <= a for all that are not NULL.
+Of the order comparisons only < and <= remain. The sides of = are sorted, casts that change no value are gone,
+and integers and dates are compared with <= alone: x < 5 is x <= 4. NaN needs no special case: to the engine
+it equals itself and is the greatest number, so NOT (a < b) is b <= a for all values that are not NULL.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _DECIDED: dict[str, Callable[[Any, Any], bool]] = {
     "is_same": eq,
     "is_distinct": ne,
 }
-_EXACT_DOUBLE = 2**53  # whole numbers up to here are DOUBLEs, too
+_EXACT_DOUBLE = 2**53  # every integer up to here is also a DOUBLE
 
 
 def compared(operator: str, left: Expression, right: Expression) -> Expression:
-    """The comparison of two values; of two constants, what it gives."""
+    """The comparison of two values; the result itself, if both are constants."""
     if operator in (">", ">="):
         operator, left, right = MIRRORED[operator], right, left
     left, right = _uncast(left), _uncast(right)
@@ -56,7 +56,7 @@ def _is_null(value: Expression) -> bool:
 
 
 def _uncast(value: Expression) -> Expression:
-    """What stands under casts of whole numbers to wider ones."""
+    """The operand below casts of integers to wider integers."""
     match value:
         case Call(function="cast", args=(inner,), type=to) if inner.type.kind is to.kind is Kind.INTEGER:
             return _uncast(inner) if to.low <= inner.type.low and inner.type.high <= to.high else value
@@ -64,7 +64,7 @@ def _uncast(value: Expression) -> Expression:
 
 
 def _unscaled(value: Expression) -> Expression:
-    """What stands under casts that change no number: whole to DECIMAL or DOUBLE, DECIMAL to more digits."""
+    """The operand below casts that change no number: integer to DECIMAL or DOUBLE, DECIMAL to more digits."""
     match value:
         case Call(function="cast", args=(inner,), type=to) if _holds(inner.type, to):
             return _unscaled(inner)
@@ -72,7 +72,7 @@ def _unscaled(value: Expression) -> Expression:
 
 
 def _holds(type_: Type, to: Type) -> bool:
-    """Whether a cast gives every value of the type exactly."""
+    """Whether a cast to a type preserves every value exactly."""
     largest = max(abs(type_.low), abs(type_.high))
     match type_.kind, to.kind:
         case Kind.INTEGER, Kind.INTEGER:
@@ -87,7 +87,7 @@ def _holds(type_: Type, to: Type) -> bool:
 
 
 def _decided(operator: str, left: Literal, right: Literal) -> bool | None:
-    """What two constants give: of numbers, truth values and days; of texts whether they are equal."""
+    """The result for two constants: numbers, truth values and dates; texts only for equality."""
     one, other = _comparable(left), _comparable(right)
     if one is None or other is None or type(one) is not type(other):
         return None
@@ -106,7 +106,7 @@ def _comparable(literal: Literal) -> Any:
 
 
 def number(literal: Literal) -> Fraction | None:
-    """The exact value of a finite number."""
+    """The exact value of a finite number, None otherwise."""
     value = literal.value
     if (
         literal.type.kind not in NUMBERS
@@ -160,7 +160,7 @@ def _own_type(
 
 
 def _whole_end(exact: Fraction, strict: bool, constant_first: bool) -> Literal | None:
-    """The whole number at which <= ends: x < 5.5 is x <= 5, and 5.5 < x is 6 <= x."""
+    """The integer with which < or <= becomes <=: x < 5.5 is x <= 5, and 5.5 < x is 6 <= x."""
     if constant_first:
         return _whole(math.floor(exact) + 1 if strict else math.ceil(exact))
     return _whole(math.ceil(exact) - 1 if strict else math.floor(exact))
@@ -172,7 +172,7 @@ def _whole(value: int) -> Literal | None:
 
 
 def _shortest(exact: Fraction) -> Literal | None:
-    """A decimal number with no more digits than it needs."""
+    """A decimal number with as few digits as possible."""
     scale = 0
     while (exact * 10**scale).denominator != 1:
         scale += 1

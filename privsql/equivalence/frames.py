@@ -1,9 +1,8 @@
-"""Blocks go in; text comes out that does not depend on names or on the order of anything: of the rows, and of
-what is computed from them.
+"""Blocks go in; a text comes out that depends neither on names nor on any order: of sources, of conditions,
+or of what is computed from the rows.
 
-Sources get places by their text; where several have the same text (a table beside itself) every way to place
-them is tried, and the first in the order of the texts is taken. Blocks of a union stand in the order of their
-texts.
+Sources are placed in the order of their texts. Where several have the same text (a self-join), every
+placement is tried, and the one with the least text is taken. The blocks of a union are sorted by their texts.
 """
 
 from __future__ import annotations
@@ -28,12 +27,13 @@ from privsql.equivalence.normal_form import all_of, both, normal, normal_conditi
 from privsql.equivalence.written import digest, structure, written
 from privsql.types import NUMBERS, Kind
 
-MOST_WAYS = 24  # to place sources that look alike; of more than these only the order of writing is tried
+# placements of sources with equal texts; with more than these, only the written order is tried
+MOST_WAYS = 24
 
 
 @dataclass(frozen=True)
 class PlacedBlock:
-    """A block whose sources have places instead of numbers."""
+    """A block whose sources are named by their places instead of their numbers."""
 
     block: Block
     places: Mapping[int, int]
@@ -50,26 +50,26 @@ class PlacedBlock:
         return any(isinstance(each, Literal) and each.value is False for each in self.conditions)
 
     def value(self, expression: Expression) -> Expression:
-        """An expression over the block's columns, in normal form."""
+        """An expression over the block's columns, in normal form over places."""
         return normal(self.meant(expression), self.required)
 
     def meant(self, expression: Expression) -> Expression:
-        """An expression over the block's columns, as one over places, otherwise as it stands."""
+        """An expression over the block's columns, rewritten over places but not normalized."""
         return _renamed(self.block.meaning(expression), self.places)
 
     @property
     def meant_conditions(self) -> list[Expression]:
-        """The conditions of the block, as they stand."""
+        """The conditions of the block, not normalized."""
         return [_renamed(each, self.places) for each in self.block.conditions]
 
     def where(self, condition: Expression | None, *also: Expression) -> str:
-        """The conditions of the block and further ones, of which `also` are over places already."""
+        """The conditions of the block and further ones; `also` are over places already."""
         further = () if condition is None else (self.meant(condition),)
         others = normal_condition(all_of([*further, *also]), self.required)
         return str([written(part) for part in conjuncts(both(self.conditions, [others]))])
 
     def aggregate(self, aggregate: Aggregate, exact: bool) -> str:
-        """What an aggregate is of, with all conditions on its rows. `exact`: over no rows a sum is NULL, not
+        """The text of an aggregate, with all conditions on its rows. `exact`: a sum over no rows is NULL, not
         0.
         """
         argument = None if aggregate.argument is None else self.value(aggregate.argument)
@@ -81,8 +81,8 @@ class PlacedBlock:
 
     @property
     def unit(self) -> str:
-        """Whose a row is, as the engine sees it: a type, and where that may differ from source to source,
-        which of them.
+        """The unit of a row as the engine sees it: its type, and its source where the type may differ between
+        sources.
         """
         types = {each.unit for each in self.block.sources if each.private and each.padded is None}
         if self.block.whose is None or (len(types) == 1 and None not in types):
@@ -112,7 +112,7 @@ _SKIPPING_NULL = frozenset(
 def _counted(
     function: str, argument: Expression | None, exact: bool
 ) -> tuple[str, Expression | None, list[Expression]]:
-    """An aggregate as its simplest kind, with the conditions under which a row matters to it."""
+    """An aggregate reduced to its simplest form, with the conditions under which a row counts."""
     also: list[Expression] = []
     added = function == "sum" and not exact
     while argument is not None and function in _SKIPPING_NULL:
@@ -139,7 +139,7 @@ def _is_truth(expression: Expression) -> bool:
     return expression.type.kind is Kind.BOOLEAN
 
 
-# -- what is computed from a block, as text ------------------------------------------------------------------
+# -- values computed from a block, as text -------------------------------------------------------------------
 Computed = Callable[[PlacedBlock], str]
 
 
@@ -152,16 +152,15 @@ def aggregate_of(aggregate: Aggregate, exact: bool) -> Computed:
 
 
 class Frame:
-    """The blocks of one relation, each placed, in an order; `computed` helps to find it where blocks look
-    alike.
-    """
+    """The placed and sorted blocks of one relation; `computed` breaks ties between placements."""
 
     def __init__(self, blocks: Sequence[Block], computed: Sequence[Computed] = ()) -> None:
         def order(each: PlacedBlock) -> list[str]:
             return [each.text, *(one(each) for one in computed)]
 
         placed = [_least(block, order) for block in blocks]
-        some = [each for each in placed if not each.empty] or placed  # a block without rows adds none
+        # a block without rows contributes nothing
+        some = [each for each in placed if not each.empty] or placed
         self.blocks = sorted(some, key=order) if len(some) > 1 else some
 
     @property
@@ -170,7 +169,7 @@ class Frame:
 
     @property
     def rows(self) -> str:
-        """The rows before any condition of WHERE."""
+        """The text of the rows before any WHERE."""
         return self.of(lambda block: block.rows)
 
     @property
@@ -182,13 +181,13 @@ class Frame:
 
 
 def framed(blocks: Sequence[Block]) -> tuple[str, Callable[[Expression], str]]:
-    """Blocks as a source: its text, and the names of expressions over them as its columns."""
+    """Turn blocks into a source: its text, and a function that names expressions over them as its columns."""
     frame = Frame(blocks)
     return f"({frame.text})", lambda expression: digest(frame.of(value_of(expression)))
 
 
 def grouped(group: Group, blocks: Sequence[Block]) -> tuple[str, Mapping[str, str]]:
-    """Groups of the rows of blocks as a source: its text, and the names of its columns."""
+    """Turn groups of the blocks' rows into a source: its text, and the names of its columns."""
     frame = Frame(blocks, [value_of(key.expression) for key in group.keys])
     keys = {key.name: frame.of(value_of(key.expression)) for key in group.keys}
     aggregates = {name: frame.of(aggregate_of(each, exact=True)) for name, each in group.aggregates}
@@ -204,7 +203,7 @@ def _least(block: Block, order: Callable[[PlacedBlock], list[str]]) -> PlacedBlo
 
 
 def _ways(sources: Sequence[Occurrence]) -> Iterator[dict[int, int]]:
-    """Every way to number the sources from 0 in the order of their texts."""
+    """Every numbering of the sources from 0 in the order of their texts."""
     alike: dict[str, list[int]] = {}
     for each in sorted(sources, key=lambda source: source.text):
         alike.setdefault(each.text, []).append(each.number)
@@ -249,7 +248,7 @@ def _tests(
     for test in block.tests:
         on = _renamed(test.on, places)
         if test.null_aware and isinstance(on, Call):
-            # NULL among the others matters
+            # for NOT IN, NULLs among the other values matter
             shown = f"in {[written(normal(arg, required)) for arg in on.args]}"
         else:
             shown = written(normal_condition(on, required))
@@ -260,7 +259,7 @@ def _tests(
 
 
 def _together(pairs: Sequence[tuple[int, int]], places: Mapping[int, int]) -> dict[int, tuple[int, ...]]:
-    """For each source in a pair, the places of all that have the same unit as it."""
+    """For each source in a pair, the places of all sources with the same unit."""
     groups: dict[int, set[int]] = {}
     for one, other in pairs:
         both = groups.get(one, {one}) | groups.get(other, {other})

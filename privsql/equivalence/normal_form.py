@@ -1,9 +1,9 @@
-"""An expression goes in; the same in normal form comes out: equal in every row, or as a condition true in the
-same rows.
+"""An expression goes in; its normal form comes out: equal in every row or, for a condition, true in the same
+rows.
 
-As a value all three truths are kept: NOT goes down to comparisons by De Morgan, which holds for NULL, too,
-and IN becomes OR. As a condition NULL and FALSE are one: x IS TRUE is x, and x IS NOT NULL says nothing
-beside x > 5.
+As a value, an expression keeps all three truth values: NOT moves down to the comparisons by De Morgan, which
+holds for NULL too, and IN becomes OR. As a condition, NULL and FALSE are the same: x IS TRUE is x, and x IS
+NOT NULL adds nothing to x > 5.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def normal(expression: Expression, required: frozenset[str] = frozenset()) -> Ex
 
 
 def normal_condition(expression: Expression, required: frozenset[str] = frozenset()) -> Expression:
-    """A form that is true in the same rows; in the others it is FALSE or NULL, either of them."""
+    """A form that is true in the same rows, and FALSE or NULL in the others."""
     return _Normal(required).condition(expression)
 
 
@@ -59,7 +59,7 @@ class _Normal:
         return self.plain(expression) if isinstance(expression, Call) else expression
 
     def plain(self, call: Call) -> Expression:
-        """A call that is no matter of logic."""
+        """A call that is not a logical operation."""
         if call.function == "case":
             places = enumerate(call.args)
             both = (
@@ -88,7 +88,7 @@ class _Normal:
             ):
                 return inner
             case Call(function="least" | "greatest", type=type_) if type_.kind is not Kind.DOUBLE:
-                # -0.0 and 0.0 are equal and differ
+                # -0.0 and 0.0 are equal but not identical
                 return Call(same.function, tuple(sorted(args, key=written)), type_)
         return same
 
@@ -96,7 +96,7 @@ class _Normal:
     def _is_value(case: Call, place: int) -> bool:
         return place % 2 == 1 or place == len(case.args) - 1
 
-    # -- logic: the value of a condition, or of its negation, in three truths ------------------------------
+    # -- logic: the value of a condition or of its negation, in three-valued logic -------------------------
     def logic(self, expression: Expression, positive: bool) -> Expression:
         match expression:
             case Literal(value=bool() as value):
@@ -133,12 +133,12 @@ class _Normal:
         left, right = self.value(left), self.value(right)
         for one, other in ((left, right), (right, left)):
             match one, operator:
-                case Literal(value=bool() as value), "=" | "<>":  # p = TRUE is p, of NULL as well
+                case Literal(value=bool() as value), "=" | "<>":  # p = TRUE is p, for NULL as well
                     return self.logic(other, value is (operator == "="))
         return compared(operator, left, right)
 
     def _sameness(self, left: Expression, right: Expression, same: bool) -> Expression:
-        """IS NOT DISTINCT FROM, or not."""
+        """IS NOT DISTINCT FROM, or its negation."""
         one, other = self.value(left), self.value(right)
         for first, second in ((one, other), (other, one)):
             match first:
@@ -153,7 +153,7 @@ class _Normal:
         return compared("is_same" if same else "is_distinct", one, other)
 
     def _missing(self, inner: Expression, positive: bool) -> Expression:
-        """IS NULL, or not."""
+        """IS NULL, or its negation."""
         match self.value(inner):
             case Literal(value=value):
                 return Literal((value is None) is positive, BOOLEAN)
@@ -171,7 +171,7 @@ class _Normal:
                 return test if positive else negated(test)
 
     def _certainly(self, inner: Expression, positive: bool) -> Expression:
-        """IS TRUE, or not: never NULL."""
+        """IS TRUE, or its negation: never NULL."""
         condition = self.condition(inner)
         if self._never_null(condition):
             return self.logic(condition, positive)
@@ -226,7 +226,9 @@ class _Normal:
 
 
 def _truth_test(call: Call) -> tuple[Expression, bool] | None:
-    """What a call that is never NULL tests, and its value where that is true; None for other calls."""
+    """The test inside a call that is never NULL, and the call's value where the test is true; None
+    otherwise.
+    """
     match call:
         case Call(function="is_true", args=(test,)):
             return test, True
@@ -244,7 +246,7 @@ def _truth_test(call: Call) -> tuple[Expression, bool] | None:
 
 
 def without_needless(condition: Expression) -> Expression:
-    """A conjunction without the IS NOT NULL of what other parts of it need to be there."""
+    """A conjunction without those IS NOT NULL parts that its other parts imply."""
     parts = conjuncts(condition)
     kept = [part for part in parts if _presumed(part) is None]
     known = frozenset[str]().union(*map(there, kept))
@@ -258,7 +260,7 @@ def both(conditions: Sequence[Expression], others: Sequence[Expression]) -> Expr
 
 
 def _presumed(part: Expression) -> str | None:
-    """What a part of a conjunction says is not NULL, if that is all it says."""
+    """The text of the expression that a part tests for IS NOT NULL, if that is all it tests."""
     match part:
         case Call(function="not", args=(Call(function="is_null", args=(inner,)),)):
             return written(inner)
@@ -266,7 +268,7 @@ def _presumed(part: Expression) -> str | None:
 
 
 def there(condition: Expression) -> frozenset[str]:
-    """What cannot be NULL in a row in which the condition is true, as text."""
+    """The texts of the expressions that cannot be NULL in a row where the condition is true."""
     match condition:
         case Call(function="and", args=args):
             return frozenset().union(*map(there, args))
@@ -281,7 +283,7 @@ def there(condition: Expression) -> frozenset[str]:
 
 
 def _with_parts(expression: Expression) -> frozenset[str]:
-    """The text of what is there, and of all that must be there for it to be."""
+    """The text of an expression that is not NULL, and of all its operands that cannot be NULL then."""
     inner: Iterable[frozenset[str]] = ()
     if isinstance(expression, Call) and is_strict(expression.function):
         inner = map(_with_parts, expression.args)
@@ -289,7 +291,7 @@ def _with_parts(expression: Expression) -> frozenset[str]:
 
 
 def _junction(function: str, parts: Iterable[Expression]) -> Expression:
-    """AND or OR of parts in normal form: flat, each once, in an order, without constants that decide
+    """AND or OR of parts in normal form: flat, sorted, without duplicates or constants that decide
     nothing.
     """
     found: dict[str, Expression] = {}
@@ -305,8 +307,8 @@ def _junction(function: str, parts: Iterable[Expression]) -> Expression:
 
 
 def _cast(cast: Call) -> Expression:
-    """A cast without effect is gone, one of a constant done; a whole number goes by no wider type on its
-    way.
+    """A cast in normal form: dropped if it has no effect, computed for a constant. A cast of an integer skips
+    wider intermediate types.
     """
     (inner,) = cast.args
     if isinstance(inner, Literal):

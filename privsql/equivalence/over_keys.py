@@ -1,7 +1,7 @@
-"""A release goes in; its rows come out, and expressions and conditions over them, to be compared with those
-of another release or to be computed from its keys alone.
+"""A release goes in; its rows come out, with expressions and conditions over them, to be compared with those
+of another release or computed from its keys alone.
 
-Two releases with the same `rows` are made of the same rows, before any condition of WHERE or FILTER.
+Two releases with equal `rows` use the same rows, before any condition of WHERE or FILTER.
 """
 
 from __future__ import annotations
@@ -32,39 +32,39 @@ _PARTS = {
 
 @dataclass(frozen=True)
 class RowsByKey:
-    """The rows of a release, which are one block. Expressions here are over the places of its sources."""
+    """The rows of a release that form a single block. Expressions here are over the places of its sources."""
 
     block: PlacedBlock
 
     @property
     def text(self) -> str:
-        """The same for the same rows, conditions aside."""
+        """Equal for equal rows, conditions aside."""
         return self.block.rows
 
     def meant(self, expression: Expression) -> Expression:
-        """An expression over the release's input."""
+        """An expression over the release's input, rewritten over places."""
         return self.block.meant(expression)
 
     def conditions(self, condition: Expression | None, argument: Expression | None) -> list[Expression]:
-        """What must be true of a row that counts: WHERE, FILTER, and that its argument is not NULL."""
+        """The conditions under which a row counts: WHERE, FILTER, and that the argument is not NULL."""
         own = [] if condition is None else conjuncts(self.meant(condition))
         known = [] if argument is None else [not_null(self.meant(argument))]
         return [part for each in (*self.block.meant_conditions, *own, *known) for part in conjuncts(each)]
 
     def value_text(self, expression: Expression) -> str:
-        """The same only where the value is the same in every row."""
+        """A text that two expressions share only if they have the same value in every row."""
         return written(normal(expression, self.block.required))
 
     def condition_texts(self, conditions: Sequence[Expression]) -> frozenset[str]:
-        """The parts of a conjunction; none where nothing is asked."""
+        """The parts of a conjunction as texts; empty without conditions."""
         every = conjuncts(normal_condition(all_of(conditions), self.block.required))
         return frozenset(
             written(part) for part in every if not (isinstance(part, Literal) and part.value is True)
         )
 
     def over_keys(self, expression: Expression, keys: Mapping[str, Column]) -> Expression | None:
-        """The expression computed from keys alone, given by their value texts; None where it needs more than
-        them.
+        """The expression computed from keys alone, where `keys` are given by their value texts; None if it
+        needs more.
         """
         if self.value_text(expression) in keys:
             return keys[self.value_text(expression)]
@@ -82,7 +82,7 @@ class RowsByKey:
         return None
 
     def _finer(self, unit: str, moment: Expression, keys: Mapping[str, Column]) -> Column | None:
-        """A key that is the same moment, cut to a unit that goes into this one without rest."""
+        """A key that is the same moment truncated to a finer unit, of which this unit is a whole multiple."""
         for each in _PARTS.get(unit, ()):
             cut = Call("date_trunc", (Literal(each, TEXT), moment), TIMESTAMP)
             if self.value_text(cut) in keys:
@@ -91,8 +91,8 @@ class RowsByKey:
 
 
 def _tells_apart(call: Call) -> bool:
-    """Whether values may matter that are one as keys: 0.0 and -0.0, which as text, or in a quotient, are
-    two.
+    """Whether a call may distinguish values that are equal as keys: 0.0 and -0.0 differ as text or in a
+    quotient.
     """
     if BELIEFS[call.function].equal_alike or (call.function == "cast" and call.type.kind is not Kind.TEXT):
         return False
@@ -100,7 +100,7 @@ def _tells_apart(call: Call) -> bool:
 
 
 def rows_of(release: Release | Choose) -> RowsByKey | None:
-    """None where rows are not one block, or where what is kept of a unit depends on the question."""
+    """None if the rows are not one block, or if which rows of a unit are kept depends on the query."""
     if not is_bounded(release.input):
         return None
     try:

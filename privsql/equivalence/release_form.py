@@ -1,9 +1,7 @@
-"""A release goes in; what it measures comes out, whatever it was called: its rows, its keys and its
-aggregates.
+"""A release goes in; what it measures comes out, independent of names: its rows, keys and aggregates.
 
 Two releases with the same meaning have the same exact cells on every database, up to the order of their keys
-and of their aggregates, if what their sums are clamped into is the same, too: that is the measurement's own
-matter.
+and aggregates, provided that their sums are clamped to the same ranges. The ranges belong to the measurement.
 """
 
 from __future__ import annotations
@@ -23,27 +21,26 @@ _READ = ("input", "keys", "aggregates", "score", "largest", "not_null")
 
 @dataclass(frozen=True)
 class Meaning:
-    """What is measured. Keys and aggregates stand in the release's own order, each under a name by what it
-    means.
+    """What a release measures. Keys and aggregates keep the release's own order; each is named by its
+    meaning.
 
-    An aggregate's name says of which rows it is, conditions and all; so of two releases with the same `rows`,
-    `form` and keys, aggregates that have the same name have the same exact cells, whatever else stands beside
-    them.
+    The name of an aggregate includes the conditions on its rows. So in two releases with equal `rows`, `form`
+    and keys, aggregates with the same name have the same exact cells, whatever else the releases contain.
     """
 
-    form: str  # a release or a choice, and the order of keys and counts where that makes a difference
+    form: str  # release or selection, and the order of keys and counts where it makes a difference
     rows: str
     keys: tuple[str, ...]
     aggregates: tuple[str, ...]
 
     @property
     def digest(self) -> str:
-        """The same for all that mean the same."""
+        """Equal for all releases with the same meaning."""
         return digest(repr((self.form, self.rows, sorted(self.keys), sorted(self.aggregates))))
 
     @property
     def key_places(self) -> tuple[int, ...]:
-        """For each key of the release its place in the order that all releases of this meaning share."""
+        """For each key of the release, its place in the order shared by all releases of this meaning."""
         return _places(self.keys)
 
     @property
@@ -57,10 +54,10 @@ def _places(names: Sequence[str]) -> tuple[int, ...]:
 
 
 def meaning(release: Release | Choose, open_keys: bool = False) -> Meaning:
-    """What a release measures; of one that is too large to be looked into, only its own text has the same
-    meaning.
+    """What a release measures. A release too large to be analysed is equivalent only to one of the same
+    structure.
 
-    `open_keys`: nobody declared the keys, so that which of them occur at all is measured, too.
+    `open_keys`: the keys are undeclared, so which of them occur is measured as well.
     """
     try:
         return _meaning(release, open_keys)
@@ -88,16 +85,16 @@ def _meaning(release: Release | Choose, open_keys: bool) -> Meaning:
         for f in fields(release)
         if f.name not in _READ and (value := getattr(release, f.name)) != f.default
     }
-    if further:  # they speak of keys by their places
+    if further:  # these refer to keys by their places
         form += f", {structure(further)} of {key_names}"
-    # each aggregate has the conditions of WHERE with it; besides, they say which keys occur, and which of a
-    # unit's are counted
+    # each aggregate includes the conditions of WHERE, but these also decide which keys occur and which of a
+    # unit's keys count
     bounded = not is_bounded(release.input)
     rows = frame.text if bounded or open_keys or not aggregates else frame.rows
     if bounded:
         rows += f" bounded, whose {frame.unit}"
-        # which keys of a unit are kept is decided by a hash of them in their order, and in what order several
-        # counts share a unit's rows decides how their shares are rounded
+        # a hash of a unit's keys, in their order, decides which of them are kept; and the order in which
+        # several counts share a unit's rows decides how the shares are rounded
         counts = [
             name for each, name in zip(aggregates, names, strict=True) if each.function in ("count", "sum")
         ]

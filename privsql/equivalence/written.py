@@ -1,9 +1,9 @@
-"""An expression or a relation goes in; text comes out that is the same only for what is computed in the same
+"""An expression or a relation goes in; a text comes out that is equal only for what is computed in the same
 way.
 
-Sorting and comparing go by this text. It names the type in which the engine stores each result, not the
-bounds that only the analysis uses: `age + 1` is written alike wherever it is INTEGER, and 1, 1.0 and '1' are
-not.
+Expressions are sorted and compared by this text. It contains the type in which the engine stores each result,
+but not the bounds that only the analysis uses: `age + 1` has one text wherever it is INTEGER, while 1, 1.0
+and '1' have different ones.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def _constant(literal: Literal) -> str:
 
 
 def stored_type(expression: Expression) -> str:
-    """The engine's type of an expression as it is rendered: a sum is computed, and stays, in a type that
-    holds its parts, too.
+    """The engine's type of an expression as rendered. A sum is computed, and kept, in a type that also holds
+    its operands.
     """
     match expression:
         case Literal(value=int() as value) if expression.type.kind is Kind.INTEGER:
@@ -84,17 +84,15 @@ def stored_type(expression: Expression) -> str:
 
 
 def named_type(type_: Type) -> str:
-    """The engine's type with exactly these bounds, as a cast or a column of a table has it."""
+    """The engine's type with exactly these bounds, as in a cast or a table's column."""
     exact = (name for name, bounds in INTEGER_BOUNDS.items() if bounds == (type_.low, type_.high))
     return str(next(exact, str(type_)) if type_.kind is Kind.INTEGER else type_)
 
 
 def structure(value: Any) -> str:
-    """Anything made of dataclasses as it stands, names included; where it was written and what was claimed
-    left out.
-    """
+    """A dataclass tree as text, names included, but without source positions and claims."""
     found: list[str] = []
-    pending: list[Any] = [value]  # not by recursion: this is for what is too deep, too
+    pending: list[Any] = [value]  # no recursion: it must also handle trees that are too deep for it
     while pending:
         each = pending.pop()
         match each:
@@ -124,17 +122,17 @@ def structure(value: Any) -> str:
 
 
 class _Written(str):
-    """Text that is there already."""
+    """Text that is already written."""
 
 
 _LEFT_OUT = ("place", "claims", "checks", "text", "assumed")
 
 
 def digest(text: str) -> str:
-    """A short name for a long text: two texts with one name are as good as impossible."""
+    """A short name for a long text; two texts with the same name are practically impossible."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def short_digest(value: Any) -> str:
-    """A name for a structure, short enough to be part of a table's name."""
+    """A name for a structure, short enough to be part of a table name."""
     return digest(structure(value))[:12]

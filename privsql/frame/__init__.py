@@ -1,3 +1,3 @@
-"""A frame that pandas made goes in; whose budget counts for it, and words of df.dp, come out. The door itself
-is pandas.py.
+"""A pandas frame goes in; the budget that it shares, and the arguments of df.dp, come out. The door itself is
+pandas.py.
 """

@@ -39,27 +39,27 @@ class Relation:
 
 @dataclass
 class Protection:
-    """What protect() said of a frame and of all frames made from it, with the one budget they share."""
+    """The declarations of protect() for a frame and all frames made from it, with the budget they share."""
 
     policy: Policy = field(default_factory=Policy)
     promised: bool = False  # there is a budget, for the relation of the policy alone
     ledgers: dict[Relation, Ledger] = field(default_factory=dict)
-    latest: Relation | None = None  # under which it was asked last, where nothing is promised
+    latest: Relation | None = None  # the relation of the last query, if there is no budget
 
     @property
     def relation(self) -> Relation:
         return Relation.of(self.policy)
 
     def ledger(self, relation: Relation) -> Ledger:
-        """The ledger of a relation. A budget has one, and nothing is asked under another: a row's loss is
-        bounded by twice that of its unit, and a unit's by no multiple of a row's that is known before its
-        rows are counted.
+        """The ledger of a relation. A budget has one relation, and other queries are refused: a row's loss is
+        at most twice that of its unit, but no multiple of a row's loss that is known in advance bounds its
+        unit's.
         """
         if self.promised and relation.neighbours is not self.policy.neighbours:
             raise BudgetError(
                 "budget-neighbours",
                 f"the budget of this frame counts losses under {self.policy.neighbours.value} neighbours",
-                "losses of different kinds cannot be added; leave neighbours out",
+                "losses under different relations cannot be added; leave neighbours out",
             )
         if self.promised and relation != self.relation:
             raise BudgetError(
@@ -70,13 +70,11 @@ class Protection:
                 "df.dp.protect(unit=..., budget=...)",
             )
         self.latest = relation
-        # one step: two threads that ask first must not get a ledger each
+        # one step: two threads must not create a ledger each
         return self.ledgers.setdefault(relation, MemoryLedger(None, relation.neighbours))
 
     def next_ledger(self, policy: Policy, path: str | Path | None, schema: Schema | None) -> Ledger:
-        """The ledger of a new policy, in memory or in a file; what was spent before counts, where it can be
-        added.
-        """
+        """The ledger of a new policy, in memory or in a file; earlier spending counts if it can be added."""
         relation = Relation.of(policy)
         spent = {each: entries for each, ledger in self.ledgers.items() if (entries := ledger.entries())}
         if path is not None and schema is not None:
@@ -89,8 +87,8 @@ class Protection:
             if other.neighbours is not relation.neighbours:
                 raise BudgetError(
                     "budget-neighbours",
-                    f"this frame has been asked under other neighbours than {relation.neighbours.value}",
-                    "losses of different kinds cannot be added; protect a frame before it is asked",
+                    f"this frame was queried under a neighbour relation other than {relation.neighbours.value}",
+                    "losses under different relations cannot be added; protect a frame before you query it",
                 )
             if other != relation:
                 raise asked_before()
@@ -98,7 +96,7 @@ class Protection:
 
     @property
     def shown(self) -> Ledger:
-        """The one whose budget is shown."""
+        """The ledger whose budget is shown."""
         return self.ledger(self.relation if self.promised else self.latest or self.relation)
 
 
@@ -126,6 +124,6 @@ def asked_before() -> BudgetError:
     """What was spent before the budget was set cannot be added to it."""
     return BudgetError(
         "budget-asked",
-        "this frame has been asked before, and what that lost cannot be added to this budget",
-        "protect a frame before it is asked; to start afresh, read the data again",
+        "this frame was queried before, and that privacy loss cannot be added to this budget",
+        "protect a frame before you query it; to start afresh, read the data again",
     )

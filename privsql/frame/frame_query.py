@@ -21,7 +21,7 @@ class FrameQuery(Query):
 
     _: KW_ONLY
     unit: str | Sequence[str] | None = argument(
-        None, "the column, or columns, that say whose a row is; without it, each row is one person's"
+        None, "the column, or columns, that identify a person; without it, each row is one person"
     )
     ranges: Mapping[str, Any] | str | None = argument(
         None, "the range of each column that is summed, as (low, high) or 'auto'; values are clamped into it"

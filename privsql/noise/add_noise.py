@@ -33,12 +33,12 @@ from privsql.privacy.key_selection import GaussianThreshold, OptimalSelection, T
 from privsql.tables import ExactTable, Integers, NoisyTable, NullLast, as_array
 
 Run = Callable[[str], ExactTable]  # a statement of the plan
-# the cell of each row, and whether it has one
+# the cell of each row, and whether the row has one
 Placing = Callable[[ExactTable], tuple[Integers, npt.NDArray[np.bool_]]]
 
-# by the noise that is added to each score before the largest wins
+# the selection noise of each mechanism: added to every score before the largest noisy score wins
 _SELECTION: dict[Mechanism, SelectionNoise] = {
-    Mechanism.CHOICE_FLIP: "exponential",  # in fine steps all but permute-and-flip
+    Mechanism.CHOICE_FLIP: "exponential",  # every mechanism but permute-and-flip works on fine steps
     Mechanism.CHOICE_LAPLACE: "laplace",
     Mechanism.CHOICE_GUMBEL: "gumbel",
     Mechanism.CHOICE_EXPONENTIAL: "gumbel",  # Gumbel noise is the exponential mechanism
@@ -48,11 +48,11 @@ _SELECTION: dict[Mechanism, SelectionNoise] = {
 def add_noise(
     plan: Plan, exact_tables: Sequence[ExactTable], source: Randomness, run: Run | None = None
 ) -> NoisyTable:
-    """Every cell of the key space, absent ones as 0, with the noise of its measurement; or the cell that was
-    chosen.
+    """Return every cell of the key space with the noise of its measurement, or the cell that was selected.
+    Cells without rows count as 0.
 
-    The tables are the results of what the plan runs first, in that order; `run` runs a further statement,
-    should it be needed.
+    `exact_tables` are the results of the statements that the plan runs first, in that order. `run` runs a
+    further statement if one is needed.
     """
     of_values = exact_tables[len(exact_tables) - len(plan.of_values) :]
     if plan.space.open:
@@ -62,13 +62,13 @@ def add_noise(
     noisy: dict[str, Integers] = {}
     for measurement in plan.measurements:
         match measurement:
-            case SelectionMeasurement():  # a choice is the only measurement of its plan
+            case SelectionMeasurement():  # a selection is the only measurement of its plan
                 return NoisyTable(_winners(plan, exact_columns, measurement, source), {})
             case LaplaceMeasurement() | GaussianMeasurement():
                 for column in measurement.columns:
                     noisy[column] = exact_columns[column] + _noise(measurement, size, source)
             case QuantileMeasurement():
-                pass  # from the histograms of values
+                pass  # drawn from the value histograms below
             case KeyMeasurement():
                 raise AssertionError("these keys are declared")
             case _:
@@ -86,7 +86,7 @@ def _winners(
     measurement: SelectionMeasurement,
     source: Randomness,
 ) -> Integers:
-    """The cells of the best labels."""
+    """The cells of the winning labels."""
     release = plan.release
     assert isinstance(release, Choose)
     (column,) = measurement.columns
@@ -105,8 +105,8 @@ def _points(
 ) -> dict[str, Integers]:
     """The quantiles of every cell, as points of the grid.
 
-    The histogram may have come in bins. Where the search needs the values within one, `run` reads it again,
-    value by value.
+    The histogram may count values in bins. Where the search needs the single values of a bin, `run` reads the
+    histogram again, value by value.
     """
     measurement = plan.measured_by(statement)
     search = measurement.search
@@ -131,7 +131,7 @@ def _histograms(
 
 
 def _groups(release: Choose, space: KeySpace) -> int:
-    """How many choices are made: one, or one for every value of the keys that come first."""
+    """How many selections the plan makes: one, or one for every value of the leading keys."""
     within = {key.name for key in release.keys[: release.within]}
     return math.prod(len(group) for group in space.groups if set(group.names) <= within)
 
@@ -139,7 +139,7 @@ def _groups(release: Choose, space: KeySpace) -> int:
 def _chosen(
     exact_scores: Integers, measurement: SelectionMeasurement, groups: int, source: Randomness
 ) -> Integers:
-    """The places of the winners: the best first, or one of every group."""
+    """The indices of the winners: the best ones first, or one for every group."""
     exact_scores, rate = in_fine_steps(exact_scores, measurement.rate)
     if measurement.by is Mechanism.CHOICE_HISTOGRAM:
         noisy_scores = exact_scores + discrete_laplace(rate, exact_scores.size, source)
@@ -169,7 +169,7 @@ def _noise(measurement: CellMeasurement, size: int, source: Randomness) -> Integ
 def _open_keys(
     plan: Plan, exact: ExactTable, of_values: Sequence[ExactTable], source: Randomness, run: Run | None
 ) -> NoisyTable:
-    """The undeclared keys that are released, and what else was measured of them, with its noise."""
+    """The undeclared keys that are released, with the noisy values of their other measurements."""
     by = plan.keys_shown_by
     assert by is not None
     exact_counts = exact.exact_columns[by.columns[0]]
@@ -190,7 +190,7 @@ def _open_keys(
                 noisy[column] = exact_cells + _noise(measurement, size, source)
     assert plan.release is not None
     types = {key.name: key.expression.type for key in plan.release.keys}
-    # made anew from what is shown: how the engine's column was kept would tell about keys that are not
+    # Build the columns from the released keys alone: the encoding of the engine's column would reveal others.
     keys = {name: as_array(_listed(values[shown]), types[name]) for name, values in exact.exact_keys.items()}
     for statement, exact_values in zip(plan.of_values, of_values, strict=True):
         noisy |= _points(
@@ -200,8 +200,8 @@ def _open_keys(
 
 
 def _same_keys(exact: ExactTable, shown: Any, other: ExactTable) -> tuple[Integers, npt.NDArray[np.bool_]]:
-    """For each row of another table the place of its keys among those that are shown, and whether they
-    are.
+    """For each row of another table, the index of its keys among the released ones, and whether it has
+    one.
     """
     place = {
         keys: index for index, keys in enumerate(_rows_of({n: v[shown] for n, v in exact.exact_keys.items()}))
@@ -211,7 +211,7 @@ def _same_keys(exact: ExactTable, shown: Any, other: ExactTable) -> tuple[Intege
 
 
 def _rows_of(exact_keys: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """The keys of each row; NaN as a text, which is equal to itself."""
+    """The keys of each row; NaN as a text, because NaN does not equal itself."""
     columns = [
         ["NaN" if value != value else value for value in _listed(column)] for column in exact_keys.values()
     ]
@@ -219,13 +219,13 @@ def _rows_of(exact_keys: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
 
 
 def _listed(exact_column: Any) -> list[Any]:
-    """Values one by one, NULL as None."""
+    """The values one by one, with NULL as None."""
     data, missing = np.ma.getdata(exact_column), np.ma.getmaskarray(exact_column)
     return [None if gone else value for value, gone in zip(data, missing, strict=True)]
 
 
 def laid_out(space: KeySpace, exact: ExactTable) -> dict[str, Integers]:
-    """The exact rows put at the places of their keys; keys that are not in the space are left out."""
+    """The exact rows, each in the cell of its keys; rows with keys outside the space are dropped."""
     size = len(space)
     if not space.groups:  # no GROUP BY: the one row is the one cell
         return {name: values[:1] for name, values in exact.exact_columns.items()}
@@ -233,14 +233,14 @@ def laid_out(space: KeySpace, exact: ExactTable) -> dict[str, Integers]:
     result: dict[str, Integers] = {}
     for name, values in exact.exact_columns.items():
         cells = np.zeros(size, dtype=np.int64)
-        # two rows of one cell (float keys that the engine tells apart and we do not) would add up
+        # two rows of one cell (float keys that the engine distinguishes and we do not) add up
         np.add.at(cells, places[known], values[known])
         result[name] = cells
     return result
 
 
 def _places(space: KeySpace, exact: ExactTable) -> tuple[Integers, npt.NDArray[np.bool_]]:
-    """The cell of each exact row, and whether it has one."""
+    """The cell of each exact row, and whether the row has one."""
     places = np.zeros(len(next(iter(exact.exact_columns.values()))), dtype=np.int64)
     known = np.ones(len(places), dtype=np.bool_)
     for group in space.groups:
@@ -251,7 +251,7 @@ def _places(space: KeySpace, exact: ExactTable) -> tuple[Integers, npt.NDArray[n
 
 
 def _codes(group: KeyGroup, exact: ExactTable) -> Integers:
-    """The place of each exact row within a group of keys, -1 where it is in none."""
+    """The index of each exact row within a group of keys, -1 where the group does not contain it."""
     if len(group.names) == 1:
         return _column_codes(group.columns[0], exact.exact_keys[group.names[0]])
     combined = np.zeros(len(exact.exact_keys[group.names[0]]), dtype=np.int64)
@@ -269,8 +269,8 @@ def _codes(group: KeyGroup, exact: ExactTable) -> Integers:
 
 
 def _column_codes(values: Sequence[Any], exact_column: Any) -> Integers:
-    """The place of each exact value among the public ones, NULL being one of them where it is listed; -1
-    elsewhere.
+    """The index of each exact value among the public ones (NULL may be one of them), -1 where it is
+    missing.
     """
     data, missing = np.ma.getdata(exact_column), np.ma.getmaskarray(exact_column)
     known, null_place = (values.values, len(values) - 1) if isinstance(values, NullLast) else (values, -1)
@@ -305,7 +305,8 @@ def _range_codes(values: range, data: Any) -> Integers:
 
 
 def _dtype(data: Any) -> Any:
-    if data.dtype.kind in "iu":  # a declared key need not fit a column of bytes: -1, 300
+    # a declared key need not fit the column's type: -1 or 300 in a column of bytes
+    if data.dtype.kind in "iu":
         return np.dtype(object) if data.dtype == np.uint64 else np.dtype(np.int64)
     return data.dtype if data.dtype.kind in "fbM" else object
 

@@ -1,9 +1,9 @@
-"""A plan and its exact tables go in; as many noisy tables as wanted come out, of the same exact cells, for
-who measures noise.
+"""A plan and its exact tables go in; many noisy releases of the same exact cells come out, for audits and
+accuracy measurements.
 
-Numbers, quantiles and keys: one plan with a further key that numbers the releases, its exact rows repeated
-for each, goes through add_noise once. A choice without groups is made again and again, since another key
-would make another choice of it.
+Numbers, quantiles and keys are drawn in one pass: the plan gets a further key that numbers the releases, its
+exact rows are repeated for each release, and add_noise runs once. A selection without groups is drawn once
+per release instead, because a further key would turn it into a different selection.
 """
 
 from __future__ import annotations
@@ -27,27 +27,28 @@ from privsql.types import BIGINT
 
 RELEASE = "privsql_release"  # the reserved name of the key that numbers releases
 MISSING = np.iinfo(np.int64).min  # stands for a cell that a release does not show
-_MOST_CELLS = 64  # of more, only those that differ are released many times, and a few others
+# with more cells than this, only those that differ (and a few others) are released many times
+_MOST_CELLS = 64
 _MORE = 2
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What releases showed: a row for each release, a column for each thing to be seen in it; names of
-    these.
-    """
+    """What the releases showed: one row per release, one named column per visible value."""
 
     names: tuple[str, ...]
     seen: Integers
 
 
 def one_by_one(plan: Plan) -> bool:
-    """Whether releases cannot be made all at once."""
+    """Whether the releases must be drawn one at a time."""
     return plan.selected_by is not None and not plan.selected_by.in_groups
 
 
 def differing(plan: Plan, exact: Sequence[ExactTable], other: Sequence[ExactTable]) -> tuple[int, ...] | None:
-    """The cells in which the exact tables of two neighbours differ, and a few more; None: all of them."""
+    """The cells where the exact tables of two neighbours differ, and a few more; None stands for all
+    cells.
+    """
     if plan.space.open or plan.chooses or not plan.counts or len(plan.space) <= _MOST_CELLS:
         return None
     one, two = (laid_out(plan.space, each[0]) for each in (exact, other))
@@ -66,7 +67,7 @@ def release_again(
     run: Run,
     cells: Sequence[int] | None = None,
 ) -> Outcomes:
-    """So many releases of the same exact tables, by add_noise. `run`: as there; `cells`: only these."""
+    """Draw `times` releases of the same exact tables by add_noise, of all cells or only of `cells`."""
     if one_by_one(plan):
         seen = np.stack(list(_choices(plan, exact[0], times, source)))
         return Outcomes(tuple(f"place {place + 1}" for place in range(seen.shape[1])), seen)
@@ -95,13 +96,13 @@ def release_again(
 
 
 def _changed(plan: Plan, space: KeySpace, release: Release | Choose | None) -> Plan:
-    """The plan for other cells."""
+    """The same plan over other cells."""
     (one,) = plan.releases
     return replace(plan, releases=(replace(one, space=space, release=release),))
 
 
 def _choices(plan: Plan, exact: ExactTable, times: int, source: Randomness) -> Iterator[Integers]:
-    """What add_noise does for a choice, its scores laid out once."""
+    """What add_noise does for a selection, with the scores laid out only once."""
     release, measurement = plan.release, plan.selected_by
     assert isinstance(release, Choose)
     assert measurement is not None
@@ -112,7 +113,9 @@ def _choices(plan: Plan, exact: ExactTable, times: int, source: Randomness) -> I
 
 
 def _of_keys(keys: Any, noisy_columns: Any, times: int) -> Outcomes:
-    """Of keys that nobody declared: each that was ever shown, with its numbers, or only that it was shown."""
+    """Outcomes for undeclared keys: each key that was ever shown, with its numbers or just that it was
+    shown.
+    """
     releases = np.asarray(keys[RELEASE], dtype=np.int64)
     own = [
         np.ma.filled(np.ma.asarray(values).astype(object), None)
@@ -152,7 +155,7 @@ def _with_key(release: Release | Choose | None) -> Release | Choose | None:
 
 
 def _only(space: KeySpace, cells: Sequence[int]) -> KeySpace:
-    """Some cells of a space as one group of keys."""
+    """Some cells of a space, as one group of keys."""
     columns: dict[str, list[Any]] = {name: [] for group in space.groups for name in group.names}
     for cell in cells:
         rest = cell

@@ -13,7 +13,7 @@ from typing import Literal, assert_never
 
 DIGIT_BITS = 32
 _DIGIT_MASK = (1 << DIGIT_BITS) - 1
-_FIRST_COUNT = 2  # digits worked out at first; a sampler needs a third once in 2^64 draws
+_FIRST_COUNT = 2  # digits computed at first; a sampler needs a third once in 2^64 draws
 _FIRST_GUARD_BITS = 32  # both ends mostly agree at once; not for 1/(1+exp(2^-52)) = 1/2 - 2^-54 + 2^-162...
 _THOUSAND_LOG_2_ABOVE = 694  # ln 2 = 0.6931...
 
@@ -39,7 +39,7 @@ class Probability:
         if index < 0:
             raise IndexError(f"digits are counted from 0, not {index}")
         # Both forms are below exp(-x), so x >= 32 (index+1) ln 2 proves this digit and all before it zero.
-        # That keeps exp(-1000000) cheap: its first 45,000 digits are never worked out.
+        # That keeps exp(-1000000) cheap: its first 45,000 digits are never computed.
         zero_from = DIGIT_BITS * (index + 1) * _THOUSAND_LOG_2_ABOVE
         if self.exponent.numerator * 1000 >= zero_from * self.exponent.denominator:
             self._known[index] = 0
@@ -53,8 +53,8 @@ class Probability:
         while True:
             low, high = self._interval(bits + guard_bits)
             low, high = low >> guard_bits, high >> guard_bits
-            # The probability is strictly below 1, or 1/2. Without saying so, x = 10^-1000 would need a
-            # thousand digits of precision to tell 0.111... from 1.
+            # The probability is strictly below 1, or below 1/2. Without this clamp, x = 10^-1000 would need a
+            # thousand digits of precision to separate 0.111... from 1.
             high = min(high, (1 << bits) - 1 if self.form == "exponential" else (1 << (bits - 1)) - 1)
             if low == high:
                 break
@@ -90,13 +90,13 @@ def logistic_probability(exponent: Fraction) -> Probability:
 def exponential_interval(exponent: Fraction, bits: int) -> tuple[int, int]:
     """Integers with low <= exp(-exponent) * 2^bits <= high, a few units apart.
 
-    Rests on Decimal's exp being correctly rounded (to nearest), which the decimal module promises: the true
-    value then lies between the neighbours of the computed one.
+    This relies on Decimal's exp being correctly rounded (to nearest), as the decimal module promises: the
+    true value then lies between the neighbours of the computed one.
     """
     # A bit is 0.301 decimal places; the whole part of x comes on top. So x is rounded up to some y with
     # y - x <= 10^-(0.31 bits + 1) <= 2^-bits / 10, and exp(-y) <= exp(-x) <= exp(-y) + 2^-bits / 10.
     places = bits * 31 // 100 + 2
-    # Everything is given, so that a program that alters decimal.DefaultContext cannot alter a digit.
+    # All settings are passed explicitly: a program that alters decimal.DefaultContext must not alter a digit.
     context = Context(
         prec=places + len(str(int(exponent))),
         rounding=ROUND_CEILING,

@@ -1,9 +1,9 @@
 """A variance (an exact fraction) and a source of words go in; exact samples of rounded Gaussian noise come
 out.
 
-Nothing is rounded before the end: floats decide only what no error of theirs could alter, and digits are
-drawn until the rest is decided. Proposals are rejected, but how many were rejected says nothing of those
-kept, so that, save for events of chance 2^-24 a draw, time does not show the noise.
+Floats decide only what their rounding errors cannot change; everything else is decided exactly, by drawing
+further digits. Proposals are rejected, but the number of rejections is independent of the accepted samples.
+So the running time does not reveal the noise, except in events of probability 2^-24 per draw.
 """
 
 from bisect import bisect_right
@@ -24,19 +24,19 @@ GREATEST_VARIANCE = Fraction(2**104)
 _LAST_WORD = 2**32 - 1
 _MOST_AT_ONCE = 1 << 14  # proposals: they stay in the processor's cache
 _WORD_BITS = 32
-_PLACE_BITS = 63  # of X, those drawn at first
+_PLACE_BITS = 63  # binary digits of X drawn at first
 _GUARD_BITS = 32
 _DEGREE = 15
-_MARGIN = 2.0**-7  # what floats may be off by, with a lot to spare: see _scaled_chances
+_MARGIN = 2.0**-7  # bound on the floats' error, with a lot to spare: see _scaled_chances
 
 
 def rounded_gaussian(variance: Fraction, size: int, source: Randomness) -> NDArray[np.int64]:
-    """The whole number next to Y, for Y normal with this variance and mean 0, clamped to +-GREATEST_NOISE.
+    """The integer nearest to Y, for Y normal with this variance and mean 0, clamped to +-GREATEST_NOISE.
 
     Y = +-2^m (K + X) is proposed with a random sign, P(K = k) ~ exp(-c k^2) for c = 4^m/(2 variance), X
-    uniform in [0, 1), and accepted with probability exp(-c X (2K + X)): together exp(-Y^2/(2 variance)), but
-    for a constant. Any m is right; the one here rejects a twentieth or less. |Y| is rounded down after adding
-    1/2: below m = 0 by K alone, else by the first m + 1 binary digits of X.
+    uniform in [0, 1), and accepted with probability exp(-c X (2K + X)). The product is exp(-Y^2/(2 variance))
+    up to a constant. Any m is correct; the m chosen here rejects at most a twentieth. |Y| + 1/2 is rounded
+    down: for m < 0 this needs K alone, otherwise the first m + 1 binary digits of X.
     """
     law = _law(variance)
     result = np.empty(size, dtype=np.int64)
@@ -51,11 +51,11 @@ def rounded_gaussian(variance: Fraction, size: int, source: Randomness) -> NDArr
 
 @dataclass(frozen=True, eq=False)
 class _Law:
-    """The parts of a proposal. A uniform U gives K = k if k is the number of i >= 1 with P(K < i) <= U.
+    """The constants of a proposal. A uniform U gives K = k if k is the number of i >= 1 with P(K < i) <= U.
 
-    `least` and `most` bound the first word of P(K < i), i = 1, 2, ...; a first word of U below `least` or
-    above `most` tells on which side U is. From some i on that word is 2^32 - 1: there the tables end, and
-    such a first word leaves K open.
+    `least` and `most` bound the first word of P(K < i), i = 1, 2, ...: a first word of U below `least` or
+    above `most` decides on which side of P(K < i) U lies. From some i on, that word is 2^32 - 1; the tables
+    end there, and such a first word leaves K undecided.
     """
 
     shift: int  # m
@@ -71,8 +71,7 @@ def _law(variance: Fraction) -> _Law:
         raise ValueError(f"the variance must be positive, not {variance}")
     if variance > GREATEST_VARIANCE:
         raise ValueError(f"the variance {variance} is above 2^104: its noise would not fit into 64 bits")
-    # m greatest with 2^m <= sigma/8, which the lengths in bits never pass below; c is then between 1/512 and
-    # 1/128
+    # the greatest m for which the bit lengths prove 2^m <= sigma/8; c is then between 1/512 and 1/128
     shift = (variance.numerator.bit_length() - variance.denominator.bit_length()) // 2 - 3
     while 64 * Fraction(4) ** shift > variance:
         shift -= 1
@@ -87,10 +86,10 @@ def _law(variance: Fraction) -> _Law:
 
 
 def _cumulated(rate: Fraction, bits: int) -> list[tuple[int, int]]:
-    """Whole numbers with low <= P(K < i) 2^bits <= high, for i = 1, 2, ... until low is next to 2^bits.
+    """Integers with low <= P(K < i) 2^bits <= high, for i = 1, 2, ... until low is next to 2^bits.
 
-    Of the sum of exp(-rate k^2), what comes from k = n on is at most exp(-rate n^2) (1 + q + q^2 + ...) for
-    q = exp(-2 rate n) <= exp(-rate) <= 1/(1 + rate), that is exp(-rate n^2) (1 + 1/rate).
+    The tail of the sum of exp(-rate k^2) from k = n on is at most exp(-rate n^2) (1 + q + q^2 + ...) for q =
+    exp(-2 rate n) <= exp(-rate) <= 1/(1 + rate), that is exp(-rate n^2) (1 + 1/rate).
     """
     work = bits + _GUARD_BITS
     sums = [(0, 0)]
@@ -104,16 +103,16 @@ def _cumulated(rate: Fraction, bits: int) -> list[tuple[int, int]]:
 
 
 def _kept(law: _Law, count: int, source: Randomness) -> NDArray[np.int64]:
-    """Those of `count` proposals that are accepted, in order."""
+    """The accepted ones of `count` proposals, in order."""
     strip_words, high_words, low_words, words = source.integers(4 * count).reshape(4, count).astype(np.int64)
-    strips = np.searchsorted(law.most, strip_words)  # how many are below the word
+    strips = np.searchsorted(law.most, strip_words)  # the number of edges below the word
     strips_open = law.least[strips] <= strip_words
     places = high_words << _WORD_BITS - 1 | low_words >> 1
     positive = (low_words & 1).astype(np.bool_)
     sizes = law.starts[strips]
     if law.shift >= 0:
         sizes += (places >> _PLACE_BITS - 1 - law.shift) + 1 >> 1
-    # V is from words to words + 1, in units of 2^-32
+    # V lies between words and words + 1, in units of 2^-32
     ahead = _scaled_chances(law, strips, places) - words
     accepted = ahead >= 1.0 + _MARGIN
     for index in np.flatnonzero(strips_open | ~accepted & (ahead > -_MARGIN)):
@@ -127,12 +126,12 @@ def _kept(law: _Law, count: int, source: Randomness) -> NDArray[np.int64]:
 
 
 def _scaled_chances(law: _Law, strips: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.float64]:
-    """exp(-t) 2^32 for t = c X (2K + X), X = place/2^63, off by less than 2^-10.
+    """exp(-t) 2^32 for t = c X (2K + X), X = place/2^63, with an error below 2^-10.
 
-    In the tables t is below 1. r(n) = 1 - t r(n+1)/n leads from r(16) to r(1) = exp(-t), the r being between
-    0 and 1. To start with r(16) = 1 is wrong by at most 1/16, and so is the result by 1/16! < 2^-44. Each
-    step adds three roundings of at most 2^-53 and divides what was wrong by n; t itself is wrong by less than
-    six. Digits of X that are not drawn yet alter t by less than 2^-62.
+    Within the tables t is below 1. The recursion r(n) = 1 - t r(n+1)/n leads from r(16) to r(1) = exp(-t),
+    and all r are between 0 and 1. Starting with r(16) = 1 is wrong by at most 1/16, so the result is wrong by
+    at most 1/16! < 2^-44. Each step adds three roundings of at most 2^-53 and divides the error so far by n;
+    t itself has fewer than six roundings. Digits of X that are not drawn yet change t by less than 2^-62.
     """
     fractions = places * 2.0**-_PLACE_BITS
     exponents = fractions * (2 * strips + fractions) * float(law.rate)
@@ -145,7 +144,7 @@ def _scaled_chances(law: _Law, strips: NDArray[np.int64], places: NDArray[np.int
 
 
 def _strip(rate: Fraction, digits: int, source: Randomness) -> int:
-    """K from the first word of U, and as many more as it takes."""
+    """K, from the first word of U and as many further words as are needed."""
     bits = _WORD_BITS
     while True:
         bounds = _cumulated(rate, bits)
@@ -156,7 +155,7 @@ def _strip(rate: Fraction, digits: int, source: Randomness) -> int:
 
 
 def _accepts(rate: Fraction, strip: int, place: int, digits: int, source: Randomness) -> bool:
-    """Whether V < exp(-rate X (2K + X)), from the first digits of X and V, and as many more as it takes."""
+    """Whether V < exp(-rate X (2K + X)), from the first digits of X and V and as many more as are needed."""
     place_bits, bits = _PLACE_BITS, _WORD_BITS
     while True:
         near, far = Fraction(place, 1 << place_bits), Fraction(place + 1, 1 << place_bits)

@@ -1,5 +1,5 @@
-"""Rows of cells, values and counts go in, in any order; for each cell its values come out in order, with
-their counts.
+"""Rows of (cell, value, count) go in, in any order; each cell's values come out in order, with their
+counts.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import numpy as np
 from privsql.tables import Integers
 
 MOST = 2**36
-"""Counts of one value in one cell are cut to this, as if further rows were not there: 64 bits then
-hold whatever is
-computed from them. A row that comes counts or does not, and so moves nothing further."""
+"""A count of one value in one cell is clamped to this, so that all numbers computed from counts fit into 64
+bits. Clamping is 1-Lipschitz: adding or removing a row still changes the count by at most one.
+"""
 
 
 @dataclass(frozen=True)
 class Histograms:
     """Cell k has values[offsets[k] : offsets[k + 1]], rising, each with the number of its rows.
 
-    A value may stand for several points, itself and those behind it: then `whole` gives the histograms value
-    by value.
+    A value may stand for several points: itself and those that follow. Then `whole` returns the histograms
+    value by value.
     """
 
     offsets: Integers
@@ -59,7 +59,7 @@ def histograms(
     exact_widths: Integers | None = None,
     whole: Callable[[], Histograms] | None = None,
 ) -> Histograms:
-    """Rows of (cell, value, count) in any order, put in order; what comes twice is added up."""
+    """Sort rows of (cell, value, count); rows of the same cell and value add up."""
     codes = exact_cells * points + np.clip(exact_values, 0, points - 1)
     order = np.argsort(codes, kind="stable")
     codes, exact_counts = codes[order], exact_counts[order]
@@ -70,6 +70,6 @@ def histograms(
     if exact_widths is None:
         return Histograms(offsets, codes % points, counts)
     if whole is not None and (counts > MOST).any():
-        return whole()  # what is cut is cut value by value
+        return whole()  # the clamp is defined value by value, not bin by bin
     widths = np.minimum(exact_widths[order][first], points - codes % points)
     return Histograms(offsets, codes % points, counts, widths, whole)

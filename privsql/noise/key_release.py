@@ -1,9 +1,8 @@
-"""Exact counts of the keys that occur and a way to release them go in; which keys are shown, and noisy
-counts, come out.
+"""Exact counts of the keys that occur and a release rule go in; which keys are shown, and noisy counts, come
+out.
 
-The proofs are in privacy/key_selection.py. Counts below 0 are taken for 0, and those above 2^62 for 2^62:
-neighbours come no further apart, and an error here would depend on the data. What is not shown has the noisy
-count 0.
+The proofs are in privacy/key_selection.py. Counts are clamped to 0..2^62: an error here would depend on the
+data, and clamping moves neighbours no further apart. A hidden key has the noisy count 0.
 """
 
 from fractions import Fraction
@@ -25,10 +24,11 @@ _WORD_BITS = 32
 def release_keys(
     exact_counts: NDArray[np.int64], release: TruncatedGeometric | GaussianThreshold, source: Randomness
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """(shown, noisy counts): n + X where that exceeds the threshold and n is above the floor, 0 where it is
-    hidden.
+    """(shown, noisy counts): n + X where that exceeds the threshold and n is above the floor, 0 where the key
+    is hidden.
 
-    Every key gets its noise, and its coin, shown or not, so that time depends on the number of keys alone.
+    Every key gets its noise and its coin, shown or not, so the running time depends on the number of keys
+    alone.
     """
     exact_counts = _checked(exact_counts)
     if isinstance(release, TruncatedGeometric):
@@ -46,14 +46,15 @@ def release_keys(
 def select_keys(
     exact_counts: NDArray[np.int64], release: OptimalSelection, source: Randomness
 ) -> NDArray[np.bool_]:
-    """Each key with exactly the probability of its number of units.
+    """Show each key with exactly the probability that belongs to its number of units.
 
-    A uniform number, a word for each digit of the probability, is compared with it as a whole: less is shown.
+    A uniform number, one word per digit of the probability, is compared with the probability: smaller means
+    shown.
     """
     exact_counts = _checked(exact_counts)
     digits = _digits(release.scaled, release.bits)
     places = np.minimum(np.maximum(exact_counts - release.shift, 0), digits.shape[1])
-    # of probability 1, which has no digits below the point
+    # probability 1 has no digits after the point
     shown: NDArray[np.bool_] = places == digits.shape[1]
     tied = ~shown
     places = np.minimum(places, digits.shape[1] - 1)
@@ -65,8 +66,8 @@ def select_keys(
 
 
 def truncated_laplace(rate: Fraction, bounds: NDArray[np.int64], source: Randomness) -> NDArray[np.int64]:
-    """For each bound X in -bound..bound with P(X = x) proportional to exp(-rate |x|): discrete Laplace, drawn
-    again if beyond.
+    """For each bound, X in -bound..bound with P(X = x) proportional to exp(-rate |x|): discrete Laplace
+    noise, redrawn while it exceeds the bound.
     """
     if (bounds < 0).any():
         raise ValueError("a bound must be at least 0")
@@ -88,7 +89,7 @@ def _checked(exact_counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=16)
 def _digits(scaled: tuple[int, ...], bits: int) -> NDArray[np.uint32]:
-    """A row for each base-2^32 digit, the greatest first; a column for each probability but the last, which
+    """One row per base-2^32 digit, the most significant first; one column per probability but the last, which
     is 1.
     """
     rows = [

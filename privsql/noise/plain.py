@@ -1,12 +1,12 @@
-"""Exact fractions, a price and a source go in; noisy numbers, a place in a list or flipped bits come out: no
-SQL, no plan.
+"""Exact fractions, a price and a source go in; noisy numbers, an index or flipped bits come out. No SQL and
+no plan is involved.
 
-Where noise is discrete, values are counted in steps of a grid that depends on public things alone: epsilon,
-the sensitivity and how many values there are. Rounding is x -> floor(x/step + c). It keeps the order and
-passes whole steps on, so that values at most m steps apart are at most ceil(m) whole steps apart afterwards;
-sensitivities of 2^b steps stay what they are. Over k values, the sum of |x_i - x'_i| being at most 2^b steps,
-the sum of the whole steps is at most 2^b + k - 1: a value that moves by x moves by at most ceil(x) < x + 1
-steps, and a whole number below 2^b + k is at most 2^b + k - 1.
+Discrete noise is added on a grid. Its step depends only on public parameters: epsilon, the sensitivity and
+the number of values. Rounding is x -> floor(x/step + c). It preserves the order and maps whole steps to
+themselves, so that values at most m steps apart are at most ceil(m) whole steps apart afterwards; a
+sensitivity of 2^b steps stays what it is. Over k values, where the sum of |x_i - x'_i| is at most 2^b steps,
+the sum in whole steps is at most 2^b + k - 1: a value that moves by x moves by at most ceil(x) < x + 1 steps,
+and an integer below 2^b + k is at most 2^b + k - 1.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,22 +24,23 @@ from privsql.noise.selection import GREATEST_SCORE, select
 from privsql.privacy.bounds import root_bounds
 from privsql.privacy.gaussian import least_variance
 
-# steps in a sensitivity, and more for many values: the k - 1 above is then one part in a million
+# steps per sensitivity, and more for many values: the k - 1 above is then one part in a million
 _GRID_BITS = 20
 _MOST_GRID_BITS = 30  # at the smallest epsilon the rate is still above 2^-52
 _HALF = Fraction(1, 2)
-_THRESHOLD_SHARE = Fraction(5, 13)  # of epsilon; next to 1/(1 + 4^(1/3)), which makes 1/e1^2 + 4/e2^2 least
+# the threshold's share of epsilon; close to 1/(1 + 4^(1/3)), which minimizes 1/e1^2 + 4/e2^2
+_THRESHOLD_SHARE = Fraction(5, 13)
 _BATCH = 64
 
 
 def laplace(
     exact_values: Sequence[Fraction], whole: bool, epsilon: Fraction, l1: Fraction, source: Randomness
 ) -> list[Fraction]:
-    """Each value plus discrete Laplace noise; epsilon-private if neighbours' values differ by at most l1 in
+    """Add discrete Laplace noise to each value; epsilon-private if neighbours' values differ by at most l1 in
     sum.
 
-    `whole` values get noise on the whole numbers, rate epsilon/l1. Others are rounded to a grid as above.
-    Noise beyond 2^61 steps is cut, which it reaches with a chance below exp(-512).
+    `whole` values get integer noise of rate epsilon/l1. Others are rounded to the grid described above. Noise
+    beyond 2^61 steps is clamped, which happens with probability below exp(-512).
     """
     size = len(exact_values)
     if whole and epsilon / l1 >= LEAST_RATE:
@@ -58,8 +59,8 @@ def gaussian(
     l2: Fraction,
     source: Randomness,
 ) -> list[Fraction]:
-    """Each value plus Gaussian noise rounded to a grid; (epsilon, delta)-private if neighbours' values differ
-    by at most l2 in Euclidean distance. `whole` values are rounded to whole numbers afterwards.
+    """Add Gaussian noise rounded to a grid to each value; (epsilon, delta)-private if neighbours' values
+    differ by at most l2 in Euclidean distance. `whole` values are rounded to integers afterwards.
     """
     size = len(exact_values)
     steps = _steps(size)
@@ -70,20 +71,20 @@ def gaussian(
 
 
 def _steps(size: int) -> int:
-    """Of the grid in one sensitivity, for so many values."""
+    """The number of grid steps in one sensitivity, for this many values."""
     return 1 << min(_GRID_BITS + size.bit_length(), _MOST_GRID_BITS)
 
 
 def l1_steps(steps: int, size: int) -> int:
-    """How far `size` values are apart in sum after rounding, that were so many steps apart before: see
-    above.
+    """The l1 distance in whole steps, after rounding, of `size` values that were `steps` apart (see
+    above).
     """
     return steps + size - 1
 
 
 def l2_steps(steps: int, size: int) -> Fraction:
-    """The same in Euclidean distance: rounding moves each of two vectors by at most half a step in every
-    value. A single value comes no further apart.
+    """The same in Euclidean distance: rounding moves each of the two vectors by at most half a step per
+    value. A single value moves no further apart.
     """
     return steps + root_bounds(Fraction(size))[1] if size > 1 else Fraction(steps)
 
@@ -101,12 +102,12 @@ def _on_grid(
 def laplace_max(
     exact_scores: Sequence[Fraction], epsilon: Fraction, linf: Fraction, monotone: bool, source: Randomness
 ) -> int:
-    """The index of the greatest score with discrete Laplace noise on a grid of 2^20 steps a sensitivity, the
-    first of several.
+    """The index of the greatest score with discrete Laplace noise on a grid of 2^20 steps per sensitivity;
+    the first of several.
 
-    Private as in selection.py. Only differences count, so the greatest is put at 0; and a score is raised to
-    2^62 steps below the greatest if it is further down, which moves no score by more than one of those it is
-    made from.
+    The privacy proof is that of selection.py. Only differences count, so the greatest score is shifted to 0.
+    A score further down is raised to 2^62 steps below the greatest, which moves no score by more than one of
+    the two scores it is computed from moves.
     """
     exact_steps = [floor(score / linf * 2**_GRID_BITS) for score in exact_scores]
     greatest = max(exact_steps)
@@ -122,17 +123,18 @@ def first_above(
     monotone: bool,
     source: Randomness,
 ) -> int | None:
-    """The index of the first value that reaches the threshold, both with noise, or None; later ones are not
+    """The index of the first value that reaches the threshold, both with noise, or None; later values are not
     looked at.
 
-    Values less the threshold, v, are whole steps of a grid, m = 2^20 to a sensitivity. i comes out iff v_j +
-    Y_j < Z for all j < i and v_i + Y_i >= Z, with Z and Y >= 0 geometric, P(Z = z) ~ exp(-e1 z/m), P(Y = y) ~
-    exp(-e2 y/(2m)), where e1 + e2 = epsilon. Fix Y_j for j < i. On a neighbour every v moves by at most m, so
-    that wherever (z, y_i) gave i, (z + m, y_i + 2m) gives it there. It is exp(e1 + e2) times less likely, and
-    different pairs stay different: the chance of i grows or falls by at most exp(epsilon). For None it takes
-    z + m alone. If monotone, (z + m, y_i + m) will do where all v rise, (z, y_i + m) where all fall; so Y has
-    P(Y = y) ~ exp(-e2 y/m). Z and Y are only ever shifted upwards, and need no other half: half the variance
-    of the textbook's Laplace noise. A constant is added, so that the noise has mean 0.
+    Values minus the threshold, v, are whole steps of a grid, m = 2^20 per sensitivity. i is returned iff v_j
+    + Y_j < Z for all j < i and v_i + Y_i >= Z, with Z and Y >= 0 geometric, P(Z = z) ~ exp(-e1 z/m), P(Y = y)
+    ~ exp(-e2 y/(2m)), where e1 + e2 = epsilon. Fix Y_j for j < i. On a neighbour every v moves by at most m,
+    so that wherever (z, y_i) gave i, (z + m, y_i + 2m) gives it there. The latter is exp(e1 + e2) times less
+    likely, and different pairs stay different: the probability of i changes by a factor of at most
+    exp(epsilon). For None, z + m alone suffices. If monotone, (z + m, y_i + m) suffices where all v rise and
+    (z, y_i + m) where all fall, so Y has P(Y = y) ~ exp(-e2 y/m). Z and Y are only ever shifted upwards and
+    need no negative half: half the variance of the textbook's Laplace noise. A constant is added, so that the
+    noise has mean 0.
     """
     of_threshold, of_value = _rates(epsilon, monotone)
     exact_steps = (floor((value - threshold) / linf * 2**_GRID_BITS) for value in exact_values)
@@ -144,14 +146,14 @@ def first_above(
 
 
 def _rates(epsilon: Fraction, monotone: bool) -> tuple[Fraction, Fraction]:
-    """Of the noise on the threshold and on each value."""
+    """The rates of the noise on the threshold and on each value."""
     if monotone:
         return epsilon / (2 << _GRID_BITS), epsilon / (2 << _GRID_BITS)
     return epsilon * _THRESHOLD_SHARE / 2**_GRID_BITS, epsilon * (1 - _THRESHOLD_SHARE) / (2 << _GRID_BITS)
 
 
 def comparison_shift(of_threshold: Fraction, of_value: Fraction) -> int:
-    """The mean of Y - Z, in whole steps: it depends on public things alone."""
+    """The mean of Y - Z, in whole steps; it depends on public parameters alone."""
     return round(1.0 / expm1(of_value) - 1.0 / expm1(of_threshold))
 
 
@@ -161,8 +163,6 @@ def _noises(rate: Fraction, source: Randomness) -> Iterator[int]:
 
 
 def flip(exact_bits: NDArray[np.bool_], epsilon: Fraction, source: Randomness) -> NDArray[np.bool_]:
-    """Each bit turned round with probability 1/(1 + exp(epsilon)): exp(epsilon) times as likely to be told as
-    it is.
-    """
+    """Flip each bit with probability 1/(1 + exp(epsilon)): the true bit is exp(epsilon) times as likely."""
     noisy: NDArray[np.bool_] = exact_bits ^ bernoulli(logistic_probability(epsilon), exact_bits.size, source)
     return noisy

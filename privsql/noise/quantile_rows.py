@@ -1,4 +1,6 @@
-"""Histograms of some cells go in; how many rows lie below any point comes out, and where a quantile is."""
+"""Histograms of some cells go in; the number of rows below any point, and the target of a quantile,
+come out.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from privsql.tables import Integers
 
 @dataclass(frozen=True)
 class Mass:
-    """Rows of every cell: whole ones, and parts of one more."""
+    """A number of rows in every cell: whole rows, and parts of one more."""
 
     whole: Integers
     part: Integers
@@ -22,8 +24,8 @@ class Mass:
 
 @dataclass(frozen=True)
 class Cut:
-    """A point of the finer grid in every cell, and the mass below it, in whole rows and parts of one, as many
-    as points.
+    """A point of the finer grid in every cell, and the mass below it: whole rows, and parts of one row, one
+    part per point.
     """
 
     point: Integers
@@ -32,7 +34,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class CountedRows:
-    """The values of some cells, with the rows of all cells before each of them."""
+    """The values of some cells, with the number of rows (of all cells) before each of them."""
 
     exact: Histograms
     points: int
@@ -40,7 +42,7 @@ class CountedRows:
     codes: Integers  # cell * points + value
     widths: Integers
     counts: Integers
-    before: Integers  # one longer than the values
+    before: Integers  # one entry longer than the values
     start: Cut
     end: Cut
 
@@ -58,7 +60,7 @@ class CountedRows:
 
     @property
     def fine(self) -> int:
-        """Points of the finer grid to a value."""
+        """Points of the finer grid per value."""
         return 1 << self.shift
 
     @cached_property
@@ -66,9 +68,7 @@ class CountedRows:
         return CountedRows.of(self.exact.value_by_value(), self.points, self.shift)
 
     def marked(self, step: Step) -> CountedRows:
-        """The same with an entry of no rows and no points where a zone begins, unless that is inside of an
-        entry.
-        """
+        """The same, with an empty entry where a zone begins, unless the zone begins inside an entry."""
         marks = np.array(step.zones(self.points)[1:], dtype=np.int64)
         codes = (np.arange(self.exact.cells, dtype=np.int64)[:, None] * self.points + marks).ravel()
         places = np.searchsorted(self.codes, codes, side="left")  # before an entry of the same value
@@ -94,8 +94,8 @@ class CountedRows:
 
 
 def target_of(step: Step, low: Mass, high: Mass, fine: int) -> Mass:
-    """low + fraction (high - low), exactly, in whole rows and (denominator * fine)-ths of one; a margin away
-    from MIN or MAX.
+    """low + fraction (high - low), exactly, in whole rows and (denominator * fine)-ths of one; moved by the
+    margin for MIN or MAX.
     """
     if step.margin:
         rows = np.full_like(high.whole, step.margin) if step.fraction == 0 else high.whole - step.margin

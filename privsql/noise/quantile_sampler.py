@@ -1,10 +1,10 @@
-"""Sorted grid values with counts, cell by cell, and a search go in; the grid points of its quantiles come
-out, noisy.
+"""Sorted grid values with counts, cell by cell, and a search go in; noisy grid points of its quantiles come
+out.
 
-What is drawn, and why it is private, is in privacy/quantile_steps.py; this draws it exactly. Between two values that
-occur all points are equally far from the target, so they are one run; on the finer grid the points of one
-value are two runs, below and above the target, along which the distance grows evenly. A row is one 64-bit
-number of a histogram: nothing here takes time for each row.
+privacy/quantile_steps.py says what is drawn, and why it is private; this file draws it exactly. All points
+between two values that occur are equally far from the target, so they form one run. On the finer grid the
+points of one value form two runs, below and above the target, along which the distance grows linearly. Rows
+enter only as 64-bit counts of a histogram, so no step takes time per row.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from privsql.tables import Integers
 
 Bools = npt.NDArray[np.bool_]
 
-_ENTRIES = 2**20  # values of so many cells at a time: bounds the memory
+_ENTRIES = 2**20  # how many values are handled at a time: bounds the memory
 
 
 def quantiles(exact: Histograms, search: Search, source: Randomness) -> list[Integers]:
-    """For each quantile of the search, by place, a grid point in every cell; -1 - v where it is undetermined,
-    v being a point that a cell without rows might have. Both kinds rise from quantile to quantile.
+    """For each quantile of the search, a grid point in every cell; -1 - v where it is undetermined, v being a
+    point that a cell without rows might have. Both kinds rise from quantile to quantile.
     """
     if not exact.cells:
         return [np.zeros(0, dtype=np.int64) for _ in search.steps]
@@ -44,7 +44,7 @@ def quantiles(exact: Histograms, search: Search, source: Randomness) -> list[Int
 
 
 def _in_order(noisy: Integers) -> Integers:
-    """Free of cost: in order they are never further off."""
+    """Sort the quantiles of a cell. This is post-processing, and never increases their error."""
     if not (noisy < 0).any():
         return np.sort(noisy, axis=0)
     result = noisy
@@ -58,7 +58,7 @@ def _in_order(noisy: Integers) -> Integers:
 
 
 def _batches(exact: Histograms, marks: int) -> Iterator[tuple[int, int]]:
-    """Some cells after the others; `marks` are put beside the values of each."""
+    """Split the cells into batches; `marks` further entries are added to each cell's values."""
     first = 0
     while first < exact.cells:
         reach = int(exact.offsets[first]) + _ENTRIES
@@ -69,7 +69,7 @@ def _batches(exact: Histograms, marks: int) -> Iterator[tuple[int, int]]:
 
 
 def _some_quantiles(exact: Histograms, search: Search, source: Randomness) -> Integers:
-    """A row for each quantile, a column for each cell."""
+    """One row per quantile, one column per cell."""
     noisy = _drawn(exact, search, source, roots=True)
     without = np.flatnonzero((noisy < 0).any(axis=0))
     if without.size:
@@ -82,10 +82,12 @@ def _some_quantiles(exact: Histograms, search: Search, source: Randomness) -> In
 
 
 def _drawn(exact: Histograms, search: Search, source: Randomness, roots: bool) -> Integers:
-    """-1 where a quantile is undetermined, which can only be where `roots` have that candidate."""
+    """The drawn points; -1 where a quantile is undetermined, possible only where `roots` have that
+    candidate.
+    """
     rows = CountedRows.of(exact, search.points, search.shift)
     cuts: dict[int, Cut] = {}
-    points: dict[int, Integers] = {}  # of undetermined ones -1
+    points: dict[int, Integers] = {}  # -1 for an undetermined one
     for level in search.levels:
         for step in level:
             low = rows.start if step.below is None else cuts[step.below]
@@ -110,32 +112,32 @@ def _drawn(exact: Histograms, search: Search, source: Randomness, roots: bool) -
 
 @dataclass(frozen=True)
 class _Runs:
-    """The runs of a problem: for each value between its ends the points before it and its own; at last, those
-    behind.
+    """The runs of a problem: for each value between the ends, the points before it and its own points; at the
+    end, the points after the last value.
     """
 
     cell: Integers
     kind: Integers
-    entry: Integers  # the value, or the one behind the points
+    entry: Integers  # the value, or the one after the points
     before: Integers  # rows of the cell below that value
     start: Integers  # of the points
     stop: Integers
     offsets: Integers
     gap: Bools  # points without rows
-    rough: Bools  # several points that have rows, it is not known which
+    rough: Bools  # several points whose rows are not known one by one
 
     @property
     def last(self) -> Integers:
-        """The last one of each cell."""
+        """The last run of each cell."""
         return self.offsets[1:] - 1
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """In every cell a point between two cuts, near a target of so many rows and (denominator * fine)-ths of
-    one.
+    """In every cell, draw a point between two cuts, near a target given in whole rows and (denominator *
+    fine)-ths of one.
 
-    `doublings`: there is one candidate more, "undetermined" at -1, of this weight; None: there is not.
+    `doublings`: the weight of a further candidate, "undetermined" at -1; None if there is no such candidate.
     """
 
     rows: CountedRows
@@ -151,14 +153,16 @@ class _Problem:
         return self.step.fraction.denominator
 
     def choose(self, source: Randomness) -> Integers:
-        """Of the grid. The rows tied at a point are below it or not as the target would have it."""
+        """Draw a point of the grid. Rows tied at a point count as below it or not, whichever the target
+        prefers.
+        """
         lower = self.low.point >> self.rows.shift
         upper = np.minimum(self.high.point >> self.rows.shift, self.rows.points - 1)
         runs = self._laid_out(lower, upper, 2, 0)
         tied = np.where(runs.gap, 0, self._of(self.rows.counts, runs.entry))
         first, lengths = runs.start, np.maximum(runs.stop - runs.start, 0)
         weighed = self._weighed(runs, lengths, *self._nearest(runs, tied), np.zeros_like(tied))
-        # of a bin, where it weighs most
+        # the point of a bin with the largest weight
         halvings = self._halvings(first if self.step.lean > 0 else runs.stop - 1)
 
         def at(run: int, position: int) -> tuple[int, Fraction]:
@@ -174,7 +178,7 @@ class _Problem:
         return first[chosen] + position
 
     def _halvings(self, values: Integers) -> Integers:
-        """How often the weights of values are halved, zone by zone."""
+        """How often the weights of values are halved, by zone."""
         if not self.step.lean:
             return np.zeros_like(values)
         starts = np.array(self.step.zones(self.rows.points))
@@ -182,19 +186,19 @@ class _Problem:
         return zones if self.step.lean > 0 else len(starts) - 1 - zones
 
     def part(self, source: Randomness) -> Cut:
-        """Of the finer grid, where the rows tied at a value lie evenly on its points. No rows are below what
-        is undetermined.
+        """Draw a point of the finer grid, where the rows tied at a value are spread evenly over its points.
+        No rows are below an undetermined point.
         """
         shift, fine = self.rows.shift, self.rows.fine
         upper = np.minimum(self.high.point, (self.rows.points << shift) - 1)
         runs = self._laid_out(self.low.point, upper, 3, shift)
-        # whole: points that are all alike, as far as is known
+        # whole: the points have equal weights, as far as is known
         whole, up = runs.gap | runs.rough, runs.kind == 2
         tied = np.where(runs.gap, 0, self._of(self.rows.counts, runs.entry))
         origin = self._of(self.rows.exact.values, runs.entry) << shift
         first, stop = runs.start - origin, runs.stop - origin
         turn = np.clip(self._turn(runs, tied), first, stop)  # from here on the target is reached
-        begin = np.where(up, turn, turn - 1)  # of a run without points, past its end
+        begin = np.where(up, turn, turn - 1)  # one past its end for a run without points
         lengths = np.where(whole, np.where(up, 0, stop - first), np.where(up, stop - turn, turn - first))
         slope = np.where(whole, 0, tied)
         product = slope * begin
@@ -228,8 +232,8 @@ class _Problem:
         return Cut(point, found)
 
     def _nearest(self, runs: _Runs, tied: Integers) -> tuple[Integers, Mass]:
-        """On which side of the target the rows at some points are, 0 where it is among them, and the end that
-        is nearer.
+        """The side of the target on which the rows at some points lie (0 where the target is among them), and
+        the nearer end.
         """
         none = np.zeros_like(tied)
         beyond = self._reaches(runs.cell, runs.before, none)
@@ -243,8 +247,8 @@ class _Problem:
         return sign, Mass(mass, none)
 
     def _recoiled(self) -> tuple[int, Integers]:
-        """The same of "undetermined", at a distance of recoil times the rows: that from the target to one of
-        their ends.
+        """The same for "undetermined", whose distance is recoil times the rows: that from the target to one
+        of their ends.
         """
         rows = self.rows.end.mass.whole
         if self.step.margin:
@@ -252,13 +256,13 @@ class _Problem:
         return (1, rows) if 2 * self.step.fraction < 1 else (-1, np.zeros_like(rows))
 
     def _rank(self, cell: int) -> Fraction:
-        """The target of a cell."""
+        """The target of a cell, in rows."""
         unit = self.denominator * self.rows.fine
         return Fraction(int(self.target.whole[cell]) * unit + int(self.target.part[cell]), unit)
 
     def _laid_out(self, lower: Integers, upper: Integers, per: int, shift: int) -> _Runs:
-        """All runs from `lower` to `upper` (both among them), cell after cell; each ends with that of
-        "undetermined", if any.
+        """All runs from `lower` to `upper` (both included), cell by cell; each cell ends with the run of
+        "undetermined", if there is one.
         """
         rows, cells = self.rows, self.rows.exact.cells
         base = np.arange(cells, dtype=np.int64) * rows.points
@@ -285,7 +289,7 @@ class _Problem:
         return _Runs(cell, kind, entry, before, start, stop, offsets, gap, ~gap & (width > 1))
 
     def _of(self, column: Integers, entry: Integers) -> Integers:
-        """Values or counts; some number where there is none."""
+        """Values or counts; an arbitrary number where there is none."""
         return column[np.clip(entry, 0, len(column) - 1)] if len(column) else np.zeros_like(entry)
 
     def _reaches(self, cell: Integers, whole: Integers, part: Integers) -> Any:
@@ -294,8 +298,8 @@ class _Problem:
         return (whole > target) | ((whole == target) & (part * self.denominator >= parts))
 
     def _turn(self, runs: _Runs, tied: Integers) -> Integers:
-        """The first point of a value at which the target is reached; of all but one value in a cell that is
-        one of the ends.
+        """The first point of a value at which the target is reached. For all values of a cell but one, that
+        is one of the ends.
         """
         fine, none = self.rows.fine, np.zeros_like(tied)
         turn = np.where(self._reaches(runs.cell, runs.before, none), 0, fine)
@@ -304,8 +308,8 @@ class _Problem:
         return turn
 
     def _turn_within(self, cell: Integers, before: Integers, tied: Integers) -> Integers:
-        """The quotient rounded up: as a float it is off by less than one, so that is its floor or one of the
-        two behind.
+        """The quotient rounded up. As a float it is off by less than one, so the result is its floor or one
+        of the next two integers.
         """
         shift, fine = self.rows.shift, self.rows.fine
         away = (self.target.whole[cell] - before) + self.target.part[cell] / (self.denominator * fine)

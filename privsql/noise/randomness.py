@@ -12,14 +12,16 @@ _CHUNK_WORDS = 1 << 18  # 1 MiB a system call: bounds the copy held beside the r
 
 
 class Randomness(Protocol):
-    """A source of independent, uniform 32-bit words. Only tests pass another than the system's."""
+    """A source of independent, uniform 32-bit words. Only tests pass one other than the system's."""
 
     def integers(self, count: int) -> NDArray[np.uint32]: ...
 
 
 @dataclass(frozen=True)
 class SystemRandomness:
-    """The operating system's generator. It has no state here, hence nothing to seed, to fork or to replay."""
+    """The operating system's generator. It keeps no state here, so nothing can be seeded, forked or
+    replayed.
+    """
 
     def integers(self, count: int) -> NDArray[np.uint32]:
         words = np.empty(count, dtype=np.uint32)

@@ -1,10 +1,10 @@
-"""Cells of runs of positions, with weights exp(-x), go in; one position of each cell comes out, exactly as
-likely as it weighs.
+"""Cells of runs of positions with weights exp(-x) go in; one position of each cell comes out, drawn with
+exactly the probability that its weight gives it.
 
-Floats only make proposals. A run is proposed by a whole-number weight that is certainly not below its true
-one, and then kept with probability true / proposed, which is decided by as many digits as it takes: so the
-result has the true distribution, whatever the floats were, as long as they are within 2^-21 of the truth,
-relatively. numpy's exp and expm1 are within some 2^-50, and the exponents given here within 2^-24.
+Floats only make proposals. A run is proposed with an integer weight that is certainly not below its true one,
+and then accepted with probability true / proposed, which is decided by as many digits as it takes. So the
+result has the true distribution whatever the floats were, as long as their relative error is below 2^-21.
+numpy's exp and expm1 are within about 2^-50, and the exponents given here within 2^-24.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ At = Callable[[int, int], tuple[int, Fraction]]
 
 _ABOVE = 1.0 + 2.0**-20  # a float times this is above the true value
 _SURE = 2**32 - 2**13  # a word below this is below any probability of 1 - 2^-19
-_LARGE = 2**30  # proposed weights from here on are within 2^-19 of the true ones
+_LARGE = 2**30  # proposed weights of at least this are within 2^-19 of the true ones
 _BITS = 60  # proposed weights of a cell add up to less than 2^62
 
 
@@ -36,9 +36,9 @@ class Runs:
     """Run i has positions j = 0 ... lengths[i] - 1, of weight 2^-halvings[i] exp(-(base[i] + slope[i] j)),
     slope >= 0.
 
-    The runs of cell k are offsets[k] ... offsets[k + 1] - 1, one of them not empty. `exact(i)` gives base and
-    slope as they truly are. Of a run that is `rough` weights are only known to be this at most; `at(i, j)`
-    gives halvings and exponent.
+    The runs of cell k are offsets[k] ... offsets[k + 1] - 1, one of them not empty. `exact(i)` returns base
+    and slope as exact fractions. The weights of a `rough` run are only known to be at most these; `at(i, j)`
+    returns the halvings and exponent of one position.
     """
 
     offsets: Integers
@@ -46,19 +46,19 @@ class Runs:
     slope: Floats
     lengths: Integers
     exact: Exact
-    # empty: none is
+    # empty: no run is rough
     rough: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     at: At = lambda run, position: (0, Fraction(0))
-    # empty: none; some may be negative
+    # empty: no halvings; some may be negative
     halvings: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 def draw(runs: Runs, source: Randomness) -> tuple[Integers, Integers]:
-    """For every cell a run and a position in it."""
+    """Draw a run and a position in it for every cell."""
     starts, stops = runs.offsets[:-1], runs.offsets[1:]
     rough = runs.rough if runs.rough.size else np.zeros(len(runs.base), dtype=np.bool_)
     known = np.where(runs.lengths > 0, runs.base, np.inf)
-    floor = np.floor(np.minimum.reduceat(known, starts)) - 1.0  # below every exponent of its cell, and whole
+    floor = np.floor(np.minimum.reduceat(known, starts)) - 1.0  # an integer below every exponent of its cell
     sizes = stops - starts
     halvings = runs.halvings if runs.halvings.size else np.zeros(len(runs.base), dtype=np.int64)
     totals = np.ldexp(
@@ -66,10 +66,10 @@ def draw(runs: Runs, source: Randomness) -> tuple[Integers, Integers]:
     )
     power = _BITS - np.ceil(np.log2(np.add.reduceat(totals, starts))).astype(np.int64)
     proposed = _whole(totals, np.repeat(power, sizes), runs.lengths > 0)
-    ends = np.cumsum(proposed)  # modulo 2^64, as are differences; a cell's own sum is below 2^62
+    ends = np.cumsum(proposed)  # modulo 2^64, and so are the differences; the sum of one cell is below 2^62
     before = ends - proposed
     chosen, pending = np.zeros(len(starts), dtype=np.int64), np.arange(len(starts))
-    positions = np.full(len(starts), -1, dtype=np.int64)  # of rough runs; those of others follow
+    positions = np.full(len(starts), -1, dtype=np.int64)  # set for rough runs here, for the others below
     while pending.size:
         first, last = starts[pending], stops[pending] - 1
         wanted = uniform_below(ends[last] - before[first], source)
@@ -79,7 +79,7 @@ def draw(runs: Runs, source: Randomness) -> tuple[Integers, Integers]:
         for place in np.flatnonzero(~kept):
             run, cell = int(found[place]), int(pending[place])
             length, factor = int(runs.lengths[run]), Fraction(2) ** int(power[cell]) / int(proposed[run])
-            if rough[run]:  # any position, kept with the probability by which it is lighter than was proposed
+            if rough[run]:  # any position, accepted with the ratio of its weight to the proposed one
                 positions[cell] = uniform_below(np.array([length], dtype=np.uint64), source)[0]
                 halved, exponent = runs.at(run, int(positions[cell]))
                 true, factor = _Sum(exponent - int(floor[cell]), Fraction(0), 1), factor * length
@@ -94,7 +94,7 @@ def draw(runs: Runs, source: Randomness) -> tuple[Integers, Integers]:
 
 
 def uniform_below(bounds: Words, source: Randomness) -> Words:
-    """A uniform whole number from 0 to each bound - 1: masked words, drawn again where they are too great."""
+    """A uniform integer from 0 to each bound - 1: masked words, redrawn where they are too large."""
     masks = bounds - np.uint64(1)
     for shift in (1, 2, 4, 8, 16, 32):
         masks |= masks >> np.uint64(shift)
@@ -107,8 +107,8 @@ def uniform_below(bounds: Words, source: Randomness) -> Words:
 
 
 def _reached(ends: Words, before: Words, first: Integers, last: Integers, wanted: Words) -> Integers:
-    """For each cell the run in which the wanted number lies: the first whose sum is above it. By halving, all
-    cells at once.
+    """For each cell, the run that contains the wanted number: the first whose cumulative sum exceeds it.
+    Binary search, for all cells at once.
     """
     low, high = first.copy(), last.copy()
     while (low < high).any():
@@ -120,7 +120,7 @@ def _reached(ends: Words, before: Words, first: Integers, last: Integers, wanted
 
 
 def _whole(totals: Floats, power: Integers, present: npt.NDArray[np.bool_]) -> Words:
-    """Weights times 2^power, rounded up past every doubt."""
+    """Weights times 2^power, rounded up by more than any error of the floats."""
     return np.where(present, np.floor(np.ldexp(totals * _ABOVE, power)) + 1.0, 0.0).astype(np.uint64)
 
 
@@ -147,8 +147,8 @@ def _positions(runs: Runs, chosen: Integers, source: Randomness) -> Integers:
 def _falling(
     slope: Floats, lengths: Integers, exact: Callable[[int], Fraction], source: Randomness
 ) -> Integers:
-    """j < length with P(j) ~ exp(-slope j): a stretch 0, 1, 2-3, 4-7 ... by the weight of its first, then any
-    j of it, kept with the probability by which it is lighter than that.
+    """j < length with P(j) ~ exp(-slope j): propose a stretch 0, 1, 2-3, 4-7 ... by the weight of its first
+    j, then any j of the stretch, accepted with the ratio of its weight to that first one.
     """
     pieces = int(lengths.max()).bit_length() + 1
     left = np.concatenate([[0], 1 << np.arange(pieces - 1)])
@@ -194,7 +194,7 @@ class _Sum:
         least, most = _exponential(self.slope, bits)
         end_least, end_most = _exponential(self.slope * self.length, bits)
         if most == 1:
-            return Fraction(0), high * self.length  # more bits will tell
+            return Fraction(0), high * self.length  # more bits will decide
         return low * (1 - end_most) / (1 - least), min(
             high * (1 - end_least) / (1 - most), high * self.length
         )

@@ -1,9 +1,9 @@
 """A rate (an exact fraction) and a source of words go in; exact samples of integer noise come out.
 
-Nothing is rounded: a uniform number is compared with a probability digit by digit, as far as it takes. How
-long a call takes depends on its size and rate but, save for events of chance 2^-32 a draw, not on the noise:
-a table is searched in the same number of steps whatever is found, and how many proposals were rejected says
-nothing of those that were accepted.
+Nothing is rounded: a uniform number is compared with a probability digit by digit, as far as it takes. The
+running time of a call depends on its size and rate but not on the noise, except in events of probability
+2^-32 per draw: a table search takes the same number of steps whatever it finds, and the number of rejected
+proposals is independent of the accepted ones.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ If exact values and published values are both held within 2^60, the clamp change
 privacy is pure as it stands. Otherwise it alters the distribution by at most exp(-512) < 2^-738.
 """
 
-Interval = tuple[int, int]  # whole numbers below and above something, in units of 2^-bits
+Interval = tuple[int, int]  # integers below and above a number, in units of 2^-bits
 
 _BLOCK = 1 << 14  # how many are drawn at once: they stay in the processor's cache
 _WORD_BITS = 32
-_EDGE_BITS = 64  # the digits of an edge that stand in the table
+_EDGE_BITS = 64  # the digits of an edge that the table holds
 _EDGES_END = Fraction(694 * _EDGE_BITS, 1000)  # exp(-x) < 2^-64 from here on, since ln 2 = 0.6931...
 _LEAST_STEP = Fraction(1, 4)
-_MARGIN = 2.0**-7  # by far more than what chances * 2^32, computed in floats, may be off by
+_MARGIN = 2.0**-7  # far above the error of chances * 2^32 computed in floats
 
 
 def bernoulli(probability: Probability, size: int, source: Randomness) -> NDArray[np.bool_]:
@@ -88,11 +88,11 @@ def _sampled(rate: Fraction, signed: bool, size: int, source: Randomness) -> NDA
 
 
 def _joined(low: NDArray[np.int64], place: NDArray[np.int64], shift: int) -> NDArray[np.int64]:
-    """low + 2^shift place from place 0 on, and -1 - (low + 2^shift (-1 - place)) below it: clamped to
+    """low + 2^shift place for place >= 0, and -1 - (low + 2^shift (-1 - place)) for place < 0, clamped to
     +-GREATEST_NOISE, for 0 <= low < 2^shift <= 2^58, without overflow.
     """
-    # From this limit on the result is beyond the clamp whatever low is, so that clipping here alters nothing;
-    # and 2^shift (limit + 1) is at most 2^61 + 2^60.
+    # From this limit on the result is beyond the clamp for every low, so clipping here changes nothing; and
+    # 2^shift (limit + 1) is at most 2^61 + 2^60.
     limit = (GREATEST_NOISE >> shift) + 1
     negative = place >> 63  # -1 or 0: -1 - x is x with all its bits turned, ~x
     joined: NDArray[np.int64] = low + (np.minimum(place ^ negative, limit) << shift)
@@ -107,9 +107,10 @@ def _joined(low: NDArray[np.int64], place: NDArray[np.int64], shift: int) -> NDA
 class _Edges:
     """The unit interval, cut into a piece for each place: a uniform U is at the last place with edge <= U.
 
-    With q = exp(-rate) and Q = exp(-rate 2^shift), the edges are 1 - Q^i for i >= 0 where only these are
-    wanted (not signed). Signed, place i >= 0 stands for G's upper part i, and place -1 - i for the same of
-    -1 - G: the edges are 1 - Q^i/(1+q) for i >= 0, and q Q^-i/(1+q) for i <= 0, which agree at 0.
+    With q = exp(-rate) and Q = exp(-rate 2^shift), the edges are 1 - Q^i for i >= 0 if only nonnegative
+    places are wanted (not signed). Signed, place i >= 0 stands for upper part i of G, and place -1 - i for
+    upper part i of -1 - G: the edges are 1 - Q^i/(1+q) for i >= 0, and q Q^-i/(1+q) for i <= 0, which agree
+    at 0.
 
     `first_digits` has 64 binary digits of each edge, filled up to 2^n - 1 of them; it begins and ends where
     these are all 0, or all 1.
@@ -165,7 +166,7 @@ def _edges(rate: Fraction, signed: bool) -> _Edges:
 def _first_digits(
     rate: Fraction, shift: int, signed: bool, places: range, guard_bits: int
 ) -> list[int] | None:
-    """The first 64 binary digits of each edge, or None where so many guard bits leave one undecided.
+    """The first 64 binary digits of each edge, or None where this many guard bits leave one undecided.
 
     Some number of them decides all: edges other than 0 are irrational (Lindemann and Weierstrass).
     """
@@ -188,14 +189,14 @@ def _exponential(exponent: Fraction, bits: int) -> Interval:
     """low <= 2^bits exp(-exponent) <= high, for an exponent of 0 or more."""
     if not exponent:
         return 1 << bits, 1 << bits
-    if exponent > bits:  # exp(-bits) < 2^-bits; the digits would take long
+    if exponent > bits:  # exp(-bits) < 2^-bits; computing the digits would take long
         return 0, 1
     return exponential_interval(exponent, bits)
 
 
 def _places(edges: _Edges, size: int, source: Randomness) -> NDArray[np.int64]:
-    """A place for each of `size` uniform numbers, of which 64 digits are drawn: more only where these are
-    those of an edge, one in 2^54.
+    """A place for each of `size` uniform numbers. 64 digits of each are drawn, and more only where these
+    equal the digits of an edge, which happens once in 2^54.
     """
     words = source.integers(2 * size).view(np.uint64)
     found = np.zeros(size, dtype=np.int64)  # how many edges are at or below the number
@@ -210,7 +211,7 @@ def _places(edges: _Edges, size: int, source: Randomness) -> NDArray[np.int64]:
 
 
 def _place(edges: _Edges, place: int, uniform: _Uniform) -> int:
-    """The last place with an edge at or below a number, looked for from the given one on."""
+    """The last place with an edge at or below a number, searched from the given place on."""
 
     def reached(place: int) -> bool:
         return not uniform.is_below(partial(edges.interval, place))
@@ -222,14 +223,14 @@ def _place(edges: _Edges, place: int, uniform: _Uniform) -> int:
     return place
 
 
-# -- the lower part: proposed, and accepted or not -----------------------------------------------------------
+# -- the lower part: proposed, and accepted or rejected ------------------------------------------------------
 
 
 def _low_parts(rate: Fraction, shift: int, size: int, source: Randomness) -> NDArray[np.int64]:
-    """low < 2^shift with P(low) proportional to exp(-rate low), at most every second proposal being rejected.
+    """low < 2^shift with P(low) proportional to exp(-rate low); at most every second proposal is rejected.
 
-    exp(-rate low) is computed in floats, times 2^32: rate, product and exp are off by less than 2^-47
-    together, so that the margin holds 2^8 times what is wrong. What lies within it is decided exactly.
+    exp(-rate low) is computed in floats, times 2^32: the errors of rate, product and exp are below 2^-47
+    together, 2^8 times less than the margin. What lies within the margin is decided exactly.
     """
     low = np.zeros(size, dtype=np.int64)
     pending = np.arange(size if shift else 0)
@@ -247,25 +248,25 @@ def _low_parts(rate: Fraction, shift: int, size: int, source: Randomness) -> NDA
 
 
 def _uniform(bits: int, size: int, source: Randomness) -> NDArray[np.int64]:
-    """Whole numbers from 0 to 2^bits - 1, for bits from 1 to 63."""
+    """Integers from 0 to 2^bits - 1, uniformly, for bits from 1 to 63."""
     if bits <= _WORD_BITS:
         return (source.integers(size) >> np.uint32(_WORD_BITS - bits)).astype(np.int64)
     return (source.integers(2 * size).view(np.uint64) >> np.uint64(64 - bits)).astype(np.int64)
 
 
-# -- what 64 digits leave open -------------------------------------------------------------------------------
+# -- numbers that 64 digits leave undecided ------------------------------------------------------------------
 
 
 @dataclass
 class _Uniform:
-    """A uniform number in [0, 1), of which so many binary digits are drawn."""
+    """A uniform number in [0, 1), of which only the first binary digits are drawn so far."""
 
     digits: int
     bits: int
     source: Randomness
 
     def is_below(self, interval: Callable[[int], Interval]) -> bool:
-        """Whether it is below what the interval holds: further digits are drawn until that is decided."""
+        """Whether it is below the number in the interval; draws further digits until that is decided."""
         while True:
             low, high = interval(self.bits + _WORD_BITS)
             if self.digits + 1 << _WORD_BITS <= low:

@@ -42,15 +42,14 @@ _LEAST_BATCH = 64
 _FINEST_RATE = Fraction(1, 2**10)
 
 Distances = NDArray[np.uint64] | NDArray[np.object_]
-"""How far each score is below the greatest, in whole steps; Python's integers where 64 bits do not suffice.
-"""
+"""How far each score is below the greatest, in whole steps; Python integers where 64 bits do not suffice."""
 
 
 def in_fine_steps(exact_scores: NDArray[np.int64], rate: Fraction) -> tuple[NDArray[np.int64], Fraction]:
-    """The same scores counted in smaller steps, and the rate a step: at most 2^-10, so that ties are rare.
+    """The same scores counted in smaller steps, and the rate per step: at most 2^-10, so that ties are rare.
 
-    In whole scores ties are frequent, and going to the first they favour some candidates: of two with equal
-    scores the first would win 73% of the time at rate 1. In small steps "exponential" nears permute-and-flip,
+    Whole scores tie often, and breaking ties in order favours the first candidates: of two with equal scores
+    the first would win 73% of the time at rate 1. In small steps "exponential" approaches permute-and-flip,
     its continuous form, whatever the order. Scores times 2^b move 2^b times as far and the rate is 2^b times
     smaller, so the proof above stands; b depends on the rate alone.
     """
@@ -62,12 +61,12 @@ def in_fine_steps(exact_scores: NDArray[np.int64], rate: Fraction) -> tuple[NDAr
 
 
 def select(exact_scores: NDArray[np.int64], rate: Fraction, noise: SelectionNoise, source: Randomness) -> int:
-    """The index of the winner: of the greatest noisy score, the first of several.
+    """The index of the winner: the greatest noisy score, the first of several.
 
     "exponential" adds one-sided geometric noise (report-noisy-max of note 002, on integers), "laplace"
-    two-sided; "gumbel" is exactly the exponential mechanism, "permute_and_flip" the continuous form of the
-    first. The time of the first two does not depend on the scores; "gumbel" rejects proposals, and takes the
-    longer the fewer scores are near the greatest.
+    two-sided noise; "gumbel" is exactly the exponential mechanism, "permute_and_flip" the continuous form
+    of the first. The running time of the first two does not depend on the scores. "gumbel" rejects
+    proposals, and takes longer when fewer scores are near the greatest.
     """
     if exact_scores.ndim != 1 or exact_scores.size == 0:
         raise ValueError("selection needs a one-dimensional array of at least one score")
@@ -95,8 +94,8 @@ def select_fraction(
     noise: Literal["gumbel", "permute_and_flip"],
     source: Randomness,
 ) -> int:
-    """The same for scores that are any fractions, none of them rounded. The step in which they are counted
-    depends on the scores, but the law of the winner does not depend on it.
+    """The same for scores that are arbitrary fractions, without rounding. The step in which they are counted
+    depends on the scores, but the distribution of the winner does not depend on the step.
     """
     if not exact_scores or rate <= 0:
         raise ValueError("selection needs at least one score and a positive rate")
@@ -125,7 +124,7 @@ def _select_by_distance(
 def select_each(
     exact_scores: NDArray[np.int64], rate: Fraction, noise: SelectionNoise, source: Randomness
 ) -> NDArray[np.int64]:
-    """The winner of every row of scores, chosen by noise of its own."""
+    """The winner of every row of scores, each drawn with its own noise."""
     if exact_scores.ndim != 2 or exact_scores.size == 0 or rate <= 0:
         raise ValueError("selection needs rows of at least one score and a positive rate")
     if noise in ("gumbel", "permute_and_flip"):
@@ -147,8 +146,9 @@ def _exponential_mechanism(exact_distances: Distances, rate: Fraction, source: R
     """P(i) proportional to exp(rate score_i), by rejection: propose uniformly, accept i with probability
     exp(-rate (greatest - score_i)); the first accepted proposal wins.
 
-    A candidate with the greatest score is always accepted, so a proposal succeeds with probability at least
-    1/candidates, and a batch of about `candidates` proposals more often than not.
+    A candidate with the greatest score is always accepted. So a proposal is accepted with probability at
+    least 1/candidates, and a batch of about `candidates` proposals contains an accepted one more often than
+    not.
     """
     while True:
         proposals = _uniform_indices(
@@ -167,18 +167,20 @@ def _uniform_index(bound: int, source: Randomness) -> int:
 
 
 def _uniform_indices(bound: int, words: int, source: Randomness) -> NDArray[np.uint32]:
-    """Independent uniform indices below `bound`, at most `words` of them: those too great are thrown away,
-    since a remainder would favour some."""
+    """Independent uniform indices below `bound`, at most `words` of them. Words that are too large are
+    discarded, since a remainder would favour some indices.
+    """
     mask = (1 << (bound - 1).bit_length()) - 1
     indices = source.integers(words) & np.uint32(mask)
     return indices[indices < bound]
 
 
 def _accepted(exact_distances: Distances, rate: Fraction, source: Randomness) -> NDArray[np.intp]:
-    """The places, in order, of the distances that pass, each with probability exp(-rate distance).
+    """The indices, in order, of the distances that pass, each with probability exp(-rate distance).
 
     exp(-rate distance) is the product of exp(-rate 2^b) over the binary digits b set in the distance, so a
-    distance passes if it passes one trial for each. The greatest digits come first: they leave the fewest.
+    distance passes if it passes one trial for each. The most significant digits come first: they leave the
+    fewest candidates.
     """
     passing = np.arange(exact_distances.size)
     greatest = int(exact_distances.max(initial=0))

@@ -253,8 +253,21 @@ class Plan:
         return self.post_processing.show_all
 
     def accuracy(self, level: float = 0.95, rows: int | None = None) -> Accuracy:
-        """The half-width of each output at this confidence level, before anything is spent. `rows`: rows per
-        cell, for AVG.
+        """The accuracy of each output, before anything is spent.
+
+        Arguments:
+            level: the confidence level.
+            rows: how many rows a cell has, which the accuracy of an AVG depends on.
+
+        Returns:
+            A dict from output names to half-widths of their intervals, None where they depend on the data.
+
+        Raises:
+            ArgumentError: the level is not between 0 and 1, or rows is not a whole number of at least 1.
+
+        Example:
+            >>> session.explain("SELECT COUNT(*) AS n FROM visits", epsilon=1.0).accuracy(0.95)["n"] > 0
+            True
         """
         from privsql.planning.precision.half_widths import accuracy_of
 

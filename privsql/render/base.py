@@ -1,8 +1,8 @@
-"""What a dialect must bring, and what it may say otherwise; the writers beside this file say the rest.
+"""What a dialect must define, and what it may override; the writers beside this file do the rest.
 
-A dialect is one file: a subclass of StatementWriter (write_statements.py, which stands on write_relations.py
-and write_expressions.py) with the abstract methods of this class, and those of the others that it spells
-in another way. Each form of a function is *total* (it has a value, or NULL, for every row) or guarded.
+A dialect is one file: a subclass of StatementWriter (write_statements.py, built on write_relations.py and
+write_expressions.py) with the abstract methods of this class, and overrides where its syntax differs. Each
+form of a function is *total* (it has a value, or NULL, for every row) or guarded.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from privsql.algebra.relations import Unnest, Unpivot
 from privsql.errors import SqlError
 from privsql.types import Type
 
-# comparisons and arithmetic, both operands in one type
+# comparisons and arithmetic, with both operands in one type
 INFIX: Mapping[str, str] = {sign: f"({{0}} {sign} {{1}})" for sign in "= <> < <= > >= + - * / %".split()}
 
 
 class DialectBase(ABC):
-    """How one engine spells what every statement is made of."""
+    """How one engine spells the elements of every statement."""
 
-    forms: ClassVar[Mapping[str, str]]  # functions of the algebra: {0} is the first argument, {args} are all
-    operations: ClassVar[Mapping[Operation, str]]  # of exact statements, in the same way
-    infix: ClassVar[Mapping[str, str]] = INFIX  # further ones: whole division
+    # functions of the algebra: {0} is the first argument, {args} all of them
+    forms: ClassVar[Mapping[str, str]]
+    operations: ClassVar[Mapping[Operation, str]]  # of exact statements, with the same placeholders
+    infix: ClassVar[Mapping[str, str]] = INFIX  # may be extended: whole division
 
     # -- names, constants and types --------------------------------------------------------------------------
     @abstractmethod
@@ -52,11 +53,11 @@ class DialectBase(ABC):
 
     @abstractmethod
     def try_cast(self, rendered: str, of: Type | None, type_name: str) -> str:
-        """A value in the type of this name: NULL where that does not hold it."""
+        """A value cast to the named type, NULL where that type cannot hold it."""
 
     @abstractmethod
     def as_text(self, rendered: str, type_: Type) -> str:
-        """A value as text, NULL where it has none."""
+        """A value as text, NULL where it has no text."""
 
     @abstractmethod
     def guarded(self, rendered: str) -> str:
@@ -69,7 +70,7 @@ class DialectBase(ABC):
 
     @abstractmethod
     def row_of(self, values: Sequence[str]) -> str:
-        """Several values as one."""
+        """Several values as one row value."""
 
     @abstractmethod
     def list_of(self, values: Sequence[str]) -> str:
@@ -77,20 +78,20 @@ class DialectBase(ABC):
 
     @abstractmethod
     def list_cast(self, rendered: str, of: str) -> str:
-        """A list whose elements are brought to one of our types."""
+        """A list whose elements are cast to one of our types."""
 
     @abstractmethod
     def unnested(self, listed: str, relation: Unnest) -> str:
-        """The element of a list, a row for each."""
+        """The elements of a list, one row each."""
 
     @abstractmethod
     def unpivoted(self, relation: Unpivot) -> list[str]:
-        """The two columns that make several rows of one: the label, and the value."""
+        """The two columns that turn one row into several: the label and the value."""
 
     # -- aggregates and windows ------------------------------------------------------------------------------
     @abstractmethod
     def aggregate(self, node: Aggregate) -> str:
-        """An exact aggregate in the type it is believed to have, NULL where that does not hold it."""
+        """An exact aggregate in the type the algebra gives it, NULL where that type cannot hold it."""
 
     @abstractmethod
     def over(self, window: Over) -> str:
@@ -102,16 +103,16 @@ class DialectBase(ABC):
 
     @abstractmethod
     def count_distinct_in(self, count: CountDistinctIn) -> str:
-        """How many different values all lists have."""
+        """How many different values all the lists contain."""
 
     # -- statements ------------------------------------------------------------------------------------------
     @abstractmethod
     def materialized(self, stored: bool | None) -> str:
-        """What tells the engine to compute a step once, or not to."""
+        """The keyword that makes the engine compute a step once, or keeps it from doing so."""
 
     @abstractmethod
     def fence(self) -> str:
-        """What ends a statement into which an optimizer must not move a filter; may be empty."""
+        """A suffix of a statement into which an optimizer must not push a filter; may be empty."""
 
     @abstractmethod
     def stored_table(self, database: str, name: str) -> str:
@@ -119,21 +120,23 @@ class DialectBase(ABC):
 
     @abstractmethod
     def ranked(self, statement: str, rank: str, most: int) -> str:
-        """The rows of a statement without ORDER BY and LIMIT, up to this rank, which is a window function."""
+        """The rows of a statement (without ORDER BY and LIMIT) up to this rank, which is a window
+        function.
+        """
 
     @abstractmethod
     def semi_join(self, left: str, right: str, condition: str) -> str:
-        """The rows of one source, to stand in FROM, with a match in another one."""
+        """The rows of one source with a match in another, to stand in FROM."""
 
     @abstractmethod
     def with_column_replaced(self, name: str, value: str, others: Sequence[str], source: str) -> str:
-        """All rows of a source, one column being another value; `others` are its further columns."""
+        """All rows of a source with one column's value replaced; `others` are its remaining columns."""
 
 
 def plain_letters(value: str) -> str:
-    """A text that every engine reads to its end; escapes of some dialects can make others."""
+    """Reject characters that an engine may not read as part of the text: NUL and lone surrogates."""
     if "\x00" in value or (not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value)):
-        raise SqlError("sql-syntax", "a text or a name has a character that is no text", "leave it out")
+        raise SqlError("sql-syntax", "a text or a name has a NUL character or a lone surrogate", "remove it")
     return value
 
 

@@ -34,8 +34,8 @@ _OPERATIONS: dict[Operation, str] = {
     Operation.LOG2: "log2({0})",
     Operation.DAYS_BETWEEN: "({0} - {1})",
     Operation.MICROSECONDS: "epoch_us({0})",
-    # hash(a, b) alone is not fair: DuckDB combines the hashes of its arguments by XOR, so that of two keys
-    # the same one comes first for most units. Hashing the result again mixes it.
+    # hash(a, b) alone is not fair: DuckDB combines the hashes of its arguments by XOR, so of two keys the
+    # same one comes first for most units. Hashing the result again mixes it.
     Operation.HASH: "hash(hash({args}))",
     Operation.GROUPING: "GROUPING({args})",
     Operation.ONE_ZERO: "({0} + CAST(0 AS DOUBLE))",
@@ -69,7 +69,7 @@ class DuckDB(StatementWriter):
         return str(type_)
 
     def exact_type_name(self, type_: Type) -> str:
-        """What a cast to TINYINT lets through must be within a TINYINT's bounds."""
+        """The named type, because a cast to TINYINT must reject what is outside a TINYINT's bounds."""
         exact = (name for name, bounds in INTEGER_BOUNDS.items() if bounds == (type_.low, type_.high))
         return next(exact, str(type_)) if type_.kind is Kind.INTEGER else str(type_)
 
@@ -100,10 +100,13 @@ class DuckDB(StatementWriter):
                 return f"TIME {text(value.isoformat())}"
         raise AssertionError("a literal of a type without rules")
 
-    # -- what cannot fail ------------------------------------------------------------------------------------
+    # -- casts that cannot fail
+    # ----------------------------------------------------------------------------------
     def try_cast(self, rendered: str, of: Type | None, type_name: str) -> str:
-        """A DATE as a TIMESTAMP stands in least(): DuckDB would compare the DATE instead of the TIMESTAMP,
-        and find 5000000 BC, which has no TIMESTAMP, to be before 2024.
+        """A value cast to a type, NULL where it does not fit.
+
+        A DATE cast to TIMESTAMP stands in least(). Otherwise DuckDB would compare the DATE instead of the
+        TIMESTAMP, and find that 5000000 BC, which has no TIMESTAMP, is before 2024.
         """
         tried = f"TRY_CAST({rendered} AS {type_name})"
         if of is not None and of.kind is Kind.DATE and type_name == self.type_name(TIMESTAMP):
@@ -111,10 +114,12 @@ class DuckDB(StatementWriter):
         return tried
 
     def as_text(self, rendered: str, type_: Type) -> str:
-        """NaN has no sign: which of two equal ones was seen first would be the order of rows.
+        """A value as text, NULL where DuckDB has none.
 
-        A moment has a text, or NULL: files, frames and make_timestamp can bring others, at whose text DuckDB
-        fails for good, past TRY_CAST: all that is asked of that database afterwards fails, too.
+        NaN is written without a sign: which of two equal NaNs comes first would reveal the order of rows. A
+        moment may be out of range, since files, data frames and make_timestamp can produce such values.
+        DuckDB fails to write them as text in a way that TRY_CAST does not catch, and that breaks every later
+        statement on the database.
         """
         shown = rendered
         match type_.kind:
@@ -146,8 +151,8 @@ class DuckDB(StatementWriter):
         return [f"unnest([{listed}]) AS {identifier(name)}" for listed, name in pairs]
 
     def unnested(self, listed: str, relation: Unnest) -> str:
-        """A list may carry a collation that its type does not show, under which texts that differ are
-        equal.
+        """The elements of a list. A list may carry a collation that its type does not show, and under which
+        different texts are equal.
         """
         collated = f" {BINARY}" if relation.element.type.kind is Kind.TEXT else ""
         return f"unnest({f'list_distinct({listed})' if relation.distinct else listed}){collated}"
@@ -164,8 +169,8 @@ class DuckDB(StatementWriter):
         return f"{window.function}({value}) OVER ({' '.join([*by, *order, *frame])})"
 
     def some_distinct(self, values: SomeDistinct) -> str:
-        """As a list of rows, so that values are put in order by their hash, and among equals by
-        themselves.
+        """The values are listed as rows, so that they sort by their hash, and those with equal hashes by
+        value.
         """
         value, place = self.scalar(values.value), self.scalar(values.place)
         condition = "" if values.condition is None else f" AND {self.scalar(values.condition)}"
@@ -199,7 +204,7 @@ class DuckDB(StatementWriter):
         return f"TRY_CAST({self._aggregate(node)} AS {self.type_name(node.type)})"
 
     def _aggregate(self, node: Aggregate) -> str:
-        """In an order of its own where ties or floats could make a difference."""
+        """An aggregate in a fixed order where ties or floats could make a difference."""
         where = "" if node.condition is None else f" FILTER (WHERE {self.expression(node.condition)})"
         argument = "*" if node.argument is None else self._plain(node.argument)
         match node.function:
@@ -220,8 +225,8 @@ class DuckDB(StatementWriter):
                 return f"{function}({argument}){where}"
 
     def _sum(self, function: str, argument: Expression, where: str) -> str:
-        """Of doubles in an order, so that two readings give the same digits; of what may overflow, as
-        doubles: a sum that fails would do so after the charge.
+        """Doubles are summed in a fixed order, so that two runs give the same digits. Types that may overflow
+        are summed as doubles: an overflow would fail after the charge.
         """
         value = self._plain(argument)
         if isinstance(argument, Call) and argument.function == FIXED_POINT:
@@ -238,7 +243,7 @@ class DuckDB(StatementWriter):
         return f"{function}({value} ORDER BY {value} ASC NULLS LAST){where}"
 
     def _by(self, node: Aggregate, argument: str, place: str, where: str) -> str:
-        """Of several at the same place the least, and not the one that was seen first."""
+        """Of several rows at the same place, the least value wins, not the one that was seen first."""
         if node.function in ("arg_min", "arg_max"):
             missing = f"({argument}) IS NULL OR ({place}) IS NULL"
             both = f"CASE WHEN {missing} THEN NULL ELSE row({place}, {argument}) END"

@@ -1,7 +1,7 @@
-"""Expressions of the algebra go in; SQL comes out, in which every operand stands in parentheses and is cast
-to the type it is computed in, so that the engine decides nothing.
+"""Expressions of the algebra go in; SQL comes out. Every operand stands in parentheses and is cast to the
+type it is computed in, so nothing depends on the engine's precedence or type rules.
 
-How a dialect spells names of types, constants, casts that cannot fail and functions is in base.py.
+base.py says how a dialect spells names of types, constants, casts that cannot fail and functions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ExpressionWriter(DialectBase):
 
     # -- expressions -----------------------------------------------------------------------------------------
     def expression(self, node: Expression) -> str:
-        """An expression, whole in itself."""
+        """An expression; it needs no parentheses of its own."""
         match node:
             case Column():
                 return self.identifier(node.name)
@@ -41,13 +41,13 @@ class ExpressionWriter(DialectBase):
                 return self._call(node)
 
     def cast(self, rendered: str, of: Type, to: Type) -> str:
-        """A value in another type: NULL where that type does not hold it, and never a failure."""
+        """A value in another type: NULL where that type cannot hold it, never a failure."""
         name = self.type_name(to)
         return f"CAST({rendered} AS {name})" if holds(to, of) else self.try_cast(rendered, of, name)
 
     def _call(self, call: Call) -> str:
-        """A call whose engine type is the believed one: by its syntax, by casts of its operands or of its
-        result.
+        """A call whose type in the engine is the type in the algebra: by its syntax, or by casts of its
+        operands or result.
         """
         args = [self.expression(arg) for arg in call.args]
         write = _WRITERS.get(call.function)
@@ -67,23 +67,24 @@ class ExpressionWriter(DialectBase):
                 "Leave it out, or compute it in a view that the data owner makes.",
             )
         if BELIEFS[call.function].keeps_whole and call.type.kind is Kind.INTEGER:
-            return self.cast(first, own, call.type)  # the engine would make a DOUBLE of it
+            return self.cast(first, own, call.type)  # the engine would return a DOUBLE
         match call.function:
             case "abs":
                 return self._to(call.type, f"abs({self.cast(first, own, call.type)})")
             case "round" if own.kind is Kind.INTEGER or _places(call) < 0:
-                # 127 rounds to 130, which a TINYINT cannot hold; nor can a DECIMAL(38) hold its next power
-                # of ten
+                # 127 rounds to 130, which a TINYINT cannot hold; nor can a DECIMAL(38) hold its next power of
+                # ten
                 listed = ", ".join([self.cast(first, own, call.type), *args[1:]])
                 return self._to(call.type, f"round({listed})")
-        # in one pass: what an argument says (a text such as '{1}') is never looked into again
+        # one pass, so that a placeholder inside an argument (a text such as '{1}') is never replaced
         filled = _HOLE.sub(
             lambda hole: ", ".join(args) if hole[1] == "args" else f"({args[int(hole[1])]})",
             form,
         )
         return filled if call.type.kind is Kind.BOOLEAN else self._to(call.type, filled)
 
-    # -- syntax of its own -----------------------------------------------------------------------------------
+    # -- calls with a syntax of their own
+    # ------------------------------------------------------------------------
     def _logic(self, call: Call, args: Sequence[str]) -> str:
         return "(" + f" {call.function.upper()} ".join(f"({arg})" for arg in args) + ")"
 
@@ -94,7 +95,9 @@ class ExpressionWriter(DialectBase):
         return f"(({args[0]}) IS {call.function.removeprefix('is_').upper()})"
 
     def _in(self, call: Call, args: Sequence[str]) -> str:
-        """NULL apart from the list: DuckDB takes x IN (1, NULL) below EXISTS for true where it is not."""
+        """x IN a list, with NULL tested apart: below EXISTS, DuckDB evaluates x IN (1, NULL) as true for
+        other x.
+        """
         value, *listed = call.args
         known = [(arg, each) for arg, each in zip(args[1:], listed, strict=True) if not _is_null(each)]
         shown = args[0]
@@ -159,7 +162,7 @@ class ExpressionWriter(DialectBase):
         return self._to(call.type, self.infix[call.function].format(left, right), _roomy(call))
 
     def _division(self, call: Call, args: Sequence[str]) -> str:
-        """Dividing by zero gives NULL, in every engine and under every setting."""
+        """Division, NULL where the divisor is zero, in every engine and under every setting."""
         above, below = self._operands(call, args, _roomy(call))
         zero = f"CAST(0 AS {self.type_name(_roomy(call))})"
         quotient = self.infix[call.function].format(above, f"nullif({below}, {zero})")
@@ -167,11 +170,11 @@ class ExpressionWriter(DialectBase):
 
     # -- types -----------------------------------------------------------------------------------------------
     def _to(self, type_: Type, rendered: str, made: Type | None = None) -> str:
-        """What a function gives, in the type it is believed to give: the engine's own choice of a type is not
-        relied on.
+        """The result of a function, cast to the type the algebra gives it, since the engine's own choice is
+        not trusted.
 
-        Where it has that type already, the cast is dropped. `made`: arithmetic in a type that both operands
-        were cast to.
+        The cast is dropped where the result has that type already. `made`: the type to which both operands of
+        arithmetic were cast.
         """
         name = self.type_name(type_)
         return (
@@ -184,7 +187,7 @@ class ExpressionWriter(DialectBase):
         return [self.cast(arg, each.type, to) for arg, each in zip(args, call.args, strict=True)]
 
     def _comparable(self, call: Call, args: Sequence[str]) -> list[str]:
-        """Both sides of a comparison in one type."""
+        """Both sides of a comparison, in one type."""
         left, right = call.args
         if _fits(left, right.type) or _fits(right, left.type):
             return list(args)
@@ -213,7 +216,7 @@ _WRITERS: dict[str, _Write] = {
 
 
 def holds(wide: Type, type_: Type) -> bool:
-    """Whether every engine has a value of the wide type for each of the other, so that a cast cannot fail."""
+    """Whether the wide type can hold every value of the other in every engine, so that a cast cannot fail."""
     match type_.kind, wide.kind:
         case Kind.INTEGER, Kind.INTEGER:
             (least, most), (low, high) = INTEGER_BOUNDS[str(wide)], INTEGER_BOUNDS[str(type_)]
@@ -241,14 +244,14 @@ def _is_null(node: Expression) -> bool:
 
 
 def _fits(node: Expression, type_: Type) -> bool:
-    """Whether it can be compared with a value of that type as it is: a constant that fits is left bare, so
-    that the engine can use its statistics.
+    """Whether a node can be compared with a value of that type as it is. A constant that fits is left without
+    a cast, so that the engine can use its statistics.
     """
     if type_.kind is not Kind.INTEGER or node.type.kind is not Kind.INTEGER:
-        return True  # the binder brought both to one type
+        return True  # the binder gave both sides one type
     return isinstance(node, Literal) and isinstance(node.value, int) and type_.low <= node.value <= type_.high
 
 
 def _widest(types: Sequence[Type]) -> Type:
-    """Whole numbers of all these types, in one type."""
+    """The narrowest type that holds the integers of all these types."""
     return integer(min(each.low for each in types), max(each.high for each in types))

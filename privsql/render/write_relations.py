@@ -1,5 +1,5 @@
-"""Relations over rows go in; SQL to stand in FROM comes out, with a column that says whose each row is on
-request.
+"""Relations over rows go in; SQL to stand in FROM comes out, on request with a column for the privacy unit of
+each row.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from privsql.render.write_expressions import ExpressionWriter
 from privsql.types import BINARY, Kind
 
 _TABLE, _LEFT, _RIGHT = "privsql_t", "privsql_l", "privsql_r"
-_OTHER = "privsql_other_unit"  # whose the row is that a row meets
+_OTHER = "privsql_other_unit"  # the unit of the row on the other side of a join
 
 
 class RelationWriter(ExpressionWriter):
@@ -51,7 +51,9 @@ class RelationWriter(ExpressionWriter):
     def ascending(self, terms: Sequence[Scalar]) -> str: ...
 
     def rows(self, relation: Relation, unit: bool = False) -> str:
-        """A relation over rows, to stand in FROM; with `unit` a further column says whose each row is."""
+        """A relation over rows, to stand in FROM; with `unit`, a further column holds the unit of each
+        row.
+        """
         match relation:
             case Scan():
                 return self._scan(relation, unit)
@@ -123,8 +125,8 @@ class RelationWriter(ExpressionWriter):
         return f"(SELECT * FROM (VALUES {', '.join(f'({row})' for row in rows)}) AS v({names}))"
 
     def _unnest(self, relation: Unnest, unit: bool, beside: tuple[str, ...]) -> str:
-        """The rows of a table with the elements of a list of its; `beside`: other lists of it that are still
-        to be opened.
+        """The rows of a table, once for each element of one of its lists; `beside` names other lists that are
+        still to be unnested.
         """
         kept, table = (*beside, relation.of.name), relation.input
         assert isinstance(table, (Scan, Unnest))
@@ -146,7 +148,8 @@ class RelationWriter(ExpressionWriter):
         if isinstance(scan, PreparedScan):
             return self._prepared(scan, unit)
         if not scan.casts and scan.unit is None and scan.whole:
-            # else columns that nobody may name would be in sight, and stand for others
+            # only of a whole table: columns that the query may not name would be visible and could capture
+            # names
             return self.identifier(scan.table)
         columns = [
             f"{self._brought(_TABLE, each.name, scan.casts)} AS {self.identifier(each.name)}"
@@ -171,7 +174,7 @@ class RelationWriter(ExpressionWriter):
         return f"(SELECT {', '.join(columns)}{shown} FROM {source}{joins}{where})"
 
     def _prepared(self, scan: PreparedScan, unit: bool) -> str:
-        """The copy's columns are of our types already, and all its rows have a unit."""
+        """The columns of a copy have our types already, and all its rows have a unit."""
         columns = [self.identifier(each.name) for each in scan.fields]
         if unit:
             columns.append(f"{self.unit_of_copy(scan) or UNIT_COLUMN} AS {UNIT_COLUMN}")
@@ -179,7 +182,9 @@ class RelationWriter(ExpressionWriter):
         return f"(SELECT {', '.join(columns)} FROM {source} WHERE {RANK} <= {scan.most})"
 
     def unit_of_copy(self, scan: Scan) -> str | None:
-        """Whose each row of a copy is, by its columns; None where that takes the rows of other tables."""
+        """The unit of each row of a copy, from its own columns; None where that needs rows of other
+        tables.
+        """
         assert scan.unit is not None
         whose, joins, _ = self._unit(scan.unit, _TABLE, {}, 1)
         return None if joins else whose
@@ -187,7 +192,7 @@ class RelationWriter(ExpressionWriter):
     def _unit(
         self, unit: Unit, table: str, casts: Mapping[str, str], depth: int
     ) -> tuple[str, str, list[str]]:
-        """Whose a row is: an expression, the joins that lead to it, and the conditions under which it is
+        """The unit of a row: an expression, the joins that lead to it, and the conditions under which it is
         known.
         """
         brought = [self._brought(table, name, casts) for name in unit.columns]
@@ -196,7 +201,7 @@ class RelationWriter(ExpressionWriter):
             return (brought[0] if len(brought) == 1 else self.row_of(brought)), "", known
         target, name = unit.refers_to, f"privsql_{depth}"
         if target.unit.refers_to is None and set(target.unit.columns) == set(target.columns):
-            # what is referred to by is the unit itself
+            # the referring columns are the unit itself
             by_key = dict(zip(target.columns, unit.columns, strict=True))
             own = Unit(tuple(by_key[each] for each in target.unit.columns), unit.unique, unit.kinds)
             return self._unit(own, table, casts, depth)
@@ -210,7 +215,7 @@ class RelationWriter(ExpressionWriter):
         return f"{table}.{self.identifier(column)}"
 
     def _brought(self, table: str, column: str, casts: Mapping[str, str]) -> str:
-        """A column in one of our types."""
+        """A column, cast to one of our types."""
         name, cast = self._of(table, column), casts.get(column)
         if cast is None:
             return name
@@ -236,10 +241,9 @@ class RelationWriter(ExpressionWriter):
         return left + [f"{_RIGHT}.{self.identifier(each.name)}" for each in join.right.fields]
 
     def _look_up(self, join: LookUp, unit: bool) -> str:
-        """The join on what it is on, then those of its rows whose units are the same.
+        """The join on its condition first, then only the pairs of rows with the same unit.
 
-        The fence keeps the comparison of units from becoming a part of the join, where it takes DuckDB three
-        times as long.
+        The fence keeps the comparison of units out of the join, where it makes DuckDB three times as slow.
         """
         units = [f"{_LEFT}.{UNIT_COLUMN} AS {UNIT_COLUMN}", f"{_RIGHT}.{UNIT_COLUMN} AS {_OTHER}"]
         left, right = self.rows(join.left, unit=True), self.rows(join.right, unit=True)
@@ -256,7 +260,7 @@ class RelationWriter(ExpressionWriter):
         columns = ", ".join([*listed, *([f"{_LEFT}.{UNIT_COLUMN}"] if unit else [])])
         if semi.null_aware:
             assert isinstance(semi.on, Call)
-            # both in the type they are compared in
+            # both in the type in which they are compared
             value, only = (self.expression(each) for each in semi.on.args)
             return (
                 f"(SELECT {columns} FROM {kept} AS {_LEFT} WHERE {value} NOT IN (SELECT {only} FROM {other}))"
@@ -268,14 +272,15 @@ class RelationWriter(ExpressionWriter):
         found = f"SELECT 1 FROM {other} AS {_RIGHT} WHERE {on}"
         return f"(SELECT {columns} FROM {kept} AS {_LEFT} WHERE {exists} ({found}))"
 
-    # -- rows that are chosen or grouped ---------------------------------------------------------------------
+    # -- rows that are sampled or grouped
+    # ------------------------------------------------------------------------
     def _at_most(self, relation: AtMost) -> str:
         plain = ", ".join(
             f"{self.scalar(one_zero(each.column))} AS {self.identifier(each.name)}"
             for each in relation.fields
         )
         column, values = self.identifier(relation.column), [Name(each.name) for each in relation.fields]
-        # a choice among chosen rows is another one
+        # a sample of a sample needs a hash of its own
         below = sum(isinstance(each, AtMost) for each in walk(relation.input))
         place = fair_hash(FairChoice.MATCHES, below, *values, Name(ROW_NUMBER))
         rank = self.over(Over("row_number", by=(Name(relation.column),), order=(place, *values)))
@@ -285,8 +290,8 @@ class RelationWriter(ExpressionWriter):
         return f"({chosen})"
 
     def numbered(self, source: str, columns: Sequence[Scalar]) -> str:
-        """Rows with a number for each among those that agree in these columns, so that each of them is chosen
-        by itself.
+        """Rows with a number for each among those that agree in these columns, so that each of them is
+        sampled on its own.
 
         Such rows are interchangeable: which of them has which number shows nowhere.
         """
@@ -294,9 +299,7 @@ class RelationWriter(ExpressionWriter):
         return f"(SELECT *, {number} AS {ROW_NUMBER} FROM {source})"
 
     def _group(self, group: Group, unit: bool) -> str:
-        """Exact aggregates. Of one unit's rows the unit itself is a key, too, so that no group can be of
-        two.
-        """
+        """Exact aggregates. Within units, the unit is a further key, so that no group mixes two units."""
         keys = [
             f"{self.scalar(one_zero(key.expression))} AS {self.identifier(key.name)}" for key in group.keys
         ]

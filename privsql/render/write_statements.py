@@ -50,7 +50,7 @@ _CHAINED = {Operation.AND: " AND ", Operation.OR: " OR "}
 
 
 class StatementWriter(RelationWriter):
-    """Writes exact statements, and what stands above a release."""
+    """Writes exact statements, and the post-processing above a release."""
 
     # -- scalars ---------------------------------------------------------------------------------------------
     def scalar(self, value: Scalar) -> str:
@@ -76,7 +76,7 @@ class StatementWriter(RelationWriter):
         return self._rarer(value)
 
     def _rarer(self, value: Scalar) -> str:
-        """The scalars that few statements have."""
+        """The scalars that occur in few statements."""
         match value:
             case OneOf():
                 listed = ", ".join(self.scalar(each) for each in value.options)
@@ -152,7 +152,7 @@ class StatementWriter(RelationWriter):
         if select.sets:
             sets = ", ".join(f"({', '.join(map(self.identifier, kept))})" for kept in select.sets)
             parts.append(f"GROUP BY GROUPING SETS ({sets})")
-        elif select.keys:  # how many columns, from the first on, are keys
+        elif select.keys:  # the number of leading columns that are keys
             parts.append(f"GROUP BY {', '.join(str(place + 1) for place in range(select.keys))}")
         if select.ranked is not None:
             rank, most = select.ranked
@@ -167,15 +167,15 @@ class StatementWriter(RelationWriter):
         return f"{self.scalar(term.value)} {'DESC' if term.descending else 'ASC'} NULLS LAST"
 
     def ascending(self, terms: Sequence[Scalar]) -> str:
-        """The order of these terms, whatever the owner has set the default orders to."""
+        """An ascending order of these terms, independent of the default orders that the owner has set."""
         return ", ".join(self._ordered(Ordered(each)) for each in terms)
 
     def source(self, source: Source) -> str:
-        """What stands in FROM."""
+        """A source, to stand in FROM."""
         match source:
             case Rows():
                 return self.rows(source.relation, source.unit)
-            case Earlier():  # a step of WITH: its name is our own, and needs no quotes
+            case Earlier():  # a step of WITH: its name is our own and needs no quotes
                 return source.name
             case StoredTable():
                 return self.stored_table(source.database or DATABASE, source.name)
@@ -194,7 +194,7 @@ class StatementWriter(RelationWriter):
 
     # -- above a release -------------------------------------------------------------------------------------
     def finishing(self, relation: Relation, guards: Collection[str]) -> str:
-        """The whole of what is above the release; wide whole numbers go out in 64 bits, which numpy has.
+        """All post-processing above the release. Wide integers are returned in 64 bits, which numpy has.
 
         `guards`: columns of the noisy table that say where a quotient is undefined (rewrites/guarded.py).
         Every row keeps them, as it keeps the number of its cell.
@@ -210,7 +210,9 @@ class StatementWriter(RelationWriter):
         return name
 
     def _finishing(self, relation: Relation, guards: Sequence[str]) -> str:
-        """What is above the release, as SQL over the noisy table; every row keeps the number of its cell."""
+        """The relations above the release, as SQL over the noisy table; every row keeps the number of its
+        cell.
+        """
         names = ", ".join(self.identifier(each.name) for each in relation.fields)
         if isinstance(relation, Release | Choose):
             kept = ", ".join([*guards, names])

@@ -63,7 +63,7 @@ def _planned(listed: Sequence[Stage], stages: Stages) -> list[Priced]:
         raise ArgumentError(
             "argument-batch",
             "a range is not known yet, and is not looked for in a batch",
-            "declare it, or ask this question by itself",
+            "declare it, or run this query separately",
         )
     priced = [stages.plan(each, question) for each, question in zip(listed, questions, strict=True)]
     for each in priced:

@@ -54,7 +54,7 @@ def _charges(stage: Stage, stages: Stages) -> list[Sequence[Event]]:
 def _as_stored(plan: Plan, stages: Stages) -> Plan | None:
     """How stored answers would answer it; None where they do not."""
     if stages.found_again(plan) is not None:
-        note = "it was asked before: that answer is stored, and free"
+        note = "the answer is stored, so it costs nothing"
         return replace(plan, stored=True, notes=(*plan.notes, note))
     derived = stages.find(plan)
     return None if derived is None else derived[0]

@@ -1,7 +1,7 @@
 """A call that leaves limits to be found goes in; the call with limits comes out, and what finding them cost.
 
 First units are counted by their rows and keys, each histogram charged like any query; the limits are chosen
-from the noisy numbers and public ones alone, and the query is asked with them for the rest of epsilon.
+from the noisy numbers and public ones alone, and the query runs with them for the rest of epsilon.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def first_limit_search(searches: Searches, stages: Stages) -> Plan:
     names, rest = " and ".join(searches.histograms), float(searches.rest.price())
     note = (
         f"first {names} are found from such histograms, each at epsilon {float(searches.share):g}; then the "
-        f"query is asked with them, at epsilon {rest:g}: give limits as numbers to save this"
+        f"query runs with them, at epsilon {rest:g}: give limits as numbers to save this"
     )
     return replace(plan, notes=(*plan.notes, note))
 
@@ -246,7 +246,7 @@ def _refuse_unbounded(scan: Scan) -> None:
     raise ArgumentError(
         "argument-unit",
         f"{scan.table} has no limits to suggest: {why}",
-        [("where one person may have many rows, say whose they are: ", DeclareUnit(scan.table))],
+        [("where one person may have many rows, name the privacy unit: ", DeclareUnit(scan.table))],
     )
 
 
@@ -256,7 +256,7 @@ def _columns(scan: Scan, by: Sequence[str]) -> list[str]:
     if not by or not all(isinstance(name, str) for name in by) or any(name.lower() in whose for name in by):
         raise ArgumentError(
             "argument-by",
-            "by must be a column whose values are keys, or several, and not the unit",
+            "by must name one or more columns whose values are keys, and not the unit",
             "leave it out for the keys that are declared",
         )
     return list(by)

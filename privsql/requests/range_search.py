@@ -131,7 +131,7 @@ def first_range_search(stage: Stage, missing: Sequence[Unknown], stages: Stages)
     plan = stages.plan(_histogram_of(missing[0], stage, share)).plan
     names, rest = ", ".join(each.name for each in missing), float(whole * (1 - SHARE))
     note = (
-        f"first the range of {names} is found so, each at epsilon {float(share):g}; then the query is asked "
+        f"first the range of {names} is found this way, each at epsilon {float(share):g}; then the query runs "
         f"with it, at epsilon {rest:g}: declare a range to save this"
     )
     return replace(plan, notes=(*plan.notes, note))

@@ -34,7 +34,15 @@ class FoundRange:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The noisy answer of a query. `cells` are the numbers of the rows' cells in the public key space."""
+    """The noisy answer of a query, as `Session.query` returns it.
+
+    `cells` are the indices of the rows' cells in the public key space.
+
+    Example:
+        >>> answer = session.query("SELECT state, COUNT(*) AS n FROM visits GROUP BY state", epsilon=0.5)
+        >>> answer.receipt["epsilon"]
+        0.5
+    """
 
     arrays: tuple[Any, ...]  # one per output, masked where NULL
     plan: Plan
@@ -48,6 +56,7 @@ class Answer:
 
     @property
     def columns(self) -> list[str]:
+        """The names of the outputs."""
         return list(self.plan.question.names)
 
     @cached_property
@@ -61,20 +70,58 @@ class Answer:
         return frame
 
     def df(self) -> pd.DataFrame:
-        """A pandas frame; the caller owns it."""
+        """The answer as a pandas frame.
+
+        Returns:
+            A new frame, which the caller may change.
+
+        Example:
+            >>> answer.df().shape
+            (2, 2)
+        """
         return self.frame.copy()
 
     def arrow(self) -> Any:
-        """A pyarrow Table (extra: privsql[arrow])."""
+        """The answer as a pyarrow Table (extra: privsql[arrow]).
+
+        Returns:
+            A pyarrow.Table.
+
+        Raises:
+            ArgumentError: pyarrow is not installed.
+
+        Example:
+            >>> answer.arrow().column_names
+            ['state', 'n']
+        """
         table = optional("pyarrow", "arrow").Table
         return table.from_pandas(self._dated(), preserve_index=False)
 
     def pl(self) -> Any:
-        """A Polars frame (extra: privsql[arrow])."""
+        """The answer as a Polars frame (extra: privsql[arrow]).
+
+        Returns:
+            A polars.DataFrame.
+
+        Raises:
+            ArgumentError: polars is not installed.
+
+        Example:
+            >>> answer.pl().columns
+            ['state', 'n']
+        """
         return optional("polars", "arrow").from_arrow(self.arrow())
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Rows as tuples, with NULL as None."""
+        """The rows as tuples.
+
+        Returns:
+            A list of tuples, with NULL as None.
+
+        Example:
+            >>> [state for state, _ in answer.fetchall()]
+            ['CA', 'NY']
+        """
         frame = self._dated()
         columns = [
             [None if _is_null(value) else value for value in frame.iloc[:, index].tolist()]
@@ -92,8 +139,20 @@ class Answer:
         return frame
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        """Every numeric output with the ends of its interval: n, n_low, n_high. Intervals cover the noise,
-        not sampling or clamping.
+        """The answer with an interval for each number. Intervals cover the noise, not sampling or clamping.
+
+        Arguments:
+            level: the confidence level.
+
+        Returns:
+            A data frame with two more columns for each number: n, n_low, n_high.
+
+        Raises:
+            ArgumentError: the level is not between 0 and 1.
+
+        Example:
+            >>> answer.intervals(0.95).columns.tolist()
+            ['state', 'n', 'n_low', 'n_high']
         """
         from privsql.results.finish import keys_of
 
@@ -207,7 +266,21 @@ class Answer:
         return {name: cells for name, cells in counted.items() if cells}
 
     def plot(self, level: float = 0.95, ax: Any = None) -> Any:
-        """Plot bars with error bars (extra: privsql[plot])."""
+        """Plot bars with error bars (extra: privsql[plot]).
+
+        Arguments:
+            level: the confidence level of the error bars.
+            ax: matplotlib axes to draw on; by default new ones.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ArgumentError: the answer has nothing to plot, or matplotlib is not installed.
+
+        Example:
+            >>> axes = answer.plot(0.9)
+        """
         from privsql.results.plot import plot
 
         return plot(self, level, ax)

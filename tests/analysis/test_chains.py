@@ -1,4 +1,6 @@
-"""Joins of people with public candidates, by hand: which are chains, and whose the columns are."""
+"""Joins of people with public candidates, by hand: which are chains, and to which side each column
+belongs.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ MEETS = Join(PRICES, BIDS, "inner", compared("<=", PRICE, BID))
 
 
 @pytest.mark.parametrize(("left", "right"), [(PRICES, BIDS), (BIDS, PRICES)])
-def test_which_joins_are_chains(left, right):
+def test_a_join_by_one_comparison_is_a_chain(left, right):
     """Where one side of the comparison is the candidates' and the other the person's, whichever way round."""
     for how, one, other in itertools.product(("<", "<=", ">", ">="), TERMS, TERMS):
         names = {frozenset(column.name for column in columns_of(each)) for each in (one, other)}
@@ -47,7 +49,7 @@ def test_which_joins_are_chains(left, right):
     assert chain(Join(left, right, "inner", Call("and", (MEETS.on, MEETS.on), BOOLEAN))) is None
 
 
-def test_one_row_of_a_person_meets_public_ones():
+def test_one_private_row_is_joined_with_public_rows():
     meets = compared("<=", PRICE, BID)
     assert chain(Join(PRICES, UnionAll((BIDS, BIDS)), "inner", meets)) is None, "a person has two rows"
     assert chain(Join(PRICES, Scan("bids", BIDS.fields, False, {}), "inner", meets)) is None, "nobody's rows"
@@ -56,7 +58,7 @@ def test_one_row_of_a_person_meets_public_ones():
     )
 
 
-def test_a_condition_is_about_one_side():
+def test_a_condition_reads_one_side_only():
     """That WHERE is moved into the join where it is about both is decided elsewhere; here it would be no chain."""
     for left, right in itertools.product(TERMS, (ONE, *TERMS)):
         condition = compared("<", left, right)
@@ -67,7 +69,7 @@ def test_a_condition_is_about_one_side():
     assert chain(Filter(MEETS, compared("<", ONE, ONE))) == (OWN, THEIRS)
 
 
-def test_whose_columns_come_out():
+def test_output_columns_belong_to_one_side():
     columns = (("p", PRICE), ("b", BID), ("mixed", BOTH), ("one", ONE))
     assert chain(Project(MEETS, columns)) == ({"p", "one"}, {"b", "one"})
     assert chain(Project(PRICES, (("p", PRICE),))) is None

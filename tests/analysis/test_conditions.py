@@ -58,12 +58,12 @@ TESTS = [
 PAIRS = list(itertools.product(TESTS, TESTS))
 
 
-def test_which_exclude_each_other():
+def test_exclusive_conditions_are_recognized():
     for (one, meet), (other, too) in PAIRS:
         assert are_disjoint(one, other) == (not meet & too), (one, other)
 
 
-def test_which_imply_each_other():
+def test_implied_conditions_are_recognized():
     """But for a list that a range is within, of which no number can be said."""
     for (one, meet), (other, too) in PAIRS:
         holds = meet <= too and (
@@ -72,7 +72,7 @@ def test_which_imply_each_other():
         assert implies(one, other) == holds, (one, other)
 
 
-def test_with_others_beside_them():
+def test_further_conjuncts_do_not_matter():
     for (one, meet), (other, too) in PAIRS:
         assert are_disjoint(both(B, one), both(other, Call("is_null", (X,), BOOLEAN))), (
             "x has a value, and has none"
@@ -83,7 +83,7 @@ def test_with_others_beside_them():
         assert implies(both(B, one), both(one, B))
 
 
-def test_nothing_and_something():
+def test_no_condition_is_true_of_every_row():
     one = compared("<", 1.0)
     assert both(None, None) is None
     assert both(one, None) is one
@@ -97,7 +97,7 @@ def test_nothing_and_something():
 
 
 @pytest.mark.parametrize("value", [None, math.nan])
-def test_what_no_number_can_be_compared_with(value):
+def test_constraints_need_comparable_constants(value):
     """NaN is equal to NaN in DuckDB and not in Python, and NULL to nothing: no conclusion is drawn."""
     for how in HOW:
         assert constraint(compared(how, value)) is None
@@ -107,7 +107,7 @@ def test_what_no_number_can_be_compared_with(value):
     assert constraint(Call("<", (X, X), BOOLEAN)) is None
 
 
-def test_a_list_with_nan_says_nothing_and_null_in_a_list_is_no_value():
+def test_a_list_with_nan_gives_no_constraint_and_null_in_a_list_is_ignored():
     assert constraint(listed((1.0, math.nan))) is None
     assert constraint(Call("in", (X, Literal(1.0, DOUBLE), Literal(None, DOUBLE)), BOOLEAN))[-1] == {1.0}
 
@@ -147,7 +147,7 @@ def condition(catalogue: Catalogue, text: str):
         ("b", "c", False),
     ],
 )
-def test_logic_beside_comparisons(catalogue, one, other, apart):
+def test_logical_operators_beside_comparisons(catalogue, one, other, apart):
     first, second = condition(catalogue, one), condition(catalogue, other)
     assert are_disjoint(first, second) is apart
     assert are_disjoint(second, first) is apart
@@ -172,7 +172,7 @@ def test_logic_beside_comparisons(catalogue, one, other, apart):
         (["b", "b AND i <= 3"], "b", True, False),
     ],
 )
-def test_what_leaves_nothing_over(catalogue, parts, whole, known, all_of_it):
+def test_conditions_that_cover_every_row_are_recognized(catalogue, parts, whole, known, all_of_it):
     read_parts = [condition(catalogue, each) for each in parts]
     read_whole = None if whole is None else condition(catalogue, whole)
     assert exhaust(read_parts, read_whole, lambda _: known) is all_of_it

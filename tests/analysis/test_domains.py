@@ -182,12 +182,12 @@ def check_disjoint(plain, session, seed: int, count: int) -> int:
     return len(claimed)
 
 
-def test_disjoint_is_never_claimed_wrongly(plain, session):
+def test_disjointness_is_never_claimed_wrongly(plain, session):
     assert check_disjoint(plain, session, seed=5, count=50) > 20
 
 
 @pytest.mark.slow
-def test_disjoint_is_never_claimed_wrongly_for_long(plain, session):
+def test_disjointness_is_never_claimed_wrongly_at_length(plain, session):
     assert check_disjoint(plain, session, seed=6, count=2_000) > 800
 
 
@@ -216,12 +216,12 @@ def test_disjoint_is_never_claimed_wrongly_for_long(plain, session):
         ("lower(s) = 'a'", "lower(s) = 'b'", True),
     ],
 )
-def test_disjoint_is_claimed_where_people_expect_it(session, one, two, apart):
+def test_obviously_disjoint_conditions_are_recognized(session, one, two, apart):
     """False where nothing is known is always sound; True is what makes several counts cheap."""
     assert are_disjoint(predicate_of(session, one), predicate_of(session, two)) is apart
 
 
-def test_nothing_excludes_nothing():
+def test_no_condition_is_not_disjoint_with_no_condition():
     assert not are_disjoint(None, None)
 
 
@@ -343,7 +343,7 @@ NOTHING = PublicLook(lambda sql: [], DUCKDB)  # there are no public tables here
 
 
 @pytest.mark.parametrize("where", WHERES)
-def test_domains_hold_every_value_that_occurs(plain, session, where):
+def test_domains_contain_every_value_that_occurs(plain, session, where):
     """A domain is only a claim, but claims that exclude honest values would lose them."""
     catalogue = Catalogue(session._stages.schema, session._stages.policy)
     kept = f"(f IS NULL OR (f BETWEEN -2 AND 2)) AND ({where})"
@@ -360,7 +360,7 @@ def test_domains_hold_every_value_that_occurs(plain, session, where):
         assert not wrong, (text, where, domain, wrong[:5])
 
 
-def test_what_where_teaches(session):
+def test_where_narrows_domains(session):
     catalogue = Catalogue(session._stages.schema, session._stages.policy)
 
     def domain(column, where):
@@ -431,7 +431,7 @@ def test_key_sets(plain, session, keys, expected):
     assert {key: n for key, n in rows if n} == {key: n for key, n in theirs.items() if key in expected}
 
 
-def test_keys_that_go_together_are_listed_together(session):
+def test_dependent_keys_are_listed_as_combinations(session):
     plan = session.explain("SELECT i, i % 2 AS odd, b, COUNT(*) FROM t GROUP BY ALL", epsilon=1)
     assert plan.cells == 6 * 3  # not 6 * 4 * 3: i decides whether it is odd
 
@@ -454,7 +454,7 @@ def test_keys_that_go_together_are_listed_together(session):
     ],
 )
 @pytest.mark.parametrize("nullable", [True, False])
-def test_grids_hold_their_range_in_few_steps(type_, low, high, nullable):
+def test_grids_cover_their_range_in_few_steps(type_, low, high, nullable):
     grid = grid_of(type_, Domain(type_, nullable=nullable, low=Fraction(low), high=Fraction(high)))
     assert grid.low * grid.step <= Fraction(low)
     assert grid.high * grid.step >= Fraction(high)
@@ -528,14 +528,14 @@ def test_weighted_half_widths_against_simulation_and_integration(first, second, 
     assert inside_part + outside == pytest.approx(1 - level, rel=0.02, abs=1e-6)
 
 
-def test_a_histogram_needs_more_than_a_choice():
+def test_a_histogram_needs_more_rows_than_a_selection():
     for candidates in (2, 5, 100, 10_000):
         assert 1 < selection_epsilon_of_histogram(candidates, 2, 2) < 3
     assert selection_epsilon_of_histogram(1, 2, 2) == 1
     assert selection_epsilon_of_histogram(50, 20, 2) > 10 * selection_epsilon_of_histogram(50, 2, 2) * 0.99
 
 
-def test_scans_know_their_claims(session):
+def test_scans_carry_the_claims_of_the_policy(session):
     question = read("SELECT COUNT(*) FROM t", Catalogue(session._stages.schema, session._stages.policy))
     scan = next(each for each in walk(question.relation) if isinstance(each, Scan))
     assert {name: (claim.low, claim.high) for name, claim in scan.claims.items()}["i"] == (-1, 3)
@@ -559,7 +559,7 @@ def test_scans_know_their_claims(session):
         ("(k > 1 AND coalesce(k, j) < 5) IS NOT FALSE", "(NULL, 0), (3, 0)", "coalesce(k, j)", 3),
     ],
 )
-def test_a_check_lets_null_pass(check: str, rows: str, asked: str, total: int) -> None:
+def test_a_check_constraint_allows_null(check: str, rows: str, asked: str, total: int) -> None:
     with duckdb.connect() as connection:
         connection.execute(
             f"CREATE TABLE t (k INTEGER, j INTEGER, CHECK ({check})); INSERT INTO t VALUES {rows}"

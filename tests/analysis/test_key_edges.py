@@ -41,7 +41,7 @@ def session():
      "CUBE (i % 999, j % 1100)", "CUBE (i % 999, j % 999)",
      "ROLLUP (i // 2, j // 2)"],
 )  # fmt: skip
-def test_too_many_keys(session, keys):
+def test_too_many_keys_are_refused(session, keys):
     with pytest.raises(privsql.Refused) as refused:
         session.explain(f"SELECT COUNT(*) FROM t GROUP BY {keys}", epsilon=1)
     assert refused.value.code == "refused-many-keys"
@@ -52,18 +52,18 @@ def test_too_many_keys(session, keys):
     [("i", "TRUE", 2002), ("i // 1000", "TRUE", 4), ("n % 3, n % 5", "TRUE", 24), ("i % 3", "i % 3 IS NULL", 1),
      ("NOT b", "(NOT b) IS NULL", 1), ("i // 2", "i < 4", 2), ("i // 2", "i // 2 IN (1, 2, 9999)", 2), ("b", "b IS NULL", 1)],
 )  # fmt: skip
-def test_how_many_keys(session, keys, where, cells):
+def test_the_size_of_a_key_space_is_the_product_of_its_groups(session, keys, where, cells):
     assert session.explain(f"SELECT COUNT(*) FROM t WHERE {where} GROUP BY {keys}", epsilon=1).cells == cells
 
 
-def test_a_range_between_whole_numbers_has_the_whole_ones_in_it():
+def test_a_fractional_range_contains_the_integers_between():
     frame = pd.DataFrame({"x": [1, 2, 3, 4]})
     session = privsql.connect({"t": frame}, {"tables": {"t": {"columns": {"x": {"range": [0.5, 3.5]}}}}})
     found = session.query("SELECT x, COUNT(*) AS n FROM t GROUP BY x", epsilon=100).fetchall()
     assert [key for key, _ in found] == [1, 2, 3]
 
 
-def test_stretches_of_rows_in_order():
+def test_rows_of_a_level_are_ranges_of_ordered_cells():
     """A row of a level is made of stretches of cells, each of which has two ends."""
     group = KeyGroup(("a", "b"), ([0, 0, 1], ["x", "y", "x"]))
     _, levels = levelled(KeySpace(("a", "b"), (group,)), ((0, 1), (0,), (1,), ()))
@@ -75,7 +75,7 @@ def test_stretches_of_rows_in_order():
 @pytest.mark.parametrize(
     ("keys", "where"), [("n % 3, n % 5", "n % 3 > 7"), ("i % 3", "i % 3 > 7"), ("i", "i > 2000")]
 )
-def test_no_key_at_all(session, keys, where):
+def test_a_query_without_keys_has_one_cell(session, keys, where):
     with pytest.raises(privsql.Refused) as refused:
         session.explain(f"SELECT COUNT(*) FROM t WHERE {where} GROUP BY {keys}", epsilon=1)
     assert refused.value.code == "refused-empty-keys"
@@ -91,7 +91,7 @@ def test_no_key_at_all(session, keys, where):
         ("v", "t.i > lookup.w", {(1.5,), (float("inf"),), (2.0,), (None,)}),
     ],
 )
-def test_combinations_of_a_public_table(session, keys, where, expected):
+def test_only_combinations_in_a_public_table_are_keys(session, keys, where, expected):
     """Those that it holds, and no others: x never meets NULL there, so no noise is spent on it."""
     found = session.query(
         f"SELECT {keys}, COUNT(*) AS n FROM t JOIN lookup ON {where} GROUP BY {keys}", epsilon=1
@@ -100,7 +100,7 @@ def test_combinations_of_a_public_table(session, keys, where, expected):
     assert len(found) == len(expected)
 
 
-def test_combinations_of_renamed_columns(session):
+def test_combinations_are_found_for_renamed_columns(session):
     sql = "SELECT p, q, COUNT(*) AS n FROM (SELECT a AS p, c AS q, i + 1 AS r FROM t JOIN lookup ON t.i > lookup.w) GROUP BY p, q"
     found = session.query(sql, epsilon=1).fetchall()
     assert {row[:-1] for row in found} == {("x", "1"), ("x", "2"), ("y", None), (None, None)}
@@ -136,14 +136,14 @@ def test_too_many_combinations_of_a_public_table_are_not_listed(session, monkeyp
     )  # another text: this one was planned before
 
 
-def test_what_is_computed_from_few_values_has_a_range(session):
+def test_an_expression_over_few_values_has_a_range(session):
     """The length of 'x' and 'y' is 1, so that a row that is replaced moves the sum by 1 at most, where it may be NULL."""
     (lengths,) = session.explain("SELECT SUM(length(s)) AS n FROM t", epsilon=1).measurements
     assert (lengths.l1, lengths.linf) == (1, 1)
 
 
 @pytest.mark.parametrize("kind", ["DECIMAL(18, 2)", "HUGEINT"])
-def test_keys_with_more_digits_than_a_double_are_not_let_out(kind):
+def test_keys_with_more_digits_than_a_double_are_refused(kind):
     connection = duckdb.connect()
     connection.execute(f"CREATE TABLE t (k {kind}, few DECIMAL(15, 2))")
     session = privsql.connect(connection)
@@ -153,7 +153,7 @@ def test_keys_with_more_digits_than_a_double_are_not_let_out(kind):
     assert session.explain("SELECT few, COUNT(*) FROM t GROUP BY few", epsilon=1, delta=1e-6).space.open
 
 
-def test_infinity_in_a_public_column_bounds_nothing(session):
+def test_a_public_column_with_infinity_has_no_range(session):
     with pytest.raises(privsql.Refused) as refused:
         session.explain("SELECT SUM(v) FROM t JOIN lookup ON t.i = lookup.w", epsilon=1)
     assert refused.value.code == "refused-unbounded"
@@ -170,7 +170,7 @@ def test_null_is_a_key_only_where_it_is_listed(keys, shown, key):
 
 
 # -- joins ---------------------------------------------------------------------------------------------------------
-def test_keys_that_are_joined_on_are_those_of_the_public_side(session):
+def test_join_keys_take_the_values_of_the_public_side(session):
     """In an inner join, of the same kind of values: what else could be there meets no row."""
     asked = "SELECT t.{} AS k, COUNT(*) AS n FROM t {}JOIN lookup ON {} GROUP BY 1"
     for key, on in [("n", "t.n = w"), ("n", "w = t.n"), ("i", "t.i = w AND a = 'x'")]:
@@ -182,7 +182,7 @@ def test_keys_that_are_joined_on_are_those_of_the_public_side(session):
 
 
 # -- conditions ----------------------------------------------------------------------------------------------------
-def test_conditions_on_whole_numbers_that_have_no_range():
+def test_conditions_on_integers_without_a_range():
     with privsql.connect({"t": pd.DataFrame({"m": [1]})}, {}) as session:
         for where, keys in (
             ("m > 5 AND m < 9", [6, 7, 8]),

@@ -31,7 +31,7 @@ def keys(session: privsql.Session, sql: str = SQL) -> list[Any]:
 
 
 @pytest.mark.parametrize("grade", [{}, {"nullable": True}, {"nullable": False}])
-def test_null_is_a_key_unless_the_owner_says_that_there_is_none(grade: dict[str, Any]) -> None:
+def test_null_is_a_key_unless_declared_not_nullable(grade: dict[str, Any]) -> None:
     assert keys(opened(columns=columns(**grade))) == [
         "a",
         "b",
@@ -54,7 +54,7 @@ def test_null_is_a_key_unless_the_owner_says_that_there_is_none(grade: dict[str,
         ),  # the schema's word comes first
     ],
 )
-def test_every_kind_of_key_set(type_: str, column: dict[str, Any], shown: Any) -> None:
+def test_every_kind_of_key_set_includes_null(type_: str, column: dict[str, Any], shown: Any) -> None:
     with duckdb.connect() as owner:
         owner.execute(f"CREATE TABLE t (k {type_})")
         policy = {"tables": {"t": {"columns": {"k": {"nullable": False, **column}}}}}
@@ -62,7 +62,7 @@ def test_every_kind_of_key_set(type_: str, column: dict[str, Any], shown: Any) -
     assert found == shown if isinstance(shown, list) else len(found) == shown
 
 
-def test_a_toml_file_and_a_key_set_that_is_given_with_null(tmp_path: Any) -> None:
+def test_nullable_works_in_toml_and_with_explicit_null(tmp_path: Any) -> None:
     policy = tmp_path / "p.toml"
     policy.write_text(
         '[tables.df.columns]\ngrade = { values = ["a", "b"], nullable = false }\n', encoding="utf-8"
@@ -74,15 +74,17 @@ def test_a_toml_file_and_a_key_set_that_is_given_with_null(tmp_path: Any) -> Non
     assert len(frame.dp.query(asked, epsilon=1, keys={"grade": ["a", None]})) == 2
 
 
-def test_rows_with_null_are_left_out_as_those_with_other_undeclared_keys_are() -> None:
+def test_rows_with_an_undeclared_null_key_are_dropped() -> None:
     rows = opened("('a', 1), (NULL, 2), (NULL, 3), ('z', 4)").query(SQL, epsilon=10_000).fetchall()
     assert rows == [("a", 1), ("b", 0)]
 
 
 @pytest.mark.parametrize("sql", ["SELECT coalesce(grade, 'none') AS g, COUNT(*) AS n FROM t GROUP BY g",
                                  "SELECT grade IS NULL AS g, COUNT(*) AS n FROM t GROUP BY g"])  # fmt: skip
-def test_expressions_count_null_as_it_is(sql: str) -> None:
-    """The owner's word is believed of the key set alone: what is computed from a NULL is there, and counted."""
+def test_expressions_still_see_null(sql: str) -> None:
+    """The owner's claim affects the key set alone: expressions computed from a NULL still exist and are
+    counted.
+    """
     assert (
         dict(opened("('a', 1), (NULL, 2)").query(sql, epsilon=10_000).fetchall())[
             True if "IS NULL" in sql else "none"
@@ -91,7 +93,7 @@ def test_expressions_count_null_as_it_is(sql: str) -> None:
     )
 
 
-def test_totals_of_one_unit_are_null_only_where_their_values_may_be() -> None:
+def test_unit_totals_are_nullable_only_if_their_values_are() -> None:
     sql = (
         "SELECT best, COUNT(*) AS n FROM (SELECT who, max(grade) AS best FROM t GROUP BY who) p GROUP BY best"
     )
@@ -100,7 +102,7 @@ def test_totals_of_one_unit_are_null_only_where_their_values_may_be() -> None:
     assert keys(opened(unit="who"), some) == ["a", "b", None]
 
 
-def test_it_is_not_believed_for_bounds() -> None:
+def test_nullable_false_does_not_affect_bounds() -> None:
     """AVG and COUNT(x) beside COUNT(*): a NULL that is not said to be there would move them as if it were counted."""
     for sql in ("SELECT AVG(x) AS a FROM t", "SELECT COUNT(x) AS c, COUNT(*) AS n FROM t", "SELECT VAR_POP(x) AS v FROM t",
                 "SELECT SUM(x) AS s, COUNT(*) AS n FROM t"):  # fmt: skip
@@ -124,9 +126,7 @@ QUESTIONS = [
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("unit", [None, "who"])
 @pytest.mark.parametrize("sql", QUESTIONS)
-def test_no_neighbour_passes_a_bound_although_null_is_there(
-    sql: str, unit: str | None, relation: str
-) -> None:
+def test_bounds_hold_if_null_occurs_despite_nullable_false(sql: str, unit: str | None, relation: str) -> None:
     """Every table of up to two people, and every other row or rows of the last of them."""
     declared = {
         "columns": columns(nullable=False),
@@ -161,13 +161,13 @@ def test_no_neighbour_passes_a_bound_although_null_is_there(
 
 
 @pytest.mark.parametrize("value", ["no", 0, None, [False]])
-def test_it_is_true_or_false(value: Any) -> None:
+def test_nullable_must_be_true_or_false(value: Any) -> None:
     with pytest.raises(privsql.PolicyError, match="nullable must be true or false") as caught:
         opened(columns={"grade": {"nullable": value}})
     assert caught.value.suggestion == "nullable = false"
 
 
-def test_arg_min_is_null_where_every_place_is_null() -> None:
+def test_arg_min_is_null_if_every_order_value_is_null() -> None:
     """NULL was left out of the keys, and COUNT(first) counted everyone: the place may be NULL where the value never is."""
     connection = duckdb.connect()
     connection.execute(

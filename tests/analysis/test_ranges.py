@@ -83,7 +83,7 @@ def _written(value: Any) -> str:
 LINES = [line.split(" => ") for line in RANGES.read_text(encoding="utf-8").splitlines()]
 
 
-def test_the_file_is_up_to_date():
+def test_the_file_of_ranges_is_up_to_date():
     text = "".join(f"{each} => {shown(each)}\n" for each, _ in LINES)
     if os.environ.get("PRIVSQL_UPDATE_CASES"):
         RANGES.write_text(text, encoding="utf-8")

@@ -32,7 +32,9 @@ KEYS = ["k"]
         (REPLACED, 1, 1, KEYS, 1, 5, 1, 2, 2),  # no cell moves further than all together
     ],
 )
-def test_bounds(neighbours, rows, alike, keys, size, width, cells, l1, linf):
+def test_l1_and_linf_follow_from_stability_and_row_size(
+    neighbours, rows, alike, keys, size, width, cells, l1, linf
+):
     stable = Stability(rows, False, "", lambda columns: alike)
     found = sensitivity_of(stable, neighbours, keys, size, width, cells, "what", monotone=True)
     assert (found.l1, found.linf) == (l1, linf)
@@ -42,7 +44,7 @@ def test_bounds(neighbours, rows, alike, keys, size, width, cells, l1, linf):
 
 
 @pytest.mark.parametrize(("cells", "l1"), [(5, 20), (4, 20), (3, 15), (1, 5), (0, 5)])
-def test_few_cells(cells, l1):
+def test_few_cells_limit_l1(cells, l1):
     found = at_most(Sensitivity(20, 5, "why"), cells)
     assert (found.l1, found.linf) == (l1, 5)
     assert found.why == ("why" if l1 == 20 else f"why; no more than linf in each of {cells} cells")
@@ -60,7 +62,7 @@ def test_few_cells(cells, l1):
         ([(4, 2), (4, 4)], 1, 8, 4, 24, 1),
     ],
 )
-def test_several_sets_of_keys(of_sets, total, l1, linf, squares, times):
+def test_l1_adds_up_over_grouping_sets(of_sets, total, l1, linf, squares, times):
     found = over_sets([Sensitivity(*each, f"of {place}") for place, each in enumerate(of_sets)], total)
     assert (found.l1, found.linf, found.l2_squared, found.total_times) == (l1, linf, squares, times)
     first = "of 1" if total == 0 else "of 0"
@@ -71,14 +73,14 @@ def test_several_sets_of_keys(of_sets, total, l1, linf, squares, times):
 @pytest.mark.parametrize(
     ("groups", "rows", "cells", "most", "why"),
     [
-        (1, 1, None, 1, "a unit counted for at most 1 row"),
-        (3, 2, None, 2, "a unit counted for at most 2 rows"),
-        (3, 2, 5, 6, "at most 3 keys a unit, each counted for at most 2 rows"),
-        (3, 2, 2, 4, "at most 2 keys a unit, each counted for at most 2 rows"),
-        (3, 1, 1, 1, "at most 1 key a unit, each counted for at most 1 row"),
-        (3, 1, 0, 1, "at most 1 key a unit, each counted for at most 1 row"),
+        (1, 1, None, 1, "at most 1 row per unit"),
+        (3, 2, None, 2, "at most 2 rows per unit"),
+        (3, 2, 5, 6, "at most 3 keys per unit, at most 2 rows in each"),
+        (3, 2, 2, 4, "at most 2 keys per unit, at most 2 rows in each"),
+        (3, 1, 1, 1, "at most 1 key per unit, at most 1 row in each"),
+        (3, 1, 0, 1, "at most 1 key per unit, at most 1 row in each"),
     ],
 )
-def test_what_is_used_of_one_unit(groups, rows, cells, most, why):
+def test_limits_bound_one_unit(groups, rows, cells, most, why):
     found = bounded(Limits(groups, rows), cells)
     assert (found.rows, found.why, found.shares(["k"]), found.steady) == (most, why, rows, False)

@@ -49,7 +49,7 @@ BELOW = Stability(4, True, "", below, {"k": "one", "a": 5, "name": 6})
         (["k", "value", "name"], 1),
     ],
 )
-def test_rows_made_of_columns(columns, most):
+def test_unpivot_multiplies_rows(columns, most):
     """Of two columns a row each: those with one label are as many as there were rows, those with any label twice as many."""
     found = _unpivot(Unpivot(ROWS, (("a", "A"), ("b", "B")), "name", Field("value", BIGINT)), BELOW)
     assert found.shares(columns) == most
@@ -61,7 +61,7 @@ def test_rows_made_of_columns(columns, most):
     ("columns", "most"),
     [([], 15), (["k"], 5), (["tag"], 3), (["k", "tag"], 1), (["a", "tag"], 3), (["a"], 15)],
 )
-def test_rows_made_of_lists(columns, most):
+def test_unnest_multiplies_rows(columns, most):
     """A row becomes one for each of five declared values, and one of them has any one value."""
     tags = ListColumn("tags", BIGINT, None, Claim(values=(1, 2, 3, 4, 5)))
     found = _unnest(Unnest(ROWS, tags, Field("tag", BIGINT)), BELOW)
@@ -107,21 +107,23 @@ def call(function: str, *args: Expression | int) -> Call:
         (call("=", K, A), 8, 4),
     ],
 )
-def test_rows_that_are_kept_by_constants(predicate, rows, by_b):
+def test_a_filter_by_constants_bounds_rows(predicate, rows, by_b):
     """Of a column that is one of n constants n times those that agree in it, and never more than there were."""
     found = _filtered(Filter(ROWS, predicate), EIGHT)
     assert (found.rows, found.shares([]), found.shares(["b"])) == (rows, rows, by_b)
     assert ("no more of one person's can be kept" in found.why) is (rows < 8)
 
 
-def test_of_any_number_of_rows_a_filter_leaves_any_number():
+def test_a_filter_does_not_bound_an_unbounded_number_of_rows():
     found = _filtered(Filter(ROWS, call("=", K, 1)), replace(EIGHT, rows=None))
     assert found.rows is None
     assert found.shares(["b"]) == 2
 
 
-def test_columns_under_other_names():
-    """What is computed tells nothing apart, and a constant is a label: but NaN, NULL and intervals are none."""
+def test_shares_follow_renamed_columns():
+    """A computed column distinguishes nothing and a constant is a label, but NaN, NULL and intervals are no
+    labels.
+    """
     columns = (
         ("b", K), ("c", A), ("sum", call("+", A, B)), ("one", Literal(1, BIGINT)), ("none", Literal(None, BIGINT)),
         ("nan", Literal(math.nan, DOUBLE)), ("month", Literal("1 month", INTERVAL)),
@@ -162,7 +164,7 @@ def side(name: str, rows: int | None, label: int | None) -> tuple[Relation, Stab
         ([(None, 1), (3, 2)], None, 3, 2, 1),
     ],
 )
-def test_rows_of_several_sides(sides, rows, by_tag, by_k, by_both):
+def test_shares_add_up_over_union_all(sides, rows, by_tag, by_k, by_both):
     made = [side("abc"[place], *each) for place, each in enumerate(sides)]
     relation = UnionAll(tuple(each for each, _ in made))
     found = _union(relation, [each for _, each in made])
@@ -196,7 +198,7 @@ class Looked:
 @pytest.mark.parametrize(
     ("on", "times", "by_c"), [(call("=", K, KEY), 3, 2), (call("<", K, KEY), 6, 5), (call("=", C, 3), 6, 5)]
 )
-def test_rows_beside_public_ones(on, times, by_c, flipped):
+def test_shares_of_joins_with_public_rows(on, times, by_c, flipped):
     """Each meets as many as agree in what it is joined on; of pairs that agree in a public column fewer."""
     one = Scan("t", ROWS.fields, True, {})  # each row is one person's
     join = Join(PUBLIC, one, "inner", on) if flipped else Join(one, PUBLIC, "inner", on)
@@ -207,14 +209,14 @@ def test_rows_beside_public_ones(on, times, by_c, flipped):
     assert found.adds
 
 
-def test_a_row_that_meets_nothing_is_kept_by_a_left_join():
+def test_a_left_join_keeps_unmatched_rows():
     one = Scan("t", ROWS.fields, True, {})
     for kind, rows in (("left", 1), ("inner", 0)):
         found = stability(Join(one, PUBLIC, kind, call("=", K, KEY)), Looked(key=0, **{"c key": 0}))
         assert (found.rows, found.shares(["c"])) == (rows, rows)
 
 
-def test_of_any_number_of_rows_beside_public_ones_there_is_any_number():
+def test_a_public_join_does_not_bound_an_unbounded_number_of_rows():
     unit = Unit(("k",), False, ((Kind.INTEGER, 0),))
     many = Scan("t", ROWS.fields, True, {name: Claim() for name in "kab"}, unit=unit)
     assert stability(Join(many, PUBLIC, "inner", call("=", K, KEY)), Looked()).rows is None
@@ -235,7 +237,7 @@ OTHER = Scan("o", (Field("x", BIGINT), Field("y", BIGINT)), True, {})
         ("left", 5, 7, 2 * 7 + 2 * 5 * 2),
     ],
 )
-def test_pairs_of_different_people(kind, left, right, rows):
+def test_joins_of_different_people_add_their_shares(kind, left, right, rows):
     one = ROWS if left is None else AtMost(ROWS, "k", left)
     other = OTHER if right is None else AtMost(OTHER, "x", right)
     found = stability(Join(one, other, kind, call("=", K, Column("x", BIGINT))), Looked())

@@ -74,7 +74,7 @@ def test_a_later_session_gets_the_same_answer_for_nothing(data, question):
         assert later.budget.spent.epsilon == spent
 
 
-def test_what_follows_is_free_in_a_later_session(data):
+def test_a_derived_answer_is_free_in_a_later_session(data):
     with opened(data) as session:
         counts = dict(session.query(HISTOGRAM, epsilon=1).fetchall())
     with opened(data) as later:
@@ -84,7 +84,7 @@ def test_what_follows_is_free_in_a_later_session(data):
         assert later.budget.spent.epsilon == 1
 
 
-def test_what_was_shown_together_is_shown_again_whatever_came_after(data):
+def test_cells_released_together_are_returned_together(data):
     with opened(data) as session:
         session.query(HISTOGRAM, epsilon=0.4)
         shown = session.query(HISTOGRAM, epsilon=0.5)
@@ -97,7 +97,7 @@ def test_what_was_shown_together_is_shown_again_whatever_came_after(data):
         assert again.intervals().equals(shown.intervals())
 
 
-def test_another_policy_is_another_question(data):
+def test_an_answer_under_another_policy_is_not_reused(data):
     with opened(data) as session:
         session.query(HISTOGRAM, epsilon=1)
     fewer = {**POLICY, "tables": {"t": {"columns": {**COLUMNS, "state": {"values": ["CA", "NY"]}}}}}
@@ -105,7 +105,7 @@ def test_another_policy_is_another_question(data):
         assert not later.query(HISTOGRAM, epsilon=1).stored
 
 
-def test_another_version_is_another_question(data):
+def test_an_answer_of_another_version_is_not_reused(data):
     with opened(data) as session:
         session.query(HISTOGRAM, epsilon=1)
     with opened(data, version="2026-12") as later:
@@ -117,7 +117,7 @@ def test_another_version_is_another_question(data):
 
 @pytest.mark.parametrize("version", [None, "2026-11"])
 @pytest.mark.parametrize("where", ["age >= 0", "age < 0"])
-def test_whether_an_update_found_a_row_does_not_show(data, version, where):
+def test_reuse_does_not_reveal_whether_an_update_found_a_row(data, version, where):
     """DuckDB writes nothing when an UPDATE finds no row: what the file says of itself would tell, for nothing."""
     with opened(data, version=version) as session:
         session.query(HISTOGRAM, epsilon=1)
@@ -125,7 +125,7 @@ def test_whether_an_update_found_a_row_does_not_show(data, version, where):
         owner.execute(f"UPDATE t SET age = 1 WHERE {where}")
     with opened(data, version=version) as later:
         said = str(later.explain(HISTOGRAM, epsilon=1))
-        assert ("asked before" in said) == (version is not None)
+        assert ("the answer is stored" in said) == (version is not None)
 
 
 def test_a_declared_version_keeps_answers_about_frames_too(tmp_path):
@@ -141,7 +141,7 @@ def test_a_declared_version_keeps_answers_about_frames_too(tmp_path):
         assert caught.value.code == "argument-version" and caught.value.suggestion
 
 
-def test_a_parquet_file_has_a_version_too(tmp_path):
+def test_a_parquet_file_has_a_version(tmp_path):
     path = tmp_path / "t.parquet"
     write = "COPY (SELECT i % 100 AS age FROM range({}) r(i)) TO '{}' (FORMAT parquet)"
     duckdb.execute(write.format(1000, path))
@@ -154,7 +154,7 @@ def test_a_parquet_file_has_a_version_too(tmp_path):
         assert not session.query("SELECT COUNT(*) FROM t WHERE age > 5", epsilon=1).stored
 
 
-def test_answers_about_frames_end_with_their_session(tmp_path, data):
+def test_answers_about_frames_are_not_stored_for_later_sessions(tmp_path, data):
     frame = duckdb.connect(str(data)).execute("SELECT age, state FROM t").df()
     policy = {"tables": {"df": {"columns": {"age": {"range": [0, 99]}}}}, "budget": {"epsilon": 9}}
     for _ in range(2):  # nobody can say whether a frame is the same as yesterday
@@ -194,7 +194,7 @@ def ask(data: Path, moment: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("moment", "cost"), [("run", 2), ("store", 2), ("release", 1)])
-def test_a_kill_between_charge_and_answer(data, moment, cost):
+def test_a_kill_between_charge_and_answer_stores_no_answer(data, moment, cost):
     """Before it is stored, the charge is lost with its draw; afterwards the same draw comes again: never two at one price."""
     assert ask(data, moment).returncode == -signal.SIGKILL
     with opened(data) as session:
@@ -207,7 +207,7 @@ def test_a_kill_between_charge_and_answer(data, moment, cost):
 
 
 @pytest.mark.parametrize("damage", ["garbage", "other bytes", "removed", "another table"])
-def test_a_damaged_file_is_as_if_it_were_not_there(data, damage):
+def test_a_damaged_answer_file_is_ignored(data, damage):
     path = data.with_name("clinic.ledger.answers")
     with opened(data) as session:
         session.query(HISTOGRAM, epsilon=1)
@@ -236,7 +236,7 @@ def test_a_damaged_file_is_as_if_it_were_not_there(data, damage):
         assert later.budget.spent.epsilon == 2
 
 
-def test_answers_of_another_ledger_do_not_count(data):
+def test_answers_of_another_ledger_are_not_reused(data):
     with opened(data) as session:
         session.query(HISTOGRAM, epsilon=1)
     for each in data.parent.glob("clinic.ledger*"):
@@ -291,7 +291,7 @@ FORGED = [
 
 
 @pytest.mark.parametrize("change", FORGED)
-def test_a_forged_answer_is_none(data, change):
+def test_a_forged_answer_is_ignored(data, change):
     with opened(data) as session:
         session.query(HISTOGRAM, epsilon=1)
     rewritten(data, change)
@@ -300,7 +300,7 @@ def test_a_forged_answer_is_none(data, change):
         assert not later.query(HISTOGRAM, epsilon=1).stored
 
 
-def test_one_damaged_answer_hides_no_other(data):
+def test_one_damaged_answer_does_not_hide_others(data):
     with opened(data) as session:
         session.query(HISTOGRAM, epsilon=1)
         session.query("SELECT COUNT(*) FROM t WHERE age > 30", epsilon=1)
@@ -310,7 +310,7 @@ def test_one_damaged_answer_hides_no_other(data):
         assert later.query("SELECT COUNT(*) FROM t WHERE age > 30", epsilon=1).stored
 
 
-def test_who_was_charged_first_may_write_last(data, monkeypatch):
+def test_the_first_charge_may_be_stored_last(data, monkeypatch):
     """The answers of others are found in the order in which they are written."""
     first, second, third, late = opened(data), opened(data), opened(data), []
     with monkeypatch.context() as patch:
@@ -329,7 +329,7 @@ def test_who_was_charged_first_may_write_last(data, monkeypatch):
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(np.float32(1), 0), (Fraction(1, 3), Fraction(1, 10**6)), (1, np.float32(1e-6))]
 )
-def test_numbers_of_any_kind_are_kept(data, epsilon, delta):
+def test_all_number_types_are_stored_exactly(data, epsilon, delta):
     sql = "SELECT city, COUNT(*) FROM t GROUP BY city" if delta else HISTOGRAM
     with opened(data) as session:
         first = session.query(sql, epsilon=epsilon, delta=delta).fetchall()

@@ -1,4 +1,4 @@
-"""Several questions for one epsilon: priced together, the same measured once, all charged or none."""
+"""Several queries for one epsilon: priced together, equal ones measured once, all charged or none."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def session() -> privsql.Session:
     return privsql.connect(ROWS, POLICY)
 
 
-def test_three_questions_over_one_histogram_pay_once(session):
+def test_three_queries_over_one_histogram_are_charged_once(session):
     counts, sorted_counts, one = session.batch(THREE, epsilon=1)
     assert session.budget.spent.epsilon == pytest.approx(1, abs=1e-8)
     assert [answer.receipt["charged"] for answer in (counts, sorted_counts, one)] == [
@@ -50,7 +50,7 @@ def test_three_questions_over_one_histogram_pay_once(session):
     assert counts.plan.measurements[0].scale == pytest.approx(2, abs=1e-6)  # as if it had been asked alone
 
 
-def test_a_question_is_added_up_from_another_where_its_worst_cell_can_bear_it():
+def test_a_query_is_derived_if_its_worst_cell_stays_accurate():
     """Ages 0 to 11: five ages cost less added up than measured again; ten are too many, although the other bin has two."""
     for width, paid in ((5, [True, False]), (10, [True, True])):
         session = privsql.connect(
@@ -63,7 +63,7 @@ def test_a_question_is_added_up_from_another_where_its_worst_cell_can_bear_it():
         assert [answer.receipt["charged"] > 0 for answer in session.batch([fine, coarse], epsilon=1)] == paid
 
 
-def test_a_batch_is_better_than_equal_parts(session):
+def test_a_batch_beats_an_equal_split_of_epsilon(session):
     together = session.batch(MANY, epsilon=1)
     assert session.budget.spent.epsilon <= 1
     assert session.budget.spent.epsilon == pytest.approx(1, abs=1e-6)
@@ -79,7 +79,7 @@ def test_a_batch_is_better_than_equal_parts(session):
     assert np.mean(np.square(ratios)) < 0.6
 
 
-def test_numbers_are_right():
+def test_batch_answers_are_correct():
     session = privsql.connect(ROWS, {**POLICY, "budget": {"epsilon": 9_000}})
     for sql, answer in zip(MANY, session.batch(MANY, epsilon=8_000), strict=True):
         exact = duckdb.connect().execute(sql.replace("FROM df", "FROM ROWS")).fetchall()
@@ -91,7 +91,7 @@ def test_numbers_are_right():
         ), sql
 
 
-def test_all_or_nothing(session):
+def test_a_batch_is_charged_as_a_whole_or_not_at_all(session):
     with pytest.raises(privsql.BudgetError):
         session.batch(MANY, epsilon=11)
     with pytest.raises(privsql.PrivsqlError) as refused:
@@ -101,7 +101,7 @@ def test_all_or_nothing(session):
     assert len(session.history()) == 0
 
 
-def test_each_paid_question_has_its_entry(session, tmp_path):
+def test_each_charged_query_has_a_ledger_entry(session, tmp_path):
     with duckdb.connect(str(tmp_path / "d.duckdb")) as connection:
         connection.execute("CREATE TABLE df AS SELECT * FROM ROWS")
     with privsql.connect(tmp_path / "d.duckdb", POLICY, ledger=tmp_path / "l", version="2026-11") as filed:
@@ -113,7 +113,7 @@ def test_each_paid_question_has_its_entry(session, tmp_path):
         assert later.query("SELECT COUNT(*) FROM df WHERE state = 'CA'", epsilon=0.01).stored
 
 
-def test_what_is_known_already_is_not_paid_again(session):
+def test_stored_answers_are_not_charged_again(session):
     session.query(THREE[0], epsilon=2)
     answers = session.batch(THREE, epsilon=1)
     assert session.budget.spent.epsilon == 2
@@ -131,20 +131,20 @@ def test_public_tables_are_free(session):
 
 
 @pytest.mark.parametrize("questions", ["SELECT COUNT(*) FROM df", [], None, 3])
-def test_a_list_of_questions_is_wanted(session, questions):
+def test_a_batch_needs_a_list_of_queries(session, questions):
     with pytest.raises(privsql.PrivsqlError) as refused:
         session.batch(questions, epsilon=1)
     assert refused.value.code == "argument-batch"
 
 
-def test_unknown_ranges_are_not_looked_for():
+def test_a_batch_does_not_search_for_ranges():
     session = privsql.connect(ROWS, {"tables": {"df": {"columns": {"n": {"range": "auto"}}}}})
     with pytest.raises(privsql.PrivsqlError) as refused:
         session.batch(["SELECT SUM(n) FROM df"], epsilon=1)
     assert refused.value.code == "argument-batch"
 
 
-def test_what_follows_from_a_question_that_is_known_from_several_answers():
+def test_a_query_that_needs_a_single_answer_is_charged_if_there_are_several():
     """AVG needs COUNT and SUM of one answer: where the batch's own is known from two others, it is paid for after all."""
     session = privsql.connect(ROWS, POLICY)
     for sql in ("SELECT COUNT(n) FROM df WHERE age < 50", "SELECT SUM(n) FROM df WHERE age < 50"):
@@ -160,7 +160,7 @@ def test_what_follows_from_a_question_that_is_known_from_several_answers():
 
 
 @pytest.mark.parametrize("epsilon", [9e-6, 1e-5, 1e-3, 1.0])
-def test_parts_never_pass_the_whole_also_where_some_are_as_small_as_can_be(session, epsilon):
+def test_shares_never_exceed_the_total_even_at_the_least_epsilon(session, epsilon):
     """Sums of a wide range hang much more on their share than counts do."""
     counts = [f"SELECT COUNT(*) FROM df WHERE age = {n}" for n in range(7)]
     questions = [*counts, "SELECT SUM(n) FROM df", "SELECT MEDIAN(age) FROM df"]
@@ -169,6 +169,6 @@ def test_parts_never_pass_the_whole_also_where_some_are_as_small_as_can_be(sessi
     assert session.budget.spent.epsilon == pytest.approx(epsilon, rel=1e-3)
 
 
-def test_a_batch_without_a_price_says_so(session):
+def test_a_batch_without_epsilon_is_refused(session):
     with pytest.raises(privsql.PrivsqlError, match="epsilon must be a number"):
         session.batch(THREE)

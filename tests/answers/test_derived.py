@@ -1,4 +1,6 @@
-"""A question that follows from earlier answers is answered from them: free, without data, right, and as sure as was asked."""
+"""A query that can be derived from earlier answers is: free, without reading data, correct, and as accurate
+as asked.
+"""
 
 # ruff: noqa: E501 -- pairs of texts read better in one line each
 from __future__ import annotations
@@ -156,7 +158,7 @@ EITHER_WAY = [
 
 
 @pytest.mark.parametrize("case", EITHER_WAY, ids=str)  # now under one of the relations, by turns
-def test_it_follows_and_is_right_and_reads_no_data(case, monkeypatch):
+def test_a_derived_answer_is_correct_and_reads_no_data(case, monkeypatch):
     stored, wanted, neighbours = case
     opened = session(neighbours)
     opened.query(stored, epsilon=SURE)
@@ -173,15 +175,15 @@ def test_it_follows_and_is_right_and_reads_no_data(case, monkeypatch):
 
 
 @pytest.mark.parametrize(("stored", "wanted"), DOES_NOT_FOLLOW)
-def test_it_does_not_follow(stored, wanted):
+def test_other_queries_are_not_derived(stored, wanted):
     opened = session("add-remove")
     opened.query(stored, epsilon=SURE)
     assert not opened.query(wanted, epsilon=LITTLE).stored
 
 
 @pytest.mark.slow
-def test_whatever_is_answered_from_stored_answers_is_right():
-    """Every wanted question after every stored one, whether it was thought of or not."""
+def test_every_derived_answer_is_correct():
+    """Every wanted query after every stored one, whether or not the pair was planned for."""
     texts = list(dict.fromkeys(text for pair in (*FOLLOWS, *DOES_NOT_FOLLOW) for text in pair))
     free = 0
     for stored in [text for text in texts if "GROUP BY" in text and "LIMIT" not in text][::5]:
@@ -195,7 +197,7 @@ def test_whatever_is_answered_from_stored_answers_is_right():
     assert free > 30
 
 
-def test_where_less_sure_than_asked_for_it_is_asked_anew():
+def test_a_less_accurate_derivation_is_measured_again():
     opened = session()
     opened.query("SELECT state, age, COUNT(*) FROM df GROUP BY state, age", epsilon=1)
     assert opened.query("SELECT COUNT(*) FROM df WHERE age < 3", epsilon=0.1).stored
@@ -207,7 +209,7 @@ def test_where_less_sure_than_asked_for_it_is_asked_anew():
 
 
 @pytest.mark.slow
-def test_intervals_of_what_is_added_up_cover_it():
+def test_intervals_of_derived_sums_cover():
     """Of 120 sums of 100 cells each, at 80%: 96 on average, and fewer than 70 with a chance below 1e-8."""
     inside = 0
     for _ in range(40):
@@ -221,7 +223,7 @@ def test_intervals_of_what_is_added_up_cover_it():
 
 
 @pytest.mark.parametrize("rounds", [5, pytest.param(10, marks=pytest.mark.slow)])
-def test_a_higher_epsilon_is_combined_with_what_was_known(rounds):
+def test_a_second_answer_is_combined_with_the_first(rounds):
     """0.55 of the squared error on average, over 400 cells or so a round: the shares scatter by 0.03, of ten rounds by 0.02."""
     sql, wide, narrow = "SELECT state, age, COUNT(*) AS n FROM df GROUP BY state, age", 0.0, 0.0
     truth = {(state, age): n for state, age, n in exact(sql)}
@@ -244,8 +246,8 @@ def test_a_higher_epsilon_is_combined_with_what_was_known(rounds):
     assert narrow < 0.8 * wide
 
 
-def test_what_follows_can_be_explained_and_audited_by_itself():
-    """An audit tries the question as it would be asked anew: a question that follows from an answer has nothing to run."""
+def test_a_derived_query_can_be_explained_and_audited():
+    """An audit tests the query as if nothing were stored: a derived query has no statement to run."""
     opened, sql = session(), "SELECT COUNT(*) AS n FROM df WHERE age < 3"
     opened.query("SELECT state, age, COUNT(*) FROM df GROUP BY state, age", epsilon=1)
     assert opened.explain(sql, epsilon=0.1).free
@@ -255,7 +257,7 @@ def test_what_follows_can_be_explained_and_audited_by_itself():
     assert opened.audit(sql, epsilon=0.1, releases=300, tries=10).bounds
 
 
-def test_repeating_a_question_gains_nothing():
+def test_repeating_a_query_reveals_nothing_new():
     opened = session()
     opened.query("SELECT state, COUNT(*) FROM df GROUP BY state", epsilon=1)
     texts = ["COUNT(*)", "COUNT(1)", "SUM(1)", "COUNT(*) FILTER (WHERE TRUE)"]
@@ -267,7 +269,7 @@ def test_repeating_a_question_gains_nothing():
     assert opened.budget.spent.epsilon == 1
 
 
-def test_explain_says_from_what():
+def test_explain_names_the_source_of_a_derived_answer():
     opened = session()
     opened.query("SELECT state, age, COUNT(*) FROM df GROUP BY state, age", epsilon=1)
     text = str(opened.explain("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=LITTLE))
@@ -281,8 +283,8 @@ def test_explain_says_from_what():
     )
 
 
-def test_units_that_are_bounded_are_asked_anew():
-    """What is kept of a unit depends on the keys, so that sums over them are something else."""
+def test_bounded_units_are_measured_again():
+    """The rows kept of a unit depend on the keys, so sums over keys are different numbers."""
     visits = pd.DataFrame({"who": PLACES % 500, "state": ROWS["state"], "n": ROWS["n"]})
     columns = {"state": COLUMNS["state"], "n": COLUMNS["n"]}
     policy = {"tables": {"df": {"unit": "who", "max_groups": 3, "max_rows": 10, "columns": columns}}}
@@ -291,7 +293,7 @@ def test_units_that_are_bounded_are_asked_anew():
     assert not opened.query("SELECT COUNT(*) FROM df", epsilon=LITTLE).stored
 
 
-def test_unique_units_are_as_good_as_rows():
+def test_unique_units_allow_derivation():
     connection = duckdb.connect()
     connection.register("people", ROWS.assign(who=PLACES))
     connection.execute("CREATE TABLE df AS SELECT state, age, who FROM people")
@@ -309,7 +311,7 @@ def test_too_many_cells_are_not_added_up():
     assert MOST_CELLS >= 100_000
 
 
-def test_keys_outside_of_what_was_declared_are_named():
+def test_undeclared_key_values_are_named():
     """The declared ages end at 49: the total of a histogram of them is not the number of rows, and explain says so."""
     opened = privsql.connect(ROWS, {"tables": {"df": {"columns": {"age": {"range": [0, 49]}}}}})
     opened.query("SELECT age, COUNT(*) FROM df GROUP BY age", epsilon=SURE)
@@ -317,15 +319,15 @@ def test_keys_outside_of_what_was_declared_are_named():
     assert opened.query("SELECT COUNT(*) FROM df", epsilon=LITTLE).receipt["only_declared"] == ["age"]
 
 
-def test_constants_that_add_nothing_are_no_source():
-    """A sum of 0 says nothing of the number of rows, and every later question goes on."""
+def test_zero_constants_are_not_a_source():
+    """A sum of 0 reveals nothing about the number of rows, and later queries still work."""
     opened = session("add-remove")
     opened.query("SELECT state, SUM(0) FROM df GROUP BY state", epsilon=1)
     opened.query("SELECT SUM(n - n) FROM df", epsilon=1)
     assert not opened.query("SELECT COUNT(*) FROM df", epsilon=LITTLE).stored
 
 
-def test_no_noise_at_all_is_no_division_by_zero():
+def test_zero_noise_does_not_divide_by_zero():
     opened = session("add-remove")
     for sql in (
         "SELECT state, AVG(x) FROM df GROUP BY state",
@@ -346,14 +348,16 @@ ZEROS = pd.DataFrame({"w": np.where(PLACES % 2 == 0, 0.0, -0.0)})  # one key, tw
         ("SELECT COUNT(*) FROM df WHERE concat(-w, '') = '0.0'", False), ("SELECT COUNT(*) FROM df WHERE 1 / w > 0", False),
     ],
 )  # fmt: skip
-def test_what_tells_equal_keys_apart_does_not_follow(wanted, follows):
+def test_expressions_that_distinguish_equal_keys_are_not_derived(wanted, follows):
     opened = privsql.connect(ZEROS, {"tables": {"df": {"columns": {"w": {"values": [0.0]}}}}})
     opened.query("SELECT w, COUNT(*) FROM df GROUP BY w", epsilon=SURE)
     assert opened.explain(wanted, epsilon=LITTLE).free is follows
 
 
-def test_other_rows_are_not_mixed_in():
-    """The declared ages end at 49, half of the rows have others: what is paid for counts all, and is not drawn towards the half."""
+def test_answers_over_other_rows_are_not_combined():
+    """The declared ages end at 49, and half of the rows are older: a paid count covers all, and is not pulled
+    down.
+    """
     opened = privsql.connect(
         ROWS, {"tables": {"df": {"columns": {"age": {"range": [0, 49]}, "n": {"range": [0, 6]}}}}}
     )

@@ -1,4 +1,4 @@
-"""Random pairs of questions: where the second is answered from the first, its numbers are those that it gets by itself.
+"""Random pairs of queries: where the second is answered from the first, its numbers are those that it gets by itself.
 
 Both are asked at an epsilon so large that there is no noise. All rows have declared keys or NULL, so that nothing is left out
 where keys are summed over.
@@ -105,7 +105,7 @@ AGGREGATES = [
 
 @dataclass
 class Pairs:
-    """Writes stored questions, and others that may follow from them."""
+    """Writes stored queries, and others that may follow from them."""
 
     rng: Random
 
@@ -196,7 +196,7 @@ def shown(answer: privsql.Answer) -> list[tuple[Any, ...]]:
 
 
 def pairs(data: Path, seed: int, questions: int) -> Iterator[tuple[str, str]]:
-    """Asks one stored question and several others; those that were free come out, each after it was compared."""
+    """Run one stored query and several others; return those that were free, each after a comparison."""
     relation = ("replace-one", "add-remove")[seed % 2]
     generator = Pairs(Random(f"{seed}"))
     with opened(data, relation) as session, opened(data, relation) as other:
@@ -222,10 +222,10 @@ def check(data: Path, seeds: range, questions: int) -> int:
     return len({pair for seed in seeds for pair in pairs(data, seed, questions)})
 
 
-def test_what_is_free_is_right(data):
+def test_derived_answers_are_correct(data):
     assert check(data, range(3), 6) > 1
 
 
 @pytest.mark.slow
-def test_what_is_free_is_right_in_many_pairs(data):
+def test_derived_answers_are_correct_at_length(data):
     assert check(data, range(1_000, 1_100), 8) > 120

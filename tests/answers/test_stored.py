@@ -1,4 +1,4 @@
-"""The same question gets the same answer at no cost: the same meaning, not the same text."""
+"""An equivalent query gets the same answer at no cost: the meaning counts, not the text."""
 
 # ruff: noqa: E501 -- pairs of texts read better in one line each
 from __future__ import annotations
@@ -48,7 +48,7 @@ SAME = [
 
 
 @pytest.mark.parametrize(("first", "second"), SAME)
-def test_the_same_meaning_is_free(session, first, second):
+def test_an_equivalent_query_is_free(session, first, second):
     one = session.query(first, epsilon=1)
     two = session.query(second, epsilon=1)
     assert session.budget.spent.epsilon == 1
@@ -59,7 +59,7 @@ def test_the_same_meaning_is_free(session, first, second):
         assert numbers[0] == numbers[1]
 
 
-def test_rows_are_found_again_in_another_order(session):
+def test_cells_are_matched_in_another_key_order(session):
     one = {(state, n): count for state, n, count in session.query(SAME[5][0], epsilon=1).fetchall()}
     two = {(state, n): count for n, state, count in session.query(SAME[5][1], epsilon=1).fetchall()}
     assert one == two
@@ -71,20 +71,20 @@ def test_rows_are_found_again_in_another_order(session):
      "SELECT COUNT(*) FROM df WHERE age > 10 OR n = 1", "SELECT COUNT(DISTINCT age) FROM df WHERE age > 10", "SELECT SUM(age) FROM df WHERE age > 10",
      "SELECT COUNT(*) FROM (SELECT * FROM df UNION ALL SELECT * FROM df) WHERE age > 10"],
 )  # fmt: skip
-def test_another_meaning_costs(session, second):
+def test_a_different_query_is_charged(session, second):
     session.query("SELECT COUNT(*) FROM df WHERE age > 10", epsilon=1)
     assert not session.query(second, epsilon=1).stored
     assert session.budget.spent.epsilon == 2
 
 
-def test_another_price_is_another_answer(session):
+def test_another_epsilon_gives_another_answer(session):
     session.query("SELECT COUNT(*) FROM df", epsilon=1)
     assert not session.query("SELECT COUNT(*) AS n FROM df", epsilon=2).stored
     assert not session.query("SELECT COUNT(*) FROM df", epsilon=1, fresh=True).stored
     assert session.budget.spent.epsilon == 4
 
 
-def test_averaging_over_texts_gains_nothing(session):
+def test_rewording_a_query_gives_the_same_noise(session):
     texts = [
         f"SELECT COUNT(*) AS n{i} FROM df WHERE age > {i} + {10 - i} AND n < {20 - i} - {10 - i}"
         for i in range(10)
@@ -94,7 +94,7 @@ def test_averaging_over_texts_gains_nothing(session):
     assert session.budget.spent.epsilon == 0.5
 
 
-def test_after_the_noise_everything_is_free(session):
+def test_post_processing_of_a_stored_answer_is_free(session):
     session.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=1)
     top = session.query(
         "SELECT state, COUNT(*) AS n FROM df GROUP BY state ORDER BY n DESC LIMIT 2", epsilon=1
@@ -110,7 +110,7 @@ def test_after_the_noise_everything_is_free(session):
     assert session.budget.spent.epsilon == 1
 
 
-def test_keys_that_nobody_declared_are_found_again():
+def test_undeclared_keys_are_returned_again():
     session = privsql.connect(ROWS, {})
     one = session.query(
         "SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=2, delta=1e-3

@@ -175,7 +175,7 @@ def listening() -> Iterator[list[str]]:
 
 
 def _ask(session: privsql.Session, sql: str) -> tuple[Seen, str]:
-    """What is seen, and all text that came back, to be searched for canaries."""
+    """Everything visible, and all text returned, to be searched for canaries."""
     before = _spent(session)
     try:
         planned = str(session.explain(sql, epsilon=1.0))
@@ -272,7 +272,7 @@ def _judge(case: dict[str, Any], connections: dict[str, Any], secrets: list[str]
 
 
 def summary(results: list[Went]) -> str:
-    """The three numbers, and what is behind them."""
+    """The three numbers, and the cases behind them."""
     attacks = [each for each in results if not each.is_control]
     controls = [each for each in results if each.is_control]
     clean = [each for each in attacks if not each.problems]

@@ -37,14 +37,14 @@ def test_the_attack_cases(path: Path) -> None:
     assert judge.is_held(results)
 
 
-def test_our_own_cases_are_many_and_each_is_another() -> None:
+def test_there_are_many_distinct_attack_cases() -> None:
     cases = [json.loads(line) for line in judge.OWN.read_text(encoding="utf-8").split("\n") if line]
     assert len([each for each in cases if not each["id"].startswith("ctl-")]) >= 150
     assert len({each["id"] for each in cases}) == len({each["sql"] for each in cases}) == len(cases)
     assert all(each["leaks"] and each["expected"] in ("reject", "noisy") for each in cases)
 
 
-def test_the_judge_sees_what_differs() -> None:
+def test_the_judge_detects_differences() -> None:
     """A layer that hands out exact counts, and one that fails on Bob's row alone, are both caught."""
     one = judge.Seen("noisy", columns=("n",), rows=1, charge=(1.0, 0.0, 1))
     assert "charge" in one.unlike(judge.Seen("noisy", columns=("n",), rows=1, charge=(0.5, 0.0, 1)))

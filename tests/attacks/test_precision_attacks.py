@@ -193,7 +193,7 @@ def test_casacuberta_2022_the_order_of_rows_tells_the_naive_sum_apart_and_not_pr
 
 # -- numbers that are none ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("victim", [math.nan, 1e308, math.inf, -math.inf, -0.0, -1e308, 5e-324])
-def test_a_value_that_is_no_number_shows_in_the_naive_sum_and_not_in_privsql(victim: float) -> None:
+def test_nan_shows_in_the_naive_sum_and_not_in_privsql(victim: float) -> None:
     naive = [sum([1.0, 2.0, *row]) for row in ([], [victim])]
     if abs(victim) > 1 or math.isnan(victim):
         assert not abs(naive[1] - naive[0]) <= 10, (
@@ -225,7 +225,7 @@ _HARD = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("low", "high"), _HARD)
-def test_ranges_that_are_hard_for_a_grid_bound_what_one_row_moves(low: float, high: float) -> None:
+def test_extreme_ranges_still_bound_one_row(low: float, high: float) -> None:
     """Half steps, neighbours of the ends, and values past them: none moves a cell further than was paid for."""
     middle = (low + high) / 2
     values = [low, high, middle, math.nextafter(low, math.inf), math.nextafter(high, -math.inf), math.nextafter(high, math.inf),
@@ -251,7 +251,7 @@ def test_ranges_that_are_hard_for_a_grid_bound_what_one_row_moves(low: float, hi
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1, 100, 10_000])
-def test_prices_from_tiny_to_huge_give_whole_finite_noise(epsilon: float) -> None:
+def test_every_epsilon_gives_finite_integer_noise(epsilon: float) -> None:
     session = session_of(np.linspace(0, 10, 50), 0, 10)
     for sql in ("SELECT COUNT(*) AS s FROM df", "SELECT SUM(x) AS s FROM df"):
         plan = session.explain(sql, epsilon=epsilon)

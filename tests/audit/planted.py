@@ -1,7 +1,7 @@
-"""Seeded mistakes go in, one at a time; what an audit says of a question that each of them breaks comes out.
+"""Seeded mistakes go in, one at a time; what an audit says of a query that each of them breaks comes out.
 
 python -m tests.audit.planted [--shard 0/2] [words]: those whose names contain one of the words, or all; a line of JSON each, with
-the mistake and, for every question, without any. python -m tests.audit.planted --cli NAME ...: the command line with a mistake.
+the mistake and, for every query, without any. python -m tests.audit.planted --cli NAME ...: the command line with a mistake.
 The mistakes are those of tests/mutants.py, by name, and some more. They are put in while the package is imported; nothing is written.
 """
 
@@ -29,7 +29,7 @@ ADD = "add-remove"
 
 @dataclass(frozen=True)
 class Planted:
-    """A mistake and a question whose promise it breaks."""
+    """A mistake and a query whose promise it breaks."""
 
     mutant: str | Mutant
     sql: str

@@ -51,7 +51,7 @@ def broken() -> Audit:
 
 
 # -- what it says
-def test_a_verdict_that_held(held: Audit) -> None:
+def test_a_sound_plan_is_reported_as_held(held: Audit) -> None:
     assert held.held and not held.broken
     assert held.verdict.startswith(
         "held: largest movement found 2 of 2 claimed, attained; epsilon at least 0."
@@ -71,14 +71,14 @@ def test_a_verdict_that_held(held: Audit) -> None:
     assert "█" in text
 
 
-def test_a_verdict_that_did_not_hold(broken: Audit) -> None:
+def test_a_broken_plan_is_reported_as_broken(broken: Audit) -> None:
     assert not broken.held
     assert broken.verdict.startswith("BROKEN: M1 (COUNT(*)) moves by 2 in l1, 1 claimed")
     assert "PASSED" in str(broken)
     assert "This is not a proof" not in str(broken)
 
 
-def test_a_pair_can_be_made_again_by_anyone(broken: Audit) -> None:
+def test_the_script_of_a_pair_recreates_it(broken: Audit) -> None:
     assert broken.pair is not None
     cells = []
     for other in (False, True):
@@ -102,7 +102,7 @@ def test_an_audit_is_a_frozen_value_for_programs_and_notebooks(held: Audit, brok
 
 
 @pytest.mark.slow
-def test_a_picture(held: Audit, tmp_path: Path) -> None:
+def test_an_audit_can_be_plotted(held: Audit, tmp_path: Path) -> None:
     held.plot(str(tmp_path / "audit.png"))
     assert (tmp_path / "audit.png").stat().st_size > 5_000
     with pytest.raises(privsql.PrivsqlError, match="cannot be written"):
@@ -112,11 +112,11 @@ def test_a_picture(held: Audit, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("part", "drawn"), [(0.0, ""), (0.5, "████"), (1.0, "████████"), (3.0, "███████▶"), (0.01, "▏")]
 )
-def test_bars(part: float, drawn: str) -> None:
+def test_bars_show_found_over_claimed(part: float, drawn: str) -> None:
     assert bar(part, 8) == drawn
 
 
-def test_what_cannot_move_is_said() -> None:
+def test_an_unaffected_measurement_is_reported() -> None:
     found = session().audit("SELECT COUNT(*) FROM t", 1.0, releases=300)
     assert found.verdict == "held: largest movement found 0 of 1 claimed"
     public = session().audit("SELECT COUNT(*) FROM pub", 1.0)
@@ -137,7 +137,7 @@ def test_no_private_row_is_read_and_nothing_spent() -> None:
     read: list[str] = []
 
     class Watched:
-        """The engine, which says what it is asked for."""
+        """The engine, which records what it is asked for."""
 
         def __getattr__(self, name: str) -> Any:
             if name == "run":
@@ -165,7 +165,7 @@ def test_no_private_row_is_read_and_nothing_spent() -> None:
 
 
 @pytest.mark.slow
-def test_the_same_audit_for_other_data() -> None:
+def test_the_audit_does_not_depend_on_the_data() -> None:
     """Tables are made up in the same way, whatever the private ones hold."""
     found = []
     for rows in ("", "INSERT INTO t SELECT range, 'w' || range FROM range(100)"):
@@ -222,7 +222,7 @@ def test_clopper_and_pearson(hits: int, trials: int) -> None:
     assert upper_probability(hits, trials, error) == pytest.approx(high, rel=1e-9)
 
 
-def test_delta_is_taken_off() -> None:
+def test_delta_is_subtracted_from_the_bound() -> None:
     one, other = np.array([[1]] * 500 + [[0]] * 500), np.zeros((1000, 1), dtype=np.int64)
     _, event = choose(("x",), one, other, 0.0)
     assert event is not None
@@ -259,14 +259,14 @@ def test_the_command_line(source: Path, tmp_path: Path, capsys: pytest.CaptureFi
     (["SELECT state, COUNT(*) FROM visits GROUP BY state", "--epsilon", "1"], "refused"), (["SELECT COUNT(*) FROM visits", "--epsilon", "-1"], "epsilon"),
     (["SELECT COUNT(*) FROM visits", "--epsilon", "1", "--releases", "1"], "releases must be a whole number"),
 ])  # fmt: skip
-def test_what_is_refused_exits_2(
+def test_a_refused_query_exits_with_2(
     source: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
     assert main(["audit", str(source), *arguments]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_progress_is_said_when_it_takes_long(
+def test_long_audits_report_progress(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import sys

@@ -1,4 +1,4 @@
-"""Audits of questions that nobody wrote by hand: those of the soundness generators. None fails, and none cries wolf."""
+"""Audits of generated queries from the soundness generators: none fails, and none reports a false alarm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.soundness.check import Runner
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "seeds"), [("rows", 4), ("units", 3)])
-def test_generated_questions_hold(kind: str, seeds: int) -> None:
+def test_audits_of_generated_queries_hold(kind: str, seeds: int) -> None:
     runner, audited = Runner(kind), 0
     for seed in range(seeds):
         world = runner.world(seed)

@@ -61,7 +61,7 @@ def audited(session: privsql.Session, plan: Plan, data: Any = None) -> Audit:
     )
 
 
-def test_rows_are_those_of_their_person_over_references() -> None:
+def test_rows_belong_to_their_person_through_references() -> None:
     session = shop()
     plan = session.explain("SELECT kind, SUM(price) FROM items GROUP BY kind", epsilon=1)
     world = world_of(plan, session._stages.engine.schema(), session._stages.engine.read_public)
@@ -82,7 +82,7 @@ def test_rows_are_those_of_their_person_over_references() -> None:
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_what_only_one_value_shows_is_found_in_data_that_has_it(neighbours: str) -> None:
+def test_a_fault_at_one_value_is_found_in_data_with_that_value(neighbours: str) -> None:
     """A mistake in the exact SQL about people of 37: nobody thinks of them, but the data has one."""
     connection = duckdb.connect()
     connection.execute("CREATE TABLE people (age INTEGER)")
@@ -101,7 +101,7 @@ def test_what_only_one_value_shows_is_found_in_data_that_has_it(neighbours: str)
 
 
 @pytest.mark.slow
-def test_people_are_counted_and_the_rest_is_as_without() -> None:
+def test_people_in_the_given_data_are_counted() -> None:
     found = shop().audit(
         "SELECT kind, SUM(price) FROM items GROUP BY kind", 1.0, releases=300, tries=60, data=GIVEN
     )
@@ -122,7 +122,7 @@ def test_people_are_counted_and_the_rest_is_as_without() -> None:
         (5, "is not a supported data source"),
     ],
 )
-def test_data_that_is_not_like_the_source(data: Any, words: str) -> None:
+def test_data_with_another_schema_is_refused(data: Any, words: str) -> None:
     with pytest.raises(privsql.PrivsqlError, match=words):
         shop().audit("SELECT SUM(price) FROM items", 1.0, data=data)
 

@@ -26,7 +26,7 @@ LESS = 0.7
 
 @dataclass(frozen=True)
 class Case:
-    """A question that is answered by a mechanism, with as many releases as it takes to tell 0.7 of its noise from all of it."""
+    """A query answered by a mechanism, with enough releases to detect 0.7 of its noise."""
 
     mechanism: Mechanism
     sql: str
@@ -80,14 +80,14 @@ def _measured(case: Case, noise: float) -> MeasuredEpsilon:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_epsilon_is_at_most_what_is_charged(case: Case) -> None:
+def test_the_measured_epsilon_is_at_most_the_charged_one(case: Case) -> None:
     bound = _measured(replace(case, releases=20_000 if case.sql == TOP else case.releases), 1.0).bound
     assert bound.lower <= bound.charged == case.epsilon
     assert bound.lower > 0.5 * case.epsilon  # or the measurement would find nothing out
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_less_noise_is_found_out(case: Case) -> None:
+def test_reduced_noise_is_detected(case: Case) -> None:
     bound = _measured(case, LESS).bound
     assert bound.passed, f"at least {bound.lower} of {bound.charged}, by {bound.event}"
 

@@ -1,4 +1,4 @@
-"""An audit says BROKEN for every planted mistake, and held for the same questions without it."""
+"""An audit says BROKEN for every planted mistake, and held for the same queries without it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_there_are_many_kinds_of_mistakes() -> None:
 
 
 @pytest.mark.slow
-def test_a_mistake_is_told_by_the_exit_code(tmp_path: Path) -> None:
+def test_a_broken_plan_sets_the_exit_code(tmp_path: Path) -> None:
     """As a script would see it: exit code 1, the verdict first, the pair and the picture after it."""
     source = tmp_path / "t.csv"
     source.write_text("k,x\ntrue,1\nfalse,2\n", encoding="utf-8")

@@ -26,7 +26,7 @@ def test_means_and_ratios_have_standard_errors() -> None:
     assert Mean(1.0, 0.0, 9).above(Mean(2.0, 0.0, 9)) == -np.inf
 
 
-def test_nothing_is_called_least_that_the_data_cannot_tell() -> None:
+def test_no_tool_is_called_best_without_significance() -> None:
     """32% and 17% wrong of 40 answers each are not told apart; of 15,000 they are."""
     few, many = (
         {
@@ -40,7 +40,7 @@ def test_nothing_is_called_least_that_the_data_cannot_tell() -> None:
     assert judge({"a": few["a"]}) is None
 
 
-def test_every_line_has_draws_that_can_tell_ten_percent() -> None:
+def test_every_line_has_enough_draws_to_detect_ten_percent() -> None:
     cells = {"COUNT by 50 keys": 50, "AVG by 50 keys": 50, "20 overlapping counts": 20, "ROLLUP, 17 cells": 5}
     cells |= {"CUBE, 20 cells": 5, "unknown keys": 100}
     for line in LINES:

@@ -3,7 +3,7 @@
     python -m tests.budget.kills [--kills 2000] [--writers 16] [--seed 1]
 
 A writer charges, runs, and releases (writes a line to a file, as a caller prints an answer), again and again. Afterwards:
-nothing was overspent, nothing was released that was not charged, no question was charged twice, what was charged and did not
+nothing was overspent, nothing was released that was not charged, no query was charged twice, what was charged and did not
 come to its end counts as a failure, what was released does not, and the ledger holds. Prints
 JSON; exits with 1 on any violation. A kill is the end of a process, not of the machine: what a power cut does rests on SQLite
 and fsync.

@@ -30,7 +30,7 @@ def spent(session: Session) -> float:
     return session.budget.spent.epsilon
 
 
-def test_a_budget_is_spent_exactly_to_its_end():
+def test_a_budget_can_be_spent_exactly():
     session = limited(1.0)
     for index in range(10):  # 0.1 is no binary fraction: floats would end at 0.9999999999999999
         session.query(COUNT, epsilon=0.1, fresh=True)
@@ -52,7 +52,7 @@ def test_limit_spent_and_remaining():
     assert "remaining: epsilon 2.25" in str(budget)
 
 
-def test_a_refused_query_leaves_the_budget_as_it_was():
+def test_a_refused_query_costs_nothing():
     session = limited(1.0)
     session.query(COUNT, epsilon=0.6)
     with pytest.raises(BudgetError, match=r"0\.4 of 1 is left") as caught:
@@ -63,7 +63,7 @@ def test_a_refused_query_leaves_the_budget_as_it_was():
     assert spent(session) == 1.0
 
 
-def test_explaining_is_free_and_says_what_remains():
+def test_explain_is_free_and_shows_the_remaining_budget():
     session = limited(1.0)
     plan = session.explain(COUNT, epsilon=0.3)
     assert spent(session) == 0
@@ -72,7 +72,7 @@ def test_explaining_is_free_and_says_what_remains():
 
 
 class Reading:
-    """An engine that notes when it is asked for data, and may fail then."""
+    """An engine that records requests for data, and may fail on them."""
 
     def __init__(self, inner, fail: Exception | None = None) -> None:
         self.inner, self.fail, self.spent_when_read = inner, fail, []
@@ -107,7 +107,7 @@ def test_charged_before_data_is_read():
     assert len(engine.spent_when_read) == 2  # without leave to run nothing is read
 
 
-def test_an_engine_that_fails_has_been_paid_and_says_one_fixed_sentence():
+def test_a_failed_engine_is_charged_and_raises_the_fixed_error():
     session, _ = watched(EngineError())
     with pytest.raises(EngineError):
         session.query(COUNT, epsilon=0.5)
@@ -116,8 +116,8 @@ def test_an_engine_that_fails_has_been_paid_and_says_one_fixed_sentence():
 
 
 @pytest.mark.parametrize("column", ["secret-0042", "99"])
-def test_the_words_of_the_engine_are_not_passed_on(tmp_path, column):
-    """A file that breaks between the question and the answer: DuckDB's own message would quote a value."""
+def test_the_engines_message_is_hidden(tmp_path, column):
+    """A file that breaks between the query and the answer: DuckDB's own message would quote a value."""
     path = tmp_path / "visits.csv"
     path.write_text("x\n1\n2\n3\n")
     session = privsql.connect(path)
@@ -136,7 +136,7 @@ def test_the_words_of_the_engine_are_not_passed_on(tmp_path, column):
     assert len(sentences) == 1
 
 
-def test_a_table_that_is_gone_after_the_charge(tmp_path):
+def test_a_table_dropped_after_the_charge_raises_the_fixed_error(tmp_path):
     path = tmp_path / "visits.parquet"
     clinic(20).to_parquet(path)
     session = privsql.connect(path)
@@ -156,7 +156,7 @@ def test_a_table_that_is_gone_after_the_charge(tmp_path):
 
 
 # -- stored answers --------------------------------------------------------------------------------------------
-def test_the_same_question_gets_the_same_answer_for_nothing():
+def test_a_repeated_query_returns_the_same_answer_for_free():
     session = limited(1.0)
     first = session.query(GROUPED, epsilon=1.0)
     for sql in (
@@ -182,7 +182,7 @@ def test_fresh_spends_again():
     assert session.query(GROUPED, epsilon=0.01).fetchall() == second.fetchall()
 
 
-def test_other_questions_are_not_taken_for_the_same():
+def test_different_queries_are_not_confused():
     session = privsql.connect({"visits": clinic(40)}, POLICY)
     pairs = [
         (
@@ -223,7 +223,7 @@ def test_other_questions_are_not_taken_for_the_same():
     assert second[1:] == (36, 40)
 
 
-def test_the_price_is_part_of_the_question():
+def test_another_epsilon_is_another_query():
     session = limited(2.0)
     session.query(COUNT, epsilon=0.25)
     assert not session.query(COUNT, epsilon=0.5).stored
@@ -298,7 +298,7 @@ def test_prices_are_rounded_up_and_limits_down():
         charge(ledger, Fraction(1, 3) - Fraction(1, 3 * NANO), analyst="a", neighbours=Neighbours.ADD_REMOVE)
 
 
-def test_losses_of_different_kinds_are_not_added():
+def test_losses_under_different_neighbour_relations_are_not_added():
     ledger = MemoryLedger(Fraction(1), Neighbours.ADD_REMOVE)
     with pytest.raises(BudgetError) as caught:
         charge(ledger, Fraction(1, 2), analyst="a", neighbours=Neighbours.REPLACE_ONE)

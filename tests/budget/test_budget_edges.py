@@ -60,7 +60,7 @@ SAME = {**os.environ, "PYTHONPATH": str(Path(privsql.__file__).parents[1])}  # t
         (FileNotFoundError(errno.ENOENT, "the folder went away"), "budget-ledger"),
     ],
 )
-def test_a_ledger_that_cannot_be_given_its_name(path, monkeypatch, error, code):
+def test_a_ledger_that_cannot_get_its_name_leaves_no_file(path, monkeypatch, error, code):
     def link(*_: object) -> None:
         raise error
 
@@ -79,7 +79,7 @@ def test_the_name_of_a_new_ledger_is_on_the_disk(path, monkeypatch):
     assert synced == [path.parent.stat().st_ino]
 
 
-def test_a_ledger_that_is_held_by_another_thread(path, ledger):
+def test_a_ledger_locked_by_another_thread_is_reported_busy(path, ledger):
     store = Store(path, patience=0.05)
     held, done = threading.Event(), threading.Event()
 
@@ -114,7 +114,7 @@ def test_a_transaction_that_cannot_be_rolled_back_is_dropped(path, ledger):
     store.close()
 
 
-def test_a_file_that_is_exchanged_while_it_is_opened(path, ledger, tmp_path):
+def test_a_file_replaced_while_opening_is_refused(path, ledger, tmp_path):
     other = tmp_path / "other.ledger"
     open_ledger(other, policy(10), VISITS).close()
 
@@ -150,7 +150,7 @@ def test_no_connection_is_open_while_a_process_forks(ledger):
     assert ledger.budget.spent.epsilon == 2
 
 
-def test_forked_off_in_the_midst_of_a_charge(path, ledger):
+def test_a_fork_during_a_charge_cannot_use_the_parents_connection(path, ledger):
     """The child has a connection that is its parent's: it says so, rather than to use it."""
     code = """if True:
         import os, sys
@@ -179,7 +179,7 @@ def test_forked_off_in_the_midst_of_a_charge(path, ledger):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_ledger_without_an_entry(path, ledger):
+def test_a_ledger_without_entries_is_refused(path, ledger):
     """Emptied by who can write the file, its triggers put back as they were."""
     ledger.close()
     triggers = {name: sql for name, sql in OBJECTS.items() if "TRIGGER" in sql}
@@ -195,7 +195,7 @@ def test_a_ledger_without_an_entry(path, ledger):
     assert caught.value.code == "budget-corrupt"
 
 
-def test_the_anchor_of_a_ledger_from_which_nothing_is_spent(path, ledger):
+def test_an_unspent_ledger_has_an_anchor(path, ledger):
     anchor = anchor_of(ledger.rows())
     assert str(anchor).split(":")[1:4] == ["1", "0", "0"]
     assert read_anchor(f" {anchor}\n").total == Loss()
@@ -239,13 +239,13 @@ def test_an_entry_that_cannot_be_read_breaks_the_ledger(ledger, details):
     assert caught.value.code == "budget-corrupt"
 
 
-def test_where_mounts_are_not_known_nothing_is_refused(path, monkeypatch):
+def test_unknown_mounts_are_not_refused(path, monkeypatch):
     monkeypatch.setattr(mounts, "_MOUNTS", Path("/nowhere/at/all"))
     assert mounts._mounts() == ""
     open_ledger(path, policy(1), VISITS).close()
 
 
-def test_more_is_spent_than_the_cap_allows(path, ledger):
+def test_totals_above_a_cap_are_detected(path, ledger):
     charge(ledger, 1)
     opening, row = ledger.rows()
     caps = caps_of(
@@ -286,7 +286,7 @@ def test_a_cap_in_rho_may_be_off_by_a_millionth(ledger):
     assert not _same_cap(Caps(), replace(row, cap_epsilon=5, cap_delta=None))
 
 
-def test_which_stored_numbers_fit_a_plan():
+def test_stored_numbers_must_fit_the_plan():
     """Whole ones, one for each cell and column; of a choice, cells that there are."""
     frame, policy_ = (
         pd.DataFrame({"k": ["a"], "c": ["x"]}),
@@ -322,21 +322,21 @@ def test_which_stored_numbers_fit_a_plan():
 
 
 # -- amounts and events --------------------------------------------------------------------------------------------
-def test_no_limit():
+def test_no_limit_is_shown_as_none():
     assert str(Amount(float("inf"))) == "no limit"
     assert str(Amount(0.5, 1e-6, 0.25)) == "epsilon 0.5, delta 1e-06 (rho 0.25)"
     assert str(Amount(0.5, 1.0)) == "epsilon 0.5"
     assert str(Zcdp().left(Cap(None), Cap(None), Loss(5), Cap(None))) == "no limit"
 
 
-def test_without_a_cap_on_delta_none_is_set_aside_for_keys():
+def test_no_delta_is_reserved_for_keys_without_a_cap_on_delta():
     assert Zcdp().limit(Cap(None, None)) == Cap(None, 0)
     assert Zcdp().conversion_delta(Cap(None, None)) == 0
     assert Zcdp(Fraction(1, 4)).limit(Cap(None, 10**12)) == Cap(None, 25 * 10**10)
     assert Zcdp(Fraction(1, 4)).conversion_delta(Cap(None, 10**12)) == Fraction(3, 4 * 10**6)
 
 
-def test_what_a_ledger_in_memory_charged():
+def test_a_ledger_in_memory_records_its_charges():
     ledger = MemoryLedger(Fraction(1), Neighbours.REPLACE_ONE)
     assert [ledger.charged(number) for number in (0, 1)] == [None, None]
     charge(ledger, 0.25)
@@ -349,7 +349,7 @@ def test_distributions_need_their_extra(monkeypatch):
         by_distributions([], Fraction(1, 10**6))
 
 
-def test_distributions_are_no_narrower_than_the_noise(monkeypatch):
+def test_distributions_are_not_narrower_than_the_noise(monkeypatch):
     """All floats that they are made of are on the safe side: less noise, more epsilon and delta than there truly are."""
     made: list[Any] = []
 
@@ -378,14 +378,14 @@ def test_distributions_are_no_narrower_than_the_noise(monkeypatch):
     assert 0 <= Fraction(delta) - Fraction(1, 7 * 10**6) < Fraction(1, 10**21)
 
 
-def test_a_part_of_a_gaussian_release_is_no_event_by_itself():
+def test_a_share_of_a_gaussian_release_is_not_an_event():
     session = privsql.connect({"t": pd.DataFrame({"x": [1]})})
     plan = session.explain("SELECT COUNT(*) FROM t WHERE x > 0", epsilon=1, delta=1e-6, mechanism="gaussian")
     assert not hasattr(plan.measurements[0], "events")
 
 
 @pytest.mark.parametrize(("neighbours", "changes"), [("add-remove", 9), ("replace-one", 18)])
-def test_what_keys_with_gaussian_noise_lose(neighbours, changes):
+def test_the_loss_of_keys_with_gaussian_noise(neighbours, changes):
     """One unit moves so many counts by 4 at most; and who comes shows one of its 9 keys by so small a chance."""
     table = {"unit": "who", "max_groups": 9, "max_rows": 4}
     session = privsql.connect(
@@ -404,7 +404,7 @@ def test_what_keys_with_gaussian_noise_lose(neighbours, changes):
     assert 0 <= event.exclusive * 10**18 - 9 * tail_above(variance, limit - 4) * 10**18 < 1  # rounded up
 
 
-def test_what_the_first_format_knew():
+def test_the_first_ledger_format_is_read():
     old = {"mechanism": "some noise", "what": "COUNT(*)", "epsilon": "1/2", "delta": "0"}
     assert Released.of_json(old).event == Pure(Fraction(1, 2))
     assert Released.of_json({**old, "delta": "1/1000"}).event == Keys(Fraction(1, 2), Fraction(1, 1000), 1)
@@ -438,11 +438,11 @@ HALF = Fraction(1, 2)
         ),
     ],
 )
-def test_events_in_pieces_for_distributions(event, pieces):
+def test_composite_events_are_split_for_distributions(event, pieces):
     assert list(_pieces(event)) == pieces
 
 
-def test_no_answers_yet():
+def test_an_empty_answer_file_has_no_answers():
     assert _grouped([], "day", "epsilon") == ["no answers yet"]
 
 
@@ -472,7 +472,7 @@ def test_shares_of_the_ledger_or_of_the_policy_hold(path, opened, shares, ana, b
     ledger.close()
 
 
-def test_what_was_spent_earlier_counts_for_its_analyst():
+def test_earlier_spending_counts_for_its_analyst():
     first = MemoryLedger(None, Neighbours.REPLACE_ONE)
     charge(first, 1)
     charge(first, 2, analyst="bob")
@@ -519,7 +519,7 @@ def test_a_renewal_that_is_refused_leaves_nothing_open(path, ledger):
         np.array(["a", "b", "c"], dtype=object),
     ],
 )
-def test_keys_come_back_from_the_shelf_as_they_were(values):
+def test_stored_keys_keep_their_values(values):
     noisy = NoisyTable(
         np.arange(3), {"n": np.array([5, -6, 7])}, {"second": values, "a first": np.array([1, 2, 3])}
     )
@@ -542,7 +542,7 @@ def test_two_columns_solve_a_third_only_if_they_differ():
     assert _solved({"a": 1}, {"a": 1}, {"a": 2}) is None
 
 
-def test_the_best_of_each_group_follows_from_a_histogram():
+def test_group_winners_are_derived_from_a_histogram():
     frame = pd.DataFrame({"k": ["a"] * 4 + ["b"] * 5, "x": [3, 3, 1, 0, 2, 2, 2, 9, 9]})
     session = privsql.connect(
         {"t": frame}, {"tables": {"t": {"columns": {"k": {"values": ["a", "b"]}, "x": {"range": [0, 9]}}}}}
@@ -562,7 +562,7 @@ COLUMNS = {"tables": {"t": {"columns": {"k": {"values": ["a", "b"]}, "x": {"rang
     [("AVG(five)", [{}, {("1",): 1}]), ("SUM(five)", [{("1",): 5}]), ("SUM(none)", [{}]), ("COUNT(five)", [{("1",): 1}]),
      ("COUNT(*) FILTER (WHERE five > 1) / COUNT(*)", [{("1",): 1}, {("1",): 2**24}])],
 )  # fmt: skip
-def test_what_is_constant_is_as_good_as_a_count(first, columns):
+def test_a_constant_argument_is_equivalent_to_a_count(first, columns):
     """How far an average is above the low end, or below the high one, which is a step further where both are one."""
     frame = pd.DataFrame({"five": pd.array([5] * 900 + [None], dtype="Int64"), "none": 0})
     ranges = {"five": {"range": [5, 5]}, "none": {"range": [0, 0]}}
@@ -576,7 +576,7 @@ def test_what_is_constant_is_as_good_as_a_count(first, columns):
         assert found.fetchall() == [(pytest.approx(900, abs=3),)]
 
 
-def test_an_answer_just_as_sure_is_as_good():
+def test_an_equally_accurate_answer_is_reused():
     """At the same epsilon a part of a histogram is no less sure than it would be anew; at a hair more it is."""
     session = privsql.connect({"t": FRAME}, COLUMNS)
     session.query("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=1)
@@ -585,7 +585,7 @@ def test_an_answer_just_as_sure_is_as_good():
     assert not session.explain(part, epsilon=1.001).free
 
 
-def test_what_is_asked_anew_is_shown_as_it_was_drawn():
+def test_fresh_answers_are_shown_as_drawn():
     """Nothing is combined with it, though it is combined with what is asked later."""
     session = privsql.connect({"t": FRAME}, COLUMNS)
     text = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
@@ -597,7 +597,7 @@ def test_what_is_asked_anew_is_shown_as_it_was_drawn():
     assert [session.query(label, epsilon=1 + i).receipt["from_answers"] for i in range(2)] == [[], []]
 
 
-def test_the_same_meaning_as_a_combined_answer():
+def test_an_equivalent_query_gets_the_combined_answer():
     """It was computed from two answers, one of them its own: so it is shown again, with what was measured for it."""
     session = privsql.connect({"t": FRAME}, COLUMNS)
     text = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
@@ -610,7 +610,7 @@ def test_the_same_meaning_as_a_combined_answer():
     assert [each["epsilon"] for each in two.receipt["from_answers"]] == [1, 0.5]
 
 
-def test_by_zcdp_what_keys_lose_is_set_aside():
+def test_zcdp_reserves_delta_for_keys():
     events = [
         Gaussian(HALF, Fraction(1, 1000), Fraction(1, 900)),
         Keys(Fraction(1, 10), Fraction(1, 10**7), 2),
@@ -648,7 +648,7 @@ def test_how_noisy_counts_are():
     assert derive.variances(plan) == {measured.columns[0]: pytest.approx(2 * measured.scale**2)}
 
 
-def test_what_is_said_of_earlier_answers():
+def test_explain_mentions_earlier_answers():
     session = privsql.connect({"t": FRAME}, COLUMNS)
     long = "SELECT x, COUNT(*) AS a_name_that_is_so_long_that_the_question_does_not_fit_into_a_line_any_more FROM t GROUP BY x"
     session.query(long, epsilon=1)

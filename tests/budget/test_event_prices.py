@@ -51,7 +51,7 @@ ORDERS = (1.0001, 1.5, 2.0, 3.0, 8.0, 32.0, 200.0)
         lambda: GaussianKeys(Fraction(1), DELTA, Fraction(1), 2 * DELTA),
     ],
 )  # fmt: skip
-def test_events_that_cannot_be(make):
+def test_impossible_events_are_refused(make):
     with pytest.raises(ValueError):
         make()
 
@@ -114,7 +114,7 @@ def test_the_rho_of_the_exponential_mechanism():
     assert worst > 0.95
 
 
-def test_permute_and_flip_is_worth_no_more_than_its_epsilon():
+def test_permute_and_flip_costs_at_most_its_epsilon():
     """Two candidates that tie, and then are 2 apart: four times the rho of the exponential mechanism, which would be wrong."""
     epsilon = 0.1
     tied, apart = np.array([0.5, 0.5]), np.array([1 - math.exp(-epsilon) / 2, math.exp(-epsilon) / 2])
@@ -122,7 +122,7 @@ def test_permute_and_flip_is_worth_no_more_than_its_epsilon():
     assert float(zcdp_of(Choice(Fraction(1, 10)))[0]) * 3 < found <= rho
 
 
-def test_so_many_parts_are_so_many_releases():
+def test_a_multiple_event_costs_that_many_releases():
     for kind, parts in itertools.product((Pure, Choice), (1, 2, 7)):
         one, many = kind(Fraction(1, 10)), kind(Fraction(parts, 10), parts)
         for count in (Addition(), Zcdp()):
@@ -209,7 +209,7 @@ PROMISES = [
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PROMISES)
-def test_the_cap_on_rho_is_never_too_high_and_hardly_too_low(epsilon, delta):
+def test_the_cap_on_rho_is_safe_and_tight(epsilon, delta):
     dataset = Cap(int(Fraction(epsilon) * NANO), int(Fraction(delta) * ATTO))
     limit = Zcdp(Fraction(0)).limit(dataset)
     assert limit.atto_delta == 0
@@ -219,7 +219,7 @@ def test_the_cap_on_rho_is_never_too_high_and_hardly_too_low(epsilon, delta):
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PROMISES)
-def test_back_from_rho_to_epsilon(epsilon, delta):
+def test_rho_converts_back_to_epsilon(epsilon, delta):
     wanted = Fraction(delta)
     for rho in (Fraction(1, 10**6), Fraction(1, 40), Fraction(2), Fraction(500)):
         found = least_epsilon(rho, wanted)
@@ -243,12 +243,12 @@ def test_a_part_of_delta_is_set_aside_for_keys():
     )  # rounded for the conversion's sake
 
 
-def test_no_rho_is_known_for_too_little():
+def test_tiny_budgets_have_no_rho():
     assert Zcdp().limit(Cap(1000, 10)).nano == 0
     assert Zcdp().limit(Cap(NANO, 0)) == Cap(0, 0)
 
 
-def test_what_is_spent_stands_for_an_epsilon():
+def test_spent_rho_is_shown_as_epsilon():
     zcdp = Zcdp()
     assert zcdp.stands_for(Loss(), ONE).epsilon == 0
     spent = zcdp.stands_for(Loss(10**6, 5 * 10**9), ONE)

@@ -50,7 +50,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def broken(session: privsql.Session, error: type[BaseException] = EngineError) -> privsql.Session:
-    """A session whose engine fails whenever it is to read private rows."""
+    """A session whose engine fails whenever it should read private rows."""
 
     def run(*_: object) -> None:
         raise error
@@ -91,7 +91,7 @@ def test_the_refusal_comes_before_any_data_are_read(source, path):
         assert refusal(session.query, COUNT, epsilon=0.1).code == "budget-failures"
 
 
-def test_what_was_answered_before_stays_free(source, path):
+def test_stored_answers_stay_free_after_the_fuse(source, path):
     with privsql.connect(source, POLICY, ledger=path) as session:
         known = session.query(COUNT, epsilon=0.5).fetchall()
         broken(session)
@@ -101,7 +101,7 @@ def test_what_was_answered_before_stays_free(source, path):
         assert session.explain(f"{COUNT} WHERE age > 6", epsilon=0.1).epsilon == 0.1
 
 
-def test_what_the_owner_types_lets_the_analyst_go_on(source, path, capsys):
+def test_the_owners_command_renews_the_fuse(source, path, capsys):
     with privsql.connect(source, POLICY, ledger=path, analyst="ana o'hara") as session:
         run = session._stages.engine.run
         broken(session)
@@ -254,7 +254,7 @@ def test_a_query_of_another_process_is_waited_for(path):
     other.close()
 
 
-def test_one_that_is_gone_is_not_waited_for(path):
+def test_a_query_of_a_dead_process_is_not_waited_for(path):
     ledger, other = (
         opened(Store(path, patience=0.0), policy(1, max_failures=1)),
         opened(Store(path), policy(1)),
@@ -323,7 +323,7 @@ def test_renewing_one_analyst_leaves_the_others(path):
     ledger.close()
 
 
-def test_a_policy_may_tighten_the_fuse_and_not_loosen_it(path):
+def test_a_policy_can_tighten_but_not_loosen_the_fuse(path):
     open_ledger(path, policy(5, max_failures=4, per_query_least=0.1), VISITS).close()
     for budget, found in (({}, (4, 0.1)), ({"max_failures": 2, "per_query_least": 0.5}, (2, 0.5))):
         ledger = open_ledger(path, policy(5, **budget), VISITS)
@@ -362,7 +362,7 @@ def before(path: Path) -> Path:
     return path
 
 
-def test_a_ledger_of_the_format_before_goes_on(before):
+def test_a_ledger_of_the_previous_format_still_works(before):
     assert open_reader(before).failures("ana") == Failures(0, 0, 3)
     assert len(verify(before)) == 4
     ledger = open_ledger(before, policy(5), VISITS)
@@ -379,7 +379,7 @@ def test_a_ledger_of_the_format_before_goes_on(before):
 
 @FORKS
 @pytest.mark.slow
-def test_an_upgrade_that_is_killed_leaves_the_old_one(before):
+def test_a_killed_upgrade_leaves_the_old_ledger(before):
     whole = before.read_bytes()
     outcomes = set()
     for step in range(1, 140):
@@ -391,7 +391,7 @@ def test_an_upgrade_that_is_killed_leaves_the_old_one(before):
 
 
 # -- what is shown ---------------------------------------------------------------------------------------------
-def test_what_is_shown_of_failures(path):
+def test_failures_are_shown_by_analyst(path):
     ledger = open_ledger(path, policy(5, per_query_least=0.01), VISITS)
     fail(ledger)
     forgive(path, "the disk was full", "ana")
@@ -458,5 +458,5 @@ def test_renewing_on_the_command_line(path, capsys):
         {"per_query": 1, "per_query_least": 2},
     ],
 )
-def test_policies_that_make_no_sense(budget):
+def test_invalid_fuse_policies_are_refused(budget):
     refusal(load_policy, {"budget": budget})

@@ -1,4 +1,6 @@
-"""The durable ledger: it keeps what is charged, knows whose it is, and its caps are raised by its owner alone."""
+"""The durable ledger: it keeps every charge, belongs to one dataset, and only its owner can raise its
+caps.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from tests.budget.refusals import code_of, refusal
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 
 
-def test_charges_stay(path, ledger):
+def test_charges_persist(path, ledger):
     charge(ledger, 1.5, "1e-6", analyst="ana", question="first")
     other = open_ledger(path, policy(10, delta=1e-3), VISITS)
     charge(other, 2, analyst="ben")
@@ -84,7 +86,7 @@ def test_the_charge_is_on_the_disk_before_data_is_read(path):
         assert seen == [1.0, 1.5]
 
 
-def test_a_question_with_unknown_ranges_is_expected_as_a_whole(path):
+def test_a_query_with_a_range_search_is_checked_as_a_whole(path):
     declared = {
         "budget": {"epsilon": 9, "per_query": 0.9},
         "tables": {"visits": {"columns": {"age": {"range": "auto"}}}},
@@ -103,7 +105,7 @@ def test_files_are_durable_by_their_settings(ledger):
         assert ledger._store.execute("PRAGMA synchronous") == [(2,)]
 
 
-def test_a_ledger_that_is_written_otherwise_is_only_read(path, ledger):
+def test_a_ledger_with_another_journal_mode_is_read_only(path, ledger):
     """Without its log of writes a crash could lose a charge; nothing is lost by looking at it."""
     charge(ledger, 1)
     ledger.close()
@@ -154,7 +156,7 @@ def test_the_ledger_of_another_dataset_is_refused(path):
     assert len([row for row in verify(path) if row.kind == "charge"]) == 3
 
 
-def test_tables_may_join_and_are_then_part_of_it(path):
+def test_added_tables_become_part_of_the_dataset(path):
     attached(path, {"people": {"unit": "id"}})
     attached(path, {"people": {"unit": "id"}, "orders": {"unit": "who"}})
     assert [row.kind for row in verify(path)] == ["open", "charge", "tables", "charge"]
@@ -162,14 +164,14 @@ def test_tables_may_join_and_are_then_part_of_it(path):
     assert refusal(attached, path, {"people": {"unit": "id"}}).code == "budget-dataset"
 
 
-def test_a_name_tells_like_datasets_apart(path):
+def test_a_name_distinguishes_similar_datasets(path):
     attached(path, {"visits": {}}, dataset="north")
     attached(path, {"visits": {}}, dataset="north")
     for other in ({"dataset": "south"}, {}):
         assert refusal(attached, path, {"visits": {}}, **other).code == "budget-dataset"
 
 
-def test_a_wrong_policy_opens_no_ledger(path):
+def test_an_invalid_policy_creates_no_ledger(path):
     wrong = {"tables": {"visits": {"unit": "nobody"}}}
     assert (
         refusal(privsql.connect, {"visits": pd.DataFrame({"age": [1]})}, wrong, ledger=path).code
@@ -204,7 +206,7 @@ def limit(path: Path, declared: Policy) -> float:
         ledger.close()
 
 
-def test_a_policy_may_tighten_a_cap_and_cannot_raise_it(path):
+def test_a_policy_can_tighten_but_not_raise_a_cap(path):
     assert limit(path, policy(10)) == 10
     assert limit(path, policy()) == 10
     assert limit(path, policy(4)) == 4
@@ -255,7 +257,7 @@ def test_renewals_are_recorded(path):
     assert rows[-1].cap_epsilon == 4 * 10**9
 
 
-def test_renewals_that_are_none(path):
+def test_invalid_renewals_are_refused(path):
     open_ledger(path, policy(), VISITS).close()
     for scope in ("dataset", "query", "analyst"):
         assert refusal(renew, path, Loss(1), "why", scope, "ana").code == "budget-caps"
@@ -271,7 +273,7 @@ def test_renewals_that_are_none(path):
     [{"per_query": 0}, {"per_query": "1"}, {"analysts": {"ana": -1}}, {"analysts": {"": 1}}, {"analysts": ["ana"]},
      {"analysts": {"ana": {"delta": 0.1}}}, {"analysts": {"ana": {"epsilon": 1, "x": 2}}}, {"dataset": ""}, {"dataset": 5}],
 )  # fmt: skip
-def test_budgets_that_make_no_sense(budget):
+def test_invalid_budgets_are_refused(budget):
     with pytest.raises(PrivsqlError) as caught:
         load_policy({"budget": budget})
     assert caught.value.code in ("policy-shape", "policy-unknown", "argument-epsilon")

@@ -1,4 +1,6 @@
-"""The ledger in trouble: killed writers, full disks, damaged and tampered files, old copies. It holds, or says what is wrong."""
+"""The ledger in trouble: killed writers, full disks, damaged files, old copies. It holds, or reports the
+fault.
+"""
 
 from __future__ import annotations
 
@@ -47,14 +49,14 @@ def run(*arguments: object, timeout: float = 900) -> dict[str, Any]:
 
 
 # -- processes, threads, kills ---------------------------------------------------------------------------------
-def test_sixteen_writers_and_a_few_kills():
+def test_concurrent_writers_survive_a_few_kills():
     found = run("tests.budget.kills", "--kills", 16, "--seed", 3)
     assert found["killed"] >= 16
     assert found["charged"] >= found["released"] > 0
 
 
 @pytest.mark.slow
-def test_two_thousand_kills():
+def test_concurrent_writers_survive_two_thousand_kills():
     found = run("tests.budget.kills", "--kills", 2000)
     assert found["killed"] >= 2000
     assert found["full"] >= 1  # some ledgers were spent to their end
@@ -88,7 +90,7 @@ def test_many_objects_in_one_process(path):
     assert len(verify(path)) == 51
 
 
-def test_many_make_one_ledger(path):
+def test_concurrent_creation_makes_one_ledger(path):
     made, gate = [], threading.Barrier(8)
 
     def make() -> None:
@@ -109,14 +111,14 @@ def test_many_make_one_ledger(path):
 
 # -- faults ----------------------------------------------------------------------------------------------------
 @pytest.mark.slow
-def test_files_that_may_not_grow(tmp_path):
+def test_a_file_size_limit_loses_no_charge(tmp_path):
     found = run("tests.budget.faults", "size", tmp_path, 12_000)
     assert found["budget-write"] >= 5
     assert found["none"] >= 5
 
 
 @pytest.mark.slow
-def test_files_that_may_not_grow_at_every_write(tmp_path):
+def test_a_file_size_limit_at_every_write_loses_no_charge(tmp_path):
     found = run("tests.budget.faults", "size", tmp_path, 1024)
     assert found["budget-write"] > 100
     assert set(found) <= {"budget-write", "budget-ledger", "none", "left behind"}
@@ -124,7 +126,7 @@ def test_files_that_may_not_grow_at_every_write(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_full_disk(tmp_path):
+def test_a_full_disk_loses_no_charge(tmp_path):
     mount = f"mount -t tmpfs -o size=400k none {tmp_path} && {sys.executable} -m tests.budget.faults full {tmp_path}"
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount]
     if (
@@ -196,7 +198,7 @@ def test_a_ledger_that_stays_busy(path):
     other.close()
 
 
-def test_interrupted_in_the_midst_of_a_charge(path):
+def test_an_interrupt_during_a_charge_is_safe(path):
     class Interrupted(FailingStore):
         def step(self, name: str) -> None:
             if self.fails_at and name.startswith("INSERT"):
@@ -214,7 +216,7 @@ def test_interrupted_in_the_midst_of_a_charge(path):
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0" + b"\0" * 5000, b"hello", os.urandom(9000)])
-def test_files_that_are_no_ledger(path, content):
+def test_files_that_are_not_ledgers_are_refused(path, content):
     path.write_bytes(content)
     for call in (
         lambda: open_ledger(path, policy(1), VISITS),
@@ -225,7 +227,7 @@ def test_files_that_are_no_ledger(path, content):
     assert path.read_bytes() == content
 
 
-def test_places_where_no_ledger_can_be(tmp_path):
+def test_invalid_ledger_locations_are_refused(tmp_path):
     assert refusal(open_ledger, tmp_path / "no" / "folder.ledger", policy(1), VISITS).code == "budget-ledger"
     assert refusal(open_ledger, tmp_path, policy(1), VISITS).code == "budget-ledger"
     missing = open_reader(tmp_path / "missing.ledger")
@@ -235,7 +237,7 @@ def test_places_where_no_ledger_can_be(tmp_path):
         assert refusal(open_ledger, bad, policy(1), VISITS).code == "argument-shape"
 
 
-def test_a_log_without_its_ledger_is_not_taken_into_a_new_one(path, ledger):
+def test_an_orphaned_log_is_not_replayed_into_a_new_ledger(path, ledger):
     charge(ledger, 1)
     copy(path, path.with_name("kept"))
     ledger.close()
@@ -244,7 +246,7 @@ def test_a_log_without_its_ledger_is_not_taken_into_a_new_one(path, ledger):
     assert refusal(open_ledger, path, policy(10), VISITS).code == "budget-ledger"
 
 
-def test_flipped_bits_are_refused_or_do_not_matter(path, ledger):
+def test_flipped_bits_are_detected_or_harmless(path, ledger):
     """Whatever is flipped: charges that are accepted go on from the right sums, and nothing but BudgetError is raised."""
     for number in range(12):
         charge(ledger, 0.1, question=f"SELECT {number}")
@@ -268,7 +270,7 @@ def test_flipped_bits_are_refused_or_do_not_matter(path, ledger):
     assert refused > 60
 
 
-def test_who_may_only_read_can_look_and_not_spend():
+def test_read_only_users_can_look_but_not_spend():
     folder = Path("/tmp") / f"privsql-{os.getpid()}"
     folder.mkdir(mode=0o755)
     try:
@@ -322,7 +324,7 @@ nonsense
 """
 
 
-def test_network_file_systems(path, monkeypatch):
+def test_network_file_systems_are_refused(path, monkeypatch):
     kinds = {
         "/srv/a": "ext4",
         "/home/a": "nfs4",
@@ -338,7 +340,7 @@ def test_network_file_systems(path, monkeypatch):
     assert not path.exists()
 
 
-def test_no_renewal_over_a_network(path, ledger, monkeypatch):
+def test_renewal_over_a_network_is_refused(path, ledger, monkeypatch):
     monkeypatch.setattr(mounts, "_mounts", lambda: f"1 1 0:1 / {path.parent.resolve()} rw - nfs4 server:/ rw")
     assert refusal(renew, path, Loss(1), "a new year").code == "budget-network"
     assert [row.kind for row in ledger.rows()] == ["open"]
@@ -354,7 +356,7 @@ def tampered(path: Path, *statements: str) -> None:
         connection.close()
 
 
-def test_the_file_itself_refuses_what_no_ledger_does(path, ledger):
+def test_triggers_refuse_changes_that_no_ledger_makes(path, ledger):
     charge(ledger, 9)
     last = ledger.rows()[-1]
     ledger.close()
@@ -390,7 +392,7 @@ def test_the_file_itself_refuses_what_no_ledger_does(path, ledger):
     assert len(verify(path)) == 2
 
 
-def test_what_was_changed_behind_its_back_is_found(path, ledger):
+def test_manual_changes_are_detected(path, ledger):
     for number in range(5):
         charge(ledger, 0.5, question=f"SELECT {number}")
     ledger.close()
@@ -416,7 +418,7 @@ def test_what_was_changed_behind_its_back_is_found(path, ledger):
         assert refusal(verify, other).code == "budget-corrupt"
 
 
-def test_sums_and_caps_are_counted_anew(path, ledger):
+def test_verify_recomputes_sums_and_caps(path, ledger):
     """Entries with right hashes and wrong contents, as only a mistake in privsql could write them."""
     for number in range(3):
         charge(ledger, 1, question=f"SELECT {number}")
@@ -463,7 +465,7 @@ def test_anchors_show_that_an_old_copy_was_restored(path, ledger):
     assert refusal(verify, path, anchor).code == "budget-anchor"
 
 
-def test_who_charged_notices_that_an_old_copy_was_put_in_place(path, ledger):
+def test_a_session_notices_a_restored_old_copy(path, ledger):
     charge(ledger, 1)
     ledger.close()
     copy(path, path.with_name("old"))
@@ -483,5 +485,5 @@ def test_a_ledger_that_was_moved_away(path, ledger):
 @pytest.mark.parametrize(
     "text", ["", "privsql-1:0:0:0:" + "0" * 32, "privsql-2:1:0:0:" + "0" * 32, "privsql-1:1:0:0:0", "hello"]
 )
-def test_texts_that_are_no_anchor(text):
+def test_malformed_anchors_are_refused(text):
     assert refusal(read_anchor, text).code == "argument-anchor"

@@ -34,7 +34,7 @@ def ledger(path: Path) -> FileLedger:
 
 
 # -- names of its file -----------------------------------------------------------------------------------------
-def test_under_two_names_nothing_is_spent(path: Path, ledger: FileLedger, tmp_path: Path) -> None:
+def test_a_ledger_with_two_names_is_refused(path: Path, ledger: FileLedger, tmp_path: Path) -> None:
     """Each name has a log of its own: two processes spent 1.3 of 1 so, and the ledger said 0.7."""
     charge(ledger, 0.1)
     other = tmp_path / "other.ledger"
@@ -61,7 +61,7 @@ def test_a_symbolic_link_is_the_same_ledger(path: Path, ledger: FileLedger, tmp_
 
 
 @pytest.mark.parametrize("name", ["clinic.ledger", "[a-c]*.ledger"])
-def test_a_name_that_making_it_left_behind_is_removed(tmp_path: Path, name: str, monkeypatch) -> None:
+def test_a_leftover_temporary_name_is_removed(tmp_path: Path, name: str, monkeypatch) -> None:
     """Killed between the two: the ledger is whole, and has both its names."""
     path = tmp_path / name
     with monkeypatch.context() as patch:
@@ -77,7 +77,7 @@ def _declared():
     return file_ledger.dataset_of(policy(1), VISITS), file_ledger.policy_caps(policy(1))
 
 
-def test_a_file_that_is_mounted_without_its_folder(path: Path, ledger: FileLedger, monkeypatch) -> None:
+def test_a_file_mounted_without_its_folder_is_refused(path: Path, ledger: FileLedger, monkeypatch) -> None:
     """As containers do: the log lies in another folder for each."""
     mounted = f"1 1 8:1 /ledger {path.resolve()} rw - ext4 /dev/sda1 rw"
     monkeypatch.setattr(mounts, "_mounts", lambda: mounted)
@@ -117,7 +117,7 @@ def forked(ledger: str) -> list[str]:
     return subprocess.run(command, env=SAME, capture_output=True, text=True, check=True).stdout.split()
 
 
-def test_a_fork_spends_nothing_of_a_budget_in_memory() -> None:
+def test_a_fork_cannot_spend_a_budget_in_memory() -> None:
     """Each process has a copy of it: both spent all there was."""
     child, parent = forked("")
     assert child == "budget-fork"

@@ -19,7 +19,7 @@ from tests.budget.refusals import refusal
 
 
 def shared(path):
-    """Shares, a cap on one question, delta, a renewal."""
+    """Shares, a cap on one query, delta, a renewal."""
     shares = {"ana": {"epsilon": 4}, "bob": {"epsilon": 6, "delta": 1e-4}, "cy": {"epsilon": 1}}
     ledger = open_ledger(path, policy(10, delta=1e-3, per_query=3, analysts=shares), VISITS)
     charge(ledger, 1)
@@ -123,7 +123,7 @@ enough for 0 more counts within +-10 (95%)"""
         (spent_up, None, SPENT_UP),
     ],
 )
-def test_what_is_printed(path, made, by, text):
+def test_the_printed_budget(path, made, by, text):
     found = re.sub(r"\d{4}-\d\d-\d\d", "DAY", show("x", made(path), by))
     assert (
         re.sub(r"(day \(UTC\)) +answers", r"\1  answers", re.sub(r"DAY +(\d)", r"DAY              \1", found))
@@ -131,7 +131,7 @@ def test_what_is_printed(path, made, by, text):
     )
 
 
-def test_the_same_as_json(path):
+def test_the_budget_as_json(path):
     rows = shared(path)
     found = report(rows, "analyst")
     assert found["opened"] == rows[0].time
@@ -194,7 +194,7 @@ BY_UNIT = {"tables": {"visits": {"unit": "u", "max_rows": 100}}, "budget": {"eps
 VISITED = pd.DataFrame({"u": [1, 1, 2], "age": [1, 2, 3]})
 
 
-def test_no_counts_are_promised_where_people_have_several_rows(path):
+def test_no_remaining_counts_are_promised_with_several_rows_per_person(path):
     """One costs epsilon 28 under this policy, and a ledger does not know its limits."""
     with privsql.connect({"visits": VISITED}, BY_UNIT, ledger=path) as session:
         assert session.explain("SELECT COUNT(*) FROM visits", within=10).epsilon == pytest.approx(
@@ -218,7 +218,7 @@ def test_no_counts_are_promised_where_people_have_several_rows(path):
         ({"epsilon": 1.5, "delta": 1e-6, "accountant": "zcdp"}, {"mechanism": "gaussian", "delta": 1e-6}),
     ],
 )
-def test_so_many_counts_can_be_asked(budget, asked):
+def test_the_promised_number_of_counts_can_be_run(budget, asked):
     with privsql.connect({"visits": VISITED}, {"budget": budget}) as session:
         counts = session.budget.counts
         assert counts in (2, 3)

@@ -45,7 +45,7 @@ from tests.conformance.accountants.accountant_suite import (
 
 
 # -- a hundred counts ------------------------------------------------------------------------------------------
-def test_a_hundred_counts():
+def test_a_hundred_counts_cost_less_than_under_addition():
     """Under (1, 1e-6): a standard deviation of 141 by addition and Laplace noise, 45 by zCDP and Gaussian noise."""
     pure = MemoryLedger.under(policy(1))
     by_addition = laplace(Fraction(1, 100))
@@ -125,7 +125,7 @@ def refused(ledger: Ledger, *events: Event, analyst: str = "ana") -> str:
     return codes.pop() if len(codes) == 1 else str(codes)
 
 
-def test_rho_adds_up_to_its_cap_and_not_past_it(make):
+def test_rho_adds_up_to_its_cap_exactly(make):
     ledger = make(1)
     limit = Zcdp().limit(ONE)
     fits = limit.nano // 500_000
@@ -145,7 +145,7 @@ def test_rho_adds_up_to_its_cap_and_not_past_it(make):
     assert refused(ledger, Pure(Fraction(1, 10**6))) == "budget-exhausted"
 
 
-def test_deltas_of_keys_add_up_apart(make):
+def test_deltas_of_keys_add_up_separately(make):
     ledger = make(1)
     keys = Keys(Fraction(1, 100), Fraction(3, 10**8), 1)
     for _ in range(3):
@@ -157,7 +157,7 @@ def test_deltas_of_keys_add_up_apart(make):
     assert refused(make(1, part_for_keys=0), keys) == "budget-delta"
 
 
-def test_what_a_cap_of_an_analyst_or_a_question_means(make):
+def test_caps_of_analysts_and_queries_under_zcdp(make):
     """That what it caps, taken by itself, is private at its epsilon and the delta of the conversion."""
     ledger = make(2, per_query=0.5, analysts={"ana": 1.0, "*": {"epsilon": 0.5, "delta": 1e-8}})
     dataset = Cap(2 * NANO, 10**12)
@@ -176,7 +176,7 @@ def test_what_a_cap_of_an_analyst_or_a_question_means(make):
     release(ledger, Keys(Fraction(1, 1000), Fraction(1, 10**8), 1), analyst="cleo")
 
 
-def test_a_share_that_is_spent_stands_for_its_epsilon(make):
+def test_a_spent_share_is_shown_as_its_epsilon(make):
     ledger = make(2, analysts={"ana": 1.0})
     assert ledger.share("ana").limit.epsilon == 1
     assert ledger.share("ana").remaining.epsilon == 1
@@ -185,7 +185,7 @@ def test_a_share_that_is_spent_stands_for_its_epsilon(make):
     assert 0.9 < ledger.share("ana").remaining.epsilon < 1
 
 
-def test_entries_say_both(make):
+def test_entries_record_epsilon_and_rho(make):
     ledger = make(1)
     release(ledger, COUNT, laplace(Fraction(1, 50)))
     (entry,) = ledger.entries()
@@ -195,7 +195,7 @@ def test_entries_say_both(make):
 
 @settings(max_examples=25, deadline=None, derandomize=True, database=None)
 @given(data=st.data())
-def test_whatever_is_asked_next_the_promise_holds(data):
+def test_the_promise_holds_for_any_sequence_of_queries(data):
     """Events chosen one after the other, by what was refused so far: the sums stay within the caps, and so does the promise."""
     ledger = MemoryLedger.under(policy(1, **ZCDP, analysts={"ana": 0.75, "ben": 0.5}))
     rho, lost = Fraction(0), Fraction(0)
@@ -322,7 +322,7 @@ def version(path: Path) -> int:
     return int(found)
 
 
-def test_a_ledger_of_the_first_format_goes_on_by_addition(old):
+def test_a_ledger_of_the_first_format_keeps_addition(old):
     assert len(verify(old)) == 2
     assert refusal(opened, old, 3, **ZCDP).code == "budget-accountant"
     ledger = open_ledger(old, policy(3, delta=1e-6), VISITS)
@@ -343,7 +343,7 @@ def test_a_ledger_of_the_first_format_goes_on_by_addition(old):
     ledger.close()
 
 
-def test_formats_that_never_were(old):
+def test_unknown_formats_are_refused(old):
     connection = sqlite3.connect(old)
     connection.execute("PRAGMA user_version = 0")
     connection.close()
@@ -363,7 +363,7 @@ def test_formats_that_never_were(old):
         ({"accountant": "zcdp", "epsilon": 1, "delta": 1e-6, "part_for_keys": "x"}, "argument-delta"),
     ],
 )  # fmt: skip
-def test_accountants_that_cannot_keep_a_promise(budget, code):
+def test_impossible_accountant_settings_are_refused(budget, code):
     caught = refusal(load_policy, {"budget": budget})
     assert caught.code == code
 
@@ -407,7 +407,7 @@ def shown(capsys, *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_looking_at_a_ledger_that_counts_rho(path, capsys):
+def test_showing_a_zcdp_ledger(path, capsys):
     ledger = open_ledger(path, policy(1, **ZCDP, analysts={"ana": 0.5}), VISITS)
     for _ in range(2):
         release(ledger, COUNT)
@@ -431,7 +431,7 @@ def test_looking_at_a_ledger_that_counts_rho(path, capsys):
     assert "rho 0.001, delta 0 spent" in shown(capsys, "ledger", "verify", str(path))
 
 
-def test_looking_at_a_pure_ledger(path, capsys):
+def test_showing_a_pure_ledger(path, capsys):
     opened(path, 10)
     assert "enough for 35 more counts within +-10 (95%)" in shown(capsys, "budget", str(path))
     found = json.loads(shown(capsys, "budget", str(path), "--format", "json"))

@@ -208,7 +208,7 @@ def connection_of(fixture: str) -> duckdb.DuckDBPyConnection:
 
 @lru_cache
 def session_of(fixture: str, neighbours: str = "replace-one", asked: bool = False) -> privsql.Session:
-    """`asked`: one that answers questions, after which some are free; the other one only explains."""
+    """`asked`: one that answers queries, after which some are free; the other one only explains."""
     session = privsql.connect(
         connection_of(fixture), policy={**FIXTURES[fixture].policy, "neighbours": neighbours}
     )
@@ -561,7 +561,7 @@ def test_noise_that_64_bits_cannot_hold_is_refused() -> None:
     assert caught.value.code == "argument-epsilon"
 
 
-def test_two_columns_of_one_name_are_refused() -> None:
+def test_duplicate_column_names_are_refused() -> None:
     column = SchemaColumn("x", BIGINT, "BIGINT")
     twice = Schema((SchemaTable("t", (column, replace(column, name="X"))),))
     with pytest.raises(privsql.PrivsqlError) as caught:
@@ -569,7 +569,7 @@ def test_two_columns_of_one_name_are_refused() -> None:
     assert caught.value.code == "source-columns"
 
 
-def test_a_number_of_rows_is_a_whole_number() -> None:
+def test_row_limits_must_be_whole_numbers() -> None:
     plan = session_of("patients").explain("SELECT AVG(age) FROM patients", epsilon=1)
     for rows in (0, -1, 1.5, "many"):
         with pytest.raises(privsql.PrivsqlError) as caught:
@@ -577,7 +577,7 @@ def test_a_number_of_rows_is_a_whole_number() -> None:
         assert caught.value.code == "argument-rows"
 
 
-def test_too_long_a_text_is_refused() -> None:
+def test_too_long_sql_is_refused() -> None:
     long = "SELECT COUNT(*) FROM patients WHERE " + " OR ".join(f"age = {number}" for number in range(5_000))
     many = "SELECT COUNT(*) FROM patients WHERE " + " OR ".join(["age=1"] * 1_900)
     for text in (long, many):
@@ -586,7 +586,7 @@ def test_too_long_a_text_is_refused() -> None:
         assert caught.value.code == "sql-too-long"
 
 
-def test_a_level_of_confidence_lies_between_0_and_1() -> None:
+def test_confidence_must_be_between_0_and_1() -> None:
     plan = session_of("patients").explain("SELECT COUNT(*) FROM patients", epsilon=1)
     for level in (0, 1, -0.5, 95):
         with pytest.raises(privsql.PrivsqlError) as caught:
@@ -617,7 +617,7 @@ def test_every_code_has_a_case() -> None:
         )
 
 
-def test_every_refusal_has_a_place_and_a_way_out() -> None:
+def test_every_refusal_has_a_position_and_a_suggestion() -> None:
     for case in ALL_CASES:
         first, *rest = case.outcome.splitlines() or [""]
         if first.startswith(("error refused-", "error name-", "error sql-")):
@@ -645,7 +645,7 @@ def test_every_function_has_a_case() -> None:
 
 
 def _functions(question: Question) -> set[str]:
-    """Every function that a question calls, found in the tree of relations whatever its shape."""
+    """Every function that a query calls, found in the tree of relations whatever its shape."""
     found: set[str] = set()
     pending: list[Any] = [question.relation]
     while pending:

@@ -47,7 +47,7 @@ def run(*arguments: object, stdin: str | None = None) -> subprocess.CompletedPro
 
 
 # -- real processes ------------------------------------------------------------------------------------------
-def test_a_question_from_standard_input(files: Path) -> None:
+def test_a_query_from_standard_input(files: Path) -> None:
     done = run("query", files / "visits.csv", "-", "--epsilon", "1", "--format", "csv", stdin=COUNT + ";\n")
     assert (done.returncode, done.stderr) == (0, "")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
@@ -135,7 +135,7 @@ def test_json_has_rows_intervals_and_receipt(files: Path, capsys: pytest.Capture
     assert document["receipt"]["measurements"][0]["mechanism"] == "discrete Laplace"
 
 
-def test_whole_keys_beside_null_stay_whole(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_integer_keys_beside_null_stay_integers(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["query", str(files / "visits.parquet"), "SELECT age // 40 AS half, COUNT(*) AS n FROM visits GROUP BY 1",
                  "--epsilon", "1", "--policy", str(files / "clinic.toml"), "--format"]  # fmt: skip
     assert main([*arguments, "csv"]) == 0

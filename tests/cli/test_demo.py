@@ -14,7 +14,7 @@ def story() -> str:
     return demo()
 
 
-def test_the_questions_of_the_notes_are_answered(story: str) -> None:
+def test_the_queries_of_the_notes_are_answered(story: str) -> None:
     for grade, truth in {"A": 120, "B": 210, "C": 180, "D": 60, "F": 30}.items():
         row = re.search(rf"^ +{grade} +(-?\d+)  \[-?\d+, \d+\]   {truth}$", story, re.MULTILINE)
         assert row, f"the histogram has a row for {grade}, with an interval and the truth"
@@ -34,7 +34,7 @@ def test_refusals_show_the_real_error_and_a_repair(story: str) -> None:
     assert story.index("[refused-unknown-keys]") < story.index("WHERE town IN") < story.index("Sai Kung  ")
 
 
-def test_asking_again_is_free_and_the_budget_ends(story: str) -> None:
+def test_repeating_is_free_and_the_budget_runs_out(story: str) -> None:
     assert "repeated query: no cost" in story
     assert "epsilon 3.5 was spent before, 3.5 now" in " ".join(story.split())
     first, second = (
@@ -47,7 +47,7 @@ def test_asking_again_is_free_and_the_budget_ends(story: str) -> None:
     assert "[budget-exhausted]" in story
 
 
-def test_it_says_that_the_people_are_made_up_and_shows_the_derivation(story: str) -> None:
+def test_the_demo_says_that_its_people_are_made_up(story: str) -> None:
     assert "The people are made up" in story
     assert "l1 = 2, linf = 1" in story
     assert max(map(len, story.splitlines())) <= 140

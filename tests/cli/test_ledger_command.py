@@ -67,7 +67,7 @@ def test_a_budget_over_many_runs(folder, capsys):
     assert len(verify(folder / "clinic.ledger")) == 3
 
 
-def test_looking(folder, capsys):
+def test_showing_a_ledger(folder, capsys):
     assert main(ask("1.5", "ana")) == 0
     capsys.readouterr()
     status, text = done(capsys, "budget", "clinic.ledger", "--by", "analyst")
@@ -91,7 +91,7 @@ def test_looking(folder, capsys):
     assert (found["dataset"], found["neighbours"], found["per_query"]) == ("clinic", "replace-one", 1.5)
 
 
-def test_looking_at_a_ledger_without_a_cap(folder, capsys):
+def test_showing_a_ledger_without_a_cap(folder, capsys):
     assert main(["query", "visits.csv", COUNT, "--epsilon", "1", "--ledger", "open.ledger"]) == 0
     capsys.readouterr()
     status, text = done(capsys, "budget", "open.ledger", "--by", "analyst")
@@ -102,7 +102,7 @@ def test_looking_at_a_ledger_without_a_cap(folder, capsys):
     assert json.loads(text)["limit"]["epsilon"] is None
 
 
-def test_renewing(folder, capsys):
+def test_renewing_a_budget(folder, capsys):
     assert main(ask("1.5", "ana")) == 0
     capsys.readouterr()
     renew = ["ledger", "renew", "clinic.ledger"]
@@ -170,7 +170,7 @@ def test_anchor_and_verify(folder, capsys):
     ],
     ids=" ".join,
 )
-def test_files_that_are_no_ledgers(folder, capsys, command):
+def test_files_that_are_not_ledgers_are_reported(folder, capsys, command):
     status, text = done(capsys, *command, "missing.ledger")
     assert status == 2
     assert "[budget-ledger]" in text
@@ -180,7 +180,7 @@ def test_files_that_are_no_ledgers(folder, capsys, command):
 
 
 @pytest.mark.slow
-def test_real_questions_that_are_killed(folder):
+def test_killed_queries_count_as_failures(folder):
     """`privsql query` as people run it, from start to end, and the answer on standard output."""
     chance, shown, killed = random.Random(4), 0, 0
     (folder / "clinic.toml").write_text(

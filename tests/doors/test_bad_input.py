@@ -1,4 +1,4 @@
-"""Whatever is wrong gets its own clear error, nothing is charged, and the next question still works."""
+"""Every mistake raises its own clear error, nothing is charged, and the next query still works."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def refused(session, kind, call) -> PrivsqlError:
         ("SELECT getenv('HOME'), COUNT(*) FROM visits", Refused, "refused-function"),
     ],
 )
-def test_sql_that_cannot_be_answered(session, sql, kind, code):
+def test_unanswerable_sql_raises_a_privsql_error(session, sql, kind, code):
     for ask in (session.query, session.explain):
         error = refused(session, kind, lambda ask=ask: ask(sql, epsilon=1))
         assert code in (None, error.code)
@@ -99,7 +99,7 @@ def test_malformed_patterns(session):
     assert refused(session, SqlError, lambda: session.query(sql, epsilon=1)).code == "sql-engine"
 
 
-def test_unknown_names_say_what_was_meant_and_where(session):
+def test_unknown_names_suggest_similar_ones(session):
     error = refused(session, UnknownName, lambda: session.query("SELECT COUNT(*)\nFROM visit", epsilon=1))
     assert (error.code, error.line, error.suggestion) == ("name-table", 2, "did you mean visits?")
     error = refused(session, UnknownName, lambda: session.query("SELECT COUNT(smokr) FROM visits", epsilon=1))
@@ -116,7 +116,7 @@ def test_unknown_names_say_what_was_meant_and_where(session):
 
 
 @pytest.mark.parametrize("hole", ["{0}", "{1}", "{args}", "%s", "$1", "?", "\\", "'", '"', "\x00"])
-def test_texts_in_constants_stay_constants(hole):
+def test_text_constants_cannot_inject_sql(hole):
     """A constant that looks like a place in a template was once filled in, and ran as SQL."""
     frame = pd.DataFrame({"g": [hole, "x"], hole: ["p", "q"]})
     session = privsql.connect(frame)
@@ -218,7 +218,7 @@ def test_within(session, within):
         {"epsilon": 1, "dialect": 5},
     ],
 )
-def test_arguments_of_a_query(session, arguments):
+def test_invalid_query_arguments_are_refused(session, arguments):
     refused(session, PrivsqlError, lambda: session.query(COUNT, **arguments))
     refused(session, PrivsqlError, lambda: session.explain(COUNT, **arguments))
 
@@ -372,7 +372,7 @@ def test_odd_column_names_are_harmless(name):
     assert ask(sql).fetchall()[0][0] == 2
 
 
-def test_the_same_output_twice(session):
+def test_duplicate_output_names_are_refused(session):
     answer = session.query(
         "SELECT COUNT(*), COUNT(*), SUM(change) AS count_star() FROM visits".replace(" AS count_star()", ""),
         epsilon=1,
@@ -454,7 +454,7 @@ def column(**settings) -> dict:
         {"neighbours": []},
     ],
 )
-def test_policies_that_make_no_sense(session, policy):
+def test_invalid_policies_are_refused(session, policy):
     def ask():
         privsql.connect(pd.DataFrame({"a": [1, 2]}), policy).query(
             "SELECT a, COUNT(*) FROM df GROUP BY a", epsilon=1
@@ -500,11 +500,11 @@ def test_key_sets_that_are_too_large(session, bounds):
         object(),
     ],
 )
-def test_sources_that_are_none(session, source):
+def test_invalid_sources_are_refused(session, source):
     refused(session, SourceError, lambda: privsql.connect(source))
 
 
-def test_broken_files(session, tmp_path):
+def test_broken_files_are_refused(session, tmp_path):
     for name in ("a.parquet", "b.duckdb"):
         (tmp_path / name).write_bytes(b"not what it says" * 500)
         assert (

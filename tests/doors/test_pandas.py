@@ -44,7 +44,7 @@ def test_the_example_of_the_interface():
     assert out.dp.plan.measurements[0].l1 == 2
 
 
-def test_keywords_apply_to_one_call_and_those_of_protect_stay(df):
+def test_query_keywords_apply_once_and_protect_keywords_stay(df):
     sql = "SELECT state, AVG(cost) AS m FROM df GROUP BY state"
     assert len(df.dp.query(sql, epsilon=1, keys=KEYS, ranges={"cost": (0, 1000)})) == 3
     with pytest.raises(Refused):
@@ -54,7 +54,7 @@ def test_keywords_apply_to_one_call_and_those_of_protect_stay(df):
     assert len(df.dp.query(sql, epsilon=1, keys={"state": ["CA", None]})) == 2  # the call's own come first
 
 
-def test_explain_reads_and_spends_nothing(df):
+def test_explain_reads_no_data_and_spends_nothing(df):
     plan = df.dp.explain(COUNT, epsilon=0.5)
     assert isinstance(plan, privsql.Plan)
     assert df.dp.budget.spent.epsilon == 0
@@ -62,7 +62,7 @@ def test_explain_reads_and_spends_nothing(df):
 
 
 @pytest.mark.parametrize(("neighbours", "l1"), [("replace-one", 2), ("add-remove", 1)])
-def test_both_relations(df, neighbours, l1):
+def test_both_neighbour_relations(df, neighbours, l1):
     sql = "SELECT state, COUNT(*) FROM df GROUP BY state"
     assert df.dp.explain(sql, epsilon=1, keys=KEYS, neighbours=neighbours).measurements[0].l1 == l1
     out = df.dp.query(sql, epsilon=1, keys=KEYS, neighbours=neighbours)
@@ -138,7 +138,7 @@ def test_two_frames_have_two_budgets():
 
 
 @pytest.mark.parametrize("budget", [0, -1, "x", float("nan"), True])
-def test_budgets_that_are_none(df, budget):
+def test_invalid_budgets_of_frames_are_refused(df, budget):
     with pytest.raises(ArgumentError):
         df.dp.protect(budget=budget)
     assert df.attrs == {}
@@ -159,7 +159,7 @@ def test_budgets_that_are_none(df, budget):
         {"ranges": [1]},
     ],
 )
-def test_declarations_that_make_no_sense(df, wrong):
+def test_invalid_declarations_are_refused(df, wrong):
     for call in (lambda: df.dp.protect(**wrong), lambda: df.dp.query(COUNT, epsilon=1, **wrong)):
         with pytest.raises(PrivsqlError):
             call()
@@ -169,7 +169,7 @@ def test_declarations_that_make_no_sense(df, wrong):
             df.dp.query(COUNT, epsilon=1, **unknown)
 
 
-def test_attrs_do_not_get_in_the_way(df, tmp_path):
+def test_attrs_are_preserved(df, tmp_path):
     df.attrs["source"] = "ward 3"
     df.dp.protect(budget=1.0)
     df.to_parquet(tmp_path / "x.parquet")
@@ -188,7 +188,7 @@ def test_attrs_do_not_get_in_the_way(df, tmp_path):
 
 
 # -- changes ---------------------------------------------------------------------------------------------------
-def test_changes_in_place_are_seen():
+def test_changes_in_place_are_noticed():
     df = pd.DataFrame(
         {
             "a": np.arange(100),
@@ -279,7 +279,7 @@ def test_odd_indexes_do_not_matter():
 
 
 # -- answers ---------------------------------------------------------------------------------------------------
-def test_a_frame_that_is_no_answer_says_so(df):
+def test_a_frame_without_an_answer_raises(df):
     out = df.dp.query(COUNT, epsilon=1)
     for frame in (df, out.copy(), out.head(1)):
         for call in (
@@ -345,7 +345,7 @@ def test_threads_on_one_frame(df):
     assert df.dp.budget.remaining.epsilon == 0
 
 
-def test_whole_numbers_beside_null_stay_whole() -> None:
+def test_integers_beside_null_stay_integers() -> None:
     frame = pd.DataFrame({"year": pd.array([2020, 2021, None, 2021] * 100, dtype="Int64")})
     out = frame.dp.query(
         "SELECT year, COUNT(*) AS n FROM df GROUP BY year", epsilon=10_000, keys={"year": [2020, 2021, None]}

@@ -19,7 +19,7 @@ GROUPED = "SELECT state, COUNT(*) AS n, AVG(cost) AS mean FROM visits GROUP BY s
 
 
 # -- plans -----------------------------------------------------------------------------------------------------
-def test_a_plan_has_what_the_interface_promises(session):
+def test_a_plan_has_the_documented_attributes(session):
     plan = session.explain(GROUPED, epsilon=0.5)
     assert isinstance(plan, privsql.Plan)
     assert plan.keys == ["state"]
@@ -103,7 +103,7 @@ def answer(session):
     return session.query(GROUPED, epsilon=100)
 
 
-def test_an_answer_in_every_form(answer):
+def test_an_answer_converts_to_every_format(answer):
     frame = answer.df()
     assert isinstance(frame, pd.DataFrame)
     assert answer.columns == list(frame.columns) == ["state", "n", "mean"]
@@ -278,7 +278,7 @@ def test_connect_takes_policy_by_position():
     assert privsql.connect({"visits": clinic(5)}, POLICY).budget.limit.epsilon == math.inf
 
 
-def test_the_errors_are_one_family():
+def test_all_errors_derive_from_privsql_error():
     for name in privsql.__all__:
         value = getattr(privsql, name)
         if isinstance(value, type) and issubclass(value, Exception):

@@ -64,14 +64,14 @@ def test_a_public_frame_beside_a_private_one_is_exact_and_free():
     assert session.budget.spent.epsilon == 0
 
 
-def test_a_frame_is_seen_as_it_is_and_stays_as_it_was():
+def test_a_frame_is_read_as_is_and_never_changed():
     frame = FRAME.copy()
     before = frame.copy(deep=True)
     counts(privsql.connect(frame, policy("df")), "df")
     pd.testing.assert_frame_equal(frame, before)
 
 
-def test_categories_of_a_frame_are_not_keys_until_someone_says_so():
+def test_categories_of_a_frame_are_not_keys_unless_declared():
     frame = FRAME.assign(k=FRAME["k"].astype("category"))
     with pytest.raises(privsql.Refused, match="which values occur is itself private"):
         privsql.connect(frame).explain("SELECT k, COUNT(*) FROM df GROUP BY k", epsilon=1)
@@ -107,7 +107,7 @@ def test_a_session_on_a_file_reaches_no_other_file(tmp_path):
         session._stages.engine._connection.execute("SET enable_external_access = true")
 
 
-def test_a_duckdb_file_is_opened_to_be_read_only(database):
+def test_a_duckdb_file_is_opened_read_only(database):
     session = privsql.connect(database, policy("visits"))
     assert counts(session, "visits") == COUNTS
     with pytest.raises(duckdb.Error, match=r"read-only|read only"):
@@ -130,7 +130,7 @@ def test_a_duckdb_file_that_is_open_with_other_settings(database):
         assert counts(privsql.connect(mine, policy("visits")), "visits") == COUNTS
 
 
-def test_schema_promises_of_a_duckdb_file(tmp_path):
+def test_constraints_of_a_duckdb_file_are_used(tmp_path):
     path = tmp_path / "rules.ddb"
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TYPE mood AS ENUM ('it''s fine', 'a,b', 'sad')")
@@ -192,7 +192,7 @@ def test_categories_of_a_registered_frame_are_not_keys():
             privsql.connect(mine).explain("SELECT k, COUNT(*) FROM frame GROUP BY k", epsilon=1)
 
 
-def test_unread_results_of_the_caller_are_left_alone():
+def test_unread_results_of_the_caller_are_kept():
     with duckdb.connect() as mine:
         mine.execute("CREATE TABLE t AS SELECT * FROM FRAME")
         mine.execute("SELECT range FROM range(3)")
@@ -202,7 +202,7 @@ def test_unread_results_of_the_caller_are_left_alone():
         assert mine.fetchall() == [(1,), (2,)]
 
 
-def test_a_transaction_of_the_caller_is_left_alone():
+def test_a_transaction_of_the_caller_is_kept():
     with duckdb.connect() as mine:
         mine.execute("CREATE TABLE t AS SELECT * FROM FRAME")
         session = privsql.connect(mine, policy("t"))
@@ -215,7 +215,7 @@ def test_a_transaction_of_the_caller_is_left_alone():
         assert mine.execute("SELECT count(*) FROM t").fetchall() == [(5,)]
 
 
-def test_settings_of_the_caller_are_left_alone(tmp_path):
+def test_settings_of_the_caller_are_not_changed(tmp_path):
     settings = "SELECT name, value FROM duckdb_settings() ORDER BY name"
     with duckdb.connect() as mine:
         mine.execute(
@@ -242,7 +242,7 @@ def test_settings_of_the_caller_are_left_alone(tmp_path):
         "old_implicit_casting = true",
     ],
 )
-def test_settings_of_the_caller_do_not_change_what_is_meant(setting):
+def test_settings_of_the_caller_do_not_change_answers(setting):
     with duckdb.connect() as mine:
         mine.execute(f"CREATE TEMP TABLE t AS SELECT * FROM FRAME; SET {setting}")
         session = privsql.connect(mine, policy("t"))
@@ -274,14 +274,14 @@ def test_collations_do_not_make_different_texts_equal():
             privsql.connect(mine).query("SELECT COUNT(*) FROM t", epsilon=1)
 
 
-def test_a_closed_connection_says_so():
+def test_a_closed_connection_is_refused():
     mine = duckdb.connect()
     mine.close()
     with pytest.raises(privsql.SourceError, match="cannot be used"):
         privsql.connect(mine)
 
 
-def test_tables_with_the_names_of_our_own_helpers(tmp_path):
+def test_tables_may_have_the_names_of_helper_tables(tmp_path):
     with duckdb.connect(str(tmp_path / "odd.duckdb")) as mine:
         for name in ("cells", "noisy", "noisy_values", "public_values", "v", "privsql_1"):
             mine.execute(f"CREATE TABLE {name} AS SELECT * FROM FRAME")
@@ -312,7 +312,7 @@ def test_a_policy_as_dict_file_and_object(tmp_path):
     assert isinstance(privsql.policy.load_policy(path), privsql.Policy)
 
 
-def test_nothing_declared_means_a_person_a_row_and_no_limit():
+def test_by_default_each_row_is_one_person_without_a_budget():
     session = privsql.connect(FRAME)
     plan = session.explain("SELECT COUNT(*) FROM df", epsilon=1)
     assert (plan.neighbours, plan.measurements[0].l1) == ("replace-one", 1)

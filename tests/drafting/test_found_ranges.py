@@ -143,7 +143,7 @@ def test_a_search_needs_an_epsilon(
     assert "[argument-epsilon]" in capsys.readouterr().err
 
 
-def test_what_does_not_stand_out_gives_no_range() -> None:
+def test_noise_alone_gives_no_range() -> None:
     assert _ends([0, 101, 107], [5.0, 90.0, 30.0], 10, DOUBLE) == (0, 128)
     assert (
         _ends([0, 101, 107], [5.0, 9.0, 3.0], 10, DOUBLE) is None

@@ -75,12 +75,12 @@ def call(*arguments: object, cwd: Path) -> Done:
 
 
 def switched_on(text: str) -> str:
-    """A draft whose lines to fill in are switched on as they are."""
+    """A draft whose lines to fill in are enabled without being filled in."""
     return re.sub(r"^# (.+ = \{ (range|values) = )", r"\1", text, flags=re.MULTILINE)
 
 
 def filled_in(text: str) -> str:
-    """A draft whose lines to fill in are filled in and switched on."""
+    """A draft whose lines to fill in are filled in and enabled."""
     holes = {"[LOWEST": "[0", "HIGHEST]": "1000]", "[EARLIEST": '["2020-01-01"', "LATEST]": '"2029-12-31"]',
              "[KEY, KEY, ...]": "[1, 2]", '["KEY", "KEY", ...]': '["a", "b"]'}  # fmt: skip
     for hole, value in holes.items():
@@ -169,7 +169,7 @@ def test_standard_output_is_the_draft_and_check_says_what_it_means(shop: Path, t
         (["check", "types.toml", "types.duckdb"], "policy-unit"),
     ],
 )
-def test_errors(
+def test_errors_of_policy_commands(
     shop: Path,
     arguments: list[str],
     code: str,
@@ -212,7 +212,7 @@ def test_usage_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert words in shown.out + shown.err
 
 
-def test_check_names_public_tables_ranges_to_be_found_and_what_is_not_limited(shop: Path) -> None:
+def test_check_lists_public_tables_searched_ranges_and_missing_limits(shop: Path) -> None:
     tables = {
         "countries": {"public": True},
         "orders": {"columns": {"total": {"range": "auto"}}},
@@ -239,7 +239,7 @@ def test_no_row_is_read(shop: Path) -> None:
     assert draft(str(shop / "shop.duckdb")) == draft(str(shop / "empty" / "shop.duckdb"))
 
 
-def test_units_go_along_foreign_keys_and_what_follows_from_the_schema_needs_no_line(shop: Path) -> None:
+def test_units_follow_foreign_keys_and_implied_facts_need_no_line(shop: Path) -> None:
     text = draft(str(shop / "shop.duckdb"))
     tables = tomllib.loads(text)["tables"]
     assert tables["customers"] == {"unit": "id", "columns": {}}
@@ -324,7 +324,7 @@ def units(ddl: str, wanted: str | None = None) -> dict[str, object]:
         ('CREATE TABLE "a.b" (user_id INTEGER PRIMARY KEY, "x -> user_id" INTEGER)', {"a.b": "user_id"}),
     ],
 )  # fmt: skip
-def test_guesses(ddl: str, expected: dict[str, object]) -> None:
+def test_units_are_guessed_from_names(ddl: str, expected: dict[str, object]) -> None:
     assert units(ddl) == expected
 
 
@@ -363,7 +363,7 @@ def test_names_of_tables_and_identifiers() -> None:
     ]
 
 
-def test_a_row_that_names_two_people_is_said_aloud() -> None:
+def test_a_row_that_names_two_people_is_warned_about() -> None:
     with duckdb.connect() as owner:
         owner.execute("CREATE TABLE mails (sender_id INTEGER, receiver_id INTEGER)")
         text = draft(owner)
@@ -408,7 +408,7 @@ def test_nothing_is_spent_where_there_is_nothing_to_choose(tmp_path: Path) -> No
     assert tomllib.loads(text)["budget"]["epsilon"] == 3.0
 
 
-def test_one_unit_is_in_one_of_the_counts(shop: Path) -> None:
+def test_one_unit_is_counted_in_one_class(shop: Path) -> None:
     """One measurement for all twelve: the parts exclude each other, so that the price is that of one count by key."""
     with duckdb.connect(str(shop / "empty" / "shop.duckdb"), read_only=True) as owner:
         found = guess_units(open_engine(owner).schema())

@@ -35,7 +35,7 @@ def test_check_shows_all_caps_and_warnings() -> None:
     )
 
 
-def test_who_is_not_listed_gets_nothing_and_check_says_so() -> None:
+def test_unlisted_analysts_get_nothing_and_check_says_so() -> None:
     lines = budget_lines(load_policy({"budget": {"epsilon": 3, "delta": 1e-6, "analysts": ANALYSTS}}))
     assert lines[-1] == ("analyst", "anyone else: nothing")
 

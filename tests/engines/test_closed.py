@@ -105,7 +105,7 @@ def attempts(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_nothing_is_reached_from_what_we_open(name, file):
+def test_an_opened_database_reaches_nothing_else(name, file):
     frame_here = FRAME
     with OURS[name](file) as connection:
         for each in (connection, connection.cursor()):
@@ -136,7 +136,7 @@ def test_a_file_is_read_and_never_written(file):
         owner.execute("SET threads = 1; CREATE TABLE more AS SELECT 1")
 
 
-def test_sessions_share_a_file_and_what_is_opened_by_others_is_not_locked(file):
+def test_sessions_share_a_file_and_other_databases_are_not_locked(file):
     with privsql.connect(file, POLICY) as one, privsql.connect(file, POLICY) as two:
         one.prepare("visits")
         for each in (one, two):
@@ -160,7 +160,7 @@ def test_sessions_share_a_file_and_what_is_opened_by_others_is_not_locked(file):
 
 @pytest.mark.parametrize("read_only", [False, True])
 @pytest.mark.parametrize("given", ["connection", "path", "temporary"])
-def test_settings_of_the_owner_are_the_same_before_and_after(given, read_only, file):
+def test_settings_of_the_owner_are_restored(given, read_only, file):
     with duckdb.connect(str(file), read_only=read_only) as owner:
         owner.execute(
             "SET GLOBAL default_null_order = 'nulls_first'; SET SESSION errors_as_json = true; SET threads = 2"
@@ -204,7 +204,7 @@ def test_memory_is_limited_in_this_process_too(file):
     assert caught.value.code == "argument-memory"
 
 
-def test_a_view_of_what_a_closed_database_cannot_reach_is_not_there(file):
+def test_a_view_of_an_unreachable_file_is_hidden(file):
     """It would fail after the charge. The owner's own connection has it."""
     with duckdb.connect(str(file)) as owner:
         owner.execute(f"CREATE VIEW outside AS SELECT * FROM '{file.parent}/secret.csv'")

@@ -46,7 +46,7 @@ shared = cache(database)  # for tests that only ask
 
 
 @pytest.mark.parametrize("condition", FAILED)
-def test_a_condition_fails_for_nobody(condition: str) -> None:
+def test_conditions_fail_on_no_row(condition: str) -> None:
     """Each failed after the charge exactly if person 7 had the diagnosis: an exact bit for any epsilon."""
     for sick in (False, True):
         with privsql.connect(shared(sick)) as session:
@@ -54,7 +54,7 @@ def test_a_condition_fails_for_nobody(condition: str) -> None:
 
 
 @pytest.mark.parametrize("condition", PER_UNIT)
-def test_a_total_of_one_person_fails_for_nobody(condition: str) -> None:
+def test_totals_of_one_person_never_fail(condition: str) -> None:
     for sick in (False, True):
         with privsql.connect(shared(sick), {"tables": {"t": {"unit": "id"}}}) as session:
             session.query(
@@ -63,7 +63,7 @@ def test_a_total_of_one_person_fails_for_nobody(condition: str) -> None:
             )
 
 
-def test_a_total_past_64_bits_is_right() -> None:
+def test_totals_beyond_64_bits_are_correct() -> None:
     connection = duckdb.connect()
     connection.execute(
         "CREATE TABLE t AS SELECT i // 2 AS id, 18446744073709551615 :: UBIGINT AS x FROM range(200) r(i)"
@@ -79,7 +79,7 @@ def test_a_range_of_the_smallest_doubles_is_planned() -> None:
         session.explain("SELECT MEDIAN(least(greatest(ln(1 / ti), 0), 100)) AS m FROM t", epsilon=1.0)
 
 
-def test_what_duckdb_adds_to_a_statement_is_looked_at() -> None:
+def test_casts_added_by_duckdb_are_checked() -> None:
     """A cast that we did not write, and that can fail, is refused before the charge: on the twin, without a row."""
     with privsql.connect(
         pd.DataFrame({"d": pd.to_datetime(["2024-01-01"]), "s": ["a"], "i": [1]})
@@ -105,7 +105,7 @@ def test_what_duckdb_adds_to_a_statement_is_looked_at() -> None:
 @pytest.mark.parametrize(
     "text", ["CAST(ts AS VARCHAR)", "TRY_CAST(ts AS VARCHAR)", "concat(ts, '')", "ts || ''"]
 )
-def test_a_view_that_writes_a_moment_as_text_is_refused(text: str) -> None:
+def test_a_view_that_casts_any_timestamp_to_text_is_refused(text: str) -> None:
     """Before 290309-12-22 (BC) it has none, and the database was dead afterwards."""
     connection = database(False)
     connection.execute(f"CREATE VIEW v AS SELECT id, {text} AS t FROM t")
@@ -113,7 +113,7 @@ def test_a_view_that_writes_a_moment_as_text_is_refused(text: str) -> None:
         session.query("SELECT COUNT(*) AS n FROM v WHERE t = 'x'", epsilon=1.0)
 
 
-def test_a_view_may_write_a_moment_that_has_a_text() -> None:
+def test_a_view_may_cast_a_guarded_timestamp_to_text() -> None:
     connection = database(False)
     guarded = (
         "CASE WHEN ts >= TIMESTAMP '290309-12-22 (BC) 00:00:00' OR ts = TIMESTAMP '-infinity' THEN ts END"
@@ -125,7 +125,7 @@ def test_a_view_may_write_a_moment_that_has_a_text() -> None:
         session.query("SELECT COUNT(*) AS n FROM v WHERE t = 'x' OR m = 'y'", epsilon=1.0)
 
 
-def test_a_decimal_of_too_many_digits_is_refused_when_the_frame_is_given() -> None:
+def test_a_decimal_with_too_many_digits_is_refused_at_connect() -> None:
     """DuckDB makes such a one of a HUGEINT, and failed at its text after the charge."""
     end = duckdb.sql("SELECT CAST(-170141183460469231731687303715884105728 AS HUGEINT) AS x").to_arrow_table()
     with pytest.raises(privsql.SourceError):
@@ -136,7 +136,7 @@ def test_a_decimal_of_too_many_digits_is_refused_when_the_frame_is_given() -> No
 
 
 @pytest.mark.parametrize("number", [10**37, -(10**37), 2**64, -(2**64) - 1, 10**38 - 1])
-def test_a_large_constant_is_no_cast_that_can_fail(number: int) -> None:
+def test_a_large_constant_is_not_a_failing_cast(number: int) -> None:
     """DuckDB writes a HUGEINT in two halves: x = CAST(1e37 AS DECIMAL(38,0)) was refused as something that could fail."""
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT CAST(i AS DECIMAL(38,0)) AS x FROM range(9) r(i)")
@@ -149,7 +149,7 @@ def test_a_large_constant_is_no_cast_that_can_fail(number: int) -> None:
     "kind", ["TINYINT", "BIGINT", "UBIGINT", "HUGEINT", "DECIMAL(18,2)", "DECIMAL(38,0)", "FLOAT"]
 )
 @pytest.mark.parametrize("function", ["AVG", "SUM"])
-def test_an_average_of_one_person_is_answered_for_every_number(kind: str, function: str) -> None:
+def test_averages_of_one_person_work_for_every_number_type(kind: str, function: str) -> None:
     """AVG of UBIGINT was refused as something that could fail."""
     connection = duckdb.connect()
     connection.execute(f"CREATE TABLE t AS SELECT i AS u, CAST(1 AS {kind}) AS x FROM range(50) r(i)")
@@ -181,7 +181,7 @@ def test_the_sql_runs_whatever_the_column_statistics_are(sql):
             mine.execute(plan.sql).fetchall()
 
 
-def test_the_optimizer_knows_no_ends_of_asinh() -> None:
+def test_the_optimizer_derives_no_bounds_through_asinh() -> None:
     """It would compute them while planning, outside TRY, and fail where they are in the wrong order."""
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT i / 7.0 :: DOUBLE AS x FROM range(100) r(i)")

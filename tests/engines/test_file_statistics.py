@@ -46,9 +46,7 @@ def write(path: Path, rows: list[float | None], writer: str) -> None:
     "condition",
     ["x > 1000", "NOT x <= 1000", "isnan(x)", "x <> 1", "y > 1000", "x > 1000 AND y > 0", "x IN (5, 2000)"],
 )
-def test_one_row_does_not_decide_whether_the_nan_beside_it_count(
-    tmp_path: Path, writer: str, condition: str
-) -> None:
+def test_one_row_does_not_decide_whether_nan_rows_count(tmp_path: Path, writer: str, condition: str) -> None:
     """The attack: 500 rows counted exactly if one row was above 1000, at l1 = 1."""
     cells = []
     for last in (1.0, 2000.0):
@@ -59,7 +57,7 @@ def test_one_row_does_not_decide_whether_the_nan_beside_it_count(
     assert abs(cells[0] - cells[1]) <= plan.measurements[0].l1
 
 
-def test_the_attack_is_seen_without_the_option(tmp_path: Path) -> None:
+def test_the_attack_works_without_the_option(tmp_path: Path) -> None:
     path, cells = tmp_path / "z.parquet", []
     for last in (1.0, 2000.0):
         write(path, [1.0, *([NAN] * 500), last], "pyarrow")

@@ -77,7 +77,7 @@ def test_ctrl_c_interrupts_the_statement_and_the_session_goes_on(where):
         process.communicate()
 
 
-def test_a_statement_that_is_given_up_before_it_begins_never_begins():
+def test_a_statement_abandoned_before_its_start_never_runs():
     """Ctrl-C may come at any moment, also between handing a statement over and its start."""
     begun, interrupts = [], []
     task = _Task(lambda: begun.append(1))
@@ -155,7 +155,7 @@ def terminal(monkeypatch):
         yield made
 
 
-def test_a_long_query_shows_its_seconds_and_wipes_them_away(terminal):
+def test_a_long_query_shows_progress_and_clears_it(terminal):
     with terminal.shown(), progress.elapsed_time():
         terminal.read(r"\rquery running: \d+ s")
     assert re.fullmatch(r"(\rquery running: \d+ s)*\r +\r", terminal.read(r"\r +\r"))
@@ -164,7 +164,7 @@ def test_a_long_query_shows_its_seconds_and_wipes_them_away(terminal):
     )
 
 
-def test_a_short_one_shows_nothing_nor_does_one_that_nobody_watches(terminal, monkeypatch):
+def test_short_or_unattended_queries_show_no_progress(terminal, monkeypatch):
     monkeypatch.setattr(progress, "PATIENCE", 60.0)
     with terminal.shown(), progress.elapsed_time():
         pass
@@ -182,7 +182,7 @@ def test_a_short_one_shows_nothing_nor_does_one_that_nobody_watches(terminal, mo
         pass
 
 
-def test_a_notebook_is_watched_too(monkeypatch):
+def test_progress_is_shown_in_notebooks(monkeypatch):
     class Shell:
         kernel = object()
 
@@ -194,7 +194,7 @@ def test_a_notebook_is_watched_too(monkeypatch):
     assert progress._in_notebook()
 
 
-def test_it_goes_on_until_the_padding_ends(tmp_path, terminal, monkeypatch):
+def test_progress_continues_until_the_padding_ends(tmp_path, terminal, monkeypatch):
     """Else it would show when the query was really done."""
     shown = []
     sleep = time.sleep

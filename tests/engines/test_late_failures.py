@@ -62,7 +62,7 @@ LITERAL = [each for each in FUNCTIONS.values() if any(want.rstrip("?*").isupper(
 
 
 @pytest.mark.parametrize("name", [each.name for each in LITERAL if each.name not in OTHERWISE])
-def test_constants_that_are_accepted_fail_on_no_row(tables, name):
+def test_accepted_constants_fail_on_no_row(tables, name):
     function, accepted = FUNCTIONS[name], 0
     texts = written(function.takes, FORMS[name])
     for sql in texts[:: 1 + len(texts) // 250]:
@@ -87,7 +87,7 @@ MALFORMED = [
 
 @pytest.mark.parametrize("condition", MALFORMED)
 @pytest.mark.parametrize("top", [1, 1000])
-def test_a_malformed_pattern_is_refused_whoever_is_there(condition, top):
+def test_a_malformed_pattern_is_refused_whatever_the_data(condition, top):
     """It failed, after the charge, only if DuckDB could not tell from its statistics that nobody has so much: an exact bit."""
     connection = duckdb.connect()
     connection.register("frame", pd.DataFrame({"name": ["Al", "Bob"], "income": [0, top]}))

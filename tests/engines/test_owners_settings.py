@@ -46,7 +46,7 @@ def test_a_macro_named_like_a_function_of_duckdb_is_refused(macro: str) -> None:
 
 
 @pytest.mark.parametrize("macro", [each for each in MACROS if "TEMP" not in each])
-def test_a_query_that_is_refused_early_does_not_use_up_the_look_for_macros(macro: str) -> None:
+def test_an_early_refusal_does_not_skip_the_macro_check(macro: str) -> None:
     connection = opened()
     session = privsql.connect(connection, UNITS)
     for _ in range(2):  # from the second query on nothing has changed since the one before
@@ -59,7 +59,7 @@ def test_a_query_that_is_refused_early_does_not_use_up_the_look_for_macros(macro
     assert refused.value.code == "source-macro" and session.budget.spent.epsilon == 0
 
 
-def test_other_macros_are_not() -> None:
+def test_other_macros_are_allowed() -> None:
     session = privsql.connect(
         opened("CREATE MACRO my_least(a, b) AS a", "CREATE MACRO least(a) AS TABLE SELECT a"), UNITS
     )

@@ -1,4 +1,6 @@
-"""connect(time_quantum=...): how long a question takes says how many quanta it took, and nothing else. Real time."""
+"""connect(time_quantum=...): the time of a query shows how many quanta it took, and nothing else. Real
+time.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def seconds(session: privsql.Session, sql: str = QUESTION) -> float:
 
 
 @pytest.mark.slow
-def test_two_databases_one_many_times_as_dear_look_alike(tmp_path):
+def test_slow_and_fast_databases_take_equal_time(tmp_path):
     cheap, dear = people(tmp_path / "cheap.duckdb", 0), people(tmp_path / "dear.duckdb", 5)
     with privsql.connect(cheap) as one, privsql.connect(dear) as other:
         for each in (one, other):
@@ -65,7 +67,7 @@ def _run(session: privsql.Session) -> float:
     return time.monotonic() - start
 
 
-def test_errors_are_padded_too_to_whole_quanta(tmp_path, monkeypatch):
+def test_errors_are_padded_to_whole_quanta(tmp_path, monkeypatch):
     """By a clock of our own: on a busy machine real ones show more quanta."""
     looks, ends = [], []
 
@@ -85,8 +87,8 @@ def test_errors_are_padded_too_to_whole_quanta(tmp_path, monkeypatch):
     assert [(end - start) / 1.5 for start, end in zip(starts, ends, strict=True)] == pytest.approx([1, 2])
 
 
-def test_whatever_else_is_asked_meanwhile_waits_for_the_whole_quantum(tmp_path):
-    """Else a free EXPLAIN beside a question would tell when the question was done."""
+def test_other_calls_wait_for_the_whole_quantum(tmp_path):
+    """Otherwise a free EXPLAIN beside a query would show when the query was done."""
     with privsql.connect(people(tmp_path / "cheap.duckdb", 1), time_quantum=QUANTUM) as session:
         session.explain("SELECT COUNT(*) FROM people WHERE age > 3", epsilon=1)
         engine, start, waits = session._stages.engine, time.monotonic(), []
@@ -177,7 +179,7 @@ def test_nothing_exact_is_left_when_the_padding_begins(tmp_path, monkeypatch, de
 
 
 @pytest.mark.parametrize("deadline", [None, pytest.param(600.0, marks=pytest.mark.slow)])
-def test_nor_when_the_engine_itself_fails(tmp_path, monkeypatch, deadline):
+def test_nothing_exact_is_left_when_the_engine_fails(tmp_path, monkeypatch, deadline):
     """An error holds the frames that it came through, and they what was read."""
     exact, alive = [], []
 
@@ -200,7 +202,7 @@ def test_nor_when_the_engine_itself_fails(tmp_path, monkeypatch, deadline):
     assert exact and alive == [[None] * len(exact)]
 
 
-def test_a_second_ctrl_c_holds_nothing_that_was_read(tmp_path, monkeypatch):
+def test_a_second_ctrl_c_keeps_no_exact_data(tmp_path, monkeypatch):
     """It comes while the first one, or a failure, is looked at."""
 
     def interrupted(*_):

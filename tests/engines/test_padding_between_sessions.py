@@ -32,7 +32,7 @@ def test_an_answer_is_not_stored_while_its_time_is_padded(tmp_path, monkeypatch)
         assert looking.explain(TOTAL, epsilon=1).stored
 
 
-def test_an_answer_whose_padding_was_interrupted_is_stored_all_the_same(tmp_path, monkeypatch):
+def test_an_answer_with_interrupted_padding_is_still_stored(tmp_path, monkeypatch):
     """It is paid for."""
 
     def interrupted(end: float) -> None:
@@ -46,7 +46,7 @@ def test_an_answer_whose_padding_was_interrupted_is_stored_all_the_same(tmp_path
 
 
 @pytest.mark.slow
-def test_by_the_clock(tmp_path):
+def test_another_session_sees_padded_times_only(tmp_path):
     with opened(tmp_path, 2.0) as asking, opened(tmp_path, None) as looking:
         looking.explain(TOTAL, epsilon=1)
         start = time.monotonic()

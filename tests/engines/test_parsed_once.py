@@ -20,7 +20,7 @@ def source() -> SourceConnection:
     return SourceConnection(connection, Sharing.NOBODY)
 
 
-def test_the_same_text_about_other_tables(source: SourceConnection) -> None:
+def test_the_same_text_is_planned_anew_for_other_tables(source: SourceConnection) -> None:
     assert source.rows("SELECT * FROM t") == [(1,)]
     source.connection.execute("DROP TABLE t; CREATE TABLE t AS SELECT 'a' AS y, 2 AS z")
     assert source.rows("SELECT * FROM t") == [("a", 2)]
@@ -29,7 +29,7 @@ def test_the_same_text_about_other_tables(source: SourceConnection) -> None:
         source.rows("SELECT * FROM t")
 
 
-def test_settings_hold_for_a_text_that_was_parsed_under_others(source: SourceConnection) -> None:
+def test_current_settings_apply_to_a_parsed_text(source: SourceConnection) -> None:
     assert source.rows("SELECT x FROM (VALUES (1), (2)) v(x) ORDER BY x") == [(1,), (2,)]
     source.connection.execute("SET default_order = 'DESC'")
     assert source.rows("SELECT x FROM (VALUES (1), (2)) v(x) ORDER BY x") == [(2,), (1,)]
@@ -42,7 +42,7 @@ def test_several_statements_and_malformed_ones(source: SourceConnection) -> None
             source.rows("SELECT FROM WHERE")
 
 
-def test_few_texts_are_kept_and_no_long_ones(source: SourceConnection) -> None:
+def test_only_few_and_short_texts_are_kept(source: SourceConnection) -> None:
     for number in range(_MOST_KEPT + 10):
         assert source.rows(f"SELECT {number}") == [(number,)]
     assert len(source._parsed) <= _MOST_KEPT

@@ -45,7 +45,7 @@ def is_answered(session: privsql.Session) -> None:
     assert session.query(COUNT, epsilon=EXACT, fresh=True).fetchall() == [(10,)]
 
 
-def test_this_is_fatal_to_duckdb(tmp_path):
+def test_the_fatal_error_is_reproduced(tmp_path):
     with duckdb.connect(str(source("duckdb", tmp_path))) as owner:
         with pytest.raises(duckdb.InternalException):
             owner.execute(FATAL).fetchall()
@@ -54,7 +54,7 @@ def test_this_is_fatal_to_duckdb(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["duckdb", "parquet", "frame", "csv"])
-def test_the_next_query_is_answered(tmp_path, kind):
+def test_the_next_query_after_a_fatal_error_is_answered(tmp_path, kind):
     with privsql.connect(source(kind, tmp_path)) as session:
         failed(session, PLAIN)
         is_answered(session)
@@ -67,13 +67,13 @@ def test_the_next_query_is_answered(tmp_path, kind):
         is_answered(session)
 
 
-def test_with_a_worker_too(tmp_path):
+def test_a_worker_recovers_from_a_fatal_error(tmp_path):
     with privsql.connect(source("duckdb", tmp_path), deadline=600.0) as session:
         failed(session, FATAL)
         is_answered(session)
 
 
-def test_copies_are_there_again(tmp_path):
+def test_prepared_copies_are_attached_again(tmp_path):
     file, policy = source("duckdb", tmp_path), {"tables": {"t": {"unit": "x", "max_rows": 10}}}
     with privsql.connect(file, policy) as session:
         session.prepare("t")
@@ -84,7 +84,7 @@ def test_copies_are_there_again(tmp_path):
         is_answered(session)
 
 
-def test_sessions_that_share_the_file_go_on(tmp_path):
+def test_other_sessions_on_the_file_continue(tmp_path):
     file = source("duckdb", tmp_path)
     with privsql.connect(file) as one, privsql.connect(file) as two:
         failed(one, FATAL)
@@ -95,7 +95,7 @@ def test_sessions_that_share_the_file_go_on(tmp_path):
         is_answered(one)
 
 
-def test_a_file_that_was_written_to_meanwhile_is_not_opened_as_if_it_were_the_same(tmp_path):
+def test_a_changed_file_is_not_reopened(tmp_path):
     file = source("duckdb", tmp_path)
     with privsql.connect(file) as session:
         failed(session, FATAL)
@@ -110,7 +110,7 @@ def test_a_file_that_was_written_to_meanwhile_is_not_opened_as_if_it_were_the_sa
         assert session.query(COUNT, epsilon=EXACT).fetchall() == [(20,)]
 
 
-def test_a_connection_of_the_caller_says_what_to_do(tmp_path):
+def test_a_dead_connection_of_the_caller_says_what_to_do(tmp_path):
     file = source("duckdb", tmp_path)
     caller = duckdb.connect(str(file))
     session = privsql.connect(caller)

@@ -29,13 +29,13 @@ FRAME = pd.DataFrame({"u": [1, 1, 2], "a": [1, 2, 3]})
         {"df": {"unique": [["a", "A"]]}},
     ],
 )
-def test_policies_that_say_two_things_of_one_name(tables: dict[str, Any]) -> None:
+def test_policies_with_a_repeated_name_are_refused(tables: dict[str, Any]) -> None:
     caught = refusal(privsql.connect, FRAME, {"tables": tables})
     assert caught.code == "policy-duplicate"
     assert "case-insensitive" in str(caught)
 
 
-def test_a_policy_file_too(tmp_path: Any) -> None:
+def test_policy_files_with_a_repeated_name_are_refused(tmp_path: Any) -> None:
     path = tmp_path / "p.toml"
     path.write_text('[tables.visits]\nunit = "u"\n[tables.Visits]\npublic = true\n')
     assert refusal(load_policy, path).code == "policy-duplicate"
@@ -44,7 +44,7 @@ def test_a_policy_file_too(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     "given", [{"ranges": {"a": (0, 1), "A": (0, 9)}}, {"keys": {"a": [1], "A": [2]}}], ids=["ranges", "keys"]
 )
-def test_arguments_that_say_two_things_of_one_column(given: dict[str, Any]) -> None:
+def test_arguments_with_a_repeated_column_are_refused(given: dict[str, Any]) -> None:
     for call in (FRAME.dp.query, FRAME.dp.explain):
         assert (
             refusal(call, "SELECT a, SUM(a) FROM df GROUP BY a", epsilon=1, **given).code
@@ -75,12 +75,12 @@ FRAMES = {
 
 @pytest.mark.parametrize("names", [("id", "ID"), ("é", "É")])
 @pytest.mark.parametrize("kind", list(FRAMES))
-def test_columns_of_a_frame(kind: str, names: tuple[str, str]) -> None:
+def test_repeated_columns_of_a_frame_are_refused(kind: str, names: tuple[str, str]) -> None:
     assert refusal(privsql.connect, FRAMES[kind](names)).code == "source-columns"
     assert refusal(privsql.connect, {"t": FRAMES[kind](names)}).code == "source-columns"
 
 
-def test_frames_of_a_dict() -> None:
+def test_repeated_frames_of_a_dict_are_refused() -> None:
     assert refusal(privsql.connect, {"df": FRAME, "DF": FRAME}).code == "source-kind"
 
 
@@ -94,20 +94,20 @@ def test_frames_of_a_dict() -> None:
         "\ufeffid\tID\n1\t2\n",
     ],
 )
-def test_columns_of_a_csv_file(tmp_path: Any, text: str) -> None:
+def test_repeated_columns_of_a_csv_file_are_refused(tmp_path: Any, text: str) -> None:
     path = tmp_path / "t.csv"
     path.write_text(text, encoding="utf-8")
     assert refusal(privsql.connect, path).code == "source-columns"
 
 
-def test_columns_of_a_parquet_file(tmp_path: Any) -> None:
+def test_repeated_columns_of_a_parquet_file_are_refused(tmp_path: Any) -> None:
     from pyarrow import parquet
 
     parquet.write_table(pa.table([[{"x": 1}], [1], [2]], names=["s", "id", "ID"]), tmp_path / "t.parquet")
     assert refusal(privsql.connect, tmp_path / "t.parquet").code == "source-columns"
 
 
-def test_columns_that_are_called_as_duckdb_would_call_them(tmp_path: Any) -> None:
+def test_columns_named_like_duckdbs_renamed_ones_are_accepted(tmp_path: Any) -> None:
     from pyarrow import parquet
 
     inner = pa.table({"s": [{"id": 1, "ID": 2}], "id": [1], "id_1": [2], "l": [[1]]})
@@ -118,7 +118,7 @@ def test_columns_that_are_called_as_duckdb_would_call_them(tmp_path: Any) -> Non
         privsql.connect(tmp_path / name).close()
 
 
-def test_tables_that_are_two_to_duckdb() -> None:
+def test_tables_that_differ_in_case_only_are_refused() -> None:
     """É and é are two tables there; a policy that makes one of them public must not make the other so."""
     with duckdb.connect() as owner:
         owner.execute('CREATE TABLE "É" AS SELECT 1 AS u; CREATE TABLE "é" AS SELECT 2 AS u')
@@ -134,7 +134,7 @@ def test_a_temporary_table_still_hides_another() -> None:
         assert privsql.connect(owner).explain("SELECT COUNT(v) FROM t", epsilon=1).epsilon == 1
 
 
-def test_whose_rows_are_not_said_by_one_of_two_columns() -> None:
+def test_a_unit_cannot_be_one_of_two_repeated_columns() -> None:
     with duckdb.connect() as owner:
         owner.execute(
             'CREATE TABLE people ("é" INTEGER UNIQUE, "É" INTEGER); CREATE TABLE visits (who INTEGER)'
@@ -160,7 +160,7 @@ def test_whose_rows_are_not_said_by_one_of_two_columns() -> None:
         ("SELECT COUNT(*) FROM (SELECT a AS n, u AS N FROM df WHERE n = 2)", "name-ambiguous"),
     ],
 )
-def test_names_of_a_query(sql: str, code: str) -> None:
+def test_repeated_names_in_a_query_are_refused(sql: str, code: str) -> None:
     session = privsql.connect(FRAME)
     assert refusal(session.explain, sql, epsilon=1).code == code
     inner = "SELECT COUNT(*) FROM (WITH X AS (SELECT * FROM df WHERE a = 2) SELECT * FROM x)"

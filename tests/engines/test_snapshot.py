@@ -63,7 +63,7 @@ def test_a_key_that_is_dropped_between_planning_and_running_still_holds_for_the_
     )
 
 
-def test_a_batch_is_about_one_state(owner, monkeypatch):
+def test_a_batch_reads_one_state(owner, monkeypatch):
     session, run, statements = privsql.connect(owner, UNIT), DuckDBEngine.run, []
 
     def then_drop(self, sql, keys):
@@ -79,7 +79,7 @@ def test_a_batch_is_about_one_state(owner, monkeypatch):
     assert (first.fetchall(), second.fetchall()) == ([(100,)], [(90,)])
 
 
-def test_rows_that_are_written_meanwhile_are_not_seen(owner):
+def test_concurrent_writes_are_not_read(owner):
     session = privsql.connect(owner, UNIT)
     meddled(session, lambda: owner.execute("INSERT INTO t SELECT i, i FROM range(1000, 2000) r(i)"))
     assert session.query(COUNT, epsilon=EXACT).fetchall() == [(100,)]
@@ -97,7 +97,7 @@ def test_the_transaction_ends_with_the_query(owner):
     assert session.query("SELECT COUNT(*) FROM t WHERE y = 1", epsilon=EXACT).fetchall() == [(101,)]
 
 
-def test_what_the_caller_has_not_committed_is_not_seen_and_stays(owner):
+def test_uncommitted_changes_of_the_caller_are_not_read_and_kept(owner):
     session = privsql.connect(owner, UNIT)
     owner.execute("BEGIN; INSERT INTO t VALUES (1000, 0)")
     assert session.query(COUNT, epsilon=EXACT).fetchall() == [(100,)]
@@ -113,7 +113,7 @@ def temporary() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def test_an_open_transaction_of_the_caller_goes_on(temporary):
+def test_an_open_transaction_of_the_caller_stays_open(temporary):
     session = privsql.connect(temporary, UNIT)
     temporary.execute("BEGIN; INSERT INTO t VALUES (1000, 0)")
     assert session.query(COUNT, epsilon=EXACT).fetchall() == [(101,)]
@@ -131,7 +131,7 @@ def test_writes_of_another_thread_on_the_same_connection_are_kept(temporary):
     assert temporary.execute("SELECT count(*) FROM t").fetchall() == [(101,)]
 
 
-def test_a_schema_that_changes_within_the_transaction_gives_no_answer(temporary):
+def test_a_schema_change_within_the_transaction_fails_the_query(temporary):
     session = privsql.connect(temporary, UNIT)
     meddled(session, lambda: temporary.execute(HEAP.replace("REPLACE TABLE", "REPLACE TEMP TABLE")))
     with pytest.raises(privsql.EngineError):
@@ -151,7 +151,7 @@ def test_a_schema_that_changes_before_the_charge_is_refused(temporary, monkeypat
     assert caught.value.code == "source-changed" and session.budget.spent.epsilon == 0
 
 
-def test_a_transaction_of_the_caller_that_failed_says_so(temporary):
+def test_a_failed_transaction_of_the_caller_is_reported(temporary):
     session = privsql.connect(temporary, UNIT)
     with pytest.raises(duckdb.Error):
         temporary.execute("BEGIN; SELECT error('x')")
@@ -200,7 +200,7 @@ def write_parquet(file: Path, rows: int, text: bool = False) -> None:
 
 
 @pytest.mark.parametrize("deadline", [None, pytest.param(600.0, marks=pytest.mark.slow)])
-def test_a_parquet_file_that_is_exchanged_between_queries_is_followed(tmp_path, deadline):
+def test_a_parquet_file_replaced_between_queries_is_read_anew(tmp_path, deadline):
     file = tmp_path / "t.parquet"
     write_parquet(file, 100)
     with privsql.connect(file, deadline=deadline) as session:
@@ -216,7 +216,7 @@ def test_a_parquet_file_that_is_exchanged_between_queries_is_followed(tmp_path, 
         assert session.budget.spent.epsilon == 2 * EXACT
 
 
-def test_a_parquet_file_that_is_exchanged_within_a_query_gives_no_answer(tmp_path, monkeypatch):
+def test_a_parquet_file_replaced_during_a_query_fails_it(tmp_path, monkeypatch):
     file = tmp_path / "t.parquet"
     write_parquet(file, 100)
     with privsql.connect(file) as session:
@@ -239,7 +239,7 @@ def test_a_parquet_file_that_is_exchanged_within_a_query_gives_no_answer(tmp_pat
 
 
 @pytest.mark.parametrize("deadline", [None, pytest.param(600.0, marks=pytest.mark.slow)])
-def test_a_csv_file_is_what_it_was_when_it_was_opened(tmp_path, deadline):
+def test_a_csv_file_is_read_once_at_connect(tmp_path, deadline):
     file = tmp_path / "t.csv"
     file.write_text("x,y\n" + "".join(f"{i},{i}\n" for i in range(1000)))
     with privsql.connect(file, deadline=deadline) as session:
@@ -272,7 +272,7 @@ def test_a_csv_file_has_the_version_of_its_last_write(tmp_path):
         assert not session.query(COUNT, epsilon=1).stored
 
 
-# -- files that are exchanged --------------------------------------------------------------------------------
+# -- files that are replaced ---------------------------------------------------------------------------------
 def table(file: Path, rows: int) -> Path:
     with duckdb.connect(str(file)) as owner:
         owner.execute(f"CREATE TABLE t AS SELECT i AS x FROM range({rows}) r(i)")
@@ -306,7 +306,7 @@ def test_a_worker_needs_the_file_that_the_connection_has_open(tmp_path):
         assert caught.value.code == "source-file" and caught.value.suggestion == "connect again"
 
 
-def test_a_copy_of_the_file_that_took_the_place_of_the_open_one_is_not_used(tmp_path):
+def test_a_file_that_replaced_the_open_one_is_not_used(tmp_path):
     file = make(tmp_path / "x.duckdb", rows=300)
     new = make(tmp_path / "new.duckdb", rows=100)
     with privsql.connect(new, VISITS) as session:
@@ -325,7 +325,7 @@ def test_a_copy_of_the_file_that_took_the_place_of_the_open_one_is_not_used(tmp_
         assert uses_copy(session.explain(BY_STATE, epsilon=1))
 
 
-def test_frames_are_what_they_were():
+def test_frames_are_snapshots():
     frame = pd.DataFrame({"x": range(100)})
     session = privsql.connect({"t": frame})
     meddled(session, lambda: frame.__setitem__("x", 0))

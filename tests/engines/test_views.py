@@ -1,4 +1,6 @@
-"""What a view computes must not fail on some row: what is said to be safe is tried on the values most likely to break it."""
+"""A view must not fail on some row: computations listed as safe are tried on the values most likely to break
+them.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,7 @@ def nasty() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def is_safe(connection: duckdb.DuckDBPyConnection, query: str) -> bool | None:
-    """What is said of a query as a view, or None where DuckDB has no such function."""
+    """The description of a query as a view, or None if DuckDB has no such function."""
     try:
         connection.execute(f"CREATE OR REPLACE VIEW tried AS {query}")
     except duckdb.Error:
@@ -109,9 +111,7 @@ def is_safe(connection: duckdb.DuckDBPyConnection, query: str) -> bool | None:
 
 
 @pytest.mark.parametrize("strict", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_no_cast_and_no_function_that_is_said_to_be_safe_fails(
-    nasty: duckdb.DuckDBPyConnection, strict: bool
-) -> None:
+def test_listed_casts_and_functions_never_fail(nasty: duckdb.DuckDBPyConnection, strict: bool) -> None:
     nasty.execute(f"SET ieee_floating_point_ops = {not strict}")
     casts = [
         f"SELECT CAST({x} AS {to}) AS y FROM {x}" for of, x in COLUMNS.items() for to in NASTY if of != to
@@ -303,7 +303,7 @@ def schema_reader(owned: tuple[duckdb.DuckDBPyConnection, Path]) -> SchemaReader
 
 
 @pytest.mark.parametrize(("query", "fails"), VIEWS)
-def test_what_in_a_view_can_fail(
+def test_failing_computations_in_views_are_named(
     owned: tuple[duckdb.DuckDBPyConnection, Path], schema_reader: SchemaReader, query: str, fails: str
 ) -> None:
     connection, folder = owned
@@ -313,8 +313,8 @@ def test_what_in_a_view_can_fail(
     assert (table.unsafe.what if table.unsafe else "") == fails
 
 
-def test_a_question_about_a_view_that_can_fail_is_refused_before_the_charge() -> None:
-    """The attack: `WHERE person = 'bob'` chose whose product overflows, and the error told whether it does."""
+def test_a_query_of_a_view_that_can_fail_is_refused_before_the_charge() -> None:
+    """The attack: `WHERE person = 'bob'` chose the row whose product overflows, and the error revealed it."""
     with duckdb.connect() as connection:
         connection.execute("""
             CREATE TABLE sales (person VARCHAR, price INTEGER, quantity INTEGER);
@@ -346,7 +346,7 @@ def test_a_question_about_a_view_that_can_fail_is_refused_before_the_charge() ->
             privsql.connect(connection, through).query("SELECT COUNT(*) FROM visits", epsilon=1)
 
 
-def test_other_tables_are_answered_about_also_with_a_ledger(tmp_path: Path) -> None:
+def test_other_tables_can_be_queried_beside_an_unsafe_view(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute(
             "CREATE TABLE t (a INTEGER); CREATE VIEW v AS SELECT a + 1 AS b FROM t; CREATE VIEW w AS FROM t"
@@ -370,7 +370,7 @@ def test_a_public_view_may_fail() -> None:
         assert session.query("SELECT b FROM v", epsilon=0.5).fetchall() == [(2,)]
 
 
-def test_a_generated_column_that_can_fail_is_one() -> None:
+def test_a_generated_column_that_can_fail_is_refused() -> None:
     """DuckDB computes it when a row is inserted, but not when one is updated."""
     with duckdb.connect() as connection:
         connection.execute("""

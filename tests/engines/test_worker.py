@@ -166,7 +166,7 @@ def test_answers_are_those_of_the_engine_in_this_process(session, path):
         assert repr(there) == repr(here)  # NaN among them
 
 
-def test_exact_tables_come_through_whole():
+def test_exact_tables_arrive_unchanged():
     with duckdb.connect() as plain:
         for where in ("true", "false", "i > 0"):
             columns = ", ".join(f"{each} AS c{n}" for n, each in enumerate(KINDS))
@@ -209,7 +209,7 @@ def test_frames_of_all_kinds():
 
 
 # -- the deadline --------------------------------------------------------------------------------------------
-def test_a_deadline_holds_inside_a_function_and_the_next_question_is_answered(session):
+def test_a_deadline_stops_a_function_and_the_next_query_works(session):
     before = worker_of(session)
     with within(session, 0.5):
         assert failed(session, SLOW) >= 0.5
@@ -218,7 +218,7 @@ def test_a_deadline_holds_inside_a_function_and_the_next_question_is_answered(se
 
 
 @pytest.mark.slow
-def test_one_deadline_for_all_statements_of_a_question(session):
+def test_one_deadline_covers_all_statements_of_a_query(session):
     engine = session._stages.engine
     few = "SELECT count(*) AS n FROM (SELECT long FROM people LIMIT 3) WHERE levenshtein(long, reverse(long)) > 5"
     engine.run(few, [])  # a sixth of a second
@@ -233,7 +233,7 @@ def test_one_deadline_for_all_statements_of_a_question(session):
 
 
 @pytest.mark.slow
-def test_public_questions_have_a_deadline_too_and_are_not_charged(session):
+def test_public_queries_have_a_deadline_and_are_not_charged(session):
     assert session.query(
         "SELECT COUNT(*) FROM prices a, prices b WHERE a.price > 3", epsilon=1
     ).fetchall() == [(2,)]
@@ -248,14 +248,14 @@ def test_public_questions_have_a_deadline_too_and_are_not_charged(session):
 
 
 # -- whatever happens to the worker --------------------------------------------------------------------------
-def test_a_worker_that_is_killed_between_questions(session):
+def test_a_worker_killed_between_queries_is_replaced(session):
     before = worker_of(session)
     kill(session)
     assert answers(session) == ANSWERS
     assert worker_of(session) != before
 
 
-def test_a_worker_that_is_killed_within_a_question(session, monkeypatch):
+def test_a_worker_killed_during_a_query_fails_it(session, monkeypatch):
     before, reply = worker_of(session), _Process._reply
 
     def killed(process, until):
@@ -270,7 +270,7 @@ def test_a_worker_that_is_killed_within_a_question(session, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_worker_that_stands_still(session):
+def test_a_stopped_worker_is_replaced(session):
     before = worker_of(session)
     os.kill(before, signal.SIGSTOP)
     with within(session, 0.5):
@@ -280,7 +280,7 @@ def test_a_worker_that_stands_still(session):
 
 
 @pytest.mark.slow
-def test_a_question_that_is_interrupted_does_not_leave_its_answer_to_the_next(session):
+def test_an_interrupted_query_does_not_leak_its_answer_to_the_next(session):
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -296,7 +296,7 @@ def test_a_question_that_is_interrupted_does_not_leave_its_answer_to_the_next(se
 
 
 @pytest.mark.slow
-def test_memory_ends_and_the_next_question_is_answered(session):
+def test_running_out_of_memory_fails_one_query_only(session):
     limit = session._stages.engine._keeper.process.rows(
         "SELECT current_setting('memory_limit')", time.monotonic() + 9
     )
@@ -351,7 +351,7 @@ def test_the_worker_gets_no_secrets_and_reaches_nothing(session, path, monkeypat
 
 
 @pytest.mark.slow
-def test_a_session_that_is_forgotten_leaves_nothing(path):
+def test_a_garbage_collected_session_leaves_nothing(path):
     forgotten = privsql.connect(path, POLICY, deadline=DEADLINE)
     folder, pid = forgotten._stages.engine._keeper.folder, worker_of(forgotten)
     del forgotten
@@ -360,7 +360,7 @@ def test_a_session_that_is_forgotten_leaves_nothing(path):
 
 
 @pytest.mark.slow
-def test_the_worker_dies_with_its_parent_and_takes_the_data_along(path):
+def test_the_worker_dies_with_its_parent_and_deletes_the_data(path):
     script = """
 import os, sys, threading, time
 import pandas, privsql
@@ -390,7 +390,7 @@ def refused(source: object, code: str, **options: object) -> None:
     assert caught.value.code == code and caught.value.suggestion
 
 
-def test_a_connection_to_memory_cannot_be_handed_over():
+def test_a_connection_to_memory_is_refused():
     with duckdb.connect() as mine:
         mine.execute("CREATE TABLE people AS SELECT 7 AS age")
         with pytest.raises(privsql.ArgumentError) as caught:
@@ -402,7 +402,7 @@ def test_a_connection_to_memory_cannot_be_handed_over():
 
 
 @pytest.mark.slow
-def test_connections_that_can_be_handed_over_and_others(path, tmp_path):
+def test_only_read_only_connections_to_files_are_accepted(path, tmp_path):
     copy = tmp_path / "open.duckdb"
     copy.write_bytes(path.read_bytes())
     with duckdb.connect(str(copy), read_only=True) as mine:
@@ -421,7 +421,7 @@ def test_connections_that_can_be_handed_over_and_others(path, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_file_that_was_exchanged_for_another_is_not_asked(path, tmp_path):
+def test_a_replaced_file_is_not_queried(path, tmp_path):
     copy = tmp_path / "clinic.duckdb"
     copy.write_bytes(path.read_bytes())
     other = tmp_path / "other.duckdb"
@@ -482,7 +482,7 @@ def test_prepared_copies(kind, tmp_path):
     + [({"time_quantum": value}, "argument-quantum") for value in (0, float("nan"), "1")],
     ids=str,
 )
-def test_limits_that_are_none(options, code):
+def test_invalid_resource_limits_are_refused(options, code):
     with pytest.raises(privsql.ArgumentError) as caught:
         privsql.connect(pd.DataFrame({"x": [1]}), **options)
     assert caught.value.code == code and caught.value.suggestion

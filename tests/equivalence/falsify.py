@@ -1,6 +1,6 @@
-"""Seeds go in; a Tally comes out: how many questions were found to mean the same as another, and every one that does not.
+"""Seeds go in; a Tally comes out: how many queries were found to mean the same as another, and every one that does not.
 
-Questions of the soundness generators and variants of them are planned; those of one identity must have the same exact
+Queries of the soundness generators and variants of them are planned; those of one identity must have the same exact
 cells on every table of their world. plan.sql is run by plain DuckDB, as anyone could.
 """
 

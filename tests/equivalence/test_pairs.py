@@ -1,4 +1,6 @@
-"""Pairs of questions that mean the same (same.pairs) and that do not (other.pairs); those that do have the same cells, too."""
+"""Pairs of equivalent queries (same.pairs) and different ones (other.pairs); equivalent ones have equal
+cells, too.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ def test_there_are_enough_pairs() -> None:
 
 
 @pytest.mark.parametrize("pair", SAME, ids=lambda pair: pair.title)
-def test_these_mean_the_same(pair: Pair) -> None:
+def test_equivalent_queries_are_recognized(pair: Pair) -> None:
     one, other = pair.plans()
     assert _meaning(one).digest == _meaning(other).digest
     assert (identity(one).digest == identity(other).digest) is ("measured" not in pair.settings)
@@ -82,7 +84,7 @@ def test_the_same_cells_are_measured(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("pair", OTHER, ids=lambda pair: pair.title)
-def test_these_do_not_mean_the_same(pair: Pair) -> None:
+def test_different_queries_are_told_apart(pair: Pair) -> None:
     one, other = pair.plans()
     assert _meaning(one).digest != _meaning(other).digest
 
@@ -96,7 +98,7 @@ print(identity(session_of("patients").explain({_ASKED!r}, epsilon=1.0)).digest)
 
 
 @pytest.mark.slow
-def test_the_same_in_every_process() -> None:
+def test_digests_are_the_same_in_every_process() -> None:
     """A stored answer is found again another day: nothing depends on hashes that Python makes anew each time."""
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(HERE.parents[1])}
     run = subprocess.run(
@@ -113,7 +115,7 @@ def _digest(sql: str) -> str:
     return _meaning(session_of("patients").explain(sql, epsilon=1.0)).digest
 
 
-def test_too_large_a_question_is_refused() -> None:
+def test_too_large_a_query_is_refused() -> None:
     """x + x of x + x ...: written out it would not end."""
 
     def doubled(column: str, times: int) -> str:
@@ -133,8 +135,8 @@ def test_too_large_a_question_is_refused() -> None:
 
 
 @pytest.mark.parametrize("operator", ["+", "||", "AND"])
-def test_deep_questions(operator: str) -> None:
-    """As deep as questions can be."""
+def test_deeply_nested_queries_are_compared(operator: str) -> None:
+    """As deeply nested as queries can be."""
     part = {"+": "age", "||": "name", "AND": "smoker"}[operator]
     deep = part
     for _ in range(35):
@@ -144,7 +146,7 @@ def test_deep_questions(operator: str) -> None:
     )
 
 
-def test_long_lists() -> None:
+def test_long_lists_are_compared() -> None:
     names = [f"'{number}'" for number in range(1_500)]
     one, other = (
         f"SELECT COUNT(*) FROM patients WHERE name IN ({', '.join(each)})" for each in (names, names[::-1])
@@ -152,7 +154,7 @@ def test_long_lists() -> None:
     assert _digest(one) == _digest(other)
 
 
-def test_the_mapping_leads_from_one_question_to_the_other() -> None:
+def test_the_mapping_links_equivalent_queries() -> None:
     session = session_of("patients")
     one = session.explain(
         "SELECT state AS s, diagnosis AS d, COUNT(*) AS n, SUM(change) AS v FROM patients GROUP BY s, d",
@@ -192,7 +194,7 @@ def _keys(plan: Plan) -> list[dict[str, object]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def test_an_aggregate_means_the_same_whatever_stands_beside_it() -> None:
+def test_an_aggregates_meaning_does_not_depend_on_others() -> None:
     """By this an answer can be found in a larger one."""
     session = session_of("patients")
     large = session.explain(

@@ -1,4 +1,4 @@
-"""Questions that are taken for the same have the same exact cells on every table; expressions keep their values.
+"""Queries that are taken for the same have the same exact cells on every table; expressions keep their values.
 
 Longer runs: `python -m tests.equivalence.falsify rows 0 100` (or units), from the seed 0 on, 100 worlds.
 """
@@ -36,12 +36,12 @@ def _assert_sound(tally: Tally) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_what_means_the_same_has_the_same_cells(seed: int) -> None:
+def test_equivalent_queries_have_the_same_cells(seed: int) -> None:
     _assert_sound(falsify(seed, 1, "rows", queries=4))
 
 
 @pytest.mark.slow
-def test_what_means_the_same_has_the_same_cells_where_people_have_many_rows() -> None:
+def test_equivalent_queries_over_units_have_the_same_cells() -> None:
     _assert_sound(falsify(0, 2, "units", queries=4))
 
 
@@ -49,7 +49,7 @@ def test_what_means_the_same_has_the_same_cells_where_people_have_many_rows() ->
 @pytest.mark.parametrize(
     ("kind", "worlds"), [("rows", WORLDS), ("units", WORLDS // 4)]
 )  # those take four times as long
-def test_what_means_the_same_has_the_same_cells_at_length(kind: str, worlds: int) -> None:
+def test_equivalent_queries_have_the_same_cells_at_length(kind: str, worlds: int) -> None:
     _assert_sound(falsify(1_000, worlds, kind, variants=12))
 
 

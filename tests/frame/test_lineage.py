@@ -53,7 +53,7 @@ def test_most_operations_on_rows_keep_the_budget(fates):
     assert {"pd.DataFrame(df)", "df.copy()", "df.merge(wards, on='state', how='left')"} & set(lost) == set()
 
 
-def test_what_is_lost_is_mended_by_naming_the_frame_that_it_was_made_from(fates):
+def test_a_lost_budget_is_restored_by_budget_of(fates):
     for operation in (each for each, what in fates.items() if what == LOST):
         df = as_python_objects(table())
         df.dp.protect(budget=5)
@@ -77,7 +77,7 @@ def test_shared_memory_is_known_after_the_protected_frame_is_gone():
         df.dp.query(f"{COUNT} WHERE age > 3", epsilon=0.6)
 
 
-def test_a_frame_from_before_the_budget_has_it_too():
+def test_frames_made_before_protect_share_the_budget():
     df = table()
     early = pd.DataFrame(df)
     df.dp.protect(keys={"state": ["CA"]})
@@ -96,7 +96,7 @@ def test_frames_of_others_have_no_budget():
     )  # an answer is nobody's rows
 
 
-def test_memory_that_is_used_again_is_not_taken_for_what_lay_there():
+def test_reused_memory_is_not_mistaken_for_an_old_frame():
     for _ in range(50):
         df = pd.DataFrame({"a": np.arange(100_000)})
         assert df.dp.budget.limit.epsilon == float("inf")
@@ -134,7 +134,7 @@ def test_parts_of_one_protected_frame_may_be_put_together():
     assert df.dp.budget.spent.epsilon == 0.25
 
 
-def test_declarations_of_columns_that_are_gone_do_not_get_in_the_way():
+def test_declarations_of_dropped_columns_are_ignored():
     df = table()
     df.dp.protect(ranges={"cost": (0, 1100)}, keys={"state": ["CA", "NY"]}, budget=1)
     df[["age", "state"]].dp.query("SELECT state, COUNT(*) AS n FROM df GROUP BY state", epsilon=0.1)
@@ -150,7 +150,7 @@ def test_budget_of_is_a_frame_with_a_budget(wrong):
     assert caught.value.code == "argument-budget"
 
 
-def test_budget_of_goes_with_nothing_else_and_with_no_past():
+def test_budget_of_excludes_other_arguments_and_earlier_queries():
     df, merged = table(), table()
     df.dp.protect(budget=1)
     with pytest.raises(privsql.ArgumentError):
@@ -209,7 +209,7 @@ def test_a_unit_later_than_the_budget_is_refused():
     assert df.dp.budget.spent.epsilon == 0
 
 
-def test_losses_of_rows_and_of_units_are_not_added():
+def test_losses_by_row_and_by_unit_are_not_added():
     df = table()
     df.dp.query(COUNT, epsilon=0.5)
     assert df.dp.budget.spent.epsilon == 0.5

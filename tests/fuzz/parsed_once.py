@@ -1,4 +1,6 @@
-"""A text is parsed once for all who read it: what parses sees nothing but the text, and takes a third of a question's time."""
+"""A text is parsed once for all readers: parsing depends on the text alone, and takes a third of a query's
+time.
+"""
 
 from __future__ import annotations
 

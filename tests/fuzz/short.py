@@ -1,4 +1,4 @@
-"""A seed goes in; a short question comes out, about one small table: many operators, few parentheses, spaces anywhere or nowhere.
+"""A seed goes in; a short query comes out, about one small table: many operators, few parentheses, spaces anywhere or nowhere.
 
 What two parsers read differently is a matter of neighbouring tokens, so a short text finds it as well as a long one, in a
 fifth of the time. Templates are those of the soundness generator, without the parentheses around them.

@@ -46,13 +46,13 @@ def _assert_alike(report: differential.Report) -> None:
     assert report.whole > report.accepted // 20
 
 
-def test_duckdb_reads_what_was_meant() -> None:
+def test_both_parsers_agree() -> None:
     _assert_alike(differential.run(60, 1))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_duckdb_reads_what_was_meant_at_length(shard: int) -> None:
+def test_both_parsers_agree_at_length(shard: int) -> None:
     _assert_alike(differential.run(QUERIES // SHARDS, 100 + shard))
 
 
@@ -65,9 +65,7 @@ def test_duckdb_reads_what_was_meant_at_length(shard: int) -> None:
         ("substring", "TRY(substring({0}, {1}))"),
     ],
 )
-def test_the_fuzzer_sees_a_function_that_is_rendered_otherwise(
-    name: str, wrong: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fuzzer_detects_a_wrong_function(name: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FORMS, name, wrong)
     assert _differences(
         "contains(name, 'a') AND name LIKE 'b%' AND sqrt(income) > 1 AND substring(name, 2, 1) = 'x'"
@@ -75,19 +73,17 @@ def test_the_fuzzer_sees_a_function_that_is_rendered_otherwise(
 
 
 @pytest.mark.parametrize(("name", "wrong"), [("<=", "({0} < {1})"), ("=", "({0} <> {1})")])
-def test_the_fuzzer_sees_an_operator_that_is_rendered_otherwise(
-    name: str, wrong: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fuzzer_detects_a_wrong_operator(name: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DuckDB, "infix", {**DuckDB.infix, name: wrong})
     assert _differences("age <= 3 AND state = 'CA' AND diagnosis IS NOT DISTINCT FROM 'flu'")
 
 
-def test_the_fuzzer_sees_is_not_distinct_that_is_rendered_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fuzzer_detects_a_wrong_is_not_distinct(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DuckDB, "same", lambda self, left, right, negated=False: f"({left} = {right})")
     assert _differences("age <= 3 AND state = 'CA' AND diagnosis IS NOT DISTINCT FROM 'flu'")
 
 
-def test_the_fuzzer_sees_parentheses_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fuzzer_detects_missing_parentheses(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = ExpressionWriter._call
 
     def bare(self: ExpressionWriter, call: Any) -> str:
@@ -99,7 +95,7 @@ def test_the_fuzzer_sees_parentheses_that_are_missing(monkeypatch: pytest.Monkey
     assert _differences("(age = 1 OR age = 2) = smoker")
 
 
-def test_what_looks_like_a_guard_is_no_difference() -> None:
+def test_guards_are_not_differences() -> None:
     assert not _differences(
         "(make_date(age, 1, 1) + INTERVAL 0 DAY) IS NULL AND income + 0.0 > 1 AND NOT list_contains(['CA', NULL], state)"
     )
@@ -127,7 +123,7 @@ def _differences(condition: str) -> list[str]:
         ("list_contains([1, NULL], a)", "a = ANY([1, NULL])"),
     ],
 )  # fmt: skip
-def test_the_neutral_form_tells_apart_what_differs(one: str, other: str) -> None:
+def test_the_neutral_form_distinguishes_different_queries(one: str, other: str) -> None:
     reader = DuckDBReader()
     assert reader.expression(one) != reader.expression(other)
     for each in (one, other):
@@ -136,7 +132,7 @@ def test_the_neutral_form_tells_apart_what_differs(one: str, other: str) -> None
         )
 
 
-def test_a_tree_is_read_twice_as_it_is_read_once() -> None:
+def test_binding_does_not_change_the_parsed_tree() -> None:
     """Fuzzers parse a text once for several readers: who binds it must not change it."""
     rng, session = Random(1), differential.session_for("patients")
     for schema, sql in rng.sample(texts.corpus(), 200):
@@ -147,7 +143,7 @@ def test_a_tree_is_read_twice_as_it_is_read_once() -> None:
     assert reading.parse is parse
 
 
-def test_joins_behind_a_comma_are_told_apart_where_it_matters() -> None:
+def test_joins_after_a_comma_are_distinguished() -> None:
     reader = DuckDBReader()
     assert reader.read("SELECT 1 FROM a, b JOIN c ON x") == reader.read(
         "SELECT 1 FROM a CROSS JOIN b JOIN c ON x"
@@ -165,13 +161,13 @@ def _assert_silent(report: canaries.Report) -> None:
     assert report.answered > report.asked // 10
 
 
-def test_no_value_comes_out() -> None:
+def test_no_private_value_leaks() -> None:
     _assert_silent(canaries.run(40, 1))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_no_value_comes_out_at_length(shard: int) -> None:
+def test_no_private_value_leaks_at_length(shard: int) -> None:
     _assert_silent(canaries.run(QUERIES // SHARDS, 100 + shard))
 
 
@@ -194,7 +190,7 @@ def _caught(session: Any) -> list[str]:
     return [each.split()[0] for each in report.problems]
 
 
-def test_the_canaries_are_caught_wherever_they_come_out() -> None:
+def test_leaked_canaries_are_detected_everywhere() -> None:
     log = logging.getLogger("privsql.test")
 
     def value(session: privsql.Session) -> str:
@@ -222,11 +218,11 @@ def test_the_canaries_are_caught_wherever_they_come_out() -> None:
 
 
 def asks_more(session: privsql.Session) -> None:
-    """A question whose price depends on data."""
+    """A query whose price depends on data."""
     type(session).query(session, "SELECT COUNT(*) FROM patients WHERE smoker", epsilon=0.5)
 
 
-def test_no_rows_at_all_is_what_was_meant_by_limit_0() -> None:
+def test_limit_0_returns_no_rows() -> None:
     report = differential.Report()
     comparer = differential.Comparer(report)
     for limit in ("LIMIT 0", "LIMIT 0 OFFSET 0", "LIMIT 1 OFFSET 2", "OFFSET 2"):
@@ -240,7 +236,7 @@ def test_no_rows_at_all_is_what_was_meant_by_limit_0() -> None:
     assert (report.accepted, report.differences) == (4, [])
 
 
-def test_mutations_are_of_many_kinds_and_repeatable() -> None:
+def test_mutations_are_varied_and_repeatable() -> None:
     sql = "SELECT COUNT(*) FROM patients WHERE age > 40 AND state = 'CA'"
     first, again = ([texts.mutated(Random(seed), sql) for seed in range(300)] for _ in range(2))
     assert first == again

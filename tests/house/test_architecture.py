@@ -169,7 +169,7 @@ def test_the_ground_floor_has_an_order_too():
         ("pickle", set()),
     ],
 )
-def test_only_these_rooms_import(module, rooms):
+def test_external_packages_are_imported_in_few_rooms(module, rooms):
     users = {
         room(path)
         for path, tree in ((path, tree_of(path)) for path in FILES)
@@ -221,7 +221,7 @@ def test_exact_tables_stay_between_engine_and_noise():
             assert room(path) in {"tables", "engines", "noise"}, name(path)
 
 
-def test_only_noise_reads_what_is_exact():
+def test_only_noise_reads_exact_tables():
     for path, tree in ((path, tree_of(path)) for path in FILES):
         read = {each.split(".")[-1] for each in attributes(tree)} & {"exact_keys", "exact_columns"}
         if read:

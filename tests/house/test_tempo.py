@@ -18,7 +18,7 @@ NODES = [
 ]
 
 
-def test_every_test_that_is_thinned_out_exists() -> None:
+def test_every_thinned_test_exists() -> None:
     for name, each in THINNED.items():
         file, *_, test = name.split("::")
         assert f"def {test}(" in (TESTS / file).read_text(encoding="utf-8"), name
@@ -45,7 +45,7 @@ def test_conformance_suites_are_in_every_slice() -> None:
     assert all(is_in_slice(f"{WHOLE}engines/test_types.py::test_it", chosen) for chosen in range(SLICES))
 
 
-def test_commits_take_turns() -> None:
+def test_different_commits_run_different_slices() -> None:
     """A commit always chooses the same slice, and some dozens of commits choose all of them."""
     commits = [f"{each * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**160:040x}" for each in range(1, 200)]
     assert {slice_of_commit(each) for each in commits} == set(range(SLICES))

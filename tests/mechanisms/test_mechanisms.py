@@ -60,7 +60,7 @@ def test_regret_of_theorem_6():
         assert worse < len(scores) * math.exp(-t / 2)
 
 
-def test_five_candidates_and_a_gap_of_5():
+def test_five_candidates_with_a_gap_of_5():
     assert mechanisms.permute_and_flip_probabilities([10, 10, 15, 10, 10], 1)[2] == pytest.approx(
         0.85, abs=0.005
     )
@@ -102,7 +102,7 @@ def test_permute_and_flip_of_many(ties, others):
     assert math.fsum(chances) == pytest.approx(1, abs=1e-11)
 
 
-def test_exponential_of_the_definition():
+def test_exponential_matches_its_definition():
     weights = [math.exp(2 * score / 3) for score in (1, 2.5, -3)]
     expected = [weight / sum(weights) for weight in weights]
     assert mechanisms.exponential_probabilities([1, 2.5, -3], 2, 1.5) == pytest.approx(expected, rel=1e-13)
@@ -118,7 +118,7 @@ def greatest_loss(one: dict | list, other: dict | list) -> float:
 
 @LAWS
 @pytest.mark.parametrize(("epsilon", "sensitivity"), [(0.3, 1), (2, Fraction(1, 2)), (1, 0.7)])
-def test_neighbours_are_hard_to_tell_apart(law, epsilon, sensitivity):
+def test_selection_is_private_on_neighbours(law, epsilon, sensitivity):
     """Scores in halves of the sensitivity, moved by up to two of them each."""
     half = Fraction(sensitivity) / 2
     vectors = list(itertools.product(range(4), repeat=3))
@@ -176,7 +176,7 @@ def chances_of(noise, scores, factor=1.0):
 
 
 @CONTESTS
-def test_winners_win_as_often_as_they_should(noise, scores, draws):
+def test_winners_follow_their_distribution(noise, scores, draws):
     source = Buffered()
     given = [Decimal(scores[0]), *map(Fraction, scores[1:])]
     wins = np.bincount(
@@ -225,7 +225,7 @@ def test_extreme_scores(noise):
     assert choose({"near": 1e-12, "far": 0}, 1, sensitivity=1e-15, noise=noise) == "near"
 
 
-def test_what_a_choice_is_called():
+def test_candidates_may_be_mappings_series_arrays_or_lists():
     assert mechanisms.exponential({"a": 1, "b": 1000}, 1) == "b"
     assert mechanisms.permute_and_flip(pd.Series([1, 1000, 2], index=["x", "y", "z"]), 1) == "y"
     assert mechanisms.noisy_max(np.array([1.5, 1000.25]), 1) == 1
@@ -314,7 +314,7 @@ def test_rounding_to_the_grid_keeps_the_sensitivity():
         assert most == plain.l1_steps(steps, size)  # enough, and no less would do
 
 
-def test_numbers_come_back_as_they_were_given():
+def test_results_keep_the_type_of_the_input():
     assert isinstance(mechanisms.laplace(3, 1), int)
     assert isinstance(mechanisms.laplace(np.int32(3), 1), int)
     assert isinstance(mechanisms.laplace(Fraction(1, 3), 1), float)
@@ -328,7 +328,7 @@ def test_numbers_come_back_as_they_were_given():
     assert all(isinstance(each, float) for each in mixed)
 
 
-def test_numbers_without_room():
+def test_numbers_too_large_for_noise_are_refused():
     assert isinstance(mechanisms.laplace(1.7e308, 1, sensitivity=1e308), float)
     assert mechanisms.laplace(2**200, 1) > 2**199
     assert mechanisms.laplace(np.array([2**63 - 1]), 1e-6).dtype == np.int64
@@ -392,7 +392,7 @@ def test_above_threshold_is_better_than_the_textbook():
     assert above_law((0,) * 200 + (30,), 15, 1)[200] > textbook + 0.1
 
 
-def test_above_threshold_looks_no_further():
+def test_above_threshold_reads_no_further_values():
     seen = []
 
     def values() -> Iterator[int]:
@@ -420,7 +420,7 @@ def yes_law(true: int, people: int, epsilon: float) -> np.ndarray:
     return np.convolve(kept.pmf(np.arange(true + 1)), turned.pmf(np.arange(people - true + 1)))
 
 
-def test_answers_are_turned_round_as_often_as_they_should():
+def test_randomised_responses_flip_with_the_right_probability():
     bits = np.arange(200_000) % 4 == 0
     response = _respond(bits, 1.2, Buffered())
     turned = int((response.answers != bits).sum())
@@ -491,7 +491,7 @@ def test_a_response_is_frozen():
 
 
 # -- rows_needed -------------------------------------------------------------------------------------------------
-def test_rows_needed_of_note_001():
+def test_rows_needed_matches_note_001():
     asked = {"queries": 10, "within": 0.05, "confidence": 0.95, "epsilon": 1}
     assert privsql.rows_needed(**asked) == 1060
     assert privsql.rows_needed(**asked) == pytest.approx(10 * math.log(10 / 0.05) / 0.05, rel=0.001)
@@ -506,7 +506,7 @@ def test_rows_needed_of_note_001():
 @pytest.mark.parametrize(
     ("queries", "within", "epsilon"), [(10, 0.05, 1), (3, 0.01, 0.2), (1, Fraction(1, 300), 1)]
 )
-def test_so_many_rows_suffice_and_one_less_does_not(queries, within, epsilon):
+def test_rows_needed_is_the_least_sufficient_number(queries, within, epsilon):
     """By the law of the noise that counts get."""
     for mechanism, rate in (("laplace", epsilon / queries), ("partition", epsilon / 2)):
         rows = privsql.rows_needed(queries=queries, within=within, epsilon=epsilon, mechanism=mechanism)
@@ -568,7 +568,7 @@ def code_of(call, *arguments, **keywords) -> str:
 
 
 @pytest.mark.parametrize("choose", CHOICES, ids=lambda call: call.__name__)
-def test_refused_by_every_choice(choose):
+def test_invalid_arguments_are_refused_by_every_selection(choose):
     for scores in SCORES_REFUSED:
         assert code_of(choose, scores, 1) == "argument-numbers"
     for epsilon in EPSILONS:
@@ -578,7 +578,7 @@ def test_refused_by_every_choice(choose):
     assert code_of(choose, [1, 2], 1, monotone="no") == "argument-shape"
 
 
-def test_refused_elsewhere():
+def test_invalid_arguments_are_refused_by_other_mechanisms():
     assert code_of(mechanisms.noisy_max, [1, 2], 1, noise="gauss") == "argument-mechanism"
     for values in ([], {}, [NAN], INFINITY, "5", None, True, {1, 2}, np.array([True])):
         assert code_of(mechanisms.laplace, values, 1) == "argument-numbers"

@@ -84,7 +84,7 @@ def test_tests_follow_their_lines():
     ]  # by the name that is changed
 
 
-def test_what_is_added_to_one_line_is_added_to_no_other():
+def test_lists_of_tests_are_not_shared_between_lines():
     new = follow(Reach(), {"room/file.py": "a\nb\n"}, set()).lines["room/file.py"]
     new[1].append("t.py::one")
     assert new == {1: ["t.py::one"], 2: []}

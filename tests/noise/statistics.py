@@ -32,7 +32,7 @@ class Buffered:
 
 
 class Script:
-    """Answers each call with the next list of words, and insists that so many were asked for."""
+    """Returns the next list of words on each call, and insists that exactly that many were requested."""
 
     def __init__(self, *answers: Sequence[int]) -> None:
         self.answers = list(answers)

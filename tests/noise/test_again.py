@@ -1,4 +1,6 @@
-"""Many releases of one question at once are releases like any other: of the same cells, each with noise of its own."""
+"""Many releases of one query at once are releases like any other: of the same cells, each with independent
+noise.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def again(asked: privsql.Session, sql: str, times: int, epsilon: float = 50, cel
     return plan, exact, release_again(plan, exact, times, SystemRandomness(), run, cells)
 
 
-def test_counts_of_every_cell():
+def test_every_cell_is_released_each_time():
     _, _, found = again(session(), "SELECT k, g, COUNT(*) AS n FROM t GROUP BY k, g", 50)
     assert found.seen.shape == (50, 4 * 3)
     assert found.names[0] == "count_1 of cell 1"
@@ -39,19 +41,19 @@ def test_counts_of_every_cell():
     assert np.median(found.seen, axis=0).tolist() == [400, 0, 0, 200, 300, 0, 0, 100, 0, 0, 0, 0]
 
 
-def test_one_cell_has_no_number():
+def test_a_single_cell_needs_no_number():
     _, _, found = again(session(), "SELECT COUNT(*) AS n, SUM(n) AS s FROM t", 20)
     assert not any("cell" in each for each in found.names)
     assert found.seen.shape == (20, len(found.names))
 
 
-def test_each_release_has_noise_of_its_own():
+def test_releases_have_independent_noise():
     _, _, found = again(session(), "SELECT COUNT(*) AS n FROM t", 400, epsilon=0.1)
     assert len(np.unique(found.seen)) > 20
 
 
 @pytest.mark.parametrize(("order", "best"), [("DESC", 1), ("ASC", 2)])
-def test_a_choice_is_made_again_and_again(order, best):
+def test_a_selection_is_repeated(order, best):
     sql = f"SELECT k FROM t WHERE k IS NOT NULL GROUP BY k ORDER BY COUNT(*) {order} LIMIT 1"
     plan, _, found = again(session(), sql, 30)
     assert one_by_one(plan)
@@ -59,7 +61,7 @@ def test_a_choice_is_made_again_and_again(order, best):
     assert found.seen.tolist() == [[best]] * 30
 
 
-def test_several_places_of_a_choice():
+def test_several_winners_are_repeated():
     plan, _, found = again(
         session(), "SELECT k FROM t GROUP BY k ORDER BY COUNT(*) DESC LIMIT 2", 10, mechanism="gumbel"
     )
@@ -68,7 +70,7 @@ def test_several_places_of_a_choice():
     assert found.seen.tolist() == [[1, 0]] * 10
 
 
-def test_a_choice_in_groups_is_made_all_at_once():
+def test_a_grouped_selection_is_drawn_in_one_pass():
     plan, _, found = again(
         session(), "SELECT g, mode(k) AS k FROM t WHERE g IS NOT NULL AND k IS NOT NULL GROUP BY g", 10
     )
@@ -78,7 +80,7 @@ def test_a_choice_in_groups_is_made_all_at_once():
     assert found.seen.tolist() == [[0, 4]] * 10  # of u the first of three, of v the second
 
 
-def test_keys_that_nobody_declared():
+def test_undeclared_keys_are_released_each_time():
     frame = pd.DataFrame({"city": ["x"] * 500 + ["y"] * 300 + ["z"]})
     asked = privsql.connect({"t": frame})
     _, _, found = again(asked, "SELECT city, COUNT(*) AS n FROM t GROUP BY city", 20, epsilon=5, delta=1e-6)
@@ -105,7 +107,7 @@ def pair(sql: str, rows=ROWS):
     return plan, *tables
 
 
-def test_of_many_cells_only_those_that_differ_and_two_more():
+def test_many_cells_are_reduced_to_differing_ones_and_two_more():
     plan, exact, other = pair("SELECT n, k, COUNT(*) AS m FROM t GROUP BY n, k")
     cells = differing(plan, exact, other)
     one, two = (laid_out(plan.space, each[0])["count_1"] for each in (exact, other))
@@ -124,10 +126,10 @@ def test_of_many_cells_only_those_that_differ_and_two_more():
         "SELECT n FROM t GROUP BY n ORDER BY COUNT(*) DESC LIMIT 1",
     ],
 )
-def test_of_few_cells_and_of_choices_all(sql):
+def test_few_cells_and_selections_are_not_reduced(sql):
     assert differing(*pair(sql)) is None
 
 
-def test_where_nothing_differs_all():
+def test_equal_tables_are_not_reduced():
     plan, exact, _ = pair("SELECT n, k, COUNT(*) AS m FROM t GROUP BY n, k")
     assert differing(plan, exact, exact) is None

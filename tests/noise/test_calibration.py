@@ -56,7 +56,7 @@ def test_extreme_bounds():
 @pytest.mark.parametrize(
     "number", [Fraction(2), Fraction(4), Fraction(1, 3), Fraction(10**40, 7), Fraction(0)], ids=str
 )
-def test_roots(number):
+def test_square_roots_are_bounded_exactly(number):
     low, high = root_bounds(number)
     assert low**2 <= number < high**2
     assert high - low == Fraction(1, 2**160)
@@ -65,7 +65,7 @@ def test_roots(number):
 # --- the normal law ---
 
 
-def test_pi():
+def test_pi_is_bounded_exactly():
     def inverse_tangent(divisor):  # of 1/divisor, times 10^60
         power, total, odd = 10**60 // divisor, 0, 1
         while power:
@@ -131,7 +131,7 @@ def test_the_oracle_is_the_formula_of_balle_and_wang(ratio, epsilon):
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), EXTREMES)
-def test_variances_are_never_below_the_need_and_hardly_above(epsilon, delta):
+def test_variances_are_sufficient_and_tight(epsilon, delta):
     epsilon, delta = Fraction(epsilon), Fraction(delta)
     variance = least_variance(1, epsilon, delta)
     needed = normal_excess(math.sqrt(1 / variance), float(epsilon))
@@ -146,7 +146,7 @@ def test_variances_are_never_below_the_need_and_hardly_above(epsilon, delta):
         assert least_variance(squared, epsilon, delta) >= squared / greatest_ratio(epsilon, delta) ** 2
 
 
-def test_figures():
+def test_calibrated_variances_match_known_figures():
     assert math.sqrt(least_variance(1, Fraction(1), Fraction("1e-6"))) == pytest.approx(4.2247, rel=5e-4)
     assert math.sqrt(least_variance(4, Fraction(1, 2), Fraction("1e-5"))) == pytest.approx(
         2 * 7.0319, rel=5e-4
@@ -156,7 +156,7 @@ def test_figures():
     assert math.sqrt(2 * math.log(1.25e6)) == pytest.approx(5.30, rel=1e-3)
 
 
-def test_what_is_refused():
+def test_impossible_calibrations_are_refused():
     wrong = [(0, "1/2"), (1, 0), (1, 1), (-1, "1/2"), ("1e-400", "1e-6"), ("1e400", "1e-6")]
     for epsilon, delta in wrong:
         with pytest.raises(ValueError):

@@ -82,7 +82,7 @@ def test_sizes_are_rounded_to_the_nearest():
 
 
 @EACH_VARIANCE
-def test_floats_are_off_by_far_less_than_the_margin(variance):
+def test_float_errors_are_far_below_the_margin(variance):
     law = _law(variance)
     last = law.least.size - 1
     for strip, place in itertools.product((0, 1, last // 2, last), (0, 1, 2**60 + 12345, 2**62, 2**63 - 1)):
@@ -104,7 +104,7 @@ class Words:
 
 
 @EACH_VARIANCE
-def test_deciding_each_one_by_exact_arithmetic_changes_nothing(variance, monkeypatch):
+def test_exact_arithmetic_gives_the_same_samples(variance, monkeypatch):
     law = _law(variance)
     quick = _kept(law, 4000, Words())
     assert 0.93 * 4000 < quick.size < 4000
@@ -116,7 +116,7 @@ def test_deciding_each_one_by_exact_arithmetic_changes_nothing(variance, monkeyp
     ).all()  # and their strips
 
 
-def test_a_strip_is_decided_by_the_first_word_that_tells():
+def test_a_strip_is_decided_by_the_first_differing_word():
     rate = _law(Fraction(20)).rate
     bounds = _cumulated(rate, 96)
     low = bounds[0][0]
@@ -133,7 +133,7 @@ def test_a_strip_is_decided_by_the_first_word_that_tells():
     assert 80 < rate * beyond**2 < 110  # about 128 ln 2
 
 
-def test_acceptance_is_decided_by_the_first_word_that_tells():
+def test_acceptance_is_decided_by_the_first_differing_word():
     rate, strip, place = Fraction(1, 200), 9, 2**62 + 11
     x = Fraction(place, 2**63)
     chance = scaled_exponential(-rate * x * (2 * strip + x), 64)
@@ -146,7 +146,7 @@ def test_acceptance_is_decided_by_the_first_word_that_tells():
     assert _accepts(rate, 0, 0, LAST_WORD, Script([0, LAST_WORD], [0, 0]))
 
 
-def test_words_of_six_bits_leave_nearly_all_open_and_give_the_same_law(monkeypatch):
+def test_six_bit_words_give_the_same_law(monkeypatch):
     """So the ways that are hardly ever gone are gone thousands of times."""
 
     class SixBits:
@@ -218,7 +218,7 @@ def test_the_right_scale_passes_and_others_fail(variance):
         assert chi_square(rounded_gaussian(variance * wrong**2, SIZE, SOURCE), variance) < FALSE_ALARM
 
 
-def test_the_chi_square_tells_other_laws():
+def test_the_chi_square_test_detects_other_laws():
     sample = rounded_gaussian(Fraction(15), SIZE, SOURCE)
     assert chi_square(np.where(np.arange(SIZE) % 10 == 0, 0, sample), Fraction(15)) < FALSE_ALARM
     generator = np.random.default_rng(1)
@@ -250,7 +250,7 @@ def test_ten_million_draws_follow_the_law(variance):
 
 
 @pytest.mark.parametrize("variance", [Fraction(20), Fraction(2**80)], ids=str)
-def test_many_draws_are_quick(variance):
+def test_many_draws_are_fast(variance):
     started = time.process_time()
     rounded_gaussian(variance, 100_000, SOURCE)
     assert time.process_time() - started < 1  # about 0.015 s; generous, for a busy machine

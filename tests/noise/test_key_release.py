@@ -162,7 +162,7 @@ def test_the_published_formula_for_one_row():
     assert truncated_geometric(Fraction(1), Fraction(1, 10**5), Contribution(1, 1, 2)).bound == 22
 
 
-def test_great_and_small_epsilons():
+def test_large_and_small_epsilons():
     each = Contribution(1, 7, 1)
     assert truncated_geometric(Fraction(5000), Fraction(1, 10**5), each).bound == 7  # never below rows
     small = truncated_geometric(Fraction(1, 10**9), Fraction(1, 10**12), each)
@@ -232,7 +232,7 @@ def test_gaussian_thresholds_are_private_however_the_changed_keys_are_shared(con
     assert replace(release, limit=release.limit + 5).threshold == release.threshold + 5
 
 
-def test_many_keys_a_unit():
+def test_a_unit_may_change_many_keys():
     contribution = Contribution(1000, 2, 2000)
     release = gaussian_threshold(Fraction(1), Fraction(1, 10**6), contribution)
     assert release.limit < 2300 and math.sqrt(release.variance) < 380
@@ -331,7 +331,7 @@ def test_shows_at_is_the_least_count(min_units):
     assert truncated.shows_at(0.5) == truncated.threshold + (truncated.share < HALF)
 
 
-def test_chances_are_the_laws():
+def test_probabilities_match_their_law():
     release = truncated_geometric(Fraction(1), Fraction(1, 100), Contribution(1, 2, 2), min_units=2)
     laws = laws_of(release)
     for count in range(2 * release.threshold + 5):
@@ -344,7 +344,7 @@ def test_chances_are_the_laws():
         assert gaussian.chance(count) == pytest.approx(exact, abs=1e-12)
 
 
-def test_best_is_the_one_that_shows_keys_sooner():
+def test_the_best_release_shows_keys_earliest():
     epsilon, delta = Fraction(1), Fraction(1, 10**5)
     assert isinstance(best(epsilon, delta, Contribution(1, 1, 1)), TruncatedGeometric)
     assert isinstance(best(epsilon, delta, Contribution(1, 10, 2)), TruncatedGeometric)
@@ -402,7 +402,7 @@ def test_edges_of_truncated_noise(size):
 
 @pytest.mark.parametrize("min_units", [1, 3])
 @pytest.mark.parametrize("offset", [-4, 0, 6])
-def test_released_counts_follow_the_law_that_was_proved_private(min_units, offset):
+def test_released_counts_follow_the_proved_law(min_units, offset):
     release = truncated_geometric(Fraction(2), Fraction(1, 1000), Contribution(1, 2, 2), min_units)
     count = release.threshold + offset
     law = published(release, laws_of(release), count)
@@ -460,7 +460,7 @@ def test_absent_keys_and_keys_of_too_few_units_are_never_shown(make, rows):
         assert release.chance(most) == 0.0 and release.chance(most + 1) > 0.01  # the next might be
 
 
-def test_great_counts_do_not_overflow():
+def test_large_counts_do_not_overflow():
     exact_counts = counts_of(2**63 - 1, 2**62, -(2**63))
     before = exact_counts.copy()
     for release in (

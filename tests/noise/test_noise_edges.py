@@ -30,7 +30,7 @@ class Words:
         return np.resize(np.array(self.words.pop(0), dtype=np.uint32), size)
 
 
-def test_words_that_are_too_great_are_drawn_again():
+def test_too_large_words_are_redrawn():
     """Of five equal scores every one passes; the index of the winner is uniform, and 5, 6 and 7 are none."""
     for wanted in range(5):
         source = Words([5, 6, 7], [7], [wanted])
@@ -49,7 +49,7 @@ def test_the_winner_of_each_row(noise):
         select_each(scores, Fraction(0), noise, SystemRandomness())
 
 
-def test_no_scores_or_no_rate():
+def test_selection_refuses_no_scores_and_no_rate():
     for rate in (Fraction(0), Fraction(-1)):
         with pytest.raises(ValueError, match="rate"):
             select(np.zeros(3, dtype=np.int64), rate, "exponential", SystemRandomness())
@@ -60,7 +60,7 @@ def test_no_scores_or_no_rate():
 
 
 @pytest.mark.parametrize("monotone", [False, True])
-def test_what_just_reaches_the_threshold_is_above_it(monotone):
+def test_a_value_equal_to_the_threshold_is_above_it(monotone):
     """At so large an epsilon the noise is 0 but for a chance of 1e-20."""
     values = [Fraction(4), Fraction(5) - Fraction(1, 2**18), Fraction(5), Fraction(6)]
     for some, first in ((values, 2), (values[:2], None), (values[3:], 0)):
@@ -75,7 +75,7 @@ def test_what_just_reaches_the_threshold_is_above_it(monotone):
     "slope", [Fraction(0), Fraction(1, 2**200), Fraction(1, 2**50), Fraction(1, 3), Fraction(300)]
 )
 @pytest.mark.parametrize("base", [Fraction(0), Fraction(1, 7), Fraction(50)])
-def test_a_sum_lies_in_its_interval(base, slope, bits):
+def test_sums_lie_in_their_intervals(base, slope, bits):
     """Of five terms, against a sum of narrower intervals of the terms by themselves."""
     low, high = _Sum(base, slope, 5).interval(bits)
     terms = [_Sum(base + slope * j, Fraction(0), 1).interval(900) for j in range(5)]
@@ -109,7 +109,7 @@ def test_the_chances_of_strips_lie_between_their_bounds(rate):
     assert coarse[-1][0] >= 2**64 - 2
 
 
-def test_what_is_cut_is_cut_value_by_value():
+def test_clamped_counts_are_clamped_value_by_value():
     def whole() -> Histograms:
         return histograms(1, 10, *(np.array(each) for each in ([0, 0], [3, 4], [MOST + 1, 1])))
 
@@ -129,18 +129,18 @@ def test_what_is_cut_is_cut_value_by_value():
         np.array(["2024-01-01"], dtype="datetime64[D]"),
     ],
 )
-def test_values_of_another_type_are_no_keys(column):
+def test_values_of_another_type_are_not_keys(column):
     assert (_column_codes(range(0, 5), column) == -1).all()
 
 
-def test_the_places_of_numbers_in_a_range():
+def test_indices_of_numbers_in_a_range():
     masked = np.ma.array([0, 4, 5, -1, 2], mask=[False, False, False, False, True])
     assert _column_codes(range(0, 5), masked).tolist() == [0, 4, -1, -1, -1]
     assert _column_codes(range(3, 5), np.array([3.0, 4.0, 2.0, 1e300])).tolist() == [0, 1, -1, -1]
 
 
-def test_where_a_bin_is_chosen_after_all_its_values_are_read():
-    """The bins of a question at epsilon 1, and the noise of one at 0.001, which is likely to choose one of them."""
+def test_values_of_a_chosen_bin_are_read():
+    """The bins of a query at epsilon 1, and the noise of one at 0.001, which is likely to choose one of them."""
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT (hash(i) % 1000003) / 7.0 AS x FROM range(30000) r(i)")
     session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": [0, 200_000]}}}}})

@@ -53,7 +53,7 @@ def test_every_key_has_noise_of_the_right_scale(sql: str, scale: float) -> None:
     _assert_scale(frame["n"].to_numpy(), scale)
 
 
-def test_two_measurements_share_the_price() -> None:
+def test_two_measurements_share_epsilon() -> None:
     frame = _session().query("SELECT k, SUM(x) AS a, COUNT(s) AS b FROM t GROUP BY k", epsilon=0.2).df()
     _assert_scale(frame["a"].to_numpy(), 20 / 0.1)
     _assert_scale(frame["b"].to_numpy(), 2 / 0.1)
@@ -74,7 +74,7 @@ def test_both_sides_of_an_average_have_noise() -> None:
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
 @pytest.mark.parametrize("sql", ["COUNT(*)", "SUM(x)"])
-def test_intervals_cover_as_often_as_they_say(sql: str, level: float) -> None:
+def test_intervals_have_their_stated_coverage(sql: str, level: float) -> None:
     shown = _session().query(f"SELECT k, {sql} AS n FROM t GROUP BY k", epsilon=0.5).intervals(level)
     covered = ((shown["n_low"] <= 0) & (shown["n_high"] >= 0)).mean()
     slack = 6.5 * math.sqrt(level * (1 - level) / KEYS)
@@ -82,7 +82,7 @@ def test_intervals_cover_as_often_as_they_say(sql: str, level: float) -> None:
     assert covered < level + (1 - level) * 0.5 + slack  # nor much wider than need be
 
 
-def test_keys_nobody_declared_are_nowhere() -> None:
+def test_undeclared_keys_never_appear() -> None:
     rows = f"SELECT CASE WHEN range % 2 = 0 THEN -1 ELSE {KEYS} END, 5, 'a' FROM range(8000)"
     frame = _session(rows).query("SELECT k, COUNT(*) AS n FROM t GROUP BY k", epsilon=1.0).df()
     assert len(frame) == KEYS
@@ -98,7 +98,7 @@ def test_a_null_key_is_a_key() -> None:
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_a_choice_is_as_uncertain_as_the_plan_says(neighbours: str) -> None:
+def test_a_selection_errs_as_often_as_the_plan_says(neighbours: str) -> None:
     """Exponential noise of rate r: b overtakes a, which is 2 ahead, with probability q^2 / 2, q = e^-r."""
     plan = _session(neighbours=neighbours).explain(
         "SELECT s FROM t WHERE s IS NOT NULL GROUP BY s ORDER BY COUNT(*) DESC LIMIT 1", epsilon=1.0

@@ -157,7 +157,7 @@ BINS = [(), [(0, 2), (2, 1)], [(0, 1), (1, 2)]]
 
 @pytest.mark.parametrize("bins", BINS, ids=str)
 @pytest.mark.parametrize("fraction", [Fraction(1, 2), Fraction(3, 4), Fraction(1, 3), Fraction(1)], ids=str)
-def test_a_step_that_parts_the_rows(fraction, bins, monkeypatch):
+def test_a_step_that_splits_the_rows(fraction, bins, monkeypatch):
     """Each point between the ends comes out once, with its weight; and the mass below it is known exactly."""
     step = Step(0, fraction, parts=True)
     for cells in (FULL, CUT, NOBODY):
@@ -192,7 +192,7 @@ STEPS = [
 
 @pytest.mark.parametrize("bins", BINS, ids=str)
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: f"{step.fraction}-{step.margin}-{step.lean}")
-def test_a_step_that_does_not(step, bins, monkeypatch):
+def test_a_step_that_does_not_split_the_rows(step, bins, monkeypatch):
     for cells in (FULL, NOBODY) if step.margin or step.lean else (FULL, CUT, NOBODY):
         listed, points = outcomes(cells, step, lambda each: each.choose(SOURCE), monkeypatch, bins)
         assert found_in(listed, points) == {
@@ -214,7 +214,7 @@ def test_the_ends_of_the_rows():
 
 @pytest.mark.parametrize("shift", [1, 9, 26])
 @pytest.mark.parametrize("denominator", [1, 3, 999_983])
-def test_where_the_target_is_reached_among_many_rows(shift, denominator):
+def test_the_target_is_found_among_many_rows(shift, denominator):
     """At the quotient, rounded up, exactly: also where that is a hair above or below a whole number."""
     fine, step = 1 << shift, Step(0, Fraction(1, denominator), parts=True)
     cases = []

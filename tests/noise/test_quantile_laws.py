@@ -103,7 +103,7 @@ def law(values, found):
 
 
 def shown_law(values, found):
-    """P(grid points, in order), as they are let out, with `UNDETERMINED` for whatever stands there."""
+    """P(grid points, in order), as they are released, with `UNDETERMINED` for whatever stands there."""
     steps = [step for level in found.levels for step in level]
     result = Counter()
     for outcome, chance in law(values, found).items():
@@ -163,7 +163,7 @@ SEARCHES = {
 
 @pytest.mark.parametrize("name", SEARCHES)
 @pytest.mark.parametrize("change", [COMES, REPLACED], ids=["add-remove", "replace-one"])
-def test_neighbours_are_hard_to_tell_apart(name, change):
+def test_quantiles_are_private_on_neighbours(name, change):
     fractions, margins = SEARCHES[name]
     found = sought(*fractions, margins=margins, change=change, points=4, shift=1)
     assert found.loss == 1
@@ -175,7 +175,7 @@ def test_neighbours_are_hard_to_tell_apart(name, change):
 
 
 @pytest.mark.parametrize("fraction", [HALF, Fraction(9, 10), 1, 0])
-def test_one_who_leaves_a_cell_and_enters_another(fraction):
+def test_a_person_who_moves_between_cells_is_protected(fraction):
     found = sought(fraction, change=KEYED, points=4)
     laws = {values: law(values, found) for values in MULTISETS}
     apart = max(loss_between(laws[a], laws[b]) for a in MULTISETS for b in neighbours(a, COMES))
@@ -193,7 +193,7 @@ def test_a_person_of_many_rows_pays_for_each():
 
 @pytest.mark.parametrize("fraction", [0, HALF, 1])
 @pytest.mark.parametrize("replaced", [False, True], ids=["add-remove", "replace-one"])
-def test_a_person_of_two_rows(fraction, replaced):
+def test_a_person_with_two_rows_is_protected(fraction, replaced):
     change = Change(2, replaced, False)
     found = sought(fraction, change=change, points=4)
     laws = {values: law(values, found) for values in MULTISETS}
@@ -218,7 +218,7 @@ def test_a_row_far_away_counts_no_more_than_one_nearby(values):
 # --- the prices ---
 
 
-def test_prices_by_hand():
+def test_spans_match_hand_computed_values():
     assert sought(HALF).rate == 1  # moves by 1/2 as a row comes, twice
     assert sought(HALF, change=REPLACED).rate == HALF
     assert sought(HALF, change=KEYED).rate == HALF
@@ -268,7 +268,7 @@ def _law_of_max(rows, points, step, rate):
     return weights / weights.sum()
 
 
-def test_a_maximum_is_near_the_rows_however_wide_the_range():
+def test_a_maximum_is_near_the_data_in_a_wide_range():
     """Of rows from 0 to 999 in ranges up to a thousand times as wide."""
     rows = np.bincount(np.random.default_rng(1).integers(0, 1000, 5000))
     for points in (1000, 2000, 10**4, 10**5, 10**6):
@@ -294,7 +294,7 @@ def test_a_maximum_is_near_the_rows_however_wide_the_range():
     assert [step.lean for step in sought(0, Fraction(1, 20), 1, loss=Fraction(50)).steps] == [0, -1, 0]
 
 
-def test_a_minimum_is_near_the_rows_although_the_range_begins_at_0():
+def test_a_minimum_is_near_the_data_in_a_range_from_0():
     """Of rows from 300 to 999 in ranges up to ten times as wide: below the rows points weigh the less the nearer they are to 0."""
     rows = np.bincount(np.random.default_rng(1).integers(300, 1000, 5000))
     for points in (1000, 2000, 10**4):
@@ -324,7 +324,7 @@ def test_zones_are_a_part_of_all_before_them():
         assert math.isclose(log_weight(points, step), math.log(sum(weights) / min(weights)), rel_tol=1e-12)
 
 
-def test_what_cannot_be_made():
+def test_invalid_searches_are_refused():
     step = Step(0, HALF)
     with pytest.raises(ValueError):
         Search(((step,),), COMES, Fraction(0), 5)
@@ -361,7 +361,7 @@ SAMPLES = [
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_frequencies_are_the_law(name):
+def test_frequencies_follow_the_law(name):
     fractions, margins = SEARCHES[name]
     found = sought(*fractions, margins=margins, loss=Fraction(3))
     noisy = {values: _drawn(values, found) for values in SAMPLES}
@@ -445,7 +445,7 @@ def _in_bins(values, found, bins, draws):
 @pytest.mark.parametrize(
     "bins", [[(0, 2), (2, 1), (3, 2)], [(0, 3), (3, 2)], [(0, 1), (1, 1), (2, 1024)]], ids=str
 )
-def test_bins_leave_the_law_as_it_is(name, bins, draws):
+def test_bins_do_not_change_the_law(name, bins, draws):
     """Bins that are near on purpose, at so small a rate that they are chosen often, and looked into."""
     fractions, margins = SEARCHES[name]
     found = sought(*fractions, margins=margins, loss=Fraction(3, 2))
@@ -457,7 +457,7 @@ def test_bins_leave_the_law_as_it_is(name, bins, draws):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("extreme", [0, 1])
-def test_one_bin_over_many_zones_leaves_the_law_as_it_is(extreme):
+def test_one_bin_over_many_zones_does_not_change_the_law(extreme):
     """All but the outermost rows in one bin, as MIN and MAX have them, in which weights are halved from zone to zone."""
     points, draws = 600, 12_000
     found = sought(extreme, loss=Fraction(1, 3), points=points)
@@ -486,7 +486,7 @@ def test_one_bin_over_many_zones_leaves_the_law_as_it_is(extreme):
     assert p_value(merged[0][kept], other) < FALSE_ALARM
 
 
-def test_bins_far_away_are_not_looked_into():
+def test_distant_bins_are_not_read_value_by_value():
     found = sought(HALF, loss=Fraction(2), points=5)
     noisy, asked = _in_bins((0,) * 500 + (2,) * 400 + (4,) * 500, found, [(0, 2), (2, 1), (3, 2)], 1000)
     assert not asked
@@ -507,7 +507,7 @@ def test_cells_do_not_mix():
     assert all(-100 <= each[1] < 100 for each in noisy)
 
 
-def test_ties_are_parted_at_the_rank():
+def test_ties_are_split_at_the_rank():
     """With nearly all rows at one value the others' quantiles are still theirs."""
     found = sought(Fraction(1, 100), HALF, Fraction(99, 100), loss=Fraction(500), points=1000, shift=20)
     values = [3] * 50 + [500] * 9900 + [900] * 50
@@ -597,7 +597,7 @@ def test_a_cell_without_rows_is_undetermined(name):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_from_so_many_rows_on_a_cell_is_determined(name):
+def test_enough_rows_make_a_cell_determined(name):
     """Whatever the values: all alike, in the middle, at an end, far apart."""
     fractions, margins = SEARCHES[name]
     found = sought(*fractions, margins=margins, points=5, shift=2, loss=Fraction(2))
@@ -619,7 +619,7 @@ def test_from_so_many_rows_on_a_cell_is_determined(name):
             assert max(bounds) <= 1 - level + 1e-12
 
 
-def test_what_stands_where_a_quantile_is_undetermined_says_nothing_of_the_rows():
+def test_the_value_of_an_undetermined_quantile_is_independent_of_the_rows():
     """A point as of a cell without rows, whatever the rows are: their quantiles are drawn from none."""
     for fractions in ((HALF,), (1,), (Fraction(1, 4), HALF, Fraction(3, 4))):
         found = replace(sought(*fractions, points=40), rate=Fraction(1))  # at which four rows would show
@@ -649,7 +649,7 @@ def test_steps_below_an_undetermined_one_are_undetermined():
 
 
 @pytest.mark.slow
-def test_many_values_and_many_cells_are_quick():
+def test_many_values_and_cells_are_fast():
     values = np.arange(2**20, dtype=np.int64)
     one = Histograms(np.array([0, 2**20]), values, np.ones(2**20, dtype=np.int64))
     found = sought(Fraction(1, 4), HALF, Fraction(3, 4), points=2**20, shift=20)
@@ -665,7 +665,7 @@ def test_many_values_and_many_cells_are_quick():
 # --- runs ---
 
 
-def test_a_run_is_as_likely_as_it_weighs_whatever_the_proposal():
+def test_runs_follow_their_weights_for_any_proposal():
     """Runs of slopes from nothing to steep, and a proposal of weight nearly 0."""
     base, slope, lengths = [0.5, 0.0, 3.0, 40.0, 1.0], [0.0, 1.25, 0.015625, 0.0, 2.0], [3, 4, 50, 7, 0]
     cells = 40_000
@@ -704,7 +704,7 @@ def test_falling_positions(slope, length):
     assert kept.sum() < 2 or p_value(counts, chances[kept] / chances[kept].sum()) > FALSE_ALARM
 
 
-def test_what_floats_cannot_tell_is_decided_by_digits():
+def test_undecided_floats_are_decided_by_digits():
     half = _Sum(Fraction(0), Fraction(0), 1)
     assert _happens(2**31 - 1, half, HALF, Script())
     assert not _happens(
@@ -720,7 +720,7 @@ def test_what_floats_cannot_tell_is_decided_by_digits():
     assert not _happens(0, _Sum(Fraction(10**6), Fraction(0), 5), Fraction(1), Script([0], [1]))
 
 
-def test_what_was_proposed_in_vain_is_drawn_again():
+def test_rejected_proposals_are_redrawn():
     """Two runs of one point each, the second all but weightless; words are so chosen that it is proposed first."""
     runs = Runs(
         np.array([0, 2]),
@@ -734,7 +734,7 @@ def test_what_was_proposed_in_vain_is_drawn_again():
     assert chosen.tolist() == [0]
 
 
-def test_intervals_hold_sums():
+def test_intervals_contain_their_sums():
     for base, slope, length in [
         (Fraction(1, 3), Fraction(1, 10**9), 2**20),
         (Fraction(5), Fraction(2), 3),

@@ -65,11 +65,11 @@ def check(base, slope, lengths, halvings=None, rough=None, at=None, cells=60_000
         ([0, 0, 0, 0], [Fraction(1, 2)] * 4, [0, 6, 0, 2], [5, 1, 0, 0]),
     ],
 )
-def test_positions_are_as_likely_as_they_weigh(base, slope, lengths, halvings):
+def test_positions_follow_their_weights(base, slope, lengths, halvings):
     check(base, slope, lengths, halvings)
 
 
-def test_of_rough_runs_only_a_bound_is_known():
+def test_rough_runs_have_upper_bounds_only():
     """Their positions weigh less than the bound, each by itself."""
     exponents = {1: [2, 1, Fraction(5, 2), 4], 2: [0, 3]}
 
@@ -112,7 +112,7 @@ def test_numbers_below_a_bound():
     assert uniform_below(np.array([1, 3], dtype=np.uint64), Words(9, 9, 0, 3, 0, 2)).tolist() == [0, 2]
 
 
-def test_the_run_in_which_a_number_lies():
+def test_the_run_of_a_number_is_found():
     weights = np.array([3, 0, 2, 5, 1, 1, 4], dtype=np.uint64)
     ends = np.cumsum(weights)
     before = ends - weights
@@ -123,7 +123,7 @@ def test_the_run_in_which_a_number_lies():
             assert found.tolist() == [[0, 0, 0, 2, 2, 3, 3, 3, 3, 3][one], [4, 5, 6, 6, 6, 6][other]]
 
 
-def test_margins_cover_what_floats_may_be_off():
+def test_margins_cover_float_errors():
     """By 2^-21 of the true weight: what is proposed is never lighter, and a word that is sure is below true / proposed."""
     check([0, 1], [0, 0], [1, 1], cells=500)
     off = Fraction(1, 2**21)
@@ -140,7 +140,7 @@ def test_margins_cover_what_floats_may_be_off():
 
 @pytest.mark.parametrize("total", [1e-9, 0.3, 1.0, 1.5, 123.456])
 @pytest.mark.parametrize("power", [10, 20, 40])
-def test_whole_weights_are_not_below_the_true_ones(total, power):
+def test_integer_weights_are_not_below_the_true_ones(total, power):
     (found,) = _whole(np.array([total]), np.array([power]), np.array([True]))
     true = Fraction(total) * 2**power
     assert true * (1 + Fraction(1, 2**21)) <= int(found) <= true * (1 + Fraction(1, 2**18)) + 2

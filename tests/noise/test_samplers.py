@@ -26,7 +26,7 @@ LAST_DIGITS = 2**64 - 1
 # --- randomness ---
 
 
-def test_words_are_32_bits_and_as_many_as_asked_across_chunks():
+def test_words_are_32_bits_and_complete_across_chunks():
     words = SOURCE.integers((1 << 19) + 3)
     assert words.dtype == np.uint32 and words.size == (1 << 19) + 3
     assert SOURCE.integers(0).size == 0
@@ -106,7 +106,7 @@ def test_probabilities_next_to_one_and_to_a_half():
     assert logistic_probability(exponent).digit(1) == LAST_WORD
 
 
-def test_first_digit_that_is_not_provably_zero_is_worked_out():
+def test_the_first_digit_not_provably_zero_is_computed():
     # exp(-22.18) is just above 2^-32 and exp(-22.19) just below; 0.694 * 32 = 22.208 proves only the rest.
     assert exponential_probability(Fraction(2218, 100)).digit(0) == 1
     assert exponential_probability(Fraction(2219, 100)).digit(0) == 0
@@ -254,7 +254,7 @@ def test_a_number_just_above_and_below_each_edge_has_its_place(rate, signed):
 
 
 @pytest.mark.parametrize("place", [-3, -1, 0, 1, 4])
-def test_a_number_with_the_digits_of_an_edge_is_told_by_further_ones(place):
+def test_ties_with_an_edge_are_decided_by_further_digits(place):
     rate = Fraction(1, 2)
     edges = _edges(rate, True)
     digits, more = (int(edge(rate, 0, True, place) * 2**bits) for bits in (64, 128))
@@ -284,7 +284,7 @@ def test_beyond_the_table_places_are_counted_on():
         assert discrete_laplace(rate, 1, mirrored).tolist() == [-place]
 
 
-def test_proposals_are_accepted_as_often_as_they_weigh():
+def test_proposals_are_accepted_with_their_probability():
     rate = Fraction(1, 8)  # shift 1, and chances 1 and exp(-1/8)
     digits = [exponential_probability(rate).digit(index) for index in range(3)]
     zero_place = halves(1 << 63)  # 1/2 is the middle of place 0, signed or not ... and of low 0 or 1
@@ -324,7 +324,7 @@ class Counting:
 
 
 @pytest.mark.parametrize("shift", [0, 7, 37, 58])
-def test_joining_clamps_as_whole_numbers_would(shift):
+def test_joining_clamps_like_python_integers(shift):
     lows = [0, (1 << shift) // 2, (1 << shift) - 1]
     edge_place = GREATEST_NOISE >> shift
     places = [0, 1, edge_place - 1, edge_place, edge_place + 1, edge_place + 2, 2**62]
@@ -394,7 +394,7 @@ def test_the_right_rate_passes_and_others_fail(sampler, at_least, rate):
         assert chi_square(sampler(rate * wrong, SIZE, SOURCE), float(rate), at_least) < FALSE_ALARM
 
 
-def test_the_chi_square_tells_one_law_from_the_other():
+def test_the_chi_square_test_detects_other_laws():
     rate = Fraction(1, 2)
     sample = np.abs(discrete_laplace(rate, SIZE, SOURCE))  # 0 is too rare
     assert chi_square(sample, float(rate), geometric_at_least) < FALSE_ALARM

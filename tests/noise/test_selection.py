@@ -66,7 +66,7 @@ def test_refusals(noise):
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_scores_are_left_as_they_were(noise):
+def test_scores_are_not_modified(noise):
     exact_scores = scores_of(-(2**63), 5, 2**63 - 1)
     before = exact_scores.copy()
     select(exact_scores, RATE, noise, SOURCE)
@@ -112,7 +112,7 @@ def winning(noise, scores, rate):
     return tuple(chances)
 
 
-def test_the_exact_probabilities_themselves():
+def test_exact_probabilities_match_known_values():
     # Two geometrics of equal score: the first wins ties, P = (1 + P(tie))/2 with P(tie) = (1-q)/(1+q).
     q = math.exp(-0.5)
     assert winning("exponential", (0, 0), 0.5)[0] == pytest.approx(1 / (1 + q), rel=1e-12)
@@ -151,7 +151,7 @@ def test_frequencies_are_the_exact_probabilities(noise, scores):
 
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("rate", [0.3, 1.5])
-def test_neighbours_are_hard_to_tell_apart(noise, rate):
+def test_winners_are_private_on_neighbours(noise, rate):
     vectors = list(itertools.product(range(4), repeat=3))
     worst = worst_monotone = 0.0
     for one, other in itertools.product(vectors, repeat=2):
@@ -196,7 +196,7 @@ def test_acceptance_has_probability_exp_of_minus_rate_times_distance(distance):
         assert stats.binomtest(passed.size, size, math.exp(-0.7 * distance / 4)).pvalue < FALSE_ALARM
 
 
-def test_acceptance_treats_each_distance_by_itself():
+def test_acceptance_treats_distances_independently():
     size = 200_000
     exact_distances = np.arange(size, dtype=np.uint64) % np.uint64(4)
     passed = _accepted(exact_distances, Fraction(1, 2), SOURCE) % 4
@@ -212,7 +212,7 @@ def test_acceptance_of_the_greatest_distance():
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_many_candidates_are_quick(noise):
+def test_many_candidates_are_fast(noise):
     exact_scores = np.zeros(100_000, dtype=np.int64)
     exact_scores[77_777] = 1000
     started = time.process_time()
@@ -220,7 +220,7 @@ def test_many_candidates_are_quick(noise):
     assert time.process_time() - started < 2  # about 0.02 s; generous, for a busy machine
 
 
-def test_proposals_that_are_all_rejected_are_made_anew():
+def test_rejected_batches_are_redrawn():
     """Of 64 candidates one is accepted: a batch of 128 proposals misses it every seventh time."""
     exact_scores = np.zeros(64, dtype=np.int64)
     exact_scores[33] = 10**6
@@ -247,7 +247,7 @@ def test_smaller_steps_do_not_overflow():
 
 
 @pytest.mark.parametrize("scores", [(0, 0, 0), (0, 0, 1)])
-def test_in_smaller_steps_the_law_is_that_of_permute_and_flip_in_any_order(scores):
+def test_small_steps_approach_permute_and_flip_in_any_order(scores):
     fine_scores, fine_rate = in_fine_steps(scores_of(*scores), Fraction(2))
     chances = winning("exponential", tuple(fine_scores.tolist()), float(fine_rate))
     flips = [float(each) for each in permute_and_flip_probabilities(scores, epsilon=4)]

@@ -74,7 +74,7 @@ def test_two_limits_share_what_one_costs(session):
     assert answer.receipt["epsilon"] == pytest.approx(1)
 
 
-def test_nothing_is_spent_where_the_whole_is_not_left():
+def test_nothing_is_spent_if_the_total_is_not_affordable():
     data = DATA.copy().dp.protect(budget=0.5, unit="u")
     with pytest.raises(privsql.BudgetError):
         data.dp.query("SELECT COUNT(*) AS n FROM df", epsilon=1, max_rows="auto")
@@ -133,7 +133,7 @@ def test_rows_are_counted_after_where_and_joins():
 @pytest.mark.parametrize(
     "sql", [COUNT, "SELECT SUM(x) AS n FROM v", "SELECT AVG(x) AS n FROM v", "SELECT MEDIAN(x) FROM v"]
 )
-def test_the_limit_keeps_what_the_units_have(session, sql):
+def test_the_found_limit_keeps_most_rows(session, sql):
     answer = session.query(sql, epsilon=SURE, max_rows="auto")
     (found,) = answer.limits_found
     assert (found.name, found.limit, found.found) == ("max_rows", 384, True)
@@ -219,7 +219,7 @@ def test_declared_limits_are_never_passed():
     assert {each.name: each.limit for each in found}["max_groups"] == 5
 
 
-def test_where_no_limit_matters_nothing_is_looked_for(session):
+def test_no_search_runs_if_no_limit_matters(session):
     totals = "SELECT COUNT(*) FROM (SELECT u, SUM(x) AS s FROM v GROUP BY u) WHERE s > 3"
     for sql in ("SELECT COUNT(DISTINCT u) AS n FROM v", totals):
         answer = session.query(sql, epsilon=1, max_rows="auto", max_groups="auto")
@@ -229,7 +229,7 @@ def test_where_no_limit_matters_nothing_is_looked_for(session):
     assert session.query("SELECT COUNT(*) FROM (VALUES (1)) t(x)", epsilon=1, max_rows="auto").plan.public
 
 
-def test_too_few_units_keep_the_limit_there_is_and_say_so():
+def test_too_few_units_keep_the_default_limit():
     answer = opened(visits({30: 4})).query(COUNT, epsilon=1, max_rows="auto")
     assert answer.limits_found[0].found is False
     assert answer.limits_found[0].limit == 10
@@ -268,14 +268,14 @@ def test_answers_of_a_ledger_are_found_by_another_session(tmp_path):
         ({"epsilon": 1, "max_groups": "AUTO"}, "argument-limits"),
     ],
 )
-def test_wrong_words_are_refused(session, options, code):
+def test_invalid_limit_arguments_are_refused(session, options, code):
     for ask in (session.query, session.explain):
         with pytest.raises(privsql.ArgumentError) as caught:
             ask(COUNT, **options)
         assert caught.value.code == code
 
 
-def test_what_is_refused_is_refused_before_the_search():
+def test_refusals_precede_the_search():
     session = opened()
     with pytest.raises(privsql.Refused):
         session.query("SELECT SUM(u) AS n FROM v", epsilon=1, max_rows="auto")
@@ -294,7 +294,7 @@ def test_edges_are_half_octaves():
     assert EDGES[-1] < 10**6 < LARGEST
 
 
-def test_what_stands_out_is_the_end():
+def test_the_limit_ends_where_counts_exceed_the_noise():
     assert spread({8: 500, 4096: 90}).last == 8  # noise, for all that can be told
     assert spread({8: 500, 4096: 150}).last == 4096
     assert spread({8: 500, 12: 20, 16: 15, 24: 5, 32: 40}).last == 32  # a thin tail, next to what stands out
@@ -305,7 +305,7 @@ def test_what_stands_out_is_the_end():
     assert spread({LARGEST: 500}).last == LARGEST
 
 
-def test_what_a_limit_loses():
+def test_the_bias_of_a_limit_is_estimated():
     some = spread({2: 300, 8: 200})  # 2 and 7.5 rows
     assert some.total == pytest.approx(2 * 300 + 7.5 * 200)
     assert some.lost(8) == 0

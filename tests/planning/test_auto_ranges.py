@@ -26,7 +26,7 @@ def frame(rows: int = 20_000) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("column", "low", "high"), [("x", 0, 128), ("i", 0, 1024), ("n", -64, 0), ("x - x + i", 0, 1024)]
 )
-def test_the_range_holds_the_values_and_little_more(column, low, high):
+def test_the_found_range_covers_the_values_tightly(column, low, high):
     data = frame()
     answer = data.dp.query(f"SELECT AVG({column}) AS a FROM df", epsilon=2, ranges="auto")
     found = {each["column"]: each for each in answer.dp.receipt["ranges_found"]}
@@ -50,7 +50,7 @@ def test_the_price_is_stated_and_exact():
     assert data.dp.budget.spent.epsilon == pytest.approx(1)
 
 
-def test_nothing_is_spent_where_the_whole_is_not_left():
+def test_nothing_is_spent_if_search_and_query_are_not_affordable():
     data = frame().dp.protect(budget=0.5)
     with pytest.raises(privsql.BudgetError):
         data.dp.query("SELECT SUM(x) FROM df", epsilon=1, ranges="auto")
@@ -58,14 +58,14 @@ def test_nothing_is_spent_where_the_whole_is_not_left():
 
 
 def test_a_stored_answer_is_free_even_when_the_budget_is_spent():
-    """Its searches are stored as well; the whole was asked of the budget again, and refused."""
+    """The searches are stored, too; once, the total was checked against the budget again, and refused."""
     data = frame().dp.protect(budget=1.0)
     first = data.dp.query("SELECT SUM(x) AS s FROM df", epsilon=1, ranges="auto")
     again = data.dp.query("SELECT SUM(x) AS s FROM df", epsilon=1, ranges="auto")
     assert again.dp.receipt["charged"] == 0 and again.equals(first)
 
 
-def test_a_range_that_was_found_before_is_not_asked_of_the_budget_again():
+def test_a_range_found_before_is_not_charged_again():
     data = frame().dp.protect(budget=2.0)
     data.dp.query("SELECT SUM(x) AS s FROM df", epsilon=1, ranges="auto")
     sql = "SELECT AVG(x) AS s FROM df"
@@ -97,7 +97,7 @@ def test_by_column_in_a_policy_through_subqueries_and_units():
     assert session.query("SELECT SUM(y) AS s FROM v", epsilon=1).found == ()
 
 
-def test_a_column_that_is_not_asked_for_has_no_range_found():
+def test_unused_columns_are_not_searched():
     policy = {"tables": {"df": {"columns": {"x": {"range": "auto"}, "y": {"range": "auto"}}}}}
     session = privsql.connect(pd.DataFrame({"x": range(500), "y": range(500)}), policy)
     answer = session.query("SELECT SUM(a) AS s FROM (SELECT x AS a, y AS b FROM df)", epsilon=2)
@@ -116,7 +116,7 @@ def test_odd_names_and_no_rows():
     assert len(answer) == 1
 
 
-def test_within_and_wrong_words_are_refused():
+def test_within_and_invalid_range_arguments_are_refused():
     with pytest.raises(privsql.ArgumentError) as caught:
         frame().dp.query("SELECT SUM(x) FROM df", within=5, ranges="auto")
     assert caught.value.code == "argument-within"
@@ -124,7 +124,7 @@ def test_within_and_wrong_words_are_refused():
         frame().dp.query("SELECT SUM(x) FROM df", epsilon=1, ranges="automatic")
 
 
-def test_what_stands_out_of_the_noise_is_kept():
+def test_buckets_above_the_noise_are_kept():
     assert range_of([0, 101, 105, -102], [5, 90, 3, 0], 10, DOUBLE) == (0.0, 2.0)
     assert range_of([0, 101, 105, -102], [5, 90, 30, 70], 10, DOUBLE) == (-4.0, 32.0)
     assert range_of([0, 101, 105], [1, 2, 4], 10, DOUBLE) == (
@@ -158,7 +158,7 @@ def test_every_end_that_may_be_found_can_be_declared(precision):
     ],
 )
 @pytest.mark.parametrize("aggregate", ["SUM", "AVG", "MEDIAN"])
-def test_decimals_that_end_before_their_bucket_does(type_, value, high, aggregate):
+def test_decimals_may_end_within_a_bucket(type_, value, high, aggregate):
     connection = duckdb.connect()
     connection.execute(f"CREATE TABLE t AS SELECT CAST({value} AS {type_}) AS x FROM range(5000) r(i)")
     session = privsql.connect(connection, {"tables": {"t": {"columns": {"x": {"range": "auto"}}}}})

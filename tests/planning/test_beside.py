@@ -1,4 +1,6 @@
-"""COUNT(*) and NULLs beside sums of what may be NULL: the bounds, the numbers, when it is done, and what is stored."""
+"""COUNT(*) and NULL counts beside sums of nullable arguments: bounds, numbers, when it is done, and what is
+stored.
+"""
 
 from __future__ import annotations
 
@@ -218,7 +220,7 @@ def test_a_prepared_copy_gives_the_same_numbers(tmp_path: Any) -> None:
 # -- what a unit's rows are cut to ---------------------------------------------------------------------------
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("spread", ["AVG(x)", "VAR_POP(x)"])
-def test_of_a_unit_all_rows_are_cut_together(relation: str, spread: str) -> None:
+def test_all_columns_of_a_unit_are_bounded_together(relation: str, spread: str) -> None:
     draw = random.Random(3)
     rows = [
         (u, "a", draw.choice([None, 0, 5, 9]), None, 1, True)
@@ -288,7 +290,7 @@ def test_shares_given_by_weights_are_kept() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"delta": 1e-6}, {"delta": 1e-6, "mechanism": "gaussian"}], ids=str)
 @pytest.mark.parametrize("table", [{}, {"unit": "u", "max_rows": 5, "max_groups": 2}], ids=["rows", "units"])
-def test_nothing_is_noisier_than_apart(table: Any, options: Any) -> None:
+def test_no_aggregate_is_noisier_than_separately(table: Any, options: Any) -> None:
     together = 0
     for relation, (sql, *_) in itertools.product(RELATIONS, WAYS):
         plan = _planner(relation, **table).explain(sql, epsilon=1, **options)
@@ -342,7 +344,7 @@ BOTH = BY_KEY.format("AVG(x) AS a, COUNT(*) AS n")
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_its_parts_follow_from_the_answer(many: Any, relation: str) -> None:
+def test_parts_are_derived_from_the_joint_answer(many: Any, relation: str) -> None:
     with _connected(many, relation) as session:
         session.query(BOTH, epsilon=1)
         for shown in (
@@ -360,7 +362,7 @@ def test_its_parts_follow_from_the_answer(many: Any, relation: str) -> None:
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_it_follows_from_its_parts(many: Any, relation: str) -> None:
+def test_the_joint_answer_is_derived_from_its_parts(many: Any, relation: str) -> None:
     with _connected(many, relation) as session:
         session.query(BY_KEY.format("AVG(x) AS a"), epsilon=1)
         assert not session.explain(BOTH, epsilon=1).free
@@ -369,7 +371,7 @@ def test_it_follows_from_its_parts(many: Any, relation: str) -> None:
         assert not session.explain(BOTH, epsilon=1.5).free
 
 
-def test_rows_of_another_condition_do_not_follow(many: Any) -> None:
+def test_other_conditions_are_not_derived(many: Any) -> None:
     with _connected(many, "add-remove") as session:
         session.query("SELECT g, AVG(x) AS a, COUNT(*) AS n FROM t WHERE p GROUP BY g", epsilon=1)
         assert session.explain("SELECT g, COUNT(*) AS n FROM t WHERE p GROUP BY g", epsilon=0.3).free

@@ -33,7 +33,7 @@ def rows():
      ("k", "quantile_disc(x, [0.25, 0.5, 0.9])"),
      ("", "MEDIAN(x)"), ("", "quantile_disc(d, [0.1, 1])")],
 )  # fmt: skip
-def test_value_by_value_near_the_ranks_and_in_bins_elsewhere(rows, keys, asked, epsilon):
+def test_values_are_single_near_the_ranks_and_binned_elsewhere(rows, keys, asked, epsilon):
     session, connection = rows
     text = f"SELECT k, {asked} AS q FROM t GROUP BY k" if keys else f"SELECT {asked} AS q FROM t"
     plan = session.explain(text, epsilon=epsilon)

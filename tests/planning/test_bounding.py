@@ -85,7 +85,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("sql", SAID)
-def test_what_may_be_dropped_is_said(session, sql):
+def test_explain_says_what_may_be_dropped(session, sql):
     plan = session.explain(sql, epsilon=1)
     assert list(plan.warnings) == SAID[sql]
     assert plan.to_dict()["warnings"] == SAID[sql]
@@ -99,12 +99,12 @@ def test_several_columns_make_one_unit(session):
     assert session.explain(union.format("a + b"), epsilon=1).warnings  # not the unit: its values are cut
 
 
-def test_keys_that_few_have_are_said_to_be_missing(session):
+def test_explain_says_that_rare_keys_are_missing(session):
     plan = session.explain("SELECT city, COUNT(*) FROM users GROUP BY city", epsilon=1, delta=1e-6)
     assert plan.warnings == ("Keys that few units have are not shown.",)
 
 
-def test_it_does_not_depend_on_data_and_limits_of_the_call_are_named(session):
+def test_the_notice_is_independent_of_data_and_names_the_limits(session):
     plan = session.explain("SELECT COUNT(*) FROM visits", epsilon=1, max_rows=1)
     assert plan.warnings == (f"At most 1 row per users.id is used; units with more are cut to 1, {LOW}",)
     assert plan.bounding[0].undeclared == frozenset()
@@ -118,12 +118,12 @@ def test_it_does_not_depend_on_data_and_limits_of_the_call_are_named(session):
         ("SELECT COUNT(*) FROM visits", set()),
     ],
 )
-def test_limits_that_nobody_declared_are_known(session, sql, undeclared):
+def test_default_limits_are_marked(session, sql, undeclared):
     (bounding,) = session.explain(sql, epsilon=1).bounding
     assert bounding.undeclared == undeclared
 
 
-def test_of_two_tables_the_one_that_allows_more_decides(session):
+def test_the_larger_limit_of_two_tables_applies(session):
     """visits allows 5 and says so, pairs 10 by default: the union uses 10, which nobody declared."""
     tables = {"a": {"unit": "u", "max_rows": 20}, "b": {"unit": "u"}, "c": {"unit": "u", "max_rows": 4}}
     connection = duckdb.connect()

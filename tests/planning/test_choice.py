@@ -1,4 +1,4 @@
-"""Questions for labels: scores, several places, one for each group; and that no neighbour makes an outcome e^epsilon likelier.
+"""Queries for labels: scores, several places, one for each group; and that no neighbour makes an outcome e^epsilon likelier.
 
 Probabilities are computed, not sampled: from plan.sql on all neighbouring tables over a small domain, and the plan's own scale.
 """
@@ -61,7 +61,7 @@ def test_the_pumpkins_of_note_000(bids, first):
     assert sum(chance) == pytest.approx(1)
 
 
-def test_the_default_does_better_on_pumpkins_and_says_by_how_much():
+def test_the_default_mechanism_beats_the_textbook_on_pumpkins():
     session = market([1, 2], [1] * 90 + [2] * 10)
     plan = session.explain(PUMPKINS, epsilon=0.2)
     (measurement,) = plan.measurements
@@ -96,7 +96,7 @@ def test_adeles_99_prices_of_note_002(asked):
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_no_neighbour_makes_a_price_likelier_than_allowed(neighbours):
+def test_selection_of_a_price_is_private_on_neighbours(neighbours):
     """All tables of two bids out of four, all neighbours, all mechanisms."""
     domain, prices, epsilon = [0, 1, 2, 3], [1, 2, 3], 1.0
     tables = list(itertools.combinations_with_replacement(domain, 2))
@@ -147,7 +147,7 @@ def sequence_chances(plan: privsql.Plan, scores: Sequence[int]) -> dict[tuple[in
 TOP_TWO = "SELECT x FROM df GROUP BY x ORDER BY COUNT(*) DESC LIMIT 2"
 
 
-def test_several_places_are_no_likelier_than_allowed():
+def test_selection_of_several_winners_is_private():
     epsilon = 1.0
     tables = list(itertools.combinations_with_replacement([0, 1, 2], 3))
     chances = {}
@@ -167,7 +167,7 @@ def test_several_places_are_no_likelier_than_allowed():
     assert math.exp(0.4) < worst <= math.exp(epsilon) * (1 + 1e-9)
 
 
-def test_for_several_places_the_surer_mechanism_is_taken():
+def test_several_winners_use_the_more_accurate_mechanism():
     many = pd.DataFrame({"x": [each for each in range(20) for _ in range(200 - 10 * each)]})
     session = privsql.connect(many, {"tables": {"df": {"columns": {"x": {"range": [0, 19]}}}}})
     plan = session.explain(TOP_TWO, epsilon=1)
@@ -214,7 +214,7 @@ def grouped(rows: Sequence[tuple[int, int]], neighbours: str = "replace-one") ->
         "SELECT g, arg_max(x, n) FROM (SELECT g, x, COUNT(*) AS n FROM df GROUP BY g, x) GROUP BY g",
     ],
 )
-def test_a_choice_in_every_group_is_no_likelier_than_allowed(neighbours, sql):
+def test_grouped_selection_is_private(neighbours, sql):
     epsilon = 1.0
     cells = list(itertools.product((0, 1), (0, 1)))
     sizes = [2, 3] if neighbours == "add-remove" else [2]
@@ -233,7 +233,7 @@ def test_a_choice_in_every_group_is_no_likelier_than_allowed(neighbours, sql):
     assert math.exp(0.5) < max(ratios) <= math.exp(epsilon) * (1 + 1e-9)
 
 
-def test_the_most_frequent_of_every_group():
+def test_mode_by_group_finds_the_most_frequent():
     rows = [(0, 1)] * 500 + [(0, 0)] * 100 + [(1, 0)] * 700 + [(1, 1)] * 20
     session = grouped(rows)
     assert session.query("SELECT g, MODE(x) AS m FROM df GROUP BY g", epsilon=5).fetchall() == [
@@ -262,7 +262,7 @@ def test_scores(score, winner):
 
 
 @pytest.mark.parametrize("score", ["AVG(x)", "COUNT(*) * COUNT(*)", "SUM(x) / COUNT(*)", "abs(COUNT(*) - 5)"])
-def test_what_is_no_sum_of_counts_and_sums_is_a_noisy_histogram(score):
+def test_other_scores_are_selected_from_a_noisy_histogram(score):
     session = privsql.connect(
         pd.DataFrame({"x": [0, 1]}), {"tables": {"df": {"columns": {"x": {"range": [0, 2]}}}}}
     )
@@ -285,7 +285,7 @@ def test_what_is_no_sum_of_counts_and_sums_is_a_noisy_histogram(score):
         NAMED.format("b.bid + p.price").replace("GROUP BY", "WHERE bid > 1 GROUP BY"),
     ],
 )  # fmt: skip
-def test_scores_that_can_move_both_ways_are_not_taken_for_a_chain(sql):
+def test_scores_that_move_both_ways_are_not_a_chain(sql):
     session = market([1, 2, 3], [1, 2])
     assert not session.explain(sql, epsilon=1).measurements[0].sensitivity.monotone
 

@@ -1,6 +1,6 @@
-"""What explain prints, word by word, and how far off each output may be: questions that between them take every way through it.
+"""What explain prints, word by word, and how far off each output may be: queries that between them take every way through it.
 
-explanations.txt holds, between lines `==`, a schema of tests/cases/test_cases.py and arguments, a question, a line `---` and what
+explanations.txt holds, between lines `==`, a schema of tests/cases/test_cases.py and arguments, a query, a line `---` and what
 is printed. PRIVSQL_UPDATE_CASES=1 writes it anew: then read every number that changed.
 """
 
@@ -22,7 +22,7 @@ UPDATE = bool(os.environ.get("PRIVSQL_UPDATE_CASES"))
 
 @lru_cache
 def session_of(fixture: str, neighbours: str) -> privsql.Session:
-    """One that has answered nothing: what was asked before is free, and EXPLAIN says so."""
+    """A session without answers: earlier answers would be free, and EXPLAIN would say so."""
     return privsql.connect(
         connection_of(fixture), policy={**FIXTURES[fixture].policy, "neighbours": neighbours}
     )
@@ -59,7 +59,7 @@ def test_explanations(head, sql, text):
 
 
 @pytest.mark.skipif(not UPDATE, reason="only on request")
-def test_write_them_anew():
+def test_explanations_can_be_regenerated():
     FILE.write_text(
         "==\n".join(f"{head}\n{sql}\n---\n{printed(head, sql)}\n" for head, sql, _ in CASES), encoding="utf-8"
     )

@@ -294,13 +294,13 @@ PLAIN = {**DuckDB.operations, Operation.HASH: "hash({args})"}  # without the sec
 
 
 # -- that the tests would see it -------------------------------------------------------------------------------
-def test_the_plain_hash_is_not_fair(connection, monkeypatch):
+def test_a_plain_hash_is_unfair(connection, monkeypatch):
     crossed(connection, "i", "j")
     monkeypatch.setattr(DuckDB, "operations", PLAIN)
     assert not keys_are_fair(connection)
 
 
-def test_the_same_hash_twice_is_not_fair(connection):
+def test_reusing_a_hash_is_unfair(connection):
     """Why each kind of choice has numbers of its own: of groups of 2 and of 12 one is kept in each, then one of all."""
     connection.execute(f"""CREATE OR REPLACE TABLE t AS SELECT i AS u, g, 12 * g + j AS j
         FROM range({UNITS}) r(i), (VALUES (0, 2), (1, 12)) v(g, n), range(12) s(j) WHERE j < n""")
@@ -325,7 +325,7 @@ def test_the_same_hash_twice_is_not_fair(connection):
 
 
 @pytest.mark.parametrize("key", [0, 7])
-def test_a_bias_of_a_tenth_is_seen(connection, key):
+def test_a_bias_of_a_tenth_is_detected(connection, key):
     """One unit in ten lacks a key, and has another instead: that key is kept a tenth less often."""
     crossed(connection, "i", f"CASE WHEN i % 10 = 0 AND j = {key} THEN 3 ELSE j END")
     kept = counted(connection, plan_of(connection, BY_KEY, groups=3))

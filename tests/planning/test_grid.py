@@ -1,4 +1,4 @@
-"""What is added up on a grid: the SQL of sums, heights and what they lack, against whole numbers in Python, at all extremes."""
+"""Sums on a grid: the SQL of sums, heights and depths, against Python's integers, at all extremes."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def test_the_formula_against_all_outcomes():
 
 @pytest.mark.parametrize("mechanism", ["permute-and-flip", "laplace", "gumbel", "exponential"])
 @pytest.mark.parametrize(("neighbours", "factor"), [("replace-one", 2), ("add-remove", 1)])
-def test_winners_win_as_often_as_they_should(mechanism, neighbours, factor):
+def test_winners_have_their_exact_probabilities(mechanism, neighbours, factor):
     factor = 2 if mechanism == "exponential" else factor  # the textbook's takes no notice of the relation
     scores = (12, 10, 9, 9)
     session = contest(scores, neighbours)
@@ -214,7 +214,7 @@ def test_winners_win_as_often_as_they_should(mechanism, neighbours, factor):
 
 
 @pytest.mark.parametrize("mechanism", ["permute-and-flip", "laplace"])
-def test_of_equals_none_wins_by_its_place(mechanism):
+def test_equal_candidates_win_equally_often(mechanism):
     """Ties of whole scores go to the first: at this rate it would win 88% (76%) of the time."""
     session = contest((5, 5))
     plan = session.explain(CHOICE, epsilon=4, mechanism=mechanism)
@@ -227,7 +227,7 @@ def test_of_equals_none_wins_by_its_place(mechanism):
 @pytest.mark.parametrize(
     ("mechanism", "right"), [("permute-and-flip", 0.85), ("laplace", 0.76), ("exponential", 0.75)]
 )
-def test_how_often_the_winner_is_right(mechanism, right):
+def test_the_winner_is_correct_as_often_as_computed(mechanism, right):
     """privacy.md: five candidates, a gap of 5, epsilon 1. The winner stands in the middle: ties help and hurt it alike."""
     scores = (10, 10, 15, 10, 10)
     assert winning(mechanism, scores, 1 / 2)[2] == pytest.approx(right, abs=0.005)

@@ -73,7 +73,7 @@ def test_least_squares_against_dense_algebra(levels: Levels, times: tuple[int, .
 
 
 @pytest.mark.parametrize(("levels", "times"), SHAPES)
-def test_the_noise_of_every_row_is_known(levels: Levels, times: tuple[int, ...]) -> None:
+def test_the_variance_of_every_row_is_known(levels: Levels, times: tuple[int, ...]) -> None:
     """Rows of one class have the same weights, and these are the estimate's; nothing is noisier than it was measured."""
     _, estimates = dense(levels, times)
     kinds = classes(levels)
@@ -90,7 +90,7 @@ def test_the_noise_of_every_row_is_known(levels: Levels, times: tuple[int, ...])
 
 
 @pytest.mark.parametrize(("levels", "times"), SHAPES)
-def test_whole_numbers_stay_near_and_add_up(levels: Levels, times: tuple[int, ...]) -> None:
+def test_rounded_levels_stay_close_and_add_up(levels: Levels, times: tuple[int, ...]) -> None:
     for draw in range(20):
         cells = 3.0 * np.random.default_rng(draw).normal(size=levels.cells)
         off = np.abs(levels.whole_sums(rounded(levels, cells)) - levels.sums(cells))
@@ -100,7 +100,7 @@ def test_whole_numbers_stay_near_and_add_up(levels: Levels, times: tuple[int, ..
     assert (rounded(levels, whole) == whole).all()
 
 
-def test_many_cells_round_no_worse_than_few() -> None:
+def test_rounding_error_does_not_grow_with_cells() -> None:
     levels = product((300, 300), [(0, 1), (0,), (1,), ()])
     cells = 3.0 * np.random.default_rng(1).normal(size=levels.cells)
     off = np.abs(levels.whole_sums(rounded(levels, cells)) - levels.sums(cells))
@@ -109,7 +109,7 @@ def test_many_cells_round_no_worse_than_few() -> None:
     assert off[-1] <= 0.5
 
 
-def test_too_many_rows_that_differ_have_no_classes() -> None:
+def test_too_many_distinct_rows_have_no_classes() -> None:
     pairs = [(a, b) for a in range(40) for b in range(40) if (a * b) % 7 < 3]
     group = KeyGroup(("a", "b"), ([a for a, _ in pairs], [b for _, b in pairs]))
     _, levels = levelled(KeySpace(("a", "b"), (group,)), ((0, 1), (0,), (1,), ()))
@@ -118,7 +118,7 @@ def test_too_many_rows_that_differ_have_no_classes() -> None:
 
 
 @pytest.mark.parametrize(("levels", "times"), SHAPES)
-def test_no_level_is_worse_than_measured_by_itself(levels: Levels, times: tuple[int, ...]) -> None:
+def test_no_level_is_worse_than_measured_alone(levels: Levels, times: tuple[int, ...]) -> None:
     """Over many draws the mean squared error of every level is what the weights say, and below that of the sums as measured."""
     draws, rate = 200, 0.5
     noise = discrete_laplace(Fraction(rate), draws * levels.rows, SystemRandomness()).reshape(
@@ -218,9 +218,7 @@ def test_a_null_key_and_a_total_are_two_rows(session: privsql.Session, people: p
     ]
 
 
-def test_without_noise_to_speak_of_it_is_what_plain_sql_says(
-    session: privsql.Session, people: pd.DataFrame
-) -> None:
+def test_at_a_large_epsilon_levels_match_plain_sql(session: privsql.Session, people: pd.DataFrame) -> None:
     frame = session.query(SQL.format("CUBE (state, band)"), epsilon=10_000).df()
     frame["state"] = frame["state"].where(frame["state"].notna() | (frame["g"] >= 2), "NULL")
     for _, row in truth(people).iterrows():
@@ -238,7 +236,9 @@ def test_without_noise_to_speak_of_it_is_what_plain_sql_says(
 @pytest.mark.slow
 @pytest.mark.parametrize("draws", [40, pytest.param(200, marks=pytest.mark.slow)])
 def test_intervals_cover(session: privsql.Session, people: pd.DataFrame, draws: int) -> None:
-    """One row of every level in each of many draws, all of them independent; what is shown is always within."""
+    """One row of every level in each of many independent draws; the shown number always lies in its
+    interval.
+    """
     exact = truth(people)
     first = session.query(SQL.format("CUBE (state, band)"), epsilon=1.0, show_all=True).df()
     rows, real = [], []
@@ -274,7 +274,7 @@ def _is(column: pd.Series, value: object) -> pd.Series:
 def test_never_worse_than_separate_answers(
     session: privsql.Session, people: pd.DataFrame, draws: int
 ) -> None:
-    """At equal epsilon: each level asked by itself at a third, against all of them together."""
+    """At equal epsilon: each level measured alone with a third of it, against all of them together."""
     exact = truth(people)
     known_rows = "FROM df WHERE state IN ('CA', 'NY', 'TX')"
     questions = {

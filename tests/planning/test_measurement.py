@@ -1,4 +1,4 @@
-"""Price and noise are one object: no measurement can be made whose noise is less than its price allows, whatever its kind."""
+"""Price and noise are one object: no measurement of any kind can have less noise than its price requires."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def test_a_measurement_that_does_not_cover_its_sensitivity_cannot_be_made(mechan
 
 
 @pytest.mark.parametrize("mechanism", [Mechanism.LAPLACE, *SELECTIONS], ids=lambda each: each.name)
-def test_not_by_a_hair(mechanism):
+def test_a_scale_slightly_too_small_is_refused(mechanism):
     one = measured(mechanism)
     with pytest.raises(ValueError, match="cover"):
         replace(one, rate=one.rate * (1 + Fraction(1, 10**12)))
 
 
-def test_what_cannot_move_has_noise_all_the_same():
+def test_a_constant_measurement_still_has_noise():
     """An unfiltered COUNT(*) under replace-one: 0 would do."""
     plan = privsql.connect(pd.DataFrame({"x": [1]})).explain("SELECT COUNT(*) FROM df", epsilon=1)
     assert plan.measurements[0].l1 == 1 and plan.measurements[0].scale == 1
@@ -81,7 +81,7 @@ def test_a_selection_of_no_candidates_needs_no_noise_and_is_refused(mechanism):
             replace(one, picks=picks, rate=one.rate * 1000)
 
 
-def test_a_share_of_a_gaussian_release_is_a_part_of_it():
+def test_invalid_shares_of_a_gaussian_release_are_refused():
     """With both negative, variance * share is what it should be, though the noise is not."""
     one = measured(Mechanism.GAUSSIAN)
     share, variance = one.joint.share, one.joint.variance

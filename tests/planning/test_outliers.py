@@ -50,7 +50,7 @@ def _tables(type_: str, required: bool) -> duckdb.DuckDBPyConnection:
 
 @pytest.mark.parametrize("type_", TYPES)
 @pytest.mark.parametrize("required", [False, True])
-def test_the_numbers_are_those_of_clamping(type_: str, required: bool) -> None:
+def test_corrected_sums_equal_clamped_sums(type_: str, required: bool) -> None:
     connection, seen = _tables(type_, required), 0
     for (low, high), relation in itertools.product(RANGES, ("replace-one", "add-remove")):
         if type_.startswith("U") and low < 0:
@@ -76,7 +76,7 @@ def test_the_numbers_are_those_of_clamping(type_: str, required: bool) -> None:
     assert seen > 20
 
 
-def test_nothing_is_lost_where_sums_are_large() -> None:
+def test_large_sums_are_exact() -> None:
     """A thousand times the ends of 64 bits: differences and sums are of 128."""
     with duckdb.connect() as connection:
         connection.execute(
@@ -88,7 +88,7 @@ def test_nothing_is_lost_where_sums_are_large() -> None:
         assert connection.sql(plan.sql).fetchall() == [(1500 * 10 - 1000 * 5,)]
 
 
-def test_not_null_is_not_believed() -> None:
+def test_not_null_claims_are_not_trusted() -> None:
     """Rows that the schema rules out count as the low end, as they do where each value is clamped."""
     with duckdb.connect() as promised, duckdb.connect() as other:
         promised.execute("CREATE TABLE t (x INTEGER NOT NULL)")
@@ -125,7 +125,7 @@ def test_ranges_with_a_coarser_grid_are_clamped(low: int, high: int, raw: bool) 
         "SELECT SUM(x) FROM (FROM t UNION ALL FROM t)",
     ],
 )  # fmt: skip
-def test_what_is_no_bare_column_of_whole_numbers_is_clamped(sql: str) -> None:
+def test_other_expressions_are_clamped(sql: str) -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE t (x INTEGER, d DOUBLE, p BOOLEAN, h HUGEINT, w DECIMAL(9, 2))")
         policy = {"tables": {"t": {"columns": {name: {"range": [0, 9]} for name in "xdhw"}}}}
@@ -134,7 +134,7 @@ def test_what_is_no_bare_column_of_whole_numbers_is_clamped(sql: str) -> None:
         assert not isinstance(plan.releases[0].counted.source, Stacked)
 
 
-def test_a_frame_has_no_pieces_to_leave_out() -> None:
+def test_frames_are_clamped() -> None:
     session = privsql.connect(
         pd.DataFrame({"x": [1, 2, 3]}), {"tables": {"df": {"columns": {"x": {"range": [0, 2]}}}}}
     )

@@ -85,7 +85,7 @@ def test_copies_are_looked_up_again():
         assert world.ask()[1] == world.ask()[1] == step
 
 
-def test_what_cannot_be_looked_up_is_planned_anew_and_refused_there():
+def test_rows_that_cannot_be_looked_up_are_refused_by_planning():
     world = World()
     world.ask()
     world.rows = None
@@ -99,7 +99,7 @@ def test_equal_values_of_other_types_are_other_requests():
     assert [world.ask(Request(max_rows=each))[1] for each in (1, 1.0, True, 1)] == [1, 2, 3, 1]
 
 
-def test_what_is_refused_is_not_kept():
+def test_refusals_are_not_cached():
     world = World()
 
     def refuse(read, copies):

@@ -55,7 +55,7 @@ def session():
 @pytest.mark.parametrize(
     "sql", ["SELECT k, COUNT(*) AS n FROM t GROUP BY k", "SELECT SUM(x) AS s, COUNT(*) AS n FROM t"]
 )
-def test_the_least_epsilon_that_is_close_enough(session, sql, within):
+def test_within_finds_the_least_sufficient_epsilon(session, sql, within):
     """At it all cells of all outputs are as close as asked, together; a billionth less, and they are not."""
     plan = session.explain(sql, within=within, confidence=0.9)
     each = 1 - 0.1 / (plan.cells * len(plan.outputs))
@@ -64,7 +64,7 @@ def test_the_least_epsilon_that_is_close_enough(session, sql, within):
     assert less is None or max(less.accuracy(each).values()) > within
 
 
-def test_an_epsilon_so_small_that_its_noise_does_not_fit_is_none():
+def test_within_finds_an_epsilon_whose_noise_fits_64_bits():
     frame = pd.DataFrame({"m": [1], "who": [1]})
     table = {"unit": "who", "max_rows": 10**6, "columns": {"m": {"range": [0, 10**15]}}}
     plan = privsql.connect({"t": frame}, {"tables": {"t": table}}).explain(
@@ -92,7 +92,7 @@ def test_no_epsilon_can_be_found(session, sql, within, says):
     assert refused.value.code == "argument-within"
 
 
-def test_how_far_off_what_is_computed_from_outputs_is(session):
+def test_formulas_over_outputs_have_error_bounds(session):
     """Of two by the sum of both, each half as often off; with a constant by that; of anything else nobody knows beforehand."""
     shown = {
         "n": "COUNT(*)", "s": "SUM(x)", "a": "AVG(x)", "plus": "COUNT(*) + SUM(x)", "minus": "SUM(x) - COUNT(*)",
@@ -117,14 +117,14 @@ def test_how_far_off_what_is_computed_from_outputs_is(session):
 
 
 @pytest.mark.parametrize("level", [0, 1, 0.9999999, float("nan"), -0.5, 1.5, True, "much"])
-def test_levels_that_are_none(session, level):
+def test_invalid_confidence_levels_are_refused(session, level):
     plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
     with pytest.raises(privsql.ArgumentError, match=r"above 0 and at most 0\.999999"):
         plan.accuracy(level)
 
 
 @pytest.mark.parametrize("rows", [0, -1, 1.5, True])
-def test_rows_that_are_none(session, rows):
+def test_invalid_row_limits_are_refused(session, rows):
     plan = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
     with pytest.raises(privsql.ArgumentError, match="whole number of at least 1"):
         plan.accuracy(0.9, rows=rows)
@@ -149,7 +149,7 @@ def test_rows_that_are_none(session, rows):
         ("SUM(both)", "replace-one", 40),
     ],
 )
-def test_how_far_one_unit_moves_the_lead_of_a_winner(score, neighbours, scale):
+def test_one_unit_moves_a_winners_lead_within_its_bound(score, neighbours, scale):
     ranges = {
         "up": [0, 5],
         "down": [-5, 0],
@@ -183,7 +183,7 @@ def test_a_plan_has_one_release(session):
             replace(plan, releases=releases)
 
 
-def test_keys_are_let_out_once(session):
+def test_keys_are_released_once(session):
     plan = session.explain("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1, delta=1e-6)
     (keys,) = plan.measurements
     again = replace(keys, columns=("count_2",))
@@ -235,7 +235,7 @@ def test_one_units_total_of_what_has_no_range(session):
     with pytest.raises(privsql.Refused, match=r"g = \{ range") as refused:
         session.explain("SELECT AVG(s) FROM (SELECT who, SUM(g) AS s FROM u GROUP BY who)", epsilon=1)
     assert refused.value.code == "refused-unbounded"
-    with pytest.raises(privsql.Refused, match="ask about values between ends that you know"):
+    with pytest.raises(privsql.Refused, match="select values between bounds that you know"):
         session.explain(
             "SELECT AVG(s) FROM (SELECT who, SUM(exp(1000::DOUBLE)) AS s FROM u GROUP BY who)", epsilon=1
         )
@@ -248,7 +248,7 @@ def test_one_units_total_of_whole_numbers_without_a_range(session):
     assert refused.value.code == "refused-unbounded"
 
 
-def test_no_text_with_characters_that_are_none():
+def test_invalid_characters_are_refused():
     for wrong in ("\x00", "a\ud800", "\udfff"):
         with pytest.raises(privsql.SqlError):
             text(wrong)
@@ -265,7 +265,7 @@ def test_the_least_number_of_units_is_explained():
     assert "min_units" not in str(session.explain(asked, epsilon=1, delta=1e-6))
 
 
-def test_what_is_left_of_the_budget_is_explained():
+def test_explain_shows_the_remaining_budget():
     session = privsql.connect({"t": pd.DataFrame({"x": [1]})}, {"budget": {"epsilon": 3}})
     for epsilon, left in ((1, 2), (3, 0)):
         plan = session.explain("SELECT COUNT(*) AS n FROM t WHERE x > 0", epsilon=epsilon)
@@ -303,7 +303,7 @@ def test_explain_of_a_stored_answer_takes_nothing_off_the_budget():
     asked = "SELECT COUNT(*) AS n FROM t WHERE x > 0"
     session.query(asked, epsilon=1)
     explained = str(session.explain(asked, epsilon=1))
-    assert "it was asked before" in explained
+    assert "the answer is stored" in explained
     assert (
         "0 of the budget remains before this query, 0 after it" in explained
         and "would be refused" not in explained
@@ -327,13 +327,13 @@ def test_long_titles_are_cut(session):
     ]
 
 
-def test_one_key_is_one_key(session):
+def test_a_single_key_is_explained_in_the_singular(session):
     for where, many in (("k = 'a'", "1 key"), ("TRUE", "3 keys")):
         plan = session.explain(f"SELECT k, COUNT(*) AS n FROM t WHERE {where} GROUP BY k", epsilon=1)
         assert f"Group by k: {many}, all in the answer, including those without rows" in str(plan)
 
 
-def test_what_else_would_have_named_the_winner_is_explained_where_there_is_a_choice(session):
+def test_explain_compares_mechanisms_for_a_label(session):
     for where, many in (("k = 'a'", 1), ("k IN ('a', 'b')", 2), ("TRUE", 3)):
         plan = session.explain(
             f"SELECT k FROM t WHERE {where} GROUP BY k ORDER BY COUNT(*) DESC LIMIT 1", epsilon=1
@@ -391,7 +391,7 @@ def test_constants_are_written_out():
 
 
 # -- in other orders ---------------------------------------------------------------------------------------------
-def test_places_among_what_is_listed():
+def test_indices_among_listed_values():
     listed = (["a", "a", None], [1, 2, 2])
     assert places_of(listed, (["a", None, "b", "a"], [2, 2, 1, 1])).tolist() == [1, 2, -1, 0]
 
@@ -427,7 +427,7 @@ SPREADS = ["covar_pop", "covar_samp", "corr", "regr_r2", "regr_slope", "regr_int
 @pytest.mark.parametrize("also", SPREADS)
 @pytest.mark.parametrize("function", SPREADS)
 def test_spreads_of_two_columns_either_way_round(wards, function, also):
-    """Of both orders of the arguments in one question, as DuckDB has them; a billion rows would still fit."""
+    """Of both orders of the arguments in one query, as DuckDB has them; a billion rows would still fit."""
     session, connection = wards
     text = f"SELECT {function}(x, y) AS one, {also}(y, x) AS other, {also}(x, y) AS third FROM t"
     found = session.query(text, epsilon=1e4).fetchall()[0]
@@ -462,13 +462,13 @@ def wards():
     ("n IN (3, NULL)", 60), ("n NOT IN (3, NULL)", 0), ("n IN (3, 4)", 120), ("n NOT IN (3, 4)", 2880), ("n NOT IN (NULL)", 0),
     ("(n IN (3, NULL)) IS NULL", 2940), ("(n IN (3, 4)) IS NULL", 0),
 ])  # fmt: skip
-def test_null_in_a_list(wards, condition, rows):
+def test_null_in_an_in_list(wards, condition, rows):
     session, connection = wards
     plan = session.explain(f"SELECT COUNT(*) AS c FROM t WHERE {condition}", epsilon=1)
     assert connection.execute(plan.sql).fetchall() == [(rows,)]
 
 
-def test_values_that_nobody_declared_are_in_no_total_even_where_only_null_was():
+def test_undeclared_values_are_in_no_total():
     connection = duckdb.connect()
     connection.execute(
         "CREATE TABLE t AS SELECT CASE WHEN i < 3 THEN 'a' ELSE 'other' END AS k FROM range(8) r(i)"
@@ -492,7 +492,7 @@ def test_shares_of_a_whole_are_what_duckdb_says(wards):
     assert found == pytest.approx(connection.execute(text).fetchall()[0], rel=0.01)
 
 
-def test_how_far_off_a_share_may_be(wards):
+def test_shares_have_an_error_bound(wards):
     """By the noise of three counts, of which the whole is made, over the whole; that of the part cancels out in part."""
     session, _ = wards
     parts = {"small": "COUNT(*) FILTER (WHERE n < 10)", "large": "COUNT(*) FILTER (WHERE n > 30)"}
@@ -607,7 +607,7 @@ def test_narrow_types_stay_narrow(low, high, narrow):
         (BIGINT, 3, '("x" BETWEEN 0 AND 3)'),
     ],
 )
-def test_values_are_compared_as_they_are_where_the_ends_are_doubles(type_, high, between):
+def test_values_are_compared_directly_if_the_bounds_are_doubles(type_, high, between):
     """That is faster, and DuckDB can use its statistics; a step of 1/100 is no double."""
     grid = grid_of(type_, Domain(type_, low=Fraction(0), high=Fraction(high)))
     assert between in DUCKDB.scalar(grid.clamped(Name("x")))
@@ -645,7 +645,7 @@ def test_a_column_times_a_constant(expression, scaled):
 
 
 # -- what mutants of the rules left unseen ------------------------------------------------------------------------
-def test_two_parts_that_are_all_make_up_the_whole():
+def test_two_exhaustive_parts_sum_to_the_total():
     with duckdb.connect() as connection:
         connection.execute(
             "CREATE TABLE t (b BOOLEAN NOT NULL); INSERT INTO t SELECT i % 3 = 0 FROM range(30) r(i)"
@@ -672,7 +672,7 @@ def test_a_score_that_everybody_moves_one_way_needs_half_the_noise(ends, scale):
     assert plan.measurements[0].scale == scale
 
 
-def test_of_several_tables_the_widest_limits_hold():
+def test_the_widest_limits_of_several_tables_apply():
     frame = pd.DataFrame({"who": [1, 1], "k": ["a", "b"]})
     key = {"k": {"values": ["a", "b", "c", "d", "e"]}}
     limits = ({"max_groups": 4, "max_rows": 2}, {"max_groups": 1, "max_rows": 3})
@@ -696,7 +696,7 @@ def _up_to(end: float) -> privsql.Session:
     "argument", ["least(greatest({e}, -1000), 1000)", "least(greatest(x, {e}), {e})", "x"]
 )
 @pytest.mark.parametrize("function", ["MAX", "MEDIAN", "AVG", "VAR_POP", "SUM"])
-def test_ranges_next_to_nothing_are_planned(function, argument, end):
+def test_tiny_ranges_are_planned(function, argument, end):
     """The logarithm of a step that a double cannot hold was a bare ValueError."""
     session = _up_to(end)
     assert session.explain(f"SELECT {function}({argument.format(e=end)}) FROM t", epsilon=1).measurements

@@ -36,7 +36,7 @@ QUESTIONS = [
 @pytest.mark.parametrize("sql", QUESTIONS)
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-2])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 7.0])
-def test_the_parts_make_up_the_whole(session, sql, delta, epsilon):
+def test_shares_sum_to_epsilon(session, sql, delta, epsilon):
     plan = session.explain(sql, epsilon=epsilon, delta=delta)
     assert sum(each.loss for each in plan.measurements) <= Fraction(str(epsilon))
     assert sum(each.loss for each in plan.measurements) >= Fraction(str(epsilon)) * Fraction(99, 100)
@@ -55,7 +55,7 @@ def test_a_gaussian_release_is_private_as_a_whole(session, delta):
     assert plan.delta == pytest.approx(delta)
 
 
-def test_a_share_pays_for_its_share_only(session):
+def test_a_share_cannot_pay_for_more_than_itself(session):
     plan = session.explain(QUESTIONS[3], epsilon=1, delta=1e-6, mechanism="gaussian")
     one = plan.measurements[0]
     assert isinstance(one, GaussianMeasurement)
@@ -67,7 +67,7 @@ def test_a_share_pays_for_its_share_only(session):
     assert not GaussianShare(Fraction(1), Fraction(1, 10**6), Fraction(1, 2), Fraction(20)).covers(1)
 
 
-def test_the_smaller_noise_is_taken(session):
+def test_the_smaller_noise_is_chosen(session):
     few = session.explain("SELECT COUNT(*) FROM df", epsilon=1, delta=1e-6)
     assert few.measurements[0].mechanism is Mechanism.LAPLACE
     assert few.delta == 0
@@ -115,7 +115,7 @@ def test_more_noise_gets_more_of_epsilon():
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_shares_and_the_rest_make_up_the_whole(neighbours):
+def test_given_shares_and_the_rest_sum_to_epsilon(neighbours):
     """Two shares of a whole, and what is in neither: counts that exclude each other, NULL in the rest."""
     session = privsql.connect(ROWS, {"neighbours": neighbours, **POLICY})
     shares = ", ".join(

@@ -1,4 +1,6 @@
-"""Where neighbours have equally many rows, their number is let out all but exactly, and what it helps has the less noise."""
+"""If all neighbours have equally many rows, their number is released almost exactly, and reduces other
+noise.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ def uses_public_rows(session: privsql.Session, sql: str, **options: float) -> bo
         "AVG(COALESCE(z, 0))", "AVG(CASE WHEN z > 3 THEN 1.0 ELSE 0 END)", "COUNT(*) FILTER (WHERE x > 20) / COUNT(*)",
     ],
 )  # fmt: skip
-def test_the_whole_table_and_nothing_that_may_be_missing(session: privsql.Session, what: str) -> None:
+def test_the_public_row_count_applies_to_whole_tables(session: privsql.Session, what: str) -> None:
     plan = session.explain(f"SELECT {what} FROM t", epsilon=1.0)
     (rows,) = (each for each in plan.measurements if ALL_ROWS in each.columns)
     assert rows.loss == SLIVER
@@ -92,14 +94,14 @@ def test_the_whole_table_and_nothing_that_may_be_missing(session: privsql.Sessio
         "SELECT SUM(x) FROM t",
     ],
 )
-def test_where_it_may_change_it_is_not_used(session: privsql.Session, sql: str) -> None:
+def test_a_variable_row_count_is_not_public(session: privsql.Session, sql: str) -> None:
     assert not uses_public_rows(session, sql)
 
 
 @pytest.mark.parametrize(
     "what", ["AVG(x)", "VAR_POP(x)", "COUNT(*), SUM(x)", "COUNT(*) FILTER (WHERE x > 20) / COUNT(*)"]
 )
-def test_not_where_rows_come_and_go(data: duckdb.DuckDBPyConnection, what: str) -> None:
+def test_the_row_count_is_private_under_add_remove(data: duckdb.DuckDBPyConnection, what: str) -> None:
     assert not uses_public_rows(
         privsql.connect(data, policy=POLICY | {"neighbours": "add-remove"}), f"SELECT {what} FROM t"
     )
@@ -173,7 +175,7 @@ def test_intervals_cover_as_often_as_they_say(
     assert 0 < widths["v"] < 4
 
 
-def test_gaussian_noise_and_weights_leave_the_sliver(session: privsql.Session) -> None:
+def test_the_row_count_keeps_its_share_under_gaussian_noise_and_weights(session: privsql.Session) -> None:
     plan = session.explain(
         "SELECT AVG(x) AS a, VAR_POP(f) AS v FROM t", epsilon=1.0, delta=1e-6, mechanism="gaussian"
     )
@@ -196,11 +198,11 @@ def test_an_empty_table(session: privsql.Session) -> None:
         assert empty.query(sql, epsilon=1.0).fetchall() == [(None, 0, None)]
 
 
-def test_parts_of_a_row_fit_in_whole_numbers() -> None:
+def test_fractions_of_a_row_fit_into_integers() -> None:
     assert PARTS_OF_A_ROW * 10**10 < 2**60
 
 
-def test_numbers_are_right_whatever_the_ends_and_the_steps(
+def test_answers_are_correct_for_all_ranges_and_steps(
     data: duckdb.DuckDBPyConnection, session: privsql.Session
 ) -> None:
     for what in (

@@ -1,4 +1,4 @@
-"""Medians, quantiles, MIN and MAX from the question to the answer: near their ranks, of every type, by key and by unit."""
+"""Medians, quantiles, MIN and MAX from the query to the answer: near their ranks, of every type, by key and by unit."""
 
 # ruff: noqa: E501 -- questions read better in one line each
 from __future__ import annotations
@@ -95,7 +95,7 @@ def test_a_quantile_is_near_its_rank(
 
 
 @pytest.mark.slow
-def test_the_bound_on_ranks_holds_as_often_as_it_says(
+def test_rank_bounds_have_their_stated_coverage(
     people: duckdb.DuckDBPyConnection, session: privsql.Session
 ) -> None:
     sql = "SELECT quantile_cont(income, [0.25, 0.5, 0.75]) AS q, MAX(income) AS m FROM people"
@@ -116,7 +116,9 @@ def test_the_bound_on_ranks_holds_as_often_as_it_says(
 
 
 @pytest.mark.slow
-def test_more_epsilon_is_nearer(people: duckdb.DuckDBPyConnection, session: privsql.Session) -> None:
+def test_more_epsilon_gives_smaller_errors(
+    people: duckdb.DuckDBPyConnection, session: privsql.Session
+) -> None:
     def mean(epsilon: float) -> float:
         values = [
             session.query("SELECT MEDIAN(income) AS m FROM people", epsilon=epsilon, fresh=True).fetchall()[
@@ -221,7 +223,7 @@ def test_values_are_clamped_and_null_is_not_counted(
     assert found == wanted
 
 
-def test_dates_that_have_no_end_are_clamped() -> None:
+def test_infinite_dates_are_clamped() -> None:
     connection = duckdb.connect(":memory:")
     connection.execute("CREATE TABLE t (d DATE, m TIMESTAMP)")
     connection.execute(
@@ -243,7 +245,7 @@ def test_dates_that_have_no_end_are_clamped() -> None:
 # --- keys, filters, lists, what stands above ---
 
 
-def test_every_key_has_its_own(people: duckdb.DuckDBPyConnection, session: privsql.Session) -> None:
+def test_every_key_has_its_own_quantile(people: duckdb.DuckDBPyConnection, session: privsql.Session) -> None:
     answer = session.query(
         "SELECT team, MEDIAN(income) AS m, COUNT(*) AS n, MIN(age) FILTER (WHERE age > 30) AS low FROM people GROUP BY team",
         epsilon=20.0,
@@ -287,7 +289,7 @@ def test_several_quantiles_rise_and_are_lists_of_numbers(session: privsql.Sessio
     assert all(isinstance(each, dt.datetime) for each in seen)
 
 
-def test_what_stands_above_works_as_ever(session: privsql.Session) -> None:
+def test_post_processing_of_quantiles_works(session: privsql.Session) -> None:
     sql = "SELECT team, MEDIAN(income) / 2 AS half FROM people GROUP BY team HAVING MEDIAN(income) > 100 ORDER BY half DESC LIMIT 2"
     answer = session.query(sql, epsilon=20.0)
     halves = [half for _, half in answer.fetchall()]
@@ -304,7 +306,7 @@ def test_what_stands_above_works_as_ever(session: privsql.Session) -> None:
 # --- the plan ---
 
 
-def test_a_plan_says_what_it_does(session: privsql.Session) -> None:
+def test_the_plan_describes_the_quantile_search(session: privsql.Session) -> None:
     plan = session.explain("SELECT MEDIAN(income) AS m, MAX(income) AS top FROM people", epsilon=1.0)
     text = str(plan)
     assert "exponential mechanism over values" in text
@@ -398,7 +400,7 @@ ENDS = [
 
 @pytest.mark.parametrize("column", ENDS, ids=[f"{each[0]} {each[1][0]}" for each in ENDS])
 @pytest.mark.parametrize("what", ["MIN(x), MAX(x)", "MIN(x)", "MAX(x)"])
-def test_the_ends_alone_have_the_same_rows(column: tuple[str, list[Any], str, list[str]], what: str) -> None:
+def test_binned_extremes_have_the_same_rows(column: tuple[str, list[Any], str, list[str]], what: str) -> None:
     """More rows than matter and fewer, none at all, and so many ties at an end that they are all it has."""
     kind, ends, sql, special = column
     connection = duckdb.connect()
@@ -441,7 +443,7 @@ def test_the_ends_alone_have_the_same_rows(column: tuple[str, list[Any], str, li
 
 
 @pytest.mark.slow
-def test_a_chosen_bin_between_the_ends_is_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chosen_bin_is_read_value_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one row alone is taken for near, what is below is chosen all but always: the answers keep their law."""
     connection = duckdb.connect()
     connection.execute(
@@ -468,7 +470,7 @@ def test_a_chosen_bin_between_the_ends_is_looked_into(monkeypatch: pytest.Monkey
     ("kind", "low", "high"),
     [("DECIMAL(38, 2)", 2**99 + 2**46 - 1, 2**99 + 2**46 + 1), ("DECIMAL(38, 2)", 10**30, 10**30 + 1)],
 )
-def test_decimals_that_doubles_do_not_tell_apart(kind: str, low: int, high: int) -> None:
+def test_decimals_equal_as_doubles_are_distinguished(kind: str, low: int, high: int) -> None:
     """A step is never finer than doubles are: else a value past the high end would be at a point that no INTEGER holds."""
     connection = duckdb.connect()
     connection.execute(
@@ -557,7 +559,7 @@ def test_a_unit_has_no_more_rows_in_the_histogram_than_allowed(
     assert sorted(kept[0]) == sorted(kept[1]) == sorted(kept[2])
 
 
-def test_a_prepared_table_serves_too(visits: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_a_prepared_table_answers_quantiles(visits: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     visits.execute("SELECT * FROM visits").df().to_parquet(tmp_path / "visits.parquet")
     session = privsql.connect(tmp_path / "visits.parquet", policy=VISITS)
     session.prepare("visits")
@@ -570,7 +572,7 @@ def test_a_prepared_table_serves_too(visits: duckdb.DuckDBPyConnection, tmp_path
 # --- keys that nobody declared, ranges that nobody knows, public rows, frames ---
 
 
-def test_keys_that_nobody_declared(people: duckdb.DuckDBPyConnection) -> None:
+def test_undeclared_keys_have_quantiles(people: duckdb.DuckDBPyConnection) -> None:
     policy = {"tables": {"people": {"columns": {"income": {"range": [0, 5000]}}}}}
     session = privsql.connect(people, policy=policy)
     answer = session.query(
@@ -588,7 +590,7 @@ def test_keys_that_nobody_declared(people: duckdb.DuckDBPyConnection) -> None:
     assert [row[0] for row in with_count.fetchall()] == ["a", "b"]
 
 
-def test_a_range_that_nobody_knows_is_found_first(people: duckdb.DuckDBPyConnection) -> None:
+def test_an_unknown_range_is_found_first(people: duckdb.DuckDBPyConnection) -> None:
     session = privsql.connect(
         people, policy={"tables": {"people": {"columns": {"income": {"range": "auto"}}}}}
     )
@@ -605,7 +607,7 @@ def test_public_rows_have_exact_quantiles() -> None:
     assert session.query(sql, epsilon=1.0).fetchall() == connection.execute(sql).fetchall()
 
 
-def test_a_frame_can_be_asked(people: duckdb.DuckDBPyConnection) -> None:
+def test_quantiles_work_on_frames(people: duckdb.DuckDBPyConnection) -> None:
     frame = pd.DataFrame({"x": np.arange(1000) % 100, "k": ["u", "v"] * 500})
     out = frame.dp.query(
         "SELECT k, MEDIAN(x) AS m FROM df GROUP BY k",

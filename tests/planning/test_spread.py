@@ -32,7 +32,7 @@ def people(size: int, seed: int = 1) -> pd.DataFrame:
 
 
 def session_of(frame: pd.DataFrame, neighbours: str = "replace-one", copies: int = 0) -> privsql.Session:
-    """With so many copies of the frame, told apart by c: as many draws of the noise come from one question."""
+    """With so many copies of the frame, told apart by c: as many draws of the noise come from one query."""
     columns = {"x": {"range": [-20, 100]}, "y": {"range": [-50, 150]}, "k": {"range": [0, 2]}}
     if copies:
         frame = pd.concat([frame.assign(c=copy) for copy in range(copies)], ignore_index=True)
@@ -41,7 +41,7 @@ def session_of(frame: pd.DataFrame, neighbours: str = "replace-one", copies: int
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_without_noise_it_is_what_duckdb_says(function):
+def test_without_noise_spreads_match_duckdb(function):
     df = people(4000)
     exact = dict(duckdb.sql(f"SELECT k, {function} FROM df GROUP BY k").fetchall())
     found = session_of(df).query(f"SELECT k, {function} AS v FROM df GROUP BY k", epsilon=10_000).fetchall()
@@ -67,7 +67,7 @@ def test_intervals_cover(function, neighbours):
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 30])
-def test_nothing_impossible_comes_out(size):
+def test_spreads_are_never_impossible(size):
     asked = ", ".join(f"{function} AS v{index}" for index, function in enumerate(FUNCTIONS))
     rows = (
         session_of(people(size), copies=40)
@@ -113,14 +113,14 @@ def test_spread_and_mean_of_one_column_cost_one_measurement():
     assert agree["s"] == pytest.approx(agree["v"] ** 0.5)
 
 
-def test_three_columns_cost_what_a_count_costs():
+def test_three_moment_columns_cost_one_count():
     """In rows: scale l1 / whole is 1 / epsilon under add-remove, whatever the range."""
     plan = session_of(people(10), "add-remove").explain("SELECT VAR_POP(x) FROM df", epsilon=0.5)
     assert plan.measurements[0].scale / 120**2 == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_extremes_over_a_box_are_never_passed(seed):
+def test_extremes_over_a_box_are_bounds(seed):
     """Random boxes, thousands of points in each: the closed form holds them all, and some come close."""
     dice = np.random.default_rng(seed)
     low = dice.uniform(0.3, 60, 4) * (dice.random(4) < 0.8)
@@ -148,7 +148,7 @@ def test_the_formula_is_the_variance():
     assert how.value(noisy)[0] == pytest.approx(np.var(u), rel=1e-6)
 
 
-def test_units_are_cut_to_their_bound():
+def test_units_are_bounded():
     """One person with a thousand rows counts for max_rows of them, at their mean."""
     frame = pd.DataFrame({"who": [0] * 1000 + list(range(1, 101)), "x": [100] * 1000 + [0] * 100})
     policy = {"tables": {"df": {"unit": "who", "max_rows": 10, "columns": {"x": {"range": [0, 100]}}}}}
@@ -167,7 +167,7 @@ def moved(plan, before: pd.DataFrame, after: pd.DataFrame) -> int:
 
 
 @pytest.mark.slow
-def test_what_is_divided_moves_by_a_step_more():
+def test_divided_sums_move_by_one_more_step():
     """Products of four heights are divided after adding up: what is cut off each column may be one step more or less."""
     plan = session_of(people(10), "add-remove").explain("SELECT CORR(x, y) FROM df", epsilon=1)
     (measurement,) = plan.measurements
@@ -177,7 +177,7 @@ def test_what_is_divided_moves_by_a_step_more():
 
 
 @pytest.mark.parametrize("what", ["VAR_POP(x)", "CORR(x, y)"])
-def test_a_unit_of_many_rows_moves_what_it_is_bounded_to(what):
+def test_a_unit_with_many_rows_stays_within_its_bound(what):
     columns = {"x": {"range": [-20, 100]}, "y": {"range": [-50, 150]}}
     policy = {
         "neighbours": "add-remove",

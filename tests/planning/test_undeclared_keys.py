@@ -29,7 +29,7 @@ def people(**counts: int) -> pd.DataFrame:
     return pd.DataFrame({"city": [city for city, count in counts.items() for _ in range(count)]})
 
 
-def test_without_delta_they_are_refused():
+def test_undeclared_keys_need_delta():
     for sql in (COUNTED, "SELECT DISTINCT city FROM df", "SELECT city FROM df GROUP BY city"):
         with pytest.raises(privsql.Refused) as caught:
             people(a=5).dp.query(sql, epsilon=1)
@@ -59,7 +59,7 @@ def test_delta_is_charged_and_limited():
     assert session.budget.spent.delta == pytest.approx(6e-7)
 
 
-def test_a_delta_that_is_no_use_is_refused():
+def test_a_useless_delta_is_refused():
     with pytest.raises(privsql.ArgumentError) as caught:
         people(a=100).dp.query(COUNTED, epsilon=0.001, delta=0.4)
     assert caught.value.code == "argument-delta"
@@ -227,7 +227,7 @@ def test_no_fewer_keys_than_by_rows_where_people_have_up_to_max_rows(relation, s
             assert before.chance(people * (1 + rows) // 2 - rows) <= 0.51, (groups, rows, epsilon)
 
 
-def test_units_are_counted_already_where_that_is_asked_for():
+def test_a_unit_count_also_selects_the_keys():
     plan = visits(1, 7, 1).explain(
         "SELECT k, COUNT(*) AS n, COUNT(DISTINCT u) AS m FROM v GROUP BY k", epsilon=1, delta=1e-6
     )

@@ -1,4 +1,6 @@
-"""People with many rows: whose a row is, what is kept of each, and what a call may change of it."""
+"""People with many rows: which unit a row has, which rows of a unit are kept, and what a call may change of
+it.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ POLICY = {
 @pytest.mark.parametrize(
     "limits", [{"max_rows": 5}, {"max_groups": 4}, {"max_rows": 0}, {"max_groups": 1.5}, {"max_rows": True}]
 )
-def test_declared_limits_can_be_lowered_only(shop, limits):
+def test_declared_limits_can_only_be_lowered(shop, limits):
     orders = {**POLICY["tables"]["orders"], "max_groups": 3}
     session = privsql.connect(shop, {"tables": {**POLICY["tables"], "orders": orders}})
     with pytest.raises(privsql.ArgumentError) as caught:
@@ -49,7 +51,7 @@ def test_declared_limits_can_be_lowered_only(shop, limits):
     assert caught.value.code == "argument-limits"
 
 
-def test_limits_that_nobody_declared_can_be_raised(shop):
+def test_default_limits_can_be_raised(shop):
     """The noise grows with them, so that this is no less private: defaults are nobody's wish."""
     tables = {"customers": {"unit": "id"}, "orders": {"unit": "customer_id -> customers.id"}}
     session = privsql.connect(shop, {"tables": tables})
@@ -94,14 +96,14 @@ def test_a_unit_two_hops_away(shop):
     assert answer == expected
 
 
-def test_keys_that_a_unit_has_one_of_cost_no_more_than_one(shop):
+def test_fixed_keys_count_as_one_key_per_unit(shop):
     session = privsql.connect(shop, POLICY)
     sql = "SELECT state, COUNT(*) FROM orders JOIN customers ON customer_id = id GROUP BY state"
     (measurement,) = session.explain(sql, epsilon=1).measurements
     assert (measurement.l1, measurement.linf) == (8, 4)
 
 
-def test_what_is_kept_of_a_unit_does_not_depend_on_others_threads_or_order(shop):
+def test_kept_rows_of_a_unit_are_independent_of_others_threads_and_order(shop):
     """The same rows of one unit among others, in another order, on other threads: its part stays the same."""
     session = privsql.connect(
         shop,
@@ -224,7 +226,7 @@ def test_a_reference_between_decimals_of_different_scales_is_refused():
             if fits:
                 assert session.query("SELECT COUNT(*) FROM a", epsilon=1).fetchall()
                 continue
-            with pytest.raises(privsql.PolicyError, match="by columns of other types"):
+            with pytest.raises(privsql.PolicyError, match="by columns of different types"):
                 session.query("SELECT COUNT(*) FROM a", epsilon=1)
 
 

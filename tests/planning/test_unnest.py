@@ -106,7 +106,7 @@ def test_no_list_of_one_person_passes_the_bound(sql, neighbours):
         assert check_plan(plan, [pairs[first], *pairs], Report()) == []
 
 
-def test_a_pair_attains_the_bound_of_one_who_comes():
+def test_a_pair_attains_the_add_remove_bound():
     plan = session(people(), neighbours="add-remove").explain(ASKED[0], epsilon=1)
     pair = [run_exactly(plan, each)[1] for each in (people(FULL), people())]
     changes = [abs(each) for each in differences(*pair, plan.measurements[0].columns)]
@@ -135,7 +135,7 @@ def test_a_list_may_have_a_collation_that_its_type_does_not_show():
     }
 
 
-def test_elements_that_are_one_once_they_are_cast_count_once():
+def test_elements_equal_after_casting_count_once():
     nano = people("[make_timestamp_ns(1000000001), make_timestamp_ns(1000000002)]", type_="TIMESTAMP_NS")
     assert exactly(nano, ASKED[1], values=["1970-01-01 00:00:01"]) == {None: 1}
     enum = people("['p', 'q', 'p']", type_="ENUM('p', 'q')")
@@ -157,7 +157,7 @@ def test_elements_that_are_one_once_they_are_cast_count_once():
         ("INTEGER", {"values": ["a"]}, "policy-values"),
     ],
 )
-def test_what_has_no_bound_is_refused(type_, declared, code):
+def test_unbounded_lists_are_refused(type_, declared, code):
     with pytest.raises(privsql.PrivsqlError) as caught:
         session(people(type_=type_), declared or {"range": "auto"}).explain(ASKED[1], epsilon=1)
     assert caught.value.code == code
@@ -166,7 +166,7 @@ def test_what_has_no_bound_is_refused(type_, declared, code):
 @pytest.mark.parametrize("sql", [
     "SELECT COUNT(*) FROM (SELECT UNNEST(tags) AS tag FROM people)", "SELECT COUNT(*) FROM people, UNNEST(tags) AS u(tag)",
 ])  # fmt: skip
-def test_a_value_that_is_named_any_number_of_times_is_refused(sql):
+def test_lists_with_repeated_values_are_refused(sql):
     with pytest.raises(privsql.PrivsqlError) as caught:
         session(people()).explain(sql, epsilon=1)
     assert (caught.value.code, caught.value.suggestion) == (
@@ -254,7 +254,7 @@ def test_a_list_a_child_table_and_columns_give_the_same_choice():
 
 
 # -- the same question -----------------------------------------------------------------------------------------
-def test_however_it_is_written_it_is_the_same_question():
+def test_equivalent_spellings_share_one_answer():
     asked = session(people(*ODD[:8]))
     forms = [
         f"SELECT tag, COUNT(*) AS n FROM ({TAGS}) GROUP BY tag",

@@ -1,4 +1,4 @@
-"""Units by key: which questions read the stored counts, and that the numbers and bounds are those without them."""
+"""Units by key: which queries read the stored counts, with the same numbers and bounds as without them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reads_counts(plan):
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("case", [(2000, 2), (2000, 1), (2000, 3), (9, 2), (0, 2)])
-def test_the_numbers_and_bounds_are_those_without(tmp_path, relation, case):
+def test_answers_and_bounds_equal_those_without_a_copy(tmp_path, relation, case):
     rows, most = case
     path, policy = make(tmp_path / "clinic.duckdb", rows), {**other(max_groups=most), "neighbours": relation}
     with privsql.connect(path, policy) as session:
@@ -82,7 +82,7 @@ def test_each_unit_counts_for_its_first_keys(tmp_path):
             assert max(counts.values()) <= 40
 
 
-def test_the_explanation_names_them(tmp_path):
+def test_explain_names_the_stored_counts(tmp_path):
     with privsql.connect(make(tmp_path / "clinic.duckdb"), POLICY) as session:
         session.prepare("visits")
         shown = str(session.explain(BY_STATE, epsilon=1))
@@ -92,7 +92,7 @@ def test_the_explanation_names_them(tmp_path):
         assert "Bound contributions: at most 2 keys a unit" in shown
 
 
-def test_other_values_are_counted_anew(tmp_path):
+def test_other_values_use_new_counts(tmp_path):
     """Under a policy with other values the stored counts are not used, until the table is prepared under it."""
     path, more = (
         make(tmp_path / "clinic.duckdb"),
@@ -115,7 +115,7 @@ def test_other_values_are_counted_anew(tmp_path):
             assert found == expected and "ZZ" in dict(found)
 
 
-def test_a_write_outdates_them(tmp_path):
+def test_a_write_outdates_the_counts(tmp_path):
     path = make(tmp_path / "clinic.duckdb")
     with privsql.connect(path, POLICY) as session:
         session.prepare("visits")
@@ -127,7 +127,7 @@ def test_a_write_outdates_them(tmp_path):
         assert reads_counts(session.explain(BY_STATE, epsilon=1))
 
 
-def test_a_killable_worker_reads_them_too(tmp_path):
+def test_a_worker_reads_the_stored_counts(tmp_path):
     path = make(tmp_path / "clinic.duckdb")
     with privsql.connect(path, POLICY, deadline=30) as session:
         session.prepare("visits")

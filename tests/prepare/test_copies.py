@@ -1,4 +1,6 @@
-"""Prepared copies: what is stored, when it serves, what it changes of an answer, and what cannot be prepared."""
+"""Prepared copies: what they store, when they are used, how they change answers, and what cannot be
+prepared.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ def session(tmp_path_factory):
 
 
 # -- what is stored ------------------------------------------------------------------------------------------
-def test_the_copy_lies_beside_the_file_and_holds_all_rows_with_a_unit(path):
+def test_the_copy_is_stored_beside_the_file_with_all_rows_that_have_a_unit(path):
     with privsql.connect(path, POLICY) as session:
         session.prepare("visits")
         name = copy_of(session.explain(BY_STATE, epsilon=1))
@@ -90,7 +92,7 @@ print(json.dumps([plan.sql, session.query({counted!r}, epsilon=10_000).fetchall(
     assert dict(answer) == {state: exact.get(state, 0) for state in [*STATES, None]}
 
 
-def test_the_copy_may_be_read_by_whoever_may_read_the_file(path):
+def test_the_copy_has_the_files_read_permissions(path):
     path.chmod(0o640)
     with privsql.connect(path, POLICY) as session:
         session.prepare("visits")
@@ -127,7 +129,7 @@ def test_a_unit_reached_by_reference(path):
         assert session.query("SELECT COUNT(*) FROM items", epsilon=10_000).fetchall() == [(7 * 23,)]
 
 
-def test_a_copy_for_another_unit_or_other_columns_is_not_taken(path):
+def test_a_copy_for_another_unit_or_other_columns_is_not_used(path):
     def served(policy) -> bool:
         with privsql.connect(path, policy) as session:
             return uses_copy(session.explain(BY_STATE, epsilon=1))
@@ -160,7 +162,7 @@ def test_sums_of_declared_columns_are_computed_beforehand(session):
             assert uses_copy(plan) and not stored_value(plan), f"{sql}: another value, or under another name"
 
 
-def test_they_are_what_would_be_computed(tmp_path):
+def test_stored_values_equal_computed_ones(tmp_path):
     """Of people with few rows nothing is left out, so that the sums from a copy are those without."""
     path, double = (
         tmp_path / "x.duckdb",
@@ -191,7 +193,7 @@ def test_they_are_what_would_be_computed(tmp_path):
             ), sql
 
 
-def test_under_another_range_they_are_computed_until_they_are_stored(path):
+def test_another_range_is_computed_until_stored(path):
     with privsql.connect(path, POLICY) as session:
         session.prepare("visits")
     with privsql.connect(path, other(columns={"amount": {"range": [0, 50]}})) as session:
@@ -219,7 +221,7 @@ def test_under_another_range_they_are_computed_until_they_are_stored(path):
         ("SELECT region, COUNT(*), SUM(amount) FROM visits JOIN regions USING (state) GROUP BY region", 891, 297),
     ],
 )  # fmt: skip
-def test_where_a_copy_serves(session, sql, l1, linf):
+def test_queries_that_use_a_copy(session, sql, l1, linf):
     """The noise is never more than without it."""
     plan, plain = session.explain(sql, epsilon=1), session.explain(sql, epsilon=1, prepared=False)
     assert uses_copy(plan) and not uses_copy(plain)
@@ -255,7 +257,7 @@ def test_where_a_copy_serves(session, sql, l1, linf):
         ("SELECT COUNT(*) FROM visits", {"prepared": False}, ""),
     ],
 )
-def test_where_it_does_not(session, sql, named, why):
+def test_queries_that_do_not_use_a_copy(session, sql, named, why):
     plan = session.explain(sql, epsilon=1, **named)
     assert not uses_copy(plan)
     said = [each.split(": ")[1] for each in plan.notes if "the copy of visits is not used" in each]
@@ -263,14 +265,14 @@ def test_where_it_does_not(session, sql, named, why):
     session.query(sql, epsilon=1, **named)
 
 
-def test_a_bound_past_the_largest_rank_is_no_bound(path):
+def test_a_limit_beyond_the_largest_rank_uses_no_copy(path):
     with privsql.connect(path, other(max_groups=1, max_rows=65_535)) as session:
         session.prepare("visits")
         assert not uses_copy(session.explain("SELECT COUNT(*) FROM visits", epsilon=1))
         assert uses_copy(session.explain("SELECT COUNT(*) FROM visits", epsilon=1, max_rows=65_534))
 
 
-def test_ranks_past_the_largest_are_one():
+def test_ranks_beyond_the_largest_are_merged():
     frame = pd.DataFrame(
         {"user_id": np.zeros(70_000, dtype=np.int32), "x": np.arange(70_000, dtype=np.int32)}
     )
@@ -295,7 +297,7 @@ def frame(rows: int = 500) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", ["pandas", "arrow", "polars", "dict"])
-def test_frames(kind):
+def test_frames_can_be_prepared(kind):
     """A session is about a frame as it was when it was given; so is the copy, which nothing can outdate."""
     made = frame()
     match kind:
@@ -323,7 +325,7 @@ def test_frames(kind):
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
-def test_files_of_other_kinds(tmp_path, suffix):
+def test_parquet_and_csv_files_can_be_prepared(tmp_path, suffix):
     def write(made: pd.DataFrame) -> None:
         made.to_parquet(file) if suffix == "parquet" else made.to_csv(file, index=False)
 
@@ -342,7 +344,7 @@ def test_files_of_other_kinds(tmp_path, suffix):
     assert uses_copy(session.explain(BY_STATE, epsilon=1))
 
 
-def test_it_works_within_a_memory_limit(tmp_path):
+def test_preparing_works_within_a_memory_limit(tmp_path):
     caller = duckdb.connect(str(tmp_path / "large.duckdb"), config={"threads": "2"})
     caller.execute(f"CREATE TABLE visits AS SELECT * EXCLUDE unusable FROM ({ROWS.format(rows=300_000)})")
     caller.execute("SET memory_limit = '40MB'")
@@ -355,7 +357,7 @@ def test_it_works_within_a_memory_limit(tmp_path):
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
-def test_what_cannot_be_prepared_says_so(path):
+def test_sources_that_cannot_be_prepared_are_refused(path):
     codes = {"vists": "name-table", None: "name-table", "people": "argument-prepare", "notes": "argument-prepare",
              "codes": "argument-prepare", "ranked": "source-columns"}  # fmt: skip
     change(path, """
@@ -378,7 +380,7 @@ def test_what_cannot_be_prepared_says_so(path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written(path):
+def test_a_read_only_folder_is_refused(path):
     path.parent.chmod(0o500)
     try:
         with privsql.connect(path, POLICY) as session, pytest.raises(privsql.PrivsqlError) as caught:
@@ -388,7 +390,7 @@ def test_a_folder_that_cannot_be_written(path):
         path.parent.chmod(0o700)
 
 
-def test_a_broken_copy_is_as_if_there_were_none(path):
+def test_a_broken_copy_is_ignored(path):
     Path(f"{path}.prepared").write_bytes(b"no database at all")
     with privsql.connect(path, POLICY) as session:
         assert not uses_copy(session.explain(BY_STATE, epsilon=1))

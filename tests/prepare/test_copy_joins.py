@@ -83,7 +83,7 @@ def prepare(session: privsql.Session) -> None:
         session.prepare(table)
 
 
-def test_which_joins_are_served_and_by_which_copy(tmp_path):
+def test_joins_use_the_right_copy(tmp_path):
     file = stored(
         tmp_path / "shop.duckdb", [some(Random(unit), unit, 3, 9, 4) for unit in range(1, 6)], Random(0)
     )
@@ -94,7 +94,9 @@ def test_which_joins_are_served_and_by_which_copy(tmp_path):
             assert copy_of(plan).startswith(f"{table}_") and plan.sql.count("privsql_prepared") == 1, sql
             assert plan.measurements[0].scale <= plain.measurements[0].scale
             assert "by a stored rank" in str(plan)
-            assert ("each row meets at most one row, of the same unit" in str(plan)) == ("EXISTS" not in sql)
+            assert ("each row matches at most one row, of the same unit" in str(plan)) == (
+                "EXISTS" not in sql
+            )
             session.query(sql, epsilon=1)
         for sql in NOT_SERVED:
             plan = session.explain(sql, epsilon=1)
@@ -117,7 +119,7 @@ def test_with_few_rows_a_unit_nothing_is_lost(tmp_path):
             assert found == expected and uses_copy(plan), sql
 
 
-def test_units_are_looked_at_in_every_join(tmp_path):
+def test_every_join_compares_units(tmp_path):
     """Whatever else a join is on: the copy may be of another state than the table, or a table there twice."""
     file = stored(
         tmp_path / "shop.duckdb", [some(Random(unit), unit, 3, 9, 4) for unit in range(1, 6)], Random(0)
@@ -134,7 +136,7 @@ def test_units_are_looked_at_in_every_join(tmp_path):
                 assert uses_copy(plan) and any(each in plan.sql for each in looks), sql
 
 
-def test_a_row_that_meets_one_of_another_unit_is_left_out(tmp_path):
+def test_rows_matched_with_another_unit_are_dropped(tmp_path):
     """Also where the reference would have told that they are of one: here all the copy's rows are somebody else's."""
     file = stored(
         tmp_path / "shop.duckdb", [some(Random(unit), unit, 3, 9, 4) for unit in range(1, 6)], Random(0)
@@ -160,7 +162,7 @@ TWO_ROWS_OF_A_PARENT = """
     ON i.a = r.a1 AND i.b = r.b2 AND i.c = r.k1"""
 
 
-def test_a_reference_of_two_columns_is_not_met_by_two_rows(tmp_path):
+def test_a_composite_reference_matches_at_most_one_row(tmp_path):
     """One more person, whose orders have each one part of what others' items refer to, met all of them."""
     policy = {"neighbours": "add-remove", "tables": {
         "orders": {"unit": "u", "max_groups": 1, "max_rows": 3},

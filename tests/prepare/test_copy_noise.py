@@ -1,4 +1,4 @@
-"""A copy is never noisier than choosing rows while the question runs: few keys and many, both relations, both kinds of noise."""
+"""A copy is never noisier than choosing rows while the query runs: few keys and many, both relations, both kinds of noise."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_no_noisier_than_without_it(session, keys, delta):
                 )
 
 
-def test_nor_over_several_sets_of_keys_or_for_a_label(session):
+def test_no_noisier_over_grouping_sets_and_for_labels(session):
     for sql in ("SELECT k4, k3, COUNT(*) FROM t GROUP BY ROLLUP (k4, k3)", "SELECT k4, MEDIAN(x) FROM t GROUP BY k4",
                 "SELECT k4 FROM t GROUP BY k4 ORDER BY COUNT(*) DESC LIMIT 1",
                 "SELECT k4 FROM t GROUP BY k4 ORDER BY COUNT(*) DESC LIMIT 3"):  # fmt: skip
@@ -74,7 +74,7 @@ def test_nor_over_several_sets_of_keys_or_for_a_label(session):
         assert plan.measurements[0].scale <= plain.measurements[0].scale, sql
 
 
-def test_no_more_rows_are_lost_for_it_than_need_be(session):
+def test_no_more_rows_are_dropped_than_necessary(session):
     """One row of a unit more, and there would be more noise, or more than the policy allows."""
     moves = 2 if session.explain("SELECT COUNT(*) FROM t", epsilon=1).neighbours == "replace-one" else 1
     for keys in KEYS:
@@ -87,7 +87,7 @@ def test_no_more_rows_are_lost_for_it_than_need_be(session):
             assert kept == min(groups, cells) * rows or more > plain.measurements[0].l1, (keys, groups, rows)
 
 
-def test_where_the_noise_would_be_gaussian():
+def test_copies_under_gaussian_noise():
     with made("replace-one") as session:
         sql = "SELECT k60, COUNT(*) FROM t GROUP BY 1"
         plan, plain = both(session, sql, delta=1e-6)
@@ -105,7 +105,7 @@ def test_where_the_noise_would_be_gaussian():
         assert 0.97 < forced.measurements[0].half_width(0.95) / plain.measurements[0].half_width(0.95) <= 1
 
 
-def test_a_column_under_another_name_is_not_taken_for_what_the_copy_has_of_that_name():
+def test_a_renamed_column_is_not_confused_with_a_stored_one():
     rows = np.arange(600)
     frame = pd.DataFrame({"user_id": rows // 2, "x": rows % 11, "y": rows % 7})
     columns = {"x": {"range": [0, 10]}, "y": {"range": [0, 6]}}

@@ -1,4 +1,4 @@
-"""Totals by rank: what they hold, which questions read them instead of the copy, and that the numbers are the copy's."""
+"""Totals by rank: what they hold, and which queries read them instead of the copy, with the same numbers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def forget_totals(path):
     change(f"{path}.prepared", "DELETE FROM privsql_signs WHERE name LIKE '%_by_rank'")
 
 
-def test_they_are_what_the_copy_adds_up_to(tmp_path):
+def test_stored_totals_equal_the_sums_of_the_copy(tmp_path):
     path = make(tmp_path / "clinic.duckdb")
     with privsql.connect(path, POLICY) as session:
         session.prepare("visits")
@@ -130,7 +130,7 @@ def test_composite_units_and_parts_of_them(tmp_path):
         assert copy_of(pairs) not in part.sql and part.measurements[0].l1 == 1, "with the copy it would be 3"
 
 
-def test_the_explanation_names_them(tmp_path):
+def test_explain_names_the_stored_totals(tmp_path):
     path = make(tmp_path / "clinic.duckdb")
     with privsql.connect(path, POLICY) as session:
         session.prepare("visits")
@@ -143,7 +143,7 @@ def test_the_explanation_names_them(tmp_path):
             assert "Scan the prepared copy of visits" in shown and "totals" not in shown
 
 
-def test_a_write_outdates_them_as_it_does_the_copy(tmp_path):
+def test_a_write_outdates_the_totals(tmp_path):
     path = make(tmp_path / "clinic.duckdb")
 
     def asked() -> tuple[list[bool], list[tuple[int, ...]]]:
@@ -166,7 +166,7 @@ def test_a_write_outdates_them_as_it_does_the_copy(tmp_path):
     assert asked() == ([True, True], [(3 * units + 1,), (units + 1,)])
 
 
-def test_a_copy_without_them_serves_and_is_renewed(tmp_path):
+def test_a_copy_without_totals_is_used_and_renewed(tmp_path):
     path = make(tmp_path / "clinic.duckdb")
     for _ in range(2):
         with privsql.connect(path, POLICY) as session:
@@ -178,7 +178,7 @@ def test_a_copy_without_them_serves_and_is_renewed(tmp_path):
             assert not reads_totals(plan) and copy_of(plan) in plan.sql
 
 
-def test_those_of_other_tables_are_kept_with_their_copies(tmp_path):
+def test_totals_of_other_tables_are_kept(tmp_path):
     path = make(tmp_path / "clinic.duckdb")
     change(path, "CREATE TABLE calls AS SELECT user_id, amount AS minutes FROM visits")
     with privsql.connect(
@@ -192,7 +192,7 @@ def test_those_of_other_tables_are_kept_with_their_copies(tmp_path):
         )
 
 
-def test_the_memory_of_a_caller_is_left_as_it_was(tmp_path):
+def test_the_callers_memory_is_restored(tmp_path):
     path = make(tmp_path / "clinic.duckdb")
     caller = duckdb.connect(str(path))
     with privsql.connect(caller, POLICY) as session:

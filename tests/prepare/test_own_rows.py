@@ -23,7 +23,7 @@ Rows = list[tuple[Any, ...]]
 def prepared(
     file: Path, rows: Rows, policy: dict[str, Any], *questions: str
 ) -> tuple[duckdb.DuckDBPyConnection, list[Any]]:
-    """Rows in a file, prepared: plain DuckDB on it, and the plans of some questions."""
+    """Rows in a file, prepared: plain DuckDB on it, and the plans of some queries."""
     with duckdb.connect(str(file)) as connection:
         connection.execute(
             "CREATE TABLE visits (user_id DOUBLE, state VARCHAR, amount INTEGER, price DOUBLE, gap INTERVAL)"
@@ -61,7 +61,7 @@ def some_rows(rng: Random, unit: float | None, count: int) -> Rows:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
-def test_what_is_kept_depends_on_that_unit_alone(tmp_path, seed):
+def test_kept_rows_depend_on_their_own_unit_alone(tmp_path, seed):
     rng = Random(seed)
     people = {float(unit): some_rows(rng, float(unit), rng.choice([1, 3, 12])) for unit in range(8)}
     rows = [row for each in people.values() for row in each] + some_rows(rng, None, 5)
@@ -75,7 +75,7 @@ def test_what_is_kept_depends_on_that_unit_alone(tmp_path, seed):
     assert all(len(each) <= 4 for each in third.values())
 
 
-def test_rows_that_are_equal_and_not_the_same(tmp_path):
+def test_equal_rows_that_look_different(tmp_path):
     """Zeros of both signs, 30 days and one month: which of them is kept does not depend on which lies first."""
     people = {1.0: [(0.0, None), (-0.0, None)], 2.0: [(1.0, "1 month"), (1.0, "30 days")]}
     rows = [
@@ -133,7 +133,7 @@ def test_no_neighbour_passes_a_bound(tmp_path, seed, relation):
 
 # -- generated worlds ----------------------------------------------------------------------------------------
 def run_prepared(folder: Path, seed: int, report: Report, runner: Runner) -> int:
-    """One generated world, every table of it prepared on every neighbour; how many questions were answered by a copy."""
+    """One generated world, every table of it prepared on every neighbour; how many queries were answered by a copy."""
     world = runner.world(seed)
     files = []
     for number, each in enumerate([*runner.variants, *([runner.again] if runner.again else [])]):

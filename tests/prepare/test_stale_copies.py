@@ -59,7 +59,7 @@ def refused(session: privsql.Session, code: str, word: str, table: str = "visits
 
 
 # -- files that privsql opened -------------------------------------------------------------------------------
-def test_a_write_is_noticed_whatever_it_wrote(path):
+def test_every_write_is_noticed(path):
     assert uses_copy(explained(path))
     for sql in WRITES:
         change(path, sql)
@@ -71,7 +71,7 @@ def test_a_write_is_noticed_whatever_it_wrote(path):
             assert uses_copy(plan) and WRITTEN not in str(plan), sql
 
 
-def test_no_row_is_read_to_tell(path, monkeypatch):
+def test_the_staleness_check_reads_no_row(path, monkeypatch):
     """What EXPLAIN says is free, so it must not come from rows: DuckDB's own log shows which texts it was given."""
     monkeypatch.setattr(
         "privsql.engines.duckdb.opening.CLOSE", "SELECT 1"
@@ -97,7 +97,7 @@ def test_no_row_is_read_to_tell(path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_is_said_is_the_same_for_all_writes(path):
+def test_the_message_is_the_same_for_all_writes(path):
     """Of two neighbours, each written to: the explanations agree to the letter, before and after."""
     second = make(path.parent / "other.duckdb")
     change(second, "DELETE FROM visits WHERE user_id = 4")
@@ -110,7 +110,7 @@ def test_what_is_said_is_the_same_for_all_writes(path):
 
 
 @pytest.mark.slow
-def test_a_write_elsewhere_that_keeps_the_size(path):
+def test_a_write_that_keeps_the_file_size_is_noticed(path):
     updates = [f"UPDATE visits SET amount = {amount} {ONE}" for amount in range(5)]
     change(path, updates[0])
     change(
@@ -126,7 +126,7 @@ def test_a_write_elsewhere_that_keeps_the_size(path):
     assert WRITTEN in str(explained(path))
 
 
-def test_a_write_that_is_only_in_the_log(path):
+def test_a_write_in_the_log_is_noticed(path):
     """The writer was killed before DuckDB put its log into the file, which is as it was."""
     before = path.stat()
     change_elsewhere(
@@ -146,7 +146,7 @@ def test_a_write_that_is_only_in_the_log(path):
         )
 
 
-def test_a_file_that_was_exchanged_while_it_was_open(path):
+def test_a_file_replaced_while_open_is_noticed(path):
     """The session goes on reading the old file: it must not store that as a copy of the new one."""
     with privsql.connect(path, POLICY) as session, privsql.connect(path, POLICY) as second:
         new = make(path.parent / "new.duckdb", rows=100)
@@ -163,7 +163,7 @@ def test_a_file_that_was_exchanged_while_it_was_open(path):
 
 
 @pytest.mark.slow
-def test_a_copy_of_what_a_file_was_exchanged_for(path):
+def test_a_copy_of_the_replacing_file_is_not_used(path):
     """It is up to date, but not of what this session reads."""
     with privsql.connect(path, POLICY) as session:
         os.replace(make(path.parent / "new.duckdb", rows=100), path)
@@ -174,7 +174,7 @@ def test_a_copy_of_what_a_file_was_exchanged_for(path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="locks are of another kind")
-def test_a_file_that_was_written_to_while_it_was_open(path):
+def test_a_file_written_while_open_is_noticed(path):
     """A program that opens and closes the file, say to copy it, loosens DuckDB's lock: others can write then."""
     with privsql.connect(path, POLICY) as session:
         assert uses_copy(session.explain(BY_STATE, epsilon=1))
@@ -185,7 +185,7 @@ def test_a_file_that_was_written_to_while_it_was_open(path):
 
 
 # -- signs ---------------------------------------------------------------------------------------------------
-def test_a_sign_is_taken_once_a_later_write_must_differ(tmp_path):
+def test_a_fingerprint_is_taken_once_later_writes_must_differ(tmp_path):
     file = tmp_path / "x"
     for number in range(20):  # each as soon as possible after the last, and of the same size
         file.write_bytes(bytes([number]))
@@ -199,7 +199,7 @@ def test_a_sign_is_taken_once_a_later_write_must_differ(tmp_path):
 
 
 @pytest.mark.slow
-def test_whole_seconds_are_waited_for(tmp_path):
+def test_coarse_file_times_are_waited_for(tmp_path):
     file = tmp_path / "x"
     file.touch()
     second = (time.time_ns() // 1_000_000_000 + 1) * 1_000_000_000
@@ -215,7 +215,7 @@ def test_a_file_from_the_future_cannot_be_watched(path):
         refused(session, "source-prepare", "future")
 
 
-def test_which_file_is_open(tmp_path):
+def test_the_open_file_is_identified(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     one.touch()
     two.touch()
@@ -225,7 +225,7 @@ def test_which_file_is_open(tmp_path):
         assert not is_open(one)
 
 
-def test_logs_belong_to_a_sign(tmp_path):
+def test_logs_are_part_of_a_fingerprint(tmp_path):
     path = tmp_path / "x.duckdb"
     path.touch()
     before = sign_of(path)
@@ -318,7 +318,7 @@ def test_a_connection_that_may_only_read_uses_what_is_there(path):
         ("view", "a view"),
     ],
 )
-def test_a_source_without_a_sign_cannot_be_prepared(tmp_path, what, word):
+def test_a_source_without_a_fingerprint_cannot_be_prepared(tmp_path, what, word):
     caller = duckdb.connect(":memory:" if what == "memory" else str(tmp_path / "x.duckdb"))
     match what:
         case "memory":

@@ -57,7 +57,7 @@ def test_laplace_against_the_exact_distribution(weights: list[int], unit: int, r
 
 
 @pytest.mark.parametrize("rate", [1e-15, 1e-9, 1e-4])
-def test_small_rates_are_a_matter_of_scale(rate: float) -> None:
+def test_bounds_scale_at_small_rates(rate: float) -> None:
     for level in (0.5, 0.95, 1 - 1e-6):
         wide = laplace_combination(((1.0, 1), (0.1, 10)), rate, level) * rate
         assert wide == pytest.approx(laplace_combination(((1.0, 1), (0.1, 10)), 1e-3, level) * 1e-3, rel=0.01)
@@ -75,7 +75,7 @@ def test_gaussian() -> None:
     assert many == pytest.approx(10.0 * stats.norm.ppf(0.995) + 5.0)
 
 
-def test_weights_that_nobody_knows_are_bounded_by_their_squares() -> None:
+def test_unknown_weights_are_bounded_by_their_squares() -> None:
     """Whatever they are, if their squares sum to at most 1."""
     for rate in (0.05, 0.5, 2.0):
         for level in (0.5, 0.95, 0.999):
@@ -88,7 +88,7 @@ def test_weights_that_nobody_knows_are_bounded_by_their_squares() -> None:
         assert known - 0.5 * sum(weights) <= unknown  # but for rounding, which adds up here at its worst
 
 
-def test_columns_add_up_and_what_is_not_fitted_is_as_before() -> None:
+def test_columns_add_up_and_unfitted_values_are_unchanged() -> None:
     fitted = Fitted(LaplaceLaw(0.25), ((0.75, 1), (0.25, 3)))
     both = half_width([(0.5, fitted), (0.5, fitted)], 0.95)
     assert both == laplace_combination(counted([0.375, 0.375, *[0.125] * 6]), 0.25, 0.95)

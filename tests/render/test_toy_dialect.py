@@ -104,7 +104,7 @@ def test_a_dialect_with_its_own_spelling_computes_the_same(sql: str, session: pr
     assert "REPLACE" not in toy.finishing(plan.above.relation, plan.above.guards)
 
 
-def test_finishing_by_another_dialect_gives_the_same_rows(session: privsql.Session) -> None:
+def test_post_processing_in_another_dialect_gives_the_same_rows(session: privsql.Session) -> None:
     plan = session.explain(QUERIES[3], epsilon=1)
     assert plan.above is not None
     noisy = f"WITH noisy AS (SELECT * FROM (VALUES (0, 'a', 5), (1, 'b', 7), (2, 'c', 6)) v({CELL}, word, "
@@ -114,7 +114,7 @@ def test_finishing_by_another_dialect_gives_the_same_rows(session: privsql.Sessi
     assert len(found[0]) == 2
 
 
-def test_what_all_dialects_share_names_nothing_of_duckdb() -> None:
+def test_shared_dialect_code_does_not_mention_duckdb() -> None:
     own = re.compile(
         r"QUALIFY|TRY_CAST|\bTRY\(|SEMI JOIN|OFFSET 0|\* REPLACE|DISTINCT FROM|list_value|\.main\.|EXCLUDE"
     )

@@ -44,7 +44,7 @@ def test_only_sql_epsilon_and_delta_may_be_given_by_place(method, request_class)
     assert by_place[1:] == ["sql", "epsilon", "delta"]
 
 
-def test_a_request_and_its_arguments_are_answered_alike(session):
+def test_a_request_and_its_arguments_are_equivalent(session):
     sql = "SELECT state, COUNT(*) AS n FROM visits GROUP BY state"
     first = session.ask(privsql.Request(sql, epsilon=1.0))
     assert session.query(sql, epsilon=1.0).df().equals(first.df())  # the stored answer
@@ -52,14 +52,14 @@ def test_a_request_and_its_arguments_are_answered_alike(session):
 
 
 @pytest.mark.parametrize("name", ["epsilom", "ranges", "histogram", "keys"])
-def test_an_unknown_argument_is_refused_with_the_ones_there_are(session, name):
+def test_an_unknown_argument_lists_the_known_ones(session, name):
     with pytest.raises(privsql.ArgumentError) as caught:
         session.query("SELECT COUNT(*) AS n FROM visits", 1.0, **{name: 1})
     assert caught.value.code == "argument-unknown"
     assert all(each.name in str(caught.value) for each in fields(Query))
 
 
-def test_what_a_frame_declares_is_an_argument_of_its_queries():
+def test_declarations_of_a_frame_are_arguments_of_its_queries():
     frame = pd.DataFrame({"state": ["CA", "NY"] * 50})
     plan = frame.dp.explain(
         "SELECT state, COUNT(*) AS n FROM df GROUP BY state", 1.0, keys={"state": ["CA", "NY"]}

@@ -26,7 +26,7 @@ def opened(**limits):
     return privsql.connect(frame(), {"tables": {"df": {"unit": "u", **limits}}})
 
 
-def test_it_is_said_once_a_session_and_by_every_answer():
+def test_the_warning_is_shown_once_a_session_and_kept_in_answers():
     session = opened()
     with pytest.warns(privsql.BoundingWarning, match="max_rows is a default that nobody declared") as caught:
         first = session.query(COUNT, epsilon=1)
@@ -51,19 +51,19 @@ def test_declared_limits_are_mentioned_and_do_not_warn():
     assert out.dp.warnings == (SAID.replace("10", "3"),)
 
 
-def test_nothing_is_said_where_nothing_can_be_dropped():
+def test_no_warning_if_nothing_can_be_dropped():
     assert opened().query("SELECT COUNT(DISTINCT u) AS n FROM df", epsilon=1).warnings == ()
     assert frame().dp.query(COUNT, epsilon=1).dp.warnings == ()
 
 
-def test_what_two_queries_are_told_apart_by_is_declared_limits_only_one_warns():
+def test_only_the_query_with_default_limits_warns():
     session = opened(max_rows=5)
     session.query(COUNT, epsilon=1)
     with pytest.warns(privsql.BoundingWarning, match="max_groups is a default"):
         session.query("SELECT k, COUNT(*) AS n FROM df GROUP BY k", epsilon=1, delta=1e-6)
 
 
-def test_where_warnings_are_errors_nothing_is_spent():
+def test_nothing_is_spent_if_the_warning_is_an_error():
     session = opened()
     with pytest.raises(privsql.BoundingWarning):
         session.query(COUNT, epsilon=1)
@@ -81,7 +81,7 @@ def test_batches_and_searches_for_ranges_warn_of_the_query():
     assert len(caught) == 1
 
 
-def test_a_frame_says_it_once_whatever_the_options():
+def test_a_frame_warns_once_whatever_the_options():
     data = frame()
     with pytest.warns(privsql.BoundingWarning, match=r"df\.dp\.protect"):
         data.dp.query(COUNT, epsilon=1, unit="u")
@@ -92,7 +92,7 @@ def test_a_frame_says_it_once_whatever_the_options():
         frame().dp.query(COUNT, epsilon=1, unit="u")  # another frame
 
 
-def test_what_the_notice_tells_to_do_runs():
+def test_the_suggestion_of_the_warning_runs():
     data = frame()
     assert data.dp.query(COUNT, epsilon=1, unit="u", max_rows="auto", max_groups="auto").dp.receipt[
         "limits_found"
@@ -113,7 +113,7 @@ def source(tmp_path):
     return [str(path), COUNT, "--epsilon", "1", "--policy", str(tmp_path / "p.toml")]
 
 
-def test_the_command_line_says_it_in_its_own_terms(source, capsys):
+def test_the_command_line_warns_in_its_own_terms(source, capsys):
     assert main(["query", *source]) == 0
     shown = capsys.readouterr()
     assert SAID in shown.out

@@ -1,4 +1,4 @@
-"""What is computed from noisy numbers: types and values of the expressions above a release."""
+"""Post-processing of noisy numbers: types and values of the expressions above a release."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_counts_sums_and_averages(crowd, epsilon):
             covers(table, name, truth, level)
 
 
-def test_lone_sums_and_lone_counts(crowd):
+def test_separate_sums_and_counts(crowd):
     answer = crowd.query("SELECT k, SUM(i) AS s FROM df GROUP BY k", epsilon=1)
     filtered = crowd.query("SELECT k, COUNT(*) FILTER (WHERE x > 5) AS n FROM df GROUP BY k", epsilon=1)
     for level in (0.5, 0.8, 0.95, 0.999):
@@ -77,7 +77,7 @@ def test_lone_sums_and_lone_counts(crowd):
         covers(filtered.intervals(level), "n", float((VALUES > 5).sum()), level)
 
 
-def test_intervals_of_one_noise_are_as_narrow_as_can_be(crowd):
+def test_intervals_of_a_single_noise_are_tight(crowd):
     sql, draws = (
         "SELECT k, SUM(i) AS s FROM df GROUP BY k",
         4,
@@ -136,7 +136,7 @@ def test_formulas(crowd, formula):
     assert (shown[known] <= table["f_high"].to_numpy(dtype=float)[known] + 1e-9).all()
 
 
-def test_rounded_ends_are_rounded_as_the_value_is(crowd):
+def test_interval_ends_are_rounded_like_the_value(crowd):
     """2.5 is shown as 3, so an interval that ends at 2.5 must end at 3."""
     table = crowd.query(
         "SELECT k, COUNT(*) AS n, round(COUNT(*) / 2) AS f FROM df GROUP BY k", epsilon=1
@@ -154,7 +154,7 @@ def test_ordered_filtered_and_limited_answers_keep_their_own_intervals(crowd):
     assert ((table["n_low"] + table["n_high"]) / 2 == table["n"]).all()
 
 
-def test_an_average_of_nothing_is_anything(crowd):
+def test_an_average_over_no_rows_spans_the_range(crowd):
     frame = pd.DataFrame({"x": pd.Series([], dtype="float64")})
     session = privsql.connect(frame, {"tables": {"df": {"columns": {"x": {"range": [-5, 10]}}}}})
     for _ in range(10):
@@ -180,7 +180,7 @@ def test_averages_of_many_rows_are_narrow():
 
 # -- before anything is spent ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
-def test_accuracy_is_what_happens(crowd, level):
+def test_stated_accuracy_matches_simulation(crowd, level):
     sql = "SELECT k, COUNT(*) AS n, SUM(i) AS s, 3 * SUM(i) - 1 AS f FROM df GROUP BY k"
     answer = crowd.query(sql, epsilon=1.5)
     promised = answer.plan.accuracy(level)
@@ -193,7 +193,7 @@ def test_accuracy_is_what_happens(crowd, level):
 
 
 @pytest.mark.slow
-def test_within_keeps_all_cells_within():
+def test_within_holds_for_all_cells():
     frame = pd.DataFrame({"k": np.arange(50)})
     session = privsql.connect(frame, {"tables": {"df": {"columns": {"k": {"range": [0, 49]}}}}})
     sql = "SELECT k, COUNT(*) AS n, COUNT(*) FILTER (WHERE k > 3) AS m FROM df GROUP BY k"

@@ -52,7 +52,7 @@ def test_no_cell_is_negative_and_levels_are_fitted(levels: Levels, times: tuple[
 
 
 @pytest.mark.parametrize(("levels", "times"), SHAPES)
-def test_cells_below_0_whose_sums_are_not(levels: Levels, times: tuple[int, ...]) -> None:
+def test_negative_cells_with_nonnegative_sums(levels: Levels, times: tuple[int, ...]) -> None:
     """Found by the canary fuzzer: no cell was free to move at first, and a division by zero came after the charge."""
     matrix, _ = dense(levels, times)
     scaled = levels.scale(times)[:, None] * matrix
@@ -142,7 +142,7 @@ def test_a_projection_is_never_further_from_the_truth() -> None:
 AGE, SMOKER = Column("age", integer(-(2**31), 2**31 - 1)), Column("smoker", BOOLEAN)
 
 
-def test_what_follows_from_what() -> None:
+def test_relations_between_counts_are_recognized() -> None:
     def over(value: int, operator: str = ">") -> Call:
         return Call(operator, (AGE, Literal(value, integer(value, value))), BOOLEAN)
 
@@ -209,7 +209,7 @@ COUNTS = """SELECT k, COUNT(*) AS n, COUNT(*) FILTER (WHERE q) AS yes, COUNT(*) 
             FROM df GROUP BY k"""
 
 
-def test_nothing_is_done_unless_asked(session: privsql.Session) -> None:
+def test_projections_are_opt_in(session: privsql.Session) -> None:
     answer = session.query(COUNTS, epsilon=0.7)
     shown = answer.df()
     assert (shown["n"] < 0).any()
@@ -264,7 +264,7 @@ def test_clipping_would_have_been_biased(frame: pd.DataFrame) -> None:
 @pytest.mark.parametrize(
     "asked", [{"nonnegative": True}, {"consistent": True}, {"nonnegative": True, "consistent": True}]
 )
-def test_intervals_stay_true_and_hold_what_is_shown(
+def test_intervals_keep_coverage_and_contain_the_shown_number(
     session: privsql.Session, frame: pd.DataFrame, asked: dict[str, bool]
 ) -> None:
     answer = session.query(COUNTS, epsilon=0.7, fresh=True, **asked)
@@ -320,7 +320,7 @@ def test_parts_over_several_sets_are_refused(session: privsql.Session) -> None:
     assert session.explain(alone, epsilon=1.0, consistent=True).consistent
 
 
-def test_counts_of_bounded_units_prove_less() -> None:
+def test_bounded_units_prove_fewer_relations() -> None:
     """Several counts in one measurement share the rows of a unit that are used: a part may then exceed its whole."""
     frame = pd.DataFrame(
         {"who": np.arange(300) // 5, "p": np.arange(300) % 2 == 0, "q": np.arange(300) % 3 == 0}
@@ -338,7 +338,7 @@ def test_counts_of_bounded_units_prove_less() -> None:
         assert plan.projections["consistent"] == ["a <= n", "b <= n", "c <= n"]
 
 
-def test_arguments(session: privsql.Session, frame: pd.DataFrame) -> None:
+def test_invalid_projection_arguments_are_refused(session: privsql.Session, frame: pd.DataFrame) -> None:
     for name in ("nonnegative", "consistent"):
         with pytest.raises(privsql.PrivsqlError) as caught:
             session.query("SELECT COUNT(*) AS n FROM df", epsilon=1.0, **{name: "yes"})

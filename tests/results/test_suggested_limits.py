@@ -33,7 +33,7 @@ def test_rows_and_keys_of_the_declared_columns(found):
     assert best["error"].iloc[0] == table.loc["max_rows"]["error"].min()
 
 
-def test_it_prints_as_a_table(found):
+def test_suggestions_print_as_a_table(found):
     lines = str(found).splitlines()
     assert lines[0] == "Rows per u, about 3,200 units"
     assert lines[1].split() == ["max_rows", "units", "cut", "rows", "kept", "noise", "error"]
@@ -71,7 +71,7 @@ def test_a_noisier_query_takes_smaller_limits():
     assert session.budget.spent.epsilon == SURE  # the histograms are the same: they are stored
 
 
-def test_it_is_charged_once_like_any_query():
+def test_suggestions_are_charged_once():
     session = opened()
     first = session.suggest_limits("v", epsilon=0.2)
     assert first.receipt["charged"] == pytest.approx(0.2)
@@ -83,7 +83,7 @@ def test_it_is_charged_once_like_any_query():
     assert session.budget.spent.epsilon == pytest.approx(0.4)
 
 
-def test_all_of_it_or_nothing_is_charged():
+def test_the_suggestion_is_charged_as_a_whole_or_not_at_all():
     policy = {
         "budget": {"epsilon": 0.15},
         "tables": {"v": {"unit": "u", "columns": {"k": {"range": [0, 11]}}}},
@@ -131,7 +131,7 @@ def test_tables_without_such_a_unit_are_refused():
 
 
 @pytest.mark.slow
-def test_it_draws_bias_and_noise(found):
+def test_suggestions_plot_bias_and_noise(found):
     from matplotlib import pyplot
 
     axes = found.plot()

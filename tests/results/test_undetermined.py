@@ -80,7 +80,7 @@ UNDETERMINED = [  # what is asked of each cell, and what it is said to be called
 
 @pytest.mark.parametrize("asked", UNDETERMINED)
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_an_empty_cell_is_null_and_a_full_one_is_not(asked: str, relation: str) -> None:
+def test_an_empty_cell_is_null(asked: str, relation: str) -> None:
     session = opened(neighbours=relation)
     sql = f"SELECT g, {asked} AS v FROM df GROUP BY g"
     answer = session.query(sql, epsilon=SURE)
@@ -96,7 +96,7 @@ def test_an_empty_cell_is_null_and_a_full_one_is_not(asked: str, relation: str) 
 @pytest.mark.parametrize(
     "asked", ["VAR_SAMP(x)", "STDDEV(x)", "COVAR_SAMP(x, y)", "CORR(x, y)", "REGR_SLOPE(x, y)"]
 )
-def test_what_takes_two_rows_is_null_of_one(asked: str) -> None:
+def test_aggregates_that_need_two_rows_are_null_for_one(asked: str) -> None:
     found = by_key(opened().query(f"SELECT g, {asked} AS v, COUNT(*) AS n FROM df GROUP BY g", epsilon=SURE))
     assert found["lone"] == (None, 1)
 
@@ -109,7 +109,7 @@ def test_a_table_that_is_known_to_have_one_row() -> None:
 
 
 @pytest.mark.parametrize("asked", ["AVG(x)", "SUM(x) / COUNT(*)", "COUNT(*) FILTER (WHERE p) / COUNT(*)"])
-def test_one_row_is_enough_where_there_is_no_noise(asked: str) -> None:
+def test_one_row_suffices_without_noise(asked: str) -> None:
     assert by_key(opened().query(f"SELECT g, {asked} AS v FROM df GROUP BY g", epsilon=SURE))["lone"] != (
         None,
     )
@@ -139,7 +139,7 @@ def test_a_whole_table_has_no_exception() -> None:
     assert None not in opened().query(asked, epsilon=5).fetchall()[0]
 
 
-def test_a_divisor_that_counts_less_than_nothing_is_not_told_from_0(noisy: None) -> None:
+def test_a_negative_divisor_is_undetermined(noisy: None) -> None:
     """Of many empty cells some counts lie below 0 with their whole interval: their shares would be positive nonsense."""
     data = pd.DataFrame({"k": [0], "x": [1.0]})
     columns = {"k": {"range": [0, 4999], "nullable": False}, "x": {"range": [0, 1]}}
@@ -165,7 +165,7 @@ def test_having_and_order_by_see_null() -> None:
         assert session.query(sql, epsilon=1).fetchall()[place][1] is None
 
 
-def test_what_the_analyst_puts_in_the_place_of_null_is_shown() -> None:
+def test_coalesce_of_an_undetermined_cell_is_shown() -> None:
     answer = opened().query("SELECT g, COALESCE(AVG(x), -1) AS a, CASE WHEN AVG(x) > 1 THEN 'yes' ELSE 'no' END AS c "
                             "FROM df GROUP BY g", epsilon=SURE)  # fmt: skip
     assert by_key(answer)["empty"] == (-1.0, "no")
@@ -222,7 +222,7 @@ def test_a_negative_grid_point_is_undetermined_and_names_the_point_of_the_prior(
         ("quantile_cont(i, [0.5])", [4.0], [7.0]),
     ],
 )
-def test_quantiles_say_themselves_that_there_are_too_few_rows(asked: str, told: Any, prior: Any) -> None:
+def test_quantiles_detect_too_few_rows(asked: str, told: Any, prior: Any) -> None:
     session, sql = opened(), f"SELECT g, {asked} AS v FROM df GROUP BY g"
     (column,) = session.explain(sql, epsilon=1.0).measurements[0].columns
     step = 3 if "DATE" in asked else None
@@ -244,7 +244,7 @@ def test_an_undetermined_quantile_in_having_and_beside_others() -> None:
     assert [row[0] for row in answer.fetchall()] == ["lone", "full"]
 
 
-def test_null_is_each_types_own() -> None:
+def test_null_has_the_type_of_its_column() -> None:
     session = opened()
     plan = session.explain(WHOLE, epsilon=1.0)
     given = {each.columns[0]: [3, -4, 3] for each in plan.of_values}
@@ -266,7 +266,7 @@ def test_null_is_each_types_own() -> None:
     assert (ends["a_low"], ends["a_high"], ends["i_low"], ends["i_high"]) == (0, 10, 1, 40)
 
 
-def test_texts_pictures_and_receipts_say_so() -> None:
+def test_displays_and_receipts_mark_undetermined_cells() -> None:
     answer = opened().query("SELECT g, AVG(x) AS a, COUNT(*) AS n FROM df GROUP BY g", epsilon=1.0)
     assert answer.receipt["undetermined"] == {"a": 2}
     json.dumps(answer.receipt)
@@ -285,7 +285,7 @@ def test_texts_pictures_and_receipts_say_so() -> None:
     assert shown.receipt["undetermined"] == {"a": 1} and None not in by_key(shown)["empty"]
 
 
-def test_a_terminal_dims_them_and_a_pipe_does_not(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+def test_undetermined_cells_are_dimmed_on_terminals_only(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
                                                   tmp_path: Any) -> None:  # fmt: skip
     frame().to_parquet(tmp_path / "df.parquet")
     policy = tmp_path / "p.toml"
@@ -311,7 +311,7 @@ def test_a_terminal_dims_them_and_a_pipe_does_not(monkeypatch: pytest.MonkeyPatc
     assert json.loads(printed("--format", "json", "--show-all"))["rows"][1]["a"] is not None
 
 
-def test_a_plot_has_no_bar_for_them() -> None:
+def test_undetermined_cells_have_no_bar() -> None:
     pytest.importorskip("matplotlib").use("Agg")
     answer = opened().query("SELECT g, AVG(x) AS a FROM df GROUP BY g", epsilon=1.0)
     axes = answer.plot()
@@ -320,7 +320,7 @@ def test_a_plot_has_no_bar_for_them() -> None:
 
 
 # -- what was paid for --------------------------------------------------------------------------------------------
-def test_it_is_free_also_afterwards_and_from_a_file(tmp_path: Any) -> None:
+def test_show_all_is_free_for_stored_answers(tmp_path: Any) -> None:
     frame().to_parquet(tmp_path / "df.parquet")
     policy = {**SESSIONS, "version": "1"}
     sql = "SELECT g, SUM(x) / COUNT(*) AS r, COUNT(*) AS n FROM df GROUP BY g"
@@ -337,11 +337,11 @@ def test_it_is_free_also_afterwards_and_from_a_file(tmp_path: Any) -> None:
     assert by_key(all_)["full"] == by_key(first)["full"]
 
 
-def test_what_is_stored_is_the_same_call() -> None:
+def test_show_all_does_not_change_the_stored_answer() -> None:
     assert Stage("SELECT 1", 1.0, show_all=True).to_json() == Stage("SELECT 1", 1.0).to_json()
 
 
-def test_first_shown_whole_is_the_same_answer() -> None:
+def test_show_all_first_gives_the_same_answer() -> None:
     session, sql = opened(), "SELECT g, AVG(x) AS a FROM df GROUP BY g"
     whole, told = session.query(sql, epsilon=1, show_all=True), session.query(sql, epsilon=1)
     assert told.stored and not whole.stored
@@ -382,8 +382,8 @@ def test_levels_of_a_rollup(how: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "how", [{"nonnegative": True}, {"consistent": True}, {"nonnegative": True, "consistent": True}]
 )
-def test_what_is_moved_to_what_could_be_true(how: dict[str, Any]) -> None:
-    """Whether a cell is told does not depend on where its counts were moved to."""
+def test_undetermined_cells_under_projections(how: dict[str, Any]) -> None:
+    """Whether a cell is undetermined does not depend on where its counts were moved to."""
     session = opened()
     sql = "SELECT g, COUNT(*) FILTER (WHERE p) / COUNT(*) AS s, COUNT(*) FILTER (WHERE p) AS p, COUNT(*) AS n FROM df GROUP BY g"
     plain, moved = session.query(sql, epsilon=1.0), session.query(sql, epsilon=1.0, **how)
@@ -394,7 +394,7 @@ def test_what_is_moved_to_what_could_be_true(how: dict[str, Any]) -> None:
     assert by_key(moved)["empty"][0] is None
 
 
-def test_keys_that_nobody_declared() -> None:
+def test_undeclared_keys_may_have_undetermined_cells() -> None:
     data = frame().assign(g=lambda each: each["g"].where(each.index % 4 > 0, "some"))
     session = privsql.connect(data, {"tables": {"df": {"columns": {"x": {"range": [0, 10]}}}}})
     answer = session.query(
@@ -404,7 +404,7 @@ def test_keys_that_nobody_declared() -> None:
 
 
 @pytest.mark.parametrize("value", ["yes", 1, None])
-def test_it_is_true_or_false(value: Any) -> None:
+def test_show_all_must_be_true_or_false(value: Any) -> None:
     session, sql = opened(), "SELECT g, AVG(x) AS a FROM df GROUP BY g"
     for ask in (session.query, session.explain):
         with pytest.raises(privsql.ArgumentError, match="show_all is True or False"):
@@ -412,7 +412,7 @@ def test_it_is_true_or_false(value: Any) -> None:
     assert session.budget.spent.epsilon == 0
 
 
-def test_the_accessor_of_frames_has_it() -> None:
+def test_the_frame_accessor_has_show_all() -> None:
     data = frame()
     asked = {"epsilon": 1, "keys": {"g": KEYS}, "ranges": {"x": (0, 10)}}
     sql = "SELECT g, AVG(x) AS a FROM df GROUP BY g"
@@ -457,7 +457,7 @@ def test_empty_cells_are_nearly_always_null(epsilon: float, relation: str, noisy
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 @pytest.mark.parametrize("name", ["a", "v", "s", "r"])
-def test_cells_of_many_rows_hardly_ever_are(epsilon: float, name: str, noisy: None) -> None:
+def test_cells_with_many_rows_are_hardly_ever_undetermined(epsilon: float, name: str, noisy: None) -> None:
     """Fewer than 1 in 100 with four times as many rows as the noise of their count is wide. (A correlation needs more.)"""
     asked, cells = ASKED[name], 1000
     columns = {

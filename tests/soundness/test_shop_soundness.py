@@ -143,5 +143,5 @@ def test_there_are_cases() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 14))
-def test_no_unit_moves_a_case_past_its_bounds(seed: int) -> None:
+def test_no_unit_exceeds_the_bounds_of_a_case(seed: int) -> None:
     _random_worlds(seed)

@@ -41,24 +41,24 @@ def _assert_sound(report: Report) -> None:
 
 
 @pytest.mark.parametrize("shard", range(2))
-def test_no_pair_passes_a_bound(shard: int) -> None:
+def test_no_pair_exceeds_a_bound(shard: int) -> None:
     _assert_sound(run(first=shard, cases=60, stride=2))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_no_pair_passes_a_bound_at_length(shard: int) -> None:
+def test_no_pair_exceeds_a_bound_at_length(shard: int) -> None:
     _assert_sound(run(first=FIRST + shard, cases=SLOW_CASES // SHARDS, stride=SHARDS))
 
 
 @pytest.mark.parametrize("shard", range(2))
-def test_no_pair_passes_a_bound_where_people_have_many_rows(shard: int) -> None:
+def test_no_pair_of_units_exceeds_a_bound(shard: int) -> None:
     _assert_sound(run(first=shard, cases=36, stride=2, kind="units"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_no_pair_passes_a_bound_where_people_have_many_rows_at_length(shard: int) -> None:
+def test_no_pair_of_units_exceeds_a_bound_at_length(shard: int) -> None:
     report = run(first=FIRST + shard, cases=SLOW_UNITS // SHARDS, stride=SHARDS, kind="units")
     _assert_sound(report)
     assert report.moved > 0.3 * report.cases, f"too few pairs move anything: {report}"
@@ -115,7 +115,7 @@ def _with(plan: Plan, **changed: Any) -> Plan:
     return replace(plan, releases=(replace(release, **changed),))
 
 
-def test_the_checker_sees_a_bound_that_is_too_small() -> None:
+def test_the_checker_detects_too_small_a_bound() -> None:
     pair = _pair("(TRUE, 0), (TRUE, 1)", "(TRUE, 0), (FALSE, 10)")
     policy = {"tables": {"t": {"columns": {"x": {"range": [0, 10]}}}}}
     plan = privsql.connect(pair[0], policy=policy).explain(
@@ -133,7 +133,7 @@ def test_the_checker_sees_a_bound_that_is_too_small() -> None:
         )
 
 
-def test_the_checker_sees_errors_that_depend_on_data() -> None:
+def test_the_checker_detects_errors_that_depend_on_data() -> None:
     pair = _pair("(TRUE, 0)", "(TRUE, 1)")
     plan = privsql.connect(pair[0]).explain("SELECT COUNT(*) FROM t", epsilon=1.0)
     column = plan.measurements[0].columns[0]
@@ -283,7 +283,7 @@ _EXTREMES = {
 
 
 @pytest.mark.parametrize(("column", "expression"), _LEAKS)
-def test_what_once_failed_on_some_rows(
+def test_former_failures_on_some_rows_stay_fixed(
     connection: duckdb.DuckDBPyConnection, column: str, expression: str
 ) -> None:
     connection.execute(f"CREATE OR REPLACE TABLE t ({column})")

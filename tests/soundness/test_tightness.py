@@ -206,7 +206,7 @@ def test_null_adds_nothing(sql: str) -> None:
     assert cells[1] == without != cells[0]
 
 
-def test_the_exact_sql_gives_no_keys_that_nobody_declared() -> None:
+def test_the_exact_sql_returns_no_undeclared_keys() -> None:
     table = _table({"s": "private"})
     plan = _plan("SELECT s, COUNT(*) FROM t GROUP BY s")
     assert set(run_exactly(plan, table)[1]) <= {("a",), ("b",), (None,)}
@@ -214,5 +214,5 @@ def test_the_exact_sql_gives_no_keys_that_nobody_declared() -> None:
     assert set(run_exactly(plan, _table({"x": 77}))[1]) <= {(2,), (3,), (4,), (5,), (None,)}
 
 
-def test_what_is_not_attained_says_why() -> None:
+def test_unattained_bounds_have_a_reason() -> None:
     assert all(case.why for case in CASES if not (case.l1 and case.linf))

@@ -1,6 +1,6 @@
 """One person's data, from none to very much, beside the same others: every rule about units, on pairs made to break it.
 
-Each question is planned under both neighbour relations and run on every state of the data; the generator of
+Each query is planned under both neighbour relations and run on every state of the data; the generator of
 tests/soundness finds pairs at random, these are the ones that each rule was made for, in a few seconds.
 """
 
@@ -156,7 +156,7 @@ def sessions(states: list[duckdb.DuckDBPyConnection]) -> dict[str, privsql.Sessi
 
 
 @pytest.mark.parametrize("sql", QUESTIONS + REFUSED)
-def test_no_state_of_a_person_passes_the_bound(
+def test_no_state_of_a_person_exceeds_the_bound(
     states: list[duckdb.DuckDBPyConnection], sessions: dict[str, privsql.Session], sql: str
 ) -> None:
     for relation, session in sessions.items():
@@ -179,7 +179,7 @@ def test_no_state_of_a_person_passes_the_bound(
         assert cells[0] == cells[1]
 
 
-def test_keys_that_nobody_declared_take_no_place_from_others(states: list[duckdb.DuckDBPyConnection]) -> None:
+def test_undeclared_keys_do_not_displace_declared_ones(states: list[duckdb.DuckDBPyConnection]) -> None:
     """A unit has 50 keys, one of them declared: it is kept."""
     connection = states[0].cursor()
     connection.execute(
@@ -200,14 +200,14 @@ def test_keys_that_nobody_declared_take_no_place_from_others(states: list[duckdb
         "SELECT COUNT(*) FROM customers WHERE id IN (SELECT uid FROM visits)",
     ],
 )
-def test_the_unit_is_compared_besides(states: list[duckdb.DuckDBPyConnection], sql: str) -> None:
+def test_joins_also_compare_the_unit(states: list[duckdb.DuckDBPyConnection], sql: str) -> None:
     """Whatever was believed of columns, rows are paired by the unit itself."""
     plan = privsql.connect(states[0], policy={"tables": TABLES}).explain(sql, epsilon=1.0)
     assert "(privsql_l.privsql_unit = privsql_r.privsql_unit)" in plan.sql
 
 
 @pytest.mark.parametrize("name", ["privsql_unit", "PRIVSQL_UNIT"])
-def test_a_column_with_the_name_of_the_unit_is_not_taken_for_it(name: str) -> None:
+def test_a_column_named_like_the_unit_is_not_the_unit(name: str) -> None:
     connection = duckdb.connect()
     connection.execute(f"CREATE TABLE v AS SELECT 1 AS uid, i AS {name} FROM range(100) r(i)")
     session = privsql.connect(connection, policy={"tables": {"v": {"unit": "uid", "max_rows": 2}}})

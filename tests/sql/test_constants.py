@@ -1,4 +1,4 @@
-"""Constants that are cast: what is refused because it cannot be read, DuckDB cannot read either."""
+"""Constants in casts: a constant is refused as malformed only if DuckDB cannot read it either."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_what_duckdb_reads_is_not_refused(name: str) -> None:
+def test_constants_that_duckdb_accepts_are_not_refused(name: str) -> None:
     with duckdb.connect() as connection:
         for text in [*SPELLINGS, *(each for texts in WRONG.values() for each in texts)]:
             (found,) = connection.execute(f"SELECT TRY_CAST(? AS {name}) IS NOT NULL", [text]).fetchall()

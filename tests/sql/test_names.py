@@ -32,7 +32,7 @@ MEANT = {
 
 
 @pytest.mark.parametrize("sql", MEANT)
-def test_joins_and_subqueries_mean_what_duckdb_means_or_are_refused(sql):
+def test_names_in_joins_and_subqueries_resolve_as_in_duckdb(sql):
     connection = database(
         "CREATE TABLE u (uid INTEGER PRIMARY KEY, x INTEGER)",
         "CREATE TABLE o (uid INTEGER, y INTEGER)",

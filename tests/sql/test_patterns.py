@@ -49,7 +49,7 @@ def test_other_directives_are_refused(session: privsql.Session, function: str, f
     assert "is not supported" in error.message
 
 
-def test_formats_with_rules_are_answered(session: privsql.Session) -> None:
+def test_supported_formats_are_answered(session: privsql.Session) -> None:
     ask(session, "strftime(ts, '%Y-%m-%d 100%% %H:%M:%S.%f') = 'x' OR strptime(diag, '%Y-%m-%d') < ts")
 
 
@@ -59,7 +59,7 @@ def test_formats_with_rules_are_answered(session: privsql.Session) -> None:
 @pytest.mark.parametrize(
     "function", ["regexp_matches(s, {})", "regexp_extract(s, {}) = 'x'", "regexp_replace(s, {}, 'b') = 'x'"]
 )
-def test_other_pieces_of_regular_expressions_are_refused(
+def test_other_regular_expression_syntax_is_refused(
     session: privsql.Session, function: str, pattern: str
 ) -> None:
     refusal(session, function.format(f"'{pattern}'"))
@@ -82,7 +82,7 @@ def test_other_pieces_of_regular_expressions_are_refused(
         r"\bx\b",
     ],
 )
-def test_regular_expressions_with_rules_are_answered(session: privsql.Session, pattern: str) -> None:
+def test_supported_regular_expressions_are_answered(session: privsql.Session, pattern: str) -> None:
     ask(
         session,
         f"regexp_matches(s, '{pattern}') OR regexp_extract(s, '{pattern}') = 'x' OR s SIMILAR TO '{pattern}'",
@@ -95,11 +95,11 @@ def test_other_options_are_refused(session: privsql.Session, option: str) -> Non
     refusal(session, f"regexp_replace(s, 'a', 'b', '{option}') = 'x'")
 
 
-def test_options_with_rules_are_answered(session: privsql.Session) -> None:
+def test_supported_options_are_answered(session: privsql.Session) -> None:
     for option in OPTIONS:
         ask(session, f"regexp_replace(s, 'a', 'b', '{option}') = 'x'")
 
 
-def test_a_backslash_of_a_replacement_stands_before_a_group(session: privsql.Session) -> None:
+def test_a_backslash_in_a_replacement_must_precede_a_group(session: privsql.Session) -> None:
     refusal(session, r"regexp_replace(s, '(a)', '\q') = 'x'")
     ask(session, r"regexp_replace(s, '(a)', '[\1\\]') = 'x'")

@@ -56,7 +56,7 @@ def file(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["privsql_other_unit", "PRIVSQL_Value_1", "privsql_rank"])
-def test_every_place_where_an_analyst_names_something(file, name):
+def test_reserved_names_are_safe_in_every_clause(file, name):
     """The tree has no such name, and the analyst still sees the one that was written."""
     with privsql.connect(file, POLICY) as session:
         for text in EVERYWHERE:
@@ -70,7 +70,7 @@ def test_every_place_where_an_analyst_names_something(file, name):
         assert shown.columns == [name, "n"]
 
 
-def test_no_error_tells_of_a_person_by_a_name_of_ours(tmp_path):
+def test_reserved_names_cause_no_data_dependent_error(tmp_path):
     """The unit of the other side of a join was read from the analyst's column, and failed for one person."""
     sql = """SELECT COUNT(*) AS n FROM items JOIN (SELECT oid, CASE WHEN customer = 17 AND kind = 3 THEN 'x' ELSE '1' END
         AS privsql_other_unit FROM orders) o ON items.oid = o.oid"""
@@ -91,7 +91,7 @@ def test_no_error_tells_of_a_person_by_a_name_of_ours(tmp_path):
 @pytest.mark.parametrize(
     "order", ["{other} JOIN items ON items.oid = o.o", "items JOIN {other} ON items.oid = o.o"]
 )
-def test_what_a_sum_adds_up_is_the_copys_own(file, order):
+def test_sums_over_a_copy_use_its_stored_values(file, order):
     """An alias with the name of a stored value, which plan.sql shows, was added up in its place."""
     with privsql.connect(file, POLICY) as session:
         stored = session.explain("SELECT SUM(qty) FROM items JOIN orders USING (oid)", epsilon=1)

@@ -1,4 +1,4 @@
-"""A dialect that says one text whatever it is asked to write: for plans that are wrong on purpose."""
+"""A dialect that writes one fixed text for everything: for deliberately wrong plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All 22 questions of TPC-H: what is answered is what plain DuckDB answers; docs/tpch.md says what happens."""
+"""All 22 queries of TPC-H: answers match plain DuckDB's; docs/tpch.md says what happens to each."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def _named(each: Tpch) -> str:
     return f"Q{each.number}"
 
 
-def test_there_are_22() -> None:
+def test_there_are_22_queries() -> None:
     assert [each.number for each in QUESTIONS] == list(range(1, 23))
 
 
-def test_the_data_is_as_large_as_it_says() -> None:
+def test_the_data_has_its_stated_size() -> None:
     counts = [
         data().execute(f"SELECT count(*) FROM {table}").fetchone()[0]
         for table in ("customer", "orders", "lineitem")
@@ -91,7 +91,7 @@ def test_answers_have_noise(question: Tpch) -> None:
 
 
 @pytest.mark.parametrize("question", REFUSED, ids=_named)
-def test_questions_for_people_are_refused(question: Tpch) -> None:
+def test_queries_that_return_people_are_refused(question: Tpch) -> None:
     """Also without ORDER BY and LIMIT: it is the rows themselves that are people's."""
     for text in (question.asked, question.asked.partition("ORDER BY")[0]):
         with pytest.raises(privsql.Refused) as caught:
@@ -162,7 +162,7 @@ def rows() -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_page_says_what_happens() -> None:
+def test_the_documented_results_are_current() -> None:
     """To write it anew: python -m tests.tpch.test_tpch"""
     shown = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if re.match(r"\| \d+ \|", line)]
     assert shown == rows()

@@ -116,7 +116,7 @@ def frames() -> None:
 
 
 def errors() -> None:
-    """Every error says where it is, what is wrong and what to write instead."""
+    """Every error has its position, what is wrong and what to write instead."""
     with privsql.connect({"visits": visits()}, policy=policy(), analyst="ana") as session:
         try:
             session.query("SELECT age FROM visits", epsilon=1.0)

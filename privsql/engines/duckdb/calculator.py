@@ -1,5 +1,5 @@
-"""Public or already noisy values go in with expressions over them; their values come out: DuckDB without
-private data.
+"""Public or already noisy columns and expressions over them go in; values come out. DuckDB computes them
+without private data.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from privsql.errors import EngineError
 from privsql.render.duckdb import DUCKDB
 from privsql.types import Type
 
-_MOST_ACCEPTED = (
-    500  # texts that are known to be accepted: they are not private, and their values are not looked at
-)
+# how many accepted texts are remembered; they are not private, and no value of a column is kept
+_MOST_ACCEPTED = 500
 
 
 class DuckDBCalculator:
@@ -48,7 +47,7 @@ class DuckDBCalculator:
             (place, "BIGINT"),
             *((DUCKDB.identifier(column.name), DUCKDB.type_name(column.type)) for column in columns),
         ]
-        # lists of parameters: a frame takes four times as long to hand over
+        # lists as parameters: handing over a data frame takes four times as long
         rows = ", ".join(f"CAST(unnest(${n}) AS {sql}) AS {name}" for n, (name, sql) in enumerate(named, 1))
         outputs = ", ".join(DUCKDB.expression(each) for each in expressions)
         try:
@@ -80,7 +79,7 @@ class DuckDBCalculator:
         self._accepted.add((sql, columns))
 
     def finish(self, sql: str, columns: Mapping[str, tuple[Any, Type]]) -> list[Any]:
-        """SQL over the table `noisy`; the columns of its result, masked where NULL."""
+        """Run SQL over the table `noisy`; return the columns of its result, masked where NULL."""
         named = {
             f"c{index}": column_of(values, type_) for index, (values, type_) in enumerate(columns.values())
         }
@@ -108,11 +107,11 @@ def calculator() -> DuckDBCalculator:
     return DuckDBCalculator()
 
 
-atexit.register(calculator.cache_clear)  # closes it before the interpreter goes
+atexit.register(calculator.cache_clear)  # closes it before the interpreter exits
 
 
 def _unlike(name: str, taken: Sequence[str]) -> str:
-    """A name that none of the others is."""
+    """A name that differs from all the others."""
     while name.lower() in {each.lower() for each in taken}:
         name += "_"
     return name

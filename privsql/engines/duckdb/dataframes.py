@@ -1,4 +1,6 @@
-"""Frames of pandas, Arrow and Polars go in and are checked; public or noisy values come out as columns."""
+"""Data frames of pandas, Arrow and Polars go in and are checked; public or noisy values come out as
+columns.
+"""
 
 from __future__ import annotations
 
@@ -77,8 +79,8 @@ def checked_frame(frame: Any) -> Any:
 
 
 def _check_decimals(table: Any) -> None:
-    """Raise ValueError if a DECIMAL has more digits than its type: Arrow does not check that, and DuckDB
-    exports HUGEINT as one.
+    """Raise ValueError if a DECIMAL has more digits than its type allows. Arrow does not check that, and
+    DuckDB exports HUGEINT as such a DECIMAL.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -113,7 +115,7 @@ def _ill_formed() -> SourceError:
 
 
 def snapshot(frame: Any) -> Any:
-    """The frame as it is now: pandas copies what is written to from here on, Arrow and Polars never write."""
+    """The frame as it is now: pandas copies on later writes, Arrow and Polars never write in place."""
     return frame.copy(deep=False) if isinstance(frame, pd.DataFrame) else frame
 
 
@@ -150,7 +152,7 @@ def same_data(snapshot: pd.DataFrame, frame: pd.DataFrame) -> bool:
 
 
 def _memory(column: pd.Series[Any]) -> tuple[Any, ...] | None:
-    """Where a column's values lie, and for categories what they mean; None where that cannot be seen."""
+    """Where a column's values lie in memory and, for categories, their labels; None where that is hidden."""
     if isinstance(column.dtype, np.dtype):
         return (_address(column.to_numpy(copy=False)),)
     array = column.array
@@ -177,9 +179,7 @@ def _address(array: Any) -> int:
 
 
 def list_of(values: Any, type_: Type) -> list[Any]:
-    """Public values as a list that DuckDB takes for a parameter: what Python has no exact type for goes as
-    text.
-    """
+    """Public values as a list that DuckDB accepts as a parameter; types that Python lacks are passed as text."""
     array = as_array(values, type_)
     if array.dtype != object:
         return list(array.tolist())

@@ -1,4 +1,4 @@
-"""Rendered SQL goes in; exact tables come out of DuckDB, and the schema of what it is open on."""
+"""Rendered SQL goes in; exact tables come out of DuckDB, with the schema of its source."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class DuckDBEngine:
         self._owned = owned
         self.fixed_schema = fixed_schema
         self.dialect: Dialect = DUCKDB
-        self.known, self.opening = known, opening  # by which another process can open and check the same
+        self.known, self.opening = known, opening  # how another process opens and checks the same source
         self._reader = SchemaReader(self._read, known, self._read_again)
         self._keeping = keeping
         self._watched = None if keeping.watched is None else sign_of(keeping.watched)
@@ -68,7 +68,7 @@ class DuckDBEngine:
 
     @property
     def generation(self) -> int:
-        """How often the source was opened again, or its file found to be another one."""
+        """How often the source was opened again, or its file found replaced."""
         return self._source.generation + self._followed
 
     @contextlib.contextmanager
@@ -87,7 +87,7 @@ class DuckDBEngine:
                 yield
 
     def _follow(self) -> None:
-        """Of a file that was written to since the columns may be others."""
+        """Reopen a file that was written to, since its columns may have changed."""
         if self._keeping.watched is None or self.opening is None:
             return
         try:
@@ -112,7 +112,7 @@ class DuckDBEngine:
             and self._verified[0] == self._source.transaction
         ):
             return self._verified[1]
-        # until it was read in one transaction, which ends when DuckDB cannot read a view
+        # repeated until one transaction has read it all: a view that DuckDB cannot read ends the transaction
         for _ in range(_TRIES):
             transaction = self._source.transaction
             schema = self._reader.schema(self.fixed_schema, self._source.changed)
@@ -123,7 +123,7 @@ class DuckDBEngine:
         raise changed()
 
     def _is_settled(self, transaction: int) -> bool:
-        """Whether what was read since then is of one state."""
+        """Whether everything read since the transaction began belongs to one state."""
         if not self._source.in_snapshot or self._source.sharing is not Sharing.DATABASE:
             return True
         return self._source.is_stable and self._source.transaction == transaction
@@ -165,7 +165,7 @@ class DuckDBEngine:
         self._twin.check(sql)
 
     def sees(self, schema: Schema) -> bool:
-        """Whether the tables are those of this schema, in the state that statements see."""
+        """Whether the tables that statements see now still have this schema."""
         if self._keeping.watched is not None:
             return sign_of(self._keeping.watched) == self._watched and self.schema() == schema
         return self.fixed_schema or self.schema() == schema
@@ -188,7 +188,7 @@ class DuckDBEngine:
 
     @property
     def copies(self) -> Attached | None:
-        """The file of prepared copies that is in use."""
+        """The file of prepared copies in use."""
         return self._prepared.attached
 
     def _places(self, tables: Sequence[str]) -> list[TableLocation]:
@@ -211,16 +211,16 @@ class DuckDBEngine:
     def run(self, sql: str, keys: Sequence[str]) -> ExactTable:
         try:
             exact = exact_table(self._source.columns(sql), keys)
-            # of a state for which nothing was proved
+            # the tables changed after the bounds were proved
             if self._verified is not None and not self.sees(self._verified[1]):
                 raise EngineError
             return exact
-        except Exception:  # noqa: BLE001 -- whatever failed, its words could tell about the data
+        except Exception:  # noqa: BLE001 -- any message of DuckDB's could reveal data
             raise EngineError from None
 
 
 def exact_table(exact_rows: Mapping[str, Any], keys: Sequence[str]) -> ExactTable:
-    """Columns as DuckDB gives them to numpy: keys as they are, all others whole numbers."""
+    """Columns as DuckDB returns them to numpy: keys unchanged, all others as integers."""
     exact_columns = {
         name: np.ma.filled(values, 0).astype(np.int64)
         for name, values in exact_rows.items()

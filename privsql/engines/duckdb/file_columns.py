@@ -1,6 +1,6 @@
-"""A file and the table that DuckDB makes of it go in; a file that names a column twice is refused.
+"""A file and the table that DuckDB makes of it go in; a file with a repeated column name is refused.
 
-DuckDB renames the second of two columns whose names differ in case alone.
+DuckDB renames the second of two columns whose names are equal, or differ in case alone.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _RENAMED = re.compile(r"(.+)_\d+", re.DOTALL)
 def refuse_repeated_columns(
     connection: duckdb.DuckDBPyConnection, reader: str, file: Path, table: str
 ) -> None:
-    """Where a file has a column twice, or two that differ in case alone, DuckDB calls the second one x_1,
-    without a word: what a policy says of it would be said of the first.
+    """Raise SourceError if two columns of a file have the same name, or names that differ in case alone.
+    DuckDB silently calls the second one x_1, and a policy that means it would be applied to the first.
     """
     try:
         names = [
@@ -50,7 +50,7 @@ def refuse_repeated_columns(
 
 
 def _names_in_parquet(connection: duckdb.DuckDBPyConnection, file: Path) -> list[str]:
-    """Of the columns, and not of what lies in them: a tree in preorder."""
+    """The names of the columns, without those nested in them: the schema is a tree in preorder."""
     nodes = connection.execute(
         f"SELECT name, num_children FROM parquet_schema({DUCKDB.text(str(file))})"
     ).fetchall()
@@ -66,7 +66,7 @@ def _names_in_parquet(connection: duckdb.DuckDBPyConnection, file: Path) -> list
 
 
 def _names_in_csv(connection: duckdb.DuckDBPyConnection, file: Path) -> list[str]:
-    """The header as it is written, read as DuckDB reads the file."""
+    """The header as written, read with the options that DuckDB detects for the file."""
     path = DUCKDB.text(str(file))
     sniffed = connection.execute(
         f"SELECT HasHeader, Delimiter, Quote, Escape, Comment, SkipRows, len(Columns) FROM sniff_csv({path})"

@@ -1,9 +1,10 @@
-"""A file goes in; a sign comes out that every write to it changes, and nothing else of it: no row is read for
-it.
+"""A file goes in; a fingerprint comes out that changes with every write to the file and depends on nothing
+else. No row is read for it.
 
-The sign is what the file system keeps of a file and of the logs beside it: number, size, times. It tells of
-the owner's writes, not of anyone's rows: whatever is written gives another sign. The file is never opened,
-since closing it would loosen DuckDB's lock on it; the times of two writes differ once the clock has moved on.
+The fingerprint is what the file system records about the file and the logs beside it: inode, size and times.
+It reveals when the owner writes, but nothing about anyone's rows: every write changes it, whatever was
+written. The file is never opened, since closing it would release DuckDB's lock on it. The times of two writes
+differ once the clock has moved on.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ from pathlib import Path
 
 # nanoseconds after which a write surely has a later time: twice the coarsest tick of a kernel
 _TICK = 20_000_000
-_COARSE = 2_100_000_000  # where times are whole seconds, or every other one
-# what is in a log may not be seen by others yet, if somebody writes in this program: nobody does by now
+_COARSE = 2_100_000_000  # for file systems that store times in steps of one or two seconds
+# a write that another thread of this program has logged may not be visible yet; after this time it is
 _REST = 500_000_000
-# as DuckDB calls them now, for folders that cannot be listed
+# the names that DuckDB gives them now, for folders that cannot be listed
 _LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
-_LONGEST = 2 * _COARSE  # a time that lies further ahead is no time of this clock
+_LONGEST = 2 * _COARSE  # a time further in the future than this does not come from our clock
 
 
 def sign_of(path: Path) -> str:
-    """Whoever writes to the file, replaces it, or sets its times back changes this."""
+    """The fingerprint of a file: it changes if someone writes to the file, replaces it or resets its
+    times.
+    """
     return str(
         [
             (name, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -33,20 +36,20 @@ def sign_of(path: Path) -> str:
     )
 
 
-Identity = tuple[int, int, int, int]  # of a file: its device, number, size and time of the last write
+Identity = tuple[int, int, int, int]  # of a file: its device, inode, size and time of the last write
 
 
 def identity_of(path: Path) -> Identity:
-    """Which file lies there now, and in which state."""
+    """Which file is there now, and in which state."""
     status = path.stat()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def settle(path: Path, shared: bool) -> bool:
-    """Wait until a further write would have another time than the last one; False: the times do not go with
-    our clock.
+    """Wait until a further write would have a later time than the last one; False if the file's times do not
+    agree with our clock.
 
-    `shared`: others in this program may be writing.
+    `shared`: other threads of this program may be writing.
     """
     last = max(each for _, status in _files(path) for each in (status.st_mtime_ns, status.st_ctime_ns))
     ahead = last + max(_TICK if last % 1_000_000_000 else _COARSE, _REST if shared else 0) - time.time_ns()
@@ -57,13 +60,11 @@ def settle(path: Path, shared: bool) -> bool:
 
 
 def is_open(path: Path) -> bool:
-    """Whether this very file is open in this program: another one may have been put in the place of the one
-    that is.
-    """
+    """Whether this very file is open in this program; another one may have replaced it since."""
     try:
         numbers = os.listdir("/dev/fd")
     except OSError:
-        return True  # a system without this list, Windows, does not let go of an open file's place
+        return True  # Windows has no such list, but does not let an open file be replaced
     wanted = path.stat()
     for number in numbers:
         with contextlib.suppress(OSError, ValueError):
@@ -73,7 +74,7 @@ def is_open(path: Path) -> bool:
 
 
 def _files(path: Path) -> list[tuple[str, os.stat_result]]:
-    """The file and the logs beside it, whose changes are not in it yet."""
+    """The file and the logs beside it, which hold changes that are not in the file yet."""
     found = [("", path.stat())]
     try:
         names = os.listdir(path.parent)

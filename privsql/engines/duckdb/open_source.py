@@ -1,4 +1,4 @@
-"""A source as a caller gives it goes in: a path, a connection, frames; an engine open on it comes out."""
+"""A source as the caller gives it goes in (a path, a connection, frames); an engine open on it comes out."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv", 
 
 
 def open_engine(source: Any, memory: int | None = None, folder: Path | None = None) -> DuckDBEngine:
-    """A DuckDB file or connection, a frame, a dict of frames, a Parquet or CSV path -> an engine.
+    """Open a DuckDB file or connection, a frame, a dict of frames, or a Parquet or CSV path.
 
-    `memory`: how many bytes DuckDB may use, in a database of our own. `folder`: a private one, for what
-    another process must be able to open too: the rows of frames, the prepared copies of what is no DuckDB
-    file.
+    `memory`: how many bytes DuckDB may use, in a database of our own. `folder`: a private folder for data
+    that another process must be able to open as well: the rows of frames, and prepared copies of sources that
+    are not DuckDB files.
     """
     if isinstance(source, (str, Path)):
         return _open_path(Path(source), memory, folder)
@@ -137,7 +137,7 @@ def _open_frames(frames: Mapping[str, Any], memory: int | None, origin: Origin) 
 
 
 def _hand_over(frames: Mapping[str, Any], folder: Path, origin: Origin) -> DuckDBEngine:
-    """The frames as a DuckDB file, which another process can open."""
+    """Write the frames to a DuckDB file, which another process can open."""
     file = folder / "frames.duckdb"
     with Opening(str(file)).open() as connection:
         file.chmod(0o600)
@@ -166,8 +166,7 @@ def _open_path(path: Path, memory: int | None, folder: Path | None) -> DuckDBEng
     if suffix in _DATABASES:
         return _open_database(path, memory, SourceFacts({}, trust_labels=True))
     name, file = path.name.split(".")[0], path.resolve()
-    # of a Parquet file's statistics NaN is left out, and DuckDB would skip rows by them
-    # (engines/duckdb/safety/views.py)
+    # Parquet statistics leave out NaN, and DuckDB would skip rows by them (engines/duckdb/safety/views.py)
     option = ", can_have_nan = true" if suffix == ".parquet" else ""
     rows = f"SELECT * FROM {_READERS[suffix]}({DUCKDB.text(str(file))}{option})"
     if _READERS[suffix] == "read_csv":
@@ -192,8 +191,8 @@ def _open_path(path: Path, memory: int | None, folder: Path | None) -> DuckDBEng
 
 
 def _open_text(name: str, file: Path, rows: str, memory: int | None, folder: Path | None) -> DuckDBEngine:
-    """A CSV file as a table of a database of our own. DuckDB guesses what such a file holds from its first
-    lines: one line that is not so would fail queries after their charge, and somebody may append it later.
+    """A CSV file as a table in a database of our own. DuckDB guesses the types from the first lines. A line
+    that does not fit would make queries fail after their charge, and somebody may append one later.
     """
     known = SourceFacts({name: frozenset()}, trust_labels=False)
     database = ":memory:" if folder is None else str(folder / "rows.duckdb")
@@ -241,13 +240,13 @@ def _open_database(
 ) -> DuckDBEngine:
     opening = _read_only(path.resolve(), memory)
     try:
-        sign = sign_of(path)  # before it is opened, not after
+        sign = sign_of(path)  # before the file is opened: a write in between must not go unnoticed
         keeping = Keeping(beside=path.resolve(), opened=sign, alone=True, version=version)
         source = SourceConnection(
             opening.open(), Sharing.NOBODY, _again(opening, path, sign), str(path.resolve())
         )
         return DuckDBEngine(source, known, True, keeping, opening, origin=origin)
-    except duckdb.ConnectionException:  # open already in this process, with settings of its own
+    except duckdb.ConnectionException:  # this process has it open already, with other settings
         if memory is not None:
             raise settings_of_others() from None
         for keeping, read_only in ((Keeping(beside=path.resolve()), True), (Keeping(), False)):
@@ -260,14 +259,14 @@ def _open_database(
 
 
 def _again(opening: Opening, path: Path, sign: str) -> Callable[[], duckdb.DuckDBPyConnection]:
-    """Opens the same database once more, if it still is the same."""
+    """A function that opens the same database once more, if it has not changed."""
 
     def opened() -> duckdb.DuckDBPyConnection:
         connection = opening.open()
         if sign_of(path) != sign:
             connection.close()
             raise SourceError(
-                "source-file", "the file was written to or exchanged since it was opened", "connect again"
+                "source-file", "the file was written to or replaced since it was opened", "connect again"
             )
         return connection
 

@@ -13,21 +13,22 @@ from privsql.render.duckdb import text
 
 Config = dict[str, str | bool | int | float | list[str]]
 
-# Load nothing, and take no variable of the program for a table. The last setting only marks these databases:
-# DuckDB lets connections with equal settings share one, and we must not lock anybody else's.
+# Load no extensions, and never take a Python variable for a table. The last setting only marks these
+# databases: DuckDB lets connections with equal settings share a database, and we must not lock anybody
+# else's.
 CLOSED: Config = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
     "custom_user_agent": "privsql",
 }
-# Nothing outside the database can be reached, and no connection can change that afterwards.
+# Afterwards nothing outside the database can be reached, and no connection can change that.
 CLOSE = "SET GLOBAL enable_external_access = false; SET GLOBAL lock_configuration = true"
 
-# What DuckDB raises; UnicodeDecodeError where it cuts its own message inside a character.
+# What DuckDB raises; UnicodeDecodeError where it cuts its own message in the middle of a character.
 FAILURES = (duckdb.Error, UnicodeDecodeError)
 
-_LOCK = threading.Lock()  # two sessions that open one file at once must not lock each other out
+_LOCK = threading.Lock()  # two sessions that open one file at the same time must not lock each other out
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from privsql.engines.duckdb.dataframes import is_frame, same_data
 
 @dataclass(frozen=True)
 class Origin:
-    """What an engine reads, unless it is a database: a file, or frames of the caller. A database is known by
-    its connection.
+    """What an engine reads, unless it is a database: a file, or the caller's frames. A database is identified
+    by its connection.
     """
 
     file: Path | None = None

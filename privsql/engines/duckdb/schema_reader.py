@@ -18,24 +18,25 @@ from privsql.types import BINARY, ColumnType, Kind, column_type, element_type
 
 Rows = list[tuple[Any, ...]]
 
-# The tables that a bare name means, as DuckDB looks it up: temporary ones hide others.
+# The tables that an unqualified name means, as DuckDB resolves it: temporary ones hide others.
 IN_SIGHT = (
     "(database_name = 'temp' OR (database_name = current_database() AND schema_name = current_schema() AND lower(table_name) "
     "NOT IN (SELECT lower(table_name) FROM duckdb_columns() WHERE database_name = 'temp' AND NOT internal)))"
 )
-# Everything a schema is read from, as text: as long as it is the same, so is the schema. It is read in every
-# transaction, and DuckDB's count of statements does not tell when it is the same: a statement is counted when
-# it begins, and what it changes shows when it has ended. Texts of views are read apart, where there are any:
-# DuckDB writes those of its own 47 each time, which takes it longer than all the rest.
+# Everything from which a schema is read, as text: while the text is the same, so is the schema. It is
+# compared in every transaction. DuckDB's count of statements is not enough for that: a statement is counted
+# when it begins, but its changes become visible when it has ended. The texts of views are read separately,
+# and only where there are views: DuckDB writes those of its own 47 each time, which takes longer than all the
+# rest.
 _TABLES = (
     "SELECT database_name, schema_name, table_name, sql, TRUE FROM duckdb_tables() UNION ALL "
     "SELECT database_name, schema_name, view_name, NULL, FALSE FROM duckdb_views() WHERE NOT internal"
 )
-# Settings are no part of a transaction: they hold as soon as the statement that sets them has run.
+# Settings are not transactional: they take effect as soon as the statement that sets them has run.
 _SETTINGS = "SELECT current_database(), current_schema(), '', current_setting('default_collation'), NULL"
 _VIEWS = "SELECT database_name, schema_name, view_name, sql, FALSE FROM duckdb_views() WHERE NOT internal"
-# Functions of others that have the name of one of DuckDB's, which finds theirs first, operators among them.
-# To list all takes DuckDB longer than most queries, so it is done when something has changed.
+# User functions with the name of a built-in one, operators included: DuckDB finds the user's first. Listing
+# all functions takes DuckDB longer than most queries, so it is done only after a change.
 _MACROS = (
     "WITH named AS MATERIALIZED (SELECT lower(function_name) AS name, internal FROM duckdb_functions() "
     "WHERE function_type NOT IN ('table', 'table_macro', 'pragma') "
@@ -44,13 +45,13 @@ _MACROS = (
 )
 _FRAME = re.compile(
     r" AS SELECT \* FROM (pandas_scan|python_arrow_scan)\(\) AS \w+;$"
-)  # a registered frame is no query
+)  # a registered frame is not a query
 
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """Of frames and files, which are the whole source: the tables, each with the columns that its dtypes keep
-    without NULL.
+    """What is known of frames and files, which are whole sources: the tables, and in each the columns whose
+    dtypes have no NULL.
     """
 
     required: Mapping[str, frozenset[str]]
@@ -69,17 +70,17 @@ class SchemaReader:
         """`read_again`: reads what is asked before every query, in less time than `read` if it can."""
         self._read, self._known, self._read_again = read, known, read_again or read
         self._seen: tuple[Rows, Schema] | None = None
-        self._looked_up = False  # whether functions of others have names of their own
+        self._looked_up = False  # whether user functions that hide built-in ones were looked for
         self._settings: Rows | None = None
 
     def schema(self, fixed: bool, changed: bool = True) -> Schema:
-        """`fixed`: nobody can alter the tables, so that they are read once. `changed`: somebody may have,
-        since the last time.
+        """Read the schema. `fixed`: nobody can alter the tables, so they are read once. `changed`: somebody
+        may have altered them since the last time.
         """
-        # frames and files are in a database of ours, where nobody defines anything
+        # frames and files are in a database of our own, where nobody else defines anything
         others = not self._known.required
         if others and (not self._looked_up or (changed and not fixed)):
-            self._looked_up = False  # until it is known that nothing is refused
+            self._looked_up = False  # until the check has passed
             self._refuse_macros()
             self._looked_up = True
         if self._known.required:
@@ -109,8 +110,8 @@ class SchemaReader:
         return sorted(tables + views, key=lambda row: (row[:3], row[-1] is not None))
 
     def _in_reach(self, schema: Schema) -> Schema:
-        """Without views of what a closed database cannot reach, such as other files: they would fail after
-        the charge.
+        """The schema without views of what a closed database cannot reach, such as other files: a query of
+        one would fail after its charge.
         """
         return Schema(
             tuple(table for table in schema.tables if not table.view or self._can_be_read(table.name))
@@ -123,8 +124,8 @@ class SchemaReader:
             return False
 
     def _described(self) -> Schema:
-        """Frames and files have no constraints, and DuckDB takes far longer to list all its columns than to
-        describe some.
+        """The schema of frames and files. They have no constraints, and describing a few tables is far faster
+        than listing all of DuckDB's columns.
         """
         described = {
             name: self._read(f"DESCRIBE {DUCKDB.identifier(name)}") for name in sorted(self._known.required)
@@ -156,7 +157,7 @@ class SchemaReader:
         return SchemaColumn(name, found.type if found else None, type_name, cast, labels, required)
 
     def _labels(self, found: ColumnType | None, stored: bool) -> tuple[str, ...] | None:
-        """Those of an ENUM; that of a view may be the categories of a registered frame."""
+        """The labels of an ENUM; those of a view may be the categories of a registered frame."""
         return found.labels if found is not None and stored and self._known.trust_labels else None
 
     def _read_schema(self, definitions: Sequence[tuple[Any, ...]]) -> Schema:
@@ -167,8 +168,8 @@ class SchemaReader:
             (database, schema, name): sql or "" for database, schema, name, sql, _ in definitions if name
         }
         stored = {(database, schema, name) for database, schema, name, _, table in definitions if table}
-        # under a collation texts that differ are equal; the type of a column does not say whether it has one
-        # (nor do a view and a generated column, where it is in a macro that they use)
+        # Under a collation, different texts are equal. The type of a column does not show its collation, nor
+        # does a view or generated column where a macro sets it.
         collated = any(
             "collate" in sql.lower() or "generated always" in sql.lower() for sql in texts.values()
         )
@@ -197,8 +198,8 @@ class SchemaReader:
         )
 
     def _in_sight(self, definitions: Sequence[tuple[Any, ...]]) -> tuple[Rows, Rows]:
-        """Columns and constraints of the tables that a bare name means. All are read, and then chosen from:
-        to join DuckDB's lists of tables takes it longer than to give them.
+        """Columns and constraints of the tables that an unqualified name means. All are listed and then
+        filtered here, because a join of DuckDB's catalogue lists is slower.
         """
         columns = self._read(
             "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable "
@@ -223,7 +224,7 @@ class SchemaReader:
     def _unsafe(
         self, definitions: Sequence[tuple[Any, ...]], tables: Iterable[str], views: Set[str]
     ) -> dict[str, Unsafe | None]:
-        """What views, and tables with generated columns, must not compute."""
+        """The first unsafe computation of each view, and of each table with generated columns."""
         bodies: dict[str, list[str]] = {}
         for *_, name, sql, table in definitions:
             if name and not table and not _FRAME.search(sql):
@@ -244,7 +245,9 @@ class _Promises(TypedDict):
 
 
 def _promises(constraints: Rows) -> _Promises:
-    """What constraints of one table promise, each with kind, columns, text, other table and its columns."""
+    """What the constraints of one table guarantee; each has its kind, columns, text, other table and columns
+    there.
+    """
     return _Promises(
         checks=tuple(text for kind, _, text, *_ in constraints if kind == "CHECK"),
         keys=tuple(

@@ -1,10 +1,11 @@
-"""A schema goes in; the same tables without rows come out, where DuckDB says whether it accepts a text.
+"""A schema goes in; the same tables without rows come out, on which DuckDB says whether it accepts a
+statement.
 
-DuckDB plans with statistics of the data, and even evaluates functions on them, so that whether the private
-database accepts a text may depend on its rows. What is said before the charge must not: it is asked of the
-twin. Some of what a text needs is made only when it is run, such as a pattern that is too large; so the twin
-runs it, without the statistics that would tell DuckDB that there is nothing to do. And DuckDB's own plan is
-looked at: nothing runs in which a function or a cast could fail on some row, whatever we believed when we
+DuckDB plans with statistics of the data, and even evaluates functions on them, so whether the private
+database accepts a statement may depend on its rows. A check before the charge must not, so it runs on the
+twin. Some failures show only when a statement runs, such as a pattern that is too large. So the twin runs it,
+without the statistics that would tell DuckDB that there is nothing to do. DuckDB's own plan is read as well:
+a statement is refused if a function or a cast in it could fail on some row, whatever we believed when we
 rendered it.
 """
 
@@ -27,20 +28,20 @@ from privsql.render.duckdb import identifier
 from privsql.schema import Schema
 
 _PLAIN: Config = {**CLOSED, "threads": "1", "disabled_optimizers": "statistics_propagation"}
-_PATIENCE = 20.0  # seconds that a text may take where there are no rows; a million keys take some to plan
+_PATIENCE = 20.0  # seconds that a statement may take without rows; planning a million keys takes some
 
 
 @lru_cache(maxsize=1)
 def without_data() -> duckdb.DuckDBPyConnection:
-    """The one database of this process for what is not private: a database takes 20 ms to open, a connection
-    to it none.
+    """The one database of this process for data that is not private: opening a database takes 20 ms, a
+    further connection no time.
     """
     connection = duckdb.connect(":memory:", config=_PLAIN)
     connection.execute(CLOSE)
     return connection
 
 
-atexit.register(without_data.cache_clear)  # closes it before the interpreter goes
+atexit.register(without_data.cache_clear)  # closes it before the interpreter exits
 
 
 def not_accepted() -> SqlError:
@@ -66,8 +67,8 @@ class Twin:
         self.schema, self.copies = schema, copies
         self._lock = threading.Lock()
         self._accepted: set[str] = set()
-        # temporary tables are of one connection, and gone with it; the database of the copies has a name of
-        # its own
+        # temporary tables belong to one connection and end with it; but the copies need a database with a
+        # name of its own
         self._connection = duckdb.connect(":memory:", config=_PLAIN) if copies else without_data().cursor()
         for table in schema.tables:
             columns = ", ".join(
@@ -75,7 +76,8 @@ class Twin:
                 for each in table.columns
                 if each.type is not None or each.elements is not None
             )
-            made = columns or "privsql_nothing BOOLEAN"  # of types without rules rows can still be counted
+            # rows can be counted even if no column has a supported type
+            made = columns or "privsql_nothing BOOLEAN"
             self._connection.execute(f"CREATE TEMP TABLE {identifier(table.name)} ({made})")
         if copies:
             self._connection.execute(f"ATTACH ':memory:' AS {DATABASE}; {CLOSE}")
@@ -83,7 +85,7 @@ class Twin:
             self._connection.execute(f"CREATE TABLE {DATABASE}.main.{identifier(name)} ({columns})")
 
     def check(self, sql: str) -> None:
-        """Refuse a text that DuckDB cannot plan, or cannot begin to run."""
+        """Refuse a statement that DuckDB cannot plan, or cannot begin to run."""
         if sql in self._accepted:
             return
         late = threading.Timer(_PATIENCE, self._connection.interrupt)
@@ -99,7 +101,8 @@ class Twin:
         finally:
             late.cancel()
             if late.is_alive():
-                # a thread that outlives the interpreter keeps objects of DuckDB, which then lists them
+                # a thread that outlives the interpreter would keep DuckDB objects, which DuckDB reports as
+                # leaks
                 late.join()
         if failing:
             raise _can_fail(failing)

@@ -231,7 +231,7 @@ def _exchanged(
             return stability(old, look)
         found = _times(most, stability(rebuilt(old, _alone), look))
         paired = isinstance(old, Join) and old.same_unit
-        return replace(found, why="each row meets at most one row, of the same unit") if paired else found
+        return replace(found, why="each row matches at most one row, of the same unit") if paired else found
 
     known = {exchanged(old): steps(old) for old in walk(relation)}
     stored = exchanged(relation)

@@ -1,3 +1,3 @@
-"""A permitted sqlglot tree goes in; relations over the policy's tables come out, every name and type
-known.
+"""A permitted sqlglot tree goes in; relations over the policy's tables come out, with every name and type
+resolved.
 """

@@ -26,11 +26,11 @@ from privsql.types import BIGINT, NUMBERS, Kind, Type
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Tables by name, joined with what the owner declared of them."""
+    """Tables by name, with what the owner declared about them."""
 
     schema: Schema
     policy: Policy
-    # those asked for so far
+    # the sources resolved so far
     _known: dict[str, Source] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -38,7 +38,7 @@ class Catalogue:
             if self.schema.table(name) is None:
                 raise PolicyError(
                     "policy-table",
-                    f"the policy names a table {name} that is not there",
+                    f"the policy names a table {name} that does not exist",
                     did_you_mean(name, self.names),
                 )
 
@@ -51,7 +51,7 @@ class Catalogue:
         if table is not None and table.view and table.name.lower() not in self.policy.tables:
             raise Refused(
                 "refused-view",
-                f"{table.name} is a view: how many of its rows one person has, only the owner can say",
+                f"{table.name} is a view: only its owner can say how many of its rows belong to one person",
                 f"ask the owner to declare it in the policy ([tables.{table.name}]) if each of its rows is "
                 "one "
                 "person's",
@@ -66,12 +66,12 @@ class Catalogue:
                 else self._unit(table, policy.unit, (table.name,))
             )
             found = _source(table, policy, unit)
-            _refuse_unsafe(table, policy)  # what is wrong with the policy is said first
+            _refuse_unsafe(table, policy)  # errors in the policy are reported first
             self._known[table.name] = found
         return self._known[table.name]
 
     def _unit(self, table: SchemaTable, declared: UnitPolicy, path: tuple[str, ...]) -> Unit:
-        """Whose rows these are, through as many tables as it takes."""
+        """The unit of a table's rows, followed through references to other tables."""
         _refuse_repeated(table)
         columns = tuple(_column(table, name) for name in declared.columns)
         keys = _keys(table, self.policy.table(table.name))
@@ -83,7 +83,7 @@ class Catalogue:
         if other is None:
             raise PolicyError(
                 "policy-unit",
-                f"the unit of {table.name} refers to a table {declared.table} that is not there",
+                f"the unit of {table.name} refers to a table {declared.table} that does not exist",
                 did_you_mean(declared.table, self.names),
             )
         if other.name in path:
@@ -109,7 +109,7 @@ class Catalogue:
         if kinds != tuple(_kind(other, name) for name in named):
             raise PolicyError(
                 "policy-unit",
-                f"the unit of {table.name} refers to {other.name} by columns of other types",
+                f"the unit of {table.name} refers to {other.name} by columns of different types",
                 "refer by columns of the same type",
             )
         whose = self._unit(other, target.unit, (*path, other.name))
@@ -118,7 +118,7 @@ class Catalogue:
 
 
 def _refuse_repeated(table: SchemaTable) -> None:
-    """To DuckDB É and é are two columns; to a policy and a query they are one name."""
+    """Raise SourceError for É and é: they are two columns in DuckDB, but one name in a policy or query."""
     repeated = repeated_name(column.name for column in table.columns)
     if repeated is not None:
         raise SourceError(
@@ -127,8 +127,8 @@ def _refuse_repeated(table: SchemaTable) -> None:
 
 
 def _refuse_unsafe(table: SchemaTable, policy: TablePolicy) -> None:
-    """By rules of DuckDB's own, not by ours: whoever picks rows by WHERE would learn on whose row it
-    fails.
+    """Refuse a table that computes something unsafe by DuckDB's own rules: if it failed on a row, an analyst
+    who selects rows by WHERE would learn whose row it is.
     """
     if table.unsafe is not None and not policy.public:
         raise Refused(
@@ -139,7 +139,7 @@ def _refuse_unsafe(table: SchemaTable, policy: TablePolicy) -> None:
 
 
 def _column(table: SchemaTable, name: str) -> str:
-    """A column of a unit by its own spelling."""
+    """A unit's column in its original spelling."""
     column = table.column(name)
     if column is None:
         raise PolicyError(
@@ -150,7 +150,7 @@ def _column(table: SchemaTable, name: str) -> str:
     if column.type is None or _loses(column) or column.type.kind is Kind.INTERVAL:
         raise PolicyError(
             "policy-unit",
-            f"the unit {name} has type {column.type_name}, in which people cannot be told apart",
+            f"the unit {name} has type {column.type_name}, which cannot identify people",
             "use a column of whole numbers or text",
         )
     return column.name
@@ -164,23 +164,23 @@ def _kind(table: SchemaTable, name: str) -> UnitKind:
 
 
 def _loses(column: SchemaColumn) -> bool:
-    """Whether different values of a column are the same for us: nanoseconds; seconds that microseconds do not
-    reach, all NULL.
+    """Whether we read different values of a column as the same: nanoseconds, or times in seconds that
+    microseconds cannot represent, which all become NULL.
     """
     return column.type_name.upper() in ("TIMESTAMP_NS", "TIMESTAMP_S", "TIMESTAMP_MS")
 
 
 def _keys(table: SchemaTable, policy: TablePolicy) -> list[frozenset[str]]:
-    """Sets of columns that no two rows agree in: enforced by the schema, or the owner's promise."""
+    """Sets of columns in which no two rows agree: enforced by the schema, or promised by the owner."""
     for name in (name for names in policy.unique for name in names):
         if table.column(name) is None:
             raise PolicyError(
                 "policy-column",
-                f"the policy of {table.name} names a column {name} that is not there",
+                f"the policy of {table.name} names a column {name} that does not exist",
                 did_you_mean(name, [column.name for column in table.columns]),
             )
     found = [*table.keys, *(frozenset(name.lower() for name in names) for names in policy.unique)]
-    # 0.0 and -0.0 differ for UNIQUE and are equal for a join; nanoseconds differ and are equal for us
+    # UNIQUE distinguishes 0.0 from -0.0, and nanoseconds; a join (or our types) does not
     unlike = {
         c.name.lower()
         for c in table.columns
@@ -203,7 +203,7 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
         if name not in lowered:
             raise PolicyError(
                 "policy-column",
-                f"the policy of {table.name} names a column {name} that is not there",
+                f"the policy of {table.name} names a column {name} that does not exist",
                 did_you_mean(name, [column.name for column in table.columns]),
             )
     usable = [column for column in table.columns if column.type is not None]
@@ -250,7 +250,7 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
 
 
 def _limits(policy: TablePolicy) -> Limits:
-    """As declared; what nobody declared has a default, and is known to be one."""
+    """The declared limits, with defaults for those that nobody declared; which are defaults is recorded."""
     assumed = frozenset(name for name in ("max_groups", "max_rows") if getattr(policy, name) is None)
     return Limits(policy.max_groups or DEFAULT_GROUPS, policy.max_rows or DEFAULT_ROWS, assumed)
 
@@ -307,7 +307,7 @@ def _convert(value: Any, type_: Type, where: str) -> Any:
         and isinstance(value, (int, float))
         and not isinstance(value, bool)
     ):
-        return value  # a range like (0, 1.5) on whole numbers
+        return value  # a range like (0, 1.5) on integers
     if converted is None or (isinstance(value, bool) and type_.kind is not Kind.BOOLEAN):
         frames = (
             "; a pandas column of dtype object is read as text: convert it" if type_.kind is Kind.TEXT else ""
@@ -321,7 +321,7 @@ def _convert(value: Any, type_: Type, where: str) -> Any:
 
 
 def _checks(table: SchemaTable, fields: tuple[Field, ...]) -> list[Expression]:
-    """CHECK constraints that can be read; what cannot be read promises nothing."""
+    """The CHECK constraints that we can parse; others are ignored."""
     known = {each.name.lower(): each.column for each in fields}
     binder = ExpressionBinder(lambda node: known[node.name.lower()])
     found: list[Expression] = []

@@ -1,4 +1,6 @@
-"""ORDER BY, LIMIT and OFFSET: what they mean over a noisy answer, and why they are refused over rows."""
+"""ORDER BY, LIMIT and OFFSET: how they apply to a noisy answer, and why they are refused over private
+rows.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from privsql.sql.parse.places import place_of
 
 
 def order_terms(order: exp.Expr, shown: Sequence[Expression]) -> list[exp.Expr]:
-    """The terms of ORDER BY, with ALL written out as ordinals."""
+    """The terms of ORDER BY, with ALL expanded to ordinals."""
     terms: list[exp.Expr] = []
     for each in order.expressions:
         if isinstance(each.this, exp.Var) and each.this.name.upper() == "ALL":
@@ -32,8 +34,8 @@ def order_terms(order: exp.Expr, shown: Sequence[Expression]) -> list[exp.Expr]:
 def bind_order(
     node: exp.Expr, binder: ExpressionBinder, shown: Sequence[Expression], names: Sequence[str] = ()
 ) -> Order:
-    """One term: an ordinal, the name of an output (which goes before a column of that name), or an
-    expression.
+    """Bind one term: an ordinal, the name of an output (which takes precedence over a column of that name),
+    or an expression.
     """
     inner = node.this
     lowered = [name.lower() for name in names]
@@ -67,7 +69,7 @@ def _orderable(expression: Expression, node: exp.Expr) -> Expression:
 
 
 def whole_number(limit: exp.Expr) -> int | None:
-    """The number behind LIMIT, FETCH or OFFSET, if it is written out."""
+    """The number after LIMIT, FETCH or OFFSET, if it is a constant."""
     inner = (
         (limit.args.get("count") or exp.Literal.number(1))
         if isinstance(limit, exp.Fetch)
@@ -77,7 +79,7 @@ def whole_number(limit: exp.Expr) -> int | None:
 
 
 def limited(relation: Relation, limit: exp.Expr | None, offset: exp.Expr | None) -> Relation:
-    """The relation with LIMIT and OFFSET."""
+    """The relation under LIMIT and OFFSET."""
     if limit is None and offset is None:
         return relation
     numbers = []

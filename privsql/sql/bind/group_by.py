@@ -1,4 +1,4 @@
-"""GROUP BY and the SELECT list go in; the different keys come out, and the sets of them to group by."""
+"""GROUP BY and the SELECT list go in; the distinct keys and the grouping sets come out."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from privsql.sql.bind.grouping import grouping_sets
 from privsql.sql.bind.release import has_any_aggregate, has_choice
 from privsql.sql.parse.places import place_of
 
-Items = list[tuple[str, exp.Expr | Column]]  # output names, with expressions or the columns that * stands for
+# output names, each with an expression or a column that * expands to
+Items = list[tuple[str, exp.Expr | Column]]
 
-MOST_KEYS = 30  # in several sets: a bit for each must fit a number
+MOST_KEYS = 30  # with several sets: GROUPING() needs one bit per key
 
 
 def bind_keys(
     group: exp.Expr | None, items: Items, bind: Callable[[exp.Expr], Expression]
 ) -> tuple[tuple[Key, ...], Sets]:
-    """The different keys, in the order in which they are named, and the sets of them; none for the one set of
-    all.
+    """The distinct keys in the order of their first use, and the grouping sets; no sets for a plain
+    GROUP BY.
     """
     if group is None:
         return (), ()
@@ -84,7 +85,7 @@ def _checked(sets: list[tuple[int, ...]], keys: int, group: exp.Expr) -> Sets:
 
 
 def _term(node: exp.Expr, items: Items) -> tuple[str, exp.Expr | Column]:
-    """A key as it is written: an ordinal stands for what is selected there."""
+    """A key as it is written; an ordinal is replaced by the selected expression."""
     if not isinstance(node, exp.Literal) or node.is_string:
         return output_name(node), node
     index = ordinal(node.name) or 0
@@ -104,12 +105,12 @@ def _term(node: exp.Expr, items: Items) -> tuple[str, exp.Expr | Column]:
 
 
 def as_written(node: exp.Expr) -> str:
-    """Its text, for a name: what DuckDB could not run of it is not said to the log."""
+    """The text of a node, as a name; sqlglot must not log what DuckDB could not run."""
     return node.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE)
 
 
 def output_name(node: exp.Expr) -> str:
-    """The name DuckDB would give a column: its alias, its own name, or its text."""
+    """The name that DuckDB would give a column: its alias, its own name, or its text."""
     match node:
         case exp.Alias():
             return node.alias

@@ -1,4 +1,4 @@
-"""GROUP BY goes in; the sets of keys to group by come out: ROLLUP, CUBE, GROUPING SETS; GROUPING() tells them
+"""GROUP BY goes in; its grouping sets come out: ROLLUP, CUBE, GROUPING SETS; and GROUPING(), which tells them
 apart.
 """
 
@@ -19,12 +19,12 @@ from privsql.types import BIGINT, integer
 
 Terms = tuple[exp.Expr, ...]
 
-MOST_SETS = 64  # every set has a share of epsilon, so that more would be noise only
+MOST_SETS = 64  # every set gets a share of epsilon; with more sets the noise would drown everything
 _SEVERAL = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
 
 def grouping_sets(group: exp.Expr) -> list[Terms]:
-    """Every set of keys: what stands beside each other is combined, each with each."""
+    """All grouping sets: the product of the elements of GROUP BY."""
     behind = [each for name in ("rollup", "cube", "grouping_sets") for each in group.args.get(name) or []]
     several = any(isinstance(each, _SEVERAL) for each in group.expressions)
     if not behind and not several:
@@ -63,7 +63,7 @@ def _of(kind: type[exp.Expr], nodes: Sequence[exp.Expr]) -> list[Terms]:
 
 
 def _named(node: exp.Expr) -> Terms:
-    """One key, or several that stand together in parentheses."""
+    """One key, or several in parentheses."""
     match node:
         case exp.Tuple():
             return tuple(node.expressions)
@@ -84,8 +84,8 @@ def _too_many(what: str, node: exp.Expr) -> Refused:
 
 # -- GROUPING() ----------------------------------------------------------------------------------------------
 def grouping(places: Sequence[int], keys: int) -> Expression:
-    """The bits of some keys put together, the last one's being 1's: GROUPING(a, b). Public: it tells which
-    set a row is of.
+    """GROUPING(a, b): one bit per key, the last one being the least significant. It is public: it tells which
+    set a row belongs to.
     """
     which = Column(SET_COLUMN, integer(0, 2**keys - 1))
     if list(places) == list(range(keys)):

@@ -1,7 +1,7 @@
-"""Two sources and how they are joined go in; one source comes out, if whose rows it then has is known.
+"""Two sources and their join go in; one source comes out, if the privacy unit of its rows is known.
 
-Allowed: with public tables; people's rows with people's rows of the same unit; one row with one row.
-Everything else would let one person touch any number of rows.
+Allowed are joins with public tables, joins of private rows within one unit, and joins of one row with one row
+(or a declared number). In any other join one person could affect any number of rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from privsql.types import BOOLEAN, Kind
 
 
 def bind_join(left: Source, right: Source, node: exp.Join) -> Source:
-    """JOIN as it is written: INNER, LEFT, RIGHT, CROSS, SEMI, ANTI; ON or USING."""
+    """A JOIN as written: INNER, LEFT, RIGHT, CROSS, SEMI, ANTI; ON or USING."""
     place = place_of(node.this) or place_of(node)
     side, kind = str(node.args.get("side") or "").upper(), str(node.args.get("kind") or "").upper()
     form = kind if kind in ("SEMI", "ANTI", "CROSS") else side
@@ -66,22 +66,21 @@ def bind_join(left: Source, right: Source, node: exp.Join) -> Source:
         kept, other = decided(left.relation), decided(right.relation)
         return replace(left, relation=semi(kept, other, on, form == "ANTI", place))
     first, second = (right.relation, left.relation) if form == "RIGHT" else (left.relation, right.relation)
-    # whose rows these are is decided when WHERE is known: FROM a, b WHERE a.id = b.id is a join on the unit,
-    # too
+    # the join is decided once WHERE is known: FROM a, b WHERE a.id = b.id is a join on the unit, too
     relation = Join(first, second, "left" if form in ("LEFT", "RIGHT") else "inner", on, place=place)
     return _shown(both, relation, left, right, using, from_right=form == "RIGHT")
 
 
 def with_conditions(relation: Relation, conditions: Sequence[Expression]) -> Relation:
-    """The joins of a FROM with the conditions of its WHERE where they belong, each join decided."""
+    """The joins of a FROM with the conditions of its WHERE pushed down, and each join decided."""
     for each in conditions:
         relation = _placed(relation, each)
     return decided(relation)
 
 
 def _placed(relation: Relation, condition: Expression) -> Relation:
-    """A condition as far down as it says the same there: at one side of a join, or in what an inner join is
-    on.
+    """Push a condition down as far as its meaning stays the same: to one side of a join, or into an inner
+    join's condition.
     """
     names = {column.name for column in columns_of(condition)}
     match relation:
@@ -114,8 +113,8 @@ def _both(one: Expression, other: Expression) -> Expression:
 
 
 def decided(relation: Relation) -> Relation:
-    """The same with every join between people's rows allowed, and marked as one unit's where it is; or
-    refused.
+    """The same relation with every join between private rows allowed (and marked if it is within one unit),
+    or refused.
     """
     match relation:
         case Project() | Filter():
@@ -128,8 +127,8 @@ def decided(relation: Relation) -> Relation:
 
 
 def _public_first(join: Join) -> Join:
-    """(people JOIN p) JOIN q as people JOIN (p JOIN q) where q is looked up from p: what p and q hold
-    together is public.
+    """Rewrite (people JOIN p) JOIN q as people JOIN (p JOIN q) if q is looked up from p: the join of p and q
+    is public.
     """
     left = join.left
     if join.kind == "inner" and isinstance(left, Join) and left.kind == "inner" and is_public(join.right):
@@ -141,7 +140,9 @@ def _public_first(join: Join) -> Join:
 
 
 def joined(left: Relation, right: Relation, kind: str, on: Expression, place: Place | None) -> Join:
-    """A join whose rows are somebody's, a known number of them; or the reason why it is not."""
+    """A join in which the unit of each row, and a bound on each unit's rows, is known; otherwise a
+    refusal.
+    """
     if is_public(left) or is_public(right):
         for public, other in ((left, right), (right, left)):
             if is_public(public) and not is_public(other):
@@ -166,7 +167,7 @@ def joined(left: Relation, right: Relation, kind: str, on: Expression, place: Pl
 
 
 def _refuse_limits(public: Relation, place: Place | None) -> None:
-    """Which rows a LIMIT keeps may differ from one reading to the next, and so what people's rows meet."""
+    """Refuse LIMIT: which rows it keeps may differ between two runs, and so what private rows match."""
     if any(isinstance(each, Limit) for each in walk(public)):
         raise Refused(
             "refused-limit",
@@ -177,13 +178,13 @@ def _refuse_limits(public: Relation, place: Place | None) -> None:
 
 
 def _limited(side: Relation, columns: Sequence[str]) -> Relation | None:
-    """A side of a join with others' rows, of which only so many share a value: by UNIQUE, or cut to what was
-    declared.
+    """A side of a join with other people's rows, in which a value occurs a bounded number of times: by
+    UNIQUE, or by dropping rows beyond the declared number of matches.
     """
     if is_unique(side, columns) or (isinstance(side, AtMost) and side.column in columns):
         return side
     if any(each.type.kind is Kind.INTERVAL for each in side.fields):
-        return None  # 30 days and 1 month are equal and differ: which is kept would be the order of rows
+        return None  # 30 days and 1 month are equal but differ: the order of rows would decide which is kept
     known = [(name, most) for name in columns if (most := allowed_matches(side, name)) is not None]
     return AtMost(side, *min(known, key=lambda each: each[1])) if known else None
 
@@ -191,7 +192,7 @@ def _limited(side: Relation, columns: Sequence[str]) -> Relation | None:
 def semi(
     kept: Relation, other: Relation, on: Expression, anti: bool, place: Place | None, null_aware: bool = False
 ) -> Semi:
-    """Rows kept by what another relation holds: a public one, or rows of the same unit."""
+    """A semi-join or anti-join with another relation: a public one, or rows of the same unit."""
     if is_public(other):
         if not is_public(kept):
             _refuse_limits(other, place)
@@ -229,7 +230,7 @@ def not_one_unit(place: Place | None) -> Refused:
 
 
 def apart(source: Source, other: Relation) -> Source:
-    """The source with columns that no column of the other relation is called like."""
+    """The source with its columns renamed so that none collides with the other relation's."""
     taken = [each.name for each in other.fields]
     names = unique_names([*taken, *(each.name for each in source.relation.fields)])[len(taken) :]
     fields = source.relation.fields
@@ -240,7 +241,7 @@ def apart(source: Source, other: Relation) -> Source:
 
 
 def _beside(left: Source, right: Source) -> Source:
-    """The columns of both, to bind conditions over."""
+    """The columns of both sources, to bind conditions over."""
     pair = Join(left.relation, right.relation, "inner", build.true())
     return Source(
         pair,
@@ -270,8 +271,8 @@ def _condition(
 def _shown(
     both: Source, relation: Relation, left: Source, right: Source, using: list[str], from_right: bool
 ) -> Source:
-    """The columns in the order of SELECT *: those of the left, then the right's. Of two that USING makes one,
-    the side that cannot be NULL is shown; a table's name before it still means that table's own.
+    """The columns in the order of SELECT *: those of the left, then those of the right. USING merges two
+    columns and shows the side that cannot be NULL; a qualified name still means the table's own column.
     """
     merged = {name.lower() for name in using}
     columns: list[tuple[str, frozenset[str], Field, bool]] = []

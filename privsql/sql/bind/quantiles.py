@@ -27,7 +27,7 @@ MOST_FRACTIONS = 1_000
 
 
 def gives_list(node: exp.Expr) -> bool:
-    """Whether several quantiles are asked for in one call."""
+    """Whether one call asks for several quantiles."""
     return isinstance(node, ORDERS) and isinstance(_fractions(node), exp.Array)
 
 
@@ -38,7 +38,7 @@ def order_aggregates(
     place: Place | None,
     exact: bool,
 ) -> Iterator[Aggregate]:
-    """One aggregate for each fraction; `exact`: of public rows, or of one unit's own."""
+    """One aggregate for each fraction; `exact`: over public rows, or over one unit's own rows."""
     ordered = _ordered(node)
     if isinstance(ordered, exp.Distinct):
         raise distinct_aggregate(place)
@@ -58,7 +58,7 @@ def order_aggregates(
         )
     function = _QUANTILES[type(node.this if isinstance(node, exp.WithinGroup) else node)]
     if exact and function == "quantile_cont":
-        if kind in MOMENTS:  # DuckDB fails on dates that a timestamp does not hold
+        if kind in MOMENTS:  # DuckDB fails on dates beyond the range of TIMESTAMP
             raise Refused(
                 "refused-quantile",
                 "quantile_cont of dates within a unit is not supported.",
@@ -73,7 +73,7 @@ def order_aggregates(
 
 
 def _ordered(node: exp.Expr) -> exp.Expr:
-    """What is put in order: the argument, or the term of WITHIN GROUP (ORDER BY ...)."""
+    """The ordered expression: the argument, or the term of WITHIN GROUP (ORDER BY ...)."""
     if not isinstance(node, exp.WithinGroup):
         inner: exp.Expr = node.this
         return inner
@@ -112,7 +112,7 @@ def _listed(node: exp.Expr, place: Place | None) -> list[Fraction]:
     if not 1 <= len(listed) <= MOST_FRACTIONS:
         raise SqlError(
             "sql-arguments",
-            f"quantiles are asked for 1 to {MOST_FRACTIONS:,} at a time",
+            f"one call takes 1 to {MOST_FRACTIONS:,} fractions",
             "[0.25, 0.5, 0.75]",
             place,
         )
@@ -127,20 +127,20 @@ def _fraction(node: exp.Expr, place: Place | None) -> Fraction:
     number = literals.number(str(node.this)) if isinstance(node, exp.Literal) and not node.is_string else None
     if number is None or not 0 <= number.value <= 1:
         raise SqlError(
-            "sql-arguments", "the fraction of a quantile is a number from 0 to 1, written out", "0.5", place
+            "sql-arguments", "the fraction of a quantile must be a constant from 0 to 1", "0.5", place
         )
     return fraction_of(Fraction(number.value))
 
 
 def _result(function: str, of: Type) -> Type:
-    """As DuckDB has it: a discrete quantile is one of the values, a continuous one may lie between two."""
+    """DuckDB's type: a discrete quantile is one of the values, a continuous one may lie between two."""
     if function == "quantile_disc" or of.kind is Kind.DECIMAL:
         return of
     return TIMESTAMP if of.kind in MOMENTS else DOUBLE
 
 
 def one_persons_value(extreme: str) -> tuple[str, str, str]:
-    """Why the first or last of values that are not numbers is not let out, and what to ask instead."""
+    """Why the least or greatest value of another type is not released, and what to write instead."""
     which, code = ("smallest", "refused-min") if extreme == "min" else ("largest", "refused-max")
     return (
         code,
@@ -154,6 +154,6 @@ def one_persons_value(extreme: str) -> tuple[str, str, str]:
 def _unread(node: exp.Expr) -> SqlError:
     return SqlError(
         "sql-arguments",
-        "a quantile is read with a fraction and one argument",
+        "a quantile takes one argument and a fraction",
         "quantile_cont(x, 0.5), or percentile_cont(0.5) WITHIN GROUP (ORDER BY x)",
     )

@@ -1,7 +1,7 @@
 """A permitted query goes in; a tree of relations comes out, with the names of its columns.
 
-Below the first aggregate everything is row by row; above it everything works on noisy numbers. A query that
-would let rows themselves out is refused in read.py.
+Below the first aggregate everything works row by row; above it everything works on noisy numbers. read.py
+refuses a query that would return private rows.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MAX_OPERATORS = 600
 
 @dataclass
 class QueryBinder:
-    """Binds queries against a catalogue of tables; CTEs are names for relations, bound once each."""
+    """Binds queries against a catalogue of tables; a CTE is a name for a relation and is bound once."""
 
     catalogue: Catalogue
     relations: int = 0
@@ -59,7 +59,7 @@ class QueryBinder:
         """A SELECT, a UNION ALL or either in parentheses."""
         outer = self.ctes
         try:
-            self.ctes = dict(outer)  # the names of a WITH end with its query
+            self.ctes = dict(outer)  # the names of a WITH are visible within its query only
             named = node.args["with_"].expressions if node.args.get("with_") else []
             _refuse_repeated(named)
             for each in named:
@@ -71,7 +71,7 @@ class QueryBinder:
     def _query(self, node: exp.Expr) -> Source:
         self.relations += 1
         if self.relations > _MAX_RELATIONS:
-            raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
+            raise SqlError("sql-too-long", "the query has too many parts", "write a simpler query")
         match node:
             case exp.Select():
                 if node.args.get("from_") is None:
@@ -112,7 +112,7 @@ class QueryBinder:
         self.ctes[name] = self._renamed(source, node.args["alias"])
 
     def _tail(self, node: exp.Expr, source: Source) -> Source:
-        """ORDER BY, LIMIT and OFFSET behind a union or a parenthesis."""
+        """ORDER BY, LIMIT and OFFSET after a union or a parenthesis."""
         order, limit, offset = (node.args.get(name) for name in ("order", "limit", "offset"))
         if order is None and limit is None and offset is None:
             return source
@@ -133,7 +133,7 @@ class QueryBinder:
 
     # -- FROM ----------------------------------------------------------------------------------------------
     def source(self, node: exp.Expr) -> Source:
-        """What stands in FROM."""
+        """An element of FROM."""
         match node:
             case exp.Table():
                 found = self._table(node)
@@ -192,7 +192,7 @@ class QueryBinder:
         if len(columns) > len(source.names):
             raise SqlError("sql-alias", "more column aliases than columns", "leave some out", place_of(alias))
         names = (*columns, *source.names[len(columns) :])
-        lists = () if columns else source.lists  # a list has a place among the columns of its table, too
+        lists = () if columns else source.lists  # aliases count a table's columns, and a list is one of them
         return replace(source, alias=name, names=names, tables=(), hidden=frozenset(), lists=lists)
 
     def _values(self, node: exp.Values) -> Source:
@@ -219,14 +219,14 @@ class QueryBinder:
 
 
 def _refuse_repeated(named: Sequence[exp.CTE]) -> None:
-    """Of two queries of one name the first would be lost."""
+    """Refuse two CTEs with the same name: the first would be lost."""
     seen: set[str] = set()
     for each in named:
         name = each.args["alias"].name.lower()
         if name in seen:
             raise SqlError(
                 "sql-alias",
-                f"WITH names two queries {name}: case does not count",
+                f"WITH defines {name} twice: names are not case-sensitive",
                 "rename one of them",
                 place_of(each),
             )
@@ -234,19 +234,21 @@ def _refuse_repeated(named: Sequence[exp.CTE]) -> None:
 
 
 def _small(source: Source) -> Source:
-    """Looked at while a query is bound, not behind it: queries that double each other are past counting by
-    then.
+    """Refuse a relation that is too large. The check runs while a query is bound: afterwards, CTEs that
+    double each other would already have grown beyond counting.
     """
     many = any(count > _MAX_OPERATORS for count, _ in enumerate(walk(source.relation)))
     if many or max(_sizes(source.relation).values(), default=0) > build.MAX_SIZE:
         raise SqlError(
-            "sql-too-long", "the query becomes too large once its CTEs are written out", "use fewer repeats"
+            "sql-too-long",
+            "the query becomes too large once its CTEs are expanded",
+            "refer to them less often",
         )
     return source
 
 
 def _sizes(relation: Relation) -> dict[str, int]:
-    """How large each column is, written out down to the columns of tables and releases."""
+    """The size of each column, expanded down to the columns of tables and releases."""
     match relation:
         case Project():
             sizes = _sizes(relation.input)
@@ -262,5 +264,5 @@ def _sizes(relation: Relation) -> dict[str, int]:
 
 def _no_columns(node: exp.Column) -> Expression:
     raise UnknownName(
-        "name-column", f"there is no column {node.name} here", "VALUES holds constants", place_of(node)
+        "name-column", f"there is no column {node.name} here", "VALUES takes constants only", place_of(node)
     )

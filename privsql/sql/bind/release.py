@@ -1,5 +1,5 @@
-"""Expressions over keys and aggregates: the nodes of a grouped SELECT go in, columns of its release come
-out.
+"""The nodes of a grouped SELECT go in; expressions over its keys and aggregates, and the columns of its
+release, come out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import distinct_aggregate, refusal, value_of_one_person
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER_BOUNDS, NUMBERS, TEXT, Kind, Type, integer, list_of
 
-# Of one argument, or of two: the class and the function's name in our tree.
+# aggregates of one or two arguments: the sqlglot class and the name in our tree
 SPREADS: dict[type[exp.Expr], str] = {
     exp.VariancePop: "var_pop",
     exp.Variance: "var_samp",
@@ -37,7 +37,7 @@ SPREADS: dict[type[exp.Expr], str] = {
     exp.RegrIntercept: "regr_intercept",
     exp.RegrR2: "regr_r2",
 }
-# COUNT and AVG of the rows where both arguments are known
+# COUNT and AVG of the rows where neither argument is NULL
 PAIRED = (exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy)
 AGGREGATES: tuple[type[exp.Expr], ...] = (
     exp.Count,
@@ -49,7 +49,7 @@ AGGREGATES: tuple[type[exp.Expr], ...] = (
     *ORDERS,
 )
 CHOICES = (exp.ArgMax, exp.ArgMin, exp.Mode)
-# What only exact aggregates are read for: of public rows, or of one unit's own.
+# aggregates supported only where they are exact: over public rows, or over one unit's own rows
 EXACT: dict[type[exp.Expr], str] = {
     exp.ArgMin: "arg_min",
     exp.ArgMax: "arg_max",
@@ -57,12 +57,12 @@ EXACT: dict[type[exp.Expr], str] = {
     exp.LogicalAnd: "bool_and",
     exp.First: "first",
     exp.Last: "last",
-    exp.AnyValue: "min",  # any of them will do, and this one does not depend on the order of rows
+    exp.AnyValue: "min",  # any value is correct, and the least one does not depend on the order of rows
 }
 
 
 class ReleaseBinder(ExpressionBinder):
-    """Binds expressions over keys and aggregates; collects each different aggregate once."""
+    """Binds expressions over keys and aggregates; collects each distinct aggregate once."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class ReleaseBinder(ExpressionBinder):
         return Column(self.aggregates[same], same.type)
 
     def _grouping(self, node: exp.Expr) -> Expression:
-        """Which of some keys a row is a total over."""
+        """Bind GROUPING(): which of some keys a row is a total over."""
         keys = list(self.keys)
         named = [self.rows.bind(each) for each in node.expressions]
         if not named or any(each not in keys for each in named):
@@ -135,11 +135,11 @@ class ReleaseBinder(ExpressionBinder):
                 return self.bind(self.aliases[name])
             finally:
                 self.resolving.pop()
-        self.source.find(node.name, node.table or None, place_of(node))  # an unknown name says so
+        self.source.find(node.name, node.table or None, place_of(node))  # raises for an unknown name
         raise not_grouped(node.name, node)
 
     def _aggregates(self, node: exp.Expr) -> Iterator[Aggregate]:
-        """The aggregate of a node; of several quantiles in one call each one."""
+        """The aggregate of a node; for several quantiles in one call, each of them."""
         condition: Expression | None = None
         place = place_of(node)
         if isinstance(node, exp.Filter):
@@ -157,7 +157,7 @@ class ReleaseBinder(ExpressionBinder):
             yield self._aggregate(node, condition, place)
 
     def _row(self, node: exp.Expr) -> Expression:
-        """What an aggregate is taken of."""
+        """The argument of an aggregate."""
         if has_any_aggregate(node):
             raise SqlError(
                 "sql-aggregate", "an aggregate inside an aggregate", "use a subquery", place_of(node)
@@ -187,7 +187,7 @@ class ReleaseBinder(ExpressionBinder):
                 return self._of_numbers(node, inner, condition, place)
 
     def _exact(self, node: exp.Expr, condition: Expression | None, place: Place | None) -> Aggregate:
-        """An aggregate that only exact contexts have."""
+        """An aggregate that is supported only where it is exact."""
         name, inner, rows = EXACT[type(node)], node.this, self.rows
         match node:
             case exp.LogicalOr() | exp.LogicalAnd():
@@ -208,7 +208,7 @@ class ReleaseBinder(ExpressionBinder):
     def _of_numbers(
         self, node: exp.Expr, inner: exp.Expr, condition: Expression | None, place: Place | None
     ) -> Aggregate:
-        """SUM, AVG, and what is computed from sums."""
+        """SUM, AVG, and everything computed from sums."""
         if isinstance(inner, exp.Distinct):
             raise distinct_aggregate(place)
         name = SPREADS.get(type(node), "sum" if isinstance(node, exp.Sum) else "avg")
@@ -222,16 +222,14 @@ class ReleaseBinder(ExpressionBinder):
         return Aggregate(name, argument, condition, type_, place)
 
     def _total_type(self, summed: Type) -> Type:
-        """Exact totals of numbers past 64 bits are past them, too; what is released fits, since it is
-        clamped.
-        """
+        """An exact total of numbers may exceed 64 bits; a released total cannot, because it is clamped."""
         if summed.kind is not Kind.INTEGER:
             return DOUBLE
         return integer(*INTEGER_BOUNDS["HUGEINT"]) if self.exact and summed.is_wide else BIGINT
 
     def _at_the_end(self, node: exp.Expr, condition: Expression | None, place: Place | None) -> Aggregate:
-        """FIRST(x ORDER BY day), LAST(x ORDER BY day): by something that is in the rows, not by the order in
-        which they come.
+        """FIRST(x ORDER BY day), LAST(x ORDER BY day): ordered by a value of the rows, never by their
+        physical order.
         """
         inner = node.this
         terms = inner.expressions if isinstance(inner, exp.Order) else []
@@ -266,7 +264,7 @@ class ReleaseBinder(ExpressionBinder):
                 place,
             )
         (counted,) = node.expressions
-        if isinstance(counted, exp.Tuple):  # a row of values, of which NULL is one, too
+        if isinstance(counted, exp.Tuple):  # a row of values; unlike a value, a row with NULLs counts
             argument: Expression = Call(
                 "row", tuple(self.rows.bind(each) for each in counted.expressions), TEXT
             )
@@ -281,7 +279,7 @@ class ReleaseBinder(ExpressionBinder):
 
 
 def _refuse_of_many_people(node: exp.Expr, place: Place | None) -> None:
-    """Aggregates that show one person's value, or turn on one person's row."""
+    """Refuse aggregates that would return one person's value, or that one person can decide."""
     match node:
         case exp.ArgMin() | exp.ArgMax():
             raise value_of_one_person(place)
@@ -307,7 +305,7 @@ def _is_aggregate(node: exp.Expr) -> bool:
 def _paired(
     node: exp.Expr, first: Expression, second: Expression, condition: Expression | None, place: Place | None
 ) -> Aggregate:
-    """REGR_COUNT, REGR_AVGX, REGR_AVGY(y, x): over the rows where both are known."""
+    """REGR_COUNT, REGR_AVGX, REGR_AVGY(y, x): over the rows where neither is NULL."""
     for each in (first, second):
         known = Call("not", (Call("is_null", (each,), BOOLEAN),), BOOLEAN)
         condition = known if condition is None else Call("and", (condition, known), BOOLEAN)
@@ -317,18 +315,18 @@ def _paired(
 
 
 def _count(argument: Expression, condition: Expression | None, place: Place | None) -> Aggregate:
-    """COUNT(x); of a constant it is COUNT(*)."""
+    """COUNT(x); COUNT of a constant is COUNT(*)."""
     constant = isinstance(argument, Literal) and argument.value is not None
     return Aggregate("count", None if constant else argument, condition, BIGINT, place)
 
 
 def is_mean(node: exp.Anonymous) -> bool:
-    """MEAN(x), which sqlglot does not know as AVG."""
+    """Whether it is MEAN(x), which sqlglot does not parse as AVG."""
     return ALIASES.get(str(node.this).lower()) == "avg" and len(node.expressions) == 1
 
 
 def has_aggregate(node: exp.Expr) -> bool:
-    """Whether COUNT, SUM or AVG stands anywhere in it."""
+    """Whether it contains COUNT, SUM or AVG."""
     return any(
         isinstance(each, AGGREGATES) or (isinstance(each, exp.Anonymous) and is_mean(each))
         for each in _own(node)
@@ -336,17 +334,17 @@ def has_aggregate(node: exp.Expr) -> bool:
 
 
 def has_any_aggregate(node: exp.Expr) -> bool:
-    """The same, of those that only exact contexts have, too."""
+    """Whether it contains any aggregate, including those supported only where they are exact."""
     return any(_is_aggregate(each) for each in _own(node))
 
 
 def _own(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The nodes of an expression, not those of subqueries in it."""
+    """The nodes of an expression, without those of its subqueries."""
     return node.walk(prune=lambda each: isinstance(each, exp.Query))
 
 
 def has_choice(node: exp.Expr) -> bool:
-    """Whether arg_max, arg_min or mode stands anywhere in it."""
+    """Whether it contains arg_max, arg_min or mode."""
     return node.find(*CHOICES) is not None
 
 

@@ -1,4 +1,6 @@
-"""Names the analyst uses -> columns of the relation below; case does not matter, quoting allows odd names."""
+"""The analyst's names go in; columns of the relation below come out. Case is ignored; quoting allows any
+name.
+"""
 
 from __future__ import annotations
 
@@ -12,34 +14,35 @@ from privsql.errors import Place, Refused, UnknownName, did_you_mean
 
 @dataclass(frozen=True)
 class Source:
-    """What stands in FROM: a relation, the name it goes by, and its columns by the names the analyst sees.
+    """An element of FROM: a relation, its alias, and its columns by the names that the analyst sees.
 
-    `tables`: of a join, the table names by which each column can be called; else all go by the alias.
+    `tables`: for a join, the table names that may qualify each column; otherwise all are qualified by the
+    alias.
     """
 
     relation: Relation
     alias: str | None
     names: tuple[str, ...]
-    # columns whose type has no rule: not among the names
+    # columns of unsupported types: not among the names
     unsupported: dict[str, str] = field(default_factory=dict)
     tables: tuple[frozenset[str], ...] = ()
-    # places of columns that only a table name before them means: the others of USING
+    # indexes of columns that need a qualified name: the other ones of USING
     hidden: frozenset[int] = frozenset()
-    lists: tuple[ListColumn, ...] = ()  # what UNNEST may name, where a table itself stands here
-    # how many names stand before each unsupported one, where that is known
+    lists: tuple[ListColumn, ...] = ()  # lists that UNNEST may open, if the source is a table itself
+    # how many names precede each unsupported column, where that is known
     gaps: dict[str, int] = field(default_factory=dict)
 
     def fields(self) -> list[tuple[str, Field]]:
         return list(zip(self.names, self.relation.fields, strict=True))
 
     def qualifiers(self) -> tuple[frozenset[str], ...]:
-        """The table names, in lower case, by which each column can be called."""
+        """The table names, in lower case, that may qualify each column."""
         return self.tables or (frozenset() if self.alias is None else frozenset({self.alias.lower()}),) * len(
             self.names
         )
 
     def called(self, table: str | None, place: Place | None) -> list[bool]:
-        """For each column whether `table.` before it means it; an unknown table says so."""
+        """For each column, whether `table.` before it means it; raises for an unknown table."""
         if table is None:
             return [place not in self.hidden for place in range(len(self.names))]
         found = [table.lower() in each for each in self.qualifiers()]
@@ -54,7 +57,7 @@ class Source:
         return found
 
     def find(self, name: str, table: str | None, place: Place | None) -> Expression:
-        """The column of that name, or an error that says which there are."""
+        """The column of that name, or an error that lists similar ones."""
         named = [each for each, here in zip(self.fields(), self.called(table, place), strict=True) if here]
         matches = [each for shown, each in named if shown.lower() == name.lower()]
         if len(matches) > 1:
@@ -76,7 +79,9 @@ class Source:
         raise UnknownName("name-column", f"there is no column {name}", did_you_mean(name, self.names), place)
 
     def all_read(self, needed_by: str, place: Place | None) -> Source:
-        """The source, if all its columns can be read: for what means every column, or counts their places."""
+        """The source, if all its columns are supported: for clauses that use every column or count
+        columns.
+        """
         for name, type_name in self.unsupported.items():
             raise Refused(
                 "refused-type",

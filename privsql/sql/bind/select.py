@@ -49,7 +49,7 @@ from privsql.types import TEXT, Kind
 class SelectBinder:
     """Binds one SELECT: over rows, over rows with aggregates, or over a noisy answer.
 
-    `bind` also sets `input`, the rows that WHERE keeps, and `sets`, the sets of keys of GROUP BY.
+    `bind` also sets `input`, the rows that WHERE keeps, and `sets`, the grouping sets.
     """
 
     def __init__(self, node: exp.Select, source: Source, queries: Queries) -> None:
@@ -65,15 +65,15 @@ class SelectBinder:
             name: first for name, (first, *others) in named.items() if all(each == first for each in others)
         }
         self.ambiguous = named.keys() - self.aliases.keys()
-        self.resolving: list[str] = []  # aliases being bound just now: one must not stand for itself
+        self.resolving: list[str] = []  # aliases being bound now: an alias must not refer to itself
         self.rows = RowBinder(self._row_column, source)
-        # Columns that * stands for and whose type is not supported, their types, and their places among the
-        # others. They are left out, and refused only where something needs them.
+        # Columns that * expands to and whose type is not supported: their types, and their places among the
+        # others. They are left out, and refused only where they are needed.
         self.unread: dict[str, str] = {}
         self.gaps: dict[str, int] = {}
 
     def _row_column(self, node: exp.Column) -> Expression:
-        """A column of FROM; failing that, an alias of the SELECT list."""
+        """A column of FROM, or else an alias of the SELECT list."""
         name, table = node.name, node.table or None
         try:
             return self.source.find(name, table, place_of(node))
@@ -95,8 +95,8 @@ class SelectBinder:
             raise
 
     def bind(self) -> Source:
-        """FROM and WHERE first, then the keys, then by what the rows are: a choice of a key, rows without
-        aggregates, exact aggregates, or a release.
+        """Bind FROM and WHERE, then the keys, then the rest: a selection of a key, rows without aggregates,
+        exact aggregates, or a release.
         """
         node = self.node
         relation = self.source.relation
@@ -121,11 +121,11 @@ class SelectBinder:
                 raise Refused(
                     "refused-choice",
                     "Nothing can be computed from arg_max, arg_min and mode here: they return a key.",
-                    "Select it by itself.",
+                    "Select it alone.",
                     place_of(node),
                 )
         grouped = node.args.get("group") is not None or node.args.get("having") is not None
-        # GROUP BY and ORDER BY may count columns, and DISTINCT compares whole rows: no column may be left out
+        # GROUP BY and ORDER BY may use ordinals, and DISTINCT compares whole rows: no column may be left out
         if grouped or node.args.get("order") is not None or node.args.get("distinct") is not None:
             replace(self.source, unsupported=self.unread).all_read("* here", place_of(node))
         if not grouped and not any(
@@ -135,7 +135,7 @@ class SelectBinder:
         return self._grouped(items, keys) if exact else self._released(items, keys)
 
     def _exact(self, keys: tuple[Key, ...]) -> bool:
-        """Whether aggregates may be exact here: over public rows, or over the rows of one unit at a time."""
+        """Whether aggregates are exact here: over public rows, or over the rows of one unit at a time."""
         if is_public(self.input):
             return True
         if is_released(self.input):
@@ -160,8 +160,8 @@ class SelectBinder:
     def _finish(
         self, relation: Relation, items: Items, shown: list[Expression], binder: ExpressionBinder
     ) -> Source:
-        """Project, then DISTINCT, ORDER BY, LIMIT. ORDER BY may use what is not selected, so it comes
-        first.
+        """Project, then DISTINCT, ORDER BY and LIMIT. ORDER BY may use columns that are not selected, so it
+        comes first.
         """
         node = self.node
         names = unique_names([name for name, _ in items])
@@ -180,7 +180,7 @@ class SelectBinder:
 
     # -- a SELECT with aggregates --------------------------------------------------------------------------
     def _grouped(self, items: Items, keys: tuple[Key, ...]) -> Source:
-        """Exact aggregates, of public rows or unit by unit."""
+        """Exact aggregates, over public rows or within each unit."""
         node, private = self.node, not is_public(self.input)
         if private and any(node.args.get(name) is not None for name in ("order", "limit", "offset")):
             raise Refused(
@@ -193,7 +193,7 @@ class SelectBinder:
             raise Refused(
                 "refused-grouping-sets",
                 "GROUPING SETS are supported for noisy totals only, and these are exact.",
-                "Ask for each set by itself, and put them together with UNION ALL.",
+                "Query each set separately, and combine the answers with UNION ALL.",
                 place_of(node),
             )
         binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys, exact=True)
@@ -218,7 +218,7 @@ class SelectBinder:
         return self._finish(relation, items, shown, binder)
 
     def _bind_order(self, binder: ReleaseBinder, shown: list[Expression], items: Items) -> None:
-        """Binds aggregates that only ORDER BY uses, before the release or group is built."""
+        """Bind aggregates that only ORDER BY uses, before the release or group is built."""
         order = self.node.args.get("order")
         for each in order_terms(order, shown) if order is not None else []:
             bind_order(each, binder, shown, [name for name, _ in items])
@@ -254,7 +254,7 @@ class SelectBinder:
 
     # -- the SELECT list -----------------------------------------------------------------------------------
     def _expanded(self) -> Items:
-        """Output names and expressions, with * written out."""
+        """Output names and expressions, with * expanded."""
         items: Items = []
         for each in self.node.expressions:
             star = each if isinstance(each, exp.Star) else each.this if isinstance(each, exp.Column) else None
@@ -270,7 +270,10 @@ class SelectBinder:
         replaced = {each.alias.lower(): each.this for each in star.args.get("replace") or []}
         if len(replaced) < len(star.args.get("replace") or []):
             raise SqlError(
-                "sql-alias", "a column is replaced twice: case does not count", "name it once", place_of(star)
+                "sql-alias",
+                "a column is replaced twice: names are not case-sensitive",
+                "name it once",
+                place_of(star),
             )
         renamed = {each.this.name.lower(): each.alias for each in star.args.get("rename") or []}
         known = {shown.lower() for shown in self.source.names}
@@ -294,7 +297,7 @@ class SelectBinder:
         if len(renamed) < len(star.args.get("rename") or []) or renamed.keys() & (left_out | replaced.keys()):
             raise SqlError(
                 "sql-alias",
-                "a column is renamed once, and not also left out or replaced",
+                "a column may be renamed once, and not also excluded or replaced",
                 "name it once",
                 place_of(star),
             )
@@ -306,9 +309,7 @@ class SelectBinder:
 
 
 def distinct_rows(source: Source, place: Place | None = None) -> Source:
-    """The different rows: of a noisy answer or public rows as they are, of one unit's as groups of its
-    own.
-    """
+    """SELECT DISTINCT: over a noisy answer or public rows as it stands; within units, as a GROUP BY."""
     relation = source.relation
     columns = [each.name for each in relation.fields]
     if not is_public(relation) and not is_released(relation):
@@ -324,8 +325,8 @@ def distinct_rows(source: Source, place: Place | None = None) -> Source:
 
 
 def _sorted_last(shown: Project, sort: Sort, place: Place | None) -> Sort:
-    """Public rows: DuckDB's DISTINCT keeps no order, so that what is selected is sorted after it, and by
-    nothing else.
+    """ORDER BY over SELECT DISTINCT of public rows. DuckDB's DISTINCT keeps no order, so the sort comes after
+    it and may use selected columns only.
     """
     selected = {each: Column(name, each.type) for name, each in shown.columns}
     names = {each.name: column for each, column in selected.items() if isinstance(each, Column)}
@@ -348,7 +349,7 @@ def _sorted_last(shown: Project, sort: Sort, place: Place | None) -> Sort:
 
 
 def _refuse_spread(group: Group) -> None:
-    """Sums of floats depend on the order of rows, and what is used of a unit must not."""
+    """Refuse these: float sums depend on the order of rows, and the rows kept of a unit must not."""
     spread = next((each for _, each in group.aggregates if each.function in SPREAD), None)
     if spread is not None:
         raise Refused(
@@ -360,7 +361,9 @@ def _refuse_spread(group: Group) -> None:
 
 
 def _refuse_intervals(group: Group, place: Place | None) -> None:
-    """Of two equal ones that look different, the order of rows would decide which is seen first."""
+    """Refuse these: of two equal intervals that look different, the order of rows would decide which is
+    returned.
+    """
     if any(each.type.kind is Kind.INTERVAL for each in group.fields):
         raise build.no_intervals(place)
 
@@ -371,13 +374,13 @@ def _counted_distinct(
     aggregates: tuple[tuple[str, Aggregate], ...],
     place: Place | None,
 ) -> Release:
-    """COUNT(*) of different rows as COUNT(DISTINCT row); anything else over them is refused."""
+    """COUNT(*) over distinct rows as COUNT(DISTINCT row); refuse anything else over them."""
     if len(aggregates) != 1:
         raise refused_distinct(place)
     ((name, count),) = aggregates
     if keys or count.function != "count" or count.argument is not None or count.condition is not None:
         raise refused_distinct(place)
-    # of which NULL is a value, too
+    # a row of NULLs counts as a value, too
     whole_row = Call("row", tuple(each.column for each in different.fields), TEXT)
     by_value = replace(count, function="count_distinct", argument=whole_row)
     return Release(different.input, (), ((name, by_value),))
@@ -386,7 +389,7 @@ def _counted_distinct(
 def refused_distinct(place: Place | None) -> Refused:
     return Refused(
         "refused-distinct",
-        "Which values occur among people is itself private.",
+        "Which values occur is itself private.",
         "Count them with COUNT(DISTINCT x), or GROUP BY declared keys. SELECT DISTINCT is supported where "
         "the unit "
         "is among its columns.",

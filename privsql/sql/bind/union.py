@@ -1,5 +1,5 @@
-"""The two sides of a UNION go in; their rows together come out, paired by place or BY NAME, each column in
-one type.
+"""The two sides of a UNION go in; their combined rows come out, with columns paired by position or BY NAME
+and brought to one type.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import over_noisy_answer
 from privsql.types import NULL, Type
 
-# a column of the left with the one of the right that goes below it
+# each column of the left, with the column of the right that is appended to it
 Pairs = list[tuple[Expression, Expression]]
 
 
 def united(left: Source, right: Source, node: exp.Union) -> Source:
     """UNION ALL, UNION, and either BY NAME."""
     if is_released(left.relation) or is_released(right.relation):
-        raise over_noisy_answer("refused-union", "UNION of", "Ask for each answer by itself.", place_of(node))
+        raise over_noisy_answer("refused-union", "UNION of", "Run each query separately.", place_of(node))
     alike = (
         left.gaps == right.gaps and left.gaps.keys() == left.unsupported.keys() == right.unsupported.keys()
     )
@@ -59,8 +59,8 @@ def _by_place(left: Source, right: Source, node: exp.Union) -> tuple[tuple[str, 
 
 
 def _by_name(left: Source, right: Source, node: exp.Union) -> tuple[tuple[str, ...], Pairs]:
-    """The columns of the left, then those that only the right has; what a side does not have is NULL in its
-    rows.
+    """The columns of the left, then those that only the right has; a side without a column has NULLs
+    there.
     """
     one, other = ({name.lower(): each.column for name, each in side.fields()} for side in (left, right))
     if len(one) < len(left.names) or len(other) < len(right.names):
@@ -80,7 +80,7 @@ def _shared(one: Expression, other: Expression, node: exp.Union) -> Type:
     if shared is None:
         raise SqlError(
             "sql-type",
-            f"UNION ALL of {one.type} and {other.type} does not go together",
+            f"UNION ALL of {one.type} and {other.type} cannot be combined",
             "cast one of them",
             place_of(node),
         )

@@ -1,8 +1,8 @@
-"""What stands in FROM goes in, and UNNEST of lists in it; sources come out, with the elements of a list as a
-column of its table.
+"""FROM, with UNNEST of lists, goes in; sources come out, in which the elements of a list are a column of its
+table.
 
-One row becomes one row per element, and what is joined to it meets each of them: so a list is opened at its
-table, before any join. SELECT UNNEST(x) FROM t is read as SELECT u.e FROM t, UNNEST(x) AS u(e).
+UNNEST turns one row into one row per element, and each of them takes part in the joins. So a list is unnested
+at its table, before any join. SELECT UNNEST(x) FROM t is read as SELECT u.e FROM t, UNNEST(x) AS u(e).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from privsql.sql.parse.refusals import refusal
 from privsql.suggestions import Declare, Fact, Way
 from privsql.types import Kind
 
-_SELECTED = "privsql_unnest"  # the reserved name of the table whose column an UNNEST in SELECT is
-# Kinds of which equal values look alike, so that a list of different ones names none of them twice.
+_SELECTED = "privsql_unnest"  # the reserved table name for an UNNEST in SELECT
+# Kinds whose equal values look alike, so that a distinct list contains no value twice.
 _PLAIN = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP})
 
 _TWO = "Write FROM t, UNNEST(list_distinct(t.a)) AS u(a), UNNEST(list_distinct(t.b)) AS v(b)"
@@ -35,8 +35,8 @@ _RANGES = {Kind.INTEGER: Fact.RANGE, Kind.DATE: Fact.MOMENTS}
 
 @dataclass(frozen=True)
 class ListOpening:
-    """One UNNEST: what it opens, and what its table and column are called; `name`: a better one for
-    people.
+    """One UNNEST: its list, and the names of its table and column; `name`: a more readable one for
+    messages.
     """
 
     node: exp.Expr
@@ -48,23 +48,21 @@ class ListOpening:
 
 @dataclass
 class JoinedTable:
-    """A table of FROM with the lists of it that were opened; `places`: where in FROM each of its columns
-    stands.
-    """
+    """A table of FROM with its unnested lists; `places`: the position of each of its columns in FROM."""
 
     source: Source
     join: exp.Join | None
     places: list[int]
 
     def says(self, name: str) -> bool:
-        """Whether it is joined by that word: LEFT, RIGHT, SEMI, ANTI."""
+        """Whether it is joined by LEFT, RIGHT, SEMI or ANTI."""
         return self.join is not None and name in (
             str(self.join.args.get(each) or "").upper() for each in ("side", "kind")
         )
 
 
 class RowBinder(ExpressionBinder):
-    """Binds expressions over the rows of a SELECT, in which an UNNEST that is selected is a column."""
+    """Binds expressions over the rows of a SELECT; a selected UNNEST is a column there."""
 
     def __init__(self, column: Callable[[exp.Column], Expression], source: Source) -> None:
         super().__init__(column)
@@ -82,9 +80,9 @@ class RowBinder(ExpressionBinder):
 
 
 def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
-    """FROM with all its joins, from left to right, and its lists opened."""
+    """FROM with all its joins, from left to right, and its lists unnested."""
     if _in_from(node.args["from_"].this) is not None:
-        raise _misplaced(node.args["from_"])  # no table stands before it
+        raise _misplaced(node.args["from_"])  # no table precedes it
     first = bind(node.args["from_"].this)
     parts = [JoinedTable(first, None, [0] * len(first.names))]
     others = [*(node.args.get("joins") or []), *(node.args.get("laterals") or [])]
@@ -100,7 +98,7 @@ def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
     found, places, comma = parts[0].source, parts[0].places, False
     for part in parts[1:]:
         assert part.join is not None
-        if comma and part.says("RIGHT"):  # to DuckDB it joins what is behind the comma alone
+        if comma and part.says("RIGHT"):  # in DuckDB it joins only what follows the comma
             raise Refused(
                 "refused-join",
                 "RIGHT JOIN after a comma means different things to different engines.",
@@ -114,7 +112,7 @@ def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
 
 
 def _in_from(node: exp.Expr) -> ListOpening | None:
-    """UNNEST(...) AS u(x), behind a comma or in a join, or LATERAL VIEW explode(...) u AS x."""
+    """UNNEST(...) AS u(x) after a comma or in a join, or LATERAL VIEW explode(...) u AS x."""
     join, inner = (node, node.this) if isinstance(node, exp.Join) else (None, node)
     alias = inner.args.get("alias")
     if isinstance(inner, exp.Lateral):
@@ -147,7 +145,7 @@ def _in_from(node: exp.Expr) -> ListOpening | None:
 
 
 def _selected(node: exp.Select) -> Iterator[ListOpening]:
-    """The one UNNEST in the SELECT list, however often it stands there."""
+    """The one UNNEST in the SELECT list, however often it is repeated."""
     found = _explodes(node)
     if any(each != found[0] for each in found[1:]):
         raise _refused(
@@ -168,7 +166,7 @@ def _explodes(node: exp.Select) -> list[exp.Explode]:
 
 
 def _open(parts: list[JoinedTable], opening: ListOpening, place: int) -> None:
-    """The elements of a list, as a further column of the table that has it."""
+    """Add the elements of a list as a further column of the table that has the list."""
     inner = _bare(opening.argument)
     distinct = isinstance(inner, exp.ArrayDistinct)
     inner = _bare(inner.this) if distinct else inner
@@ -202,7 +200,7 @@ def _holder(parts: list[JoinedTable], node: exp.Column) -> tuple[JoinedTable, Li
         raise UnknownName(
             "name-ambiguous",
             f"{name} names more than one column",
-            "write the table before it",
+            "write the table's name before it",
             place_of(node),
         )
     if not found:
@@ -232,7 +230,7 @@ def _no_list(parts: list[JoinedTable], node: exp.Column) -> Exception:
     if any(shown.lower() == name.lower() for part in parts for shown in part.source.names):
         return SqlError(
             "sql-type",
-            f"UNNEST needs a list, and {name} is none",
+            f"UNNEST needs a list, and {name} is not one",
             "a list has a type like VARCHAR[] (pandas: pd.ArrowDtype(pa.list_(pa.string())))",
             place,
         )
@@ -242,7 +240,7 @@ def _no_list(parts: list[JoinedTable], node: exp.Column) -> Exception:
 
 
 def _refuse_unbounded(relation: Relation, column: ListColumn, distinct: bool, node: exp.Expr) -> None:
-    """One person's list may be of any length: only different values of a known set have a bound."""
+    """Refuse a list of unbounded length; only the distinct values of a declared set are bounded."""
     name = column.name
     if not distinct:
         raise _refused(
@@ -267,7 +265,7 @@ def _refuse_unbounded(relation: Relation, column: ListColumn, distinct: bool, no
 
 
 def _in_order(source: Source, places: list[int]) -> Source:
-    """The columns as FROM has them: those of a list that was opened behind those of the tables before it."""
+    """The columns in the order of FROM: those of an unnested list follow those of the tables before it."""
     order = sorted(range(len(places)), key=places.__getitem__)
     if order == list(range(len(places))):
         return source

@@ -1,4 +1,4 @@
-"""UNPIVOT and the rows it is applied to go in; the rows it makes come out: one for each column it lists."""
+"""UNPIVOT and its input rows go in; the rows it produces come out: one for each column it lists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from privsql.types import BOOLEAN, Type
 
 @dataclass(frozen=True)
 class _Shape:
-    """What UNPIVOT makes of some columns: a column of names and a column of values."""
+    """The two columns that UNPIVOT produces, names and values, and the columns it reads."""
 
     name: str
     value: str
@@ -71,7 +71,7 @@ def _shape(node: exp.Pivot) -> _Shape:
 
 
 def _listed(listed: exp.Expr, node: exp.Pivot, source: Source) -> tuple[Column, str]:
-    """A column of the list, and what its rows are called."""
+    """A listed column, and the label of its rows."""
     inner = listed.this if isinstance(listed, exp.PivotAlias) else listed
     if not isinstance(inner, exp.Column):
         raise _refused(node, "UNPIVOT takes plain columns only.", "List the columns.")
@@ -83,8 +83,8 @@ def _listed(listed: exp.Expr, node: exp.Pivot, source: Source) -> tuple[Column, 
 
 
 def _label(column: exp.PivotAlias) -> str:
-    """What UNPIVOT calls a column: of anything but a name and a text, such as FALSE, sqlglot does not tell
-    what was written.
+    """The label of a column in UNPIVOT. It must be a name or a text: for anything else, such as FALSE,
+    sqlglot loses what was written.
     """
     match column.args["alias"]:
         case exp.Identifier() | exp.Literal(is_string=True) as alias:

@@ -1,5 +1,5 @@
-"""WHERE goes in; filters come out, and a semi-join for each EXISTS (...) and IN (SELECT ...) that stands in
-it as a condition.
+"""WHERE goes in; filters come out, and a semi-join for each EXISTS (...) and IN (SELECT ...) among its
+conditions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from privsql.types import BOOLEAN
 
 
 class Queries(Protocol):
-    """Binds what stands inside a subquery."""
+    """Binds the inside of a subquery."""
 
     def query(self, node: exp.Expr) -> Source: ...
 
@@ -33,8 +33,8 @@ class Queries(Protocol):
 def where_rows(
     relation: Relation, where: exp.Expr, rows: ExpressionBinder, source: Source, queries: Queries
 ) -> Relation:
-    """The rows that meet a condition; conditions with subqueries become semi-joins, in the order they are
-    written.
+    """The rows that meet a condition; conditions with subqueries become semi-joins, in the order in which
+    they are written.
     """
     parts = _conjuncts(where)
     plain = [rows.condition(part) for part in parts if part.find(exp.Query) is None]
@@ -107,7 +107,7 @@ def _exists(relation: Relation, query: exp.Expr, anti: bool, source: Source, que
         not isinstance(node, exp.Select)
         or node.args.get("from_") is None
         or any(node.args.get(each) for each in clauses)
-        # one row always: EXISTS would be true of everything
+        # an aggregate always returns one row: EXISTS would always be true
         or any(has_any_aggregate(each) for each in node.expressions)
     ):
         raise Refused(

@@ -1,8 +1,8 @@
-"""Questions for a label go in; a Choose comes out: ORDER BY a score LIMIT k, arg_max over a grouped subquery,
-MODE.
+"""Queries that select labels go in; a Choose comes out: ORDER BY a score LIMIT k, arg_max over a grouped
+subquery, MODE.
 
-A score is a sum of aggregates times constants or keys: `price * COUNT(*)`. A key is the same in all rows of
-its group, so that is SUM(price): one aggregate, with a range and a grid like any other.
+A score is a sum of aggregates times constants or keys, such as `price * COUNT(*)`. A key is the same in all
+rows of its group, so that is SUM(price): one aggregate, with a range and a grid like any other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import over_noisy_answer, value_of_one_person
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, Kind, integer
 
-_PLAIN = ("having", "offset", "distinct")  # what makes a choice something else
+_PLAIN = ("having", "offset", "distinct")  # clauses that make it something other than a selection
 Columns = Mapping[str, Expression]
 
 
@@ -38,14 +38,14 @@ def best_keys(
     shown: list[Expression],
     items: Items,
 ) -> Source | None:
-    """SELECT keys ... GROUP BY keys ORDER BY score LIMIT k: only the labels are wanted."""
+    """SELECT keys ... GROUP BY keys ORDER BY score LIMIT k: only the labels are released."""
     order, most = node.args.get("order"), _most(node)
     if order is None or most is None or not keys or binder.aggregates:
         return None
     names = [name for name, _ in items]
     term, *ties = [bind_order(each, binder, shown, names) for each in order.expressions]
     if any(each.expression not in binder.keys.values() for each in ties):
-        # keys behind the score only break ties, which noise leaves to the order of the candidates
+        # further keys after the score only break ties, so they are ignored; anything else is not a selection
         return None
     aggregates = {name: each for each, name in binder.aggregates.items()}
     score = linear_score(term.expression, aggregates, {key.name: key.expression for key in keys})
@@ -90,7 +90,8 @@ def choice_function(
     ]
     if len(places) != 1 or any(node.args.get(name) for name in (*_PLAIN, "limit")):
         raise _alone(place_of(node))
-    shown: list[Expression] = [Literal(None, BIGINT)] * len(items)  # in the choice's place, until it is known
+    # placeholders until the selection is known
+    shown: list[Expression] = [Literal(None, BIGINT)] * len(items)
     for index, (_, each) in enumerate(items):
         if index != places[0]:
             shown[index] = binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each)
@@ -158,7 +159,7 @@ def _arg_max(
 
 
 def _standing_for(shown: Expression, keys: tuple[Key, ...], columns: Columns) -> Expression:
-    """A column of the outer SELECT as the key of the grouped subquery that it is."""
+    """The key of the grouped subquery that a column of the outer SELECT refers to."""
     inner = {key.name: columns[key.expression.name] for key in keys if isinstance(key.expression, Column)}
     return substitute(shown, inner)
 
@@ -178,7 +179,7 @@ def _alone(place: Place | None) -> Refused:
 
 
 def _most(node: exp.Select) -> int | None:
-    """How many are wanted; None where LIMIT is not a number from 1, or something else is done as well."""
+    """How many labels are wanted; None if LIMIT is not a positive constant or the query has other clauses."""
     limit = node.args.get("limit")
     if limit is None or any(node.args.get(name) is not None for name in _PLAIN):
         return None
@@ -189,7 +190,7 @@ def _most(node: exp.Select) -> int | None:
 def _labels(
     shown: Sequence[Expression], columns: Columns, release: Release
 ) -> tuple[tuple[str, Expression], ...] | None:
-    """Columns of a grouped subquery as the keys they are; None where one is something else."""
+    """Columns of a grouped subquery as its keys; None if one of them is not a key."""
     keys = {key.name for key in release.keys}
     found = [columns.get(each.name) if isinstance(each, Column) else None for each in shown]
     if not keys or any(not isinstance(each, Column) or each.name not in keys for each in found):
@@ -205,8 +206,8 @@ def _inner_score(score: Expression, columns: Columns, release: Release) -> Aggre
 
 
 def _plain_release(relation: Relation) -> tuple[Release, dict[str, Expression]] | None:
-    """A grouped subquery that only names keys and aggregates: its release, and what each column stands
-    for.
+    """A grouped subquery that only selects keys and aggregates: its release, and the meaning of each
+    column.
     """
     if not isinstance(relation, Project) or not isinstance(relation.input, Release):
         return None
@@ -214,13 +215,13 @@ def _plain_release(relation: Relation) -> tuple[Release, dict[str, Expression]] 
 
 
 # -- scores --------------------------------------------------------------------------------------------------
-# a factor that is the same in all rows of a group, and what it multiplies
+# a factor that is the same in all rows of a group, and the aggregate that it multiplies
 Term = tuple[Expression | None, Aggregate]
 
 
 def linear_score(score: Expression, aggregates: Mapping[str, Aggregate], keys: Columns) -> Aggregate | None:
-    """One aggregate whose value is the score; None where it is not a sum of counts and sums times constants
-    and keys.
+    """One aggregate whose value is the score; None unless the score is a sum of counts and sums times
+    constants and keys.
     """
     terms = _terms(score, aggregates, keys)
     if terms is None:
@@ -281,7 +282,7 @@ def _product(factor: Expression, argument: Expression | None) -> Expression:
 
 
 def _where_it_counts(factor: Expression | None, aggregate: Aggregate) -> Expression:
-    """What one row adds to a term; 0 where it adds nothing."""
+    """What one row adds to a term: 0 if it does not count."""
     one = Literal(1, integer(1, 1))
     counts = aggregate.function == "count"
     value = one if counts else aggregate.argument

@@ -139,7 +139,7 @@ def _other_date_part(node: exp.Expr, part: str, dialect: str) -> tuple[str, str]
     if part in ("dayofweek", "dow", "weekday", "day_of_week") and dialect not in _SAME_WEEKDAYS:
         return (
             "days of the week have other numbers in this dialect than in DuckDB",
-            "use dayname(d), or write the question in DuckDB's SQL",
+            "use dayname(d), or write the query in DuckDB's SQL",
         )
     if isinstance(node, _DIFFERENCES):
         if part.startswith("week"):
@@ -151,14 +151,14 @@ def _other_date_part(node: exp.Expr, part: str, dialect: str) -> tuple[str, str]
         if dialect not in _COUNT_BORDERS and not days:
             return (
                 "in this dialect whole units are counted, in DuckDB the borders between them",
-                "count days between dates (both cast to DATE), or write the question in DuckDB's SQL",
+                "count days between dates (both cast to DATE), or write the query in DuckDB's SQL",
             )
         return None
     of_weeks = part.startswith(("week", "yearweek")) and part not in ("weekday", "weekofyear")
     if of_weeks and dialect not in _SAME_WEEKS:
         return (
             "weeks begin on another day in this dialect than in DuckDB",
-            "write the question in DuckDB's SQL",
+            "write the query in DuckDB's SQL",
         )
     if part == "century" and not isinstance(node, exp.Extract):
         return (
@@ -187,13 +187,13 @@ def _other_pattern(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
         case exp.SimilarTo():
             return (
                 "SIMILAR TO takes a regular expression in DuckDB, and % and _ in this dialect",
-                "write LIKE, or the question in DuckDB's SQL",
+                "write LIKE, or the query in DuckDB's SQL",
             )
         case exp.TimeToStr() | exp.StrToTime() | exp.StrToDate():
             if not _same_format(node.args.get("format"), dialect):
                 return (
                     "a part of this format has no equal in DuckDB, or is written otherwise there",
-                    "write dates by their numbers, or the question in DuckDB's SQL: strftime(d, '%Y-%m')",
+                    "write dates by their numbers, or the query in DuckDB's SQL: strftime(d, '%Y-%m')",
                 )
         case exp.RegexpReplace(args={"replacement": written}) if dialect not in _PLAIN_DOLLAR:
             if "$" in _constants(written):
@@ -230,7 +230,7 @@ def _other_text(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
         case exp.Trim() if dialect not in _TRIMS_LETTERS and len(_constants(node.args.get("expression"))) > 1:
             return (
                 "in DuckDB TRIM takes letters away, in this dialect a whole text",
-                "write REGEXP_REPLACE(s, '^(ab)+', ''), or the question in DuckDB's SQL",
+                "write REGEXP_REPLACE(s, '^(ab)+', ''), or the query in DuckDB's SQL",
             )
     return None
 

@@ -39,13 +39,11 @@ def parse(text: str, dialect: str) -> exp.Expr:
         details = getattr(error, "errors", None) or [{}]
         line, column = details[0].get("line"), details[0].get("col")
         place = Place(line, column) if line and column else None
-        raise SqlError(
-            "sql-syntax", "this is not SQL that can be read", "check the text near here", place
-        ) from None
+        raise SqlError("sql-syntax", "the SQL cannot be parsed", "check the text near here", place) from None
     # some malformed texts break sqlglot itself
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise SqlError(
-            "sql-syntax", "this is not SQL that can be read", "check for missing arguments", start
+            "sql-syntax", "the SQL cannot be parsed", "check for missing arguments", start
         ) from None
     if not statements:
         raise SqlError("sql-empty", "there is no SQL here", "write a SELECT")
@@ -92,7 +90,7 @@ _NEEDED = {kind: tuple(name for name, needed in kind.arg_types.items() if needed
 def _permit(statement: exp.Expr, cuts_text: bool) -> None:
     for count, node in enumerate(statement.walk(bfs=False)):
         if count > MAX_NODES:
-            raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
+            raise SqlError("sql-too-long", "the query has too many parts", "write a simpler query")
         allowed = PERMITTED.get(type(node))
         if allowed is None:
             raise _refuse(node, node, _shown(node))

@@ -160,5 +160,5 @@ def distinct_aggregate(place: Place | None) -> Refused:
 
 
 def over_noisy_answer(code: str, what: str, way_out: str, place: Place | None) -> Refused:
-    """What takes rows, and was given the noisy answer of a subquery."""
+    """The refusal of a clause that needs rows but is applied to the noisy answer of a subquery."""
     return Refused(code, f"{what} a noisy answer is not supported.", way_out, place)

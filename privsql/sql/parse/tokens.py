@@ -33,20 +33,18 @@ def tokens_of(text: str, dialect: str) -> tuple[list[Token], Place | None]:
         raise SqlError("sql-syntax", "the SQL must be a string")
     if len(text) > MAX_LENGTH:
         raise SqlError(
-            "sql-too-long", f"the text is longer than {MAX_LENGTH:,} characters", "ask a shorter question"
+            "sql-too-long", f"the SQL is longer than {MAX_LENGTH:,} characters", "write a shorter query"
         )
     if _NO_TEXT.search(text):
         raise SqlError(
-            "sql-syntax", "the text has a character that is no text", "check where it was copied from"
+            "sql-syntax", "the SQL has a NUL character or a lone surrogate", "check where it was copied from"
         )
     if not isinstance(dialect, str):
         raise SqlError("sql-dialect", "the dialect must be a string", "leave it out for DuckDB's SQL")
     try:
         tokens = sqlglot.tokenize(text, read=dialect)
     except SqlglotError:
-        raise SqlError(
-            "sql-syntax", "this is not SQL that can be read", "check quotes and comments"
-        ) from None
+        raise SqlError("sql-syntax", "the SQL cannot be parsed", "check quotes and comments") from None
     except ValueError:
         raise SqlError(
             "sql-dialect", f"there is no dialect {dialect!r}", did_you_mean(dialect, _dialects())
@@ -80,7 +78,7 @@ def tokens_of(text: str, dialect: str) -> tuple[list[Token], Place | None]:
     if tokens and tokens[0].token_type not in _BEGINNINGS:
         if _is_command(tokens[0], dialect):
             raise only_select(start)
-        raise SqlError("sql-syntax", "this is not SQL that can be read", "write SELECT ... FROM ...", start)
+        raise SqlError("sql-syntax", "the SQL cannot be parsed", "write SELECT ... FROM ...", start)
     return tokens, start
 
 

@@ -87,7 +87,7 @@ def converted(rho: float, epsilon: float) -> float:
 
 # -- the suite -------------------------------------------------------------------------------------------------
 class AccountantConformance:
-    """Inherit, and say what is lost (numbers that can be compared) and what epsilon that is at a delta."""
+    """Inherit, and define `lost` (comparable losses) and the epsilon of a loss at a delta."""
 
     events: Sequence[Event]
     tight = 1.5  # no worse than so many times the truth, for a hundred counts
@@ -167,7 +167,7 @@ class ExactConformance(AccountantConformance):
         return found.nano, found.atto_delta
 
     @pytest.mark.parametrize("times", [2, 3, 10, 1000])
-    def test_composing_so_often_is_so_many_compositions(self, times: int) -> None:
+    def test_a_multiplicity_equals_repeated_composition(self, times: int) -> None:
         """Up to rounding, which is upwards: together, or one at a time."""
         for event in self.events:
             for once, together in zip(self.loss([event]), self.loss([event] * times), strict=True):

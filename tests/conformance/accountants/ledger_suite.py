@@ -60,7 +60,7 @@ class LedgerConformance:
         charge(ledger, 1)
         assert code_of(self.make(policy(5)), 1, "1e-12") == "budget-delta"
 
-    def test_one_question_has_a_cap(self) -> None:
+    def test_one_query_has_a_cap(self) -> None:
         ledger = self.make(policy(5, per_query=1.5))
         assert code_of(ledger, 1.6) == "budget-query"
         charge(ledger, 1.5)
@@ -71,7 +71,7 @@ class LedgerConformance:
             refusal(ledger.expect, [[Pure(Fraction(1))]] * 2, "ana").code == "budget-query"
         )  # it is one call
 
-    def test_what_costs_less_than_a_query_must_is_expected_to_be_refused(self) -> None:
+    def test_a_price_below_the_least_is_refused(self) -> None:
         ledger = self.make(policy(5, per_query_least=0.5))
         ledger.expect([[Pure(Fraction(1, 4)), Pure(Fraction(1, 4))]], "ana")
         assert refusal(ledger.expect, [[Pure(Fraction(1, 4))]] * 2, "ana").code == "budget-least"
@@ -117,20 +117,20 @@ class LedgerConformance:
         ],
         ids=["nothing", "too much", "a delta of 1"],
     )
-    def test_what_is_no_price_is_refused(self, events: Any) -> None:
+    def test_invalid_prices_are_refused(self, events: Any) -> None:
         ledger = self.make(policy())
         for call in (lambda: release(ledger, *events), lambda: ledger.expect([events], "ana")):
             assert refusal(call).code == "budget-amount"
         assert ledger.entries() == []
         assert ledger.budget.spent.epsilon == 0
 
-    def test_what_is_no_event_is_refused(self) -> None:
+    def test_invalid_events_are_refused(self) -> None:
         ledger = self.make(policy(10))
         for unknown in (None, 0.5, "Pure", object()):
             assert refusal(release, ledger, Pure(Fraction(1)), unknown).code == "budget-event"
         assert ledger.entries() == []
 
-    def test_losses_of_another_kind_are_not_added(self) -> None:
+    def test_losses_under_another_neighbour_relation_are_not_added(self) -> None:
         ledger = self.make(policy(10))
         with pytest.raises(BudgetError) as caught:
             charge(ledger, 1, analyst="ana", neighbours=Neighbours.ADD_REMOVE)
@@ -145,7 +145,7 @@ class LedgerConformance:
             assert refusal(ledger.expect, queries, "ana").code == "budget-exhausted"
         assert ledger.entries() == []
 
-    def test_entries_say_who_asked_what_and_what_was_released(self) -> None:
+    def test_entries_record_analyst_query_and_release(self) -> None:
         ledger = self.make(policy(1))
         texts = ["SELECT 'é\n\0'", "", "x" * 50_000, "'; DROP TABLE entries; --", "\U0001f9ee"]
         for text in texts:
@@ -190,7 +190,7 @@ class LedgerConformance:
         charge(ledger, 1, analyst="ben")
         assert ledger.failures("ben") == Failures(0, 0, 3)
 
-    def test_the_policy_says_how_many_may_fail(self) -> None:
+    def test_the_policy_sets_the_number_of_failures(self) -> None:
         ledger = self.make(policy(5, max_failures=1))
         charge(ledger, 1)
         fail(ledger)
@@ -200,13 +200,13 @@ class LedgerConformance:
         assert "ask the data owner" in caught.suggestion
 
     @pytest.mark.parametrize("error", [EngineError, KeyboardInterrupt, SystemExit, ValueError])
-    def test_whatever_ends_a_query_is_a_failure(self, error: type[BaseException]) -> None:
+    def test_every_abnormal_end_is_a_failure(self, error: type[BaseException]) -> None:
         ledger = self.make(policy(5))
         fail(ledger, error=error)
         assert ledger.failures("ana") == Failures(1, 0, 3)
         assert [each.failed for each in ledger.entries()] == [True]
 
-    def test_a_query_that_went_well_is_none(self) -> None:
+    def test_a_successful_query_is_not_a_failure(self) -> None:
         ledger = self.make(policy(5))
         for _ in range(10):
             charge(ledger, 0.1)
@@ -221,8 +221,8 @@ class LedgerConformance:
         assert ledger.failures("ana") == Failures(1, 0, 3)
         assert [each.failed for each in ledger.entries()] == [True] * 5
 
-    def test_what_is_running_could_fail_too(self) -> None:
-        """However many are asked at once, no more can fail than may: the others wait."""
+    def test_running_queries_count_towards_the_fuse(self) -> None:
+        """However many queries run at once, no more can fail than the fuse allows: the others wait."""
         ledger, failed, gate = self.make(policy(5, max_failures=2)), [], threading.Barrier(6)
 
         def ask() -> None:
@@ -242,7 +242,7 @@ class LedgerConformance:
         assert ledger.failures("ana") == Failures(2, 0, 2)
         assert len(ledger.entries()) == 2
 
-    def test_more_at_once_than_may_fail_wait_for_each_other(self) -> None:
+    def test_parallel_queries_beyond_the_fuse_wait(self) -> None:
         ledger, gate = self.make(policy(5, max_failures=1)), threading.Barrier(4)
 
         def ask() -> None:
@@ -273,7 +273,7 @@ class LedgerConformance:
         assert code_of(ledger, 0.099) == "budget-least"
         charge(ledger, 0.1)
 
-    def test_closing_may_be_done_twice(self) -> None:
+    def test_closing_twice_is_harmless(self) -> None:
         ledger = self.make(policy(1))
         ledger.close()
         ledger.close()

@@ -39,7 +39,7 @@ class TestApproximate(ExactConformance):
     accountant, events, tight = Addition(), [*PURE, *OTHERS], 2.2
 
     def epsilon(self, events: Sequence[Event], delta: Fraction) -> float:
-        """Where the deltas add up to more than is asked for, that is no epsilon."""
+        """If the deltas add up to more than requested, there is no such epsilon."""
         spent = self.accountant.price(events)
         return spent.size if spent.delta <= delta else math.inf
 
@@ -74,7 +74,7 @@ class TestDistributions(AccountantConformance):
         return by_distributions(events, delta)
 
     @pytest.mark.parametrize("event", [*PURE, *OTHERS], ids=lambda each: type(each).__name__)
-    def test_many_are_as_many_compositions(self, event: Event) -> None:
+    def test_a_multiplicity_equals_that_many_compositions(self, event: Event) -> None:
         """Of a few, no more than by addition; of Gaussian noise, what noise of less variance costs."""
         for times in (2, 5):
             assert self.epsilon([event] * times, DELTA) <= times * self.epsilon([event], DELTA / times) * 1.01
@@ -82,7 +82,7 @@ class TestDistributions(AccountantConformance):
         joint = Gaussian(Fraction(3), Fraction(1, 100), 100 * noise.ratio)
         assert self.epsilon([noise] * 100, DELTA) == pytest.approx(self.epsilon([joint], DELTA), rel=0.01)
 
-    def test_a_batch_is_told_at_the_least_that_is_known(self) -> None:
+    def test_a_batch_costs_the_least_known_bound(self) -> None:
         from privsql.budget.pld import batch_loss, by_addition, by_zcdp
 
         batches = (
@@ -108,7 +108,7 @@ def test_two_accountants_agree_with_distributions():
         assert by_distributions([keys] * times, DELTA) <= by_zcdp([keys] * times, DELTA) * (1 + 1e-6)
 
 
-def test_coins_are_what_discrete_laplace_noise_on_a_count_is():
+def test_coins_are_equivalent_to_discrete_laplace_noise_on_a_count():
     """The truth that accountants are held to, by summing over all whole numbers."""
     rate, reach = 0.7, np.arange(-200, 201)
     laws = [np.exp(-rate * np.abs(reach - by)) * math.tanh(rate / 2) for by in (0, 1)]

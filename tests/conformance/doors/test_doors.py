@@ -37,7 +37,7 @@ def refusal(door: Door, sql: str) -> PrivsqlError:
     return caught.value
 
 
-def test_counts_are_those_of_the_data(door: Door) -> None:
+def test_counts_are_close_to_the_data(door: Door) -> None:
     door.arguments["epsilon"] = EXACT
     smokers = int(door.df["smoker"].sum())
     assert sorted(door.query(COUNTS)) == [(False, len(door.df) - smokers), (True, smokers)]
@@ -56,7 +56,7 @@ def test_refusals_have_the_same_code(door: Door, sql: str) -> None:
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
-def test_arguments_are_checked_alike(door: Door, name: str) -> None:
+def test_arguments_are_checked_the_same_way(door: Door, name: str) -> None:
     door.arguments[name], code = ARGUMENTS[name]
     assert refusal(door, COUNTS).code == code
 

@@ -68,7 +68,7 @@ CASES = [
 
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.key or case.sql}".replace(" ", "_")[:60])
-def test_what_is_suggested_runs(case: Case, door: str, tmp_path: Any, capsys: Any) -> None:
+def test_suggestions_run(case: Case, door: str, tmp_path: Any, capsys: Any) -> None:
     asked = door_of(door, tmp_path, capsys)
     asked.arguments |= case.given
     error = refusal(asked, case.sql.format(where="", key=case.key))
@@ -132,7 +132,7 @@ def test_a_delta_that_the_budget_does_not_have_is_not_suggested() -> None:
     assert caught.value.suggestion.endswith(", or let keys be shown that enough people have: delta=1e-6")
 
 
-def test_what_was_declared_is_not_suggested_again() -> None:
+def test_declared_facts_are_not_suggested_again() -> None:
     sql = "SELECT state, age, SUM(cost * change) AS s FROM df GROUP BY state, age"
     df = clinic(60)
     with pytest.raises(PrivsqlError) as caught:
@@ -156,7 +156,7 @@ def test_a_key_whose_range_is_known_is_made_coarser() -> None:
     )
 
 
-def test_no_range_is_made_up() -> None:
+def test_no_range_is_invented() -> None:
     """A literal range that the person did not write would be followed literally, and the average be wrong."""
     for case in CASES:
         with pytest.raises(PrivsqlError) as caught:
@@ -188,7 +188,7 @@ def test_units_are_suggested_as_each_door_writes_them() -> None:
     assert caught.value.suggestion.endswith('unit = "COLUMN" (in the policy, under [tables.df])')
 
 
-def test_ways_that_take_a_policy_are_not_said_to_the_holder_of_a_frame() -> None:
+def test_policy_suggestions_are_not_made_for_frames() -> None:
     sql = "SELECT COUNT(*) AS n FROM df a JOIN df b ON a.user = b.user AND a.age < b.age"
     df = clinic(60)
     with pytest.raises(PrivsqlError) as caught:
@@ -220,7 +220,7 @@ def test_a_policy_that_was_named_is_named_in_the_suggestion(tmp_path: Any, capsy
 
 # -- arguments -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["protect", "query", "explain", "suggest_limits"])
-def test_unknown_arguments_are_answered_with_all_that_there_are(name: str) -> None:
+def test_unknown_arguments_list_the_known_ones(name: str) -> None:
     call: Callable[..., Any] = getattr(clinic(9).dp, name)
     with pytest.raises(privsql.ArgumentError) as caught:
         call(**({"sql": "SELECT 1"} if name in ("query", "explain") else {}), epsilonn=1)

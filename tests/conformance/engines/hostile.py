@@ -1,4 +1,4 @@
-"""A table whose columns have every type with a rule, filled with the values most likely to break something."""
+"""A table with a column of every supported type, filled with the values most likely to break something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every row of the table of functions is true of the engine: when a result is NULL, what equal numbers give, what is repeated."""
+"""Every row of the function table holds on the engine: NULL results, equal results for equal numbers,
+repetition.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ def never(call: Call) -> str:
 
 
 def broken(connection: Connection, calls: list[Call]) -> list[str]:
-    """The calls whose row is wrong about NULL."""
+    """The calls whose row in the table is wrong about NULL."""
     found = []
     for start in range(0, len(calls), 100):
         batch = calls[start : start + 100]
@@ -89,13 +91,13 @@ def broken(connection: Connection, calls: list[Call]) -> list[str]:
     return found
 
 
-def test_results_are_null_where_their_rows_say(database: Connection) -> None:
+def test_results_are_null_where_the_function_table_says(database: Connection) -> None:
     calls = list(expressions.Generator(31).many(2_500, depth=1))
     assert {each.function for each in calls} >= {*FUNCTIONS, *OPERATORS}
     assert not broken(database, calls)
 
 
-def test_a_wrong_belief_about_null_is_seen(database: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_belief_about_null_is_detected(database: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = {"concat", "%"}
     calls = [each for each in expressions.Generator(31).many(2_500, depth=1) if each.function in wrong]
     for name in wrong:
@@ -119,7 +121,7 @@ def test_equal_numbers_give_equal_results(database: Connection, name: str) -> No
 
 
 @pytest.mark.parametrize("name", [name for name, row in BELIEFS.items() if row.keeps_whole])
-def test_whole_numbers_come_out_as_they_went_in(database: Connection, name: str) -> None:
+def test_integers_round_trip_exactly(database: Connection, name: str) -> None:
     generator = expressions.Generator(6)
     calls = [each for each in (generator.called(name, 1) for _ in range(40)) if each is not None]
     whole = [each for each in calls if each.args[0].type.kind is Kind.INTEGER]
@@ -130,7 +132,7 @@ def test_whole_numbers_come_out_as_they_went_in(database: Connection, name: str)
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_arguments_are_written_as_often_as_the_size_of_a_query_counts(name: str) -> None:
+def test_the_size_limit_counts_repeated_arguments(name: str) -> None:
     assert FORMS[name].count("{0}") + FORMS[name].count("{args}") <= BELIEFS[name].repeats
 
 

@@ -111,7 +111,7 @@ def test_no_pair_of_functions_fails(tmp_path: Path, shard: int) -> None:
         "{ts} + INTERVAL 1 DAY",
     ],
 )
-def test_an_unguarded_expression_is_found(tmp_path: Path, unguarded: str) -> None:
+def test_an_unguarded_expression_is_detected(tmp_path: Path, unguarded: str) -> None:
     names = {
         "c": COLUMNS["DOUBLE"].name,
         "ts": COLUMNS["TIMESTAMP"].name,

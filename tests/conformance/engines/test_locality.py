@@ -77,7 +77,7 @@ def test_every_format_depends_on_its_own_row_alone() -> None:
     assert not not_local(worlds(5), formatted([*DIRECTIVES]))
 
 
-def test_a_row_number_is_found() -> None:
+def test_a_row_number_is_detected() -> None:
     """What the whole table decides is seen."""
     rendered = ["row_number() OVER ()", "(SELECT count(*) FROM hostile)"]
     first, second, *_ = (values(each, rendered) for each in worlds(5))

@@ -96,7 +96,7 @@ def test_the_optimizer_changes_no_condition_at_length(shard: int) -> None:
     assert not differences(database(shard), asked(3_000 + shard, EXPRESSIONS // SHARDS))
 
 
-def test_a_change_is_seen() -> None:
+def test_a_change_is_detected() -> None:
     """What DuckDB makes of a DATE beside a TIMESTAMP, and of which two conditions that both hold were thought to exclude
     each other."""
     connection = database(1)

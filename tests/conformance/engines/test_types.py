@@ -1,4 +1,4 @@
-"""Every expression and aggregate has the engine type it is believed to have: DuckDB is asked, not trusted."""
+"""Every expression and aggregate has its expected engine type: DuckDB is asked, not trusted."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_aggregates_within_a_unit_have_the_believed_types(
     assert checked >= 6
 
 
-def test_a_wrong_belief_is_seen(database: duckdb.DuckDBPyConnection) -> None:
+def test_a_wrong_belief_about_types_is_detected(database: duckdb.DuckDBPyConnection) -> None:
     """The audit found floor of a DECIMAL, believed DOUBLE: without the cast this test sees it."""
     column = COLUMNS["DECIMAL(18,3)"]
     assert engine_types(database, [f"floor({column.name})"], source()) == ["DECIMAL(18,0)"]

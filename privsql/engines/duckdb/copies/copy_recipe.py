@@ -1,13 +1,13 @@
-"""A table of many rows a unit goes in; the texts that make its copy come out, with a rank for each row, and
-what belongs to it.
+"""A table with many rows per unit goes in; the statements that make its copy come out. A copy holds a rank
+for each row; further tables hold totals and counts.
 
-The rank counts the rows of one unit in the order of a hash of unit and content, then of the content itself:
-it depends on that unit's rows alone, never on where a row lies or on who else is there. Rows that agree in
-all columns are interchangeable; each has a number that is hashed with it, so that any row is as likely to
-come first as any other. The copy is named after its recipe, the text that made it, so that a copy made for
-another unit, other columns, another table of the same name or by another hash is never taken for it. A file
-is exchanged whole; in memory a copy for another policy must not take the place of one that is being read, so
-that there the values stored are in its name, too.
+The rank numbers the rows of one unit in the order of a hash of unit and content, then of the content itself.
+It depends on that unit's rows alone, never on where a row is stored or on other units. Rows that agree in all
+columns are interchangeable; each has a number that is hashed with it, so that any row is as likely to come
+first as any other. The copy is named after its recipe, the statement that made it: a copy made for another
+unit, other columns, another table of the same name or by another hash is never mistaken for it. A file of
+copies is replaced as a whole. In memory, a copy for another policy must not replace one that is being read,
+so there the name covers the stored values, too.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from privsql.types import Kind
 
 @dataclass(frozen=True)
 class TableLocation:
-    """Where a table lies: its database, the database's file if it has one, its schema; a view is `stored`
-    nowhere.
+    """Where a table is stored: its database, the database's file if it has one, and its schema; a view is not
+    `stored`.
     """
 
     database: str
@@ -63,22 +63,22 @@ class TableLocation:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a copy is made: from these rows, these columns, of a table that lies there."""
+    """How a copy is made: from these rows and columns of a table at this location."""
 
     table: str
     source: Select
     names: tuple[str, ...]
     order: tuple[Scalar, ...]  # further terms, where equal values can look different
-    unit: bool  # it has a column that says whose each row is, where its other columns do not tell
+    unit: bool  # it has a column for the unit of each row, where its other columns do not determine it
     values: tuple[StoredValue, ...]
     keys: tuple[StoredKey, ...]
     places: Sequence[TableLocation]
     where: str
-    apart: bool  # sessions under other policies store theirs beside it
+    apart: bool  # sessions with other policies store their copies beside it
 
     @property
     def ranked(self) -> Select:
-        """What every copy has that can be used for this table; values beyond it may be missing."""
+        """The columns of every copy that fits this table; stored values may be missing."""
         content = (*map(Name, self.names), *self.order)
         place = fair_hash(FairChoice.ROWS, UNIT, *content, Name(ROW_NUMBER))
         rank = Over("row_number", by=(UNIT,), order=(place, *content))
@@ -107,8 +107,8 @@ class Recipe:
         return counts_table(self.name, key)
 
     def tables(self, database: str) -> dict[str, str]:
-        """The name of each table that belongs to a copy, itself first, and the SQL that makes it; `database`:
-        where they are made.
+        """The tables of a copy, the copy itself first: name and SQL of each; `database`: where they are
+        made.
         """
         totals = totals_statement(StoredTable(self.name, database), self.names, self.values)
         made: dict[str, Statement] = {self.name: self.statement, self.totals: totals}
@@ -124,7 +124,7 @@ def recipe_of(
     values: tuple[StoredValue, ...],
     keys: tuple[StoredKey, ...],
 ) -> Recipe:
-    """`beside`: the file that the copy lies beside, wherever it is attached."""
+    """`beside`: the file next to which the copy is stored, wherever that file is attached."""
     where = [
         ("" if beside is not None and same_file(each.path, beside) else each.database, each.schema)
         for each in places
@@ -134,7 +134,7 @@ def recipe_of(
         scan.table,
         Select((*columns, (UNIT.name, UNIT)), Rows(scan, unit=True)),
         tuple(each.name for each in scan.fields),
-        # 30 days and one month are equal, and look different
+        # 30 days and one month are equal, but look different
         tuple(op(Operation.AS_TEXT, Name(e.name)) for e in scan.fields if e.type.kind is Kind.INTERVAL),
         DUCKDB.unit_of_copy(scan) is None,
         values,
@@ -146,7 +146,7 @@ def recipe_of(
 
 
 def _one_zero(field: Field) -> Scalar:
-    """0.0 and -0.0 are equal, and look different: which of them came first must not show."""
+    """0.0 and -0.0 are equal, but look different: which of them came first must not show."""
     value = Name(field.name)
     if field.type.kind is not Kind.DOUBLE:
         return value
@@ -154,7 +154,7 @@ def _one_zero(field: Field) -> Scalar:
 
 
 def referred(unit: Unit) -> list[str]:
-    """The tables on the way to the unit."""
+    """The tables that the unit refers through."""
     target = unit.refers_to
     return [] if target is None else [target.table, *referred(target.unit)]
 

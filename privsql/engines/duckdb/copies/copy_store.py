@@ -1,8 +1,8 @@
-"""Recipes go in; copies are stored, in a database attached to the engine's connection, and found again by
-their names.
+"""Recipes go in; copies are stored in a database attached to the engine's connection, and found again by
+name.
 
-Each table there has a line among the notes: what it is a copy of, and the sign that its source had. A file of
-copies is written whole beside the old one, which others may be reading, then put in its place.
+A table of notes has a line for each table: what it is a copy of, and the fingerprint that its source had. A
+file of copies is written as a whole beside the old one, which others may be reading, and then replaces it.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from privsql.engines.duckdb.connection import SourceConnection
 from privsql.engines.duckdb.copies.copy_recipe import Recipe, same_file
 from privsql.render.duckdb import identifier, text
 
-_NOTES = "privsql_signs"  # the table that says what each copy is of
+_NOTES = "privsql_signs"  # the table that says what each copy was made from
 _BUILDING = "privsql_building"
-_PROCESS = uuid4().hex  # a part of a name that nobody can have taken before
+_PROCESS = uuid4().hex  # part of a name that no other process can have used
 
-Attached = tuple[Path, tuple[int, int]]  # a file of copies: its path, and its number and time
+Attached = tuple[Path, tuple[int, int]]  # a file of copies: its path, its inode and its time
 
 
 class PreparedStore:
-    """The copies of one engine's tables: in a file, as readable as the one that they lie beside, or in
+    """The copies of one engine's tables: in a file with the same permissions as the source beside it, or in
     memory.
 
-    `alone`: nobody else can make or attach anything there.
+    `alone`: nobody else can create or attach anything there.
     """
 
     def __init__(self, source: SourceConnection, file: Path | None, beside: Path | None, alone: bool) -> None:
         self._source, self._file, self._beside, self._alone = source, file, beside, alone
         self._generation = source.generation
         self._made: set[str] = set()
-        self._attached: tuple[int, int] | None = None  # the file that is attached, as it was
-        self.signs: dict[str, str] = {}  # of each table in it
+        self._attached: tuple[int, int] | None = None  # the attached file, as it was then
+        self.signs: dict[str, str] = {}  # the fingerprint of each table's source
         self.definitions: dict[str, str] = {}  # columns and types of each table that was found
 
     def store(self, recipe: Recipe, sign: str) -> None:
@@ -51,7 +51,7 @@ class PreparedStore:
         self._made |= recipe.tables(DATABASE).keys()
 
     def definition(self, name: str) -> str:
-        """The columns of a table that is there, and their types."""
+        """The columns of an existing table, and their types."""
         if name not in self.definitions:
             columns = self.run(
                 "SELECT column_name, data_type FROM duckdb_columns() "
@@ -61,7 +61,7 @@ class PreparedStore:
         return self.definitions[name]
 
     def close(self) -> None:
-        """Leave nothing of ours in the memory of a caller's database, but what other sessions have made
+        """Remove our tables from the memory of a caller's database, except those that other sessions made
         there.
         """
         if self._file is None and not self._alone and self._made:
@@ -74,17 +74,19 @@ class PreparedStore:
 
     @property
     def attached(self) -> Attached | None:
-        """The file of copies that is in use."""
+        """The file of copies in use."""
         return None if self._file is None or self._attached is None else (self._file, self._attached)
 
     def attach(self) -> bool:
-        """Whether the copies can be read; a file that was put there by others meanwhile is looked at anew."""
+        """Attach the copies; False if there are none. A file that others have replaced meanwhile is attached
+        anew.
+        """
         file = self._file
-        # nothing is attached to a database that was opened again
+        # a database that was reopened has nothing attached
         if self._generation != self._source.generation:
             self._generation, self._attached, self.signs = self._source.generation, None, {}
         if self._source.in_snapshot and file is not None and not self._alone:
-            # DuckDB attaches and detaches nothing in the middle of a transaction
+            # DuckDB cannot attach or detach within a transaction
             return self._attached is not None
         if file is None:
             if not self._alone:  # other sessions may have stored something else there meanwhile
@@ -107,7 +109,7 @@ class PreparedStore:
         return True
 
     def taken(self) -> bool:
-        """Whether another database has our name."""
+        """Whether another database uses our name."""
         path = self._attached_path()
         return path is not None and not (path == "" if self._file is None else same_file(path, self._file))
 
@@ -118,7 +120,7 @@ class PreparedStore:
         self.run(f"ATTACH IF NOT EXISTS ':memory:' AS {DATABASE}")
         self._write(DATABASE, recipe, sign)
         with contextlib.suppress(duckdb.Error):
-            self.run(f"CHECKPOINT {DATABASE}")  # compresses: almost four times as fast to read
+            self.run(f"CHECKPOINT {DATABASE}")  # compresses, which makes reading almost four times as fast
         self._read_notes()
 
     def _store_in_file(self, file: Path, recipe: Recipe, sign: str) -> None:
@@ -132,20 +134,20 @@ class PreparedStore:
                 self.run(f"CHECKPOINT {_BUILDING}")
             finally:
                 self.run(f"DETACH {_BUILDING}")
-            # whoever may read the one may read the other
+            # whoever may read the source may read the copy
             new.chmod(0o600 if self._beside is None else self._beside.stat().st_mode & 0o666)
             new.replace(file)
         self.attach()
 
     def _keep_others(self, recipe: Recipe, sign: str) -> None:
-        """The copies of other tables that are still up to date."""
+        """Copy the tables of other sources that are still up to date."""
         others = f"FROM {_in(DATABASE, _NOTES)} WHERE source <> {text(recipe.table)} AND sign = {text(sign)}"
         self.run(f"CREATE TABLE {_in(_BUILDING, _NOTES)} AS {others}")
         for (name,) in self.run(f"SELECT name {others}"):
             self.run(f"CREATE TABLE {_in(_BUILDING, name)} AS FROM {_in(DATABASE, name)}")
 
     def _write(self, database: str, recipe: Recipe, sign: str) -> None:
-        """The copy and what belongs to it; a note of each once all are there."""
+        """Write the copy and its further tables, then a note for each."""
         notes, tables = _in(database, _NOTES), recipe.tables(database)
         self.run(f"CREATE TABLE IF NOT EXISTS {notes} (name VARCHAR, source VARCHAR, sign VARCHAR)")
         self.run(f"DELETE FROM {notes} WHERE name IN ({', '.join(map(text, tables))})")
@@ -159,7 +161,7 @@ class PreparedStore:
         self.definitions = {}
 
     def _attached_path(self) -> str | None:
-        """The file of the database of our name: empty if it is in memory, None if there is none."""
+        """The path of the database with our name: empty if it is in memory, None if there is none."""
         found = self.run(
             f"SELECT coalesce(path, '') FROM duckdb_databases() WHERE database_name = '{DATABASE}'"
         )
@@ -173,10 +175,10 @@ def building(file: Path) -> Path:
 
 @contextlib.contextmanager
 def _folder(parent: Path) -> Iterator[Path]:
-    """A folder in a folder that is there only as long as some session needs it."""
+    """A subfolder that exists only while some session needs it."""
     while True:
         parent.mkdir(mode=0o700, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):  # another session was done with it just now
+        with contextlib.suppress(FileNotFoundError):  # another session has just removed it
             folder = tempfile.TemporaryDirectory(dir=parent)
             break
     try:

@@ -1,9 +1,10 @@
-"""A table of many rows a unit goes in; a copy with a rank for each row is stored, and found again while it is
-up to date.
+"""A table with many rows per unit goes in; a copy with a rank for each row is stored, and found again while
+it is up to date.
 
-How a copy is made is in copy_recipe.py, where it lies in copy_store.py; here it is told whether it is up to
-date: by the sign of its source (fingerprints.py), which changes with every write; never by a look at the
-rows, since what EXPLAIN says of the copy is not charged. A source without a sign cannot be prepared.
+copy_recipe.py says how a copy is made, copy_store.py where it is stored. This file decides whether it is up
+to date: by the fingerprint of its source (fingerprints.py), which changes with every write, and never by
+comparing rows, since what EXPLAIN says about the copy is not charged. A source without a fingerprint cannot
+be prepared.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ _UNCHANGING = "unchanging"
 
 @dataclass(frozen=True)
 class Keeping:
-    """Where copies are kept, and how a write to the source shows.
+    """Where copies are kept, and how a write to the source is noticed.
 
-    `beside`: the DuckDB file beside which they lie; else `kept`: a file of their own; neither: in memory.
-    `opened`: the sign that the file beside them had when it was opened, by us; None: others opened it, and
-    nobody can say in which state. `watched`: a file that is the whole source. `frozen`: the source is what it
-    was when it was given. `own`: the connection sees only what is committed. `alone`: nobody else can make or
-    attach anything there, so that names go on meaning what they mean. `version`: the sign of a file that is
-    no database, from which the rows were read; whoever writes to it changes it, whatever is written.
+    `beside`: the DuckDB file beside which they are stored; else `kept`: a file of their own; neither: in
+    memory. `opened`: the fingerprint of the file beside them when we opened it; None: others opened it, and
+    its state then is unknown. `watched`: a file that is the whole source. `frozen`: the source never changes
+    after it was given. `own`: the connection sees only committed data. `alone`: nobody else can create or
+    attach anything there, so names keep their meaning. `version`: the fingerprint of a file that is not a
+    database and from which the rows were read; any write to it changes the fingerprint.
     """
 
     beside: Path | None = None
@@ -66,11 +67,11 @@ class PreparedTables:
     ) -> None:
         self._keeping, self._places = keeping, places
         self._store = PreparedStore(source, keeping.file, keeping.beside, keeping.alone)
-        self._recipes: dict[Scan, Recipe] = {}  # while names mean what they mean
+        self._recipes: dict[Scan, Recipe] = {}  # valid while names keep their meaning
         self._computed: dict[Scan, tuple[tuple[StoredValue, ...], tuple[StoredKey, ...]]] = {}
 
     def prepare(self, scan: Scan) -> None:
-        """Store a copy, unless one is there that is up to date."""
+        """Store a copy, unless there is one that is up to date."""
         if self._store.taken():
             raise _failed(
                 f"a database called {DATABASE} is already attached",
@@ -93,7 +94,7 @@ class PreparedTables:
         ):
             return
         try:
-            sign = self._settled_sign(path)  # before any row is read: who writes from here on changes it
+            sign = self._settled_sign(path)  # before any row is read: later writes change it
             self._store.store(recipe, sign)
         except (duckdb.Error, OSError):
             raise _failed(
@@ -119,11 +120,11 @@ class PreparedTables:
             return None
 
     def _beside(self, name: str, sign: str) -> bool:
-        """Whether such a table lies beside a copy with this sign."""
+        """Whether a table with this name and fingerprint is stored beside a copy."""
         return self._store.signs.get(name) == sign and bool(self._store.definition(name))
 
     def attach(self) -> None:
-        """Before a transaction begins, in which DuckDB attaches nothing: the copies as they are now."""
+        """Attach the current copies. Call it before a transaction begins: DuckDB cannot attach within one."""
         if self._keeping.beside is not None and not self._keeping.alone:
             self._store.attach()
 
@@ -132,18 +133,19 @@ class PreparedTables:
 
     @property
     def attached(self) -> Attached | None:
-        """The file of copies that is in use."""
+        """The file of copies in use."""
         return self._store.attached
 
     @property
     def definitions(self) -> dict[str, str]:
-        """Columns and types of each table of ours that was found."""
+        """Columns and types of each of our tables that was found."""
         return self._store.definitions
 
-    # -- whether the table is still what was copied ----------------------------------------------------------
+    # -- whether the table has changed since it was copied
+    # ------------------------------------------------------
     def _watched(self, recipe: Recipe) -> Path | None:
-        """The file that every change of a table changes, None where there are none; a table without such a
-        file is refused.
+        """The file that every change of a table changes, or None for data that cannot change. Raises
+        SourceError for a table without such a file.
         """
         keeping, paths = self._keeping, {each.path for each in recipe.places}
         if keeping.frozen or keeping.watched is not None:
@@ -167,16 +169,16 @@ class PreparedTables:
         return Path(path)
 
     def _is_of(self, sign: str, path: Path | None) -> bool:
-        """Whether a copy with this sign is of what we read, as it is now."""
+        """Whether a copy with this fingerprint was made from the source as it is now."""
         if path is None:
             return sign == _UNCHANGING
         if sign != sign_of(path) or self._keeping.opened not in (None, sign):
             return False
-        # or the file in its place is another than the one we read
+        # false if another file has replaced the one we read
         return self._keeping.watched is not None or is_open(path)
 
     def _settled_sign(self, path: Path | None) -> str:
-        """The sign of what we read, once no later write can have the same."""
+        """The fingerprint of the source, once no later write can have the same."""
         if path is None:
             return _UNCHANGING
         if not settle(path, shared=not self._keeping.alone):

@@ -1,1 +1,1 @@
-"""A view or a rendered text goes in; whether anything in DuckDB's plan of it can fail comes out."""
+"""A view or rendered SQL goes in; whether anything in DuckDB's plan of it can fail comes out."""

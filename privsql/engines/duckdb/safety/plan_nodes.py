@@ -1,4 +1,4 @@
-"""A node of DuckDB's own plan goes in; its type, value or shape comes out, or how an owner writes it."""
+"""A node of DuckDB's own plan goes in; its type, value, shape or SQL comes out."""
 
 from __future__ import annotations
 
@@ -10,57 +10,57 @@ from privsql.types import INTEGER_BOUNDS
 Node = dict[str, Any]  # of DuckDB's trees
 
 WHOLE: Mapping[str, tuple[int, int]] = {**INTEGER_BOUNDS, "BOOLEAN": (0, 1)}
-_HUGE = 10**99  # has more digits than any type
+_HUGE = 10**99  # more digits than any type has
 FLOATS = ("FLOAT", "DOUBLE")
 MOMENTS = ("DATE", "TIME", "TIMESTAMP")
 SIMPLE = (*WHOLE, *FLOATS, *MOMENTS, "VARCHAR", "DECIMAL", "ENUM", "UUID", "INTERVAL")
-# some of their values have no text: writing it fails, past TRY, and the database dies
+# types with values that cannot be written as text: trying to fails despite TRY, and invalidates the database
 WITHOUT_TEXT = ("TIMESTAMP", "TIME")
 
 
 def uncast(node: Node) -> Node:
-    """What was there before DuckDB made it wider."""
+    """The expression below the casts to wider types that DuckDB adds."""
     wider = node["type"] == "OPERATOR_CAST" and is_wider(type_of(node["children"][0]), node["return_type"])
     return uncast(node["children"][0]) if wider else node
 
 
 def value_of(node: Node) -> Any:
-    """Of a constant; a HUGEINT is written in two halves."""
+    """The value of a constant; a HUGEINT is stored in two halves."""
     found = node.get("value", {}).get("value")
     return (found["upper"] << 64) + found["lower"] if isinstance(found, dict) and "upper" in found else found
 
 
 def shape_of(node: Any) -> Any:
-    """An expression without where it is written, and what it is called."""
+    """An expression without its position and its alias."""
     if isinstance(node, dict):
         return {key: shape_of(each) for key, each in node.items() if key != "alias" and "location" not in key}
     return [shape_of(each) for each in node] if isinstance(node, list) else node
 
 
 def type_of(node: Node) -> Node:
-    """That of an expression; of conditions it is not written down."""
+    """The type of an expression; the plan does not record that of conditions."""
     found: Node = node.get("return_type") or (node["value"]["type"] if "value" in node else {"id": "BOOLEAN"})
     return found
 
 
 def type_id(type_: Node) -> str:
-    """JSON is a VARCHAR with another name, and not every text is one."""
+    """The name of a type. JSON is a VARCHAR with an alias, and not every text is valid JSON."""
     info = type_.get("type_info") or {}
     return str(info.get("alias") or type_["id"]) if type_["id"] != "ENUM" else "ENUM"
 
 
 def element_of(listed: Node) -> Node:
-    """What a list is of."""
+    """The element type of a list."""
     of: Node = listed["type_info"]["child_type"]
     return of
 
 
 def is_wider(given: Node, wanted: Node) -> bool:
-    """Whether a cast cannot fail: DuckDB has a value of the wanted type for each of the given one."""
+    """Whether a cast cannot fail: the wanted type can hold every value of the given one."""
     of, to = type_id(given), type_id(wanted)
     if of == "NULL" or given == wanted or (of, to) == ("TIMESTAMP", "DATE"):
         return True
-    if (of, to) == ("ARRAY", "LIST"):  # elements stay as they are
+    if (of, to) == ("ARRAY", "LIST"):  # the elements stay as they are
         return element_of(given) == element_of(wanted)
     if to == "VARCHAR":
         return of in SIMPLE and of not in WITHOUT_TEXT
@@ -76,7 +76,7 @@ def is_wider(given: Node, wanted: Node) -> bool:
 
 
 def digits_of(type_: Node) -> tuple[int, int]:
-    """How many, and how many of them after the point."""
+    """A DECIMAL's number of digits, and how many of them follow the point."""
     info = type_.get("type_info") or {}
     if "width" in info:
         return info["width"], info["scale"]
@@ -84,7 +84,7 @@ def digits_of(type_: Node) -> tuple[int, int]:
 
 
 def described(node: Node) -> str:
-    """As an owner writes it, with types in the place of what is computed."""
+    """An expression as an owner writes it, with types in place of its operands."""
     name = node.get("qname", {}).get("path", [node["type"]])[-1]
     types = [type_name(type_of(each)) for each in node.get("children", [])]
     if node["type"] == "OPERATOR_CAST":
@@ -99,7 +99,7 @@ def type_name(type_: Node) -> str:
 
 
 def text_of(comparison: Node) -> Any:
-    """The constant that something is compared with, as it was written."""
+    """The constant of a comparison, as it was written."""
     constant = comparison["children"][-1]
     inner = constant["children"][0] if constant["type"] == "OPERATOR_CAST" else constant
     return value_of(inner)

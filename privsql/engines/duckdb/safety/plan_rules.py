@@ -1,5 +1,4 @@
-"""An expression of a DuckDB plan goes in; whether it has a value for all values that its parts can have comes
-out.
+"""An expression of a DuckDB plan goes in; whether it has a value for all values of its operands comes out.
 
 What is not listed can fail. `tests/engines/test_views.py` tries what is listed on the values most likely to
 break it.
@@ -37,14 +36,14 @@ from privsql.types import INTEGER_BOUNDS
 
 Read = Callable[[str], list[tuple[Any, ...]]]
 
-# what each function takes, of any of these types, it takes without failing
+# functions that accept every value of these argument types
 _OF_TEXT = """lower upper lcase ucase trim ltrim rtrim length strlen bit_length reverse strip_accents contains prefix suffix
     starts_with ends_with strpos instr concat concat_ws || ~~ !~~ ~~* !~~* ascii unicode levenshtein damerau_levenshtein
     jaro_similarity jaro_winkler_similarity string_split md5 sha256"""
 _OF_MOMENTS = "year month day quarter dayofweek isodow dayofyear hour minute second dayname monthname epoch"
 _OF_DAYS = "decade century"
 _OF_FLOATS = "+ - * even isnan isinf isfinite atan2"
-_OF_NUMBERS = "abs sign floor ceil trunc round"  # of whole numbers they are arithmetic
+_OF_NUMBERS = "abs sign floor ceil trunc round"  # for integers these are arithmetic
 _OF_ANY = "greatest least hash"
 TAKES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_OF_TEXT.split(), ("VARCHAR",)),
@@ -55,8 +54,8 @@ TAKES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_OF_ANY.split(), SIMPLE),
     "bit_count": tuple(INTEGER_BOUNDS),
 }
-# the same, where all arguments but the first are constants; a malformed pattern is refused as soon as there
-# is such a view
+# the same, where all arguments but the first are constants; a view with a malformed pattern is refused at
+# once
 WITH_CONSTANTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         "regexp_matches regexp_full_match substring left right replace translate".split(), ("VARCHAR",)
@@ -64,8 +63,8 @@ WITH_CONSTANTS: Mapping[str, tuple[str, ...]] = {
     "round": (*FLOATS, "DECIMAL"),
     **dict.fromkeys(("//", "%"), tuple(INTEGER_BOUNDS)),
 }
-# What TRY makes NULL where it fails. It does not catch all: an unknown time zone, unit or escape letter fails
-# all the same.
+# Functions whose failures TRY turns into NULL. It does not catch all of them: an unknown time zone, unit or
+# escape character fails despite TRY.
 _TRIED = """+ - * / // % abs floor ceil trunc round sqrt ln log log2 log10 exp pow power gcd factorial make_date last_day
     split_part array_extract asin acos sin cos tan atan sinh cosh tanh degrees radians week yearweek isoyear""".split()
 _TRIED_OF_UNIT = ("date_trunc", "datetrunc", "date_diff", "datediff", "date_part", "datepart")
@@ -74,8 +73,8 @@ _FORMATS = ("strftime", "strptime", "try_strptime")
 _ESCAPED = ("like_escape", "ilike_escape", "not_like_escape", "not_ilike_escape")
 _ARITHMETIC = ("+", "-", "*", "//", "%", "abs", "sign", "round")
 _CUT = ("substring", "left", "right")
-# Of what we render: of places on a grid, of clamped moments, of a unit's own list, of a subquery that has one
-# row, and asinh, of whose argument the optimizer knows nothing there.
+# Functions that cannot fail as we render them: on grid points, clamped moments, a unit's own list or a
+# subquery with one row; and asinh, whose argument's bounds the optimizer does not know there.
 _OWN = (
     ">>",
     "<<",
@@ -90,9 +89,10 @@ _OWN = (
     "asinh",
 )
 _UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade", "century")
-_OF_ALL = ("struct_extract", "list_value", "unpivot_list", "row", "list_distinct", "pi")  # whatever they hold
+# safe for arguments of every type
+_OF_ALL = ("struct_extract", "list_value", "unpivot_list", "row", "list_distinct", "pi")
 _FINER = ("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
-_SMALL = 2**31  # a constant that is a number of letters, or of digits
+_SMALL = 2**31  # the limit for constants that count characters or digits
 _CLASSES = (
     "BOUND_REF",
     "BOUND_COLUMN_REF",
@@ -114,7 +114,7 @@ _ANY_AGGREGATES = (
     "count count_star min max first last any_value arbitrary bool_and bool_or list median".split()
 )
 _QUANTILES = ("quantile_cont", "quantile_disc")
-# of what cannot overflow: HUGEINT holds the sum of more BIGINTs than there can be rows
+# sums that cannot overflow: HUGEINT holds the sum of more BIGINTs than there can be rows
 _SUMS = ("sum", "avg")
 _SUMMED = (
     "BOOLEAN",
@@ -131,7 +131,7 @@ _SUMMED_DIGITS = 18  # of a DECIMAL
 _RANKS = ("WINDOW_ROW_NUMBER", "WINDOW_RANK", "WINDOW_RANK_DENSE")
 
 
-# What a moment must be held to before it is written as text: how the tests are joined, and each of them.
+# The conditions on a moment before it is written as text: how the tests are joined, and each of them.
 _GUARDS: Mapping[str, tuple[str, frozenset[tuple[str, Any]]]] = {
     "TIMESTAMP": (
         "CONJUNCTION_OR",
@@ -148,18 +148,18 @@ _GUARDS: Mapping[str, tuple[str, frozenset[tuple[str, Any]]]] = {
 
 @dataclass(frozen=True)
 class PlanRules:
-    """`read` is asked whether a constant can be read as another type.
+    """`read` asks DuckDB whether a constant can be read as another type.
 
-    `own`: of a statement that we rendered. Its whole numbers are computed in types that hold every result
-    (algebra/functions.py, `result_type`; tests/conformance asks DuckDB), and some functions stand only where
-    their arguments suit them. In an owner's view neither need be so.
+    `own`: the statement is one that we rendered. Its integers are computed in types that hold every result
+    (algebra/functions.py, `result_type`; tests/conformance asks DuckDB), and some functions occur only with
+    arguments that suit them. Neither need hold in an owner's view.
     """
 
     read: Read
     own: bool = False
 
     def is_safe(self, node: Node) -> bool:
-        """Whether an expression gives a value for all values that its parts can have."""
+        """Whether an expression has a value for all values of its operands."""
         kind, arguments = node["type"], node.get("children", [])
         types = [type_of(each) for each in arguments]
         ids = [type_id(each) for each in types]
@@ -170,7 +170,7 @@ class PlanRules:
             case "BOUND_AGGREGATE":
                 fits = self.own and name in _SUMS and all(each in WHOLE for each in ids)
                 return fits or _is_safe_aggregate(name, types)
-            # a frame of so much before a row computes where it begins; so many rows before it is a place
+            # a RANGE frame computes where it begins, which can fail; a ROWS frame only counts
             case "BOUND_WINDOW":
                 computed = "EXPR" in node["start"] + node["end"] and not (
                     self.own and node["end"] == "EXPR_PRECEDING_ROWS"
@@ -211,7 +211,7 @@ class PlanRules:
         return name in TAKES and all(each in TAKES[name] for each in ids)
 
     def is_tried(self, node: Node) -> bool:
-        """Whether TRY makes NULL of whatever it fails on, where its parts do not fail."""
+        """Whether TRY turns every failure of it into NULL, provided its operands do not fail."""
         arguments = node.get("children", [])
         name = node.get("qname", {}).get("path", [""])[-1]
         if not all(type_id(type_of(each)) in (*SIMPLE, "LIST") for each in arguments):
@@ -230,7 +230,9 @@ class PlanRules:
         return name in _TRIED or self.is_safe(node)
 
     def _is_value(self, node: Node) -> bool:
-        """Whether a constant, cast or not, is one: in CASE a malformed one would fail on some rows only."""
+        """Whether a constant, with or without casts, is valid: a malformed one in a CASE would fail on some
+        rows only.
+        """
         whole, wanted = value_of(uncast(node["children"][0])), WHOLE.get(type_id(node["return_type"]))
         if isinstance(whole, int) and wanted is not None:
             return wanted[0] <= whole <= wanted[1]
@@ -245,7 +247,7 @@ class PlanRules:
 
 
 def _is_small(node: Node, divides: bool) -> bool:
-    """Whether it is a constant text or a number that is neither too large nor, to divide by, 0 or -1."""
+    """Whether it is a text constant, or a number that is not too large nor, as a divisor, 0 or -1."""
     match uncast(node):
         case {"expression_class": "BOUND_CONSTANT", "value": {"value": str()}}:
             return not divides
@@ -253,13 +255,14 @@ def _is_small(node: Node, divides: bool) -> bool:
             value = value_of(constant)
             return abs(value) < _SMALL and not (divides and value in (0, -1))
         case {"expression_class": "BOUND_FUNCTION", "qname": {"path": [*_, "replace"]}, "children": children}:
-            return not divides and all(_is_small(each, False) for each in children)  # of constants: it is one
+            # a function of constants is a constant
+            return not divides and all(_is_small(each, False) for each in children)
     return False
 
 
 def _is_well_escaped(pattern: Node, mark: Node) -> bool:
-    """Whether both are constants that are accepted: DuckDB reads a pattern only at rows, and fails there,
-    past TRY.
+    """Whether both are constants that DuckDB accepts. It reads a pattern only when there are rows, and fails
+    there, despite TRY.
     """
     texts = [value_of(uncast(each)) for each in (pattern, mark)]
     if not all(isinstance(each, str) for each in texts):
@@ -272,7 +275,7 @@ def _is_well_escaped(pattern: Node, mark: Node) -> bool:
 
 
 def _has_known_format(node: Node) -> bool:
-    """Whether it is a constant whose directives all have a rule."""
+    """Whether it is a constant whose format directives are all allowed."""
     text = value_of(uncast(node))
     try:
         check_format(text)
@@ -304,19 +307,19 @@ def _is_not_zero(node: Node) -> bool:
 
 
 def _is_divisor(node: Node) -> bool:
-    """Whether it is never 0, being a constant or NULL where it would be."""
+    """Whether it is never 0: a constant other than 0, or NULL in place of 0."""
     return _is_not_zero(node) or _is_nullif(node)
 
 
 def _is_zero(node: Node) -> bool:
-    """Whether it is the constant 0, in whatever type of number."""
+    """Whether it is the constant 0, of any numeric type."""
     while node["type"] == "OPERATOR_CAST":
         (node,) = node["children"]
     return bool(value_of(node) == 0)
 
 
 def _is_nullif(node: Node) -> bool:
-    """NULLIF(x, 0), which DuckDB writes as CASE WHEN x = 0 THEN NULL ELSE x END."""
+    """Whether it is NULLIF(x, 0), which DuckDB represents as CASE WHEN x = 0 THEN NULL ELSE x END."""
     match uncast(node):
         case {
             "type": "CASE_EXPR",
@@ -330,7 +333,7 @@ def _is_nullif(node: Node) -> bool:
 
 
 def _constant(node: Node) -> str | None:
-    """As SQL, with the casts around it, or None."""
+    """A constant as SQL, with the casts around it, or None."""
     if node["type"] == "OPERATOR_CAST":
         inner, wanted = _constant(node["children"][0]), type_id(node["return_type"])
         known = inner is not None and wanted in SIMPLE and wanted != "ENUM"
@@ -346,7 +349,7 @@ def _constant(node: Node) -> str | None:
             *WHOLE,
             "DOUBLE",
         ):
-            # as a bare number it would be a DECIMAL, which is rounded otherwise
+            # a bare number would be a DECIMAL, which is rounded differently
             return f"CAST('{value}' AS {kind})"
     return None
 
@@ -355,7 +358,7 @@ def _is_safe_aggregate(name: str, types: list[Node]) -> bool:
     if name in _QUANTILES:
         return type_id(types[0]) in SIMPLE
     if name not in _SUMS:
-        return name in _ANY_AGGREGATES and len(types) <= 1  # min(x, 3) is another one
+        return name in _ANY_AGGREGATES and len(types) <= 1  # min(x, 3) is another function
     return all(
         type_id(each) in _SUMMED or (type_id(each) == "DECIMAL" and digits_of(each)[0] <= _SUMMED_DIGITS)
         for each in types
@@ -363,7 +366,7 @@ def _is_safe_aggregate(name: str, types: list[Node]) -> bool:
 
 
 def _is_simple_cast(node: Node) -> bool:
-    """Of types between which a cast that fails gives NULL, if it is tried."""
+    """Whether it is a cast between types where TRY_CAST turns every failure into NULL."""
     given, wanted = type_of(node["children"][0]), node["return_type"]
     while type_id(given) in ("LIST", "ARRAY") and type_id(wanted) == "LIST":  # element by element
         given, wanted = element_of(given), element_of(wanted)
@@ -373,8 +376,8 @@ def _is_simple_cast(node: Node) -> bool:
 
 
 def _holds(result: Node, name: str, given: list[tuple[int, int]]) -> bool:
-    """Whether a DECIMAL has room for every sum, difference or product of two others: digits before and after
-    the point.
+    """Whether a DECIMAL has room for every sum, difference or product of two others, with their digits before
+    and after the point.
     """
     if len(given) != 2:
         return False

@@ -1,9 +1,8 @@
-"""A query goes in; what DuckDB itself would compute for it comes out, and whether any of that can fail on
-some row.
+"""A query goes in; DuckDB's own plan for it comes out, and whether anything in it can fail on some row.
 
-Nothing is believed about what DuckDB makes of a text: its own plan is looked at, before it is optimised and
-with every cast that it adds. A function or cast that is not known to have a value for all values
-(plan_rules.py) can fail.
+We make no assumption about how DuckDB reads a text. We read its plan, before it is optimised and with every
+cast that DuckDB adds. A function or cast can fail unless plan_rules.py knows that it has a value for all
+values.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ _OPERATIONS = frozenset(
 )
 _NAN = re.compile(
     r'(?<!\\)"value":-?NAN'
-)  # DuckDB writes a constant that is not a number so, which JSON does not know
+)  # how DuckDB writes a constant that is not a number, which JSON lacks
 
 
 def plan_of(read: Read, query: str) -> Any:
-    """DuckDB's plan before it is optimised, or None where DuckDB does not write it down (files, frames, other
+    """DuckDB's plan before optimisation, or None where DuckDB does not serialize it (files, frames, other
     databases).
     """
     written = read(f"SELECT json_serialize_plan({DUCKDB.text(query)}, optimize := false)")[0][0]
@@ -37,14 +36,14 @@ def plan_of(read: Read, query: str) -> Any:
 
 
 def may_fail(node: Any, rules: PlanRules, column: str = "") -> str:
-    """The first thing in a plan that can fail on some row, in words, or "". `column`: what it is computed
-    for.
+    """A description of the first expression in a plan that can fail on some row, or "". `column`: the column
+    it is computed for.
     """
     children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
     match node:
         case {"expression_class": _, "type": "OPERATOR_TRY", "children": [tried]}:
-            # only what stands directly in it: what two of them share deeper down, DuckDB computes outside of
-            # both
+            # only a call directly inside TRY: DuckDB computes deeper subexpressions that two TRYs share
+            # outside of both
             found = may_fail(tried.get("children", list(tried.values())), rules, node.get("alias") or column)
             if found:
                 return f"{found} deep inside TRY"

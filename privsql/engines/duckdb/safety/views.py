@@ -52,7 +52,7 @@ class Views:
     _known: dict[str, str] = field(default_factory=dict)
 
     def unsafe(self, view: str) -> Unsafe | None:
-        """What a view must not compute."""
+        """The first unsafe computation in a view."""
         what = self._what(view)
         if what == SKIPPED:
             return Unsafe(what, _WHY_SKIPPED, _HOW_READ)
@@ -61,7 +61,7 @@ class Views:
     def _what(self, view: str) -> str:
         try:
             return self._of_source(f"SELECT * FROM {DUCKDB.identifier(view)}", view)
-        # a plan of an unknown form
+        # the plan has an unknown form
         except (SourceError, RecursionError, LookupError, TypeError, ValueError, AttributeError):
             return UNKNOWN
 
@@ -72,7 +72,7 @@ class Views:
 
     def _looked_into(self, query: str, view: str) -> str:
         plan = plan_of(self.read, query)
-        if plan is None:  # DuckDB does not write down how it reads files, frames and other databases
+        if plan is None:  # DuckDB does not serialize how it reads files, frames and other databases
             definitions = self.definitions.get(view.lower(), [])
             body = _BODY.match(definitions[0]) if len(definitions) == 1 else None
             tree = self._tree(body[1].strip()) if body else None
@@ -91,9 +91,10 @@ class Views:
     def _text(self, tree: Node) -> str:
         return str(self.read(f"SELECT json_deserialize_sql({DUCKDB.text(json.dumps(tree))}::JSON)")[0][0])
 
-    # -- what DuckDB cannot write down: sources become queries of no rows with the same columns --------------
+    # -- plans that DuckDB cannot serialize: sources become empty queries with the same columns
+    # -----------------
     def _without_sources(self, tree: Node) -> str:
-        """Changes the tree; what in a view beneath it can fail, or ""."""
+        """Replace the sources in the tree; return what can fail in a view beneath it, or ""."""
         local = {
             entry["key"].lower()
             for _, place, found in _nodes(tree)
@@ -119,14 +120,14 @@ class Views:
             try:
                 columns = self.read(f"DESCRIBE {text}")
             except SourceError:
-                continue  # it refers to something local; what remains is DuckDB's to describe, or not
+                continue  # it refers to something local; DuckDB may or may not describe the rest
             if _skips(name, node) and any(_FLOATS.search(type_) for _, type_, *_ in columns):
                 return SKIPPED
             parent[place] = self._empty(columns, node["alias"] or PurePath(name).stem)
         return ""
 
     def _is_reader(self, name: str, node: Node) -> bool:
-        """Whether a table function only reads: others, and macros, compute."""
+        """Whether a table function only reads rows; others, and macros, compute."""
         computes = any(
             isinstance(each, dict) and each.get("class") == "SUBQUERY" for _, _, each in _nodes(node)
         )
@@ -136,7 +137,7 @@ class Views:
         )
 
     def _empty(self, columns: list[tuple[Any, ...]], alias: str) -> Any:
-        """What stands in FROM for a source with these columns: name, type, and what else DESCRIBE says."""
+        """An empty subquery with a source's columns, given by the rows of DESCRIBE."""
         nulls = ", ".join(
             f"CAST(NULL AS {type_}) AS {DUCKDB.identifier(name)}" for name, type_, *_ in columns
         )
@@ -147,12 +148,12 @@ class Views:
 def _skips(name: str, node: Node) -> bool:
     """Whether a source is a Parquet file that is read with its statistics."""
     if node["type"] == "BASE_TABLE":
-        return ".parquet" in name.lower()  # a file by its path, where no option can stand
+        return ".parquet" in name.lower()  # a file by its path, where no option can be given
     return "parquet" in name.lower() and not any(map(_is_option, node["function"]["arguments"]))
 
 
 def _is_option(argument: Node) -> bool:
-    """Whether it says can_have_nan = true, or := or =>."""
+    """Whether an argument is can_have_nan = true, also with := or =>."""
     match argument:
         case {"name": "can_have_nan", "expression": {"literal": {"kind": "BOOLEAN", "text": "true"}}}:
             return True
@@ -168,7 +169,7 @@ def _is_option(argument: Node) -> bool:
 
 
 def _nodes(node: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """(parent, place, child) of everything in a tree."""
+    """(parent, place, child) of every node in a tree."""
     for place, child in (
         node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     ):

@@ -23,7 +23,7 @@ from privsql.types import BOOLEAN, NULL, Kind
 
 
 class ExpressionBinder:
-    """Binds expressions over rows. `column` resolves a column node; subclasses see each node first by
+    """Binds expressions over rows. `column` resolves a column node; a subclass may handle a node first, in
     `special`.
     """
 
@@ -47,7 +47,7 @@ class ExpressionBinder:
             raise error.at(place_of(node)) from None
 
     def condition(self, node: exp.Expr) -> Expression:
-        """An expression that is true or not: WHERE, FILTER, HAVING, WHEN."""
+        """Bind a condition: WHERE, FILTER, HAVING, WHEN."""
         bound = self.bind(node)
         if bound.type.kind is Kind.NULL:
             return Literal(None, BOOLEAN)
@@ -81,7 +81,7 @@ class ExpressionBinder:
     # -- conditions ------------------------------------------------------------------------------------------
     def _junction(self, node: exp.And | exp.Or) -> Expression:
         kind, parts, pending = type(node), [], [node]
-        while pending:  # flat and iterative: a chain of a thousand ORs is one node
+        while pending:  # iterative: a chain of a thousand ORs becomes one flat node
             each = pending.pop()
             if type(each) is kind:
                 pending.extend([each.expression, each.this])
@@ -134,7 +134,7 @@ class ExpressionBinder:
     def _escape(self, node: exp.Escape) -> Expression:
         if isinstance(node.this, (exp.Like, exp.ILike)):
             return self._matched(node.this, node.expression)
-        # SIMILAR TO, ~ and GLOB, of which DuckDB has none with ESCAPE
+        # SIMILAR TO, ~ and GLOB: DuckDB supports ESCAPE with none of them
         raise Refused(
             "refused-pattern",
             "ESCAPE is supported with LIKE and ILIKE only.",

@@ -1,7 +1,7 @@
-"""Functions and operators: their nodes go in; calls of the table in algebra/functions.py come out.
+"""Functions and operators: their nodes go in; calls of the functions in algebra/functions.py come out.
 
-Most nodes are one function of the table, with its arguments in an order of their own: parse/permitted.py says
-which. The others have a function here.
+Most nodes are one function with its arguments in some order, as parse/permitted.py says. The others have a
+function of their own here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNIT_NAMES = {"mm": "month", "mon": "month", "yyyy": "year", "yy": "year", "dd"
 
 
 def function_call(bind: Bind, node: exp.Expr) -> Expression:
-    """A node that is one function or operator of the table."""
+    """Bind a node that is one function or operator of the table."""
     name, places = FUNCTION_OF[type(node)]
     args = _present(bind, node, places)
     if name in OPPOSITE or name in ("is_same", "is_distinct"):
@@ -43,7 +43,7 @@ def _all(bind: Bind, node: exp.Expr) -> list[Expression]:
     return [bind(each) for each in [node.this, *node.expressions]]
 
 
-# -- functions that are called by name -----------------------------------------------------------------------
+# -- functions called by name --------------------------------------------------------------------------------
 def _named(bind: Bind, node: exp.Anonymous) -> Expression:
     raw = str(node.this).lower()
     name = ALIASES.get(raw, raw)
@@ -64,7 +64,7 @@ def _named(bind: Bind, node: exp.Anonymous) -> Expression:
 
 
 def _special(bind: Bind, name: str, args: Sequence[exp.Expr]) -> Expression | None:
-    """A call whose arguments are not all values, or that is written with other functions."""
+    """A call with arguments that are not values, or that is expressed by other functions."""
     match name, args:
         case (("extract" | "isoyear"), (exp.Literal() as part, value)):
             return _part(bind, word(part), value)
@@ -87,14 +87,14 @@ def _joined(bind: Bind, node: exp.DPipe) -> Expression:
 def _divided(bind: Bind, node: exp.Div) -> Expression:
     left, right = bind(node.this), bind(node.expression)
     whole = left.type.kind is Kind.INTEGER and right.type.kind is Kind.INTEGER
-    # `typed`: in dialects in which 7 / 2 is 3
+    # `typed`: dialects in which 7 / 2 is 3
     return build.arithmetic("//" if node.args.get("typed") and whole else "/", left, right)
 
 
 def _extreme(bind: Bind, node: exp.Least | exp.Greatest) -> Expression:
     values = _all(bind, node)
     chosen = build.unify(type(node).__name__.lower(), values)
-    # DuckDB passes over NULL; in some dialects one NULL makes the result NULL
+    # DuckDB skips NULLs; in some dialects one NULL makes the result NULL
     return chosen if node.args.get("ignore_nulls") else build.null_if_any(values, chosen)
 
 
@@ -121,7 +121,7 @@ def _concat(bind: Bind, node: exp.Concat | exp.ConcatWs) -> Expression:
 def _replaced(bind: Bind, node: exp.RegexpReplace) -> Expression:
     name, places = FUNCTION_OF[exp.RegexpReplace]
     args = _present(bind, node, places)
-    if len(args) == 3:  # in some dialects all matches are replaced
+    if len(args) == 3:  # some dialects replace all matches
         args.append(Literal("" if node.args.get("single_replace") else "g", TEXT))
     return build.call(name, args)
 
@@ -144,7 +144,7 @@ def _log(bind: Bind, node: exp.Log) -> Expression:
 def _truncated(bind: Bind, node: exp.TimestampTrunc | exp.DateTrunc) -> Expression:
     moment = bind(node.this)
     cut = build.call("date_trunc", [_unit(node.args.get("unit")), moment])
-    # in some dialects
+    # only in some dialects
     stays = node.args.get("input_type_preserved") and moment.type.kind is Kind.DATE
     return build.convert(cut, DATE) if stays else cut
 

@@ -55,7 +55,7 @@ def _literal(bind: Bind, node: exp.Literal) -> Literal:
 
 
 def word(node: exp.Expr) -> str:
-    """A part or unit of time as it is written: day, 'day', ('day'). In NOT 'day' sqlglot finds the same
+    """A date part or unit as written: day, 'day', ('day'). For NOT 'day', sqlglot would return the same
     word.
     """
     while isinstance(node, exp.Paren) or (
@@ -87,7 +87,7 @@ def interval(bind: Bind, node: exp.Interval) -> Literal:
 def _cast(bind: Bind, node: exp.Cast) -> Expression:
     target = node.to
     length = _length(target)
-    if length is not None:  # VARCHAR(2) cuts, in the dialects that keep the 2
+    if length is not None:  # VARCHAR(2) truncates, in the dialects that keep the length
         return build.call(
             "left", [build.convert(bind(node.this), TEXT, explicit=True), literals.whole(length)]
         )
@@ -121,7 +121,7 @@ def _type(target: exp.DataType) -> Type:
         way_out = "Cast to a plain type." if plain else "Compare the text instead."
         raise Refused("refused-cast", f"Casts to {name} are not supported.", way_out)
     to = _TYPES[name]
-    # TIMESTAMP(3) cuts what is below 1 ms
+    # TIMESTAMP(3) drops everything below 1 ms
     if sizes and (to, sizes) not in ((TEXT, ["MAX"]), (TIMESTAMP, ["6"])):
         raise Refused(
             "refused-cast",
