@@ -3,8 +3,8 @@
     python tools/house.py            print them; exit 1 where one is past its ceiling
     python tools/house.py --list     and name the places
 
-A ceiling is where the code stands today: lower it whenever the code gets better, never raise it. The aim is where the house
-is going.
+A ceiling is where the code stands today: lower it whenever the code gets better, never raise it. The aim is
+where the house is going.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def _overlap(one: str, other: str) -> bool:
 def figures() -> list[Figure]:
     files = sources()
     return [
-        Figure("lines of more than 110 characters", long_lines(files), 42),
+        Figure("lines of more than 110 characters", long_lines(files), 0),
         Figure("lines that the formatter skips", unformatted(files), 3),
         Figure("functions of more than 60 lines", long_functions(files), 0),
         Figure("functions with a complexity above 15", branching(), 0),

@@ -159,7 +159,8 @@ def held_to(rows: Sequence[Row], anchor: Anchor) -> None:
     if row.hash[:_SHOWN] != anchor.hash or row.total != anchor.total:
         raise BudgetError(
             "budget-anchor",
-            f"entry {anchor.entries} differs from the anchor: the ledger was rewritten, or it is a different one",
+            f"entry {anchor.entries} differs from the anchor: the ledger was rewritten, "
+            "or it is a different one",
             "compare it with a copy; until then do not run queries on it",
         )
 

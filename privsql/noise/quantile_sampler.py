@@ -1,10 +1,10 @@
 """Sorted grid values with counts, cell by cell, and a search go in; the grid points of its quantiles come
 out, noisy.
 
-What is drawn, and why it is private, is in privacy/quantile_steps.py; this draws it exactly. Between two values that
-occur all points are equally far from the target, so they are one run; on the finer grid the points of one
-value are two runs, below and above the target, along which the distance grows evenly. A row is one 64-bit
-number of a histogram: nothing here takes time for each row.
+What is drawn, and why it is private, is in privacy/quantile_steps.py; this draws it exactly. Between two
+values that occur all points are equally far from the target, so they are one run; on the finer grid the
+points of one value are two runs, below and above the target, along which the distance grows evenly. A row is
+one 64-bit number of a histogram: nothing here takes time for each row.
 """
 
 from __future__ import annotations

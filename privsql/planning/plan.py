@@ -260,7 +260,8 @@ class Plan:
         if consistent and self.levels is not None and self.relations:
             raise Refused(
                 "refused-consistent",
-                "consistent= does not support grouping sets: making one count fit into another would change totals",
+                "consistent= does not support grouping sets: "
+                "making one count fit into another would change totals",
                 "leave consistent out: the sets agree with each other anyway",
             )
         asked = replace(
