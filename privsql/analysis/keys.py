@@ -234,7 +234,7 @@ def _product(groups: list[KeyGroup]) -> KeyGroup:
     for group in groups:
         total *= len(group)
         if total > MAX_KEYS:
-            raise too_many_keys("the keys", "group by fewer keys")
+            raise too_many_keys("", "group by fewer keys")
     if total == 0:
         return KeyGroup(tuple(group.names[0] for group in groups), tuple([] for _ in groups))
     columns: list[list[Any]] = []
@@ -312,13 +312,13 @@ def _fine(key: Key) -> Refused:
 
 
 def _too_many(key: Key) -> Refused:
-    return too_many_keys(f"GROUP BY {key.text}", "group by something coarser", key.place)
+    return too_many_keys(f" in GROUP BY {key.text}", "group by something coarser", key.place)
 
 
-def too_many_keys(what: str, way_out: str, place: Place | None = None) -> Refused:
+def too_many_keys(where: str, way_out: str, place: Place | None = None) -> Refused:
     return Refused(
         "refused-many-keys",
-        f"More than {MAX_KEYS:,} declared combinations of keys: {what}.",
+        f"More than {MAX_KEYS:,} declared combinations of keys{where}.",
         f"Narrow it with WHERE, or {way_out}.",
         place,
     )

@@ -59,8 +59,9 @@ def find_ranges(stage: Stage, stages: Stages) -> Complete:
 def _histogram_of(unknown: Unknown, stage: Stage, share: Fraction) -> Stage:
     """The search for one range, under the limits of the query."""
     return Stage(
-        unknown.sql,
+        "",
         share,
+        sizes_of=(unknown.table, unknown.column),
         max_rows=stage.max_rows,
         max_groups=stage.max_groups,
         prepared=stage.prepared,

@@ -24,6 +24,7 @@ from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness
 from privsql.planning.draft import Task
 from privsql.planning.limits.limit_histograms import histogram_question
+from privsql.planning.limits.range_histograms import size_histogram
 from privsql.planning.plan import Plan
 from privsql.planning.planner import plan as make_plan
 from privsql.planning.planning_cache import PlanCache
@@ -87,13 +88,20 @@ class Stages:
         return self._bound(stage)
 
     def _bound(self, stage: Stage) -> Question:
-        question = read(stage.sql, self._catalogue(stage.under(self.policy)), stage.dialect)
+        policy = stage.under(self.policy)
+        if stage.sizes_of is not None:
+            table, column = stage.sizes_of
+            return size_histogram(self._scan(table, policy), column)
+        question = read(stage.sql, self._catalogue(policy), stage.dialect)
         return question if stage.histogram is None else histogram_question(question, stage.histogram)
 
     def scan(self, table: str) -> Scan:
         """A table of the source, as the policy declares it."""
         self._follow_schema()
-        catalogue = self._catalogue(self.policy)
+        return self._scan(table, self.policy)
+
+    def _scan(self, table: str, policy: Policy) -> Scan:
+        catalogue = self._catalogue(policy)
         source = catalogue.source(table) if isinstance(table, str) else None
         if source is None or not isinstance(source.relation, Scan):
             raise UnknownName(
