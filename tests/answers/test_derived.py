@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.answers.derivation import MOST_CELLS
+from privsql.answers.ways import MOST_CELLS
 from privsql.errors import EngineError
 
 N = 4_000

@@ -23,8 +23,10 @@ import pytest
 
 import privsql
 from privsql.answers import derivation as derive
+from privsql.answers import ways
+from privsql.answers.additive import additive
 from privsql.answers.answer_file import _fits, packed, unpacked
-from privsql.answers.derivation import _solved
+from privsql.answers.ways import _solved
 from privsql.budget import mounts
 from privsql.budget import store as stores
 from privsql.budget.accountants import ADDITION, Zcdp
@@ -568,7 +570,7 @@ def test_what_is_constant_is_as_good_as_a_count(first, columns):
     ranges = {"five": {"range": [5, 5]}, "none": {"range": [0, 0]}}
     session = privsql.connect({"t": frame}, {"tables": {"t": {"columns": ranges}}})
     plan = session.explain(f"SELECT {first} FROM t", epsilon=1)
-    assert [each.parts for each in derive.additive(plan).columns.values()] == columns
+    assert [each.parts for each in additive(plan).columns.values()] == columns
     if first == "AVG(five)":
         session.query(f"SELECT {first} FROM t", epsilon=100)
         found = session.query("SELECT COUNT(*) AS n FROM t WHERE five IS NOT NULL", epsilon=1)
@@ -677,5 +679,5 @@ def test_answers_with_too_many_cells_are_not_added_up(monkeypatch):
     )
     session.query("SELECT x, COUNT(*) FROM t GROUP BY x", epsilon=100)
     for most, free in ((10, True), (9, False)):
-        monkeypatch.setattr(derive, "MOST_CELLS", most)
+        monkeypatch.setattr(ways, "MOST_CELLS", most)
         assert session.explain("SELECT COUNT(*) FROM t", epsilon=1).free is free
