@@ -281,7 +281,7 @@ def connect(
 def _ledger(path: str | Path | None, policy: Policy, schema: Schema) -> Ledger:
     if path is None:
         return MemoryLedger.under(policy)
-    from privsql.budget.file_ledger import open_ledger
+    from privsql.budget.ledger_file.file_ledger import open_ledger
 
     # A ledger file lasts, and records the policy that it was opened under. So mistakes in the policy are
     # raised first. A refused table is none: it is a view that the policy does not name or that can fail, and

@@ -192,7 +192,7 @@ _BY_RANK, _COPY_JOINS = "planning/rewrites/stored_totals.py", "planning/rewrites
 _BY_KEY, _KEY_TESTS = "planning/rewrites/stored_unit_counts.py", "planning/keys/key_tests.py"
 _CHARGE = "        with self.charged([priced]) as (charge,):\n"
 _BILLS = "        return self.ledger.running(bills, self.policy.neighbours, self.who(listed[0].stage))\n"
-_LEDGER_FILE, _FUSE, _FOLDED = "budget/file_ledger.py", ("fuse",), ("repeated names",)
+_LEDGER_FILE, _FUSE, _FOLDED = "budget/ledger_file/file_ledger.py", ("fuse",), ("repeated names",)
 _CONNECTION = "engines/duckdb/connection.py"
 
 MUTANTS = [
@@ -470,19 +470,19 @@ MUTANTS = [
     Mutant("answers of another version", "answers/stored.py", "if each.version == version and each.signs.rows == rows", "if each.signs.rows == rows", ("answers",)),
     Mutant("answers shown before they are stored", "answers/answer_file.py", '                connection.execute("COMMIT")\n', "                pass\n", ("answers",)),
     Mutant("limit not checked", "budget/caps.py", "if price and spent + price > limit:", "if price and price > limit:", ("budget",)),
-    Mutant("shares of analysts start anew", "budget/file_ledger.py", "                own += price\n", "                own = price\n", ("ledger",)),
-    Mutant("the ledger read before it is locked", "budget/store.py", 'self._transaction("BEGIN IMMEDIATE", "COMMIT"):', 'self._transaction("BEGIN", "COMMIT"):', ("ledger",)),
-    Mutant("charges not synced", "budget/store.py", 'synchronous: str = "FULL"', 'synchronous: str = "OFF"', ("ledger",)),
-    Mutant("connections kept over a fork", "budget/store.py", "        self._drop()\n        return True", "        return True", ("ledger",)),
-    Mutant("a ledger of two names", "budget/store.py", "if found.st_nlink > 1 and not self.read_only:", "if False:", ("places",)),
-    Mutant("a ledger mounted without its log", "budget/mounts.py", "if any(point == os.path.realpath(path) for point, _ in _places(mounts)):", "if False:", ("places",)),
+    Mutant("shares of analysts start anew", "budget/ledger_file/file_ledger.py", "                own += price\n", "                own = price\n", ("ledger",)),
+    Mutant("the ledger read before it is locked", "budget/ledger_file/store.py", 'self._transaction("BEGIN IMMEDIATE", "COMMIT"):', 'self._transaction("BEGIN", "COMMIT"):', ("ledger",)),
+    Mutant("charges not synced", "budget/ledger_file/store.py", 'synchronous: str = "FULL"', 'synchronous: str = "OFF"', ("ledger",)),
+    Mutant("connections kept over a fork", "budget/ledger_file/store.py", "        self._drop()\n        return True", "        return True", ("ledger",)),
+    Mutant("a ledger of two names", "budget/ledger_file/store.py", "if found.st_nlink > 1 and not self.read_only:", "if False:", ("places",)),
+    Mutant("a ledger mounted without its log", "budget/ledger_file/mounts.py", "if any(point == os.path.realpath(path) for point, _ in _places(mounts)):", "if False:", ("places",)),
     Mutant("a budget in memory spent by each fork", "budget/ledger.py", "if self._process != os.getpid():", "if False:", ("places",)),
-    Mutant("what is charged ahead of the clock seems to run", "budget/file_ledger.py", "abs(run.age()) < self._store.patience", "run.age() < self._store.patience", ("places",)),
+    Mutant("what is charged ahead of the clock seems to run", "budget/ledger_file/file_ledger.py", "abs(run.age()) < self._store.patience", "run.age() < self._store.patience", ("places",)),
     Mutant("prices rounded down", "budget/amount.py", "math.ceil(size * NANO)", "math.floor(size * NANO) or 1", ("ledger",)),
     Mutant("a policy raises caps", "budget/caps.py", "if current is None or policy <= current:", "if True:", ("ledger",)),
     Mutant("datasets not compared", "budget/dataset.py", "if self.tables[name] != whose:", "if False:", ("ledger",)),
-    Mutant("entries not checked when read", "budget/format.py", "whole = row.digest() == row.hash", "whole = True", ("ledger",)),
-    Mutant("a replaced file not noticed", "budget/file_ledger.py", "if self._seen is not None:", "if False:", ("ledger",)),
+    Mutant("entries not checked when read", "budget/ledger_file/format.py", "whole = row.digest() == row.hash", "whole = True", ("ledger",)),
+    Mutant("a replaced file not noticed", "budget/ledger_file/file_ledger.py", "if self._seen is not None:", "if False:", ("ledger",)),
     # -- the fuse
     Mutant("fuse: not looked at before a charge", _LEDGER_FILE, "            refuse_full(state.failures(caps), analyst, self.path)\n", "", _FUSE),
     Mutant("fuse: not looked at in memory", "budget/ledger.py", "            refuse_full(self._failures(analyst), analyst, None)\n", "", _FUSE),
@@ -493,11 +493,11 @@ MUTANTS = [
     Mutant("fuse: an interrupted query does not count", _LEDGER_FILE, "            yield charges\n            failed = False\n", "            yield charges\n            failed = False\n        except KeyboardInterrupt:\n            failed = False\n            raise\n", _FUSE),
     Mutant("fuse: a batch ends before it is run", "requests/batches.py", "        with stages.charged(paid) if paid else contextlib.nullcontext([]) as charges:\n            for", "        with stages.charged(paid) if paid else contextlib.nullcontext([]) as charges:\n            pass\n        if True:\n            for", _FUSE),
     Mutant("fuse: a policy lets more fail", "budget/caps.py", "if policy.failures is None or policy.failures <= current.most_failures:", "if True:", _FUSE),
-    Mutant("fuse: one renewal for all", "budget/ledger_reader.py", "row.analyst: row.number}", '"": row.number}', _FUSE),
-    Mutant("fuse: failures of nothing verified", "budget/verify.py", "        if not known:\n", "        if False:\n", _FUSE),
+    Mutant("fuse: one renewal for all", "budget/ledger_file/ledger_reader.py", "row.analyst: row.number}", '"": row.number}', _FUSE),
+    Mutant("fuse: failures of nothing verified", "budget/ledger_file/verify.py", "        if not known:\n", "        if False:\n", _FUSE),
     Mutant("fuse: the least price not asked", "budget/caps.py", "if caps.least is not None and sum(", "if False and sum(", _FUSE),
     Mutant("fuse: a policy lowers the least price", "budget/caps.py", "if policy is None or current is None or policy >= current:", "if True:", _FUSE),
-    Mutant("counts promised where people have many rows", "budget/show.py", "for whose in rules.dataset.tables.values()) else", "for whose in rules.dataset.tables.values()) or True else", ("shown",)),
+    Mutant("counts promised where people have many rows", "budget/ledger_file/show.py", "for whose in rules.dataset.tables.values()) else", "for whose in rules.dataset.tables.values()) or True else", ("shown",)),
     # -- names that differ only in case
     Mutant("case: two names of a policy", "names.py", "    if repeated is not None:\n", "    if False:\n", _FOLDED),
     Mutant("case: tables of a policy made by hand", "policy/policy.py", '        object.__setattr__(self, "tables", folded(self.tables, "tables"))\n', "        pass\n", _FOLDED),
@@ -520,9 +520,9 @@ MUTANTS = [
     Mutant("accountant: Gaussian parts priced apart", "planning/measurements/gaussian_noise.py", "return Gaussian(epsilon, delta, sum(parts, Fraction(0)))", "return Gaussian(epsilon, delta, max(parts))", _ACCOUNTANTS),
     Mutant("accountant: epsilon of rho from the wrong side", "privacy/zcdp.py", "order * rho + log_part - (log_delta + log_order) / above_one", "rho + log_part - (log_delta + log_order) / above_one", _ACCOUNTANTS),
     Mutant("accountant: another than the ledger's accepted", "budget/caps.py", "    _same_accountant(current, policy)\n    shares", "    shares", _ACCOUNTANTS),
-    Mutant("accountant: the format of older ledgers kept", "budget/store.py", 'self.execute(f"PRAGMA user_version = {FORMAT}")', "pass", _ACCOUNTANTS),
+    Mutant("accountant: the format of older ledgers kept", "budget/ledger_file/store.py", 'self.execute(f"PRAGMA user_version = {FORMAT}")', "pass", _ACCOUNTANTS),
     Mutant("accountant: unknown events priced", "budget/accountants.py", "if type(each) not in EVENTS.values():", "if not hasattr(each, 'epsilon'):", _ACCOUNTANTS),
-    Mutant("accountant: charges for less than was released not found", "budget/verify.py", "return row.epsilon >= price.nano and", "return", _ACCOUNTANTS),
+    Mutant("accountant: charges for less than was released not found", "budget/ledger_file/verify.py", "return row.epsilon >= price.nano and", "return", _ACCOUNTANTS),
     Mutant("meaning: IS TRUE of an unknown", _NORMAL, "        if self._never_null(condition):\n", "        if True:\n", _MEANT),
     Mutant("meaning: NULL is true", _NORMAL, "return _TRUE if value is True else _FALSE", "return _FALSE if value is False else _TRUE", _MEANT),
     Mutant("meaning: IS NOT DISTINCT FROM is =", _NORMAL, 'if self._never_null(left) or self._never_null(right):\n                return compared("="', 'if True:\n                return compared("="', _MEANT),

@@ -80,7 +80,7 @@ class Protection:
         relation = Relation.of(policy)
         spent = {each: entries for each, ledger in self.ledgers.items() if (entries := ledger.entries())}
         if path is not None and schema is not None:
-            from privsql.budget.file_ledger import open_ledger
+            from privsql.budget.ledger_file.file_ledger import open_ledger
 
             if spent:
                 raise asked_before()

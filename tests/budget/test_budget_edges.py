@@ -27,20 +27,20 @@ from privsql.answers import ways
 from privsql.answers.additive import additive
 from privsql.answers.answer_file import _fits, packed, unpacked
 from privsql.answers.ways import _solved
-from privsql.budget import mounts
-from privsql.budget import store as stores
 from privsql.budget.accountants import ADDITION, Zcdp
 from privsql.budget.amount import Amount, Cap, Loss
 from privsql.budget.caps import Caps, caps_of, policy_caps
 from privsql.budget.dataset import dataset_of
-from privsql.budget.file_ledger import open_ledger, renew
-from privsql.budget.format import OBJECTS
 from privsql.budget.ledger import MemoryLedger
+from privsql.budget.ledger_file import mounts
+from privsql.budget.ledger_file import store as stores
+from privsql.budget.ledger_file.file_ledger import open_ledger, renew
+from privsql.budget.ledger_file.format import OBJECTS
+from privsql.budget.ledger_file.show import _grouped
+from privsql.budget.ledger_file.store import Store
+from privsql.budget.ledger_file.verify import _same_cap, _within, anchor_of, read_anchor, replay, verify
 from privsql.budget.pld import _pieces, batch_loss, by_addition, by_distributions, by_zcdp
 from privsql.budget.released import Released
-from privsql.budget.show import _grouped
-from privsql.budget.store import Store
-from privsql.budget.verify import _same_cap, _within, anchor_of, read_anchor, replay, verify
 from privsql.errors import ArgumentError, BudgetError
 from privsql.neighbours import Neighbours
 from privsql.policy import Share, load_policy
@@ -156,7 +156,7 @@ def test_forked_off_in_the_midst_of_a_charge(path, ledger):
     """The child has a connection that is its parent's: it says so, rather than to use it."""
     code = """if True:
         import os, sys
-        from privsql.budget.store import Store
+        from privsql.budget.ledger_file.store import Store
         from privsql.errors import BudgetError
         from pathlib import Path
         store = Store(Path(sys.argv[1]), patience=0.05)

@@ -20,13 +20,13 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.budget.file_ledger import forgive, open_ledger
-from privsql.budget.format import FORMAT, OBJECTS, OBJECTS_BEFORE
 from privsql.budget.fuse import Failures
-from privsql.budget.ledger_reader import open_reader
-from privsql.budget.show import report, show
-from privsql.budget.store import Store
-from privsql.budget.verify import replay, verify
+from privsql.budget.ledger_file.file_ledger import forgive, open_ledger
+from privsql.budget.ledger_file.format import FORMAT, OBJECTS, OBJECTS_BEFORE
+from privsql.budget.ledger_file.ledger_reader import open_reader
+from privsql.budget.ledger_file.show import report, show
+from privsql.budget.ledger_file.store import Store
+from privsql.budget.ledger_file.verify import replay, verify
 from privsql.cli import main
 from privsql.errors import EngineError
 from privsql.policy import load_policy

@@ -14,10 +14,10 @@ import pytest
 import privsql
 from privsql import PrivsqlError
 from privsql.budget.caps import Loss
-from privsql.budget.file_ledger import open_ledger, renew
-from privsql.budget.format import FORMAT
-from privsql.budget.ledger_reader import open_reader
-from privsql.budget.verify import verify
+from privsql.budget.ledger_file.file_ledger import open_ledger, renew
+from privsql.budget.ledger_file.format import FORMAT
+from privsql.budget.ledger_file.ledger_reader import open_reader
+from privsql.budget.ledger_file.verify import verify
 from privsql.policy import Policy, load_policy
 from privsql.schema import Schema, SchemaTable
 from tests.budget.ledgers import VISITS, charge, policy

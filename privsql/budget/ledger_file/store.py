@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from privsql.budget.format import APPLICATION, FORMAT, KNOWN, OBJECTS, OBJECTS_BEFORE, UPGRADE
+from privsql.budget.ledger_file.format import APPLICATION, FORMAT, KNOWN, OBJECTS, OBJECTS_BEFORE, UPGRADE
 from privsql.errors import BudgetError
 
 MADE_ASIDE = ".new"  # the suffix of a ledger while it is created

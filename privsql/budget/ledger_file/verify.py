@@ -15,9 +15,9 @@ from pathlib import Path
 
 from privsql.budget.amount import Loss
 from privsql.budget.caps import Caps
-from privsql.budget.format import SELECT, START, Row, row_of
-from privsql.budget.ledger_reader import LedgerTerms, entry_of, followed, named, rules_of
-from privsql.budget.store import Store
+from privsql.budget.ledger_file.format import SELECT, START, Row, row_of
+from privsql.budget.ledger_file.ledger_reader import LedgerTerms, entry_of, followed, named, rules_of
+from privsql.budget.ledger_file.store import Store
 from privsql.errors import ArgumentError, BudgetError
 from privsql.neighbours import Accounting
 

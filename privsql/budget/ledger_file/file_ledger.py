@@ -19,14 +19,14 @@ from typing import Any
 
 from privsql.budget.amount import Loss
 from privsql.budget.caps import Caps, Standing, held, policy_caps, prices_of, refuse_together, renewed
-from privsql.budget.create import create
 from privsql.budget.dataset import Dataset, dataset_of
-from privsql.budget.format import INSERT, Row, now, written
 from privsql.budget.fuse import CODE, refuse_full
 from privsql.budget.ledger import Bill, Charge, events_of, same_neighbours
-from privsql.budget.ledger_reader import LedgerReader, LedgerState, named
-from privsql.budget.mounts import refuse_unsafe_place
-from privsql.budget.store import Store
+from privsql.budget.ledger_file.create import create
+from privsql.budget.ledger_file.format import INSERT, Row, now, written
+from privsql.budget.ledger_file.ledger_reader import LedgerReader, LedgerState, named
+from privsql.budget.ledger_file.mounts import refuse_unsafe_place
+from privsql.budget.ledger_file.store import Store
 from privsql.errors import ArgumentError, BudgetError
 from privsql.neighbours import Neighbours
 from privsql.policy import Policy
