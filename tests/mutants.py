@@ -326,7 +326,7 @@ MUTANTS = [
     Mutant("a worker for a file that is not open", "engines/worker.py", "if not is_open(path):", "if False:", ("snapshots",)),
     Mutant("a copy for the file that took the place of the open one", "engines/duckdb/copies/prepared_tables.py", "return self._keeping.watched is not None or is_open(path)", "return True", ("snapshots",)),
     Mutant("whether an UPDATE found a row shows", "engines/duckdb/open_source.py", "opened=sign, alone=True, version=version)", "opened=sign, alone=True, version=sign)", ("answers",)),
-    Mutant("a declared version is not looked at", "requests/stages.py", "return self.engine.version() if self._declared is None else", "return self.engine.version() if True else", ("answers",)),
+    Mutant("a declared version is not looked at", "requests/stages.py", "return self.engine.version() if self.declared is None else", "return self.engine.version() if True else", ("answers",)),
     Mutant("a database that was shut down stays so", _CONNECTION, "if self._dead and self._reopen is not None:", "if False:", ("reopening",)),
     Mutant("another session keeps a dead database open", _CONNECTION, "if other is not self and other._shares(self._database):", "if False:", ("reopening",)),
     Mutant("another file is opened as if it were the same", "engines/duckdb/open_source.py", "if sign_of(path) != sign:", "if False:", ("reopening",)),

@@ -128,10 +128,14 @@ def full_rooms(files: Sequence[Source]) -> list[str]:
     return [f"{room}, {number} files" for room, number in sorted(rooms.items()) if number > MOST_FILES]
 
 
+# the protocol of a room in which every engine has a file or a folder: one idea, in two rooms
+SAME_IDEA = frozenset({"base.py"})
+
+
 def repeated_file_names(files: Sequence[Source]) -> list[str]:
     names: dict[str, list[str]] = defaultdict(list)
     for file in files:
-        if file.path.name not in ("__init__.py", "__main__.py"):
+        if file.path.name not in {"__init__.py", "__main__.py", *SAME_IDEA}:
             names[file.path.name].append(file.room)
     return [f"{name}: {', '.join(rooms)}" for name, rooms in sorted(names.items()) if len(rooms) > 1]
 
@@ -233,15 +237,15 @@ def figures() -> list[Figure]:
     files = sources()
     return [
         Figure("lines of more than 110 characters", long_lines(files), 0),
-        Figure("lines that the formatter skips", unformatted(files), 3),
+        Figure("lines that the formatter skips", unformatted(files), 1),
         Figure("functions of more than 60 lines", long_functions(files), 0),
         Figure("functions with a complexity above 15", branching(), 0),
         Figure("files of more than 400 lines", long_files(files), 0),
         Figure("rooms of more than 15 files", full_rooms(files), 0),
-        Figure("file names in several rooms", repeated_file_names(files), 2),
+        Figure("file names in several rooms", repeated_file_names(files), 0),
         Figure("class names in several files", repeated_classes(files), 0),
         Figure("texts with SQL in rooms that do not render", sql_elsewhere(files), 0),
-        Figure("pairs of files that repeat six lines", repeated_lines(files), 2),
+        Figure("pairs of files that repeat six lines", repeated_lines(files), 0),
     ]
 
 

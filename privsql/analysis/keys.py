@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from privsql.algebra import build
 from privsql.algebra.expressions import Column, Expression, columns_of
 from privsql.algebra.relations import Distinct, Filter, Join, Key, Project, Relation, Semi, is_public
-from privsql.analysis.domain import MAX_KEYS, DayRange, Domain, of_values
+from privsql.analysis.domain import MAX_KEYS, Domain, of_values
 from privsql.analysis.facts import Facts, domain_of
 from privsql.analysis.public_rows import Look
 from privsql.errors import Place, Refused
@@ -373,6 +373,3 @@ def _origin(relation: Relation, name: str) -> tuple[Relation, str] | None:
             return None if side is relation.right and relation.kind == "left" else _origin(side, name)
         case _:
             return None
-
-
-__all__ = ["DayRange", "Evaluate", "KeyGroup", "KeySpace", "key_space", "public_groups"]

@@ -4,32 +4,24 @@ data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Generic, TypeVar, overload
 
-from privsql.algebra.exact import Dialect
-from privsql.algebra.expressions import Call, Column
-from privsql.algebra.relations import Choose, Limits, Question, Relation, Release
-from privsql.analysis.keys import KeySpace
-from privsql.analysis.stability import Stability
+from privsql.algebra.expressions import Column
+from privsql.algebra.relations import Choose
 from privsql.errors import Refused
 from privsql.neighbours import Neighbours
-from privsql.planning.aggregates.estimates import Estimate, Linear, Ratio
-from privsql.planning.aggregates.known_relations import CountRelation
-from privsql.planning.limits.bounding import Bounding
-from privsql.planning.measurements.label_selection import SelectionMeasurement
-from privsql.planning.measurements.measurement import Measurement
-from privsql.planning.measurements.partition_selection import KeyMeasurement
-from privsql.planning.measurements.quantile_search import QuantileMeasurement
-from privsql.planning.post_processing import Output, PostProcessing
-from privsql.planning.pricing import Pricing
+from privsql.planning.aggregates.estimates import Linear
+from privsql.planning.measurements.quantile_selection import QuantileMeasurement
+from privsql.planning.post_processing import PostProcessing
 from privsql.planning.release_plan import ReleasePlan, ValueStatement
-from privsql.planning.rewrites.guarded import Guarded
-from privsql.privacy.least_squares import Levels
 from privsql.privacy.weighted_sums import Noise
 from privsql.tables import Integers
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -53,6 +45,20 @@ class Derived:
     kinds: tuple[tuple[Integers | None, Mapping[str, Noise]], ...]
     # keys of theirs that are summed over: rows with another than the declared ones are missing
     left_out: tuple[str, ...] = ()
+
+
+class Repeated(Generic[T]):
+    """A property in one line: what a plan says of its release or its post-processing."""
+
+    def __init__(self, read: Callable[[Plan], T]) -> None:
+        self._read = read
+
+    @overload
+    def __get__(self, plan: None, owner: type[Plan]) -> Repeated[T]: ...
+    @overload
+    def __get__(self, plan: Plan, owner: type[Plan]) -> T: ...
+    def __get__(self, plan: Plan | None, owner: type[Plan]) -> T | Repeated[T]:
+        return self if plan is None else self._read(plan)
 
 
 @dataclass(frozen=True)
@@ -91,26 +97,6 @@ class Plan:
         return sum((each.delta_loss for each in self.releases), Fraction(0))
 
     @property
-    def epsilon(self) -> float:
-        return float(self.loss)
-
-    @property
-    def delta(self) -> float:
-        return float(self.delta_loss)
-
-    @property
-    def neighbours(self) -> str:
-        return self.relation_of_neighbours.value
-
-    @property
-    def cells(self) -> int:
-        return len(self.space)
-
-    @property
-    def chooses(self) -> bool:
-        return isinstance(self.release, Choose)
-
-    @property
     def public(self) -> bool:
         """Whether the query reads no private rows."""
         return self.release is None
@@ -120,7 +106,6 @@ class Plan:
         """The post-processing above the release, as SQL over the noisy table."""
         return "" if self.above is None else self.dialect.finishing(self.above.relation, self.above.guards)
 
-    # -- of the one release
     @property
     def _only(self) -> ReleasePlan:
         (release,) = self.releases
@@ -130,122 +115,45 @@ class Plan:
         """The measurement that selects grid points in a histogram of values."""
         return self._only.measured_by(statement)
 
-    @property
-    def sql(self) -> str:
-        return self._only.sql
-
-    @property
-    def counts(self) -> bool:
-        return self._only.counts
-
-    @property
-    def runs(self) -> tuple[str, ...]:
-        return self._only.runs
-
-    @property
-    def statements(self) -> tuple[str, ...]:
-        return self._only.statements
-
-    @property
-    def of_values(self) -> tuple[ValueStatement, ...]:
-        return self._only.of_values
-
-    @property
-    def keys(self) -> list[str]:
-        return self._only.keys
-
-    @property
-    def measurements(self) -> tuple[Measurement, ...]:
-        return self._only.measurements
-
-    @property
-    def selected_by(self) -> SelectionMeasurement | None:
-        return self._only.selected_by
-
-    @property
-    def keys_shown_by(self) -> KeyMeasurement | None:
-        return self._only.keys_shown_by
-
-    @property
-    def release(self) -> Release | Choose | None:
-        return self._only.release
-
-    @property
-    def space(self) -> KeySpace:
-        return self._only.space
-
-    @property
-    def stability(self) -> Stability:
-        return self._only.stability
-
-    @property
-    def estimates(self) -> Mapping[str, Estimate]:
-        return self._only.estimates
-
-    @property
-    def quotients(self) -> Mapping[tuple[str, str], Ratio]:
-        return self._only.quotients
-
-    @property
-    def dialect(self) -> Dialect:
-        return self._only.dialect
-
-    @property
-    def pricing(self) -> Pricing | None:
-        return self._only.pricing
-
-    @property
-    def steps(self) -> Mapping[Relation, Stability]:
-        return self._only.steps
-
-    @property
-    def limits(self) -> Limits | None:
-        return self._only.limits
-
-    @property
-    def bounding(self) -> tuple[Bounding, ...]:
-        return self._only.bounding
-
-    @property
-    def levels(self) -> Levels | None:
-        return self._only.levels
-
-    @property
-    def relations(self) -> tuple[CountRelation, ...]:
-        return self._only.relations
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return self._only.warnings
+    # -- of the one release
+    sql = Repeated(lambda plan: plan._only.sql)
+    counts = Repeated(lambda plan: plan._only.counts)
+    runs = Repeated(lambda plan: plan._only.runs)
+    statements = Repeated(lambda plan: plan._only.statements)
+    of_values = Repeated(lambda plan: plan._only.of_values)
+    keys = Repeated(lambda plan: plan._only.keys)
+    measurements = Repeated(lambda plan: plan._only.measurements)
+    selected_by = Repeated(lambda plan: plan._only.selected_by)
+    keys_shown_by = Repeated(lambda plan: plan._only.keys_shown_by)
+    release = Repeated(lambda plan: plan._only.release)
+    space = Repeated(lambda plan: plan._only.space)
+    stability = Repeated(lambda plan: plan._only.stability)
+    estimates = Repeated(lambda plan: plan._only.estimates)
+    quotients = Repeated(lambda plan: plan._only.quotients)
+    dialect = Repeated(lambda plan: plan._only.dialect)
+    pricing = Repeated(lambda plan: plan._only.pricing)
+    steps = Repeated(lambda plan: plan._only.steps)
+    limits = Repeated(lambda plan: plan._only.limits)
+    bounding = Repeated(lambda plan: plan._only.bounding)
+    levels = Repeated(lambda plan: plan._only.levels)
+    relations = Repeated(lambda plan: plan._only.relations)
+    warnings = Repeated(lambda plan: plan._only.warnings)
 
     # -- of post-processing
-    @property
-    def question(self) -> Question:
-        return self.post_processing.question
+    question = Repeated(lambda plan: plan.post_processing.question)
+    outputs = Repeated(lambda plan: plan.post_processing.outputs)
+    above = Repeated(lambda plan: plan.post_processing.above)
+    guards = Repeated(lambda plan: plan.post_processing.guards)
+    nonnegative = Repeated(lambda plan: plan.post_processing.nonnegative)
+    consistent = Repeated(lambda plan: plan.post_processing.consistent)
+    show_all = Repeated(lambda plan: plan.post_processing.show_all)
 
-    @property
-    def outputs(self) -> tuple[Output, ...]:
-        return self.post_processing.outputs
-
-    @property
-    def above(self) -> Guarded | None:
-        return self.post_processing.above
-
-    @property
-    def guards(self) -> Mapping[str, Call]:
-        return self.post_processing.guards
-
-    @property
-    def nonnegative(self) -> bool:
-        return self.post_processing.nonnegative
-
-    @property
-    def consistent(self) -> bool:
-        return self.post_processing.consistent
-
-    @property
-    def show_all(self) -> bool:
-        return self.post_processing.show_all
+    # -- for people
+    epsilon = Repeated(lambda plan: float(plan.loss))
+    delta = Repeated(lambda plan: float(plan.delta_loss))
+    neighbours = Repeated(lambda plan: plan.relation_of_neighbours.value)
+    cells = Repeated(lambda plan: len(plan.space))
+    chooses = Repeated(lambda plan: isinstance(plan.release, Choose))
 
     def accuracy(self, level: float = 0.95, rows: int | None = None) -> Accuracy:
         """The half-width of each output at this confidence level, before anything is spent. `rows`: rows per

@@ -199,30 +199,13 @@ def suggest_limits(
 ) -> SuggestedLimits:
     """Units of a table by their rows and keys: of `by` together, or of the declared column with the most."""
     with stages.snapshot():
-        columns = [by] if isinstance(by, str) else by
-        return _suggested(stages.scan(table), columns, epsilon, query_epsilon, fresh, stages)
-
-
-def _suggested(
-    scan: Scan,
-    by: Sequence[str] | None,
-    epsilon: Fraction,
-    query_epsilon: Fraction,
-    fresh: bool,
-    stages: Stages,
-) -> SuggestedLimits:
-    _refuse_unbounded(scan)
-    columns = declared_keys(scan) if by is None else _columns(scan, by)
-    table, listed = quoted(scan.table), ", ".join(quoted(each) for each in columns)
-    keyed = f"SELECT {listed}, COUNT(*) AS n FROM {table} GROUP BY {listed}"
-    share = epsilon_of(epsilon / (2 if columns else 1))
-    rows_of = f"SELECT COUNT(*) AS n FROM {table}" if by is None else keyed
-    asked = {"max_rows": Stage(rows_of, share, histogram=Histogram.ROWS, fresh=fresh)}
-    if columns:
-        kind = Histogram.WIDEST if by is None else Histogram.KEYS
-        asked["max_groups"] = Stage(keyed, share, histogram=kind, fresh=fresh)
-    answers = _answers(asked, [], stages)
-    spreads = {name: _spread(each, asked[name], stages) for name, each in answers.items()}
+        scan = stages.scan(table)
+        _refuse_unbounded(scan)
+        columns = declared_keys(scan) if by is None else _columns(scan, [by] if isinstance(by, str) else by)
+        share = epsilon_of(epsilon / (2 if columns else 1))
+        asked = _histograms(scan, columns, by is not None, share, fresh)
+        answers = _answers(asked, [], stages)
+        spreads = {name: _spread(each, asked[name], stages) for name, each in answers.items()}
     receipt = {
         "epsilon": float(share) * len(answers),
         "charged": sum(map(_paid, answers.values())),
@@ -232,6 +215,20 @@ def _suggested(
     moves = stages.policy.neighbours.moves
     tables = _tables(spreads, scan, columns, by is not None, moves, float(query_epsilon))
     return SuggestedLimits(scan.table, unit_name(scan), tables, float(query_epsilon), receipt)
+
+
+def _histograms(
+    scan: Scan, columns: Sequence[str], by_columns: bool, share: Fraction, fresh: bool
+) -> dict[str, Stage]:
+    """The searches, by the limit that each is about."""
+    table, listed = quoted(scan.table), ", ".join(quoted(each) for each in columns)
+    keyed = f"SELECT {listed}, COUNT(*) AS n FROM {table} GROUP BY {listed}"
+    rows_of = keyed if by_columns else f"SELECT COUNT(*) AS n FROM {table}"
+    asked = {"max_rows": Stage(rows_of, share, histogram=Histogram.ROWS, fresh=fresh)}
+    if columns:
+        kind = Histogram.KEYS if by_columns else Histogram.WIDEST
+        asked["max_groups"] = Stage(keyed, share, histogram=kind, fresh=fresh)
+    return asked
 
 
 def _refuse_unbounded(scan: Scan) -> None:

@@ -52,25 +52,24 @@ class Priced:
     plan: Plan
 
 
+@dataclass(eq=False)
 class Stages:
     """The steps from a stage to its answer, over one source, one policy and one ledger.
 
-    Within `snapshot` one thread has the source for itself, and all that it reads is of one state.
+    Within `snapshot` one thread has the source for itself, and all that it reads is of one state. `declared`:
+    the version of the data, as the owner names it.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        policy: Policy,
-        ledger: Ledger,
-        analyst: str,
-        randomness: Randomness,
-        notice: BoundingNotice,
-        version: str | None,
-    ) -> None:
-        self.engine, self.policy, self.ledger, self.analyst = engine, policy, ledger, analyst
-        self._randomness, self._notice, self._declared = randomness, notice, version
-        self.schema = engine.schema()
+    engine: Engine
+    policy: Policy
+    ledger: Ledger
+    analyst: str
+    randomness: Randomness
+    notice: BoundingNotice
+    declared: str | None
+
+    def __post_init__(self) -> None:
+        self.schema = self.engine.schema()
         self._stored = StoredAnswers(calculator().evaluate, self._shelf())
         self._last_catalogue: Catalogue | None = None
         self._plans: PlanCache[Priced] = PlanCache(
@@ -175,7 +174,7 @@ class Stages:
 
     def give_notice(self, plan: Plan) -> None:
         """Warn, once, of limits that nobody declared; before anything is charged."""
-        self._notice.give(plan)
+        self.notice.give(plan)
 
     # -- stored answers --------------------------------------------------------------------------------------
     def version(self) -> str | None:
@@ -183,7 +182,7 @@ class Stages:
 
         It never depends on what was written, since EXPLAIN shows for free whether an answer is stored.
         """
-        return self.engine.version() if self._declared is None else f"declared: {self._declared}"
+        return self.engine.version() if self.declared is None else f"declared: {self.declared}"
 
     def find(self, plan: Plan) -> Shown | None:
         """The stored answer of the same query, or one that follows from stored answers."""
@@ -273,7 +272,7 @@ class Stages:
         try:
             version, asked = self.version(), stage.to_json()
             exact = [engine.run(statement, plan.keys) for statement in plan.runs]
-            noisy = add_noise(plan, exact, self._randomness, lambda sql: engine.run(sql, plan.keys))
+            noisy = add_noise(plan, exact, self.randomness, lambda sql: engine.run(sql, plan.keys))
             kept = Kept(charge.number, stage.text, charge.when, version, asked, lambda: (plan, noisy))
             return finished(self._stored.keep(kept, combine=not stage.fresh))
         except Exception:  # noqa: BLE001 -- whatever it is, it may depend on data

@@ -9,7 +9,7 @@ from fractions import Fraction
 from privsql.algebra.expressions import Call, Column, Expression, Literal, columns_of
 from privsql.errors import ArgumentError
 from privsql.planning.aggregates.estimates import Estimate, Linear, QuantilePoint, Ratio, Terms
-from privsql.planning.measurements.quantile_search import QuantileMeasurement
+from privsql.planning.measurements.quantile_selection import QuantileMeasurement
 from privsql.planning.plan import Accuracy, Plan
 from privsql.planning.precision.noise_of_rows import Alike, alike_rows
 from privsql.policy.checks import LARGEST_EPSILON, NANO, SMALLEST_EPSILON
