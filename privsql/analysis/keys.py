@@ -312,7 +312,7 @@ def _fine(key: Key) -> Refused:
 
 
 def _too_many(key: Key) -> Refused:
-    return too_many_keys(f" in GROUP BY {key.text}", "group by something coarser", key.place)
+    return too_many_keys(f": GROUP BY {key.text}", "group by something coarser", key.place)
 
 
 def too_many_keys(where: str, way_out: str, place: Place | None = None) -> Refused:
