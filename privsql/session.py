@@ -25,9 +25,9 @@ from privsql.request import Request, argument, takes
 from privsql.requests.batches import answer_batch, stages_of
 from privsql.requests.explaining import budget_of, explain
 from privsql.requests.limit_search import find_limits, suggest_limits
+from privsql.requests.pipeline import Pipeline
 from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
-from privsql.requests.stages import Stages
 from privsql.results.answer import Answer
 from privsql.results.notices import BoundingNotice
 from privsql.results.suggested_limits import SuggestedLimits
@@ -65,7 +65,7 @@ class Session:
         version: str | None = None,
     ) -> None:
         given = randomness or SystemRandomness(), notice or BoundingNotice(), version
-        self._stages = Stages(engine, policy, ledger, analyst, *given)
+        self._pipeline = Pipeline(engine, policy, ledger, analyst, *given)
 
     def ask(self, request: Request) -> Answer:
         """Answer a request: find the limits and ranges it leaves open, then plan, charge, run and add noise.
@@ -75,14 +75,14 @@ class Session:
 
             session.ask(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5))
         """
-        stages = self._stages
-        with stages.snapshot():
+        pipeline = self._pipeline
+        with pipeline.snapshot():
             # limits first: a search for ranges bounds units, too, and needs to know how
-            stage, limits = find_limits(Stage.of(request), stages)
-            complete = find_ranges(stage, stages)
-            priced = stages.plan(complete.stage, complete.question)
-            stages.give_notice(priced.plan)
-            answer = stages.answer(priced)
+            stage, limits = find_limits(Stage.of(request), pipeline)
+            complete = find_ranges(stage, pipeline)
+            priced = pipeline.plan(complete.stage, complete.question)
+            pipeline.give_notice(priced.plan)
+            answer = pipeline.answer(priced)
         return replace(answer, found=complete.found, limits_found=limits)
 
     def plan(self, request: Request) -> Plan:
@@ -90,7 +90,7 @@ class Session:
 
         print(session.plan(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)))
         """
-        return explain(Stage.of(request), self._stages)
+        return explain(Stage.of(request), self._pipeline)
 
     @takes(Request)
     def query(self, request: Request) -> Answer:
@@ -121,7 +121,7 @@ class Session:
         The tables on which it is broken are shown, so that `data` may hold nothing secret; the tables of this
         session are refused.
         """
-        engine, schema = self._stages.engine, self._stages.schema
+        engine, schema = self._pipeline.engine, self._pipeline.schema
         if request.data is not None and engine.holds(request.data):
             raise ArgumentError(
                 "argument-data",
@@ -157,7 +157,7 @@ class Session:
         """
         no_more_arguments(unknown, ("questions", "epsilon", "delta", "dialect", "show_all", "analyst"))
         stages, whole = stages_of(questions, epsilon, delta, dialect, show_all, analyst)
-        return answer_batch(stages, whole, self._stages)
+        return answer_batch(stages, whole, self._pipeline)
 
     def suggest_limits(
         self,
@@ -180,7 +180,7 @@ class Session:
         no_more_arguments(unknown, ("table", "epsilon", "by", "query_epsilon", "fresh"))
         check_flag("fresh", fresh)
         whole, later = epsilon_of(epsilon), epsilon_of(query_epsilon, "query_epsilon")
-        return suggest_limits(table, by, whole, later, fresh, self._stages)
+        return suggest_limits(table, by, whole, later, fresh, self._pipeline)
 
     def prepare(self, table: str) -> None:
         """Store a copy of a table of many rows a unit, by which queries of it are fast.
@@ -188,24 +188,24 @@ class Session:
         Call it again after the table changed; until then the copy is not used. Raises ArgumentError where no
         unit of the table has many rows.
         """
-        with self._stages.snapshot():
-            scan = self._stages.scan(table)
+        with self._pipeline.snapshot():
+            scan = self._pipeline.scan(table)
         if not scan.private or scan.unit is None or scan.unit.unique:
             raise ArgumentError(
                 "argument-prepare",
                 f"{table} has no unit with many rows: there is nothing to prepare",
                 "queries of it are fast as it is",
             )
-        self._stages.engine.prepare(scan)
+        self._pipeline.engine.prepare(scan)
 
     @property
     def budget(self) -> Budget:
         """Limit, spent and remaining; the analyst's own share if analysts have caps, and failed queries."""
-        return budget_of(self._stages, self._stages.analyst)
+        return budget_of(self._pipeline, self._pipeline.analyst)
 
     def budget_of(self, analyst: str) -> Budget:
         """The budget as one analyst has it, where several share this session."""
-        return budget_of(self._stages, analyst_of(analyst))
+        return budget_of(self._pipeline, analyst_of(analyst))
 
     def history(self) -> pd.DataFrame:
         """What was released so far, and what it cost: a row for each charge."""
@@ -220,7 +220,7 @@ class Session:
                 "released": "; ".join(map(str, e.released)),
                 "failed": e.failed,
             }
-            for e in self._stages.ledger.entries()
+            for e in self._pipeline.ledger.entries()
         ]
         rho = ["rho"] if self.budget.spent.rho is not None else []
         columns = ["when", "analyst", "question", "epsilon", "delta", *rho, "released", "failed"]
@@ -228,8 +228,8 @@ class Session:
 
     def close(self) -> None:
         """Let go of the source and the ledger; a DuckDB connection that the caller gave stays open."""
-        self._stages.engine.close()
-        self._stages.ledger.close()
+        self._pipeline.engine.close()
+        self._pipeline.ledger.close()
 
     def __enter__(self) -> Session:
         return self

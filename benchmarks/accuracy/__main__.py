@@ -112,7 +112,7 @@ def drawn(session: Session, line: Line) -> Callable[[], list[Any]]:
     plan = session.explain(line.sql, epsilon=line.epsilon, delta=line.delta, show_all=True)
 
     def run(sql: str) -> Any:
-        return session._stages.engine.run(sql, plan.keys)
+        return session._pipeline.engine.run(sql, plan.keys)
 
     exact, words = [run(statement) for statement in plan.runs], Words()
 

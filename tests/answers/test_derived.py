@@ -122,7 +122,7 @@ def without_data(opened: privsql.Session, monkeypatch: pytest.MonkeyPatch) -> No
         raise EngineError
 
     for name in ("run", "check"):
-        monkeypatch.setattr(type(opened._stages.engine), name, refuse)
+        monkeypatch.setattr(type(opened._pipeline.engine), name, refuse)
 
 
 def exact(sql: str) -> list[tuple[object, ...]]:

@@ -70,7 +70,7 @@ def test_the_charge_is_on_the_disk_before_data_is_read(path):
         {"visits": pd.DataFrame({"age": range(50)})}, {"budget": {"epsilon": 3}}, ledger=path
     ) as session:
         seen = []
-        engine_run = session._stages.engine.run
+        engine_run = session._pipeline.engine.run
 
         def watched(sql, keys):
             reader = open_reader(path)
@@ -78,7 +78,7 @@ def test_the_charge_is_on_the_disk_before_data_is_read(path):
             reader.close()
             return engine_run(sql, keys)
 
-        session._stages.engine.run = watched
+        session._pipeline.engine.run = watched
         session.query(COUNT, epsilon=1)
         session.query(f"{COUNT} WHERE age > 7", epsilon=0.5)
         assert seen == [1.0, 1.5]

@@ -79,7 +79,7 @@ def test_what_duckdb_adds_to_a_statement_is_looked_at() -> None:
     with privsql.connect(
         pd.DataFrame({"d": pd.to_datetime(["2024-01-01"]), "s": ["a"], "i": [1]})
     ) as session:
-        twin = Twin(session._stages.schema, {})
+        twin = Twin(session._pipeline.schema, {})
         twin.check("SELECT count(*) AS n FROM df WHERE TRY_CAST(s AS INTEGER) = 3")
         for failing in (
             "CAST(s AS INTEGER) = 3",

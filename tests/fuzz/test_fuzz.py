@@ -198,7 +198,7 @@ def test_the_canaries_are_caught_wherever_they_come_out() -> None:
     log = logging.getLogger("privsql.test")
 
     def value(session: privsql.Session) -> str:
-        return str(session._stages.engine._connection.execute("SELECT max(name) FROM patients").fetchall())
+        return str(session._pipeline.engine._connection.execute("SELECT max(name) FROM patients").fetchall())
 
     def leaks(how: Any) -> Any:
         def change(session: privsql.Session) -> None:

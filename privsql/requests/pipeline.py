@@ -53,7 +53,7 @@ class Priced:
 
 
 @dataclass(eq=False)
-class Stages:
+class Pipeline:
     """The steps from a stage to its answer, over one source, one policy and one ledger.
 
     Within `snapshot` one thread has the source for itself, and all that it reads is of one state. `declared`:
