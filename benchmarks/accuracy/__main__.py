@@ -34,9 +34,10 @@ from rivals import REPLACE_ONE, TOOLS
 
 import privsql
 from privsql.audit.epsilon import Words
+from privsql.engines.duckdb.calculator import calculator
 from privsql.noise.add_noise import add_noise
 from privsql.results.finish import finish
-from privsql.session import Session, calculator
+from privsql.session import Session
 
 OURS = {"add-remove": "privsql", "replace-one": "privsql (r)"}
 COLUMNS = [*OURS.values(), "textbook", *TOOLS]
