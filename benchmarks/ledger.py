@@ -17,8 +17,8 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
-from privsql.budget.file_ledger import FileLedger, open_ledger
-from privsql.budget.ledger_reader import open_reader
+from privsql.budget.ledger_file.file_ledger import FileLedger, open_ledger
+from privsql.budget.ledger_file.ledger_reader import open_reader
 from privsql.budget.released import Released
 from privsql.neighbours import Neighbours
 from privsql.policy import Policy

@@ -41,7 +41,7 @@ def opening(path: Path, **options: float) -> float:
 def statement(session: privsql.Session) -> float:
     """The least that goes there and back: the fixed cost."""
     start = time.perf_counter()
-    session._stages.engine.run("SELECT count(*) AS n FROM t", [])
+    session._pipeline.engine.run("SELECT count(*) AS n FROM t", [])
     return time.perf_counter() - start
 
 

@@ -25,9 +25,9 @@ from privsql.request import Request, argument, takes
 from privsql.requests.batches import answer_batch, stages_of
 from privsql.requests.explaining import budget_of, explain
 from privsql.requests.limit_search import find_limits, suggest_limits
+from privsql.requests.pipeline import Pipeline
 from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
-from privsql.requests.stages import Stages
 from privsql.results.answer import Answer
 from privsql.results.notices import BoundingNotice
 from privsql.results.suggested_limits import SuggestedLimits
@@ -65,7 +65,7 @@ class Session:
         version: str | None = None,
     ) -> None:
         given = randomness or SystemRandomness(), notice or BoundingNotice(), version
-        self._stages = Stages(engine, policy, ledger, analyst, *given)
+        self._pipeline = Pipeline(engine, policy, ledger, analyst, *given)
 
     def ask(self, request: Request) -> Answer:
         """Answer a request: find the limits and ranges it leaves open, then plan, charge, run and add noise.
@@ -85,14 +85,14 @@ class Session:
             >>> session.ask(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)).columns
             ['n']
         """
-        stages = self._stages
-        with stages.snapshot():
+        pipeline = self._pipeline
+        with pipeline.snapshot():
             # limits first: a search for ranges bounds units, too, and needs to know how
-            stage, limits = find_limits(Stage.of(request), stages)
-            complete = find_ranges(stage, stages)
-            priced = stages.plan(complete.stage, complete.question)
-            stages.give_notice(priced.plan)
-            answer = stages.answer(priced)
+            stage, limits = find_limits(Stage.of(request), pipeline)
+            complete = find_ranges(stage, pipeline)
+            priced = pipeline.plan(complete.stage, complete.question)
+            pipeline.give_notice(priced.plan)
+            answer = pipeline.answer(priced)
         if not complete.found and not limits:
             return answer
         return replace(answer, found=complete.found, limits_found=limits)
@@ -113,7 +113,7 @@ class Session:
             >>> session.plan(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)).epsilon
             0.5
         """
-        return explain(Stage.of(request), self._stages)
+        return explain(Stage.of(request), self._pipeline)
 
     @takes(Request)
     def query(self, request: Request) -> Answer:
@@ -170,7 +170,7 @@ class Session:
             >>> session.audit("SELECT COUNT(*) AS n FROM visits", epsilon=1.0, releases=1_000).held
             True
         """
-        engine, schema = self._stages.engine, self._stages.schema
+        engine, schema = self._pipeline.engine, self._pipeline.schema
         if request.data is not None and engine.holds(request.data):
             raise ArgumentError(
                 "argument-data",
@@ -221,7 +221,7 @@ class Session:
         """
         no_more_arguments(unknown, ("questions", "epsilon", "delta", "dialect", "show_all", "analyst"))
         stages, whole = stages_of(questions, epsilon, delta, dialect, show_all, analyst)
-        return answer_batch(stages, whole, self._stages)
+        return answer_batch(stages, whole, self._pipeline)
 
     def suggest_limits(
         self,
@@ -256,7 +256,7 @@ class Session:
         no_more_arguments(unknown, ("table", "epsilon", "by", "query_epsilon", "fresh"))
         check_flag("fresh", fresh)
         whole, later = epsilon_of(epsilon), epsilon_of(query_epsilon, "query_epsilon")
-        return suggest_limits(table, by, whole, later, fresh, self._stages)
+        return suggest_limits(table, by, whole, later, fresh, self._pipeline)
 
     def prepare(self, table: str) -> None:
         """Store a copy of a table with many rows per unit, which makes queries of the table fast.
@@ -273,20 +273,20 @@ class Session:
         Example:
             >>> session.prepare("visits")
         """
-        with self._stages.snapshot():
-            scan = self._stages.scan(table)
+        with self._pipeline.snapshot():
+            scan = self._pipeline.scan(table)
         if not scan.private or scan.unit is None or scan.unit.unique:
             raise ArgumentError(
                 "argument-prepare",
                 f"{table} has no unit with many rows: there is nothing to prepare",
                 "queries of it are fast as it is",
             )
-        self._stages.engine.prepare(scan)
+        self._pipeline.engine.prepare(scan)
 
     @property
     def budget(self) -> Budget:
         """The limit, what is spent and what remains; also the analyst's share, if analysts have caps."""
-        return budget_of(self._stages, self._stages.analyst)
+        return budget_of(self._pipeline, self._pipeline.analyst)
 
     def budget_of(self, analyst: str) -> Budget:
         """The budget of one analyst, if several share this session.
@@ -301,7 +301,7 @@ class Session:
             >>> session.budget_of("ana").remaining.epsilon <= session.budget_of("ana").limit.epsilon
             True
         """
-        return budget_of(self._stages, analyst_of(analyst))
+        return budget_of(self._pipeline, analyst_of(analyst))
 
     def history(self) -> pd.DataFrame:
         """What was released so far, and what it cost.
@@ -313,7 +313,7 @@ class Session:
             >>> "epsilon" in session.history().columns
             True
         """
-        entries = self._stages.ledger.entries()
+        entries = self._pipeline.ledger.entries()
         rho = ["rho"] if self.budget.spent.rho is not None else []
         columns = ["when", "analyst", "question", "epsilon", "delta", *rho, "released", "failed"]
         rows = [{name: getattr(each, name) for name in columns} for each in entries]
@@ -323,8 +323,8 @@ class Session:
 
     def close(self) -> None:
         """Close the source and the ledger. A DuckDB connection that the caller gave stays open."""
-        self._stages.engine.close()
-        self._stages.ledger.close()
+        self._pipeline.engine.close()
+        self._pipeline.ledger.close()
 
     def __enter__(self) -> Session:
         return self
@@ -393,7 +393,7 @@ def connect(
 def _ledger(path: str | Path | None, policy: Policy, schema: Schema) -> Ledger:
     if path is None:
         return MemoryLedger.under(policy)
-    from privsql.budget.file_ledger import open_ledger
+    from privsql.budget.ledger_file.file_ledger import open_ledger
 
     # A ledger file lasts, and records the policy that it was opened under. So mistakes in the policy are
     # raised first. A refused table is none: it is a view that the policy does not name or that can fail, and

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.budget.file_ledger import FileLedger, open_ledger
+from privsql.budget.ledger_file.file_ledger import FileLedger, open_ledger
 from tests.budget.ledgers import VISITS, policy
 from tests.support.databases import database
 from tests.tempo import SLICES, outside_slice, slice_of_commit, thin_out

@@ -1,12 +1,12 @@
-"""The imports of the package go in; docs/architecture.svg and docs/architecture.md come out: the rooms, and who
-imports whom.
+"""The imports of the package go in; docs/architecture.svg and docs/architecture.md come out: the rooms, and
+who imports whom.
 
     python tools/draw_architecture.py            write both
     python tools/draw_architecture.py --check    exit 1 if they are not what the imports say
 
-The order of the rooms is that of tests/house/test_architecture.py, which holds the imports to it. In the picture an arrow
-that follows from others is left out (session imports planning, but so does results, which session imports too); the
-table has every import.
+The order of the rooms is that of tests/house/test_architecture.py, which holds the imports to it. In the
+picture an arrow that follows from others is left out (session imports planning, but so does results, which
+session imports too); the table has every import.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def necessary(graph: Graph) -> Graph:
     }
 
 
-# -- the layout: levels, and in each an order that keeps arrows short ------------------------------------------
+# -- the layout: levels, and in each an order that keeps arrows short ----------------------------------------
 Node = tuple[str, int]  # a room at its level, or the place where an arrow to it crosses a level between
 
 
@@ -136,11 +136,11 @@ def picture(graph: Graph) -> str:
         return 20 + BOX / 2 + (highest - level) * ROW
 
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        'font-family="sans-serif" font-size="13">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        f'width="{WIDTH}" height="{height}" font-family="sans-serif" font-size="13">',
         "<title>The rooms of privsql: arrows lead from a room to those it imports</title>",
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-        '<path d="M0,0 L8,4 L0,8 z" fill="#7a8699"/></marker></defs>',
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+        'orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#7a8699"/></marker></defs>',
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
     ]
     for arrow in layout.arrows:
@@ -165,8 +165,8 @@ def _arrow(points: Sequence[tuple[float, float]]) -> str:
 
 def _box(text: str, x: float, y: float, width: float, fill: str) -> list[str]:
     return [
-        f'<rect x="{x - width / 2:.0f}" y="{y - BOX / 2:.0f}" width="{width:.0f}" height="{BOX}" rx="6" '
-        f'fill="{fill}" stroke="#52617a"/>',
+        f'<rect x="{x - width / 2:.0f}" y="{y - BOX / 2:.0f}" width="{width:.0f}" height="{BOX}" '
+        f'rx="6" fill="{fill}" stroke="#52617a"/>',
         f'<text x="{x:.0f}" y="{y + 4.5:.0f}" text-anchor="middle" fill="#1c2430">{escape(text)}</text>',
     ]
 
@@ -179,18 +179,18 @@ def page(graph: Graph) -> str:
         [
             "# Architecture",
             "",
-            "<!-- Written by tools/draw_architecture.py from the imports and the first sentence of each room. "
-            "Do not edit. -->",
+            "<!-- Written by tools/draw_architecture.py from the imports and the first sentence of each "
+            "room. Do not edit. -->",
             "",
-            "Data flows one way: SQL text is parsed (`sql`), bounded (`analysis`) and planned (`planning`); the plan is "
-            "charged (`budget`), rendered (`render`), run (`engines`) and noised (`noise`); what follows is "
-            "post-processing (`results`). `session` is the map. A room imports the ground floor and rooms further down, "
-            "never sideways or up; `tests/house/test_architecture.py` checks this.",
+            "Data flows one way: SQL text is parsed (`sql`), bounded (`analysis`) and planned (`planning`); "
+            "the plan is charged (`budget`), rendered (`render`), run (`engines`) and noised (`noise`); what "
+            "follows is post-processing (`results`). `session` is the map. A room imports the ground floor "
+            "and rooms further down, never sideways or up; `tests/house/test_architecture.py` checks this.",
             "",
             "![The rooms of privsql and their imports](architecture.svg)",
             "",
-            "Arrows lead from a room to those it imports; one that follows from others is left out. Doors are orange. "
-            "The table has every import.",
+            "Arrows lead from a room to those it imports; one that follows from others is left out. "
+            "Doors are orange. The table has every import.",
             "",
             "| room | what goes in, what comes out | imports |",
             "|---|---|---|",

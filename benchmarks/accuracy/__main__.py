@@ -34,9 +34,10 @@ from rivals import REPLACE_ONE, TOOLS
 
 import privsql
 from privsql.audit.epsilon import Words
+from privsql.engines.duckdb.calculator import calculator
 from privsql.noise.add_noise import add_noise
 from privsql.results.finish import finish
-from privsql.session import Session, calculator
+from privsql.session import Session
 
 OURS = {"add-remove": "privsql", "replace-one": "privsql (r)"}
 COLUMNS = [*OURS.values(), "textbook", *TOOLS]
@@ -112,7 +113,7 @@ def drawn(session: Session, line: Line) -> Callable[[], list[Any]]:
     plan = session.explain(line.sql, epsilon=line.epsilon, delta=line.delta, show_all=True)
 
     def run(sql: str) -> Any:
-        return session._stages.engine.run(sql, plan.keys)
+        return session._pipeline.engine.run(sql, plan.keys)
 
     exact, words = [run(statement) for statement in plan.runs], Words()
 

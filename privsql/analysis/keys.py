@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from privsql.algebra import build
 from privsql.algebra.expressions import Column, Expression, columns_of
 from privsql.algebra.relations import Distinct, Filter, Join, Key, Project, Relation, Semi, is_public
-from privsql.analysis.domain import MAX_KEYS, DayRange, Domain, of_values
+from privsql.analysis.domain import MAX_KEYS, Domain, of_values
 from privsql.analysis.facts import Facts, domain_of
 from privsql.analysis.public_rows import Look
 from privsql.errors import Place, Refused
@@ -235,7 +235,7 @@ def _product(groups: list[KeyGroup]) -> KeyGroup:
     for group in groups:
         total *= len(group)
         if total > MAX_KEYS:
-            raise too_many_keys("the keys", "group by fewer keys")
+            raise too_many_keys("", "group by fewer keys")
     if total == 0:
         return KeyGroup(tuple(group.names[0] for group in groups), tuple([] for _ in groups))
     columns: list[list[Any]] = []
@@ -315,13 +315,13 @@ def _fine(key: Key) -> Refused:
 
 
 def _too_many(key: Key) -> Refused:
-    return too_many_keys(f"GROUP BY {key.text}", "group by something coarser", key.place)
+    return too_many_keys(f": GROUP BY {key.text}", "group by something coarser", key.place)
 
 
-def too_many_keys(what: str, way_out: str, place: Place | None = None) -> Refused:
+def too_many_keys(where: str, way_out: str, place: Place | None = None) -> Refused:
     return Refused(
         "refused-many-keys",
-        f"More than {MAX_KEYS:,} declared combinations of keys: {what}.",
+        f"More than {MAX_KEYS:,} declared combinations of keys{where}.",
         f"Narrow it with WHERE, or {way_out}.",
         place,
     )
@@ -378,6 +378,3 @@ def _origin(relation: Relation, name: str) -> tuple[Relation, str] | None:
             return None if side is relation.right and relation.kind == "left" else _origin(side, name)
         case _:
             return None
-
-
-__all__ = ["DayRange", "Evaluate", "KeyGroup", "KeySpace", "key_space", "public_groups"]

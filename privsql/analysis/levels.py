@@ -27,7 +27,7 @@ def levelled(space: KeySpace, sets: Sets) -> tuple[KeySpace, Levels]:
     ]
     sizes = tuple(math.prod(view.size for view in listed) for listed in views)
     if sum(sizes) > MAX_KEYS:
-        raise too_many_keys("all sets together", "leave sets out")
+        raise too_many_keys(": all sets together", "leave sets out")
     columns: dict[str, list[Any]] = {name: [] for name in (*space.names, SET_COLUMN)}
     for kept, listed, size in zip(sets, views, sizes, strict=True):
         repeat = size

@@ -150,11 +150,22 @@ def _between_dates(call: Call, args: Sequence[Domain]) -> Domain:
 
 
 MOMENT_RULES: dict[str, Rule] = {
-    "year": _part(lambda d: int(d.year)), "decade": _part(lambda d: int(d.year) // 10),
-    "century": _part(lambda d: (int(d.year) - 1) // 100 + 1), "month": _cyclic(1, 12, lambda d: int(d.month)),
-    "quarter": _cyclic(1, 4, lambda d: (int(d.month) + 2) // 3), "day": _cyclic(1, 31),
-    "week": _cyclic(1, 53), "dayofyear": _cyclic(1, 366, lambda d: int(d.timetuple().tm_yday)),
-    "dayofweek": _cyclic(0, 6), "isodow": _cyclic(1, 7), "hour": _hour, "minute": _cyclic(0, 59),
-    "second": _cyclic(0, 59), "dayname": _names(DAYS), "monthname": _names(MONTHS), "date_trunc": _truncated,
-    "date_diff": _between_dates, "date_minus": _between_dates,
-}  # fmt: skip
+    "year": _part(lambda d: int(d.year)),
+    "decade": _part(lambda d: int(d.year) // 10),
+    "century": _part(lambda d: (int(d.year) - 1) // 100 + 1),
+    "month": _cyclic(1, 12, lambda d: int(d.month)),
+    "quarter": _cyclic(1, 4, lambda d: (int(d.month) + 2) // 3),
+    "day": _cyclic(1, 31),
+    "week": _cyclic(1, 53),
+    "dayofyear": _cyclic(1, 366, lambda d: int(d.timetuple().tm_yday)),
+    "dayofweek": _cyclic(0, 6),
+    "isodow": _cyclic(1, 7),
+    "hour": _hour,
+    "minute": _cyclic(0, 59),
+    "second": _cyclic(0, 59),
+    "dayname": _names(DAYS),
+    "monthname": _names(MONTHS),
+    "date_trunc": _truncated,
+    "date_diff": _between_dates,
+    "date_minus": _between_dates,
+}

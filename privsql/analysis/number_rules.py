@@ -223,28 +223,18 @@ def _power(call: Call, args: Sequence[Domain]) -> Domain:
 
 def _least(call: Call, args: Sequence[Domain]) -> Domain:
     known = [arg.high for arg in args if arg.high is not None and not arg.nullable]
-    high = (
-        min(known)
-        if known
-        else max((a.high for a in args), default=None)
-        if all(a.high is not None for a in args)
-        else None
-    )
-    low = min(a.low for a in args) if all(a.low is not None for a in args) else None
-    return _choice(call, args, low, high)
+    high = min(known) if known else _if_known(max, [arg.high for arg in args])
+    return _choice(call, args, _if_known(min, [arg.low for arg in args]), high)
 
 
 def _greatest(call: Call, args: Sequence[Domain]) -> Domain:
     known = [arg.low for arg in args if arg.low is not None and not arg.nullable]
-    low = (
-        max(known)
-        if known
-        else min((a.low for a in args), default=None)
-        if all(a.low is not None for a in args)
-        else None
-    )
-    high = max(a.high for a in args) if all(a.high is not None for a in args) else None
-    return _choice(call, args, low, high)
+    low = max(known) if known else _if_known(min, [arg.low for arg in args])
+    return _choice(call, args, low, _if_known(max, [arg.high for arg in args]))
+
+
+def _if_known(pick: Callable[[Sequence[Any]], Any], ends: Sequence[Any]) -> Any:
+    return None if any(end is None for end in ends) else pick(ends)
 
 
 def _choice(call: Call, args: Sequence[Domain], low: Any, high: Any) -> Domain:
@@ -260,18 +250,49 @@ def _neg(a: Any) -> Any:
 
 
 NUMBER_RULES: dict[str, Rule] = {
-    "+": _listed(_plus, operator.add), "-": _listed(_minus, operator.sub), "*": _listed(_times, operator.mul),
-    "/": _divided, "//": _whole_divided, "%": _modulo, "neg": _negation, "abs": _absolute,
-    "floor": _rounding(math.floor), "ceil": _rounding(math.ceil), "trunc": _rounding(math.trunc),
-    "round": _round, "sign": _between(-1, 1), "pow": _power, "least": _least, "greatest": _greatest,
-    "exp": _rising(math.exp, 0.0), "ln": _rising(math.log), "log10": _rising(math.log10),
-    "log2": _rising(math.log2), "sqrt": _rising(math.sqrt, 0.0), "cbrt": _rising(math.cbrt),
-    "atan": _between(-2, 2), "asin": _between(-2, 2), "acos": _between(0, 4), "atan2": _between(-4, 4),
-    "sin": _between(-1, 1), "cos": _between(-1, 1), "tanh": _between(-1, 1), "sinh": _rising(math.sinh),
-    "asinh": _rising(math.asinh), "degrees": _rising(math.degrees), "radians": _rising(math.radians),
+    "+": _listed(_plus, operator.add),
+    "-": _listed(_minus, operator.sub),
+    "*": _listed(_times, operator.mul),
+    "/": _divided,
+    "//": _whole_divided,
+    "%": _modulo,
+    "neg": _negation,
+    "abs": _absolute,
+    "floor": _rounding(math.floor),
+    "ceil": _rounding(math.ceil),
+    "trunc": _rounding(math.trunc),
+    "round": _round,
+    "sign": _between(-1, 1),
+    "pow": _power,
+    "least": _least,
+    "greatest": _greatest,
+    "exp": _rising(math.exp, 0.0),
+    "ln": _rising(math.log),
+    "log10": _rising(math.log10),
+    "log2": _rising(math.log2),
+    "sqrt": _rising(math.sqrt, 0.0),
+    "cbrt": _rising(math.cbrt),
+    "atan": _between(-2, 2),
+    "asin": _between(-2, 2),
+    "acos": _between(0, 4),
+    "atan2": _between(-4, 4),
+    "sin": _between(-1, 1),
+    "cos": _between(-1, 1),
+    "tanh": _between(-1, 1),
+    "sinh": _rising(math.sinh),
+    "asinh": _rising(math.asinh),
+    "degrees": _rising(math.degrees),
+    "radians": _rising(math.radians),
     "pi": _between(3, 4),
-    "bit_count": _between(0, 128), "jaro_similarity": _between(0, 1),
-    "jaro_winkler_similarity": _between(0, 1), "length": _from_zero, "strlen": _from_zero,
-    "bit_length": _from_zero, "strpos": _from_zero, "levenshtein": _from_zero,
-    "damerau_levenshtein": _from_zero, "ascii": _between(0, 0x10FFFF), "unicode": _between(-1, 0x10FFFF),
-}  # fmt: skip
+    "bit_count": _between(0, 128),
+    "jaro_similarity": _between(0, 1),
+    "jaro_winkler_similarity": _between(0, 1),
+    "length": _from_zero,
+    "strlen": _from_zero,
+    "bit_length": _from_zero,
+    "strpos": _from_zero,
+    "levenshtein": _from_zero,
+    "damerau_levenshtein": _from_zero,
+    "ascii": _between(0, 0x10FFFF),
+    "unicode": _between(-1, 0x10FFFF),
+}

@@ -37,9 +37,9 @@ from privsql.types import MOMENTS, RANGED, Kind, Type
 
 Origin = tuple[str, str]  # a table and a column of it
 _COARSER = {  # columns with too many values to list: a coarser key to group by, once the range is known
-    Kind.TIMESTAMP: "date_trunc('month', {})",
-    Kind.DOUBLE: "CAST(floor({} / WIDTH) AS INTEGER)",
-    Kind.DECIMAL: "CAST(floor({} / WIDTH) AS INTEGER)",
+    Kind.TIMESTAMP: "group by date_trunc('month', {})",
+    Kind.DOUBLE: "group by CAST(floor({} / WIDTH) AS INTEGER)",
+    Kind.DECIMAL: "group by CAST(floor({} / WIDTH) AS INTEGER)",
 }
 _DAY = dt.date(2024, 1, 1)
 
@@ -131,7 +131,7 @@ class Undeclared:
         facts = {each: _range(type_) or Fact.VALUES for each, type_ in found.items()}
         ranged = bool(found) or domain_of(expression, known).bounded
         if isinstance(expression, Column) and expression.type.kind in _COARSER and ranged:
-            return facts, f"group by {_COARSER[expression.type.kind].format(key.text)}"
+            return facts, _COARSER[expression.type.kind].format(key.text)
         for some in (facts, dict.fromkeys(found, Fact.VALUES)):
             if found and self._helps([expression], some, lambda facts: _are_known(key, facts, evaluate)):
                 return some, ""

@@ -67,8 +67,8 @@ class AnswerFile:
         try:
             with self._open("ro") as connection:
                 rows = connection.execute(
-                    "SELECT rowid, number, charge, question, time, version, meaning, rows, beside FROM answers_1 "
-                    "WHERE rowid > ? ORDER BY rowid",
+                    "SELECT rowid, number, charge, question, time, version, meaning, rows, beside "
+                    "FROM answers_1 WHERE rowid > ? ORDER BY rowid",
                     (self._seen,),
                 ).fetchall()
         except sqlite3.Error:

@@ -18,7 +18,9 @@ from itertools import permutations
 import numpy as np
 
 from privsql.analysis.keys import Evaluate
-from privsql.answers.derivation import Additive, Known, additive, variances, ways
+from privsql.answers.additive import Additive, Known, additive
+from privsql.answers.derivation import variances
+from privsql.answers.ways import ways
 from privsql.planning.identity import identity
 from privsql.planning.plan import Plan
 from privsql.policy.checks import NANO, SMALLEST_EPSILON

@@ -19,7 +19,8 @@ import numpy as np
 
 from privsql.algebra.relations import Choose
 from privsql.analysis.keys import Evaluate
-from privsql.answers.derivation import Additive, Known, additive, chosen, derive, is_as_good
+from privsql.answers.additive import Additive, Known, additive
+from privsql.answers.derivation import chosen, derive, is_as_good
 from privsql.equivalence.written import digest
 from privsql.planning.identity import Identity, cells_of, identity
 from privsql.planning.plan import Derived, Plan

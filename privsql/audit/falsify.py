@@ -19,7 +19,7 @@ import duckdb
 from privsql.planning.measurements.label_selection import SelectionMeasurement
 from privsql.planning.measurements.measurement import Measurement
 from privsql.planning.measurements.noised import Mechanism
-from privsql.planning.measurements.quantile_search import QuantileMeasurement
+from privsql.planning.measurements.quantile_selection import QuantileMeasurement
 from privsql.planning.plan import Plan
 from privsql.planning.release_plan import ValueStatement
 from privsql.privacy.quantile_steps import Step

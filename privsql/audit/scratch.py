@@ -26,15 +26,11 @@ _CHOSEN = "privsql_chosen"  # which people are visible
 _PLAIN = "privsql_plain"  # a database with the tables of one side of a pair and nothing else
 
 
-def _connect() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(":memory:", config={**CLOSED, "threads": "1"})
-
-
 class Scratch:
     """A database that stores every state tried; views show one crowd and one person."""
 
     def __init__(self, world: World) -> None:
-        self.connection = _connect()
+        self.connection = duckdb.connect(":memory:", config={**CLOSED, "threads": "1"})
         self.world = _valid(world, self.connection)
         self._known: dict[tuple[bool, Crowd | State], int] = {}
         self._lawful: dict[tuple[int, tuple[int, ...]], bool] = {}

@@ -297,7 +297,8 @@ def _same_accountant(ledger: Caps, policy: Caps) -> None:
     raise BudgetError(
         "budget-accountant",
         f"the accountant of this ledger is {other}",
-        f'write accountant = "{kept}" under [budget], or start a new ledger: the losses of two ledgers add up',
+        f'write accountant = "{kept}" under [budget], or start a new ledger: '
+        "the losses of two ledgers add up",
     )
 
 

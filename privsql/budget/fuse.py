@@ -3,9 +3,9 @@ comes out.
 
 Whether a query fails after its charge may depend on the data, and epsilon does not bound that leak. The rules
 for expressions produce only ones that cannot fail; the fuse is for a mistake in those rules that nobody knows
-yet. A query counts from its charge until it is known to have ended, so killing it or running many at once gains
-nothing. So at most `most` of one analyst's queries can ever fail before the data owner has looked at them and
-renews the fuse.
+yet. A query counts from its charge until it is known to have ended, so killing it or running many at once
+gains nothing. So at most `most` of one analyst's queries can ever fail before the data owner has looked at
+them and renews the fuse.
 """
 
 from __future__ import annotations

@@ -119,8 +119,8 @@ def policy_check(arguments: argparse.Namespace) -> str:
 
 
 def budget(arguments: argparse.Namespace) -> str:
-    from privsql.budget.ledger_reader import open_reader
-    from privsql.budget.show import report, show
+    from privsql.budget.ledger_file.ledger_reader import open_reader
+    from privsql.budget.ledger_file.show import report, show
 
     with closing(open_reader(arguments.ledger)) as ledger:
         rows, runs = ledger.rows(), ledger.runs()
@@ -131,7 +131,7 @@ def budget(arguments: argparse.Namespace) -> str:
 
 def renew(arguments: argparse.Namespace) -> str:
     from privsql.budget.caps import renewal_of
-    from privsql.budget.file_ledger import forgive, renew
+    from privsql.budget.ledger_file.file_ledger import forgive, renew
     from privsql.policy.checks import delta_of, epsilon_of
 
     if arguments.failures:
@@ -156,14 +156,14 @@ def _alone(arguments: argparse.Namespace) -> None:
 
 
 def anchor(arguments: argparse.Namespace) -> str:
-    from privsql.budget.verify import anchor_of, verify
+    from privsql.budget.ledger_file.verify import anchor_of, verify
 
     return str(anchor_of(verify(arguments.ledger)))
 
 
 def verify(arguments: argparse.Namespace) -> str:
-    from privsql.budget.ledger_reader import rules_of
-    from privsql.budget.verify import read_anchor, verify
+    from privsql.budget.ledger_file.ledger_reader import rules_of
+    from privsql.budget.ledger_file.verify import read_anchor, verify
 
     rows = verify(arguments.ledger, None if arguments.anchor is None else read_anchor(arguments.anchor))
     anchored = ", and nothing was undone since the anchor" if arguments.anchor else ""

@@ -11,9 +11,9 @@ from typing import Any, Never
 from privsql.algebra.relations import Scan
 from privsql.analysis.derive import derive
 from privsql.analysis.domain import Domain
-from privsql.budget.file_ledger import open_ledger
 from privsql.budget.ledger import Ledger, MemoryLedger
-from privsql.budget.ledger_reader import named
+from privsql.budget.ledger_file.file_ledger import open_ledger
+from privsql.budget.ledger_file.ledger_reader import named
 from privsql.drafting.choose_rows import ChosenRows, choose_rows
 from privsql.drafting.columns import wants_range
 from privsql.drafting.guess import Guess

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from privsql.errors import EngineError, Refused
 from privsql.planning.limits.range_histograms import LARGEST, Unknown, range_of
+from privsql.requests.stage import Stage
 from privsql.session import Session
 from privsql.types import Type
 
@@ -48,10 +49,14 @@ def searchable(session: Session, columns: Sequence[Unknown]) -> list[Unknown]:
 
 def _is_allowed(session: Session, column: Unknown) -> bool:
     try:
-        session.explain(column.sql, 1.0, max_rows=1, max_groups=_GROUPS)
+        session.plan(_stage(column, 1.0))
     except Refused:
         return False
     return True
+
+
+def _stage(column: Unknown, epsilon: float) -> Stage:
+    return Stage("", epsilon, max_rows=1, max_groups=_GROUPS, sizes_of=(column.table, column.column))
 
 
 def find_ranges(
@@ -63,7 +68,7 @@ def find_ranges(
 
 def _search(session: Session, column: Unknown, epsilon: float) -> RangeSearch:
     try:
-        answer = session.query(column.sql, epsilon, max_rows=1, max_groups=_GROUPS)
+        answer = session.ask(_stage(column, epsilon))
     except EngineError:
         return RangeSearch(epsilon, 0, None)
     threshold = answer.plan.measurements[0].half_width(1 - 1e-3 / answer.plan.cells)

@@ -130,7 +130,9 @@ def draft(
         if price is not None:
             found = learn(engine, schema, units, price, ranges, ledger, analyst_of(analyst))
         tables = [
-            _view(table) if table.view else _table(schema, table, policy, units, found)
+            _VIEW.format(name=shown(table.name), key=toml_key(table.name))
+            if table.view
+            else _table(schema, table, policy, units, found)
             for table in schema.tables
         ]
     finally:
@@ -185,10 +187,6 @@ def _budget(found: Findings) -> str:
         f"{BUDGET}, less the {cost} that this draft has cost, which counts even if you discard it."
     )
     return _BUDGET.format(spent=paid if found.spent else "", epsilon=float(BUDGET - found.spent))
-
-
-def _view(table: SchemaTable) -> str:
-    return _VIEW.format(name=shown(table.name), key=toml_key(table.name))
 
 
 def _table(

@@ -35,8 +35,8 @@ def _sleep_until(end: float) -> None:
 class PaddedEngine:
     """Runs one query at a time, each for a whole number of quanta.
 
-    All other calls to the engine wait for that, too. Otherwise timing a free EXPLAIN next to a query would show
-    when the query really ended.
+    All other calls to the engine wait for that, too. Otherwise timing a free EXPLAIN next to a query would
+    show when the query really ended.
     """
 
     def __init__(self, engine: Engine, quantum: float) -> None:

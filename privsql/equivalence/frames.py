@@ -126,17 +126,13 @@ def _counted(
             case Literal(value=1) if added and argument.type.kind is Kind.INTEGER:
                 return "count", None, also
             case Call(function="cast", args=(test,), type=to) if (
-                added and _is_truth(test) and to.kind is Kind.INTEGER
+                added and test.type.kind is Kind.BOOLEAN and to.kind is Kind.INTEGER
             ):
                 return "count", None, [*also, test]
             case _:
                 also = [*also, not_null(argument)]
                 return function, None if function == "count" else argument, also
     return function, argument, also
-
-
-def _is_truth(expression: Expression) -> bool:
-    return expression.type.kind is Kind.BOOLEAN
 
 
 # -- values computed from a block, as text -------------------------------------------------------------------

@@ -78,7 +78,7 @@ class Protection:
         relation = Relation.of(policy)
         spent = {each: entries for each, ledger in self.ledgers.items() if (entries := ledger.entries())}
         if path is not None and schema is not None:
-            from privsql.budget.file_ledger import open_ledger
+            from privsql.budget.ledger_file.file_ledger import open_ledger
 
             if spent:
                 raise asked_before()
@@ -87,7 +87,8 @@ class Protection:
             if other.neighbours is not relation.neighbours:
                 raise BudgetError(
                     "budget-neighbours",
-                    f"this frame was queried under a neighbour relation other than {relation.neighbours.value}",
+                    "this frame was queried under a neighbour relation other than "
+                    f"{relation.neighbours.value}",
                     "losses under different relations cannot be added; protect a frame before you query it",
                 )
             if other != relation:

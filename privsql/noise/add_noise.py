@@ -26,7 +26,7 @@ from privsql.planning.measurements.laplace_noise import LaplaceMeasurement
 from privsql.planning.measurements.measurement import CellMeasurement
 from privsql.planning.measurements.noised import Mechanism
 from privsql.planning.measurements.partition_selection import KeyMeasurement
-from privsql.planning.measurements.quantile_search import QuantileMeasurement
+from privsql.planning.measurements.quantile_selection import QuantileMeasurement
 from privsql.planning.plan import Plan
 from privsql.planning.release_plan import ValueStatement
 from privsql.privacy.key_selection import GaussianThreshold, OptimalSelection, TruncatedGeometric

@@ -37,7 +37,8 @@ def identity(plan: Plan) -> Identity:
     """The identity of a plan. A plan over public tables only measures nothing."""
     assert plan.release is not None, "a question about public tables"
     what = meaning(plan.release, plan.space.open)
-    keys = _in_order([key.name for key in plan.release.keys], what.key_places)
+    ordered = sorted(zip(what.key_places, [key.name for key in plan.release.keys], strict=True))
+    keys = [name for _, name in ordered]
     keys += [name for name in plan.space.names if name not in keys]  # which grouping set a row belongs to
     place = {name: index for index, name in enumerate(keys)}
     names = [name for name, _ in getattr(plan.release, "aggregates", ())]
@@ -87,10 +88,6 @@ def places_of(listed: Sequence[Sequence[Any]], wanted: Sequence[Sequence[Any]]) 
     """The place of each combination of values in a list, or -1."""
     place = {row: index for index, row in enumerate(zip(*listed, strict=True))}
     return np.array([place.get(row, -1) for row in zip(*wanted, strict=True)], dtype=np.int64)
-
-
-def _in_order(names: Sequence[str], places: Sequence[int]) -> list[str]:
-    return [name for _, name in sorted(zip(places, names, strict=True))]
 
 
 def _measured(plan: Plan, index: int, aggregates: Mapping[str, int]) -> tuple[str, list[str]]:

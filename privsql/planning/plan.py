@@ -22,8 +22,9 @@ from privsql.planning.limits.bounding import Bounding
 from privsql.planning.measurements.label_selection import SelectionMeasurement
 from privsql.planning.measurements.measurement import Measurement
 from privsql.planning.measurements.partition_selection import KeyMeasurement
-from privsql.planning.measurements.quantile_search import QuantileMeasurement
+from privsql.planning.measurements.quantile_selection import QuantileMeasurement
 from privsql.planning.post_processing import Output, PostProcessing
+from privsql.planning.price import PriceInFloats
 from privsql.planning.pricing import Pricing
 from privsql.planning.release_plan import ReleasePlan, ValueStatement
 from privsql.planning.rewrites.guarded import Guarded
@@ -56,7 +57,7 @@ class Derived:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(PriceInFloats):
     """Everything that will happen, derived from the query, the schema and the policy alone: releases in
     stages, each of which may read noisy values of earlier ones, and the post-processing of their noisy cells.
 
@@ -89,14 +90,6 @@ class Plan:
     @property
     def delta_loss(self) -> Fraction:
         return sum((each.delta_loss for each in self.releases), Fraction(0))
-
-    @property
-    def epsilon(self) -> float:
-        return float(self.loss)
-
-    @property
-    def delta(self) -> float:
-        return float(self.delta_loss)
 
     @property
     def neighbours(self) -> str:
@@ -278,7 +271,8 @@ class Plan:
         if consistent and self.levels is not None and self.relations:
             raise Refused(
                 "refused-consistent",
-                "consistent= does not support grouping sets: making one count fit into another would change totals",
+                "consistent= does not support grouping sets: making one count fit into another would "
+                "change totals",
                 "leave consistent out: the sets agree with each other anyway",
             )
         asked = replace(

@@ -26,7 +26,7 @@ from privsql.planning.measurements.laplace_noise import measure_laplace
 from privsql.planning.measurements.measurement import CellMeasurement, Measurement
 from privsql.planning.measurements.noised import Mechanism
 from privsql.planning.measurements.partition_selection import measure_keys
-from privsql.planning.measurements.quantile_search import measure_quantiles
+from privsql.planning.measurements.quantile_selection import measure_quantiles
 from privsql.privacy.key_selection import Contribution
 
 FINENESS = 12  # shares are rounded to a twelfth of an equal share

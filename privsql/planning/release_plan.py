@@ -18,7 +18,7 @@ from privsql.planning.measurements.gaussian_noise import GaussianMeasurement
 from privsql.planning.measurements.label_selection import SelectionMeasurement
 from privsql.planning.measurements.measurement import Measurement
 from privsql.planning.measurements.partition_selection import KeyMeasurement
-from privsql.planning.measurements.quantile_search import QuantileMeasurement
+from privsql.planning.measurements.quantile_selection import QuantileMeasurement
 from privsql.planning.pricing import Pricing
 from privsql.planning.rewrites.value_bins import Bins
 from privsql.privacy.least_squares import Levels

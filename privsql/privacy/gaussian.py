@@ -20,7 +20,7 @@ from bisect import bisect_left
 from fractions import Fraction
 from functools import lru_cache
 
-from privsql.privacy.bounds import exponential_bounds, logarithm_bounds, root_bounds
+from privsql.privacy.bounds import logarithm_bounds, root_bounds
 from privsql.privacy.normal import density_bounds, mills_bounds
 
 _VARIANCE_BITS = 12  # a variance is rounded up by less than one part in 2^11
@@ -151,31 +151,6 @@ def greatest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     if rho <= 0:
         raise ValueError(f"no zCDP is found for epsilon {epsilon} and delta {delta}: too extreme")
     return rho
-
-
-def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """Nearly the least delta by (**) such that rho-zCDP is (epsilon, delta)-private; 0 for rho = 0."""
-    if rho < 0 or epsilon <= 0:
-        raise ValueError("needs rho of at least 0 and a positive epsilon")
-    if rho == 0:
-        return Fraction(0)
-    loss, slope = float(epsilon), float(rho)
-    low, high = _ORDER_RANGE
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2.0
-        above = math.exp(middle)
-        low, high = (
-            (middle, high) if (1.0 + 2.0 * above) * slope - math.log1p(1.0 / above) < loss else (low, middle)
-        )
-    above_one = _short(math.exp(high))
-    order = 1 + above_one
-    log_order, _ = logarithm_bounds(order)
-    inverse_log, _ = logarithm_bounds(order / above_one)
-    _, delta = exponential_bounds(above_one * (order * rho - epsilon - inverse_log) - log_order)
-    return min(Fraction(1), delta)
-
-
-# --- tails ---
 
 
 def tail_above(variance: Fraction, bound: int) -> Fraction:

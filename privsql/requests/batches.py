@@ -17,8 +17,8 @@ from privsql.errors import ArgumentError
 from privsql.planning.limits.range_histograms import unknown_ranges
 from privsql.planning.plan import Plan
 from privsql.policy.checks import delta_of, epsilon_of
+from privsql.requests.pipeline import Pipeline, Priced, finished
 from privsql.requests.stage import Stage
-from privsql.requests.stages import Priced, Stages, finished
 from privsql.results.answer import Answer
 
 
@@ -44,34 +44,34 @@ def stages_of(
     return listed, whole
 
 
-def answer_batch(listed: Sequence[Stage], whole: Fraction, stages: Stages) -> list[Answer]:
+def answer_batch(listed: Sequence[Stage], whole: Fraction, pipeline: Pipeline) -> list[Answer]:
     """Plan all, charge all that must be paid at once, run it, and answer the others from it."""
-    with stages.snapshot():
-        batch = _split(_planned(listed, stages), whole, stages)
+    with pipeline.snapshot():
+        batch = _split(_planned(listed, pipeline), whole, pipeline)
         paid = list(batch.paid.values())
-        with stages.charged(paid) if paid else contextlib.nullcontext([]) as charges:
+        with pipeline.charged(paid) if paid else contextlib.nullcontext([]) as charges:
             for priced, charge in zip(paid, charges, strict=True):
-                stages.run(priced, charge)
+                pipeline.run(priced, charge)
         return [
-            _answer(priced.plan, place in batch.paid, stages) for place, priced in enumerate(batch.priced)
+            _answer(priced.plan, place in batch.paid, pipeline) for place, priced in enumerate(batch.priced)
         ]
 
 
-def _planned(listed: Sequence[Stage], stages: Stages) -> list[Priced]:
-    questions = [stages.read(each) for each in listed]
+def _planned(listed: Sequence[Stage], pipeline: Pipeline) -> list[Priced]:
+    questions = [pipeline.read(each) for each in listed]
     if any(unknown_ranges(question) for question in questions):
         raise ArgumentError(
             "argument-batch",
             "a range is not known yet, and is not looked for in a batch",
             "declare it, or run this query separately",
         )
-    priced = [stages.plan(each, question) for each, question in zip(listed, questions, strict=True)]
+    priced = [pipeline.plan(each, question) for each, question in zip(listed, questions, strict=True)]
     for each in priced:
-        stages.give_notice(each.plan)
+        pipeline.give_notice(each.plan)
     return priced
 
 
-def _split(priced: list[Priced], whole: Fraction, stages: Stages) -> Batch:
+def _split(priced: list[Priced], whole: Fraction, pipeline: Pipeline) -> Batch:
     """Choose what is paid for, and split epsilon over it; what is stored costs nothing."""
     private = {place: each.plan for place, each in enumerate(priced) if not each.plan.public}
     places = list(private)
@@ -83,7 +83,7 @@ def _split(priced: list[Priced], whole: Fraction, stages: Stages) -> Batch:
         place = places[number]
         priced[place] = _repriced(priced[place], share)
         follow = [priced[places[each]].plan for each, other in shares.follows.items() if other == number]
-        if not _is_known(priced[place].plan, follow, stages):
+        if not _is_known(priced[place].plan, follow, pipeline):
             paid[place] = priced[place]
     return Batch(priced, paid)
 
@@ -92,18 +92,18 @@ def _repriced(priced: Priced, epsilon: Fraction) -> Priced:
     return Priced(replace(priced.stage, epsilon=epsilon), priced.plan.repriced(epsilon))
 
 
-def _is_known(plan: Plan, followers: Sequence[Plan], stages: Stages) -> bool:
+def _is_known(plan: Plan, followers: Sequence[Plan], pipeline: Pipeline) -> bool:
     """Whether it need not be paid for.
 
     A query that follows from it need not follow from what it is computed from itself.
     """
-    return stages.find(plan) is not None and all(stages.known(each) is not None for each in followers)
+    return pipeline.find(plan) is not None and all(pipeline.known(each) is not None for each in followers)
 
 
-def _answer(plan: Plan, paid: bool, stages: Stages) -> Answer:
+def _answer(plan: Plan, paid: bool, pipeline: Pipeline) -> Answer:
     """From all that is known now, which answers it."""
     if plan.public:
-        return stages.public(plan)
-    stored = (stages.found_again(plan) if paid else None) or stages.known(plan)
+        return pipeline.public(plan)
+    stored = (pipeline.found_again(plan) if paid else None) or pipeline.known(plan)
     assert stored is not None, "it was paid for, or follows from what was"
     return replace(finished(stored), stored=not paid)

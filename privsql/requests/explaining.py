@@ -12,70 +12,72 @@ from privsql.planning.limits.range_histograms import unknown_ranges
 from privsql.planning.plan import Plan
 from privsql.privacy.events import Event
 from privsql.requests.limit_search import first_limit_search, searches_for
+from privsql.requests.pipeline import Pipeline
 from privsql.requests.range_search import events_of, first_range_search
 from privsql.requests.stage import Stage
-from privsql.requests.stages import Stages
 
 
-def explain(stage: Stage, stages: Stages) -> Plan:
+def explain(stage: Stage, pipeline: Pipeline) -> Plan:
     """What answering would do first, what of the budget would be left, and why it would be refused now."""
-    with stages.snapshot():
-        search = _first_search(stage, stages)
+    with pipeline.snapshot():
+        search = _first_search(stage, pipeline)
         if search is not None:
-            return _with_budget(search, _charges(stage, stages), stage, stages)
-        plan = stages.plan(stage.with_limits()).plan
+            return _with_budget(search, _charges(stage, pipeline), stage, pipeline)
+        plan = pipeline.plan(stage.with_limits()).plan
         if plan.public:
-            return _with_budget(plan, [], stage, stages)
-        if not stage.fresh and (stored := _as_stored(plan, stages)) is not None:
-            return _with_budget(stored, [], stage, stages)
+            return _with_budget(plan, [], stage, pipeline)
+        if not stage.fresh and (stored := _as_stored(plan, pipeline)) is not None:
+            return _with_budget(stored, [], stage, pipeline)
         events = [each.event for each in released(plan.measurements)]
-        return _with_budget(plan, [events], stage, stages)
+        return _with_budget(plan, [events], stage, pipeline)
 
 
-def _first_search(stage: Stage, stages: Stages) -> Plan | None:
+def _first_search(stage: Stage, pipeline: Pipeline) -> Plan | None:
     """The search that comes before a query; None where nothing has to be found."""
     if stage.automatic:
-        searches = searches_for(stage, stages)
+        searches = searches_for(stage, pipeline)
         if searches.histograms:
-            return first_limit_search(searches, stages)
+            return first_limit_search(searches, pipeline)
         stage = searches.rest
-    missing = unknown_ranges(stages.read(stage))
-    return first_range_search(stage, missing, stages) if missing else None
+    missing = unknown_ranges(pipeline.read(stage))
+    return first_range_search(stage, missing, pipeline) if missing else None
 
 
-def _charges(stage: Stage, stages: Stages) -> list[Sequence[Event]]:
+def _charges(stage: Stage, pipeline: Pipeline) -> list[Sequence[Event]]:
     """What would be charged for this request: stored searches cost nothing."""
     if not stage.automatic:
-        return events_of([stage], stages)
-    searches = searches_for(stage, stages)
-    return events_of([searches.rest, *searches.unpaid(stages)], stages, open_limits=bool(searches.histograms))
+        return events_of([stage], pipeline)
+    searches = searches_for(stage, pipeline)
+    return events_of(
+        [searches.rest, *searches.unpaid(pipeline)], pipeline, open_limits=bool(searches.histograms)
+    )
 
 
-def _as_stored(plan: Plan, stages: Stages) -> Plan | None:
+def _as_stored(plan: Plan, pipeline: Pipeline) -> Plan | None:
     """How stored answers would answer it; None where they do not."""
-    if stages.found_again(plan) is not None:
+    if pipeline.found_again(plan) is not None:
         note = "the answer is stored, so it costs nothing"
         return replace(plan, stored=True, notes=(*plan.notes, note))
-    derived = stages.find(plan)
+    derived = pipeline.find(plan)
     return None if derived is None else derived[0]
 
 
-def _with_budget(plan: Plan, queries: Sequence[Sequence[Event]], stage: Stage, stages: Stages) -> Plan:
+def _with_budget(plan: Plan, queries: Sequence[Sequence[Event]], stage: Stage, pipeline: Pipeline) -> Plan:
     """The plan with what is left of the budget, and why the budget does not allow these queries."""
-    budget, why = budget_of(stages, stages.who(stage)), ""
+    budget, why = budget_of(pipeline, pipeline.who(stage)), ""
     remaining = min(each.remaining.epsilon for each in (budget, budget.share) if each)
     # under zCDP epsilons do not subtract
     adds_up = remaining != float("inf") and budget.spent.rho is None
     try:
         if queries:
-            stages.ledger.expect(queries, stages.who(stage))
+            pipeline.ledger.expect(queries, pipeline.who(stage))
     except BudgetError as refusal:
         why = refusal.message
-    return replace(stages.with_rho(plan), remaining=remaining if adds_up else None, refusal=why)
+    return replace(pipeline.with_rho(plan), remaining=remaining if adds_up else None, refusal=why)
 
 
-def budget_of(stages: Stages, analyst: str) -> Budget:
+def budget_of(pipeline: Pipeline, analyst: str) -> Budget:
     """What is left of the dataset's budget, and of one analyst's share of it."""
-    ledger = stages.ledger
+    ledger = pipeline.ledger
     budget = replace(ledger.budget, share=ledger.share(analyst), failures=ledger.failures(analyst))
-    return budget if stages.policy.by_row else budget.without_counts()
+    return budget if pipeline.policy.by_row else budget.without_counts()

@@ -27,9 +27,9 @@ from privsql.planning.limits.limit_histograms import (
 )
 from privsql.planning.plan import Plan
 from privsql.policy.checks import epsilon_of
+from privsql.requests.pipeline import Pipeline
 from privsql.requests.range_search import expect, likely_plan
 from privsql.requests.stage import Stage
-from privsql.requests.stages import Stages
 from privsql.results.answer import Answer
 from privsql.results.suggested_limits import FoundLimit, LimitTable, SuggestedLimits
 from privsql.suggestions import Argument, DeclareUnit
@@ -52,23 +52,23 @@ class Searches:
     histograms: Mapping[str, Stage]
     share: Fraction
 
-    def unpaid(self, stages: Stages) -> list[Stage]:
+    def unpaid(self, pipeline: Pipeline) -> list[Stage]:
         """The searches that are not stored."""
-        return [each for each in self.histograms.values() if not stages.is_stored(each)]
+        return [each for each in self.histograms.values() if not pipeline.is_stored(each)]
 
 
-def find_limits(stage: Stage, stages: Stages) -> tuple[Stage, tuple[FoundLimit, ...]]:
+def find_limits(stage: Stage, pipeline: Pipeline) -> tuple[Stage, tuple[FoundLimit, ...]]:
     """Find the limits that are "auto", for a share of epsilon; the stage keeps the rest of it."""
     if not stage.automatic:
         return stage, ()
-    searches = searches_for(stage, stages)
+    searches = searches_for(stage, pipeline)
     if not searches.histograms:
         return searches.rest, ()
-    answers = _answers(searches.histograms, [searches.rest], stages)
-    spreads = {name: _spread(each, searches.histograms[name], stages) for name, each in answers.items()}
+    answers = _answers(searches.histograms, [searches.rest], pipeline)
+    spreads = {name: _spread(each, searches.histograms[name], pipeline) for name, each in answers.items()}
     # those in which units stand out of the noise; for the others the limits of the policy stay
     told = {name: each for name, each in spreads.items() if each.last is not None}
-    chosen = _chosen(searches, told, stages)
+    chosen = _chosen(searches, told, pipeline)
     known = {**{name: _limits_there_are(searches.meant)[name] for name in spreads}, **chosen}
     found = tuple(
         _found(name, known[name], each, _paid(answers[name]), name in chosen)
@@ -77,11 +77,11 @@ def find_limits(stage: Stage, stages: Stages) -> tuple[Stage, tuple[FoundLimit, 
     return replace(stage, epsilon=searches.rest.epsilon).with_limits(**known), found
 
 
-def searches_for(stage: Stage, stages: Stages) -> Searches:
+def searches_for(stage: Stage, pipeline: Pipeline) -> Searches:
     """The searches that a stage needs: none for a limit that could drop no row."""
     plain = stage.with_limits()
     # refuses what no limit could help, before anything is paid
-    meant = likely_plan(replace(plain, prepared=False), stages)
+    meant = likely_plan(replace(plain, prepared=False), pipeline)
     wanted = limits_wanted(meant, stage.automatic)
     if not wanted:
         return Searches(meant, plain, {}, Fraction(0))
@@ -97,9 +97,9 @@ def searches_for(stage: Stage, stages: Stages) -> Searches:
     return Searches(meant, replace(plain, epsilon=whole * (1 - SHARE)), found, share)
 
 
-def first_limit_search(searches: Searches, stages: Stages) -> Plan:
+def first_limit_search(searches: Searches, pipeline: Pipeline) -> Plan:
     """The first search, which comes before the query; what follows depends on what it finds."""
-    plan = stages.plan(next(iter(searches.histograms.values()))).plan
+    plan = pipeline.plan(next(iter(searches.histograms.values()))).plan
     names, rest = " and ".join(searches.histograms), float(searches.rest.price())
     note = (
         f"first {names} are found from such histograms, each at epsilon {float(searches.share):g}; then the "
@@ -114,12 +114,12 @@ def _histogram_of(stage: Stage, share: Fraction, kind: Histogram) -> Stage:
     )
 
 
-def _answers(searches: Mapping[str, Stage], rest: Sequence[Stage], stages: Stages) -> dict[str, Answer]:
+def _answers(searches: Mapping[str, Stage], rest: Sequence[Stage], pipeline: Pipeline) -> dict[str, Answer]:
     """The answers of all searches, if they and the rest can be afforded; what is stored costs nothing."""
-    unpaid = [each for each in searches.values() if not stages.is_stored(each)]
+    unpaid = [each for each in searches.values() if not pipeline.is_stored(each)]
     if unpaid:
-        expect([*rest, *unpaid], stages, open_limits=True)
-    return {name: stages.answer(stages.plan(each)) for name, each in searches.items()}
+        expect([*rest, *unpaid], pipeline, open_limits=True)
+    return {name: pipeline.answer(pipeline.plan(each)) for name, each in searches.items()}
 
 
 def _found(name: str, limit: int, spread: NoisyHistogram, epsilon: float, found: bool) -> FoundLimit:
@@ -128,17 +128,17 @@ def _found(name: str, limit: int, spread: NoisyHistogram, epsilon: float, found:
     )
 
 
-def _spread(answer: Answer, stage: Stage, stages: Stages) -> NoisyHistogram:
+def _spread(answer: Answer, stage: Stage, pipeline: Pipeline) -> NoisyHistogram:
     """The histogram; its noise is at most that of its own plan, also where it follows from others."""
     frame = answer.df()
-    return NoisyHistogram.of(likely_plan(stage, stages), frame["bucket"].tolist(), frame["n"].tolist())
+    return NoisyHistogram.of(likely_plan(stage, pipeline), frame["bucket"].tolist(), frame["n"].tolist())
 
 
 def _paid(answer: Answer) -> float:
     return 0.0 if answer.stored else answer.plan.epsilon
 
 
-def _chosen(searches: Searches, spreads: Mapping[str, NoisyHistogram], stages: Stages) -> dict[str, int]:
+def _chosen(searches: Searches, spreads: Mapping[str, NoisyHistogram], pipeline: Pipeline) -> dict[str, int]:
     """The best limits, by what the query's own plans say of the noise at each; none if no unit stands out."""
     if not spreads:
         return {}
@@ -150,7 +150,7 @@ def _chosen(searches: Searches, spreads: Mapping[str, NoisyHistogram], stages: S
 
     def noise(groups: int) -> float:
         tried = replace(rest, max_groups=groups) if "max_groups" in spreads else rest
-        planned = likely_plan(tried, stages)
+        planned = likely_plan(tried, pipeline)
         return 0.0 if left_out else noise_of_a_row(planned)
 
     most = {name: most_allowed(release.input, name) for name in spreads}
@@ -195,43 +195,40 @@ def suggest_limits(
     epsilon: Fraction,
     query_epsilon: Fraction,
     fresh: bool,
-    stages: Stages,
+    pipeline: Pipeline,
 ) -> SuggestedLimits:
     """Units of a table by their rows and keys: of `by` together, or of the declared column with the most."""
-    with stages.snapshot():
-        columns = [by] if isinstance(by, str) else by
-        return _suggested(stages.scan(table), columns, epsilon, query_epsilon, fresh, stages)
-
-
-def _suggested(
-    scan: Scan,
-    by: Sequence[str] | None,
-    epsilon: Fraction,
-    query_epsilon: Fraction,
-    fresh: bool,
-    stages: Stages,
-) -> SuggestedLimits:
-    _refuse_unbounded(scan)
-    columns = declared_keys(scan) if by is None else _columns(scan, by)
-    table, listed = quoted(scan.table), ", ".join(quoted(each) for each in columns)
-    keyed = f"SELECT {listed}, COUNT(*) AS n FROM {table} GROUP BY {listed}"
-    share = epsilon_of(epsilon / (2 if columns else 1))
-    rows_of = f"SELECT COUNT(*) AS n FROM {table}" if by is None else keyed
-    asked = {"max_rows": Stage(rows_of, share, histogram=Histogram.ROWS, fresh=fresh)}
-    if columns:
-        kind = Histogram.WIDEST if by is None else Histogram.KEYS
-        asked["max_groups"] = Stage(keyed, share, histogram=kind, fresh=fresh)
-    answers = _answers(asked, [], stages)
-    spreads = {name: _spread(each, asked[name], stages) for name, each in answers.items()}
+    with pipeline.snapshot():
+        scan = pipeline.scan(table)
+        _refuse_unbounded(scan)
+        columns = declared_keys(scan) if by is None else _columns(scan, [by] if isinstance(by, str) else by)
+        share = epsilon_of(epsilon / (2 if columns else 1))
+        asked = _histograms(scan, columns, by is not None, share, fresh)
+        answers = _answers(asked, [], pipeline)
+        spreads = {name: _spread(each, asked[name], pipeline) for name, each in answers.items()}
     receipt = {
         "epsilon": float(share) * len(answers),
         "charged": sum(map(_paid, answers.values())),
         "neighbours": next(iter(answers.values())).plan.neighbours,
         "histograms": {name: each.receipt for name, each in answers.items()},
     }
-    moves = stages.policy.neighbours.moves
+    moves = pipeline.policy.neighbours.moves
     tables = _tables(spreads, scan, columns, by is not None, moves, float(query_epsilon))
     return SuggestedLimits(scan.table, unit_name(scan), tables, float(query_epsilon), receipt)
+
+
+def _histograms(
+    scan: Scan, columns: Sequence[str], by_columns: bool, share: Fraction, fresh: bool
+) -> dict[str, Stage]:
+    """The searches, by the limit that each is about."""
+    table, listed = quoted(scan.table), ", ".join(quoted(each) for each in columns)
+    keyed = f"SELECT {listed}, COUNT(*) AS n FROM {table} GROUP BY {listed}"
+    rows_of = keyed if by_columns else f"SELECT COUNT(*) AS n FROM {table}"
+    asked = {"max_rows": Stage(rows_of, share, histogram=Histogram.ROWS, fresh=fresh)}
+    if columns:
+        kind = Histogram.KEYS if by_columns else Histogram.WIDEST
+        asked["max_groups"] = Stage(keyed, share, histogram=kind, fresh=fresh)
+    return asked
 
 
 def _refuse_unbounded(scan: Scan) -> None:

@@ -17,8 +17,8 @@ from privsql.planning.limits.range_histograms import SHARE, Unknown, fitted, ran
 from privsql.planning.plan import Plan
 from privsql.policy.checks import epsilon_of
 from privsql.privacy.events import Event, Pure
+from privsql.requests.pipeline import Pipeline
 from privsql.requests.stage import Stage
-from privsql.requests.stages import Stages
 from privsql.results.answer import FoundRange
 from privsql.suggestions import Argument
 
@@ -36,21 +36,21 @@ class Complete:
     found: tuple[FoundRange, ...] = ()
 
 
-def find_ranges(stage: Stage, stages: Stages) -> Complete:
+def find_ranges(stage: Stage, pipeline: Pipeline) -> Complete:
     """Find the ranges that nobody declared, for a share of epsilon; the stage keeps the rest of it."""
-    if not stages.policy.finds_ranges:
+    if not pipeline.policy.finds_ranges:
         return Complete(stage, None)
-    question = stages.read(stage)
+    question = pipeline.read(stage)
     missing = unknown_ranges(question)
     if not missing:
         return Complete(stage, question)
-    stages.give_notice(plan_with_any_range(stage, missing, stages))
+    pipeline.give_notice(plan_with_any_range(stage, missing, pipeline))
     whole, share = _shares(stage, missing)
-    if _unpaid(stage, missing, stages):
-        expect([stage], stages)
+    if _unpaid(stage, missing, pipeline):
+        expect([stage], pipeline)
     rest, found = replace(stage, epsilon=whole * (1 - SHARE)), []
     for each in missing:
-        known = _search(each, _histogram_of(each, stage, share), stages)
+        known = _search(each, _histogram_of(each, stage, share), pipeline)
         found.append(known)
         rest = replace(rest, ranges=(*rest.ranges, (each.table, each.column, known.low, known.high)))
     return Complete(rest, None, tuple(found))
@@ -59,8 +59,9 @@ def find_ranges(stage: Stage, stages: Stages) -> Complete:
 def _histogram_of(unknown: Unknown, stage: Stage, share: Fraction) -> Stage:
     """The search for one range, under the limits of the query."""
     return Stage(
-        unknown.sql,
+        "",
         share,
+        sizes_of=(unknown.table, unknown.column),
         max_rows=stage.max_rows,
         max_groups=stage.max_groups,
         prepared=stage.prepared,
@@ -70,43 +71,45 @@ def _histogram_of(unknown: Unknown, stage: Stage, share: Fraction) -> Stage:
     )
 
 
-def _unpaid(stage: Stage, missing: Sequence[Unknown], stages: Stages) -> list[Stage]:
+def _unpaid(stage: Stage, missing: Sequence[Unknown], pipeline: Pipeline) -> list[Stage]:
     """The searches for these ranges that are not stored."""
     _, share = _shares(stage, missing)
     searches = (_histogram_of(each, stage, share) for each in missing)
-    return [each for each in searches if not stages.is_stored(each)]
+    return [each for each in searches if not pipeline.is_stored(each)]
 
 
-def _search(unknown: Unknown, stage: Stage, stages: Stages) -> FoundRange:
-    priced = stages.plan(stage)
-    counted = stages.answer(priced)
+def _search(unknown: Unknown, stage: Stage, pipeline: Pipeline) -> FoundRange:
+    priced = pipeline.plan(stage)
+    counted = pipeline.answer(priced)
     width = priced.plan.measurements[0].half_width(1 - _MISSED / priced.plan.cells)
     frame = counted.df()
     low, high = range_of(frame["bucket"].tolist(), frame["n"].tolist(), width, unknown.type)
     return FoundRange(unknown.name, low, high, 0.0 if counted.stored else counted.plan.epsilon)
 
 
-def likely_plan(stage: Stage, stages: Stages) -> Plan:
+def likely_plan(stage: Stage, pipeline: Pipeline) -> Plan:
     """The plan of a stage, or where ranges are to be found, one of the same form and price."""
-    question = stages.read(stage)
+    question = pipeline.read(stage)
     missing = unknown_ranges(question)
     if missing:
-        return plan_with_any_range(stage, missing, stages)
-    return stages.plan(stage, question).plan
+        return plan_with_any_range(stage, missing, pipeline)
+    return pipeline.plan(stage, question).plan
 
 
-def plan_with_any_range(stage: Stage, missing: Sequence[Unknown], stages: Stages) -> Plan:
+def plan_with_any_range(stage: Stage, missing: Sequence[Unknown], pipeline: Pipeline) -> Plan:
     """The plan as if the ranges were known: refuses what no range could help, before a search is paid."""
     ranges = tuple((each.table, each.column, 0.0, fitted(1.0, each.type)) for each in missing)
-    return stages.plan(replace(stage, ranges=ranges)).plan
+    return pipeline.plan(replace(stage, ranges=ranges)).plan
 
 
-def expect(listed: Sequence[Stage], stages: Stages, open_limits: bool = False) -> None:
+def expect(listed: Sequence[Stage], pipeline: Pipeline, open_limits: bool = False) -> None:
     """Refuse what cannot be afforded together, before the first of it is charged."""
-    stages.ledger.expect(events_of(listed, stages, open_limits), stages.who(listed[0]))
+    pipeline.ledger.expect(events_of(listed, pipeline, open_limits), pipeline.who(listed[0]))
 
 
-def events_of(listed: Sequence[Stage], stages: Stages, open_limits: bool = False) -> list[Sequence[Event]]:
+def events_of(
+    listed: Sequence[Stage], pipeline: Pipeline, open_limits: bool = False
+) -> list[Sequence[Event]]:
     """What these stages are charged as, query by query, searches for their ranges included.
 
     What is stored costs nothing; but with `open_limits` the searches are made under limits still to be found,
@@ -114,25 +117,25 @@ def events_of(listed: Sequence[Stage], stages: Stages, open_limits: bool = False
     """
     queries: list[Sequence[Event]] = []
     for stage in listed:
-        missing = unknown_ranges(stages.read(stage))
+        missing = unknown_ranges(pipeline.read(stage))
         if missing:
             whole, share = _shares(stage, missing)
-            paid = missing if open_limits else _unpaid(stage, missing, stages)
+            paid = missing if open_limits else _unpaid(stage, missing, pipeline)
             queries += [[Pure(share)] for _ in paid]
             stage = replace(stage, epsilon=whole * (1 - SHARE))
-        queries.append([each.event for each in released(likely_plan(stage, stages).measurements)])
+        queries.append([each.event for each in released(likely_plan(stage, pipeline).measurements)])
     return queries
 
 
-def first_range_search(stage: Stage, missing: Sequence[Unknown], stages: Stages) -> Plan:
+def first_range_search(stage: Stage, missing: Sequence[Unknown], pipeline: Pipeline) -> Plan:
     """The first search, which comes before the query; what follows depends on what it finds."""
     whole, share = _shares(stage, missing)
-    plan_with_any_range(stage, missing, stages)
-    plan = stages.plan(_histogram_of(missing[0], stage, share)).plan
+    plan_with_any_range(stage, missing, pipeline)
+    plan = pipeline.plan(_histogram_of(missing[0], stage, share)).plan
     names, rest = ", ".join(each.name for each in missing), float(whole * (1 - SHARE))
     note = (
-        f"first the range of {names} is found this way, each at epsilon {float(share):g}; then the query runs "
-        f"with it, at epsilon {rest:g}: declare a range to save this"
+        f"first the range of {names} is found this way, each at epsilon {float(share):g}; then the query "
+        f"runs with it, at epsilon {rest:g}: declare a range to save this"
     )
     return replace(plan, notes=(*plan.notes, note))
 

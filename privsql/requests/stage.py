@@ -27,10 +27,13 @@ class Stage(Request):
     _: KW_ONLY
     ranges: tuple[tuple[str, str, float, float], ...] = ()  # found: table, column and the ends
     histogram: Histogram | None = None  # of the units of this query, instead of its answer
+    sizes_of: tuple[str, str] | None = None  # a table and a column whose values are counted; then `sql` is ""
 
     @staticmethod
     def of(request: Request) -> Stage:
         """The first stage, as the request says it."""
+        if isinstance(request, Stage):
+            return request
         return Stage(**{each.name: getattr(request, each.name) for each in fields(Request)})
 
     def to_json(self) -> dict[str, Any]:
@@ -53,7 +56,14 @@ class Stage(Request):
             (str(table), str(column), low, high) for table, column, low, high in raw.get("ranges", ())
         )
         kind = None if raw.get("histogram") is None else Histogram(raw["histogram"])
-        return Stage(**{**raw, "epsilon": Fraction(raw["epsilon"]), "ranges": ranges, "histogram": kind})
+        sizes_of = None if raw.get("sizes_of") is None else tuple(raw["sizes_of"])
+        known = {
+            "epsilon": Fraction(raw["epsilon"]),
+            "ranges": ranges,
+            "histogram": kind,
+            "sizes_of": sizes_of,
+        }
+        return Stage(**{**raw, **known})
 
     def of_anyone(self) -> Stage:
         """The stage without what no plan depends on: who asks, and whether a stored answer will do."""
@@ -64,6 +74,8 @@ class Stage(Request):
     @property
     def text(self) -> str:
         """What the ledger records as the query."""
+        if self.sizes_of is not None:
+            return f"values by size, of {'.'.join(self.sizes_of)}"
         return self.sql if self.histogram is None else f"{self.histogram}, of {self.sql}"
 
     def under(self, policy: Policy) -> Policy:

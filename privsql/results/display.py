@@ -112,7 +112,8 @@ def html(answer: Answer) -> str:
     body = "".join(
         "<tr>"
         + "".join(
-            f"<td style='text-align:{s}{grey if _is_greyed(answer, row, place) else ''}'>{escaping.escape(c)}</td>"
+            f"<td style='text-align:{s}{grey if _is_greyed(answer, row, place) else ''}'>"
+            f"{escaping.escape(c)}</td>"
             for place, (c, s) in enumerate(zip(cells, style, strict=True))
         )
         + "</tr>"

@@ -13,8 +13,8 @@ from privsql.planning.plan import Plan
 
 _INNER = (str(Path(__file__).parent.parent), contextlib.__file__)  # the latter: a with as a decorator
 SESSION = (
-    "Declare max_rows and max_groups in the policy or in the call, let privsql find them for a share of epsilon "
-    '(max_rows="auto", max_groups="auto"), or look first: session.suggest_limits(table, epsilon=0.1).'
+    "Declare max_rows and max_groups in the policy or in the call, let privsql find them for a share of "
+    'epsilon (max_rows="auto", max_groups="auto"), or look first: session.suggest_limits(table, epsilon=0.1).'
 )
 FRAME = (
     "Declare max_rows and max_groups in df.dp.protect or in the call, let privsql find them for a share of "

@@ -118,7 +118,7 @@ def catalogue():
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t (i INTEGER, s VARCHAR, b BOOLEAN NOT NULL, c BOOLEAN)")
     session = privsql.connect(connection)
-    return Catalogue(session._stages.schema, session._stages.policy)
+    return Catalogue(session._pipeline.schema, session._pipeline.policy)
 
 
 def condition(catalogue: Catalogue, text: str):

@@ -58,7 +58,7 @@ def condition(session: privsql.Session, text: str) -> Expression | None:
     try:
         question = read(
             f"SELECT COUNT(*) FROM t WHERE {text}",
-            Catalogue(session._stages.schema, session._stages.policy),
+            Catalogue(session._pipeline.schema, session._pipeline.policy),
             "duckdb",
         )
     except privsql.SqlError:

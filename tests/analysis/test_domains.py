@@ -148,7 +148,7 @@ def condition(dice: random.Random, depth: int = 0) -> str:
 
 def predicate_of(session: privsql.Session, text: str):
     question = read(
-        f"SELECT COUNT(*) FROM t WHERE {text}", Catalogue(session._stages.schema, session._stages.policy)
+        f"SELECT COUNT(*) FROM t WHERE {text}", Catalogue(session._pipeline.schema, session._pipeline.policy)
     )
     return next(each for each in walk(question.relation) if isinstance(each, Filter)).predicate
 
@@ -345,7 +345,7 @@ NOTHING = PublicLook(lambda sql: [], DUCKDB)  # there are no public tables here
 @pytest.mark.parametrize("where", WHERES)
 def test_domains_contain_every_value_that_occurs(plain, session, where):
     """A domain is only a claim, but claims that exclude honest values would lose them."""
-    catalogue = Catalogue(session._stages.schema, session._stages.policy)
+    catalogue = Catalogue(session._pipeline.schema, session._pipeline.policy)
     kept = f"(f IS NULL OR (f BETWEEN -2 AND 2)) AND ({where})"
     for text in EXPRESSIONS:
         question = read(f"SELECT COUNT(e) FROM (SELECT {text} AS e FROM t WHERE {kept})", catalogue)
@@ -361,7 +361,7 @@ def test_domains_contain_every_value_that_occurs(plain, session, where):
 
 
 def test_where_narrows_domains(session):
-    catalogue = Catalogue(session._stages.schema, session._stages.policy)
+    catalogue = Catalogue(session._pipeline.schema, session._pipeline.policy)
 
     def domain(column, where):
         question = read(f"SELECT COUNT(*) FROM t WHERE {where}", catalogue)
@@ -536,7 +536,7 @@ def test_a_histogram_needs_more_rows_than_a_selection():
 
 
 def test_scans_carry_the_claims_of_the_policy(session):
-    question = read("SELECT COUNT(*) FROM t", Catalogue(session._stages.schema, session._stages.policy))
+    question = read("SELECT COUNT(*) FROM t", Catalogue(session._pipeline.schema, session._pipeline.policy))
     scan = next(each for each in walk(question.relation) if isinstance(each, Scan))
     assert {name: (claim.low, claim.high) for name, claim in scan.claims.items()}["i"] == (-1, 3)
 

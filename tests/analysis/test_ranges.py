@@ -45,7 +45,7 @@ def catalogue() -> Catalogue:
     connection = duckdb.connect()
     connection.execute(f"CREATE TABLE t ({', '.join(f'{name} {kind}' for name, kind in TYPES.items())})")
     session = privsql.connect(connection, {"tables": {"t": {"columns": DECLARED}}})
-    return Catalogue(session._stages.schema, session._stages.policy)
+    return Catalogue(session._pipeline.schema, session._pipeline.policy)
 
 
 def shown(text: str) -> str:

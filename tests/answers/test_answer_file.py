@@ -166,18 +166,18 @@ def test_answers_about_frames_are_not_stored_for_later_sessions(tmp_path, data):
 
 CHILD = """
 import os, signal, sys
-import privsql, privsql.requests.stages as stages
+import privsql, privsql.requests.pipeline as pipeline
 from privsql.answers.answer_file import AnswerFile
 moment = sys.argv[2]
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 if moment == "run":
-    stages.add_noise = die
+    pipeline.add_noise = die
 elif moment == "store":
     AnswerFile.keep = die
 elif moment == "release":
-    share = stages.StoredAnswers.share
-    stages.StoredAnswers.share = lambda *found: (share(*found), die())
+    share = pipeline.StoredAnswers.share
+    pipeline.StoredAnswers.share = lambda *found: (share(*found), die())
 session = privsql.connect(sys.argv[1], {policy!r}, ledger=sys.argv[1].replace(".duckdb", ".ledger"), version="2026-11")
 print(session.query({sql!r}, epsilon=1).fetchall())
 """
@@ -318,9 +318,9 @@ def test_the_first_charge_may_be_stored_last(data, monkeypatch):
         first.query(HISTOGRAM, epsilon=1)
     second.query("SELECT COUNT(*) FROM t WHERE age > 30", epsilon=1)
     assert third.query("SELECT COUNT(*) FROM t WHERE age > 30", epsilon=1).stored
-    AnswerFile(data.with_name("clinic.ledger"), first._stages.ledger.charged, first._stages._plan_again).keep(
-        late[0]
-    )
+    AnswerFile(
+        data.with_name("clinic.ledger"), first._pipeline.ledger.charged, first._pipeline._plan_again
+    ).keep(late[0])
     assert third.query(HISTOGRAM, epsilon=1).stored
     for each in (first, second, third):
         each.close()

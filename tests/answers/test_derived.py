@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.answers.derivation import MOST_CELLS
+from privsql.answers.ways import MOST_CELLS
 from privsql.errors import EngineError
 
 N = 4_000
@@ -124,7 +124,7 @@ def without_data(opened: privsql.Session, monkeypatch: pytest.MonkeyPatch) -> No
         raise EngineError
 
     for name in ("run", "check"):
-        monkeypatch.setattr(type(opened._stages.engine), name, refuse)
+        monkeypatch.setattr(type(opened._pipeline.engine), name, refuse)
 
 
 def exact(sql: str) -> list[tuple[object, ...]]:

@@ -43,8 +43,8 @@ def broken() -> Audit:
     return audit(
         replace(plan, releases=(replace(plan.releases[0], measurements=tuple(small)),)),
         COUNTED,
-        asked._stages.engine.schema(),
-        asked._stages.engine.read_public,
+        asked._pipeline.engine.schema(),
+        asked._pipeline.engine.read_public,
         Fraction(1),
         5_000,
     )
@@ -146,8 +146,8 @@ def test_no_private_row_is_read_and_nothing_spent() -> None:
                 return lambda sql: (read.append(sql), engine.read_public(sql))[1]
             return getattr(engine, name)
 
-    engine = asked._stages.engine
-    asked._stages.engine = Watched()  # type: ignore[assignment]
+    engine = asked._pipeline.engine
+    asked._pipeline.engine = Watched()  # type: ignore[assignment]
     found = asked.audit(
         "SELECT word, SUM(t.x) FROM t JOIN pub ON t.x >= pub.x GROUP BY word",
         0.5,
@@ -183,7 +183,7 @@ def test_the_audit_does_not_depend_on_the_data() -> None:
 def _tried(sql: str, table: str, column: str, **options: Any) -> tuple[str, ...]:
     asked = session()
     plan = asked.explain(sql, epsilon=1.0, **options)
-    world = world_of(plan, asked._stages.engine.schema(), asked._stages.engine.read_public)
+    world = world_of(plan, asked._pipeline.engine.schema(), asked._pipeline.engine.read_public)
     made = next(each for each in world.tables if each.name == table)
     return next(each.texts for each in made.columns if each.name == column)
 

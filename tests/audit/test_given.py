@@ -52,8 +52,8 @@ def audited(session: privsql.Session, plan: Plan, data: Any = None) -> Audit:
     return audit(
         plan,
         "",
-        session._stages.engine.schema(),
-        session._stages.engine.read_public,
+        session._pipeline.engine.schema(),
+        session._pipeline.engine.read_public,
         Fraction(1),
         300,
         60,
@@ -64,7 +64,7 @@ def audited(session: privsql.Session, plan: Plan, data: Any = None) -> Audit:
 def test_rows_belong_to_their_person_through_references() -> None:
     session = shop()
     plan = session.explain("SELECT kind, SUM(price) FROM items GROUP BY kind", epsilon=1)
-    world = world_of(plan, session._stages.engine.schema(), session._stages.engine.read_public)
+    world = world_of(plan, session._pipeline.engine.schema(), session._pipeline.engine.read_public)
     given = read_given(world, GIVEN)
     world = with_values(world, given)
     states = people_of(world, given)

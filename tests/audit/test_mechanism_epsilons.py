@@ -67,7 +67,7 @@ def _measured(case: Case, noise: float) -> MeasuredEpsilon:
     asked = session(case.neighbours)
     plan = asked.explain(case.sql, epsilon=case.epsilon / noise, **case.options)
     assert [each.mechanism for each in plan.measurements] == [case.mechanism]
-    scratch = Scratch(world_of(plan, asked._stages.engine.schema(), asked._stages.engine.read_public))
+    scratch = Scratch(world_of(plan, asked._pipeline.engine.schema(), asked._pipeline.engine.read_public))
     try:
         pairs = PairSearch(plan, scratch, 40, lambda _: None).run().pairs
         found = measure(

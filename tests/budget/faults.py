@@ -19,8 +19,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from privsql.budget.store import Store
-from privsql.budget.verify import verify
+from privsql.budget.ledger_file.store import Store
+from privsql.budget.ledger_file.verify import verify
 from privsql.errors import BudgetError
 from tests.budget.ledgers import charge, copy, opened, policy
 

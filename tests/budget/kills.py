@@ -24,10 +24,10 @@ from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
-from privsql.budget.file_ledger import FileLedger
-from privsql.budget.ledger_reader import Run, open_reader
-from privsql.budget.store import Store
-from privsql.budget.verify import verify
+from privsql.budget.ledger_file.file_ledger import FileLedger
+from privsql.budget.ledger_file.ledger_reader import Run, open_reader
+from privsql.budget.ledger_file.store import Store
+from privsql.budget.ledger_file.verify import verify
 from privsql.errors import BudgetError
 from tests.budget.ledgers import DyingStore, opened, policy, running
 

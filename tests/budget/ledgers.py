@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from privsql.budget.caps import policy_caps
-from privsql.budget.create import create
 from privsql.budget.dataset import dataset_of
-from privsql.budget.file_ledger import FileLedger
 from privsql.budget.ledger import Charge, Ledger
+from privsql.budget.ledger_file.create import create
+from privsql.budget.ledger_file.file_ledger import FileLedger
+from privsql.budget.ledger_file.store import Store
 from privsql.budget.released import Released
-from privsql.budget.store import Store
 from privsql.errors import EngineError
 from privsql.neighbours import Neighbours
 from privsql.policy import Policy, load_policy

@@ -91,9 +91,9 @@ class Reading:
 
 def watched(fail: Exception | None = None) -> tuple[Session, Reading]:
     session = limited(5.0)
-    engine = Reading(session._stages.engine, fail)
+    engine = Reading(session._pipeline.engine, fail)
     engine.session = session
-    session._stages.engine = engine
+    session._pipeline.engine = engine
     return session, engine
 
 
@@ -140,13 +140,13 @@ def test_a_table_dropped_after_the_charge_raises_the_fixed_error(tmp_path):
     path = tmp_path / "visits.parquet"
     clinic(20).to_parquet(path)
     session = privsql.connect(path)
-    check = session._stages.engine.check
+    check = session._pipeline.engine.check
 
     def and_then_remove(sql, schema):
         check(sql, schema)
         path.unlink(missing_ok=True)
 
-    session._stages.engine.check = and_then_remove
+    session._pipeline.engine.check = and_then_remove
     try:
         session.query("SELECT COUNT(*) FROM visits WHERE smoker", epsilon=0.5)
     except EngineError as error:
@@ -320,9 +320,9 @@ def test_history_names_what_was_released():
 
 
 def test_an_error_while_noise_is_added_is_one_fixed_sentence(two_rows, monkeypatch):
-    import privsql.requests.stages
+    import privsql.requests.pipeline
 
-    monkeypatch.setattr(privsql.requests.stages, "add_noise", lambda *_: 1 // 0)
+    monkeypatch.setattr(privsql.requests.pipeline, "add_noise", lambda *_: 1 // 0)
     with pytest.raises(privsql.EngineError) as caught:
         two_rows.query("SELECT COUNT(*) FROM t", epsilon=1)
     assert str(caught.value) == str(privsql.EngineError())

@@ -23,22 +23,24 @@ import pytest
 
 import privsql
 from privsql.answers import derivation as derive
+from privsql.answers import ways
+from privsql.answers.additive import additive
 from privsql.answers.answer_file import _fits, packed, unpacked
-from privsql.answers.derivation import _solved
-from privsql.budget import mounts
-from privsql.budget import store as stores
+from privsql.answers.ways import _solved
 from privsql.budget.accountants import ADDITION, Zcdp
 from privsql.budget.amount import Amount, Cap, Loss
 from privsql.budget.caps import Caps, caps_of, policy_caps
 from privsql.budget.dataset import dataset_of
-from privsql.budget.file_ledger import open_ledger, renew
-from privsql.budget.format import OBJECTS
 from privsql.budget.ledger import MemoryLedger
+from privsql.budget.ledger_file import mounts
+from privsql.budget.ledger_file import store as stores
+from privsql.budget.ledger_file.file_ledger import open_ledger, renew
+from privsql.budget.ledger_file.format import OBJECTS
+from privsql.budget.ledger_file.show import _grouped
+from privsql.budget.ledger_file.store import Store
+from privsql.budget.ledger_file.verify import _same_cap, _within, anchor_of, read_anchor, replay, verify
 from privsql.budget.pld import _pieces, batch_loss, by_addition, by_distributions, by_zcdp
 from privsql.budget.released import Released
-from privsql.budget.show import _grouped
-from privsql.budget.store import Store
-from privsql.budget.verify import _same_cap, _within, anchor_of, read_anchor, replay, verify
 from privsql.errors import ArgumentError, BudgetError
 from privsql.neighbours import Neighbours
 from privsql.policy import Share, load_policy
@@ -154,7 +156,7 @@ def test_a_fork_during_a_charge_cannot_use_the_parents_connection(path, ledger):
     """The child has a connection that is its parent's: it says so, rather than to use it."""
     code = """if True:
         import os, sys
-        from privsql.budget.store import Store
+        from privsql.budget.ledger_file.store import Store
         from privsql.errors import BudgetError
         from pathlib import Path
         store = Store(Path(sys.argv[1]), patience=0.05)
@@ -568,7 +570,7 @@ def test_a_constant_argument_is_equivalent_to_a_count(first, columns):
     ranges = {"five": {"range": [5, 5]}, "none": {"range": [0, 0]}}
     session = privsql.connect({"t": frame}, {"tables": {"t": {"columns": ranges}}})
     plan = session.explain(f"SELECT {first} FROM t", epsilon=1)
-    assert [each.parts for each in derive.additive(plan).columns.values()] == columns
+    assert [each.parts for each in additive(plan).columns.values()] == columns
     if first == "AVG(five)":
         session.query(f"SELECT {first} FROM t", epsilon=100)
         found = session.query("SELECT COUNT(*) AS n FROM t WHERE five IS NOT NULL", epsilon=1)
@@ -677,5 +679,5 @@ def test_answers_with_too_many_cells_are_not_added_up(monkeypatch):
     )
     session.query("SELECT x, COUNT(*) FROM t GROUP BY x", epsilon=100)
     for most, free in ((10, True), (9, False)):
-        monkeypatch.setattr(derive, "MOST_CELLS", most)
+        monkeypatch.setattr(ways, "MOST_CELLS", most)
         assert session.explain("SELECT COUNT(*) FROM t", epsilon=1).free is free

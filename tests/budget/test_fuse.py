@@ -20,13 +20,13 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.budget.file_ledger import forgive, open_ledger
-from privsql.budget.format import FORMAT, OBJECTS, OBJECTS_BEFORE
 from privsql.budget.fuse import Failures
-from privsql.budget.ledger_reader import open_reader
-from privsql.budget.show import report, show
-from privsql.budget.store import Store
-from privsql.budget.verify import replay, verify
+from privsql.budget.ledger_file.file_ledger import forgive, open_ledger
+from privsql.budget.ledger_file.format import FORMAT, OBJECTS, OBJECTS_BEFORE
+from privsql.budget.ledger_file.ledger_reader import open_reader
+from privsql.budget.ledger_file.show import report, show
+from privsql.budget.ledger_file.store import Store
+from privsql.budget.ledger_file.verify import replay, verify
 from privsql.cli import main
 from privsql.errors import EngineError
 from privsql.policy import load_policy
@@ -55,7 +55,7 @@ def broken(session: privsql.Session, error: type[BaseException] = EngineError) -
     def run(*_: object) -> None:
         raise error
 
-    session._stages.engine.run = run  # type: ignore[method-assign,assignment]
+    session._pipeline.engine.run = run  # type: ignore[method-assign,assignment]
     return session
 
 
@@ -87,7 +87,7 @@ def test_the_refusal_comes_before_any_data_are_read(source, path):
     with broken(privsql.connect(source, POLICY, ledger=path)) as session:
         for _ in range(3):
             refusal(session.query, COUNT, epsilon=0.1)
-        session._stages.engine.run = lambda *_: pytest.fail("the data were read")  # type: ignore[method-assign]
+        session._pipeline.engine.run = lambda *_: pytest.fail("the data were read")  # type: ignore[method-assign]
         assert refusal(session.query, COUNT, epsilon=0.1).code == "budget-failures"
 
 
@@ -103,12 +103,12 @@ def test_stored_answers_stay_free_after_the_fuse(source, path):
 
 def test_the_owners_command_renews_the_fuse(source, path, capsys):
     with privsql.connect(source, POLICY, ledger=path, analyst="ana o'hara") as session:
-        run = session._stages.engine.run
+        run = session._pipeline.engine.run
         broken(session)
         for _ in range(3):
             refusal(session.query, COUNT, epsilon=0.1)
         caught = refusal(session.query, COUNT, epsilon=0.1)
-        session._stages.engine.run = run  # type: ignore[method-assign]
+        session._pipeline.engine.run = run  # type: ignore[method-assign]
         program, *arguments = shlex.split(caught.suggestion.partition("runs: ")[2])
         assert (program, main(arguments)) == ("privsql", 0)
         assert capsys.readouterr().out.startswith("the count of failed queries of ana o'hara was reset to 0")
@@ -170,7 +170,7 @@ KILLED = """if True:
     import os, signal, sys
     import privsql
     session = privsql.connect(sys.argv[1], ledger=sys.argv[2], analyst="ana")
-    session._stages.engine.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    session._pipeline.engine.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
     session.query("SELECT COUNT(*) AS n FROM visits", epsilon=0.1)
     """
 
@@ -182,7 +182,7 @@ def test_a_killed_client_counts(source, path):
         assert done.returncode == -signal.SIGKILL
         assert open_reader(path).failures("ana") == Failures(0, number + 1, 3)
     with privsql.connect(source, ledger=path, analyst="ana") as session:
-        session._stages.ledger._store.patience = 0.0  # type: ignore[attr-defined]
+        session._pipeline.ledger._store.patience = 0.0  # type: ignore[attr-defined]
         caught = refusal(session.query, COUNT, epsilon=0.1)
         assert caught.code == "budget-failures"
         assert "or did not finish (3 of them)" in str(caught)

@@ -16,10 +16,10 @@ import pytest
 import privsql
 from privsql import PrivsqlError
 from privsql.budget.caps import Loss
-from privsql.budget.file_ledger import open_ledger, renew
-from privsql.budget.format import FORMAT
-from privsql.budget.ledger_reader import open_reader
-from privsql.budget.verify import verify
+from privsql.budget.ledger_file.file_ledger import open_ledger, renew
+from privsql.budget.ledger_file.format import FORMAT
+from privsql.budget.ledger_file.ledger_reader import open_reader
+from privsql.budget.ledger_file.verify import verify
 from privsql.policy import Policy, load_policy
 from privsql.schema import Schema, SchemaTable
 from tests.budget.ledgers import VISITS, charge, policy
@@ -72,7 +72,7 @@ def test_the_charge_is_on_the_disk_before_data_is_read(path):
         {"visits": pd.DataFrame({"age": range(50)})}, {"budget": {"epsilon": 3}}, ledger=path
     ) as session:
         seen = []
-        engine_run = session._stages.engine.run
+        engine_run = session._pipeline.engine.run
 
         def watched(sql, keys):
             reader = open_reader(path)
@@ -80,7 +80,7 @@ def test_the_charge_is_on_the_disk_before_data_is_read(path):
             reader.close()
             return engine_run(sql, keys)
 
-        session._stages.engine.run = watched
+        session._pipeline.engine.run = watched
         session.query(COUNT, epsilon=1)
         session.query(f"{COUNT} WHERE age > 7", epsilon=0.5)
         assert seen == [1.0, 1.5]

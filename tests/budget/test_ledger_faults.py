@@ -21,13 +21,13 @@ import pytest
 
 import privsql
 from privsql import BudgetError
-from privsql.budget import mounts
 from privsql.budget.caps import Loss
-from privsql.budget.file_ledger import FileLedger, open_ledger, renew
-from privsql.budget.format import INSERT, SELECT, Row
-from privsql.budget.ledger_reader import open_reader
-from privsql.budget.store import Store
-from privsql.budget.verify import anchor_of, read_anchor, replay, verify
+from privsql.budget.ledger_file import mounts
+from privsql.budget.ledger_file.file_ledger import FileLedger, open_ledger, renew
+from privsql.budget.ledger_file.format import INSERT, SELECT, Row
+from privsql.budget.ledger_file.ledger_reader import open_reader
+from privsql.budget.ledger_file.store import Store
+from privsql.budget.ledger_file.verify import anchor_of, read_anchor, replay, verify
 from tests.budget.ledgers import VISITS, FailingStore, charge, copy, opened, policy
 from tests.budget.refusals import refusal
 

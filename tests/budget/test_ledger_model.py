@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from privsql import BudgetError
 from privsql.budget.caps import Loss
-from privsql.budget.file_ledger import open_ledger, renew
-from privsql.budget.verify import verify
+from privsql.budget.ledger_file.file_ledger import open_ledger, renew
+from privsql.budget.ledger_file.verify import verify
 from privsql.policy.checks import EVERYONE
 from tests.budget.ledgers import VISITS, charge, policy
 

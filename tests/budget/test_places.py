@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import privsql
-from privsql.budget import create, file_ledger, mounts
 from privsql.budget.amount import Loss
-from privsql.budget.file_ledger import FileLedger, open_ledger, renew
-from privsql.budget.ledger_reader import open_reader
+from privsql.budget.ledger_file import create, file_ledger, mounts
+from privsql.budget.ledger_file.file_ledger import FileLedger, open_ledger, renew
+from privsql.budget.ledger_file.ledger_reader import open_reader
 from privsql.errors import BudgetError
 from tests.budget.ledgers import VISITS, charge, policy, running
 from tests.budget.refusals import code_of, refusal

@@ -10,9 +10,9 @@ import pytest
 
 import privsql
 from privsql.budget.amount import Loss
-from privsql.budget.file_ledger import open_ledger, renew
-from privsql.budget.ledger_reader import open_reader
-from privsql.budget.show import report, show
+from privsql.budget.ledger_file.file_ledger import open_ledger, renew
+from privsql.budget.ledger_file.ledger_reader import open_reader
+from privsql.budget.ledger_file.show import report, show
 from privsql.privacy.events import Gaussian, Keys
 from tests.budget.ledgers import VISITS, charge, policy, release
 from tests.budget.refusals import refusal

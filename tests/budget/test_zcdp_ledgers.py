@@ -20,11 +20,11 @@ from privsql import BudgetError
 from privsql.budget.accountants import LEVEL, WITHIN, Addition, Zcdp
 from privsql.budget.amount import Cap, Loss
 from privsql.budget.caps import policy_caps
-from privsql.budget.file_ledger import open_ledger, renew
-from privsql.budget.format import FORMAT, INSERT, OBJECTS_BEFORE, START, Row
 from privsql.budget.ledger import Ledger, MemoryLedger
+from privsql.budget.ledger_file.file_ledger import open_ledger, renew
+from privsql.budget.ledger_file.format import FORMAT, INSERT, OBJECTS_BEFORE, START, Row
+from privsql.budget.ledger_file.verify import replay, verify
 from privsql.budget.released import Released
-from privsql.budget.verify import replay, verify
 from privsql.cli import main
 from privsql.policy import load_policy
 from privsql.policy.checks import NANO

@@ -212,7 +212,7 @@ def session_of(fixture: str, neighbours: str = "replace-one", asked: bool = Fals
     session = privsql.connect(
         connection_of(fixture), policy={**FIXTURES[fixture].policy, "neighbours": neighbours}
     )
-    session._stages.engine.fixed_schema = (
+    session._pipeline.engine.fixed_schema = (
         True  # nobody alters these tables: the schema is read once, not for every case
     )
     return session
@@ -638,7 +638,9 @@ def test_every_function_has_a_case() -> None:
             session = session_of(case.settings["schema"])
             missing -= _functions(
                 read(
-                    case.sql, session._stages._catalogue(session._stages.policy), case.arguments()["dialect"]
+                    case.sql,
+                    session._pipeline._catalogue(session._pipeline.policy),
+                    case.arguments()["dialect"],
                 )
             )
     assert sorted(missing) == []

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from privsql.budget.verify import verify
+from privsql.budget.ledger_file.verify import verify
 from privsql.cli import main
 
 COUNT = "SELECT COUNT(*) AS n FROM visits WHERE age >= 40"

@@ -102,16 +102,16 @@ def test_a_session_on_a_file_reaches_no_other_file(tmp_path):
     FRAME.to_parquet(tmp_path / "other.parquet")
     session = privsql.connect(tmp_path / "visits.parquet")
     with pytest.raises(duckdb.Error):
-        session._stages.engine._connection.execute(f"SELECT * FROM '{tmp_path}/other.parquet'")
+        session._pipeline.engine._connection.execute(f"SELECT * FROM '{tmp_path}/other.parquet'")
     with pytest.raises(duckdb.Error):
-        session._stages.engine._connection.execute("SET enable_external_access = true")
+        session._pipeline.engine._connection.execute("SET enable_external_access = true")
 
 
 def test_a_duckdb_file_is_opened_read_only(database):
     session = privsql.connect(database, policy("visits"))
     assert counts(session, "visits") == COUNTS
     with pytest.raises(duckdb.Error, match=r"read-only|read only"):
-        session._stages.engine._connection.execute("CREATE TABLE more AS SELECT 1")
+        session._pipeline.engine._connection.execute("CREATE TABLE more AS SELECT 1")
     assert counts(privsql.connect(database, policy("visits")), "visits") == COUNTS  # twice in one process
 
 

@@ -36,7 +36,7 @@ def file(tmp_path: Path) -> Path:
 @contextmanager
 def _session(source: Any, policy: Any = None) -> Iterator[duckdb.DuckDBPyConnection]:
     with privsql.connect(source, policy) as session:
-        yield session._stages.engine._connection
+        yield session._pipeline.engine._connection
 
 
 @contextmanager
@@ -52,13 +52,13 @@ def _prepared(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with privsql.connect(file, POLICY) as session:
         session.prepare("visits")
         assert "privsql_prepared" in session.explain(BY_STATE, epsilon=1).sql
-        yield session._stages.engine._connection
+        yield session._pipeline.engine._connection
 
 
 @contextmanager
 def _twin(file: Path, copies: bool) -> Iterator[duckdb.DuckDBPyConnection]:
     with privsql.connect(file, POLICY) as session:
-        twin = Twin(session._stages.engine.schema(), {"copy": "user_id INTEGER"} if copies else {})
+        twin = Twin(session._pipeline.engine.schema(), {"copy": "user_id INTEGER"} if copies else {})
         yield twin._connection
         twin.close()
 
@@ -195,7 +195,7 @@ def test_settings_of_the_owner_are_restored(given, read_only, file):
 def test_memory_is_limited_in_this_process_too(file):
     for source in (file, FRAME):
         with privsql.connect(source, memory_limit="100MB") as session:
-            found = session._stages.engine._connection.execute(
+            found = session._pipeline.engine._connection.execute(
                 "SELECT current_setting('memory_limit')"
             ).fetchall()
             assert found == [("95.3 MiB",)]

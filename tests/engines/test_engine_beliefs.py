@@ -84,7 +84,7 @@ def test_casts_added_by_duckdb_are_checked() -> None:
     with privsql.connect(
         pd.DataFrame({"d": pd.to_datetime(["2024-01-01"]), "s": ["a"], "i": [1]})
     ) as session:
-        twin = Twin(session._stages.schema, {})
+        twin = Twin(session._pipeline.schema, {})
         twin.check("SELECT count(*) AS n FROM df WHERE TRY_CAST(s AS INTEGER) = 3")
         for failing in (
             "CAST(s AS INTEGER) = 3",

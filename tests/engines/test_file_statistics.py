@@ -53,7 +53,7 @@ def test_one_row_does_not_decide_whether_nan_rows_count(tmp_path: Path, writer: 
         write(tmp_path / "z.parquet", [1.0, *([NAN] * 500), last], writer)
         with privsql.connect(tmp_path / "z.parquet") as session:
             plan = session.explain(f"SELECT COUNT(*) AS n FROM z WHERE {condition}", epsilon=1)
-            cells.append(session._stages.engine._source.rows(plan.sql)[0][0])
+            cells.append(session._pipeline.engine._source.rows(plan.sql)[0][0])
     assert abs(cells[0] - cells[1]) <= plan.measurements[0].l1
 
 
@@ -81,7 +81,7 @@ def test_conditions_mean_the_same_with_and_without_statistics(
     arrow = world.connection.sql(f"SELECT {name} AS x FROM hostile ORDER BY {name}").to_arrow_table()
     pq.write_table(arrow, path, row_group_size=GROUP)
     with privsql.connect(path) as session:
-        read = session._stages.engine._source.rows
+        read = session._pipeline.engine._source.rows
         ((held,),) = read(
             "SELECT DISTINCT typeof(x) FROM sorted"
         )  # an ENUM is a text there, and so is a UUID

@@ -32,7 +32,7 @@ def main():
     frame = pd.DataFrame({"x": range(10)})
     session = privsql.connect(frame, deadline=600.0 if sys.argv[1] == "worker" else None)
     statements = {}
-    engine = session._stages.engine
+    engine = session._pipeline.engine
     run = engine.run
     engine.run = lambda sql, keys: (print("running", flush=True), run(ENDLESS, keys))[1]
     try:
@@ -109,7 +109,7 @@ def test_an_interrupt_before_the_charge_costs_nothing(tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(session._stages.engine, "check", interrupted)
+    monkeypatch.setattr(session._pipeline.engine, "check", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         session.query("SELECT COUNT(*) FROM visits", epsilon=1)
     assert not caught.value.args and session.budget.spent.epsilon == 0

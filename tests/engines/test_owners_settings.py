@@ -103,9 +103,9 @@ def test_functions_are_listed_again_only_when_something_changed(monkeypatch: pyt
     connection = opened()
     session = privsql.connect(connection, UNITS)
     listed = []
-    rows = session._stages.engine._source.rows
+    rows = session._pipeline.engine._source.rows
     monkeypatch.setattr(
-        session._stages.engine._source,
+        session._pipeline.engine._source,
         "rows",
         lambda sql: (listed.append("duckdb_functions" in sql), rows(sql))[1],
     )
@@ -160,7 +160,7 @@ def test_the_numbers_are_the_same_under_every_setting(tmp_path: Path, setting: s
             session.prepare("t")
         plans = [session.explain(asked, epsilon=1) for asked in ASKED]
         cells = [
-            sorted(session._stages.engine._source.rows(sql), key=repr)
+            sorted(session._pipeline.engine._source.rows(sql), key=repr)
             for plan in plans
             for sql in plan.statements
         ]

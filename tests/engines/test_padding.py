@@ -63,7 +63,7 @@ def test_slow_and_fast_databases_take_equal_time(tmp_path):
 def _run(session: privsql.Session) -> float:
     plan = session.explain(QUESTION, epsilon=1)
     start = time.monotonic()
-    session._stages.engine.run(plan.sql, plan.keys)
+    session._pipeline.engine.run(plan.sql, plan.keys)
     return time.monotonic() - start
 
 
@@ -79,7 +79,7 @@ def test_errors_are_padded_to_whole_quanta(tmp_path, monkeypatch):
         monkeypatch.setattr(padding, "time", SimpleNamespace(monotonic=look))
         monkeypatch.setattr(padding, "_sleep_until", ends.append)
         session.query("SELECT COUNT(*) FROM people", epsilon=1)
-        session._stages.engine._engine._deadline = 1e-9
+        session._pipeline.engine._engine._deadline = 1e-9
         with pytest.raises(privsql.EngineError):
             session.query(QUESTION, epsilon=1)
         assert session.budget.spent.epsilon == 2
@@ -91,7 +91,7 @@ def test_other_calls_wait_for_the_whole_quantum(tmp_path):
     """Otherwise a free EXPLAIN beside a query would show when the query was done."""
     with privsql.connect(people(tmp_path / "cheap.duckdb", 1), time_quantum=QUANTUM) as session:
         session.explain("SELECT COUNT(*) FROM people WHERE age > 3", epsilon=1)
-        engine, start, waits = session._stages.engine, time.monotonic(), []
+        engine, start, waits = session._pipeline.engine, time.monotonic(), []
         asking = threading.Thread(target=seconds, args=(session,))
         asking.start()
         time.sleep(QUANTUM / 4)
@@ -141,8 +141,8 @@ def test_nothing_exact_is_left_when_the_padding_begins(tmp_path, monkeypatch, de
     raised = {"failed": ValueError, "interrupted": KeyboardInterrupt, "stopped": Timeout}
     with privsql.connect(people(tmp_path / "x.duckdb", 5), {"budget": {"epsilon": 9, "delta": 0.1}},
                          time_quantum=0.01, deadline=deadline) as session:  # fmt: skip
-        engine = session._stages.engine._engine
-        run, kept = engine.run, session._stages._stored.keep
+        engine = session._pipeline.engine._engine
+        run, kept = engine.run, session._pipeline._stored.keep
 
         def watched(sql, keys):
             table = run(sql, keys)
@@ -158,7 +158,7 @@ def test_nothing_exact_is_left_when_the_padding_begins(tmp_path, monkeypatch, de
             return kept(*arguments, **options)
 
         monkeypatch.setattr(engine, "run", watched)
-        monkeypatch.setattr(session._stages._stored, "keep", keep)
+        monkeypatch.setattr(session._pipeline._stored, "keep", keep)
         monkeypatch.setattr(
             "privsql.engines.padding._sleep_until", lambda end: alive.append([each() for each in exact])
         )
@@ -209,8 +209,8 @@ def test_a_second_ctrl_c_keeps_no_exact_data(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with privsql.connect(people(tmp_path / "x.duckdb", 5)) as session:
-        monkeypatch.setattr("privsql.requests.stages.finish", lambda *_: 1 / 0)
-        monkeypatch.setattr("privsql.requests.stages.EngineError", interrupted)
+        monkeypatch.setattr("privsql.requests.pipeline.finish", lambda *_: 1 / 0)
+        monkeypatch.setattr("privsql.requests.pipeline.EngineError", interrupted)
         with pytest.raises(KeyboardInterrupt, match="its charge stands") as caught:
             session.query(TOTAL, epsilon=1)
     assert caught.value.__context__ is None

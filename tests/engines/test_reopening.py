@@ -37,7 +37,7 @@ def source(kind: str, folder: Path):
 
 def failed(session: privsql.Session, sql: str) -> None:
     with pytest.raises(privsql.EngineError) as caught:
-        session._stages.engine.run(sql, ["k"])
+        session._pipeline.engine.run(sql, ["k"])
     assert str(caught.value) == str(privsql.EngineError())
 
 
@@ -59,8 +59,8 @@ def test_the_next_query_after_a_fatal_error_is_answered(tmp_path, kind):
         failed(session, PLAIN)
         is_answered(session)
         if kind == "csv":  # its reader takes no such moment
-            session._stages.engine._source._dead = True
-            session._stages.engine._connection.close()
+            session._pipeline.engine._source._dead = True
+            session._pipeline.engine._connection.close()
         else:
             failed(session, FATAL)
         assert session.explain(COUNT, epsilon=1, fresh=True).measurements
@@ -99,7 +99,7 @@ def test_a_changed_file_is_not_reopened(tmp_path):
     file = source("duckdb", tmp_path)
     with privsql.connect(file) as session:
         failed(session, FATAL)
-        session._stages.engine._connection.close()  # DuckDB's lock on the file is gone
+        session._pipeline.engine._connection.close()  # DuckDB's lock on the file is gone
         with duckdb.connect(str(file)) as owner:
             owner.execute("INSERT INTO t SELECT * FROM t")
         for _ in range(2):
@@ -131,12 +131,12 @@ def test_failing_within_a_query_ends_its_transaction():
     caller = duckdb.connect()
     caller.execute("CREATE TABLE t AS SELECT range AS x FROM range(10)")
     session = privsql.connect(caller)
-    with session._stages.engine.snapshot():
-        session._stages.engine.schema()
-        begun = session._stages.engine._source.transaction
+    with session._pipeline.engine.snapshot():
+        session._pipeline.engine.schema()
+        begun = session._pipeline.engine._source.transaction
         failed(session, PLAIN)
-        assert session._stages.engine.read_public("SELECT 1") == [(1,)]
-        assert session._stages.engine._source.transaction == begun + 1
+        assert session._pipeline.engine.read_public("SELECT 1") == [(1,)]
+        assert session._pipeline.engine._source.transaction == begun + 1
         caller.execute("DROP TABLE t; CREATE TABLE t AS SELECT 1 AS x, 2 AS y")
         failed(
             session, "SELECT count(*) AS k FROM t"

@@ -39,8 +39,8 @@ class Meddling(MemoryLedger):
 
 
 def meddled(session: privsql.Session, meddle) -> None:
-    session._stages.ledger.__class__ = Meddling
-    session._stages.ledger.meddle = meddle
+    session._pipeline.ledger.__class__ = Meddling
+    session._pipeline.ledger.meddle = meddle
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_the_transaction_ends_with_the_query(owner):
     with pytest.raises(privsql.PrivsqlError):
         session.query("SELECT nothing FROM t", epsilon=1)
     with pytest.raises(privsql.EngineError):
-        session._stages.engine.run("SELECT CAST('x' AS INTEGER)", [])
+        session._pipeline.engine.run("SELECT CAST('x' AS INTEGER)", [])
     owner.execute("INSERT INTO t VALUES (1000, 0)")
     owner.execute("ALTER TABLE t ADD COLUMN y INTEGER; UPDATE t SET y = 1; CHECKPOINT")
     assert session.query("SELECT COUNT(*) FROM t WHERE y = 1", epsilon=EXACT).fetchall() == [(101,)]
@@ -286,7 +286,7 @@ def test_a_worker_does_not_restart_on_another_file(tmp_path, given):
     with privsql.connect(source, deadline=600.0) as session:
         assert session.query(COUNT, epsilon=EXACT).fetchall() == [(1000,)]
         os.replace(table(tmp_path / "new.duckdb", 9000), file)
-        session._stages.engine._keeper.drop()
+        session._pipeline.engine._keeper.drop()
         with pytest.raises(privsql.SourceError) as caught:
             session.query(COUNT, epsilon=1, fresh=True)
         assert caught.value.code == "source-worker" and "connect again" in caught.value.suggestion

@@ -75,7 +75,7 @@ def test_a_query_that_is_slow_without_rows_is_refused(monkeypatch: pytest.Monkey
     session = privsql.connect(incomes("SELECT 1, 'a', 3"))
     started = time.monotonic()
     with pytest.raises(privsql.PrivsqlError) as error:
-        Twin(session._stages.engine.schema(), {}).check(
+        Twin(session._pipeline.engine.schema(), {}).check(
             "SELECT count(*) FROM range(100000) a, range(100000) b, range(100000) c"
         )
     assert error.value.code == "sql-engine"

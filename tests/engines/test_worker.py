@@ -95,20 +95,20 @@ def session(path: Path) -> Iterator[privsql.Session]:
 @contextmanager
 def within(session: privsql.Session, seconds: float) -> Iterator[None]:
     """A shorter deadline, for what takes far longer than that."""
-    session._stages.engine._deadline = seconds
+    session._pipeline.engine._deadline = seconds
     try:
         yield
     finally:
-        session._stages.engine._deadline = DEADLINE
+        session._pipeline.engine._deadline = DEADLINE
 
 
 def worker_of(session: privsql.Session) -> int:
-    return session._stages.engine._keeper.process._process.pid
+    return session._pipeline.engine._keeper.process._process.pid
 
 
 def kill(session: privsql.Session) -> None:
     """From outside, and until it is gone."""
-    process = session._stages.engine._keeper.process._process
+    process = session._pipeline.engine._keeper.process._process
     os.kill(process.pid, signal.SIGKILL)
     process.wait(10)
 
@@ -159,7 +159,7 @@ def test_answers_are_those_of_the_engine_in_this_process(session, path):
         for sql in QUESTIONS:
             plan = plain.explain(sql, epsilon=1)
             for statement in plan.statements:
-                there, here = (each._stages.engine.run(statement, plan.keys) for each in (session, plain))
+                there, here = (each._pipeline.engine.run(statement, plan.keys) for each in (session, plain))
                 assert rows_of(there) == rows_of(here), sql
             assert session.query(sql, epsilon=EXACT).columns == plain.query(sql, epsilon=EXACT).columns
         there, here = session.query(PUBLIC, epsilon=1).fetchall(), plain.query(PUBLIC, epsilon=1).fetchall()
@@ -201,8 +201,8 @@ def test_frames_of_all_kinds():
             assert labels[:2] == [("u", 2), ("v", 2)]
         with pytest.raises(privsql.Refused):  # categories come from the data, here too
             privsql.connect(frame, deadline=30).explain("SELECT c, COUNT(*) FROM df GROUP BY c", epsilon=1)
-        assert session._stages.engine.version() is None
-        folder = session._stages.engine._keeper.folder
+        assert session._pipeline.engine.version() is None
+        folder = session._pipeline.engine._keeper.folder
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert {stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir() if each.is_file()} == {0o600}
     assert not folder.exists()
@@ -219,7 +219,7 @@ def test_a_deadline_stops_a_function_and_the_next_query_works(session):
 
 @pytest.mark.slow
 def test_one_deadline_covers_all_statements_of_a_query(session):
-    engine = session._stages.engine
+    engine = session._pipeline.engine
     few = "SELECT count(*) AS n FROM (SELECT long FROM people LIMIT 3) WHERE levenshtein(long, reverse(long)) > 5"
     engine.run(few, [])  # a sixth of a second
 
@@ -239,10 +239,10 @@ def test_public_queries_have_a_deadline_and_are_not_charged(session):
     ).fetchall() == [(2,)]
     before = session.budget.spent.epsilon
     with within(session, 0.5), pytest.raises(privsql.SourceError) as caught:
-        session._stages.engine.read_public("SELECT levenshtein(repeat('ab', 400000), repeat('ba', 400000))")
+        session._pipeline.engine.read_public("SELECT levenshtein(repeat('ab', 400000), repeat('ba', 400000))")
     assert caught.value.code == "source-deadline" and caught.value.suggestion
     with pytest.raises(privsql.SqlError):
-        session._stages.engine.read_public("SELECT nothing FROM nowhere")
+        session._pipeline.engine.read_public("SELECT nothing FROM nowhere")
     assert session.budget.spent.epsilon == before
     assert answers(session) == ANSWERS
 
@@ -297,7 +297,7 @@ def test_an_interrupted_query_does_not_leak_its_answer_to_the_next(session):
 
 @pytest.mark.slow
 def test_running_out_of_memory_fails_one_query_only(session):
-    limit = session._stages.engine._keeper.process.rows(
+    limit = session._pipeline.engine._keeper.process.rows(
         "SELECT current_setting('memory_limit')", time.monotonic() + 9
     )
     assert limit == [("476.8 MiB",)]
@@ -307,7 +307,7 @@ def test_running_out_of_memory_fails_one_query_only(session):
         assert 500_000_000 < most < 4 << 30
         assert next(line.split()[4] for line in limits.splitlines() if line.startswith("Max core")) == "0"
     with pytest.raises(privsql.EngineError):
-        session._stages.engine.run("SELECT len(list(i)) AS n FROM range(1000000000) t(i)", [])
+        session._pipeline.engine.run("SELECT len(list(i)) AS n FROM range(1000000000) t(i)", [])
     assert answers(session) == ANSWERS
 
 
@@ -323,7 +323,7 @@ def test_threads_take_turns(session):
 
 # -- what it may see -----------------------------------------------------------------------------------------
 def test_the_worker_gets_no_secrets_and_reaches_nothing(session, path, monkeypatch):
-    process = session._stages.engine._keeper.process
+    process = session._pipeline.engine._keeper.process
     for sql in (
         "SELECT * FROM read_text('/etc/hostname')",
         f"SELECT * FROM read_blob('{path}')",
@@ -353,7 +353,7 @@ def test_the_worker_gets_no_secrets_and_reaches_nothing(session, path, monkeypat
 @pytest.mark.slow
 def test_a_garbage_collected_session_leaves_nothing(path):
     forgotten = privsql.connect(path, POLICY, deadline=DEADLINE)
-    folder, pid = forgotten._stages.engine._keeper.folder, worker_of(forgotten)
+    folder, pid = forgotten._pipeline.engine._keeper.folder, worker_of(forgotten)
     del forgotten
     gc.collect()
     assert not folder.exists() and gone(pid)
@@ -365,7 +365,7 @@ def test_the_worker_dies_with_its_parent_and_deletes_the_data(path):
 import os, sys, threading, time
 import pandas, privsql
 session = privsql.connect(pandas.DataFrame({'long': ['ba' * 2500 + str(i) for i in range(2000)]}), deadline=600)
-print(session._stages.engine._keeper.folder, session._stages.engine._keeper.process._process.pid, flush=True)
+print(session._pipeline.engine._keeper.folder, session._pipeline.engine._keeper.process._process.pid, flush=True)
 far = " + ".join(f"levenshtein(long, '{'ab' * 48}{place:03}')" for place in range(60))
 question = f"SELECT COUNT(*) FROM df WHERE {far} > 5"
 if sys.argv[1] == "busy":
@@ -434,11 +434,11 @@ def test_a_replaced_file_is_not_queried(path, tmp_path):
             answers(session)
         assert caught.value.code == "source-worker" and caught.value.suggestion
         assert session.budget.spent.epsilon == 0
-        session._stages.engine._keeper._program += 1  # as in a fork of this program
+        session._pipeline.engine._keeper._program += 1  # as in a fork of this program
         with pytest.raises(privsql.SourceError) as caught:
             answers(session)
         assert caught.value.code == "source-connection"
-        session._stages.engine._keeper._program -= 1
+        session._pipeline.engine._keeper._program -= 1
     with pytest.raises(privsql.SourceError):
         answers(session)
 

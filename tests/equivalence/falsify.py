@@ -65,8 +65,8 @@ def falsify(
 def _world(runner: Runner, seed: int, variants: int, queries: int, tally: Tally) -> None:
     world = runner.world(seed)
     session = privsql.connect(runner.empty, policy=world.policy)
-    schema = session._stages.engine.schema()
-    session._stages.engine.schema = lambda: schema  # type: ignore[method-assign] -- read once, for speed
+    schema = session._pipeline.engine.schema()
+    session._pipeline.engine.schema = lambda: schema  # type: ignore[method-assign] -- read once, for speed
     for number in range(queries):
         rng = Random(f"meaning {seed} {number}")
         generator = runner.kind.generator(rng, world)

@@ -70,7 +70,7 @@ def _assert_kept(seeds: range) -> None:
         for seed in seeds:
             world = runner.world(seed)
             catalogue = Catalogue(
-                privsql.connect(runner.empty, policy=world.policy)._stages.engine.schema(),
+                privsql.connect(runner.empty, policy=world.policy)._pipeline.engine.schema(),
                 load_policy(world.policy),
             )
             source = catalogue.source("t")

@@ -269,7 +269,7 @@ def call(session: privsql.Session, sql: Any, options: dict[str, Any], how: str, 
 
 
 def _spent(session: privsql.Session) -> tuple[float, float]:
-    spent = session._stages.ledger.budget.spent
+    spent = session._pipeline.ledger.budget.spent
     return spent.epsilon, spent.delta
 
 
@@ -351,7 +351,7 @@ def run(calls: int, seed: int, stop: int = 20) -> Report:
             for session, path in zip(sessions, ledgers, strict=True):
                 if CANARY.search(str(session.history().to_numpy().tolist())):
                     report.problems.append(f"HISTORY {seed} {number}")
-                session._stages.ledger.close()
+                session._pipeline.ledger.close()
                 for each in path.parent.glob(f"{path.name}*") if path else ():
                     kept = each.read_bytes()
                     if CANARY.search(kept.decode("latin-1")) or CANARY.search(
@@ -364,8 +364,10 @@ def run(calls: int, seed: int, stop: int = 20) -> Report:
 
 def anew(session: privsql.Session, ledger: Path | None) -> privsql.Session:
     """Another session on the same engine, which has read the schema and made its twin: with a budget and a store of its own."""
-    budget = _ledger(ledger, session._stages.policy, session._stages.engine.schema())
-    return privsql.Session(session._stages.engine, session._stages.policy, budget, session._stages.analyst)
+    budget = _ledger(ledger, session._pipeline.policy, session._pipeline.engine.schema())
+    return privsql.Session(
+        session._pipeline.engine, session._pipeline.policy, budget, session._pipeline.analyst
+    )
 
 
 def _both(

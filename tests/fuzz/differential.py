@@ -251,8 +251,8 @@ def is_known(ours: Node, theirs: Node) -> bool:
 
 def fixed(session: privsql.Session) -> privsql.Session:
     """The schema read once, for speed: nobody changes it here."""
-    schema = session._stages.engine.schema()
-    session._stages.engine.schema = lambda: schema  # type: ignore[method-assign]
+    schema = session._pipeline.engine.schema()
+    session._pipeline.engine.schema = lambda: schema  # type: ignore[method-assign]
     return session
 
 

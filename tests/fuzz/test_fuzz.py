@@ -194,7 +194,7 @@ def test_leaked_canaries_are_detected_everywhere() -> None:
     log = logging.getLogger("privsql.test")
 
     def value(session: privsql.Session) -> str:
-        return str(session._stages.engine._connection.execute("SELECT max(name) FROM patients").fetchall())
+        return str(session._pipeline.engine._connection.execute("SELECT max(name) FROM patients").fetchall())
 
     def leaks(how: Any) -> Any:
         def change(session: privsql.Session) -> None:

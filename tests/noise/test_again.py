@@ -26,7 +26,7 @@ def again(asked: privsql.Session, sql: str, times: int, epsilon: float = 50, cel
     plan = asked.explain(sql, epsilon=epsilon, **options)
 
     def run(text):
-        return asked._stages.engine.run(text, plan.keys)
+        return asked._pipeline.engine.run(text, plan.keys)
 
     exact = [run(each) for each in plan.statements]
     return plan, exact, release_again(plan, exact, times, SystemRandomness(), run, cells)
@@ -102,7 +102,7 @@ def test_no_key_is_shown():
 def pair(sql: str, rows=ROWS):
     """The exact tables of two neighbours: the last row is another."""
     plan = session(rows).explain(sql, epsilon=50)
-    tables = [[asked._stages.engine.run(each, plan.keys) for each in plan.statements]
+    tables = [[asked._pipeline.engine.run(each, plan.keys) for each in plan.statements]
               for asked in (session(rows), session([*rows[:-1], ("a", "u", 98)]))]  # fmt: skip
     return plan, *tables
 

@@ -19,7 +19,6 @@ from privsql.privacy.gaussian import (
     rounded_up,
     tail_above,
     zcdp,
-    zcdp_delta,
 )
 from tests.noise.statistics import gaussian_excess, gaussian_weights, normal_excess, scaled_exponential
 
@@ -252,18 +251,12 @@ def least_log_delta(rho, epsilon):
 def test_zcdp_conversion_is_the_published_one(epsilon, delta):
     rho = greatest_rho(epsilon, delta)
     assert least_log_delta(float(rho), float(epsilon)) == pytest.approx(math.log(delta), abs=1e-5)
-    assert zcdp_delta(rho, epsilon) <= delta * (1 + Fraction(1, 10**6))
-    assert zcdp_delta(rho, epsilon) >= delta * (1 - Fraction(1, 10**6))
-    assert zcdp_delta(rho * Fraction(101, 100), epsilon) > delta
 
 
 def test_extreme_losses():
     assert greatest_rho(Fraction(1, 10**9), Fraction(1, 10**30)) > 0
     assert greatest_rho(Fraction(1000), Fraction(1, 10**400)) > 0
     assert greatest_rho(Fraction(1), Fraction(999, 1000)) > 1
-    assert zcdp_delta(Fraction(0), Fraction(1)) == 0
-    assert 0 < zcdp_delta(Fraction(1, 10**12), Fraction(1)) < Fraction(1, 10**4000)
-    assert Fraction(99, 100) < zcdp_delta(Fraction(10**6), Fraction(1)) <= 1
     for epsilon, delta in ((0, Fraction(1, 2)), (1, Fraction(0)), (1, Fraction(1)), (-1, Fraction(1, 2))):
         with pytest.raises(ValueError):
             greatest_rho(Fraction(epsilon), delta)

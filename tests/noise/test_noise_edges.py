@@ -147,12 +147,12 @@ def test_values_of_a_chosen_bin_are_read():
     coarse, noisy = (
         session.explain("SELECT MEDIAN(x) AS m FROM t", epsilon=epsilon) for epsilon in (1, 0.001)
     )
-    exact = [session._stages.engine.run(each, ()) for each in coarse.runs]
+    exact = [session._pipeline.engine.run(each, ()) for each in coarse.runs]
     whole = []
 
     def run(sql: str):
         whole.append(sql)
-        return session._stages.engine.run(sql, ())
+        return session._pipeline.engine.run(sql, ())
 
     points = {
         int(add_noise(noisy, exact, SystemRandomness(), run).noisy_columns["order_1"][0]) for _ in range(12)

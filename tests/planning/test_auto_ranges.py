@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import privsql
 from privsql.algebra.literals import convert, literal_of
 from privsql.planning.limits.range_histograms import fitted, range_of
+from privsql.requests.stage import Stage
 from privsql.types import DOUBLE, decimal
 from tests.support.databases import database
 
@@ -185,3 +187,31 @@ def test_weights_apply_to_the_query_and_not_to_the_range_search():
     sql, weights = "SELECT SUM(x) AS s, COUNT(*) AS n FROM t", {"s": 3}
     session.explain(sql, epsilon=1, weights=weights)
     assert session.query(sql, epsilon=1, weights=weights).columns == ["s", "n"]
+
+
+BUCKETS = """SELECT bucket, COUNT(*) AS n FROM (
+    SELECT CASE WHEN CAST(x AS DOUBLE) = 0 THEN 0 WHEN CAST(x AS DOUBLE) > 0 THEN {size} ELSE -({size}) END AS bucket
+    FROM t WHERE x IS NOT NULL
+) GROUP BY bucket HAVING bucket IS NOT NULL"""
+
+
+@pytest.mark.parametrize("type_", ["INTEGER", "DOUBLE", "DECIMAL(9, 2)", "HUGEINT"])
+def test_a_search_measures_what_this_query_measures(type_):
+    size = "least(greatest(CAST(ceil(log2(abs(CAST(x AS DOUBLE)))) AS INTEGER), -20), 60) + 100"
+    session = privsql.connect(database(f"CREATE TABLE t(x {type_})"))
+    plan = session.plan(Stage("", 1.0, sizes_of=("t", "x")))
+    assert plan.to_dict() == session.explain(BUCKETS.format(size=size), 1.0).to_dict()
+
+
+def test_a_search_is_named_in_the_history_and_found_again_beside_the_ledger(tmp_path):
+    def total() -> dict[str, Any]:
+        connection = database("CREATE TABLE t AS SELECT range % 100 AS x FROM range(5000)")
+        policy = {"tables": {"t": {"columns": {"x": {"range": "auto"}}}}}
+        with privsql.connect(connection, policy, ledger=tmp_path / "t.ledger", version="1") as session:
+            receipt = session.query("SELECT SUM(x) AS s FROM t", epsilon=1).receipt
+            assert session.history()["question"].tolist()[0] == "values by size, of t.x"
+            return receipt
+
+    first, again = total(), total()
+    assert first["charged"] == pytest.approx(1) and again["charged"] == 0
+    assert {**again["ranges_found"][0], "epsilon": 0.2} == first["ranges_found"][0]

@@ -44,7 +44,7 @@ def fill(connection: duckdb.DuckDBPyConnection, table: str, values: Sequence[flo
 
 def scores_of(session: privsql.Session, plan: privsql.Plan) -> list[int]:
     """The exact score of every candidate, in the order of the key space; absent ones have 0."""
-    found = {row[:-1]: row[-1] for row in session._stages.engine._connection.execute(plan.sql).fetchall()}
+    found = {row[:-1]: row[-1] for row in session._pipeline.engine._connection.execute(plan.sql).fetchall()}
     (group,) = plan.space.groups
     return [found.get(key, 0) for key in zip(*group.columns, strict=True)]
 
@@ -107,7 +107,7 @@ def test_selection_of_a_price_is_private_on_neighbours(neighbours):
     mechanisms = ("permute-and-flip", "laplace", "gumbel", "exponential")
     plans = {each: session.explain(PUMPKINS, epsilon=epsilon, mechanism=each) for each in mechanisms}
     for bids in tables:
-        fill(session._stages.engine._connection, "bids", bids)
+        fill(session._pipeline.engine._connection, "bids", bids)
         for mechanism, plan in plans.items():
             dollars = tuple(each // 100 for each in scores_of(session, plan))
             chances[mechanism, bids] = winning(mechanism, dollars, 100 / plan.measurements[0].scale)

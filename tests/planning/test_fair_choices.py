@@ -251,7 +251,7 @@ def prepared(path, rows: str, sql: str, **table: object) -> list[tuple[object, .
         session.prepare("t")
         plan = session.explain(sql, epsilon=1)
         assert "privsql_prepared" in plan.sql
-        return session._stages.engine._connection.execute(plan.sql).fetchall()
+        return session._pipeline.engine._connection.execute(plan.sql).fetchall()
 
 
 def test_rows_of_a_prepared_copy(tmp_path):

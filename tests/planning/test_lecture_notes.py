@@ -201,7 +201,7 @@ def test_winners_have_their_exact_probabilities(mechanism, neighbours, factor):
     )  # so that both relations have the same noise
     assert plan.measurements[0].scale == 2
     assert plan.cells == 4
-    exact = session._stages.engine.run(plan.sql, plan.keys)
+    exact = session._pipeline.engine.run(plan.sql, plan.keys)
     source, times = Buffered(), 1200
     wins = (
         np.bincount([int(add_noise(plan, [exact], source).cells[0]) for _ in range(times)], minlength=4)
@@ -218,7 +218,7 @@ def test_equal_candidates_win_equally_often(mechanism):
     """Ties of whole scores go to the first: at this rate it would win 88% (76%) of the time."""
     session = contest((5, 5))
     plan = session.explain(CHOICE, epsilon=4, mechanism=mechanism)
-    exact = session._stages.engine.run(plan.sql, plan.keys)
+    exact = session._pipeline.engine.run(plan.sql, plan.keys)
     source, times = Buffered(), 1200
     wins = sum(int(add_noise(plan, [exact], source).cells[0]) == 0 for _ in range(times)) / times
     assert abs(wins - 0.5) < 3.3 / math.sqrt(times)  # Hoeffding: passed once in 1e9

@@ -132,7 +132,7 @@ def test_a_session_keeps_plans_but_none_of_many_keys():
     frame = pd.DataFrame({"g": [1, 2], "h": [1, 2]})
     columns = {"g": {"range": [0, 20_000]}, "h": {"range": [0, 9]}}
     session = privsql.connect({"t": frame}, {"tables": {"t": {"columns": columns}}})
-    kept = session._stages._plans._kept
+    kept = session._pipeline._plans._kept
     session.explain("SELECT CAST(g AS VARCHAR) AS k, COUNT(*) AS n FROM t GROUP BY k", 1.0)
     assert not kept
     session.explain("SELECT h, COUNT(*) AS n FROM t GROUP BY h", 1.0)

@@ -18,8 +18,8 @@ import pytest
 import privsql
 from privsql.algebra.exact import Name
 from privsql.algebra.expressions import Call, Column, Literal
-from privsql.analysis.domain import Domain
-from privsql.analysis.keys import DayRange, KeyGroup, KeySpace, NullLast
+from privsql.analysis.domain import DayRange, Domain
+from privsql.analysis.keys import KeyGroup, KeySpace, NullLast
 from privsql.planning.aggregates.measure_aggregates import scaled_column
 from privsql.planning.grids.grid import MOST_STEPS, grid_of
 from privsql.planning.grids.value_grid import MOST_STEPS as MOST_POINTS

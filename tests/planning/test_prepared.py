@@ -71,8 +71,8 @@ def rows_of():
     table = {"unit": "who", "columns": {"a": {"range": [0, 9]}}}
     session = privsql.connect(connection, {"tables": {"visits": table}})
     catalogue, look = (
-        Catalogue(session._stages.schema, session._stages.policy),
-        PublicLook(session._stages.engine.read_public, session._stages.engine.dialect),
+        Catalogue(session._pipeline.schema, session._pipeline.policy),
+        PublicLook(session._pipeline.engine.read_public, session._pipeline.engine.dialect),
     )
 
     def rows(

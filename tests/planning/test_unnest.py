@@ -227,7 +227,7 @@ def test_the_most_common_condition():
         2.0,
     )  # Exp(2 Delta / epsilon), Delta = 1
     assert asked.query(question, epsilon=1000).fetchall() == [("migraine",)]
-    exact, source, times = asked._stages.engine.run(plan.sql, plan.keys), Buffered(), 1200
+    exact, source, times = asked._pipeline.engine.run(plan.sql, plan.keys), Buffered(), 1200
     wins = (
         np.bincount([int(add_noise(plan, [exact], source).cells[0]) for _ in range(times)], minlength=4)
         / times

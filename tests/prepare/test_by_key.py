@@ -73,7 +73,7 @@ def test_each_unit_counts_for_its_first_keys(tmp_path):
         session.prepare("visits")
         for most in (1, 2, 3, 4):
             plan = session.explain(BY_STATE, epsilon=1, max_groups=most)
-            counts = dict(session._stages.engine.read_public(plan.sql))
+            counts = dict(session._pipeline.engine.read_public(plan.sql))
             assert (
                 reads_counts(plan)
                 and sum(counts.values()) == most * 40
@@ -110,7 +110,7 @@ def test_other_values_use_new_counts(tmp_path):
             )
             assert reads_counts(plan) == stored
             found, expected = (
-                sorted(session._stages.engine.read_public(each.sql), key=str) for each in (plan, slow)
+                sorted(session._pipeline.engine.read_public(each.sql), key=str) for each in (plan, slow)
             )
             assert found == expected and "ZZ" in dict(found)
 

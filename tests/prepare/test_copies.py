@@ -188,7 +188,7 @@ def test_stored_values_equal_computed_ones(tmp_path):
         for sql in asked:
             plan, plain = session.explain(sql, epsilon=1), session.explain(sql, epsilon=1, prepared=False)
             assert stored_value(plan)
-            assert session._stages.engine.read_public(plan.sql) == session._stages.engine.read_public(
+            assert session._pipeline.engine.read_public(plan.sql) == session._pipeline.engine.read_public(
                 plain.sql
             ), sql
 
@@ -200,10 +200,10 @@ def test_another_range_is_computed_until_stored(path):
         sql = "SELECT SUM(amount) FROM visits"
         plan = session.explain(sql, epsilon=1)
         assert uses_copy(plan) and not stored_value(plan) and plan.measurements[0].l1 == 150
-        exact = session._stages.engine.read_public(plan.sql)
+        exact = session._pipeline.engine.read_public(plan.sql)
         session.prepare("visits")
         plan = session.explain(sql, epsilon=1)
-        assert stored_value(plan) and session._stages.engine.read_public(plan.sql) == exact
+        assert stored_value(plan) and session._pipeline.engine.read_public(plan.sql) == exact
 
 
 # -- when it is used -----------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ def test_ranks_beyond_the_largest_are_merged():
     with privsql.connect({"t": frame}, {"tables": {"t": {"unit": "user_id", "max_rows": 65_534}}}) as session:
         session.prepare("t")
         plan = session.explain("SELECT COUNT(*) FROM t", epsilon=1)
-        assert session._stages.engine.read_public(plan.sql) == [(65_534,)]
+        assert session._pipeline.engine.read_public(plan.sql) == [(65_534,)]
 
 
 def test_the_explanation_names_the_step_and_what_it_loses(session):
@@ -311,17 +311,18 @@ def test_frames_can_be_prepared(kind):
     session.prepare("visits")
     before = session.explain(BY_STATE, epsilon=1)
     assert uses_copy(before)
-    exact = sorted(session._stages.engine.read_public(before.sql), key=str)
+    exact = sorted(session._pipeline.engine.read_public(before.sql), key=str)
     made.loc[:, "amount"] = 0
     assert (
-        sorted(session._stages.engine.read_public(session.explain(BY_STATE, epsilon=1).sql), key=str) == exact
+        sorted(session._pipeline.engine.read_public(session.explain(BY_STATE, epsilon=1).sql), key=str)
+        == exact
     )
     if kind in (
         "pandas",
         "dict",
     ):  # pandas copies what it writes to; what else shares its memory it does not know
         plain = session.explain("SELECT SUM(amount) FROM visits", epsilon=1, prepared=False)
-        assert session._stages.engine.read_public(plain.sql)[0][0] > 0
+        assert session._pipeline.engine.read_public(plain.sql)[0][0] > 0
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])

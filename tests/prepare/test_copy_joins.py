@@ -114,7 +114,7 @@ def test_with_few_rows_a_unit_nothing_is_lost(tmp_path):
         for sql, _ in SERVED:
             plan, plain = session.explain(sql, epsilon=1), session.explain(sql, epsilon=1, prepared=False)
             found, expected = (
-                sorted(session._stages.engine.read_public(each.sql), key=str) for each in (plan, plain)
+                sorted(session._pipeline.engine.read_public(each.sql), key=str) for each in (plan, plain)
             )
             assert found == expected and uses_copy(plan), sql
 
@@ -186,7 +186,7 @@ def test_a_composite_reference_matches_at_most_one_row(tmp_path):
         with privsql.connect(file, policy) as session:
             session.prepare("items")
             plans.append(session.explain(TWO_ROWS_OF_A_PARENT, epsilon=1))
-            cells.append(session._stages.engine.read_public(plans[-1].sql))
+            cells.append(session._pipeline.engine.read_public(plans[-1].sql))
     assert plans[0].sql == plans[1].sql and uses_copy(plans[0])
     assert abs(cells[0][0][0] - cells[1][0][0]) <= plans[0].measurements[0].l1
 

@@ -104,10 +104,10 @@ def test_units_are_counted_whole(tmp_path):
     with privsql.connect(path, POLICY) as session:
         session.prepare("visits")
         plan, plain = session.explain(UNITS, epsilon=1), session.explain(UNITS, epsilon=1, prepared=False)
-        exact = session._stages.engine.read_public("SELECT count(DISTINCT user_id) FROM visits")
+        exact = session._pipeline.engine.read_public("SELECT count(DISTINCT user_id) FROM visits")
         assert (
-            session._stages.engine.read_public(plan.sql)
-            == session._stages.engine.read_public(plain.sql)
+            session._pipeline.engine.read_public(plan.sql)
+            == session._pipeline.engine.read_public(plain.sql)
             == exact
         )
         assert (
@@ -125,7 +125,7 @@ def test_composite_units_and_parts_of_them(tmp_path):
         pairs = session.explain("SELECT COUNT(DISTINCT (user_id, kind)) FROM visits", epsilon=1)
         assert reads_totals(pairs) and pairs.measurements[0].l1 == 1
         exact = "SELECT count(DISTINCT (user_id, kind)) FROM visits WHERE user_id IS NOT NULL AND kind IS NOT NULL"
-        assert session._stages.engine.read_public(pairs.sql) == session._stages.engine.read_public(exact)
+        assert session._pipeline.engine.read_public(pairs.sql) == session._pipeline.engine.read_public(exact)
         part = session.explain("SELECT COUNT(DISTINCT kind) FROM visits", epsilon=1)
         assert copy_of(pairs) not in part.sql and part.measurements[0].l1 == 1, "with the copy it would be 3"
 
@@ -152,7 +152,7 @@ def test_a_write_outdates_the_totals(tmp_path):
             if not all(map(reads_totals, plans)):
                 assert all(WRITTEN in str(plan) for plan in plans)
             return [reads_totals(plan) for plan in plans], [
-                session._stages.engine.read_public(plan.sql)[0] for plan in plans
+                session._pipeline.engine.read_public(plan.sql)[0] for plan in plans
             ]
 
     with privsql.connect(path, POLICY) as session:

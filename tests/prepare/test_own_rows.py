@@ -150,8 +150,8 @@ def run_prepared(folder: Path, seed: int, report: Report, runner: Runner) -> int
             sql = generator.query()
             with contextlib.suppress(privsql.PrivsqlError):
                 plan = session.explain(sql, epsilon=1, **generator.options)
-                session._stages.engine.check(
-                    plan.sql, session._stages.schema
+                session._pipeline.engine.check(
+                    plan.sql, session._pipeline.schema
                 )  # as query() does, before any data is read
                 if uses_copy(plan):
                     plans[f"seed {seed} query {number} ({world.relation}): {sql}"] = plan

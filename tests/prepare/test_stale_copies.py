@@ -80,7 +80,7 @@ def test_the_staleness_check_reads_no_row(path, monkeypatch):
         if written:
             change(path, WRITES[0])
         with privsql.connect(path, POLICY) as session:
-            connection = session._stages.engine._connection
+            connection = session._pipeline.engine._connection
             connection.execute("CALL enable_logging('QueryLog')")
             plan = session.explain(BY_STATE, epsilon=1)
             texts = [
@@ -140,8 +140,8 @@ def test_a_write_in_the_log_is_noticed(path):
         session.prepare("visits")  # of the file and its log together
         assert uses_copy(session.explain(BY_STATE, epsilon=1))
         name = copy_of(session.explain(BY_STATE, epsilon=1))
-        kept = session._stages.engine.read_public(f'SELECT sum(amount) FROM privsql_prepared.main."{name}"')
-        assert kept == session._stages.engine.read_public(
+        kept = session._pipeline.engine.read_public(f'SELECT sum(amount) FROM privsql_prepared.main."{name}"')
+        assert kept == session._pipeline.engine.read_public(
             "SELECT sum(amount) FROM visits WHERE user_id IS NOT NULL"
         )
 

@@ -115,8 +115,8 @@ class Runner:
         """One world and its queries."""
         world = self.world(seed)
         session = privsql.connect(self.empty, policy=world.policy)
-        schema = session._stages.engine.schema()
-        session._stages.engine.schema = lambda: schema  # type: ignore[method-assign] -- read once, for speed
+        schema = session._pipeline.engine.schema()
+        session._pipeline.engine.schema = lambda: schema  # type: ignore[method-assign] -- read once, for speed
         live: Any = None
         for number in range(self.kind.queries):
             rng = Random(f"query {seed} {number}")

@@ -99,7 +99,9 @@ def test_sums_over_a_copy_use_its_stored_values(file, order):
         other = f"(SELECT oid AS o, 1000000 * kind AS {name} FROM orders) o"
         plan = session.explain(f"SELECT SUM(qty) AS s FROM {order.format(other=other)}", epsilon=1)
         assert name in plan.sql
-        assert session._stages.engine.read_public(plan.sql) == session._stages.engine.read_public(stored.sql)
+        assert session._pipeline.engine.read_public(plan.sql) == session._pipeline.engine.read_public(
+            stored.sql
+        )
 
 
 @pytest.mark.parametrize(

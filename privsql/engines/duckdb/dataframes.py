@@ -179,7 +179,7 @@ def _address(array: Any) -> int:
 
 
 def list_of(values: Any, type_: Type) -> list[Any]:
-    """Public values as a list that DuckDB accepts as a parameter; types that Python lacks are passed as text."""
+    """Public values as a list of parameters for DuckDB; types that Python lacks are passed as text."""
     array = as_array(values, type_)
     if array.dtype != object:
         return list(array.tolist())

@@ -195,9 +195,12 @@ class DuckDBEngine:
         found = []
         for table in tables:
             rows = self._read(
-                "SELECT DISTINCT database_name, (SELECT path FROM duckdb_databases() d WHERE d.database_name = t.database_name), "
-                "schema_name, (database_oid, table_oid) IN (SELECT (database_oid, table_oid) FROM duckdb_tables()) "
-                f"FROM duckdb_columns() AS t WHERE NOT internal AND {IN_SIGHT} AND table_name = {DUCKDB.text(table)}"
+                "SELECT DISTINCT database_name, "
+                "(SELECT path FROM duckdb_databases() d WHERE d.database_name = t.database_name), "
+                "schema_name, "
+                "(database_oid, table_oid) IN (SELECT (database_oid, table_oid) FROM duckdb_tables()) "
+                f"FROM duckdb_columns() AS t WHERE NOT internal AND {IN_SIGHT} "
+                f"AND table_name = {DUCKDB.text(table)}"
             )
             found += [TableLocation(*row) for row in rows]
         return found

@@ -77,7 +77,8 @@ def _names_in_csv(connection: duckdb.DuckDBPyConnection, file: Path) -> list[str
     signs = zip(("delim", "quote", "escape", "comment"), marks, strict=True)
     options = ", ".join(f"{name} = {DUCKDB.text('' if mark == '(empty)' else mark)}" for name, mark in signs)
     columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(count))
-    first = f"read_csv({path}, auto_detect = false, header = false, {options}, skip = {skipped}, columns = {{{columns}}})"
+    told = f"header = false, {options}, skip = {skipped}, columns = {{{columns}}}"
+    first = f"read_csv({path}, auto_detect = false, {told})"
     return [
         str(name) for name in connection.execute(f"FROM {first} LIMIT 1").fetchall()[0] if name is not None
     ]

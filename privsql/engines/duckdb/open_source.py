@@ -78,7 +78,8 @@ def _reader(source: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     that no other connection sees.
     """
     sight = (
-        "SELECT current_database(), current_schema(), (SELECT count(*) FROM duckdb_tables() WHERE temporary), "
+        "SELECT current_database(), current_schema(), "
+        "(SELECT count(*) FROM duckdb_tables() WHERE temporary), "
         "(SELECT count(*) FROM duckdb_views() WHERE temporary)"
     )
     try:
@@ -96,7 +97,10 @@ def _reader(source: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 def _read_only_file(connection: duckdb.DuckDBPyConnection) -> Path | None:
     """The file of a read-only database, beside which no database in memory can be attached."""
-    found = "SELECT path FROM duckdb_databases() WHERE database_name = current_database() AND readonly AND path IS NOT NULL"
+    found = (
+        "SELECT path FROM duckdb_databases() "
+        "WHERE database_name = current_database() AND readonly AND path IS NOT NULL"
+    )
     with contextlib.suppress(duckdb.Error):
         return next((Path(path) for (path,) in connection.execute(found).fetchall()), None)
     return None
@@ -156,9 +160,10 @@ def _hand_over(frames: Mapping[str, Any], folder: Path, origin: Origin) -> DuckD
 def _open_path(path: Path, memory: int | None, folder: Path | None) -> DuckDBEngine:
     suffix = path.suffix.lower()
     if suffix not in (*_DATABASES, *_READERS):
+        ending = f"ending in {suffix}" if suffix else "without a suffix"
         raise SourceError(
             "source-kind",
-            f"a file {f'ending in {suffix}' if suffix else 'without a suffix'} is not a supported data source",
+            f"a file {ending} is not a supported data source",
             did_you_mean(suffix, [*_DATABASES, *_READERS]),
         )
     if not path.is_file():

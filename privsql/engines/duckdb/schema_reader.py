@@ -20,8 +20,9 @@ Rows = list[tuple[Any, ...]]
 
 # The tables that an unqualified name means, as DuckDB resolves it: temporary ones hide others.
 IN_SIGHT = (
-    "(database_name = 'temp' OR (database_name = current_database() AND schema_name = current_schema() AND lower(table_name) "
-    "NOT IN (SELECT lower(table_name) FROM duckdb_columns() WHERE database_name = 'temp' AND NOT internal)))"
+    "(database_name = 'temp' OR (database_name = current_database() AND schema_name = current_schema() "
+    "AND lower(table_name) NOT IN (SELECT lower(table_name) FROM duckdb_columns() "
+    "WHERE database_name = 'temp' AND NOT internal)))"
 )
 # Everything from which a schema is read, as text: while the text is the same, so is the schema. It is
 # compared in every transaction. DuckDB's count of statements is not enough for that: a statement is counted
@@ -41,7 +42,8 @@ _MACROS = (
     "WITH named AS MATERIALIZED (SELECT lower(function_name) AS name, internal FROM duckdb_functions() "
     "WHERE function_type NOT IN ('table', 'table_macro', 'pragma') "
     "AND (internal OR database_name IN ('temp', current_database()))) "
-    "SELECT name FROM named GROUP BY name HAVING bool_or(internal) AND NOT bool_and(internal) ORDER BY name ASC"
+    "SELECT name FROM named GROUP BY name HAVING bool_or(internal) AND NOT bool_and(internal) "
+    "ORDER BY name ASC"
 )
 _FRAME = re.compile(
     r" AS SELECT \* FROM (pandas_scan|python_arrow_scan)\(\) AS \w+;$"
@@ -97,7 +99,8 @@ class SchemaReader:
         for (name,) in self._read(_MACROS):
             raise SourceError(
                 "source-macro",
-                f"the macro or function {name} replaces DuckDB's own, so privsql's bounds could be computed wrongly",
+                f"the macro or function {name} replaces DuckDB's own, "
+                "so privsql's bounds could be computed wrongly",
                 f"DROP MACRO {DUCKDB.identifier(name)}, or give it another name",
             )
 
@@ -206,8 +209,9 @@ class SchemaReader:
             "FROM duckdb_columns() WHERE NOT internal ORDER BY table_name ASC, column_index ASC"
         )
         constraints = self._read(
-            "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, expression, "
-            "referenced_table, referenced_column_names FROM duckdb_constraints() ORDER BY constraint_index ASC"
+            "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, "
+            "expression, referenced_table, referenced_column_names FROM duckdb_constraints() "
+            "ORDER BY constraint_index ASC"
         )
         here = next(tuple(place) for *place, name, _, _ in definitions if not name)
         temporary = {_plain(table) for database, _, table, *_ in columns if database == "temp"}

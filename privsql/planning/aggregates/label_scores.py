@@ -41,7 +41,8 @@ def choice_part(release: Choose, context: AggregationContext, look: Look) -> Sco
         part = one_sided("score_1", score.argument, score.condition, grid, context, what)
         one_way = grid.low >= 0 or grid.high <= 0
     if one_way and not release.within and moves_one_way(release, look):
-        why = "; of any two rows, one counts wherever the other does, so one person moves all scores the same way"
+        one_counts = "; of any two rows, one counts wherever the other does"
+        why = f"{one_counts}, so one person moves all scores the same way"
         part = replace(
             part, sensitivity=replace(part.sensitivity, monotone=True, why=part.sensitivity.why + why)
         )

@@ -49,7 +49,7 @@ from privsql.planning.grids.grid import LARGEST_VALUE
 from privsql.planning.grids.value_grid import ValueGrid, value_grid
 from privsql.planning.keys.key_tests import keys_and_tests, limits_on_keys
 from privsql.planning.measurements.measurement import Measurement
-from privsql.planning.measurements.quantile_search import QuantileMeasurement
+from privsql.planning.measurements.quantile_selection import QuantileMeasurement
 from privsql.planning.precision.interval_arithmetic import Interval, Mask
 from privsql.planning.rewrites.value_bins import FEWEST, Bins
 from privsql.privacy.quantile_search import Sought

@@ -104,7 +104,8 @@ def _projections(plan: Plan) -> list[str]:
         )
     if texts:
         texts.append(
-            "intervals and ± are those of the numbers before this step; intervals are widened to include the result"
+            "intervals and ± are those of the numbers before this step; "
+            "intervals are widened to include the result"
         )
     return texts
 

@@ -52,7 +52,8 @@ def _instead(release: KeyRelease, plan: Plan) -> list[str]:
 def _people(release: KeyRelease) -> str:
     """How many people a key needs to be shown by its rows."""
     rows = release.contribution.rows
-    return f"{people_needed(release):,} units if each has half of its {rows:,} rows there, more if they have fewer"
+    needed = people_needed(release)
+    return f"{needed:,} units if each has half of its {rows:,} rows there, more if they have fewer"
 
 
 def _levelled(branch: Branch, plan: Plan, measurement: Measurement) -> Branch:

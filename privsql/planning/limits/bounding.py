@@ -84,8 +84,8 @@ class Bounding:
         if self.max_rows is not None and self.within:
             rows = _counted(self.max_rows, "row")
             found.append(
-                f"Counts and sums within one {self.unit} are assumed to cover at most {rows}; larger ones are "
-                f"{self.within}, so totals and averages may be low."
+                f"Counts and sums within one {self.unit} are assumed to cover at most {rows}; "
+                f"larger ones are {self.within}, so totals and averages may be low."
             )
         elif self.max_rows is not None:
             where = " in each key" if self.keyed else ""

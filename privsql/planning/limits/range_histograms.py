@@ -1,4 +1,4 @@
-"""A query with undeclared ranges goes in; the columns that need a range come out, with the query that
+"""A query with undeclared ranges goes in; the columns that need a range come out, and for each the query that
 searches for it.
 
 A search counts a column's values in buckets that double: 0, (1/2, 1], (1, 2], (2, 4] ... on either side. That
@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
-from privsql.algebra.relations import Choose, Question
-from privsql.algebra.reserved import quoted
+from privsql.algebra.build import arithmetic, call, compare, convert, negate, shared_type, unify
+from privsql.algebra.expressions import Aggregate, Call, Column, Expression, Literal
+from privsql.algebra.relations import Choose, Filter, Key, Project, Question, Release, Scan
 from privsql.analysis.derive import names_in
 from privsql.analysis.undeclared import origins, scans
-from privsql.types import Kind, Type
+from privsql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER_BOUNDS, Kind, Type, integer
 
 SHARE = Fraction(1, 5)  # of epsilon, for all searches of a query together
 _LEAST, _MOST = -20, 60  # buckets from 2^-20 to 2^60
@@ -38,14 +39,44 @@ class Unknown:
     def name(self) -> str:
         return f"{self.table}.{self.column}"
 
-    @property
-    def sql(self) -> str:
-        """A histogram over doubling buckets."""
-        value = f"CAST({quoted(self.column)} AS DOUBLE)"
-        size = f"least(greatest(CAST(ceil(log2(abs({value}))) AS INTEGER), {_LEAST}), {_MOST}) + {_OFFSET}"
-        bucket = f"CASE WHEN {value} = 0 THEN 0 WHEN {value} > 0 THEN {size} ELSE -({size}) END"
-        inner = f"SELECT {bucket} AS bucket FROM {quoted(self.table)} WHERE {quoted(self.column)} IS NOT NULL"
-        return f"SELECT bucket, COUNT(*) AS n FROM ({inner}) GROUP BY bucket HAVING bucket IS NOT NULL"
+
+def size_histogram(scan: Scan, name: str) -> Question:
+    """Count the values of a column by doubling bucket: SELECT bucket, COUNT(*) AS n FROM (one bucket per
+    value) GROUP BY bucket HAVING bucket IS NOT NULL.
+    """
+    column = next(each.column for each in scan.fields if each.name == name)
+    values = Filter(scan, _is_known(column))
+    buckets = Project(values, (("bucket", _bucket(column)),))
+    bucket, count = buckets.fields[0].column, Column("count", BIGINT)
+    release = Release(
+        buckets, (Key("bucket", bucket, "bucket"),), (("count", Aggregate("count", None, None, BIGINT)),)
+    )
+    shown = Project(Filter(release, _is_known(bucket)), (("bucket", bucket), ("n", count)))
+    return Question(shown, ("bucket", "n"), release)
+
+
+def _bucket(column: Column) -> Expression:
+    """The number of a value's bucket: 0 of 0, or else the exponent and the sign."""
+    value = convert(column, DOUBLE, explicit=True)
+    exponent = convert(
+        call("ceil", [call("log2", [call("abs", [value])])]),
+        integer(*INTEGER_BOUNDS["INTEGER"]),
+        explicit=True,
+    )
+    within = unify("least", [unify("greatest", [exponent, _literal(_LEAST)]), _literal(_MOST)])
+    size = arithmetic("+", within, _literal(_OFFSET))
+    results = (_literal(0), size, negate(size))
+    tests = (compare("=", value, _literal(0)), compare(">", value, _literal(0)))
+    parts = (tests[0], results[0], tests[1], results[1], results[2])
+    return Call("case", parts, shared_type(results))
+
+
+def _is_known(column: Column) -> Expression:
+    return Call("not", (Call("is_null", (column,), BOOLEAN),), BOOLEAN)
+
+
+def _literal(value: int) -> Literal:
+    return Literal(value, integer(value, value))
 
 
 def unknown_ranges(question: Question) -> list[Unknown]:

@@ -6,7 +6,7 @@ from privsql.planning.measurements.gaussian_noise import GaussianMeasurement
 from privsql.planning.measurements.label_selection import SelectionMeasurement
 from privsql.planning.measurements.laplace_noise import LaplaceMeasurement
 from privsql.planning.measurements.partition_selection import KeyMeasurement
-from privsql.planning.measurements.quantile_search import QuantileMeasurement
+from privsql.planning.measurements.quantile_selection import QuantileMeasurement
 
 CellMeasurement = LaplaceMeasurement | GaussianMeasurement  # every cell plus noise
 Measurement = CellMeasurement | SelectionMeasurement | KeyMeasurement | QuantileMeasurement

@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from privsql.errors import ArgumentError
+from privsql.planning.price import PriceInFloats
 from privsql.privacy.accuracy import LaplaceLaw, Law
 from privsql.privacy.sensitivity import Sensitivity
 
@@ -36,7 +37,7 @@ class Mechanism(StrEnum):
 
 
 @dataclass(frozen=True)
-class Noised(ABC):
+class Noised(PriceInFloats, ABC):
     """Integer columns of the exact result that get noise. `loss` is the exact epsilon for them."""
 
     columns: tuple[str, ...]
@@ -105,14 +106,6 @@ class Noised(ABC):
     @property
     def scale(self) -> float:
         return float(self.noise_scale)
-
-    @property
-    def epsilon(self) -> float:
-        return float(self.loss)
-
-    @property
-    def delta(self) -> float:
-        return float(self.delta_loss)
 
     @property
     def score_sensitivity(self) -> float | None:

@@ -145,7 +145,8 @@ def epsilon_within(plan: Plan, within: float, confidence: float) -> Fraction:
     if plan.space.open:
         raise ArgumentError(
             "argument-within",
-            "the number of undeclared keys is not known beforehand, so no epsilon can be computed for all of them",
+            "the number of undeclared keys is not known beforehand, "
+            "so no epsilon can be computed for all of them",
             [("give ", Argument("epsilon"), " instead"), ("declare the keys",)],
         )
     if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 < within <= 1e300:

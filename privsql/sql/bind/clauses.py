@@ -12,7 +12,7 @@ from privsql.algebra import build
 from privsql.algebra.expressions import Expression
 from privsql.algebra.literals import ordinal
 from privsql.algebra.relations import Limit, Order, Relation
-from privsql.errors import Refused, SqlError
+from privsql.errors import Place, Refused, SqlError
 from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.parse.places import place_of
 
@@ -40,25 +40,27 @@ def bind_order(
     inner = node.this
     lowered = [name.lower() for name in names]
     if isinstance(inner, exp.Column) and not inner.table and lowered.count(inner.name.lower()) == 1:
-        place = lowered.index(inner.name.lower())
-        return Order(
-            _orderable(shown[place], node), bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
-        )
-    if isinstance(inner, exp.Literal) and not inner.is_string:
-        index = ordinal(inner.name) or 0
-        if not 1 <= index <= len(shown):
-            raise SqlError(
-                "sql-ordinal",
-                "ORDER BY counts the selected columns from 1",
-                "write the number of a selected column, or its name",
-                place_of(node),
-            )
-        expression = shown[index - 1]
+        expression = shown[lowered.index(inner.name.lower())]
+    elif isinstance(inner, exp.Literal) and not inner.is_string:
+        expression = shown[selected("ORDER BY", inner, len(shown), place_of(node))]
     else:
         expression = binder.bind(inner)
     return Order(
         _orderable(expression, node), bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
     )
+
+
+def selected(clause: str, written: exp.Literal, count: int, place: Place | None) -> int:
+    """The index of the selected column that a number in ORDER BY or GROUP BY means."""
+    number = ordinal(written.name) or 0
+    if not 1 <= number <= count:
+        raise SqlError(
+            "sql-ordinal",
+            f"{clause} counts the selected columns from 1",
+            "write the number of a selected column, or its name",
+            place,
+        )
+    return number - 1
 
 
 def _orderable(expression: Expression, node: exp.Expr) -> Expression:

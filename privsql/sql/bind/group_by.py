@@ -7,10 +7,10 @@ from collections.abc import Callable
 from sqlglot import ErrorLevel, exp
 
 from privsql.algebra.expressions import Column, Expression, Literal
-from privsql.algebra.literals import ordinal
 from privsql.algebra.relations import Key, Sets
 from privsql.algebra.reserved import key_names
 from privsql.errors import Refused, SqlError
+from privsql.sql.bind.clauses import selected
 from privsql.sql.bind.grouping import grouping_sets
 from privsql.sql.bind.release import has_any_aggregate, has_choice
 from privsql.sql.parse.places import place_of
@@ -88,20 +88,12 @@ def _term(node: exp.Expr, items: Items) -> tuple[str, exp.Expr | Column]:
     """A key as it is written; an ordinal is replaced by the selected expression."""
     if not isinstance(node, exp.Literal) or node.is_string:
         return output_name(node), node
-    index = ordinal(node.name) or 0
-    if not 1 <= index <= len(items):
-        raise SqlError(
-            "sql-ordinal",
-            "GROUP BY counts the selected columns from 1",
-            "write the number of a selected column, or its name",
-            place_of(node),
-        )
-    wanted = items[index - 1][1]
-    if isinstance(wanted, exp.Expr) and has_any_aggregate(wanted):
+    item = items[selected("GROUP BY", node, len(items), place_of(node))]
+    if isinstance(item[1], exp.Expr) and has_any_aggregate(item[1]):
         raise SqlError(
             "sql-aggregate", "an aggregate cannot be a key", "group by another column", place_of(node)
         )
-    return items[index - 1]
+    return item
 
 
 def as_written(node: exp.Expr) -> str:

@@ -85,7 +85,7 @@ class QueryBinder:
             case exp.Pivot():
                 return self.source(node)
             case exp.Union():
-                return self._tail(node, self._union(node))
+                return self._tail(node, united(self.query(node.this), self.query(node.expression), node))
             case exp.Subquery():
                 if node.args.get("pivots"):
                     raise Refused(
@@ -127,9 +127,6 @@ class QueryBinder:
             shown: list[Expression] = [each.column for each in relation.fields]
             relation = Sort(relation, tuple(bind_order(each, binder, shown) for each in order.expressions))
         return replace(source, relation=limited(relation, limit, offset))
-
-    def _union(self, node: exp.Union) -> Source:
-        return united(self.query(node.this), self.query(node.expression), node)
 
     # -- FROM ----------------------------------------------------------------------------------------------
     def source(self, node: exp.Expr) -> Source:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from privsql.budget.file_ledger import open_ledger
 from privsql.budget.ledger import Ledger, MemoryLedger
+from privsql.budget.ledger_file.file_ledger import open_ledger
 from privsql.policy import Policy
 from tests.budget.ledgers import VISITS
 from tests.conformance.accountants.ledger_suite import LedgerConformance

@@ -154,7 +154,7 @@ def poor() -> Iterator[privsql.Session]:
     connection.execute("CREATE TABLE people (name VARCHAR, state VARCHAR)")
     policy = {"tables": {"people": {"columns": {"state": {"values": ["CA", "NY"]}}}}}
     with privsql.connect(connection, policy) as session:
-        session._stages.engine.dialect = WithoutReverse()
+        session._pipeline.engine.dialect = WithoutReverse()
         yield session
 
 

@@ -37,9 +37,9 @@ from privsql.types import INTEGER_BOUNDS
 Read = Callable[[str], list[tuple[Any, ...]]]
 
 # functions that accept every value of these argument types
-_OF_TEXT = """lower upper lcase ucase trim ltrim rtrim length strlen bit_length reverse strip_accents contains prefix suffix
-    starts_with ends_with strpos instr concat concat_ws || ~~ !~~ ~~* !~~* ascii unicode levenshtein damerau_levenshtein
-    jaro_similarity jaro_winkler_similarity string_split md5 sha256"""
+_OF_TEXT = """lower upper lcase ucase trim ltrim rtrim length strlen bit_length reverse strip_accents contains
+    prefix suffix starts_with ends_with strpos instr concat concat_ws || ~~ !~~ ~~* !~~* ascii unicode
+    levenshtein damerau_levenshtein jaro_similarity jaro_winkler_similarity string_split md5 sha256"""
 _OF_MOMENTS = "year month day quarter dayofweek isodow dayofyear hour minute second dayname monthname epoch"
 _OF_DAYS = "decade century"
 _OF_FLOATS = "+ - * even isnan isinf isfinite atan2"
@@ -65,8 +65,9 @@ WITH_CONSTANTS: Mapping[str, tuple[str, ...]] = {
 }
 # Functions whose failures TRY turns into NULL. It does not catch all of them: an unknown time zone, unit or
 # escape character fails despite TRY.
-_TRIED = """+ - * / // % abs floor ceil trunc round sqrt ln log log2 log10 exp pow power gcd factorial make_date last_day
-    split_part array_extract asin acos sin cos tan atan sinh cosh tanh degrees radians week yearweek isoyear""".split()
+_TRIED = """+ - * / // % abs floor ceil trunc round sqrt ln log log2 log10 exp pow power gcd factorial
+    make_date last_day split_part array_extract asin acos sin cos tan atan sinh cosh tanh degrees radians week
+    yearweek isoyear""".split()
 _TRIED_OF_UNIT = ("date_trunc", "datetrunc", "date_diff", "datediff", "date_part", "datepart")
 _TRIED_WITH_CONSTANTS = ("regexp_extract", "regexp_replace", *WITH_CONSTANTS)
 _FORMATS = ("strftime", "strptime", "try_strptime")

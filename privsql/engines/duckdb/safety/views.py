@@ -2,8 +2,8 @@
 in which a row's value depends on other rows. No row of any table is read.
 
 A query over a view runs the view's own expressions, by DuckDB's rules. If one fails on one person's row, the
-query fails, and an analyst who selects rows with WHERE learns whose row it is. So we read DuckDB's plan before
-it is optimised, with every cast that DuckDB adds; whatever is not listed here can fail.
+query fails, and an analyst who selects rows with WHERE learns whose row it is. So we read DuckDB's plan
+before it is optimised, with every cast that DuckDB adds; whatever is not listed here can fail.
 
 A view over a Parquet file must read what is in the file. Parquet statistics leave NaN out. DuckDB skips rows
 by these statistics, and takes a column with equal minimum and maximum for a constant: so one row decides
@@ -131,7 +131,8 @@ class Views:
         computes = any(
             isinstance(each, dict) and each.get("class") == "SUBQUERY" for _, _, each in _nodes(node)
         )
-        macros = f"duckdb_functions() WHERE function_type = 'table_macro' AND lower(function_name) = {DUCKDB.text(name.lower())}"
+        same = f"lower(function_name) = {DUCKDB.text(name.lower())}"
+        macros = f"duckdb_functions() WHERE function_type = 'table_macro' AND {same}"
         return (
             _READERS.fullmatch(name) is not None and not computes and not self.read(f"SELECT 1 FROM {macros}")
         )

@@ -75,9 +75,6 @@ class ExpressionBinder:
             "Use COUNT, SUM or AVG, or move it out.",
         )
 
-    def _column(self, node: exp.Column) -> Expression:
-        return self.column(node)
-
     # -- conditions ------------------------------------------------------------------------------------------
     def _junction(self, node: exp.And | exp.Or) -> Expression:
         kind, parts, pending = type(node), [], [node]
@@ -176,7 +173,7 @@ class ExpressionBinder:
 
 
 _BINDERS: Mapping[type[exp.Expr], Callable[[ExpressionBinder, Any], Expression]] = {
-    exp.Column: ExpressionBinder._column,
+    exp.Column: lambda binder, node: binder.column(node),
     exp.Paren: lambda binder, node: binder.bind(node.this),
     exp.And: ExpressionBinder._junction,
     exp.Or: ExpressionBinder._junction,

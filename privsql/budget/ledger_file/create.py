@@ -12,8 +12,8 @@ from uuid import uuid4
 
 from privsql.budget.caps import Caps
 from privsql.budget.dataset import Dataset
-from privsql.budget.format import APPLICATION, FORMAT, INSERT, OBJECTS, START, Row, now
-from privsql.budget.store import MADE_ASIDE, OPEN, WRITE, reason_for
+from privsql.budget.ledger_file.format import APPLICATION, FORMAT, INSERT, OBJECTS, START, Row, now
+from privsql.budget.ledger_file.store import MADE_ASIDE, OPEN, WRITE, reason_for
 from privsql.errors import BudgetError
 
 

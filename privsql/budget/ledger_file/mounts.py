@@ -11,9 +11,10 @@ from privsql.errors import BudgetError
 _MOUNTS = Path("/proc/self/mountinfo")
 _ESCAPES = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
 _NETWORK = frozenset(
-    "nfs nfs3 nfs4 cifs smb smbfs smb2 smb3 9p afs ceph glusterfs lustre beegfs gpfs gfs gfs2 ocfs2 orangefs pvfs2 ncpfs coda "
-    "davfs virtiofs vboxsf prl_fs vmhgfs fuse.sshfs fuse.s3fs fuse.gcsfuse fuse.goofys fuse.rclone fuse.glusterfs "
-    "fuse.davfs fuse.vmhgfs-fuse fuse.grpcfuse fuse.osxfs fuse.ceph fuse.juicefs fuse.blobfuse fuse.blobfuse2".split()
+    "nfs nfs3 nfs4 cifs smb smbfs smb2 smb3 9p afs ceph glusterfs lustre beegfs gpfs gfs gfs2 ocfs2 orangefs "
+    "pvfs2 ncpfs coda davfs virtiofs vboxsf prl_fs vmhgfs fuse.sshfs fuse.s3fs fuse.gcsfuse fuse.goofys "
+    "fuse.rclone fuse.glusterfs fuse.davfs fuse.vmhgfs-fuse fuse.grpcfuse fuse.osxfs fuse.ceph fuse.juicefs "
+    "fuse.blobfuse fuse.blobfuse2".split()
 )
 
 
@@ -28,7 +29,8 @@ def refuse_unsafe_place(path: Path) -> None:
     if kind in _NETWORK:
         raise BudgetError(
             "budget-network",
-            f"the ledger is on a network file system ({kind}), where locks and shared memory are not reliable",
+            f"the ledger is on a network file system ({kind}), "
+            "where locks and shared memory are not reliable",
             "keep it on a local disk of the machine that runs the queries",
         )
     if any(point == os.path.realpath(path) for point, _ in _places(mounts)):

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from privsql.budget.format import APPLICATION, FORMAT, KNOWN, OBJECTS, OBJECTS_BEFORE, UPGRADE
+from privsql.budget.ledger_file.format import APPLICATION, FORMAT, KNOWN, OBJECTS, OBJECTS_BEFORE, UPGRADE
 from privsql.errors import BudgetError
 
 MADE_ASIDE = ".new"  # the suffix of a ledger while it is created
@@ -250,8 +250,9 @@ class Store:
             unread = primary(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
             if not unread or mode != "ro" or Path(f"{self.path}-wal").exists():
                 raise
-            self._drop()  # pragma: no cover -- tested by a user who may not write, where coverage cannot write either
-            self._open("ro&immutable=1")  # pragma: no cover -- the same
+            # tested by a user who may not write, where coverage cannot write either
+            self._drop()  # pragma: no cover
+            self._open("ro&immutable=1")  # pragma: no cover
 
     def _prepare(self) -> None:
         for each in _PREPARE:

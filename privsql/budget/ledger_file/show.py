@@ -11,10 +11,10 @@ from privsql.budget.accountants import LEVEL, WITHIN
 from privsql.budget.amount import ATTO, Amount, Cap, Loss
 from privsql.budget.caps import Caps
 from privsql.budget.dataset import EACH_ROW
-from privsql.budget.format import Row
 from privsql.budget.fuse import Failures
 from privsql.budget.ledger import Budget, budget_of, counts_text
-from privsql.budget.ledger_reader import LedgerTerms, Run, rules_of
+from privsql.budget.ledger_file.format import Row
+from privsql.budget.ledger_file.ledger_reader import LedgerTerms, Run, rules_of
 from privsql.policy.checks import EVERYONE, NANO
 
 _BAR = 30

@@ -51,7 +51,8 @@ class QuantileMeasurement(Noised):
         lines = [
             f"l1 = {self.l1:,}, linf = {self.linf:,} of the histogram of values: {self.why}",
             f"{self.mechanism.value}: selects one of {search.points:,} points, each with probability "
-            f"~ exp(-rows off / s), s = {span:g} / epsilon = {span:g} / {self.epsilon:g} = {self.scale:,.6g}; "
+            "~ exp(-rows off / s), "
+            f"s = {span:g} / epsilon = {span:g} / {self.epsilon:g} = {self.scale:,.6g}; "
             f"one person changes the difference of two points' rows off by at most {span:g}, "
             "over all cells and quantiles",
         ]

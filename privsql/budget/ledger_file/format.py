@@ -79,7 +79,8 @@ _RUNS = """CREATE TABLE runs (
 )"""
 OWNERS = "kind NOT IN ('charge', 'failure')"  # entries that set terms rather than record events
 _AS_EVER = {
-    "charges_by_analyst": "CREATE INDEX charges_by_analyst ON entries (analyst, number) WHERE kind = 'charge'",
+    "charges_by_analyst": "CREATE INDEX charges_by_analyst ON entries (analyst, number) "
+    "WHERE kind = 'charge'",
     "entries_follow_each_other": _CHAIN,
     "entries_are_not_changed": "CREATE TRIGGER entries_are_not_changed BEFORE UPDATE ON entries "
     "BEGIN SELECT RAISE(ABORT, 'entries are not changed'); END",
@@ -89,7 +90,8 @@ _AS_EVER = {
 OBJECTS = {
     "entries": _entries(_FREE),
     "owners_entries": f"CREATE INDEX owners_entries ON entries (number) WHERE {OWNERS}",
-    "failures_by_analyst": "CREATE INDEX failures_by_analyst ON entries (analyst, number) WHERE kind = 'failure'",
+    "failures_by_analyst": "CREATE INDEX failures_by_analyst ON entries (analyst, number) "
+    "WHERE kind = 'failure'",
     "runs": _RUNS,
     **_AS_EVER,
 }

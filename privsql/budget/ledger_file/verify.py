@@ -15,9 +15,9 @@ from pathlib import Path
 
 from privsql.budget.amount import Loss
 from privsql.budget.caps import Caps
-from privsql.budget.format import SELECT, START, Row, row_of
-from privsql.budget.ledger_reader import LedgerTerms, entry_of, followed, named, rules_of
-from privsql.budget.store import Store
+from privsql.budget.ledger_file.format import SELECT, START, Row, row_of
+from privsql.budget.ledger_file.ledger_reader import LedgerTerms, entry_of, followed, named, rules_of
+from privsql.budget.ledger_file.store import Store
 from privsql.errors import ArgumentError, BudgetError
 from privsql.neighbours import Accounting
 
@@ -159,7 +159,8 @@ def held_to(rows: Sequence[Row], anchor: Anchor) -> None:
     if row.hash[:_SHOWN] != anchor.hash or row.total != anchor.total:
         raise BudgetError(
             "budget-anchor",
-            f"entry {anchor.entries} differs from the anchor: the ledger was rewritten, or it is a different one",
+            f"entry {anchor.entries} differs from the anchor: the ledger was rewritten, "
+            "or it is a different one",
             "compare it with a copy; until then do not run queries on it",
         )
 

@@ -19,14 +19,14 @@ from typing import Any
 
 from privsql.budget.amount import Loss
 from privsql.budget.caps import Caps, Standing, held, policy_caps, prices_of, refuse_together, renewed
-from privsql.budget.create import create
 from privsql.budget.dataset import Dataset, dataset_of
-from privsql.budget.format import INSERT, Row, now, written
 from privsql.budget.fuse import CODE, refuse_full
 from privsql.budget.ledger import Bill, Charge, events_of, same_neighbours
-from privsql.budget.ledger_reader import LedgerReader, LedgerState, named
-from privsql.budget.mounts import refuse_unsafe_place
-from privsql.budget.store import Store
+from privsql.budget.ledger_file.create import create
+from privsql.budget.ledger_file.format import INSERT, Row, now, written
+from privsql.budget.ledger_file.ledger_reader import LedgerReader, LedgerState, named
+from privsql.budget.ledger_file.mounts import refuse_unsafe_place
+from privsql.budget.ledger_file.store import Store
 from privsql.errors import ArgumentError, BudgetError
 from privsql.neighbours import Neighbours
 from privsql.policy import Policy
@@ -240,31 +240,33 @@ def renew(path: str | Path, by: Loss, reason: str, scope: str = "dataset", analy
         raise ArgumentError("argument-epsilon", "a renewal must add epsilon or delta to a cap", "--epsilon 5")
     if scope == "analyst" and analyst != EVERYONE:
         analyst_of(analyst)
-    store = Store(named(path))
-    refuse_unsafe_place(store.path)
-    try:
-        with store.writing():
-            state = LedgerReader(store)._state("")
-            caps = renewed(state.rules.caps, scope, analyst, by)
-            return append(store, state.last, "renew", analyst, by, {"scope": scope}, reason, caps=caps)
-    finally:
-        store.close()
+    with _writing(path) as store:
+        state = LedgerReader(store)._state("")
+        caps = renewed(state.rules.caps, scope, analyst, by)
+        return append(store, state.last, "renew", analyst, by, {"scope": scope}, reason, caps=caps)
 
 
 def forgive(path: str | Path, reason: str = "", analyst: str = "") -> Row:
     """Renew the fuse for the data owner, for one analyst or for all: earlier failures no longer count."""
     if analyst:
         analyst_of(analyst)
+    with _writing(path) as store:
+        reader = LedgerReader(store)
+        last = reader._state("").last
+        left = [each for each in reader._runs() if analyst in ("", each.analyst)]
+        row = append(store, last, "forgive", analyst, Loss(), {"unfinished": len(left)}, reason)
+        for each in left:
+            store.execute("DELETE FROM runs WHERE number = ?", (each.number,))
+        return row
+
+
+@contextmanager
+def _writing(path: str | Path) -> Iterator[Store]:
+    """The file of a ledger, locked for what the data owner writes."""
     store = Store(named(path))
     refuse_unsafe_place(store.path)
     try:
         with store.writing():
-            reader = LedgerReader(store)
-            last = reader._state("").last
-            left = [each for each in reader._runs() if analyst in ("", each.analyst)]
-            row = append(store, last, "forgive", analyst, Loss(), {"unfinished": len(left)}, reason)
-            for each in left:
-                store.execute("DELETE FROM runs WHERE number = ?", (each.number,))
-            return row
+            yield store
     finally:
         store.close()

@@ -24,6 +24,7 @@ from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness
 from privsql.planning.draft import Task
 from privsql.planning.limits.limit_histograms import histogram_question
+from privsql.planning.limits.range_histograms import size_histogram
 from privsql.planning.plan import Plan
 from privsql.planning.planner import plan as make_plan
 from privsql.planning.planning_cache import PlanCache
@@ -51,25 +52,24 @@ class Priced:
     plan: Plan
 
 
-class Stages:
+@dataclass(eq=False)
+class Pipeline:
     """The steps from a stage to its answer, over one source, one policy and one ledger.
 
-    Within `snapshot` one thread has the source for itself, and all that it reads is of one state.
+    Within `snapshot` one thread has the source for itself, and all that it reads is of one state. `declared`:
+    the version of the data, as the owner names it.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        policy: Policy,
-        ledger: Ledger,
-        analyst: str,
-        randomness: Randomness,
-        notice: BoundingNotice,
-        version: str | None,
-    ) -> None:
-        self.engine, self.policy, self.ledger, self.analyst = engine, policy, ledger, analyst
-        self._randomness, self._notice, self._declared = randomness, notice, version
-        self.schema = engine.schema()
+    engine: Engine
+    policy: Policy
+    ledger: Ledger
+    analyst: str
+    randomness: Randomness
+    notice: BoundingNotice
+    declared: str | None
+
+    def __post_init__(self) -> None:
+        self.schema = self.engine.schema()
         self._stored = StoredAnswers(calculator().evaluate, self._shelf())
         self._last_catalogue: Catalogue | None = None
         self._plans: PlanCache[Priced] = PlanCache(
@@ -87,13 +87,20 @@ class Stages:
         return self._bound(stage)
 
     def _bound(self, stage: Stage) -> Question:
-        question = read(stage.sql, self._catalogue(stage.under(self.policy)), stage.dialect)
+        policy = stage.under(self.policy)
+        if stage.sizes_of is not None:
+            table, column = stage.sizes_of
+            return size_histogram(self._scan(table, policy), column)
+        question = read(stage.sql, self._catalogue(policy), stage.dialect)
         return question if stage.histogram is None else histogram_question(question, stage.histogram)
 
     def scan(self, table: str) -> Scan:
         """A table of the source, as the policy declares it."""
         self._follow_schema()
-        catalogue = self._catalogue(self.policy)
+        return self._scan(table, self.policy)
+
+    def _scan(self, table: str, policy: Policy) -> Scan:
+        catalogue = self._catalogue(policy)
         source = catalogue.source(table) if isinstance(table, str) else None
         if source is None or not isinstance(source.relation, Scan):
             raise UnknownName(
@@ -170,7 +177,7 @@ class Stages:
 
     def give_notice(self, plan: Plan) -> None:
         """Warn, once, of limits that nobody declared; before anything is charged."""
-        self._notice.give(plan)
+        self.notice.give(plan)
 
     # -- stored answers --------------------------------------------------------------------------------------
     def version(self) -> str | None:
@@ -178,7 +185,7 @@ class Stages:
 
         It never depends on what was written, since EXPLAIN shows for free whether an answer is stored.
         """
-        return self.engine.version() if self._declared is None else f"declared: {self._declared}"
+        return self.engine.version() if self.declared is None else f"declared: {self.declared}"
 
     def find(self, plan: Plan) -> Shown | None:
         """The stored answer of the same query, or one that follows from stored answers."""
@@ -268,7 +275,7 @@ class Stages:
         try:
             version = self.version()
             exact = [engine.run(statement, plan.keys) for statement in plan.runs]
-            noisy = add_noise(plan, exact, self._randomness, lambda sql: engine.run(sql, plan.keys))
+            noisy = add_noise(plan, exact, self.randomness, lambda sql: engine.run(sql, plan.keys))
             kept = Kept(charge.number, stage.text, charge.when, version, stage.to_json, lambda: (plan, noisy))
             return finished(self._stored.keep(kept, combine=not stage.fresh))
         except Exception:  # noqa: BLE001 -- whatever it is, it may depend on data

@@ -13,11 +13,11 @@ from pathlib import Path
 from privsql.budget.amount import Loss
 from privsql.budget.caps import Caps, renewed
 from privsql.budget.dataset import Dataset
-from privsql.budget.format import OWNERS, SELECT, Row, row_of
 from privsql.budget.fuse import Failures
 from privsql.budget.ledger import Budget, Entry, budget_of, share_of
+from privsql.budget.ledger_file.format import OWNERS, SELECT, Row, row_of
+from privsql.budget.ledger_file.store import CORRUPT, Store
 from privsql.budget.released import Released
-from privsql.budget.store import CORRUPT, Store
 from privsql.errors import ArgumentError, BudgetError
 from privsql.neighbours import Neighbours
 
