@@ -16,19 +16,22 @@ from privsql.audit.audit import TRIES, Audit, audit
 from privsql.budget.ledger import Budget, Ledger, MemoryLedger
 from privsql.engines.base import Engine
 from privsql.engines.resource_limits import ResourceLimits, open_limited
-from privsql.errors import ArgumentError, Refused, no_more_arguments
+from privsql.errors import ArgumentError, Refused, SqlError, no_more_arguments
 from privsql.noise.randomness import Randomness, SystemRandomness
+from privsql.planning.composed_plan import ComposedPlan
 from privsql.planning.plan import Plan
 from privsql.policy import Policy, load_policy
 from privsql.policy.checks import analyst_of, epsilon_of, version_of
 from privsql.request import Request, argument, takes
 from privsql.requests.batches import answer_batch, stages_of
+from privsql.requests.composing import answer_composed, plan_composed
 from privsql.requests.explaining import budget_of, explain
 from privsql.requests.limit_search import find_limits, suggest_limits
 from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
 from privsql.requests.stages import Stages
 from privsql.results.answer import Answer
+from privsql.results.composed_answer import ComposedAnswer
 from privsql.results.notices import BoundingNotice
 from privsql.results.suggested_limits import SuggestedLimits
 from privsql.schema import Schema
@@ -67,33 +70,42 @@ class Session:
         given = randomness or SystemRandomness(), notice or BoundingNotice(), version
         self._stages = Stages(engine, policy, ledger, analyst, *given)
 
-    def ask(self, request: Request) -> Answer:
+    def ask(self, request: Request) -> Answer | ComposedAnswer:
         """Answer a request: find the limits and ranges it leaves open, then plan, charge, run and add noise.
 
-        Each search is a stage of its own, and charged, too. Raises a PrivsqlError for whatever is wrong with
-        the request; before the charge it says what, after the charge it is always the same sentence.
+        Each search is a stage of its own, and charged, too. A query that is not one release is taken apart:
+        its releases are answered together, and the SQL above them is computed from their answers. Raises a
+        PrivsqlError for whatever is wrong with the request; before the charge it says what, after the charge
+        it is always the same sentence.
 
             session.ask(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5))
         """
         stages = self._stages
         with stages.snapshot():
-            # limits first: a search for ranges bounds units, too, and needs to know how
-            stage, limits = find_limits(Stage.of(request), stages)
-            complete = find_ranges(stage, stages)
-            priced = stages.plan(complete.stage, complete.question)
+            try:
+                # limits first: a search for ranges bounds units, too, and needs to know how
+                stage, limits = find_limits(Stage.of(request), stages)
+                complete = find_ranges(stage, stages)
+                priced = stages.plan(complete.stage, complete.question)
+            except SqlError as refusal:
+                return answer_composed(Stage.of(request), refusal, stages)
             stages.give_notice(priced.plan)
             answer = stages.answer(priced)
         return replace(answer, found=complete.found, limits_found=limits)
 
-    def plan(self, request: Request) -> Plan:
+    def plan(self, request: Request) -> Plan | ComposedPlan:
         """Plan a request: what ask() would do first. Reads no private data and spends nothing.
 
         print(session.plan(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)))
         """
-        return explain(Stage.of(request), self._stages)
+        try:
+            return explain(Stage.of(request), self._stages)
+        except SqlError as refusal:
+            with self._stages.snapshot():
+                return plan_composed(Stage.of(request), refusal, self._stages)
 
     @takes(Request)
-    def query(self, request: Request) -> Answer:
+    def query(self, request: Request) -> Answer | ComposedAnswer:
         """Spend epsilon, and get a noisy answer; asked again, the stored answer is returned, free.
 
             answer = session.query("SELECT state, COUNT(*) AS n FROM visits GROUP BY state", epsilon=0.5)
@@ -105,7 +117,7 @@ class Session:
         return self.ask(request)
 
     @takes(Request)
-    def explain(self, request: Request) -> Plan:
+    def explain(self, request: Request) -> Plan | ComposedPlan:
         """What query() would do: reads no private data and spends nothing.
 
         print(session.explain("SELECT COUNT(*) AS n FROM visits", epsilon=0.5))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from privsql.budget.ledger import Budget
 from privsql.budget.released import released
 from privsql.errors import BudgetError
+from privsql.planning.composed_plan import ComposedPlan
 from privsql.planning.limits.range_histograms import unknown_ranges
 from privsql.planning.plan import Plan
 from privsql.privacy.events import Event
@@ -22,14 +24,14 @@ def explain(stage: Stage, stages: Stages) -> Plan:
     with stages.snapshot():
         search = _first_search(stage, stages)
         if search is not None:
-            return _with_budget(search, _charges(stage, stages), stage, stages)
+            return with_budget(search, _charges(stage, stages), stage, stages)
         plan = stages.plan(stage.with_limits()).plan
         if plan.public:
-            return _with_budget(plan, [], stage, stages)
+            return with_budget(plan, [], stage, stages)
         if not stage.fresh and (stored := _as_stored(plan, stages)) is not None:
-            return _with_budget(stored, [], stage, stages)
+            return with_budget(stored, [], stage, stages)
         events = [each.event for each in released(plan.measurements)]
-        return _with_budget(plan, [events], stage, stages)
+        return with_budget(plan, [events], stage, stages)
 
 
 def _first_search(stage: Stage, stages: Stages) -> Plan | None:
@@ -60,7 +62,10 @@ def _as_stored(plan: Plan, stages: Stages) -> Plan | None:
     return None if derived is None else derived[0]
 
 
-def _with_budget(plan: Plan, queries: Sequence[Sequence[Event]], stage: Stage, stages: Stages) -> Plan:
+AnyPlan = TypeVar("AnyPlan", Plan, ComposedPlan)
+
+
+def with_budget(plan: AnyPlan, queries: Sequence[Sequence[Event]], stage: Stage, stages: Stages) -> AnyPlan:
     """The plan with what is left of the budget, and why the budget does not allow these queries."""
     budget, why = budget_of(stages, stages.who(stage)), ""
     remaining = min(each.remaining.epsilon for each in (budget, budget.share) if each)
@@ -71,7 +76,7 @@ def _with_budget(plan: Plan, queries: Sequence[Sequence[Event]], stage: Stage, s
             stages.ledger.expect(queries, stages.who(stage))
     except BudgetError as refusal:
         why = refusal.message
-    return replace(stages.with_rho(plan), remaining=remaining if adds_up else None, refusal=why)
+    return replace(plan, rho=stages.rho(plan), remaining=remaining if adds_up else None, refusal=why)
 
 
 def budget_of(stages: Stages, analyst: str) -> Budget:

@@ -13,6 +13,7 @@ from privsql.planning.precision.half_widths import check_level
 from privsql.policy import Policy
 from privsql.policy.checks import AUTO, delta_of, epsilon_of, limit_of
 from privsql.request import Request
+from privsql.sql.split.given import Rows
 from privsql.suggestions import Argument
 
 _PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one
@@ -27,6 +28,8 @@ class Stage(Request):
     _: KW_ONLY
     ranges: tuple[tuple[str, str, float, float], ...] = ()  # found: table, column and the ends
     histogram: Histogram | None = None  # of the units of this query, instead of its answer
+    part: int | None = None  # one part of a query that is composed of several
+    given: tuple[tuple[str, Rows], ...] = ()  # noisy values of earlier parts that this one reads
 
     @staticmethod
     def of(request: Request) -> Stage:
@@ -53,11 +56,15 @@ class Stage(Request):
             (str(table), str(column), low, high) for table, column, low, high in raw.get("ranges", ())
         )
         kind = None if raw.get("histogram") is None else Histogram(raw["histogram"])
-        return Stage(**{**raw, "epsilon": Fraction(raw["epsilon"]), "ranges": ranges, "histogram": kind})
+        given = tuple((str(name), tuple(map(tuple, rows))) for name, rows in raw.get("given", ()))
+        found = {"ranges": ranges, "histogram": kind, "given": given}
+        return Stage(**{**raw, **found, "epsilon": Fraction(raw["epsilon"])})
 
     @property
     def text(self) -> str:
         """What the ledger records as the query."""
+        if self.part is not None:
+            return f"part {self.part + 1} of {self.sql}"
         return self.sql if self.histogram is None else f"{self.histogram}, of {self.sql}"
 
     def under(self, policy: Policy) -> Policy:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -16,8 +15,8 @@ from privsql.planning.precision.half_widths import check_level
 from privsql.planning.precision.noise_of_rows import set_texts
 from privsql.privacy.key_selection import GaussianThreshold, TruncatedGeometric
 from privsql.results.consistent import Settled
-from privsql.results.extras import optional
 from privsql.results.intervals import interval
+from privsql.results.result_table import ResultTable
 from privsql.results.suggested_limits import FoundLimit
 from privsql.tables import Integers, NoisyTable
 from privsql.types import NUMBERS, Kind
@@ -34,7 +33,7 @@ class FoundRange:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(ResultTable):
     """The noisy answer of a query. `cells` are the numbers of the rows' cells in the public key space."""
 
     arrays: tuple[Any, ...]  # one per output, masked where NULL
@@ -52,43 +51,9 @@ class Answer:
         return list(self.plan.question.names)
 
     @cached_property
-    def frame(self) -> pd.DataFrame:
-        """The answer as a pandas frame, made on first use."""
-        columns = {index: _series(array) for index, array in enumerate(self.arrays)}
-        frame = pd.DataFrame(columns, copy=False)  # df() returns copies
-        frame.columns = pd.Index(self.columns)
-        return frame
-
-    def df(self) -> pd.DataFrame:
-        """A pandas frame; the caller owns it."""
-        return self.frame.copy()
-
-    def arrow(self) -> Any:
-        """A pyarrow Table (extra: privsql[arrow])."""
-        table = optional("pyarrow", "arrow").Table
-        return table.from_pandas(self._dated(), preserve_index=False)
-
-    def pl(self) -> Any:
-        """A Polars frame (extra: privsql[arrow])."""
-        return optional("polars", "arrow").from_arrow(self.arrow())
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        """Rows as tuples, with NULL as None."""
-        frame = self._dated()
-        columns = [
-            [None if _is_null(value) else value for value in frame.iloc[:, index].tolist()]
-            for index in range(frame.shape[1])
-        ]
-        return list(zip(*columns, strict=True))
-
-    def _dated(self) -> pd.DataFrame:
-        """The frame with DATE columns as dates, where pandas has only timestamps."""
-        frame = self.frame.copy()
-        for index, output in enumerate(self.plan.outputs):
-            if output.expression.type.kind is Kind.DATE:
-                dates = [None if pd.isna(each) else each.date() for each in frame.iloc[:, index]]
-                frame.isetitem(index, np.array(dates, dtype=object))
-        return frame
+    def dates(self) -> tuple[bool, ...]:
+        """Which columns are DATE: pandas has only timestamps."""
+        return tuple(each.expression.type.kind is Kind.DATE for each in self.plan.outputs)
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
         """Every numeric output with the ends of its interval: n, n_low, n_high. Intervals cover the noise,
@@ -229,26 +194,6 @@ class Answer:
         return html(self)
 
 
-def _series(array: Any) -> pd.Series[Any]:
-    """A pandas series, with NULL as NA in integers, NaN in other numbers, NaT in moments, None elsewhere."""
-    if not isinstance(array, np.ma.MaskedArray):
-        return pd.Series(array)
-    if array.dtype.kind in "iu":  # Int64: large integers would change as floats
-        return pd.Series(
-            pd.arrays.IntegerArray(np.ma.getdata(array).astype(np.int64), np.ma.getmaskarray(array).copy())
-        )
-    if array.dtype.kind == "f":
-        return pd.Series(np.where(np.ma.getmaskarray(array), np.nan, array.data.astype(np.float64)))
-    if array.dtype.kind == "M":
-        return pd.Series(array.filled(np.datetime64("NaT")))
-    return pd.Series(
-        [
-            None if gone else value
-            for value, gone in zip(array.data.tolist(), np.ma.getmaskarray(array), strict=True)
-        ]
-    )
-
-
 def listed(values: Any) -> Any:
     """Keys for iteration, with NULL as None where an array masks it."""
     if not isinstance(values, np.ma.MaskedArray):
@@ -256,9 +201,3 @@ def listed(values: Any) -> Any:
     return [
         None if gone else value for value, gone in zip(values.data, np.ma.getmaskarray(values), strict=True)
     ]
-
-
-def _is_null(value: Any) -> bool:
-    return (
-        value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and math.isnan(value))
-    )

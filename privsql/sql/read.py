@@ -4,7 +4,10 @@ inside it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+
+from sqlglot import exp
 
 from privsql.algebra.owners import Whose, is_bounded, owner
 from privsql.algebra.relations import (
@@ -22,16 +25,63 @@ from privsql.algebra.reserved import output_names
 from privsql.errors import Place, Refused
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.query import QueryBinder
+from privsql.sql.bind.scope import Source
 from privsql.sql.bind.select import refused_distinct
-from privsql.sql.parse.gate import parse
+from privsql.sql.parse.above import permit_above
+from privsql.sql.parse.gate import one_statement, parse, permitted
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import rows_shown
 from privsql.sql.parse.tokens import too_deep
+from privsql.sql.split.composition import Composition, Part
+from privsql.sql.split.given import Columns, Rows, with_values
+from privsql.sql.split.split import split
+from privsql.types import Type
 
 
 def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:
     """Parse, permit, bind. Refuses whatever would let rows out."""
-    statement = parse(text, dialect)
+    return _question(parse(text, dialect), catalogue)
+
+
+# The columns of SQL over some tables: their names and types in, names and the engine's types out.
+Describe = Callable[[exp.Expr, Mapping[str, Mapping[str, Type]]], Columns]
+
+
+def read_composition(text: str, catalogue: Catalogue, dialect: str, describe: Describe) -> Composition | None:
+    """The releases of a query, and the SQL above them; None if it has no release, or is one by itself."""
+    statement, start = one_statement(text, dialect)
+
+    def bind(part: exp.Expr) -> Relation:
+        return _bound(permitted(part, dialect, start), catalogue).relation
+
+    def columns_of(above: exp.Expr, parts: Sequence[Part]) -> Columns:
+        permit_above(above, frozenset(each.name for each in parts))
+        return describe(above, {each.name: _fields(each, catalogue, dialect) for each in parts})
+
+    try:
+        found = split(statement, catalogue, bind, columns_of)
+    except RecursionError:
+        raise too_deep() from None
+    if found is not None:
+        permit_above(found.above, found.names)
+    return found
+
+
+def read_part(part: Part, values: Mapping[str, Rows], catalogue: Catalogue, dialect: str) -> Question:
+    """One part of a query that is composed of several, as a query of its own; `values` are those of its givens
+    that are known.
+    """
+    statement = with_values(part.statement, part.needs, values)
+    return _question(permitted(statement, dialect, None), catalogue)
+
+
+def _fields(part: Part, catalogue: Catalogue, dialect: str) -> dict[str, Type]:
+    question = read_part(part, {}, catalogue, dialect)
+    types = [each.type for each in question.relation.fields]
+    return dict(zip(question.names, types, strict=True))
+
+
+def _bound(statement: exp.Expr, catalogue: Catalogue) -> Source:
     try:
         source = QueryBinder(catalogue).query(statement)
     except RecursionError:
@@ -39,11 +89,18 @@ def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:
     place = place_of(statement)
     source = replace(source, relation=_asked_for_keys(source.relation, place))
     release = release_of(source.relation)
-    if release is None and not is_public(source.relation):
-        raise rows_shown(place)
     if release is not None:
         _check_owners(release.input, place)
+    return source
+
+
+def _question(statement: exp.Expr, catalogue: Catalogue) -> Question:
+    source = _bound(statement, catalogue)
+    release = release_of(source.relation)
     if release is None:
+        place = place_of(statement)
+        if not is_public(source.relation):
+            raise rows_shown(place)
         source = source.all_read("SELECT *", place)
     return Question(source.relation, output_names(source.names), release)
 

@@ -28,6 +28,18 @@ MAX_NODES = 6_000
 
 def parse(text: str, dialect: str) -> exp.Expr:
     """Exactly one SELECT, parsed and permitted node by node."""
+    return permitted(*_parsed(text, dialect))
+
+
+def one_statement(text: str, dialect: str) -> tuple[exp.Expr, Place | None]:
+    """Exactly one SELECT, written plainly, and where it begins; nothing in it is permitted yet."""
+    statement, _, start = _parsed(text, dialect)
+    _refuse_other_statements(statement, start)
+    write_plainly(statement)
+    return statement, start
+
+
+def _parsed(text: str, dialect: str) -> tuple[exp.Expr, str, Place | None]:
     tokens, start = tokens_of(text, dialect)
     try:
         # words of the text it would log
@@ -52,13 +64,12 @@ def parse(text: str, dialect: str) -> exp.Expr:
     if len(statements) > 1:
         raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
     _refuse_half_between(tokens, statements[0])
-    return permitted(statements[0], dialect, start)
+    return statements[0], dialect, start
 
 
 def permitted(statement: exp.Expr, dialect: str, start: Place | None) -> exp.Expr:
     """One SELECT, written plainly, every node of which has a rule."""
-    if not isinstance(statement, (exp.Select, exp.Union, exp.Subquery)):
-        raise only_select(start)
+    _refuse_other_statements(statement, start)
     write_plainly(statement)
     try:
         _permit(statement, cuts_text=dialect_name(dialect) != "duckdb")
@@ -66,6 +77,11 @@ def permitted(statement: exp.Expr, dialect: str, start: Place | None) -> exp.Exp
     except SqlError as error:
         raise error.at(start) from None
     return statement
+
+
+def _refuse_other_statements(statement: exp.Expr, start: Place | None) -> None:
+    if not isinstance(statement, (exp.Select, exp.SetOperation, exp.Subquery)):
+        raise only_select(start)
 
 
 def _refuse_half_between(tokens: list[Token], statement: exp.Expr) -> None:
