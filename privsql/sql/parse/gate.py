@@ -111,8 +111,8 @@ def _permit(statement: exp.Expr, cuts_text: bool) -> None:
             raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
         allowed = PERMITTED.get(type(node))
         if allowed is None:
-            raise _refuse(node, node, _shown(node))
-        _refuse_malformed(node)
+            raise _refuse(node, node, shown(node))
+        refuse_malformed(node)
         if not cuts_text:
             _refuse_cut_text(node)
         if any(node.args.get(name) is None for name in _NEEDED[type(node)]):
@@ -127,7 +127,7 @@ def _permit(statement: exp.Expr, cuts_text: bool) -> None:
             _permit_argument(node, name, value, allowed)
 
 
-def _refuse_malformed(node: exp.Expr) -> None:
+def refuse_malformed(node: exp.Expr) -> None:
     """Texts that sqlglot reads and that mean nothing, or not the same to everybody."""
     match node:
         case exp.Identifier() if not node.this:
@@ -164,7 +164,7 @@ def _permit_argument(node: exp.Expr, name: str, value: object, allowed: Mapping[
     if allowed.get(name) and isinstance(value, exp.Expr):
         raise SqlError(
             "sql-syntax",
-            f"{_shown(node)} does not take so many arguments",
+            f"{shown(node)} does not take so many arguments",
             "check the commas and parentheses",
             place_of(value) or place_of(node),
         )
@@ -175,10 +175,10 @@ def _permit_argument(node: exp.Expr, name: str, value: object, allowed: Mapping[
     if name in ("db", "catalog", "recursive"):
         raise refusal("Recursive" if name == "recursive" else "Schema", place_of(node))
     what = "" if name == "this" else f" with {name.rstrip('_').replace('_', ' ').upper()}"
-    raise _refuse(blamed, node, f"{_shown(node)}{what}")
+    raise _refuse(blamed, node, f"{shown(node)}{what}")
 
 
-def _shown(node: exp.Expr) -> str:
+def shown(node: exp.Expr) -> str:
     """A node as people write it: PERCENTILE_CONT, TABLE SAMPLE."""
     if isinstance(node, exp.Func):
         return node.sql_name()

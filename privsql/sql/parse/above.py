@@ -1,0 +1,217 @@
+"""The part of a query that stands above the noise goes in; nothing comes out but a refusal, if anything in it
+could read or change what is not the query's own.
+
+What stands here is computed from noisy and public values only, so there is no privacy to lose: the rules keep
+the engine's settings, files, catalogue, clock and randomness out of reach. Refused by default, node by node and
+argument by argument, and functions by their DuckDB names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from sqlglot import exp
+
+from privsql.errors import Place, SqlError
+from privsql.sql.parse.above_nodes import ABOVE, COLLATIONS, NUMBER, TABLE_FUNCTIONS, TYPES, WORD, WORDS
+from privsql.sql.parse.above_refusals import (
+    function_refused,
+    refused_above,
+    syntax_refused,
+    table_function_refused,
+    table_refused,
+)
+from privsql.sql.parse.engine_functions import ALLOWED
+from privsql.sql.parse.gate import MAX_NODES, refuse_malformed, shown
+from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import only_select, refusal, way_out_of
+from privsql.sql.parse.tokens import MISSING_ARGUMENT
+
+_STATEMENTS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values, exp.Pivot)
+# Functions with arguments that decide what they do.
+_LIST_AGGREGATES = frozenset({"aggregate", "array_aggr", "array_aggregate", "list_aggr", "list_aggregate"})
+# Refusals of the gate whose words hold above the noise, too.
+_SAME_WORDS = frozenset({"CurrentDate", "Placeholder"})
+# What sqlglot names otherwise than DuckDB.
+_ENGINE_NAMES = {"rand": "random"}
+_NEEDED = {kind: tuple(name for name, needed in kind.arg_types.items() if needed) for kind in ABOVE}
+
+
+def permit_above(statement: exp.Expr, tables: Collection[str] = ()) -> None:
+    """Refuse whatever in an outer query has no rule.
+
+    Args:
+        statement: the outer query, over noisy and public tables.
+        tables: the names of those tables; CTEs of the statement need not be named.
+
+    Raises:
+        Refused: something in it is not supported above the noise; with its place in the text.
+
+    Example:
+        >>> import sqlglot
+        >>> permit_above(sqlglot.parse_one("SELECT n, rank() OVER (ORDER BY n) FROM r0"), {"r0"})
+    """
+    if not isinstance(statement, _STATEMENTS):
+        raise only_select(place_of(statement))
+    known = frozenset(each.lower() for each in tables)
+    for count, node in enumerate(statement.walk(bfs=False, prune=_is_hint)):
+        if count > MAX_NODES:
+            raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
+        if not _is_hint(node):  # which is not written, either
+            _permit_node(node, known)
+
+
+def _is_hint(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Hint)
+
+
+def _permit_node(node: exp.Expr, tables: frozenset[str]) -> None:
+    allowed = ABOVE.get(type(node))
+    if allowed is None:
+        raise _unknown(node)
+    refuse_malformed(node)
+    if any(node.args.get(name) is None for name in _NEEDED[type(node)]):
+        raise SqlError("sql-syntax", *MISSING_ARGUMENT, _place(node))
+    for name, value in node.args.items():
+        if value is None or value is False or value == []:
+            continue
+        if name not in allowed or (allowed[name] and not isinstance(value, bool)):
+            raise _unknown_argument(node, name, value)
+        for each in value if isinstance(value, list) else [value]:
+            _permit_value(node, name, each)
+    _permit_particular(node, tables)
+
+
+def _permit_value(node: exp.Expr, name: str, value: object) -> None:
+    """A node is looked at by itself; what is written as it stands must be a word or a number."""
+    match node, value:
+        case (_, exp.Expr() | bool() | int()) | (exp.Identifier(), str()):
+            return
+        case exp.DataType(), exp.DType():
+            if value in TYPES:
+                return
+            raise refused_above("cast", _place(node))
+        case (exp.Literal(is_string=True) | exp.RawString(), str()):
+            return
+        case exp.Literal(), str() if NUMBER.fullmatch(value):
+            return
+        case _, str() if value.upper() in WORDS.get((type(node), name), (value.upper(),)):
+            words = WORDS.get((type(node), name))
+            if words is not None or WORD.fullmatch(value):
+                return
+    raise refused_above("constant", _place(node)) if isinstance(node, exp.Literal) else _unknown(node)
+
+
+def _permit_particular(node: exp.Expr, tables: frozenset[str]) -> None:
+    """What depends on more than the class of a node."""
+    place = _place(node)
+    match node:
+        case exp.Anonymous():
+            _permit_call(node)
+        case exp.Table():
+            _permit_table(node, tables)
+        case exp.Pivot() if not node.args.get("unpivot"):
+            for each in (*node.args.get("fields", ()), *(node.expressions if node.args.get("using") else ())):
+                if not isinstance(each, exp.In) or not each.expressions:
+                    raise refused_above("pivot", place)
+        case exp.Dot() if not isinstance(node.expression, exp.Identifier):
+            raise refused_above("method", place)
+        case exp.Collate() if node.expression.name.lower() not in COLLATIONS:
+            raise refused_above("collate", place)
+        case exp.Lateral() if not isinstance(node.this, (exp.Subquery, exp.Unnest, exp.Explode)):
+            raise table_function_refused(_engine_name(node.this), place)
+
+
+def _permit_call(call: exp.Anonymous) -> None:
+    """A function without a class of its own."""
+    place = _place(call)
+    if not isinstance(call.this, str):  # in quotes, or with a schema
+        raise function_refused(call.name, place)
+    name, arguments = call.this.lower(), call.expressions
+    if name not in ALLOWED:
+        raise function_refused(name, place)
+    if name == "age" and len(arguments) != 2:
+        raise refused_above("age", place)
+    if name in _LIST_AGGREGATES:
+        match arguments:
+            case [_, exp.Literal(is_string=True) as literal, *_] if literal.name.lower() in ALLOWED:
+                return
+        raise refused_above("aggregate-name", place)
+
+
+def _permit_table(table: exp.Table, known: frozenset[str]) -> None:
+    """A table of the caller, a CTE that is in sight, or a function that makes rows of its arguments."""
+    place = _place(table)
+    match table.this:
+        case exp.Identifier() as name:
+            in_sight = known | set(_ctes_in_sight(table))
+            if name.name.lower() not in in_sight:
+                raise table_refused(name.name, in_sight, place)
+        case exp.GenerateSeries():
+            return
+        case exp.Anonymous(this=str(name)) if name.lower() in TABLE_FUNCTIONS:
+            return
+        case other:
+            raise table_function_refused(_engine_name(other), place)
+
+
+def _ctes_in_sight(node: exp.Expr) -> Iterator[str]:
+    """The CTEs that a table may name: of the statements around it, and of its own WITH those before it."""
+    child, above = node, node.parent
+    while above is not None:
+        if isinstance(above, exp.With):
+            for cte in above.expressions:
+                if cte is child:
+                    break
+                yield cte.alias.lower()
+            # its own statement is seen to; go on with what is around that
+            above = above.parent
+        elif above is not None and isinstance(above.args.get("with_"), exp.With):
+            yield from (cte.alias.lower() for cte in above.args["with_"].expressions)
+        if above is not None:
+            child, above = above, above.parent
+
+
+def _place(node: exp.Expr) -> Place | None:
+    """Where a node begins; of one without a token of its own, what is around it."""
+    place, above = place_of(node), node.parent
+    while place is None and above is not None:
+        place, above = place_of(above), above.parent
+    return place
+
+
+def _engine_name(node: exp.Expr) -> str:
+    """The name of a function, as DuckDB has it."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower()
+    name = shown(node).lower()
+    return _ENGINE_NAMES.get(name, name)
+
+
+def _unknown(node: exp.Expr) -> SqlError:
+    """The refusal of a class without a rule."""
+    place, name = _place(node), way_out_of(node)
+    if name in _SAME_WORDS:
+        return refusal(name, place)
+    if isinstance(node, exp.AtTimeZone):
+        return refused_above("time-zone", place)
+    if isinstance(node, exp.TableSample):
+        return refused_above("tablesample", place)
+    if isinstance(node, exp.Func):
+        return function_refused(_engine_name(node), place)
+    return syntax_refused(shown(node), place)
+
+
+def _unknown_argument(node: exp.Expr, name: str, value: object) -> SqlError:
+    """The refusal of an argument without a rule."""
+    if name in ("db", "catalog"):
+        return refused_above("schema", _place(node))
+    if name == "recursive":
+        return refused_above("recursive", _place(node))
+    child = value[0] if isinstance(value, list) else value
+    if isinstance(child, exp.TableSample) or (
+        isinstance(child, exp.Expr) and way_out_of(child) in _SAME_WORDS
+    ):
+        return _unknown(child)
+    what = "" if name == "this" else f" with {name.rstrip('_').replace('_', ' ').upper()}"
+    return syntax_refused(f"{shown(node)}{what}", _place(node))
