@@ -9,6 +9,7 @@ from fractions import Fraction
 from privsql.errors import Refused
 from privsql.planning.measurements.measurement import Measurement
 from privsql.planning.plan import Accuracy, Plan
+from privsql.sql.split.influence import Simulated
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class ComposedPlan:
     parts: tuple[PlannedPart, ...]
     above: str  # SQL over the answers of the parts; it reads nothing else
     columns: tuple[tuple[str, str], ...]  # of the answer: names, and types in the engine
+    simulated: Simulated | None = field(default=None, compare=False, repr=False)  # how noise reaches them
+    again: str = field(default="", compare=False, repr=False)  # SQL with the same rows whatever the noise is
     remaining: float | None = field(default=None, compare=False)
     stored: bool = field(default=False, compare=False)
     refusal: str = field(default="", compare=False)

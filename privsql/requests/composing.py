@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from privsql.algebra.expressions import Column
 from privsql.budget.released import released
+from privsql.engines.duckdb.calculator import calculator
 from privsql.engines.duckdb.sandbox import sandbox
 from privsql.errors import ArgumentError, Refused, SqlError
 from privsql.planning.composed_plan import ComposedPlan, PlannedPart
@@ -29,7 +30,7 @@ from privsql.requests.explaining import with_budget
 from privsql.requests.stage import Stage
 from privsql.requests.stages import Priced, Stages
 from privsql.results.answer import Answer
-from privsql.results.composed_answer import ComposedAnswer
+from privsql.results.composed_answer import ComposedAnswer, Compute
 from privsql.results.finish import key_values
 from privsql.sql.split.composition import Composition, Part
 from privsql.sql.split.given import Rows, example, rows_of
@@ -72,7 +73,8 @@ def answer_composed(stage: Stage, refusal: SqlError, stages: Stages) -> Composed
         PlannedPart(part.name, answer.plan) for part, answer in zip(composed.parts, answers, strict=True)
     )
     plan = replace(composed.plan, parts=parts)
-    return ComposedAnswer(tuple(sandbox().run(plan.above, tables)), plan, tuple(answers))
+    compute = Compute(sandbox().run_many, calculator().finish)
+    return ComposedAnswer(tuple(sandbox().run(plan.above, tables)), plan, tuple(answers), compute)
 
 
 def plan_composed(stage: Stage, refusal: SqlError, stages: Stages) -> ComposedPlan:
@@ -94,7 +96,10 @@ def _composed(stage: Stage, refusal: SqlError, stages: Stages) -> Composed:
     )
     above = write_above(composition.above)
     columns = sandbox().check(above, {each.name: fields_of(each.plan) for each in parts})
-    return Composed(composition.parts, ComposedPlan(parts, above, tuple(columns)), batch)
+    known = composition.simulated
+    again = "" if known is None else write_above(known.query)
+    plan = ComposedPlan(parts, above, tuple(columns), known, again)
+    return Composed(composition.parts, plan, batch)
 
 
 def _planned(composition: Composition, stage: Stage, stages: Stages) -> Batch:
@@ -205,7 +210,10 @@ def example_table(plan: Plan) -> Mapping[str, tuple[Any, Type]]:
     keys = {} if plan.public or plan.space.open else key_values(plan.space, cells)
     table: dict[str, tuple[Any, Type]] = {}
     for each in plan.outputs:
-        name, type_ = each.expression.name if isinstance(each.expression, Column) else "", each.expression.type
+        name, type_ = (
+            each.expression.name if isinstance(each.expression, Column) else "",
+            each.expression.type,
+        )
         values = list(keys[name]) if name in keys else [_EXAMPLES.get(type_.kind)] * len(cells)
         table[each.name] = as_array(values, type_), type_
     return table

@@ -9,13 +9,19 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from privsql.algebra.expressions import columns_of
 from privsql.algebra.owners import Whose, is_bounded, owner
 from privsql.algebra.relations import (
+    Choose,
     Distinct,
+    Filter,
     Key,
+    Limit,
+    Project,
     Question,
     Relation,
     Release,
+    below,
     is_public,
     is_released,
     release_of,
@@ -34,6 +40,7 @@ from privsql.sql.parse.refusals import rows_shown
 from privsql.sql.parse.tokens import too_deep
 from privsql.sql.split.composition import Composition, Part
 from privsql.sql.split.given import Columns, Rows, with_values
+from privsql.sql.split.influence import Influence, Reached, simulated
 from privsql.sql.split.split import split
 from privsql.types import Type
 
@@ -62,9 +69,11 @@ def read_composition(text: str, catalogue: Catalogue, dialect: str, describe: De
         found = split(statement, catalogue, bind, columns_of)
     except RecursionError:
         raise too_deep() from None
-    if found is not None:
-        permit_above(found.above, found.names)
-    return found
+    if found is None:
+        return None
+    permit_above(found.above, found.names)
+    reached = {each.name: _reached(read_part(each, {}, catalogue, dialect)) for each in found.parts}
+    return replace(found, simulated=simulated(found.above, reached))
 
 
 def read_part(part: Part, values: Mapping[str, Rows], catalogue: Catalogue, dialect: str) -> Question:
@@ -79,6 +88,28 @@ def _fields(part: Part, catalogue: Catalogue, dialect: str) -> dict[str, Type]:
     question = read_part(part, {}, catalogue, dialect)
     types = [each.type for each in question.relation.fields]
     return dict(zip(question.names, types, strict=True))
+
+
+def _reached(question: Question) -> Reached:
+    """How noise reaches the columns of a part: not its keys."""
+    release = question.release
+    if release is None:
+        return Reached(tuple((name, Influence.NONE) for name in question.names))
+    keys = {each.name for each in release.keys}
+    relation, inner = question.relation, [question.relation]
+    while not isinstance(inner[-1], (Release, Choose)):
+        inner += below(inner[-1])
+    columns = (
+        relation.columns
+        if isinstance(relation, Project)
+        else tuple((e.name, e.column) for e in relation.fields)
+    )
+    chosen = any(isinstance(each, (Filter, Limit, Distinct, Choose)) for each in inner)
+    influences = (
+        Influence.NONE if {each.name for each in columns_of(expression)} <= keys else Influence.CELL
+        for _, expression in columns
+    )
+    return Reached(tuple(zip(question.names, influences, strict=True)), chosen)
 
 
 def _bound(statement: exp.Expr, catalogue: Catalogue) -> Source:

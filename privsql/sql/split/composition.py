@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from privsql.sql.split.given import Given
+from privsql.sql.split.influence import Simulated
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Composition:
 
     parts: tuple[Part, ...]
     above: exp.Expr
+    simulated: Simulated | None = None  # how noise reaches the columns of the result, where that is known
 
     @property
     def names(self) -> frozenset[str]:
