@@ -25,8 +25,8 @@ from privsql.policy.load import unit_of
 from privsql.request import Request, takes
 
 if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
-    from privsql.planning.plan import Plan
-    from privsql.results.answer import Answer
+    from privsql.planning.composed_plan import AnyPlan
+    from privsql.results.composed_answer import AnyAnswer
     from privsql.results.suggested_limits import SuggestedLimits
     from privsql.session import Session
 
@@ -112,7 +112,7 @@ class FrameAccessor:
 
     @said_at_frame()
     @takes(FrameQuery)
-    def explain(self, asked: FrameQuery) -> Plan:
+    def explain(self, asked: FrameQuery) -> AnyPlan:
         """What query() would do: reads no private data and spends nothing.
 
         print(df.dp.explain("SELECT COUNT(*) AS n FROM df", epsilon=1.0))
@@ -172,7 +172,7 @@ class FrameAccessor:
         return self._answered.warnings
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> AnyPlan:
         """The derivation behind this answer."""
         return self._answered.plan
 
@@ -182,7 +182,7 @@ class FrameAccessor:
 
     # -- inside ----------------------------------------------------------------------------------------------
     @property
-    def _answered(self) -> Answer:
+    def _answered(self) -> AnyAnswer:
         answer = self._state.answer
         if answer is None:
             raise ArgumentError(

@@ -18,8 +18,7 @@ from privsql.engines.base import Engine
 from privsql.engines.resource_limits import ResourceLimits, open_limited
 from privsql.errors import ArgumentError, Refused, SqlError, no_more_arguments
 from privsql.noise.randomness import Randomness, SystemRandomness
-from privsql.planning.composed_plan import ComposedPlan
-from privsql.planning.plan import Plan
+from privsql.planning.composed_plan import AnyPlan, ComposedPlan
 from privsql.policy import Policy, load_policy
 from privsql.policy.checks import analyst_of, epsilon_of, version_of
 from privsql.request import Request, argument, takes
@@ -31,7 +30,7 @@ from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
 from privsql.requests.stages import Stages
 from privsql.results.answer import Answer
-from privsql.results.composed_answer import ComposedAnswer
+from privsql.results.composed_answer import AnyAnswer
 from privsql.results.notices import BoundingNotice
 from privsql.results.suggested_limits import SuggestedLimits
 from privsql.schema import Schema
@@ -70,7 +69,7 @@ class Session:
         given = randomness or SystemRandomness(), notice or BoundingNotice(), version
         self._stages = Stages(engine, policy, ledger, analyst, *given)
 
-    def ask(self, request: Request) -> Answer | ComposedAnswer:
+    def ask(self, request: Request) -> AnyAnswer:
         """Answer a request: find the limits and ranges it leaves open, then plan, charge, run and add noise.
 
         Each search is a stage of its own, and charged, too. A query that is not one release is taken apart:
@@ -93,7 +92,7 @@ class Session:
             answer = stages.answer(priced)
         return replace(answer, found=complete.found, limits_found=limits)
 
-    def plan(self, request: Request) -> Plan | ComposedPlan:
+    def plan(self, request: Request) -> AnyPlan:
         """Plan a request: what ask() would do first. Reads no private data and spends nothing.
 
         print(session.plan(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)))
@@ -105,7 +104,7 @@ class Session:
                 return plan_composed(Stage.of(request), refusal, self._stages)
 
     @takes(Request)
-    def query(self, request: Request) -> Answer | ComposedAnswer:
+    def query(self, request: Request) -> AnyAnswer:
         """Spend epsilon, and get a noisy answer; asked again, the stored answer is returned, free.
 
             answer = session.query("SELECT state, COUNT(*) AS n FROM visits GROUP BY state", epsilon=0.5)
@@ -117,7 +116,7 @@ class Session:
         return self.ask(request)
 
     @takes(Request)
-    def explain(self, request: Request) -> Plan | ComposedPlan:
+    def explain(self, request: Request) -> AnyPlan:
         """What query() would do: reads no private data and spends nothing.
 
         print(session.explain("SELECT COUNT(*) AS n FROM visits", epsilon=0.5))
@@ -142,6 +141,12 @@ class Session:
             )
         # made-up tables have no copies, and no stored answers
         plan = self.plan(replace(request, prepared=False, fresh=True))
+        if isinstance(plan, ComposedPlan):
+            raise Refused(
+                "refused-several",
+                "An audit is of one release, and this query has several parts.",
+                "Audit the query of each part by itself; session.explain shows them.",
+            )
         if not plan.public:
             for statement in plan.statements:
                 engine.check(statement, schema)
@@ -159,7 +164,7 @@ class Session:
         show_all: bool = False,
         analyst: str | None = None,
         **unknown: Never,
-    ) -> list[Answer]:
+    ) -> list[AnyAnswer]:
         """Answer several queries for one epsilon, split so that their errors are small.
 
             rows, states = session.batch(["SELECT COUNT(*) AS n FROM visits", "SELECT ..."], epsilon=1.0)
@@ -169,7 +174,7 @@ class Session:
         """
         no_more_arguments(unknown, ("questions", "epsilon", "delta", "dialect", "show_all", "analyst"))
         stages, whole = stages_of(questions, epsilon, delta, dialect, show_all, analyst)
-        return answer_batch(stages, whole, self._stages)
+        return list(answer_batch(stages, whole, self._stages))
 
     def suggest_limits(
         self,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from privsql.errors import Refused
+from privsql.planning.limits.bounding import Bounding
 from privsql.planning.measurements.measurement import Measurement
 from privsql.planning.plan import Accuracy, Plan
 from privsql.sql.split.influence import Simulated
@@ -109,6 +109,11 @@ class ComposedPlan:
         return False
 
     @property
+    def bounding(self) -> tuple[Bounding, ...]:
+        """What the limits on units may drop, in all releases."""
+        return tuple(dict.fromkeys(bounding for each in self.releases for bounding in each.bounding))
+
+    @property
     def notes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(note for each in self.releases for note in each.notes))
 
@@ -134,7 +139,7 @@ class ComposedPlan:
                 together |= {f"{part.name}.{name}": width for name, width in found.together.items()}
         return Accuracy(widths, level, notes, together)
 
-    def to_dict(self) -> Mapping[str, object]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "releases": [{"name": each.name, **each.plan.to_dict()} for each in self.parts],
             "above": self.above,
@@ -153,3 +158,6 @@ class ComposedPlan:
         return explain_composed(self)
 
     __repr__ = __str__
+
+
+AnyPlan = Plan | ComposedPlan

@@ -209,5 +209,8 @@ class ComposedAnswer(ResultTable):
         return html(self)
 
 
+AnyAnswer = Answer | ComposedAnswer
+
+
 def _rows(columns: Sequence[Any]) -> list[tuple[Any, ...]]:
     return list(zip(*(np.ma.asarray(each).tolist() for each in columns), strict=True))

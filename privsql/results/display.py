@@ -9,9 +9,8 @@ from typing import Any
 import pandas as pd
 
 from privsql.results.answer import Answer
-from privsql.results.composed_answer import ComposedAnswer
+from privsql.results.composed_answer import AnyAnswer, ComposedAnswer
 
-AnyAnswer = Answer | ComposedAnswer
 MOST_ROWS = 20
 
 

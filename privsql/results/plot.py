@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from privsql.errors import ArgumentError
-from privsql.results.display import AnyAnswer
+from privsql.results.composed_answer import AnyAnswer
 from privsql.results.extras import optional
 
 

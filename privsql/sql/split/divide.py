@@ -84,7 +84,7 @@ class _Halves:
             named = [_value(each) for each in self.node.expressions]
             self.keys = [each for each in named if not _has_aggregate(each)]
             return exp.Group(expressions=[each.copy() for each in self.keys]) if self.keys else None
-        written = group.copy()
+        written: exp.Group = group.copy()
         for term in list(_terms(written)):
             meant = self._meant(term)
             if meant is not term:
@@ -112,7 +112,8 @@ class _Halves:
             or any(_same(column, term) for column in found.find_all(exp.Column))
         ):
             return None
-        return found.copy()
+        copied: exp.Expr = found.copy()
+        return copied
 
     def above(self, node: exp.Expr) -> exp.Expr:
         """A copy of a clause, in which keys and aggregates are columns of the released table."""

@@ -239,7 +239,7 @@ class _Splitter:
             return None
         return block.statement if block.kind is Kind.NOISY else None
 
-    def _given(self, node: exp.Expr, query: exp.Expr, shape: Shape, scope: Scope | None = None) -> exp.Expr:
+    def _given(self, node: exp.Expr, query: exp.Expr, shape: Shape, scope: Scope) -> exp.Expr:
         """A constant, or a table of constants, in place of a noisy query."""
         written = query.copy()
         while isinstance(written, exp.Subquery):
