@@ -1,7 +1,7 @@
 """The permitted part of a query that stands above the noise goes in; its text in DuckDB's SQL comes out.
 
-Nothing private is in its reach, so sqlglot writes it: every identifier in quotes, every operand in parentheses,
-without comments and hints.
+Nothing private is in its reach, so sqlglot writes it: every identifier in quotes, every operand in
+parentheses, without comments and hints.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The part of a query that stands above the noise goes in; nothing comes out but a refusal, if anything in it
 could read or change what is not the query's own.
 
-What stands here is computed from noisy and public values only, so there is no privacy to lose: the rules keep
-the engine's settings, files, catalogue, clock and randomness out of reach. Refused by default, node by node and
-argument by argument, and functions by their DuckDB names.
+What stands here is computed from noisy and public values only, so there is no privacy to lose: the rules
+keep the engine's settings, files, catalogue, clock and randomness out of reach. Refused by default, node by
+node and argument by argument, and functions by their DuckDB names.
 """
 
 from __future__ import annotations
