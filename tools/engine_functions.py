@@ -49,7 +49,8 @@ def catalogue() -> list[Function]:
     )
     kinds, volatile = defaultdict(set), defaultdict(bool)
     arities: dict[str, set[int]] = defaultdict(set)
-    for name, kind, effects, stability, count, more in rows.fetchall():
+    for given_name, kind, effects, stability, count, more in rows.fetchall():
+        name = given_name.lower()  # as DuckDB reads them
         kinds[name].add(kind)
         volatile[name] |= effects or stability != "CONSISTENT"
         arities[name] |= set(range(count, count + 1 + (_MORE if more else 0)))
@@ -121,7 +122,8 @@ def _words(names: set[str]) -> str:
     return '"""\n' + textwrap.fill(" ".join(sorted(names)), 108, break_on_hyphens=False) + '\n"""'
 
 
-def main(arguments: list[str]) -> int:
+def table_text() -> str:
+    """The text that the file should have."""
     functions = catalogue()
     judged = {each.name: judgement(each) for each in functions}
     allowed = {name for name, category in judged.items() if category is None}
@@ -129,11 +131,14 @@ def main(arguments: list[str]) -> int:
     for name, category in judged.items():
         if category is not None and table.unlisted(name) is None:
             refused[category].add(name)
-    text = written(allowed, refused, nodes([each for each in functions if each.name in allowed]))
+    return written(allowed, refused, nodes([each for each in functions if each.name in allowed]))
+
+
+def main(arguments: list[str]) -> int:
+    text = table_text()
     if "--write" in arguments:
         PATH.write_text(text, encoding="utf-8")
-        return 0
-    if text != PATH.read_text(encoding="utf-8"):
+    elif text != PATH.read_text(encoding="utf-8"):
         print(f"{PATH.name} is not of this DuckDB and this sqlglot: write it again with --write")
         return 1
     return 0

@@ -29,6 +29,10 @@ _CATEGORIES: Mapping[str, tuple[str, str]] = {
         "{name} is a part of DuckDB's own machinery.",
         "Write it with ordinary SQL functions.",
     ),
+    "misread": (
+        "{name} is read differently by different engines.",
+        "Write list_transform(x, ...), list_reduce(x, ...), or ORDER BY COUNT(*) DESC LIMIT 3.",
+    ),
     "operators": (
         "{name} is the name of an operator.",
         "Write the operator between its operands: x + y.",
@@ -138,6 +142,11 @@ _OTHERS: Mapping[str, tuple[str, str, str]] = {
         "refused-function",
         "Functions are not called with a dot here.",
         "Write upper(x), not x.upper().",
+    ),
+    "days": (
+        "refused-interval",
+        "A number of days is added differently by different engines.",
+        "Write d + INTERVAL 2 DAY, or CAST(d + INTERVAL 2 DAY AS DATE).",
     ),
     "tablesample": (
         "refused-tablesample",

@@ -20,30 +20,29 @@ def unlisted(name: str) -> str | None:
 
 ALLOWED = frozenset(
     """
-abs acos acosh add age aggregate any_value apply approx_count_distinct approx_quantile approx_top_k
-arbitrary arg_max arg_max_null arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last argmax argmin
-array_agg array_aggr array_aggregate array_append array_apply array_cat array_concat array_contains
-array_cosine_distance array_cosine_similarity array_cross_product array_distance array_distinct
-array_dot_product array_extract array_filter array_grade_up array_has array_has_all array_has_any
-array_indexof array_inner_product array_intersect array_length array_negative_dot_product
-array_negative_inner_product array_pop_back array_pop_front array_position array_prepend array_push_back
-array_push_front array_reduce array_resize array_reverse array_reverse_sort array_select array_slice
-array_sort array_to_json array_to_string array_transform array_unique array_value array_where array_zip
-ascii asin asinh atan atan2 atanh avg bar base64 bin binom bit_and bit_count bit_length bit_or bit_xor
-bool_and bool_or cardinality cbrt ceil ceiling century char_length character_length chr concat concat_ws
-contains corr cos cosh cot count count_if countif covar_pop covar_samp cume_dist damerau_levenshtein
-date_add date_diff date_part date_sub date_trunc datediff datepart datesub datetrunc day dayname dayofmonth
-dayofweek dayofyear days_in_month decade decimal_average decimal_division decode degrees dense_rank divide
-editdist3 element_at encode ends_with entropy epoch epoch_ms epoch_ns epoch_us equi_width_bins era even exp
-factorial favg fdiv fill filter first first_value flatten floor fmod format formatReadableDecimalSize
-formatReadableSize format_bytes from_base64 from_binary from_hex from_json from_json_strict fsum gamma gcd
-generate_series generate_subscripts geomean geometric_mean grade_up greatest greatest_common_divisor
-group_concat hamming hash hex histogram histogram_exact hour if ilike_escape instr invoke
-is_histogram_other_bin isfinite isinf isnan isodow isoyear jaccard jaro_similarity jaro_winkler_similarity
-json json_array json_array_length json_contains json_deep_merge json_exists json_extract json_extract_path
-json_extract_path_text json_extract_string json_group_array json_group_object json_group_structure
-json_insert json_keys json_merge_patch json_merge_patch_diff json_normalize json_object json_pretty
-json_quote json_remove json_replace json_set json_strip_nulls json_structure json_transform
+abs acos acosh add age aggregate any_value approx_count_distinct approx_quantile arbitrary arg_max
+arg_max_null arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last argmax argmin array_agg array_aggr
+array_aggregate array_append array_apply array_cat array_concat array_contains array_cosine_distance
+array_cosine_similarity array_cross_product array_distance array_distinct array_dot_product array_extract
+array_filter array_grade_up array_has array_has_all array_has_any array_indexof array_inner_product
+array_intersect array_length array_negative_dot_product array_negative_inner_product array_pop_back
+array_pop_front array_position array_prepend array_push_back array_push_front array_reduce array_resize
+array_reverse array_reverse_sort array_select array_slice array_sort array_to_json array_to_string
+array_transform array_unique array_value array_where array_zip ascii asin asinh atan atan2 atanh avg bar
+base64 bin binom bit_and bit_count bit_length bit_or bit_xor bool_and bool_or cardinality cbrt ceil ceiling
+century char_length character_length chr concat concat_ws contains corr cos cosh cot count count_if countif
+covar_pop covar_samp cume_dist damerau_levenshtein date_add date_diff date_part date_sub date_trunc datediff
+datepart datesub datetrunc day dayname dayofmonth dayofweek dayofyear days_in_month decade decimal_average
+decimal_division decode degrees dense_rank divide editdist3 element_at encode ends_with entropy epoch
+epoch_ms epoch_ns epoch_us equi_width_bins era even exp factorial favg fdiv fill filter first first_value
+flatten floor fmod format format_bytes from_base64 from_binary from_hex from_json from_json_strict fsum
+gamma gcd generate_series generate_subscripts geomean geometric_mean grade_up greatest
+greatest_common_divisor group_concat hamming hash hex histogram histogram_exact hour if ilike_escape instr
+invoke is_histogram_other_bin isfinite isinf isnan isodow isoyear jaccard jaro_similarity
+jaro_winkler_similarity json json_array json_array_length json_contains json_deep_merge json_exists
+json_extract json_extract_path json_extract_path_text json_extract_string json_group_array json_group_object
+json_group_structure json_insert json_keys json_merge_patch json_merge_patch_diff json_normalize json_object
+json_pretty json_quote json_remove json_replace json_set json_strip_nulls json_structure json_transform
 json_transform_strict json_type json_valid json_value julian kahan_sum kurtosis kurtosis_pop lag last
 last_day last_value lcase lcm lead least least_common_multiple left left_grapheme len length length_grapheme
 levenshtein lgamma like_escape list list_aggr list_aggregate list_any_value list_append list_apply
@@ -62,7 +61,7 @@ md5 md5_number md5_number_lower md5_number_upper mean median microsecond millenn
 minute mismatches mod mode month monthname multiply nanosecond nextafter nfc_normalize normalized_interval
 not_ilike_escape not_like_escape nth_value ntile nullif octet_length ord overlay parse_dirname parse_dirpath
 parse_filename parse_formatted_bytes parse_path path_join percent_rank pi position pow power prefix printf
-product quantile quantile_cont quantile_disc quarter radians range rank rank_dense reduce regexp_escape
+product quantile quantile_cont quantile_disc quarter radians range rank rank_dense regexp_escape
 regexp_extract regexp_extract_all regexp_full_match regexp_matches regexp_replace regexp_split_to_array
 regexp_split_to_table regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy
 regr_syy repeat replace reverse right right_grapheme round round_even roundbankers row row_number
@@ -112,6 +111,11 @@ enum_range_boundary finalize get_type hive_partition_component icu_sort_key inde
 json_copy_strftime_if_date json_copy_strftime_if_timestamp make_type parse_duckdb_log_message remap_struct
 replace_type stats sum_no_overflow to_aggregate_state unpivot_list variant_bytes_to_variant
 variant_comparator variant_normalize variant_to_parquet_variant vector_type
+""".split()
+    ),
+    "misread": frozenset(
+        """
+apply approx_top_k reduce
 """.split()
     ),
     "other-types": frozenset(
@@ -174,50 +178,54 @@ icu_calendar_names make_timestamptz pg_timezone_names timetz_byte_comparable tim
 timezone_minute to_timestamp uuid_extract_timestamp
 """.split()
     ),
+    "unjudged": frozenset(
+        """
+formatreadabledecimalsize formatreadablesize
+""".split()
+    ),
 }
 # As sqlglot reads the functions above: node class, then its arguments, as in permitted.py.
 NODES = """
-Abs this; Acos this; Acosh this; AnyValue this; ApproxDistinct this; ApproxQuantile quantile this;
-ApproxTopK expression this; ArgMax count expression this; ArgMin count expression this; Array expressions;
-ArrayAgg this; ArrayAppend expression this; ArrayConcat expressions this; ArrayContains expression this;
-ArrayContainsAll expression this; ArrayDistinct this; ArrayFilter expression this; ArrayIntersect
-expressions; ArrayMax this; ArrayMin this; ArrayOverlaps expression this; ArrayPosition expression this;
-ArrayPrepend expression this; ArrayReverse this; ArraySize expression this; ArraySlice end start step this;
-ArraySort asc nulls_first this; ArrayToString expression this; Ascii this; Asin this; Asinh this; Atan this;
-Atan2 expression this; Atanh this; Avg this; BitLength this; BitwiseAndAgg this; BitwiseOrAgg this;
-BitwiseXorAgg this; Cbrt this; Ceil this; Chr expressions; Concat coalesce? expressions safe?; ConcatWs
-coalesce? expressions safe?; Contains expression this; Corr expression this; Cos this; Cosh this;
-CosineDistance expression this; Cot this; Count big_int? this; CountIf this; CovarPop expression this;
-CovarSamp expression this; CumeDist; DateAdd expression this; DateBin expression this unit; DateDiff
-expression this unit; DateFromParts day month year; Day this; DayOfMonth this; DayOfWeek this; DayOfWeekIso
-this; DayOfYear this; Dayname this; Decode charset this; Degrees this; DenseRank; Encode charset this;
-EndsWith expression this; EuclideanDistance expression this; Exp this; Explode this; Factorial this; First
-this; FirstValue this; Flatten this; Floor this; Format expressions this; FromBase64 this; FromJson
-expression this; GenerateSeries end is_end_exclusive? start step; Greatest expressions ignore_nulls? this;
-GroupConcat separator this; Hex this; Hour this; If false this true; IsInf this; IsNan this; JSONArray
-expressions; JSONExtract expression this; JSONExtractScalar expression this; JSONKeys expression this;
-JSONObject expressions; JSONRemove expressions this; JSONSet expressions this; JSONStripNulls this; JSONType
-expression this; JarowinklerSimilarity case_insensitive expression this; Kurtosis this; Lag default offset
-this; Last this; LastDay this; LastValue this; Lead default offset this; Least expressions ignore_nulls?
-this; Left expression this; Length this; Levenshtein expression this; Ln this; Log expression this;
-LogicalAnd this; LogicalOr this; Lower this; MD5 this; Map keys values; MapFromEntries this; MapKeys this;
-Max count this; Median this; Min count this; Minute this; Mode this; Month this; Monthname this; NthValue
-offset this; Ntile this; Nullif expression this; Overlay expression for_ from_ this; Pad expression
-fill_pattern is_left? this; ParseJSON this; PercentRank; PercentileCont expression this; PercentileDisc
-expression this; Pi; Pow expression this; Quantile quantile this; Quarter this; Radians this; Rank; Reduce
-initial merge this; RegexpExtract expression group null_if_pos_overflow? parameters this; RegexpExtractAll
-expression group parameters this; RegexpFullMatch expression options this; RegexpLike expression flag this;
-RegexpReplace expression modifiers replacement single_replace? this; RegexpSplit expression limit this;
-RegrAvgx expression this; RegrAvgy expression this; RegrCount expression this; RegrIntercept expression
-this; RegrR2 expression this; RegrSlope expression this; RegrSxx expression this; RegrSxy expression this;
-RegrSyy expression this; Repeat this times; Replace expression replacement this; Reverse this; Right
-expression this; Round decimals this; RowNumber; SHA this; SHA2 length this; Second this; Sign this; Sin
-this; Sinh this; Skewness this; Split expression this; SplitPart delimiter part_index this; Sqrt this;
-StartsWith expression this; Stddev this; StddevPop this; StddevSamp this; StrPosition substr this; StrToTime
-format this; Struct expressions; StructExtract expression this; Substring length start this; Sum this; Tan
-this; Tanh this; TimeFromParts hour min sec; TimeToStr format this; TimeToUnix this; TimestampFromParts day
-hour min month sec year; TimestampTrunc this unit; ToBase64 this; ToBinary this; ToDays this; Transform
-expression this; Translate from_ this to; Trim expression position this; Trunc decimals this; Typeof this;
-Unhex this; Unicode this; UnixToTime scale this; Upper this; Variance this; VariancePop this; Week this;
-WeekOfYear this; Year this
+Abs this; Acos this; Acosh this; AnyValue this; ApproxDistinct this; ApproxQuantile quantile this; ArgMax
+count expression this; ArgMin count expression this; Array expressions; ArrayAgg this; ArrayAppend
+expression this; ArrayConcat expressions this; ArrayContains expression this; ArrayContainsAll expression
+this; ArrayDistinct this; ArrayFilter expression this; ArrayIntersect expressions; ArrayMax this; ArrayMin
+this; ArrayOverlaps expression this; ArrayPosition expression this; ArrayPrepend expression this;
+ArrayReverse this; ArraySize expression this; ArraySlice end start step this; ArraySort asc nulls_first
+this; ArrayToString expression this; Ascii this; Asin this; Asinh this; Atan this; Atan2 expression this;
+Atanh this; Avg this; BitLength this; BitwiseAndAgg this; BitwiseOrAgg this; BitwiseXorAgg this; Cbrt this;
+Ceil this; Chr expressions; Concat coalesce? expressions safe?; ConcatWs coalesce? expressions safe?;
+Contains expression this; Corr expression this; Cos this; Cosh this; CosineDistance expression this; Cot
+this; Count big_int? this; CountIf this; CovarPop expression this; CovarSamp expression this; CumeDist;
+DateAdd expression this; DateBin expression this unit; DateDiff expression this unit; DateFromParts day
+month year; Day this; DayOfMonth this; DayOfWeek this; DayOfWeekIso this; DayOfYear this; Dayname this;
+Decode charset this; Degrees this; DenseRank; Encode charset this; EndsWith expression this;
+EuclideanDistance expression this; Exp this; Explode this; Factorial this; First this; FirstValue this;
+Flatten this; Floor this; Format expressions this; FromBase64 this; FromJson expression this; GenerateSeries
+end is_end_exclusive? start step; Greatest expressions ignore_nulls? this; GroupConcat separator this; Hex
+this; Hour this; If false this true; IsInf this; IsNan this; JSONArray expressions; JSONExtract expression
+this; JSONExtractScalar expression this; JSONKeys expression this; JSONObject expressions; JSONRemove
+expressions this; JSONSet expressions this; JSONStripNulls this; JSONType expression this;
+JarowinklerSimilarity case_insensitive expression this; Kurtosis this; Lag default offset this; Last this;
+LastDay this; LastValue this; Lead default offset this; Least expressions ignore_nulls? this; Left
+expression this; Length this; Levenshtein expression this; Ln this; Log expression this; LogicalAnd this;
+LogicalOr this; Lower this; MD5 this; Map keys values; MapFromEntries this; MapKeys this; Max count this;
+Median this; Min count this; Minute this; Mode this; Month this; Monthname this; NthValue offset this; Ntile
+this; Nullif expression this; Overlay expression for_ from_ this; Pad expression fill_pattern is_left? this;
+ParseJSON this; PercentRank; PercentileCont expression this; PercentileDisc expression this; Pi; Pow
+expression this; Quantile quantile this; Quarter this; Radians this; Rank; RegexpExtract expression group
+null_if_pos_overflow? parameters this; RegexpExtractAll expression group parameters this; RegexpFullMatch
+expression options this; RegexpLike expression flag this; RegexpReplace expression modifiers replacement
+single_replace? this; RegexpSplit expression limit this; RegrAvgx expression this; RegrAvgy expression this;
+RegrCount expression this; RegrIntercept expression this; RegrR2 expression this; RegrSlope expression this;
+RegrSxx expression this; RegrSxy expression this; RegrSyy expression this; Repeat this times; Replace
+expression replacement this; Reverse this; Right expression this; Round decimals this; RowNumber; SHA this;
+SHA2 length this; Second this; Sign this; Sin this; Sinh this; Skewness this; Split expression this;
+SplitPart delimiter part_index this; Sqrt this; StartsWith expression this; Stddev this; StddevPop this;
+StddevSamp this; StrPosition substr this; StrToTime format this; Struct expressions; StructExtract
+expression this; Substring length start this; Sum this; Tan this; Tanh this; TimeFromParts hour min sec;
+TimeToStr format this; TimeToUnix this; TimestampFromParts day hour min month sec year; TimestampTrunc this
+unit; ToBase64 this; ToBinary this; ToDays this; Transform expression this; Translate from_ this to; Trim
+expression position this; Trunc decimals this; Typeof this; Unhex this; Unicode this; UnixToTime scale this;
+Upper this; Variance this; VariancePop this; Week this; WeekOfYear this; Year this
 """
