@@ -10,7 +10,6 @@ what it does and moves its name to ALLOWED by hand.
 
 from __future__ import annotations
 
-import re
 import sys
 import textwrap
 from collections import defaultdict
@@ -27,6 +26,8 @@ from privsql.sql.parse import engine_functions as table
 
 PATH = Path(table.__file__)
 _EXPRESSIONS = {"scalar", "aggregate", "window", "macro"}
+_NODES = """# As sqlglot reads the functions above: node class, then its arguments, as in permitted.py.
+"""
 _MORE = 2  # arguments beyond those that a function with any number of them needs
 
 
@@ -48,7 +49,8 @@ def catalogue() -> list[Function]:
     )
     kinds, volatile = defaultdict(set), defaultdict(bool)
     arities: dict[str, set[int]] = defaultdict(set)
-    for name, kind, effects, stability, count, more in rows.fetchall():
+    for given_name, kind, effects, stability, count, more in rows.fetchall():
+        name = given_name.lower()  # as DuckDB reads them
         kinds[name].add(kind)
         volatile[name] |= effects or stability != "CONSISTENT"
         arities[name] |= set(range(count, count + 1 + (_MORE if more else 0)))
@@ -66,10 +68,9 @@ def judgement(function: Function) -> str | None:
         return "side-effects"
     if function.name in table.ALLOWED:
         return None
-    if not re.fullmatch(r"[A-Za-z]\w*", function.name):
-        return "operators" if not function.name.startswith("_") else "internals"
-    if "collate_" in function.name:
-        return "collations"
+    named = table.unlisted(function.name)
+    if named is not None:
+        return named
     return "unjudged" if function.kinds & _EXPRESSIONS else "table-functions"
 
 
@@ -113,30 +114,31 @@ def written(
         " ".join([name, *(f"{each}?" if own else each for each, own in sorted(arguments.items()))])
         for name, arguments in sorted(classes.items())
     ]
-    parts.append(
-        "}\n# As sqlglot reads the functions above: node class, then its arguments, as in permitted.py.\n"
-    )
-    parts.append('NODES = """\n' + "\n".join(lines) + '\n"""\n')
-    return "".join(parts)
+    listed = textwrap.fill("; ".join(lines), 108, break_on_hyphens=False)
+    return "".join([*parts, "}\n", _NODES, f'NODES = """\n{listed}\n"""\n'])
 
 
 def _words(names: set[str]) -> str:
     return '"""\n' + textwrap.fill(" ".join(sorted(names)), 108, break_on_hyphens=False) + '\n"""'
 
 
-def main(arguments: list[str]) -> int:
+def table_text() -> str:
+    """The text that the file should have."""
     functions = catalogue()
     judged = {each.name: judgement(each) for each in functions}
     allowed = {name for name, category in judged.items() if category is None}
     refused: dict[str, set[str]] = defaultdict(set)
     for name, category in judged.items():
-        if category is not None:
+        if category is not None and table.unlisted(name) is None:
             refused[category].add(name)
-    text = written(allowed, refused, nodes([each for each in functions if each.name in allowed]))
+    return written(allowed, refused, nodes([each for each in functions if each.name in allowed]))
+
+
+def main(arguments: list[str]) -> int:
+    text = table_text()
     if "--write" in arguments:
         PATH.write_text(text, encoding="utf-8")
-        return 0
-    if text != PATH.read_text(encoding="utf-8"):
+    elif text != PATH.read_text(encoding="utf-8"):
         print(f"{PATH.name} is not of this DuckDB and this sqlglot: write it again with --write")
         return 1
     return 0

@@ -1,12 +1,15 @@
 """The permitted part of a query that stands above the noise goes in; its text in DuckDB's SQL comes out.
 
-Nothing private is in its reach, so sqlglot writes it: every identifier in quotes, every operand in parentheses,
-without comments and hints.
+Nothing private is in its reach, so sqlglot writes it: every identifier in quotes, every operand in
+parentheses, without comments and hints.
 """
 
 from __future__ import annotations
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
+from sqlglot.errors import UnsupportedError
+
+from privsql.errors import Refused
 
 # What binds its operands by its rank among operators.
 _OPERATORS = (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Is)
@@ -26,6 +29,9 @@ _TAKES_OPERANDS = (*_OPERATORS, exp.Bracket, exp.Dot, exp.Collate, exp.Interval)
 def write_above(statement: exp.Expr) -> str:
     """The text of a tree that `permit_above` has permitted; the tree stays as it is.
 
+    Raises:
+        Refused: DuckDB's SQL has no equal for something that another dialect has.
+
     Example:
         >>> import sqlglot
         >>> write_above(sqlglot.parse_one("SELECT n + 1 AS m FROM r0 /* all */"))
@@ -37,7 +43,14 @@ def write_above(statement: exp.Expr) -> str:
             node.pop()
         elif _is_operator(node) and _is_operand(node):
             node.replace(exp.Paren(this=node.copy()))
-    return written.sql(dialect="duckdb", identify=True, comments=False, pretty=False)
+    try:
+        return written.sql("duckdb", identify=True, comments=False, unsupported_level=ErrorLevel.RAISE)
+    except UnsupportedError:
+        raise Refused(
+            "refused-dialect",
+            "Something in this query has no equal in DuckDB's SQL.",
+            "Write what is computed from the released values in DuckDB's SQL.",
+        ) from None
 
 
 def _is_operator(node: exp.Expr) -> bool:

@@ -256,14 +256,14 @@ def test_a_worker_that_is_killed_between_questions(session):
 
 
 def test_a_worker_that_is_killed_within_a_question(session, monkeypatch):
-    before, reply = worker_of(session), _Process._reply
+    before, reply = worker_of(session), _Process.reply
 
     def killed(process, until):
         os.kill(before, signal.SIGKILL)  # it has the statement, and is being waited for
         return reply(process, until)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_Process, "_reply", killed)
+        patch.setattr(_Process, "reply", killed)
         failed(session, SLOW)
     assert worker_of(session) != before
     assert answers(session) == ANSWERS

@@ -1,9 +1,9 @@
 """The part of a query that stands above the noise goes in; nothing comes out but a refusal, if anything in it
 could read or change what is not the query's own.
 
-What stands here is computed from noisy and public values only, so there is no privacy to lose: the rules keep
-the engine's settings, files, catalogue, clock and randomness out of reach. Refused by default, node by node and
-argument by argument, and functions by their DuckDB names.
+What stands here is computed from noisy and public values only, so there is no privacy to lose: the rules
+keep the engine's settings, files, catalogue, clock and randomness out of reach. Refused by default, node by
+node and argument by argument, and functions by their DuckDB names.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ _LIST_AGGREGATES = frozenset({"aggregate", "array_aggr", "array_aggregate", "lis
 _SAME_WORDS = frozenset({"CurrentDate", "Placeholder"})
 # What sqlglot names otherwise than DuckDB.
 _ENGINE_NAMES = {"rand": "random"}
+_OPERATORS = (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Is)
+_BITWISE = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseLeftShift, exp.BitwiseRightShift)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
+_OF_LISTS = (exp.ArrayOverlaps, exp.ArrayContainsAll)
 _NEEDED = {kind: tuple(name for name, needed in kind.arg_types.items() if needed) for kind in ABOVE}
 
 
@@ -70,6 +74,7 @@ def _permit_node(node: exp.Expr, tables: frozenset[str]) -> None:
     if allowed is None:
         raise _unknown(node)
     refuse_malformed(node)
+    _refuse_other_grouping(node)
     if any(node.args.get(name) is None for name in _NEEDED[type(node)]):
         raise SqlError("sql-syntax", *MISSING_ARGUMENT, _place(node))
     for name, value in node.args.items():
@@ -116,10 +121,46 @@ def _permit_particular(node: exp.Expr, tables: frozenset[str]) -> None:
                     raise refused_above("pivot", place)
         case exp.Dot() if not isinstance(node.expression, exp.Identifier):
             raise refused_above("method", place)
+        case exp.UnixToTime() if node.args.get("scale") != exp.UnixToTime.MILLIS:  # to_timestamp()
+            raise function_refused("to_timestamp", place)
+        case exp.DateAdd() if not node.args.get("unit") and not isinstance(node.expression, exp.Interval):
+            raise refused_above("days", place)
         case exp.Collate() if node.expression.name.lower() not in COLLATIONS:
             raise refused_above("collate", place)
         case exp.Lateral() if not isinstance(node.this, (exp.Subquery, exp.Unnest, exp.Explode)):
             raise table_function_refused(_engine_name(node.this), place)
+
+
+def _refuse_other_grouping(node: exp.Expr) -> None:
+    """Operators side by side that DuckDB groups otherwise than sqlglot does."""
+    if isinstance(node, exp.Is) and not isinstance(node.expression, (exp.Null, exp.Boolean)):
+        raise refused_above("precedence", _place(node))
+    if not (_is_operator(node) or isinstance(node, _OF_LISTS)):
+        return
+    for operand in (node.this, node.args.get("expression")):
+        if isinstance(operand, exp.Expr) and _is_operator(operand) and _is_grouped_otherwise(node, operand):
+            raise refused_above("precedence", _place(operand))
+
+
+def _is_grouped_otherwise(node: exp.Expr, operand: exp.Expr) -> bool:
+    kinds = {type(node), type(operand)}
+    return (
+        _is_arrow(node) != _is_arrow(operand)
+        or (exp.DPipe in kinds and bool(kinds & {*_BITWISE, *_OF_LISTS}))
+        or (isinstance(operand, exp.BitwiseNot) and isinstance(node, _ARITHMETIC) and operand is node.this)
+    )
+
+
+def _is_arrow(node: exp.Expr) -> bool:
+    """Whether it is x -> y or x ->> y, and not a call of json_extract."""
+    return isinstance(node, (exp.JSONExtract, exp.JSONExtractScalar)) and "only_json_types" in node.args
+
+
+def _is_operator(node: exp.Expr) -> bool:
+    written = isinstance(node, _OPERATORS) and not isinstance(
+        node, (exp.Func, exp.Paren, exp.Dot, exp.PropertyEQ)
+    )
+    return written or isinstance(node, (exp.And, exp.Or, exp.Xor)) or _is_arrow(node)
 
 
 def _permit_call(call: exp.Anonymous) -> None:

@@ -1,4 +1,4 @@
-"""The node classes that may stand above the noise, with their arguments, and the words that may stand in them.
+"""The node classes that may stand above the noise, their arguments, and the words that may stand in them.
 
 What is permitted over private rows, what sqlglot makes of DuckDB's functions, and what the table below adds.
 """
@@ -52,6 +52,7 @@ Try this
 Xor this expression
 BitwiseAnd this expression
 BitwiseOr this expression
+BitwiseXor this expression
 BitwiseLeftShift this expression
 BitwiseRightShift this expression
 BitwiseNot this
@@ -60,6 +61,7 @@ NullSafeNEQ this expression
 JSONExtract this expression only_json_types?
 JSONExtractScalar this expression only_json_types?
 JSONPath expressions
+JSONKeyValue this expression
 JSONPathRoot
 JSONPathKey this
 JSONPathSubscript this
@@ -70,13 +72,19 @@ Array expressions value_constructor?
 """
 
 
+# Arguments that sqlglot takes for something else than DuckDB does, or writes otherwise.
+_MISREAD = frozenset({(exp.JarowinklerSimilarity, "case_insensitive")})
+
+
 def _merged() -> dict[type[exp.Expr], dict[str, bool]]:
     found = {node: dict(arguments) for node, arguments in PERMITTED.items()}
-    for table in (NODES, _TABLE):
+    for table in (NODES.replace("\n", " ").replace("; ", "\n"), _TABLE):
         for node, arguments, _ in read_table(table):
             known = found.setdefault(node, {})
             for each in arguments:
                 name = each.removesuffix("?")
+                if (node, name) in _MISREAD:
+                    continue
                 known[name] = each.endswith("?") and known.get(name, True)
     return found
 
@@ -86,7 +94,7 @@ ABOVE: Mapping[type[exp.Expr], Mapping[str, bool]] = _merged()
 TABLE_FUNCTIONS = frozenset({"generate_series", "range", "unnest"})
 COLLATIONS = frozenset({"binary", "nocase", "noaccent"})
 _TYPES = """
-ARRAY BIGINT BIT BOOLEAN CHAR DATE DATETIME DECIMAL DOUBLE FLOAT INT INT128 INTERVAL JSON LIST MAP NCHAR NVARCHAR
+ARRAY BIGINT BOOLEAN CHAR DATE DATETIME DECIMAL DOUBLE FLOAT INT INT128 INTERVAL JSON LIST MAP NCHAR NVARCHAR
 SMALLINT STRUCT TEXT TIME TIMESTAMP TIMESTAMPNTZ TIMESTAMP_MS TIMESTAMP_NS TIMESTAMP_S TINYINT UBIGINT UINT
 UINT128 USMALLINT UTINYINT UUID VARBINARY VARCHAR
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from privsql.errors import Place, Refused, did_you_mean
-from privsql.sql.parse.engine_functions import ALLOWED, REFUSED
+from privsql.sql.parse.engine_functions import ALLOWED, REFUSED, unlisted
 
 # By the category of a function: why it is refused, and what to write instead. {name} is the function.
 _CATEGORIES: Mapping[str, tuple[str, str]] = {
@@ -29,12 +29,16 @@ _CATEGORIES: Mapping[str, tuple[str, str]] = {
         "{name} is a part of DuckDB's own machinery.",
         "Write it with ordinary SQL functions.",
     ),
+    "misread": (
+        "{name} is read differently by different engines.",
+        "Write list_transform(x, ...), list_reduce(x, ...), or ORDER BY COUNT(*) DESC LIMIT 3.",
+    ),
     "operators": (
         "{name} is the name of an operator.",
         "Write the operator between its operands: x + y.",
     ),
     "other-types": (
-        "{name} is about a type (geometry or variant) that is not supported.",
+        "{name} is about a type (geometry, variant or bit string) that is not supported.",
         "Use numbers, text, dates, lists, structs or JSON.",
     ),
     "random": (
@@ -68,10 +72,11 @@ _ONLY_HERE = "Nothing outside the query can be read or changed by what is comput
 def function_refused(name: str, place: Place | None) -> Refused:
     """The refusal of a function that is not on the list, by its DuckDB name."""
     lowered = name.lower()
-    for category, names in REFUSED.items():
-        if lowered in names:
-            why, way_out = _CATEGORIES[category]
-            return Refused("refused-function", why.format(name=f"{lowered}()"), way_out, place)
+    listed = (category for category, names in REFUSED.items() if lowered in names)
+    category = next(listed, unlisted(lowered))
+    if category is not None:
+        why, way_out = _CATEGORIES[category]
+        return Refused("refused-function", why.format(name=f"{lowered}()"), way_out, place)
     return Refused(
         "refused-function",
         f"There is no function {lowered}() that may be used on released values.",
@@ -125,7 +130,8 @@ _OTHERS: Mapping[str, tuple[str, str, str]] = {
     "cast": (
         "refused-cast",
         "This type is not supported for results.",
-        "Cast to BOOLEAN, a number, VARCHAR, DATE, TIME, TIMESTAMP, INTERVAL, JSON, or lists and structs of them.",
+        "Cast to BOOLEAN, a number, VARCHAR, DATE, TIME, TIMESTAMP, INTERVAL, JSON, or lists and structs "
+        "of them.",
     ),
     "collate": (
         "refused-syntax",
@@ -136,6 +142,11 @@ _OTHERS: Mapping[str, tuple[str, str, str]] = {
         "refused-function",
         "Functions are not called with a dot here.",
         "Write upper(x), not x.upper().",
+    ),
+    "days": (
+        "refused-interval",
+        "A number of days is added differently by different engines.",
+        "Write d + INTERVAL 2 DAY, or CAST(d + INTERVAL 2 DAY AS DATE).",
     ),
     "tablesample": (
         "refused-tablesample",
