@@ -29,7 +29,6 @@ from privsql.requests.limit_search import find_limits, suggest_limits
 from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
 from privsql.requests.stages import Stages
-from privsql.results.answer import Answer
 from privsql.results.composed_answer import AnyAnswer
 from privsql.results.notices import BoundingNotice
 from privsql.results.suggested_limits import SuggestedLimits

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +13,9 @@ import privsql
 from privsql.engines.duckdb.sandbox import sandbox
 from privsql.requests import composing
 
-SHARES = "SELECT state, COUNT(*) AS n, 100.0 * COUNT(*) / SUM(COUNT(*)) OVER () AS pct FROM people GROUP BY state"
+SHARES = (
+    "SELECT state, COUNT(*) AS n, 100.0 * COUNT(*) / SUM(COUNT(*)) OVER () AS pct FROM people GROUP BY state"
+)
 TWO = "SELECT (SELECT COUNT(*) FROM people WHERE age > 64) AS old, (SELECT COUNT(*) FROM people WHERE age < 18) AS young"
 OLDER = "SELECT COUNT(*) AS n FROM people WHERE age > (SELECT AVG(age) FROM people)"
 POLICY = {
@@ -26,7 +27,9 @@ POLICY = {
 @pytest.fixture
 def people() -> pd.DataFrame:
     random = np.random.default_rng(3)
-    return pd.DataFrame({"state": random.choice(["CA", "NY", "TX"], 5000), "age": random.integers(0, 100, 5000)})
+    return pd.DataFrame(
+        {"state": random.choice(["CA", "NY", "TX"], 5000), "age": random.integers(0, 100, 5000)}
+    )
 
 
 @pytest.fixture
@@ -62,7 +65,7 @@ def test_of_one_release_the_plan_has_its_sql_keys_and_measurements(session):
     plan = session.explain(SHARES, epsilon=1.0)
     assert plan.keys == ["state"]
     assert plan.measurements[0].l1 == 2
-    assert 'count(*)' in plan.sql.lower()
+    assert "count(*)" in plan.sql.lower()
 
 
 def test_without_budget_nothing_is_charged(session):

@@ -79,9 +79,14 @@ def tables() -> Iterator[duckdb.DuckDBPyConnection]:
     )
     states = [("CA", "west", 39), ("NY", "east", 20), ("TX", "south", 29), ("WA", "west", 8)]
     with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE people AS SELECT * REPLACE (joined::DATE AS joined) FROM people")
-        connection.execute("CREATE TABLE visits AS SELECT * FROM visits")
-        connection.execute("CREATE TABLE states (state VARCHAR PRIMARY KEY, region VARCHAR, population INTEGER)")
+        for name, frame in (("people", people), ("visits", visits)):
+            connection.register(f"{name}_frame", frame)
+            connection.execute(f"CREATE TABLE {name} AS SELECT * FROM {name}_frame")
+            connection.unregister(f"{name}_frame")
+        connection.execute("ALTER TABLE people ALTER joined TYPE DATE")
+        connection.execute(
+            "CREATE TABLE states (state VARCHAR PRIMARY KEY, region VARCHAR, population INTEGER)"
+        )
         connection.executemany("INSERT INTO states VALUES (?, ?, ?)", states)
         yield connection
 
@@ -99,7 +104,12 @@ def rows_of(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
             return tuple(plain(each) for each in value)
         if isinstance(value, dict):
             return tuple((plain(name), plain(each)) for name, each in sorted(value.items(), key=str))
-        if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
+        if (
+            value is None
+            or value is pd.NA
+            or value is pd.NaT
+            or (isinstance(value, float) and np.isnan(value))
+        ):
             return "NULL"
         if isinstance(value, (bool, np.bool_)):
             return bool(value)

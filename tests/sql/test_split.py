@@ -142,11 +142,20 @@ def test_a_noisy_query_among_private_rows_becomes_a_constant(pipeline, sql, part
     ("sql", "code"),
     [
         ("SELECT state, ROW_NUMBER() OVER () FROM people", "refused-window"),
-        ("SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM people) WHERE n > (SELECT age FROM people)", "refused-rows"),
-        ("SELECT COUNT(*) FROM people WHERE age > (SELECT COUNT(*) FROM people GROUP BY state)", "refused-stages"),
+        (
+            "SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM people) WHERE n > (SELECT age FROM people)",
+            "refused-rows",
+        ),
+        (
+            "SELECT COUNT(*) FROM people WHERE age > (SELECT COUNT(*) FROM people GROUP BY state)",
+            "refused-stages",
+        ),
         ("SELECT COUNT(*) FROM people WHERE EXISTS (SELECT AVG(age) FROM people)", "refused-stages"),
         ("SELECT SUM(n) OVER (), random() FROM (SELECT COUNT(*) AS n FROM people)", "refused-function"),
-        ("SELECT SUM(n) OVER () FROM (SELECT COUNT(*) AS n FROM people), read_csv('x')", "refused-table-function"),
+        (
+            "SELECT SUM(n) OVER () FROM (SELECT COUNT(*) AS n FROM people), read_csv('x')",
+            "refused-table-function",
+        ),
     ],
 )
 def test_what_would_show_or_read_more_is_refused(pipeline, sql, code):
