@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +14,7 @@ from privsql.planning.precision.half_widths import check_level
 from privsql.policy import Policy
 from privsql.policy.checks import AUTO, delta_of, epsilon_of, limit_of
 from privsql.request import Request
+from privsql.sql.parse.constants import NOTHING, Constants, asks_for_time, parameters_of
 from privsql.sql.split.given import Rows
 from privsql.suggestions import Argument
 
@@ -28,13 +30,18 @@ class Stage(Request):
     _: KW_ONLY
     ranges: tuple[tuple[str, str, float, float], ...] = ()  # found: table, column and the ends
     histogram: Histogram | None = None  # of the units of this query, instead of its answer
+    constants: Constants = NOTHING  # the parameters of the call, and when it was asked
     part: int | None = None  # one part of a query that is composed of several
     given: tuple[tuple[str, Rows], ...] = ()  # noisy values of earlier parts that this one reads
 
     @staticmethod
     def of(request: Request) -> Stage:
         """The first stage, as the request says it."""
-        return Stage(**{each.name: getattr(request, each.name) for each in fields(Request)})
+        given = {each.name: getattr(request, each.name) for each in fields(Request)}
+        timed = isinstance(request.sql, str) and asks_for_time(request.sql)
+        now = datetime.now(UTC).replace(tzinfo=None).isoformat(" ") if timed else ""
+        constants = Constants(parameters_of(request.params), now)
+        return Stage(**{**given, "params": None}, constants=constants)
 
     def to_json(self) -> dict[str, Any]:
         """All that differs from the defaults, from which the same stage can be planned again.
@@ -47,8 +54,11 @@ class Stage(Request):
             if each.name not in _NOT_STORED and getattr(self, each.name) != each.default
         }
         assert self.epsilon is not None
-        listed = {"weights": dict(self.weights)} if self.weights else {}
-        return {**given, **listed, "epsilon": str(self.price())}
+        if self.weights:
+            given["weights"] = dict(self.weights)
+        if self.constants != NOTHING:
+            given["constants"] = [self.constants.parameters, self.constants.now]
+        return {**given, "epsilon": str(self.price())}
 
     @staticmethod
     def of_json(raw: Mapping[str, Any]) -> Stage:
@@ -57,7 +67,9 @@ class Stage(Request):
         )
         kind = None if raw.get("histogram") is None else Histogram(raw["histogram"])
         given = tuple((str(name), tuple(map(tuple, rows))) for name, rows in raw.get("given", ()))
-        found = {"ranges": ranges, "histogram": kind, "given": given}
+        parameters, now = raw.get("constants", ((), ""))
+        constants = Constants(tuple(map(tuple, parameters)), now)
+        found = {"ranges": ranges, "histogram": kind, "given": given, "constants": constants}
         return Stage(**{**raw, **found, "epsilon": Fraction(raw["epsilon"])})
 
     @property

@@ -44,6 +44,7 @@ from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer
 from privsql.results.notices import BoundingNotice
 from privsql.sql.bind.catalogue import Catalogue
+from privsql.sql.parse.constants import Constants
 from privsql.sql.parse.tokens import too_deep
 from privsql.sql.read import read, read_composition, read_part
 from privsql.sql.split.composition import Composition
@@ -80,7 +81,7 @@ class Stages:
         self.schema = engine.schema()
         self._stored = StoredAnswers(calculator().evaluate, self._shelf())
         self._last_catalogue: Catalogue | None = None
-        self._last_composition: tuple[tuple[str, str, Catalogue], Composition | None] | None = None
+        self._last_composition: tuple[tuple[str, str, Constants, Catalogue], Composition | None] | None = None
         self._plans: PlanCache[Priced] = PlanCache(
             self._read_public, self._copies, lambda priced: priced.plan.cells
         )
@@ -102,7 +103,7 @@ class Stages:
             if composition is None or stage.part >= len(composition.parts):
                 raise SqlError("sql-syntax", "the query has no such part", "ask the whole query")
             return read_part(composition.parts[stage.part], dict(stage.given), catalogue, stage.dialect)
-        question = read(stage.sql, catalogue, stage.dialect)
+        question = read(stage.sql, catalogue, stage.dialect, stage.constants)
         return question if stage.histogram is None else histogram_question(question, stage.histogram)
 
     def composition(self, stage: Stage) -> Composition | None:
@@ -113,9 +114,9 @@ class Stages:
 
     def _composed(self, stage: Stage, catalogue: Catalogue) -> Composition | None:
         """Kept while it is asked about part by part: it takes as long to read as all parts together."""
-        key = stage.sql, stage.dialect, catalogue
+        key = stage.sql, stage.dialect, stage.constants, catalogue
         if self._last_composition is None or self._last_composition[0] != key:
-            found = read_composition(stage.sql, catalogue, stage.dialect, described)
+            found = read_composition(stage.sql, catalogue, stage.dialect, described, stage.constants)
             self._last_composition = key, found
         return self._last_composition[1]
 

@@ -34,6 +34,7 @@ from privsql.sql.bind.query import QueryBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.bind.select import refused_distinct
 from privsql.sql.parse.above import permit_above
+from privsql.sql.parse.constants import NOTHING, Constants
 from privsql.sql.parse.gate import one_statement, parse, permitted
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import rows_shown
@@ -45,18 +46,22 @@ from privsql.sql.split.split import split
 from privsql.types import Type
 
 
-def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:
+def read(
+    text: str, catalogue: Catalogue, dialect: str = "duckdb", constants: Constants = NOTHING
+) -> Question:
     """Parse, permit, bind. Refuses whatever would let rows out."""
-    return _question(parse(text, dialect), catalogue)
+    return _question(parse(text, dialect, constants), catalogue)
 
 
 # The columns of SQL over some tables: their names and types in, names and the engine's types out.
 Describe = Callable[[exp.Expr, Mapping[str, Mapping[str, Type]]], Columns]
 
 
-def read_composition(text: str, catalogue: Catalogue, dialect: str, describe: Describe) -> Composition | None:
+def read_composition(
+    text: str, catalogue: Catalogue, dialect: str, describe: Describe, constants: Constants = NOTHING
+) -> Composition | None:
     """The releases of a query, and the SQL above them; None if it has no release, or is one by itself."""
-    statement, start = one_statement(text, dialect)
+    statement, start = one_statement(text, dialect, constants)
 
     def bind(part: exp.Expr) -> Relation:
         return _bound(permitted(part, dialect, start), catalogue).relation

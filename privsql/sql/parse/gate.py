@@ -16,6 +16,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from privsql.errors import Place, Refused, SqlError
+from privsql.sql.parse.constants import NOTHING, Constants, number_marks, with_constants
 from privsql.sql.parse.dialects import dialect_name, refuse_other_meanings
 from privsql.sql.parse.permitted import PERMITTED
 from privsql.sql.parse.places import place_of
@@ -26,21 +27,22 @@ from privsql.sql.parse.tokens import MISSING_ARGUMENT, tokens_of, too_deep
 MAX_NODES = 6_000
 
 
-def parse(text: str, dialect: str) -> exp.Expr:
+def parse(text: str, dialect: str, constants: Constants = NOTHING) -> exp.Expr:
     """Exactly one SELECT, parsed and permitted node by node."""
-    return permitted(*_parsed(text, dialect))
+    return permitted(*_parsed(text, dialect, constants))
 
 
-def one_statement(text: str, dialect: str) -> tuple[exp.Expr, Place | None]:
+def one_statement(text: str, dialect: str, constants: Constants = NOTHING) -> tuple[exp.Expr, Place | None]:
     """Exactly one SELECT, written plainly, and where it begins; nothing in it is permitted yet."""
-    statement, _, start = _parsed(text, dialect)
+    statement, _, start = _parsed(text, dialect, constants)
     _refuse_other_statements(statement, start)
     write_plainly(statement)
     return statement, start
 
 
-def _parsed(text: str, dialect: str) -> tuple[exp.Expr, str, Place | None]:
+def _parsed(text: str, dialect: str, constants: Constants) -> tuple[exp.Expr, str, Place | None]:
     tokens, start = tokens_of(text, dialect)
+    tokens, mark = number_marks(tokens, text)
     try:
         # words of the text it would log
         parser = sqlglot.Dialect.get_or_raise(dialect).parser(error_message_context=0)
@@ -64,7 +66,7 @@ def _parsed(text: str, dialect: str) -> tuple[exp.Expr, str, Place | None]:
     if len(statements) > 1:
         raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
     _refuse_half_between(tokens, statements[0])
-    return statements[0], dialect, start
+    return with_constants(statements[0], constants, mark), dialect, start
 
 
 def permitted(statement: exp.Expr, dialect: str, start: Place | None) -> exp.Expr:
