@@ -27,13 +27,20 @@ Now = Callable[[Priced, Mapping[int, Answer]], Priced]
 
 @dataclass(frozen=True)
 class Batch:
-    """Priced queries, those of them that are paid for, and those that read noisy values of others which are not
-    known yet.
+    """Priced queries; those that are paid for; those that read noisy values of others which are not known yet; and
+    those that follow from what is still to be paid for.
     """
 
     priced: Sequence[Priced]
     paid: dict[int, Priced]
     later: Collection[int] = ()
+    following: Collection[int] = ()
+
+    @property
+    def free(self) -> list[int]:
+        """The places whose answers are known before anything is charged."""
+        waiting = {*self.paid, *self.later, *self.following}
+        return [place for place in range(len(self.priced)) if place not in waiting]
 
 
 def stages_of(
@@ -137,7 +144,8 @@ def _split(
         follow = [priced[places[each]].plan for each, other in shares.follows.items() if other == number]
         if place in later or not _is_known(priced[place].plan, follow, stages):
             paid[place] = priced[place]
-    return Batch(priced, paid, later)
+    following = {places[number] for number, other in shares.follows.items() if places[other] in paid}
+    return Batch(priced, paid, later, following)
 
 
 def _repriced(priced: Priced, epsilon: Fraction) -> Priced:

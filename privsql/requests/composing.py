@@ -113,11 +113,7 @@ def _planned(composition: Composition, stage: Stage, stages: Stages) -> Batch:
         _give_examples(parts, listed, stages)
     while True:
         batch = plan_batch(listed, stage.price(), stages, alone, later)
-        free = {
-            part.name: answer_of(batch, place, stages)
-            for place, part in enumerate(parts)
-            if place not in batch.paid and place not in later
-        }
+        free = {parts[place].name: answer_of(batch, place, stages) for place in batch.free}
         known = [place for place in sorted(later) if _read_by(parts[place]) <= free.keys()]
         if not known:
             return batch
