@@ -117,7 +117,7 @@ def _permit_particular(node: exp.Expr, tables: frozenset[str]) -> None:
             _permit_table(node, tables)
         case exp.Pivot() if not node.args.get("unpivot"):
             for each in (*node.args.get("fields", ()), *(node.expressions if node.args.get("using") else ())):
-                if not isinstance(each, exp.In) or not each.expressions:
+                if not isinstance(each, exp.In) or not _are_constants(each.expressions):
                     raise refused_above("pivot", place)
         case exp.Dot() if not isinstance(node.expression, exp.Identifier):
             raise refused_above("method", place)
@@ -129,6 +129,10 @@ def _permit_particular(node: exp.Expr, tables: frozenset[str]) -> None:
             raise refused_above("collate", place)
         case exp.Lateral() if not isinstance(node.this, (exp.Subquery, exp.Unnest, exp.Explode)):
             raise table_function_refused(_engine_name(node.this), place)
+
+
+def _are_constants(listed: list[exp.Expr]) -> bool:
+    return bool(listed) and not any(each.find(exp.Query, exp.Column) for each in listed)
 
 
 def _refuse_other_grouping(node: exp.Expr) -> None:
