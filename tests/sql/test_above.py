@@ -32,6 +32,8 @@ SELECT a, (SELECT max(n) FROM r1 WHERE r1.a = r0.a) AS m FROM r0 WHERE n > (SELE
 SELECT a FROM r0 WHERE a IN (SELECT a FROM r1) AND EXISTS (SELECT 1 FROM r1 WHERE r1.a = r0.a)
 SELECT a FROM r0 WHERE n > ANY (SELECT n FROM r1) AND n <= ALL (SELECT n FROM r1)
 PIVOT r0 ON b IN ('x', 'y') USING sum(n) GROUP BY a
+WITH p AS (PIVOT r0 ON b IN ('x', 'y') USING sum(n)) SELECT * FROM p
+SELECT * FROM (PIVOT r0 ON b IN ('x', 'y'), a IN ('u'))
 SELECT * FROM r0 PIVOT (sum(n) AS s FOR b IN ('x', 'y'))
 UNPIVOT r0 ON n, m INTO NAME k VALUE v
 SELECT * FROM r0 UNPIVOT (v FOR k IN (n, m))
@@ -69,6 +71,8 @@ REFUSED = [
     ("SELECT * FROM read_csv('x')", "refused-table-function", (1, 15), "range(...)"),
     ("PIVOT r0 ON b USING sum(n)", "refused-pivot", (1, 7), "IN ('CA', 'NY')"),
     ("SELECT * FROM r0 PIVOT (sum(n) FOR b IN (SELECT a FROM r1))", "refused-pivot", (1, 25), "IN ('CA', 'NY')"),
+    ("PIVOT r0 ON b GROUP BY a", "refused-pivot", (1, 7), "IN ('CA', 'NY')"),
+    ("SELECT * FROM (PIVOT r0 ON b, a IN ('x') USING sum(n))", "refused-pivot", (1, 22), "IN ('CA', 'NY')"),
     ("SELECT n::TIMESTAMPTZ FROM r0", "refused-cast", (1, 8), "TIMESTAMP"),
     ("SELECT n::ENUM('a') FROM r0", "refused-cast", (1, 16), "VARCHAR"),
     ("SELECT a COLLATE de FROM r0", "refused-syntax", (1, 8), "nocase"),
@@ -122,6 +126,7 @@ def test_a_refusal_has_a_place_and_a_way_out(
         ("WITH x AS (SELECT 1 AS a) SELECT (SELECT max(a) FROM x WHERE a IN (SELECT a FROM x)) AS m", True),
         ("WITH x AS (WITH y AS (SELECT 1 AS a) SELECT a FROM y) SELECT a FROM x", True),
         ("WITH x AS (WITH y AS (SELECT 1 AS a) SELECT a FROM y) SELECT a FROM y", False),
+        ("WITH \u212a AS (SELECT 1 AS a) SELECT a FROM k", False),
         ("WITH x AS (SELECT 1 AS a) (SELECT a FROM x) UNION ALL SELECT a FROM x", True),
     ],
 )

@@ -69,7 +69,7 @@ def permit_above(statement: exp.Expr, tables: Collection[str] = ()) -> None:
     """
     if not isinstance(statement, _STATEMENTS):
         raise only_select(place_of(statement))
-    known = frozenset(each.lower() for each in tables)
+    known = frozenset(map(_folded, tables))
     for count, node in enumerate(statement.walk(bfs=False, prune=_is_hint)):
         if count > MAX_NODES:
             raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
@@ -112,11 +112,13 @@ def _permit_value(node: exp.Expr, name: str, value: object) -> None:
             return
         case exp.Literal(), str() if NUMBER.fullmatch(value):
             return
-        case _, str() if value.upper() in WORDS.get((type(node), name), (value.upper(),)):
+        case (exp.Literal(), _):
+            raise refused_above("constant", _place(node))
+        case _, str():
             words = WORDS.get((type(node), name))
-            if words is not None or WORD.fullmatch(value):
+            if WORD.fullmatch(value) if words is None else value.upper() in words:
                 return
-    raise refused_above("constant", _place(node)) if isinstance(node, exp.Literal) else _unknown(node)
+    raise _unknown(node)
 
 
 def _permit_particular(node: exp.Expr, tables: frozenset[str]) -> None:
@@ -127,7 +129,8 @@ def _permit_particular(node: exp.Expr, tables: frozenset[str]) -> None:
         case exp.Table():
             _permit_table(node, tables)
         case exp.Pivot() if not node.args.get("unpivot"):
-            for each in (*node.args.get("fields", ()), *(node.expressions if node.args.get("using") else ())):
+            # of PIVOT t ON ... the values stand among its expressions
+            for each in (*node.args.get("fields", ()), *(node.expressions if node.args.get("this") else ())):
                 if not isinstance(each, exp.In) or not _are_constants(each.expressions):
                     raise refused_above("pivot", _place(node))
         case exp.Dot() if not isinstance(node.expression, exp.Identifier):
@@ -202,7 +205,7 @@ def _permit_table(table: exp.Table, known: frozenset[str]) -> None:
     match table.this:
         case exp.Identifier() as name:
             in_sight = known | set(_ctes_in_sight(table))
-            if name.name.lower() not in in_sight:
+            if _folded(name.name) not in in_sight:
                 raise table_refused(name.name, in_sight, _place(table))
         case exp.GenerateSeries():
             return
@@ -210,6 +213,11 @@ def _permit_table(table: exp.Table, known: frozenset[str]) -> None:
             return
         case other:
             raise table_function_refused(_engine_name(other), _place(table))
+
+
+def _folded(name: str) -> str:
+    """A name as DuckDB compares it: only the letters of ASCII have a case."""
+    return name.encode().lower().decode()
 
 
 def _ctes_in_sight(node: exp.Expr) -> Iterator[str]:
@@ -220,11 +228,11 @@ def _ctes_in_sight(node: exp.Expr) -> Iterator[str]:
             for cte in above.expressions:
                 if cte is child:
                     break
-                yield cte.alias.lower()
+                yield _folded(cte.alias)
             # its own statement is seen to; go on with what is around that
             above = above.parent
-        elif above is not None and isinstance(above.args.get("with_"), exp.With):
-            yield from (cte.alias.lower() for cte in above.args["with_"].expressions)
+        elif isinstance(above.args.get("with_"), exp.With):
+            yield from (_folded(cte.alias) for cte in above.args["with_"].expressions)
         if above is not None:
             child, above = above, above.parent
 
