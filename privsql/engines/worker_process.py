@@ -136,6 +136,8 @@ def unpack(described: list[dict[str, Any]], buffers: bytearray) -> dict[str, Any
             data = np.fromiter(listed, dtype=object, count=len(listed))
             if missing is not None:
                 data[missing] = None
+        if len(data) != rows or (missing is not None and len(missing) != rows):
+            raise ValueError(rows)
         columns[column["name"]] = data if missing is None else np.ma.array(data, mask=missing)
     return columns
 

@@ -42,7 +42,9 @@ def write_above(statement: exp.Expr) -> str:
         if isinstance(node, exp.Hint):
             node.pop()
         elif _is_operator(node) and _is_operand(node):
-            node.replace(exp.Paren(this=node.copy()))
+            around = exp.Paren()
+            node.replace(around)
+            around.set("this", node)
     try:
         return written.sql("duckdb", identify=True, comments=False, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError:
@@ -54,11 +56,16 @@ def write_above(statement: exp.Expr) -> str:
 
 
 def _is_operator(node: exp.Expr) -> bool:
-    return isinstance(node, _OPERATORS) and not isinstance(node, _NO_OPERATORS)
+    written = isinstance(node, _OPERATORS) and not isinstance(node, _NO_OPERATORS)
+    return written or isinstance(node, exp.Connector)
 
 
 def _is_operand(node: exp.Expr) -> bool:
     above = node.parent
     if isinstance(above, exp.Escape) and node.arg_key == "this":  # LIKE and ESCAPE are one operator
+        return False
+    if isinstance(node, exp.Connector) and type(above) is type(
+        node
+    ):  # a long chain, which groups as it likes
         return False
     return isinstance(above, _TAKES_OPERANDS) and not isinstance(above, exp.Paren)

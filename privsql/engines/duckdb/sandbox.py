@@ -35,6 +35,8 @@ _SPARE = 256 << 20
 _MOST = 256 << 20  # bytes of a result
 # What leaves the engine, or its memory, in a state that nothing should run in.
 _FATAL = frozenset({"FatalException", "InternalException", "OutOfMemoryException", "MemoryError"})
+# What a reply can be that no sandbox sends.
+_UNREADABLE = (Lost, OSError, ValueError, LookupError, TypeError, RecursionError, MemoryError)
 _OUT_OF_MEMORY = frozenset({"OutOfMemoryException", "MemoryError"})
 
 Outputs = list[tuple[str, str]]
@@ -164,7 +166,7 @@ class Sandbox:
                 message, reply = child.ask({**request, "given": described}, until, buffers)
             except BaseException as error:  # also a KeyboardInterrupt: a reply may be on its way
                 self._drop()
-                if not isinstance(error, (Lost, OSError, ValueError, LookupError, TypeError, RecursionError)):
+                if not isinstance(error, _UNREADABLE):
                     raise
                 if isinstance(error, Lost) and time.monotonic() >= until:
                     raise _Failed(f"it took more than {deadline:g} seconds.") from None
@@ -175,7 +177,9 @@ class Sandbox:
                     self._drop()
                 if kind in _OUT_OF_MEMORY:
                     raise _Failed("it needs too much memory.")
-                raise _Failed(str(message.get("error", "the engine gave no reason.")))
+                raise _Failed(
+                    str(message.get("error", "the engine gave no reason; its result may be too large."))
+                )
             return message, reply
 
     def _started(self) -> ChildProcess:

@@ -35,9 +35,21 @@ _SAME_WORDS = frozenset({"CurrentDate", "Placeholder"})
 # What sqlglot names otherwise than DuckDB.
 _ENGINE_NAMES = {"rand": "random"}
 _OPERATORS = (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Is)
-_BITWISE = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseLeftShift, exp.BitwiseRightShift)
+# What is written as an operator or as a call: @x, x ^@ y, x && y, x @> y, x ~ y.
+_OPERATORS_OR_CALLS = (exp.Abs, exp.StartsWith, exp.ArrayOverlaps, exp.ArrayContainsAll, exp.RegexpLike)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
-_OF_LISTS = (exp.ArrayOverlaps, exp.ArrayContainsAll)
+# Operators that DuckDB ranks with ||, and sqlglot elsewhere.
+_BESIDE_PIPES = frozenset(
+    {
+        exp.BitwiseAnd,
+        exp.BitwiseOr,
+        exp.BitwiseLeftShift,
+        exp.BitwiseRightShift,
+        exp.StartsWith,
+        exp.ArrayOverlaps,
+        exp.ArrayContainsAll,
+    }
+)
 _NEEDED = {kind: tuple(name for name, needed in kind.arg_types.items() if needed) for kind in ABOVE}
 
 
@@ -57,7 +69,7 @@ def permit_above(statement: exp.Expr, tables: Collection[str] = ()) -> None:
     """
     if not isinstance(statement, _STATEMENTS):
         raise only_select(place_of(statement))
-    known = frozenset(each.lower() for each in tables)
+    known = frozenset(map(_folded, tables))
     for count, node in enumerate(statement.walk(bfs=False, prune=_is_hint)):
         if count > MAX_NODES:
             raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
@@ -100,42 +112,48 @@ def _permit_value(node: exp.Expr, name: str, value: object) -> None:
             return
         case exp.Literal(), str() if NUMBER.fullmatch(value):
             return
-        case _, str() if value.upper() in WORDS.get((type(node), name), (value.upper(),)):
+        case (exp.Literal(), _):
+            raise refused_above("constant", _place(node))
+        case _, str():
             words = WORDS.get((type(node), name))
-            if words is not None or WORD.fullmatch(value):
+            if WORD.fullmatch(value) if words is None else value.upper() in words:
                 return
-    raise refused_above("constant", _place(node)) if isinstance(node, exp.Literal) else _unknown(node)
+    raise _unknown(node)
 
 
 def _permit_particular(node: exp.Expr, tables: frozenset[str]) -> None:
     """What depends on more than the class of a node."""
-    place = _place(node)
     match node:
         case exp.Anonymous():
             _permit_call(node)
         case exp.Table():
             _permit_table(node, tables)
         case exp.Pivot() if not node.args.get("unpivot"):
-            for each in (*node.args.get("fields", ()), *(node.expressions if node.args.get("using") else ())):
-                if not isinstance(each, exp.In) or not each.expressions:
-                    raise refused_above("pivot", place)
+            # of PIVOT t ON ... the values stand among its expressions
+            for each in (*node.args.get("fields", ()), *(node.expressions if node.args.get("this") else ())):
+                if not isinstance(each, exp.In) or not _are_constants(each.expressions):
+                    raise refused_above("pivot", _place(node))
         case exp.Dot() if not isinstance(node.expression, exp.Identifier):
-            raise refused_above("method", place)
+            raise refused_above("method", _place(node))
         case exp.UnixToTime() if node.args.get("scale") != exp.UnixToTime.MILLIS:  # to_timestamp()
-            raise function_refused("to_timestamp", place)
+            raise function_refused("to_timestamp", _place(node))
         case exp.DateAdd() if not node.args.get("unit") and not isinstance(node.expression, exp.Interval):
-            raise refused_above("days", place)
+            raise refused_above("days", _place(node))
         case exp.Collate() if node.expression.name.lower() not in COLLATIONS:
-            raise refused_above("collate", place)
+            raise refused_above("collate", _place(node))
         case exp.Lateral() if not isinstance(node.this, (exp.Subquery, exp.Unnest, exp.Explode)):
-            raise table_function_refused(_engine_name(node.this), place)
+            raise table_function_refused(_engine_name(node.this), _place(node))
+
+
+def _are_constants(listed: list[exp.Expr]) -> bool:
+    return bool(listed) and not any(each.find(exp.Query, exp.Column) for each in listed)
 
 
 def _refuse_other_grouping(node: exp.Expr) -> None:
     """Operators side by side that DuckDB groups otherwise than sqlglot does."""
     if isinstance(node, exp.Is) and not isinstance(node.expression, (exp.Null, exp.Boolean)):
         raise refused_above("precedence", _place(node))
-    if not (_is_operator(node) or isinstance(node, _OF_LISTS)):
+    if not _is_operator(node):
         return
     for operand in (node.this, node.args.get("expression")):
         if isinstance(operand, exp.Expr) and _is_operator(operand) and _is_grouped_otherwise(node, operand):
@@ -146,7 +164,7 @@ def _is_grouped_otherwise(node: exp.Expr, operand: exp.Expr) -> bool:
     kinds = {type(node), type(operand)}
     return (
         _is_arrow(node) != _is_arrow(operand)
-        or (exp.DPipe in kinds and bool(kinds & {*_BITWISE, *_OF_LISTS}))
+        or (exp.DPipe in kinds and bool(kinds & _BESIDE_PIPES))
         or (isinstance(operand, exp.BitwiseNot) and isinstance(node, _ARITHMETIC) and operand is node.this)
     )
 
@@ -157,43 +175,49 @@ def _is_arrow(node: exp.Expr) -> bool:
 
 
 def _is_operator(node: exp.Expr) -> bool:
-    written = isinstance(node, _OPERATORS) and not isinstance(
+    if isinstance(node, _OPERATORS_OR_CALLS):  # sqlglot keeps the place of a call's name
+        return "line" not in node.meta
+    if isinstance(node, (exp.And, exp.Or, exp.Xor)) or _is_arrow(node):
+        return True
+    return isinstance(node, _OPERATORS) and not isinstance(
         node, (exp.Func, exp.Paren, exp.Dot, exp.PropertyEQ)
     )
-    return written or isinstance(node, (exp.And, exp.Or, exp.Xor)) or _is_arrow(node)
 
 
 def _permit_call(call: exp.Anonymous) -> None:
     """A function without a class of its own."""
-    place = _place(call)
     if not isinstance(call.this, str):  # in quotes, or with a schema
-        raise function_refused(call.name, place)
+        raise function_refused(call.name, _place(call))
     name, arguments = call.this.lower(), call.expressions
     if name not in ALLOWED:
-        raise function_refused(name, place)
+        raise function_refused(name, _place(call))
     if name == "age" and len(arguments) != 2:
-        raise refused_above("age", place)
+        raise refused_above("age", _place(call))
     if name in _LIST_AGGREGATES:
         match arguments:
             case [_, exp.Literal(is_string=True) as literal, *_] if literal.name.lower() in ALLOWED:
                 return
-        raise refused_above("aggregate-name", place)
+        raise refused_above("aggregate-name", _place(call))
 
 
 def _permit_table(table: exp.Table, known: frozenset[str]) -> None:
     """A table of the caller, a CTE that is in sight, or a function that makes rows of its arguments."""
-    place = _place(table)
     match table.this:
         case exp.Identifier() as name:
             in_sight = known | set(_ctes_in_sight(table))
-            if name.name.lower() not in in_sight:
-                raise table_refused(name.name, in_sight, place)
+            if _folded(name.name) not in in_sight:
+                raise table_refused(name.name, in_sight, _place(table))
         case exp.GenerateSeries():
             return
         case exp.Anonymous(this=str(name)) if name.lower() in TABLE_FUNCTIONS:
             return
         case other:
-            raise table_function_refused(_engine_name(other), place)
+            raise table_function_refused(_engine_name(other), _place(table))
+
+
+def _folded(name: str) -> str:
+    """A name as DuckDB compares it: only the letters of ASCII have a case."""
+    return name.encode().lower().decode()
 
 
 def _ctes_in_sight(node: exp.Expr) -> Iterator[str]:
@@ -204,11 +228,11 @@ def _ctes_in_sight(node: exp.Expr) -> Iterator[str]:
             for cte in above.expressions:
                 if cte is child:
                     break
-                yield cte.alias.lower()
+                yield _folded(cte.alias)
             # its own statement is seen to; go on with what is around that
             above = above.parent
-        elif above is not None and isinstance(above.args.get("with_"), exp.With):
-            yield from (cte.alias.lower() for cte in above.args["with_"].expressions)
+        elif isinstance(above.args.get("with_"), exp.With):
+            yield from (_folded(cte.alias) for cte in above.args["with_"].expressions)
         if above is not None:
             child, above = above, above.parent
 

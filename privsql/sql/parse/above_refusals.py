@@ -105,7 +105,7 @@ def syntax_refused(shown: str, place: Place | None) -> Refused:
     return Refused(
         "refused-syntax",
         f"{shown} is not supported above the noise.",
-        "See docs/sql.md for what may be computed from released values.",
+        "Write it with joins, subqueries, aggregates, window functions, CASE, PIVOT or UNION.",
         place,
     )
 
