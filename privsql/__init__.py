@@ -24,8 +24,8 @@ from privsql.request import Request
 if TYPE_CHECKING:
     from privsql import mechanisms
     from privsql.mechanisms import rows_needed
-    from privsql.planning.plan import Plan
-    from privsql.results.answer import Answer
+    from privsql.planning.composed_plan import AnyPlan as Plan
+    from privsql.results.composed_answer import AnyAnswer as Answer
     from privsql.session import Session, connect
 
 __version__ = "0.1.0"
@@ -56,11 +56,11 @@ __all__ = [
 
 # What needs DuckDB and sqlglot is imported when it is first used, so that `import privsql` stays cheap.
 _LATER = {
-    "Plan": "privsql.planning.plan",
-    "Answer": "privsql.results.answer",
-    "Session": "privsql.session",
-    "connect": "privsql.session",
-    "rows_needed": "privsql.mechanisms",
+    "Plan": ("privsql.planning.composed_plan", "AnyPlan"),
+    "Answer": ("privsql.results.composed_answer", "AnyAnswer"),
+    "Session": ("privsql.session", "Session"),
+    "connect": ("privsql.session", "connect"),
+    "rows_needed": ("privsql.mechanisms", "rows_needed"),
 }
 
 
@@ -68,7 +68,8 @@ def __getattr__(name: str) -> Any:
     if name == "mechanisms":
         return import_module("privsql.mechanisms")
     if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
+        module, known = _LATER[name]
+        return getattr(import_module(module), known)
     raise AttributeError(f"module 'privsql' has no attribute {name!r}")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from privsql.errors import PrivsqlError
-from privsql.results.answer import Answer
+from privsql.results.composed_answer import AnyAnswer
 from privsql.session import Session, connect
 
 GRADES = ("A", "B", "C", "D", "F")
@@ -235,7 +235,7 @@ def _indented(text: str) -> str:
     return textwrap.indent(text, "    ")
 
 
-def _beside(answer: Answer, truth: Iterable[object]) -> str:
+def _beside(answer: AnyAnswer, truth: Iterable[object]) -> str:
     """The answer as it prints, with the truth to the right of each row."""
     header, rule, *rest = str(answer).splitlines()
     width = max(len(rule), len(header))

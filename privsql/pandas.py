@@ -23,8 +23,8 @@ from privsql.policy.load import unit_of
 from privsql.request import Request, takes
 
 if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
-    from privsql.planning.plan import Plan
-    from privsql.results.answer import Answer
+    from privsql.planning.composed_plan import AnyPlan
+    from privsql.results.composed_answer import AnyAnswer
     from privsql.results.suggested_limits import SuggestedLimits
     from privsql.session import Session
 
@@ -127,7 +127,7 @@ class FrameAccessor:
 
     @said_at_frame()
     @takes(FrameQuery)
-    def explain(self, asked: FrameQuery) -> Plan:
+    def explain(self, asked: FrameQuery) -> AnyPlan:
         """Show what query() would do. Reads no private data and spends nothing.
 
         Returns:
@@ -231,7 +231,7 @@ class FrameAccessor:
         return self._answered.warnings
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> AnyPlan:
         """The derivation behind this answer."""
         return self._answered.plan
 
@@ -255,7 +255,7 @@ class FrameAccessor:
 
     # -- inside ----------------------------------------------------------------------------------------------
     @property
-    def _answered(self) -> Answer:
+    def _answered(self) -> AnyAnswer:
         answer = self._state.answer
         if answer is None:
             raise ArgumentError(

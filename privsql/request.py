@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from fractions import Fraction
 from functools import update_wrapper
@@ -38,6 +38,9 @@ class Query:
     )
     confidence: float = argument(0.95, "how surely `within` holds")
     dialect: str = argument("duckdb", "the dialect of the SQL; any that sqlglot reads")
+    params: Sequence[Any] | Mapping[str, Any] | None = argument(
+        None, "the values of the parameters of the SQL: a list for ? and $1, a dict for :name and $name"
+    )
     mechanism: str | None = argument(
         None,
         "the mechanism, by name; the least noisy one is chosen without it",

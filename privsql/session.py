@@ -5,47 +5,36 @@ build on it: query() and explain() take the fields of a Request as arguments.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Never
 
 import pandas as pd
 
-from privsql.audit.audit import TRIES, Audit, audit
+from privsql.audit.audit import Audit
 from privsql.budget.ledger import Budget, Ledger, MemoryLedger
 from privsql.engines.base import Engine
 from privsql.engines.resource_limits import ResourceLimits, open_limited
-from privsql.errors import ArgumentError, Refused, no_more_arguments
+from privsql.errors import ArgumentError, Refused, SqlError, no_more_arguments
 from privsql.noise.randomness import Randomness, SystemRandomness
-from privsql.planning.plan import Plan
+from privsql.planning.composed_plan import AnyPlan
 from privsql.policy import Policy, load_policy
 from privsql.policy.checks import analyst_of, epsilon_of, version_of
-from privsql.request import Request, argument, takes
+from privsql.request import Request, takes
+from privsql.requests.auditing import AuditRequest, audit_plan
 from privsql.requests.batches import answer_batch, stages_of
+from privsql.requests.composing import answer_composed, plan_composed
 from privsql.requests.explaining import budget_of, explain
 from privsql.requests.limit_search import find_limits, suggest_limits
 from privsql.requests.pipeline import Pipeline
 from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
-from privsql.results.answer import Answer
+from privsql.results.composed_answer import AnyAnswer
 from privsql.results.notices import BoundingNotice
 from privsql.results.suggested_limits import SuggestedLimits
 from privsql.schema import Schema
 from privsql.sql.bind.catalogue import Catalogue
-
-
-@dataclass(frozen=True)
-class AuditRequest(Request):
-    """A query, and how hard an audit tries to break its promise."""
-
-    _: KW_ONLY
-    releases: int | None = argument(None, "how many noisy answers are drawn from each of two tables")
-    tries: int = argument(TRIES, "how many pairs of tables are tried")
-    progress: Callable[[str], None] | None = argument(
-        None, "called with a line of text as the audit proceeds"
-    )
-    data: Any = argument(None, "tables to start from, as connect() takes them; never secret ones")
 
 
 class Session:
@@ -67,10 +56,12 @@ class Session:
         given = randomness or SystemRandomness(), notice or BoundingNotice(), version
         self._pipeline = Pipeline(engine, policy, ledger, analyst, *given)
 
-    def ask(self, request: Request) -> Answer:
+    def ask(self, request: Request) -> AnyAnswer:
         """Answer a request: find the limits and ranges it leaves open, then plan, charge, run and add noise.
 
         Each search for a limit or range is charged as a stage of its own.
+        A query that is not one release is taken apart: its releases are answered together, and the SQL above
+        them is computed from their answers.
 
         Arguments:
             request: the query, its epsilon and its options.
@@ -87,17 +78,20 @@ class Session:
         """
         pipeline = self._pipeline
         with pipeline.snapshot():
-            # limits first: a search for ranges bounds units, too, and needs to know how
-            stage, limits = find_limits(Stage.of(request), pipeline)
-            complete = find_ranges(stage, pipeline)
-            priced = pipeline.plan(complete.stage, complete.question)
+            try:
+                # limits first: a search for ranges bounds units, too, and needs to know how
+                stage, limits = find_limits(Stage.of(request), pipeline)
+                complete = find_ranges(stage, pipeline)
+                priced = pipeline.plan(complete.stage, complete.question)
+            except SqlError as refusal:
+                return answer_composed(Stage.of(request), refusal, pipeline)
             pipeline.give_notice(priced.plan)
             answer = pipeline.answer(priced)
         if not complete.found and not limits:
             return answer
         return replace(answer, found=complete.found, limits_found=limits)
 
-    def plan(self, request: Request) -> Plan:
+    def plan(self, request: Request) -> AnyPlan:
         """Plan a request without answering it. Reads no private data and spends nothing.
 
         Arguments:
@@ -113,10 +107,14 @@ class Session:
             >>> session.plan(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)).epsilon
             0.5
         """
-        return explain(Stage.of(request), self._pipeline)
+        try:
+            return explain(Stage.of(request), self._pipeline)
+        except SqlError as refusal:
+            with self._pipeline.snapshot():
+                return plan_composed(Stage.of(request), refusal, self._pipeline)
 
     @takes(Request)
-    def query(self, request: Request) -> Answer:
+    def query(self, request: Request) -> AnyAnswer:
         """Spend epsilon, and get a noisy answer. A repeated query returns the stored answer at no cost.
 
         Returns:
@@ -136,7 +134,7 @@ class Session:
         return self.ask(request)
 
     @takes(Request)
-    def explain(self, request: Request) -> Plan:
+    def explain(self, request: Request) -> AnyPlan:
         """Show what query() would do. Reads no private data and spends nothing.
 
         Returns:
@@ -170,21 +168,9 @@ class Session:
             >>> session.audit("SELECT COUNT(*) AS n FROM visits", epsilon=1.0, releases=1_000).held
             True
         """
-        engine, schema = self._pipeline.engine, self._pipeline.schema
-        if request.data is not None and engine.holds(request.data):
-            raise ArgumentError(
-                "argument-data",
-                "data= is the private source itself, and rows that an audit finds are shown",
-                "give tables that are made up or published, or leave it out",
-            )
         # made-up tables have no copies, and no stored answers
         plan = self.plan(replace(request, prepared=False, fresh=True))
-        if not plan.public:
-            for statement in plan.statements:
-                engine.check(statement, schema)
-        epsilon = plan.loss if request.epsilon is None else epsilon_of(request.epsilon)
-        searched = request.releases, request.tries, request.progress, request.data
-        return audit(plan, request.sql, schema, engine.read_public, epsilon, *searched)
+        return audit_plan(plan, request, self._pipeline)
 
     def batch(
         self,
@@ -196,7 +182,7 @@ class Session:
         show_all: bool = False,
         analyst: str | None = None,
         **unknown: Never,
-    ) -> list[Answer]:
+    ) -> list[AnyAnswer]:
         """Answer several queries for one epsilon, split so that their errors are small.
 
         Equivalent queries are charged once, and the whole batch before its first query runs.
@@ -221,7 +207,7 @@ class Session:
         """
         no_more_arguments(unknown, ("questions", "epsilon", "delta", "dialect", "show_all", "analyst"))
         stages, whole = stages_of(questions, epsilon, delta, dialect, show_all, analyst)
-        return answer_batch(stages, whole, self._pipeline)
+        return list(answer_batch(stages, whole, self._pipeline))
 
     def suggest_limits(
         self,

@@ -122,6 +122,9 @@ COMMANDS: dict[str, list[str]] = {
     "fair": _pytest("planning/test_fair_choices.py"),
     "snapshots": _pytest("engines/test_snapshot.py"),
     "catalogue": _pytest("engines/test_parsed_once.py"),
+    "above": _pytest("sql/test_above.py", "sql/test_above_functions.py"),
+    "above, written": _pytest("render/test_write_above.py"),
+    "sandbox": _pytest("engines/test_sandbox.py"),
     "reopening": _pytest("engines/test_reopening.py"),
     "interrupts": _pytest("engines/test_interrupts.py"),
     "padding": _pytest(
@@ -194,6 +197,7 @@ _BY_KEY, _KEY_TESTS = "planning/rewrites/stored_unit_counts.py", "planning/keys/
 _CHARGE = "        with self.charged([priced]) as (charge,):\n"
 _BILLS = "        return self.ledger.running(bills, self.policy.neighbours, self.who(listed[0].stage))\n"
 _LEDGER_FILE, _FUSE, _FOLDED = "budget/ledger_file/file_ledger.py", ("fuse",), ("repeated names",)
+_ABOVE, _SANDBOX = "sql/parse/above.py", "engines/duckdb/sandbox.py"
 _CONNECTION = "engines/duckdb/connection.py"
 
 MUTANTS = [
@@ -323,6 +327,20 @@ MUTANTS = [
     Mutant("what another state says is an answer", "engines/duckdb/engine.py", "if self._verified is not None and not self.sees(self._verified[1]):", "if False:", ("snapshots",)),
     Mutant("a Parquet file holds still", "engines/duckdb/engine.py", "return sign_of(self._keeping.watched) == self._watched and", "return", ("snapshots",)),
     Mutant("a Parquet file keeps its columns", "engines/duckdb/engine.py", "            if sign != self._watched:", "            if False:", ("snapshots",)),
+    Mutant("above: any function", _ABOVE, "if name not in ALLOWED:", "if False:", ("above",)),
+    Mutant("above: any table", _ABOVE, "if _folded(name.name) not in in_sight:", "if False:", ("above",)),
+    Mutant("above: a CTE sees those behind it", _ABOVE, "if cte is child:", "if False:", ("above",)),
+    Mutant("above: arguments without a rule", _ABOVE, "if name not in allowed or (allowed[name] and", "if (allowed.get(name) and", ("above",)),
+    Mutant("above: age of one moment", _ABOVE, 'if name == "age" and len(arguments) != 2:', "if False:", ("above",)),
+    Mutant("above: moments in a time zone", _ABOVE, "case exp.UnixToTime() if", "case exp.UnixToTime() if False and", ("above",)),
+    Mutant("above: words as they stand", _ABOVE, "if WORD.fullmatch(value) if words is None else value.upper() in words:", "if True:", ("above",)),
+    Mutant("above: operators that DuckDB groups otherwise", _ABOVE, "_is_arrow(node) != _is_arrow(operand)", "False", ("above", "above, written")),
+    Mutant("above: operands without parentheses", "render/write_above.py", "elif _is_operator(node) and _is_operand(node):", "elif False:", ("above, written",)),
+    Mutant("above: NaN is NULL", "render/sandbox_tables.py", "cases += [] if column.nan is None else", "cases += [] if True else", ("sandbox",)),
+    Mutant("above: the sandbox is open", _SANDBOX, '"statements": [tables_sql.CLOCK, CLOSE],', '"statements": [tables_sql.CLOCK],', ("sandbox",)),
+    Mutant("above: a dead sandbox is asked again", _SANDBOX, "if self._child is None or self._child.ended:", "if self._child is None:", ("sandbox",)),
+    Mutant("above: the sandbox may write files", "engines/sandbox_process.py", "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))", "resource.getrlimit(resource.RLIMIT_FSIZE)", ("sandbox",)),
+    Mutant("above: every version is the first", "engines/sandbox_process.py", "connection.execute(choose, [number])", "connection.execute(choose, [0])", ("sandbox",)),
     Mutant("a worker opens whatever lies there", "engines/worker_process.py", 'if request["file"] is not None and not _has_open(request["file"]):', "if False:", ("snapshots",)),
     Mutant("a worker for a file that is not open", "engines/worker.py", "if not is_open(path):", "if False:", ("snapshots",)),
     Mutant("a copy for the file that took the place of the open one", "engines/duckdb/copies/prepared_tables.py", "return self._keeping.watched is not None or is_open(path)", "return True", ("snapshots",)),

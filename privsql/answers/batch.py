@@ -10,7 +10,7 @@ of the total. The paid plans are chosen to make this small.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
@@ -39,18 +39,25 @@ class Shares:
     follows: Mapping[int, int]
 
 
-def shared(plans: Sequence[Plan], epsilon: Fraction, evaluate: Evaluate) -> Shares:
-    """Share epsilon among plans. All have the same price, so that their errors can be compared."""
+def shared(
+    plans: Sequence[Plan], epsilon: Fraction, evaluate: Evaluate, alone: Collection[int] = ()
+) -> Shares:
+    """Share epsilon among plans. All have the same price, so that their errors can be compared.
+
+    `alone`: the places of those that are paid for by themselves, as their text is not known yet.
+    """
     first: dict[str, int] = {}
     follows: dict[int, int] = {}
     for place, plan in enumerate(plans):  # a repeated query is planned once
-        found = first.setdefault(identity(plan).digest, place)
+        digest = identity(plan).digest
+        found = first.setdefault(f"{digest}, {place}" if place in alone else digest, place)
         if found != place:
             follows[place] = found
     errors = {
         place: _error(plans[place]) * (1 + list(follows.values()).count(place)) for place in first.values()
     }
-    worse = _times_worse({place: plans[place] for place in first.values()}, evaluate)
+    together = {place: plans[place] for place in first.values() if place not in alone}
+    worse = _times_worse(together, evaluate)
     rides = _cheapest(errors, worse)
     follows = {place: rides.get(found, found) for place, found in follows.items()} | rides
     costs = _costs(errors, worse, rides)

@@ -21,7 +21,7 @@ from privsql.errors import ArgumentError, BoundingWarning, PolicyError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from privsql.results.answer import Answer
+    from privsql.results.composed_answer import AnyAnswer
     from privsql.session import Session
 
 
@@ -202,7 +202,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in names}
 
 
-def _warn(answer: Answer, shown_as: str) -> None:
+def _warn(answer: AnyAnswer, shown_as: str) -> None:
     """Print warnings, and how to declare limits, to standard error."""
     lines = [f"warning: {sentence}" for sentence in answer.warnings] if shown_as == "csv" else []
     if any(each.undeclared for each in answer.plan.bounding):
@@ -212,13 +212,13 @@ def _warn(answer: Answer, shown_as: str) -> None:
         print(line, file=sys.stderr)
 
 
-def _csv(answer: Answer) -> str:
+def _csv(answer: AnyAnswer) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([answer.columns, *answer.fetchall()])
     return text.getvalue().removesuffix("\n")
 
 
-def _json(answer: Answer) -> str:
+def _json(answer: AnyAnswer) -> str:
     rows = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.fetchall()]
     ends = _records(answer.intervals(0.95))
     document = {

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from privsql.errors import EngineError, Refused
 from privsql.planning.limits.range_histograms import LARGEST, Unknown, range_of
 from privsql.requests.stage import Stage
+from privsql.results.answer import Answer
 from privsql.session import Session
 from privsql.types import Type
 
@@ -71,6 +72,7 @@ def _search(session: Session, column: Unknown, epsilon: float) -> RangeSearch:
         answer = session.ask(_stage(column, epsilon))
     except EngineError:
         return RangeSearch(epsilon, 0, None)
+    assert isinstance(answer, Answer), "a histogram is one release"
     threshold = answer.plan.measurements[0].half_width(1 - 1e-3 / answer.plan.cells)
     found = answer.df()
     ends = _ends(found["bucket"].tolist(), found["n"].tolist(), threshold, column.type)

@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -22,70 +19,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import numpy as np
-
 from privsql.algebra.relations import Scan
 from privsql.algebra.reserved import DATABASE
-from privsql.engines import worker_process
+from privsql.engines.child import PACKAGES, START, ChildProcess, Lost, Reply
 from privsql.engines.duckdb.engine import DuckDBEngine, exact_table
 from privsql.engines.duckdb.fingerprints import Identity, identity_of, is_open
 from privsql.engines.duckdb.open_source import open_engine
 from privsql.engines.duckdb.opening import Opening
 from privsql.engines.duckdb.schema_reader import Rows, SchemaReader, SourceFacts
 from privsql.engines.duckdb.twin import not_accepted
-from privsql.engines.worker_process import LENGTHS, from_json, to_json, unpack
+from privsql.engines.worker_process import unpack
 from privsql.errors import ArgumentError, EngineError, SourceError
 from privsql.planning.rewrites.prepared import Copy
 from privsql.render.duckdb import text
 from privsql.schema import Schema
 from privsql.tables import ExactTable
 
-_START = 60.0  # seconds that a worker may take to start
-_CHUNK = 1 << 16
-# The folders of the packages that the worker imports; it gets no environment to find them.
-_PACKAGES = sorted({str(Path(str(module.__file__)).resolve().parent.parent) for module in (duckdb, np)})
 
-Reply = tuple[dict[str, Any], bytearray]  # a message and the buffers after it
-
-
-class _Lost(Exception):
-    """The process has ended, or its time is up."""
-
-
-class _Process:
+class _Process(ChildProcess):
     """One worker process."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         """Start the process and send it its opening request, without waiting for it."""
-        script = str(Path(worker_process.__file__).resolve())
-        self._process = subprocess.Popen(
-            [sys.executable or "python3", "-I", "-X", "utf8", script],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            cwd="/",
-            env={"OPENBLAS_NUM_THREADS": "1"},  # nothing of our environment, which may hold secrets
-            start_new_session=True,  # Ctrl-C is for this process
-        )
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
-        os.set_blocking(self._to, False)
+        super().__init__(request)
         self.serves: Schema | None = None  # the schema that the worker sees; None: its source is not open yet
-        try:
-            self._write(request, time.monotonic() + _START)
-        except BaseException:
-            self.kill()
-            raise
-
-    def ask(self, request: Mapping[str, Any], until: float) -> Reply:
-        """Send a request and return its reply, up to a point of time.monotonic()."""
-        try:
-            self._write(request, until)
-            return self._reply(until)
-        except OSError:
-            raise _Lost from None
 
     def rows(self, sql: str, until: float) -> Rows:
         """The rows of a catalogue query."""
@@ -102,52 +59,10 @@ class _Process:
         """Wait until the source is open, and return whether the worker sees exactly the tables of this
         schema.
         """
-        if self.serves is None and "failed" in self._reply(until)[0]:
+        if self.serves is None and "failed" in self.reply(until)[0]:
             return False
         self.serves = SchemaReader(lambda sql: self.rows(sql, until), known).schema(fixed=True)
         return self.serves == schema
-
-    @property
-    def ended(self) -> bool:
-        return self._process.poll() is not None
-
-    def _reply(self, until: float) -> Reply:
-        length, size = LENGTHS.unpack(self._read(LENGTHS.size, until))
-        return from_json(self._read(length, until)), self._read(size, until)
-
-    def _write(self, request: Mapping[str, Any], until: float) -> None:
-        message = to_json(request)
-        rest = memoryview(LENGTHS.pack(len(message), 0) + message)
-        while rest:
-            _wait(self._to, selectors.EVENT_WRITE, until)
-            with contextlib.suppress(BlockingIOError):
-                rest = rest[os.write(self._to, rest[:_CHUNK]) :]
-
-    def _read(self, size: int, until: float) -> bytearray:
-        buffer = bytearray(size)
-        rest = memoryview(buffer)
-        while rest:
-            _wait(self._from, selectors.EVENT_READ, until)
-            count = os.readv(self._from, [rest])
-            if count == 0:
-                raise _Lost
-            rest = rest[count:]
-        return buffer
-
-    def kill(self) -> None:
-        self._process.kill()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-        self._process.wait()
-
-
-def _wait(file: int, event: int, until: float) -> None:
-    with selectors.DefaultSelector() as selector:
-        selector.register(file, event)
-        if not selector.select(max(0.0, until - time.monotonic())):
-            raise _Lost
 
 
 class _Keeper:
@@ -207,7 +122,7 @@ class WorkerEngine:
             self._opening = _for_worker(self._engine)
             self._file = self._opened_file()
             self._schema = self._engine.schema()
-            self._worker(self._schema, time.monotonic() + _START)
+            self._worker(self._schema, time.monotonic() + START)
         except BaseException:
             self.close()
             raise
@@ -221,7 +136,7 @@ class WorkerEngine:
         self._engine.check(sql, schema)
         with self._turn:
             # report before the charge whether a worker can start
-            self._worker(schema, time.monotonic() + _START)
+            self._worker(schema, time.monotonic() + START)
 
     def prepare(self, scan: Scan) -> None:
         self._engine.prepare(scan)
@@ -267,7 +182,7 @@ class WorkerEngine:
         """Wait until the worker has freed what it read, which takes longer the more it read."""
         process = self._keeper.process
         if process is not None and process.serves is not None:
-            with contextlib.suppress(_Lost):
+            with contextlib.suppress(Lost):
                 self._asked(process, {"done": True}, self._until or time.monotonic() + self._deadline)
 
     def run(self, sql: str, keys: Sequence[str]) -> ExactTable:
@@ -286,10 +201,10 @@ class WorkerEngine:
 
     def read_public(self, sql: str) -> Rows:
         with self._turn:
-            worker = self._worker(self._schema, time.monotonic() + _START)
+            worker = self._worker(self._schema, time.monotonic() + START)
             try:
                 message, _ = self._asked(worker, {"rows": sql}, time.monotonic() + self._deadline)
-            except (_Lost, LookupError, ValueError, MemoryError):
+            except (Lost, LookupError, ValueError, MemoryError):
                 raise SourceError(
                     "source-deadline",
                     f"reading the public tables of this query takes more than {self._deadline:g} seconds, "
@@ -311,7 +226,7 @@ class WorkerEngine:
     def _exchange(self) -> None:
         """Replace the worker; the new one starts now, so the next query need not wait for it."""
         self._keeper.drop()
-        with contextlib.suppress(OSError, _Lost):
+        with contextlib.suppress(OSError, Lost):
             self._begin()
 
     def _opened_file(self) -> Identity | None:
@@ -346,7 +261,7 @@ class WorkerEngine:
                 "config": opening.config,
                 "statements": opening.statements,
                 "memory": self._memory,
-                "path": _PACKAGES,
+                "path": PACKAGES,
                 "parent": os.getpid(),
                 "folder": str(self._keeper.folder),
                 "file": self._file,
@@ -371,11 +286,11 @@ class WorkerEngine:
                 process = self._begin()
             if process.serves is None or (process.serves is not schema and process.serves != schema):
                 if not process.serve(schema, self._engine.known, until):
-                    raise _Lost
+                    raise Lost
                 process.serves = schema
         except BaseException as error:
             self._keeper.drop()
-            if not isinstance(error, (_Lost, OSError, SourceError)):
+            if not isinstance(error, (Lost, OSError, SourceError)):
                 raise
             raise SourceError(
                 "source-worker",

@@ -9,6 +9,7 @@ to a failure is just that something failed, since the engine's message could rev
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import shutil
@@ -20,11 +21,15 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
 from datetime import time as time_of_day
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+Columns = Mapping[str, Any]  # by name, as DuckDB gives them to numpy
+
 LENGTHS = struct.Struct("<QQ")  # precede every message: the length of its JSON and of the buffers after it
 _WORD = 8  # bytes; every buffer starts at a multiple of this, for numpy
+_KINDS = "biufmMO"  # of numpy's types: numbers, moments, and values that are listed one by one
 _PATIENCE = 0.5  # seconds between two checks whether the parent is alive
 _SPARE = 1 << 30  # bytes beyond DuckDB's own limit: results, thread stacks, the allocator's reserve
 
@@ -37,6 +42,7 @@ _WRITTEN: dict[type, tuple[str, Callable[[Any], Any]]] = {
     timedelta: ("timedelta", lambda value: [value.days, value.seconds, value.microseconds]),
     UUID: ("uuid", str),
     bytes: ("bytes", bytes.hex),
+    bytearray: ("bytes", bytearray.hex),
 }
 _READ: dict[str, Callable[[Any], Any]] = {
     "decimal": Decimal,
@@ -46,6 +52,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "timedelta": lambda value: timedelta(*value),
     "uuid": UUID,
     "bytes": bytes.fromhex,
+    "map": dict,  # from pairs: its keys need not be texts
 }
 
 
@@ -57,7 +64,9 @@ def from_json(message: bytes | bytearray) -> Any:
     return json.loads(message, object_hook=_untagged)
 
 
-def _tagged(value: Any) -> dict[str, Any]:
+def _tagged(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # of numpy
+        return value.tolist()
     name, write = _WRITTEN[type(value)]
     return {"$": [name, write(value)]}
 
@@ -116,16 +125,18 @@ def unpack(described: list[dict[str, Any]], buffers: bytearray) -> dict[str, Any
 
     for column in described:
         rows, dtype = column["rows"], np.dtype(column["dtype"])
+        if dtype.kind not in _KINDS:
+            raise ValueError(dtype)
         missing = np.frombuffer(take(rows), dtype=np.bool_) if column["masked"] else None
         if dtype.kind != "O":
             data = np.frombuffer(take(rows * dtype.itemsize), dtype=dtype)
         else:
-            data = np.empty(rows, dtype=object)
-            data[:] = (
-                column["values"] if "values" in column else _texts(take(rows * 8), take(column["texts"]))
-            )
+            listed = column["values"] if "values" in column else _texts(take(rows * 8), take(column["texts"]))
+            data = np.fromiter(listed, dtype=object, count=len(listed))
             if missing is not None:
                 data[missing] = None
+        if len(data) != rows or (missing is not None and len(missing) != rows):
+            raise ValueError(rows)
         columns[column["name"]] = data if missing is None else np.ma.array(data, mask=missing)
     return columns
 
@@ -145,7 +156,6 @@ class _Database:
     def __init__(self, request: Mapping[str, Any]) -> None:
         import duckdb
 
-        _no_core()
         self._connection = duckdb.connect(
             request["database"], read_only=request["read_only"], config=request["config"]
         )
@@ -154,12 +164,18 @@ class _Database:
         if request["file"] is not None and not _has_open(request["file"]):
             raise FileNotFoundError  # another file has replaced it
         self._copies: Any = None
-        _limit_memory(request["memory"])
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         return self._connection.execute(sql).fetchall()
 
-    def columns(self, sql: str, copies: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    def answer(self, request: Mapping[str, Any], given: Columns) -> tuple[dict[str, Any], Columns]:
+        if "done" in request:
+            return {}, {}
+        if "rows" in request:
+            return {"rows": self._rows(request["rows"])}, {}
+        return {}, self._columns(request["columns"], request["copies"])
+
+    def _columns(self, sql: str, copies: Mapping[str, Any] | None) -> Mapping[str, Any]:
         if copies is not None and copies != self._copies:
             for statement in copies["statements"]:
                 self._connection.execute(statement)
@@ -186,7 +202,7 @@ def _no_core() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _limit_memory(memory: int | None) -> None:
+def _limit_memory(memory: int | None, spare: int) -> None:
     """Limit the process's memory, however it is allocated. DuckDB's own limit is well below and stops most
     statements first.
     """
@@ -196,38 +212,46 @@ def _limit_memory(memory: int | None) -> None:
         return
     with open("/proc/self/statm", encoding="ascii") as file:
         used = int(file.read().split()[5]) * resource.getpagesize()
-    most = used + memory + memory // 2 + _SPARE
+    most = used + memory + memory // 2 + spare
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
-def _answer(database: _Database, request: Mapping[str, Any]) -> tuple[bytes, list[bytes]]:
-    if "done" in request:
-        return to_json({}), []
-    if "rows" in request:
-        return to_json({"rows": database.rows(request["rows"])}), []
-    described, buffers = pack(database.columns(request["columns"], request["copies"]))
-    return to_json({"columns": described}), buffers
+def _opened(request: Mapping[str, Any]) -> Any:
+    """What answers the requests: a database, or the program of a file beside this one."""
+    _no_core()
+    if "program" in request:
+        path = Path(__file__).with_name(request["program"])
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None and spec.loader is not None
+        program = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(program)
+        opened = program.open_database(request)
+    else:
+        opened = _Database(request)
+    _limit_memory(request["memory"], request.get("spare", _SPARE))
+    return opened
 
 
-def _end(folder: str) -> None:
+def _end(folder: str | None) -> None:
     """The parent is gone: delete everything that it handed over."""
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 
-def _watch(parent: int, folder: str) -> None:
+def _watch(parent: int, folder: str | None) -> None:
     while os.getppid() == parent:
         time.sleep(_PATIENCE)
     _end(folder)
 
 
-def _receive(pipe: Any) -> Any:
+def _receive(pipe: Any) -> tuple[Any, bytearray]:
     head = pipe.read(LENGTHS.size)
     if len(head) < LENGTHS.size:
-        return None
-    length, _ = LENGTHS.unpack(head)
-    message = pipe.read(length)
-    return from_json(message) if len(message) == length else None
+        return None, bytearray()
+    length, size = LENGTHS.unpack(head)
+    message, buffers = pipe.read(length), bytearray(pipe.read(size))
+    return (from_json(message) if len(message) == length and len(buffers) == size else None), buffers
 
 
 def serve() -> None:
@@ -236,27 +260,30 @@ def serve() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):  # nothing that a library prints may get into the replies
         os.dup2(nothing, number)
-    first = _receive(incoming)
+    first, _ = _receive(incoming)
     if first is None:
         return
     threading.Thread(target=_watch, args=(first["parent"], first["folder"]), daemon=True).start()
     sys.path += first["path"]
-    database: _Database | None = None
-    request = first
+    database: Any = None
+    request, given = first, bytearray()
     while request is not None:
         message = to_json({"failed": True})
         buffers: list[bytes] = []
         with contextlib.suppress(Exception):
             if database is None:
-                database, message = _Database(first), to_json({})
+                database, message = _opened(first), to_json({})
             else:
-                message, buffers = _answer(database, request)
+                answer, columns = database.answer(request, unpack(request.get("given", []), given))
+                described, buffers = pack(columns)
+                message = to_json({**answer, "columns": described})
+                del columns
         outgoing.write(LENGTHS.pack(len(message), sum(map(len, buffers))) + message)
         outgoing.writelines(buffers)
         outgoing.flush()
         # freed before the next request arrives, or it would delay that one's reply
-        message, buffers = b"", []
-        request = _receive(incoming)
+        message, buffers, given = b"", [], bytearray()
+        request, given = _receive(incoming)
     _end(first["folder"])
 
 

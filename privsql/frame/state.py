@@ -13,7 +13,7 @@ from privsql.frame.budget import Protection
 
 if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
     from privsql.engines.duckdb.engine import DuckDBEngine
-    from privsql.results.answer import Answer
+    from privsql.results.composed_answer import AnyAnswer
     from privsql.results.notices import BoundingNotice
     from privsql.session import Session
 
@@ -26,7 +26,7 @@ class FrameState:
     snapshot: pd.DataFrame | None = None
     engine: DuckDBEngine | None = None
     sessions: dict[str, Session] = field(default_factory=dict)
-    answer: Answer | None = None
+    answer: AnyAnswer | None = None
     notice: BoundingNotice | None = None  # once a frame, however many sessions it takes
 
     def look_at(self, frame: pd.DataFrame) -> DuckDBEngine:

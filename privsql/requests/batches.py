@@ -7,11 +7,12 @@ is run.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privsql.answers.batch import Shares, shared
+from privsql.budget.ledger import Charge
 from privsql.engines.duckdb.calculator import calculator
 from privsql.errors import ArgumentError
 from privsql.planning.limits.range_histograms import unknown_ranges
@@ -21,13 +22,25 @@ from privsql.requests.pipeline import Pipeline, Priced, finished
 from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
 
+Now = Callable[[Priced, Mapping[int, Answer]], Priced]
+
 
 @dataclass(frozen=True)
 class Batch:
-    """Priced queries, those of them that are paid for, and whether each was."""
+    """Priced queries; those that are paid for; those that read noisy values of others which are not known
+    yet; and those that follow from what is still to be paid for.
+    """
 
     priced: Sequence[Priced]
     paid: dict[int, Priced]
+    later: Collection[int] = ()
+    following: Collection[int] = ()
+
+    @property
+    def free(self) -> list[int]:
+        """The places whose answers are known before anything is charged."""
+        waiting = {*self.paid, *self.later, *self.following}
+        return [place for place in range(len(self.priced)) if place not in waiting]
 
 
 def stages_of(
@@ -47,14 +60,57 @@ def stages_of(
 def answer_batch(listed: Sequence[Stage], whole: Fraction, pipeline: Pipeline) -> list[Answer]:
     """Plan all, charge all that must be paid at once, run it, and answer the others from it."""
     with pipeline.snapshot():
-        batch = _split(_planned(listed, pipeline), whole, pipeline)
-        paid = list(batch.paid.values())
-        with pipeline.charged(paid) if paid else contextlib.nullcontext([]) as charges:
-            for priced, charge in zip(paid, charges, strict=True):
-                pipeline.run(priced, charge)
-        return [
-            _answer(priced.plan, place in batch.paid, pipeline) for place, priced in enumerate(batch.priced)
-        ]
+        return run_batch(plan_batch(listed, whole, pipeline), pipeline)
+
+
+def plan_batch(
+    listed: Sequence[Stage],
+    whole: Fraction,
+    pipeline: Pipeline,
+    alone: Collection[int] = (),
+    later: Collection[int] = (),
+) -> Batch:
+    """Plan all, and split epsilon over what must be paid; charges nothing.
+
+    `alone`: the places of those that read noisy values of others, and are paid for by themselves. `later`:
+    those of them whose values are not known yet, so that nobody can know whether their answers are stored.
+    """
+    return _split(_planned(listed, pipeline), whole, pipeline, alone, later)
+
+
+def run_batch(batch: Batch, pipeline: Pipeline, now: Now | None = None) -> list[Answer]:
+    """Charge all that must be paid at once, run it, and answer the others from it.
+
+    `now`: what to run at a later place, once the answers before it are known.
+    """
+    first = [place for place in range(len(batch.priced)) if place not in batch.later]
+    answers: dict[int, Answer] = {}
+    with _charged(batch, pipeline) as charges:
+        for place in first:
+            if place in charges:
+                pipeline.run(batch.priced[place], charges[place])
+        for place in first:
+            answers[place] = answer_of(batch, place, pipeline)
+        for place in sorted(batch.later):
+            assert now is not None, "somebody knows how to read the values of earlier answers"
+            priced = now(batch.priced[place], answers)
+            answers[place] = pipeline.run(priced, charges[place])
+    return [answers[place] for place in range(len(batch.priced))]
+
+
+@contextlib.contextmanager
+def _charged(batch: Batch, pipeline: Pipeline) -> Iterator[dict[int, Charge]]:
+    """Charge what must be paid, and say by which charge each place is."""
+    if not batch.paid:
+        yield {}
+        return
+    with pipeline.charged(list(batch.paid.values())) as charges:
+        yield dict(zip(batch.paid, charges, strict=True))
+
+
+def answer_of(batch: Batch, place: int, pipeline: Pipeline) -> Answer:
+    """From all that is known now, the answer at a place."""
+    return _answer(batch.priced[place].plan, place in batch.paid, pipeline)
 
 
 def _planned(listed: Sequence[Stage], pipeline: Pipeline) -> list[Priced]:
@@ -71,11 +127,14 @@ def _planned(listed: Sequence[Stage], pipeline: Pipeline) -> list[Priced]:
     return priced
 
 
-def _split(priced: list[Priced], whole: Fraction, pipeline: Pipeline) -> Batch:
+def _split(
+    priced: list[Priced], whole: Fraction, pipeline: Pipeline, alone: Collection[int], later: Collection[int]
+) -> Batch:
     """Choose what is paid for, and split epsilon over it; what is stored costs nothing."""
     private = {place: each.plan for place, each in enumerate(priced) if not each.plan.public}
-    places = list(private)
-    shares = shared(list(private.values()), whole, calculator().evaluate) if private else Shares({}, {})
+    places, plans = list(private), list(private.values())
+    apart = {number for number, place in enumerate(places) if place in alone}
+    shares = shared(plans, whole, calculator().evaluate, apart) if private else Shares({}, {})
     for number, other in shares.follows.items():
         priced[places[number]] = _repriced(priced[places[number]], shares.paid[other])
     paid: dict[int, Priced] = {}
@@ -83,9 +142,10 @@ def _split(priced: list[Priced], whole: Fraction, pipeline: Pipeline) -> Batch:
         place = places[number]
         priced[place] = _repriced(priced[place], share)
         follow = [priced[places[each]].plan for each, other in shares.follows.items() if other == number]
-        if not _is_known(priced[place].plan, follow, pipeline):
+        if place in later or not _is_known(priced[place].plan, follow, pipeline):
             paid[place] = priced[place]
-    return Batch(priced, paid)
+    following = {places[number] for number, other in shares.follows.items() if places[other] in paid}
+    return Batch(priced, paid, later, following)
 
 
 def _repriced(priced: Priced, epsilon: Fraction) -> Priced:

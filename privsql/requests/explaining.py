@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from privsql.budget.ledger import Budget
 from privsql.budget.released import released
 from privsql.errors import BudgetError
+from privsql.planning.composed_plan import ComposedPlan
 from privsql.planning.limits.range_histograms import unknown_ranges
 from privsql.planning.plan import Plan
 from privsql.privacy.events import Event
@@ -22,14 +24,14 @@ def explain(stage: Stage, pipeline: Pipeline) -> Plan:
     with pipeline.snapshot():
         search = _first_search(stage, pipeline)
         if search is not None:
-            return _with_budget(search, _charges(stage, pipeline), stage, pipeline)
+            return with_budget(search, _charges(stage, pipeline), stage, pipeline)
         plan = pipeline.plan(stage.with_limits()).plan
         if plan.public:
-            return _with_budget(plan, [], stage, pipeline)
+            return with_budget(plan, [], stage, pipeline)
         if not stage.fresh and (stored := _as_stored(plan, pipeline)) is not None:
-            return _with_budget(stored, [], stage, pipeline)
+            return with_budget(stored, [], stage, pipeline)
         events = [each.event for each in released(plan.measurements)]
-        return _with_budget(plan, [events], stage, pipeline)
+        return with_budget(plan, [events], stage, pipeline)
 
 
 def _first_search(stage: Stage, pipeline: Pipeline) -> Plan | None:
@@ -62,7 +64,12 @@ def _as_stored(plan: Plan, pipeline: Pipeline) -> Plan | None:
     return None if derived is None else derived[0]
 
 
-def _with_budget(plan: Plan, queries: Sequence[Sequence[Event]], stage: Stage, pipeline: Pipeline) -> Plan:
+AnyPlan = TypeVar("AnyPlan", Plan, ComposedPlan)
+
+
+def with_budget(
+    plan: AnyPlan, queries: Sequence[Sequence[Event]], stage: Stage, pipeline: Pipeline
+) -> AnyPlan:
     """The plan with what is left of the budget, and why the budget does not allow these queries."""
     budget, why = budget_of(pipeline, pipeline.who(stage)), ""
     remaining = min(each.remaining.epsilon for each in (budget, budget.share) if each)
@@ -73,7 +80,7 @@ def _with_budget(plan: Plan, queries: Sequence[Sequence[Event]], stage: Stage, p
             pipeline.ledger.expect(queries, pipeline.who(stage))
     except BudgetError as refusal:
         why = refusal.message
-    return replace(pipeline.with_rho(plan), remaining=remaining if adds_up else None, refusal=why)
+    return replace(plan, rho=pipeline.rho(plan), remaining=remaining if adds_up else None, refusal=why)
 
 
 def budget_of(pipeline: Pipeline, analyst: str) -> Budget:

@@ -12,6 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sqlglot import exp
+
 from privsql.algebra.relations import Question, Scan
 from privsql.answers.answer_file import AnswerFile
 from privsql.answers.stored import Kept, Shown, StoredAnswers
@@ -19,9 +21,11 @@ from privsql.budget.ledger import Charge, Ledger, with_affordable_ways
 from privsql.budget.released import released
 from privsql.engines.base import Engine
 from privsql.engines.duckdb.calculator import calculator
-from privsql.errors import EngineError, PrivsqlError, Refused, UnknownName, did_you_mean
+from privsql.engines.duckdb.sandbox import sandbox
+from privsql.errors import EngineError, PrivsqlError, Refused, SqlError, UnknownName, did_you_mean
 from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness
+from privsql.planning.composed_plan import ComposedPlan
 from privsql.planning.draft import Task
 from privsql.planning.limits.limit_histograms import histogram_question
 from privsql.planning.limits.range_histograms import size_histogram
@@ -35,13 +39,18 @@ from privsql.planning.rewrites.prepared import Copies, Copy, no_copies
 from privsql.policy import Policy
 from privsql.policy.checks import analyst_of, delta_of
 from privsql.progress import elapsed_time
+from privsql.render.write_above import write_above
 from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer
 from privsql.results.notices import BoundingNotice
 from privsql.sql.bind.catalogue import Catalogue
+from privsql.sql.parse.constants import Constants
 from privsql.sql.parse.tokens import too_deep
-from privsql.sql.read import read
+from privsql.sql.read import read, read_composition, read_part
+from privsql.sql.split.composition import Composition
+from privsql.sql.split.given import Columns
+from privsql.types import Type
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,7 @@ class Pipeline:
         self.schema = self.engine.schema()
         self._stored = StoredAnswers(calculator().evaluate, self._shelf())
         self._last_catalogue: Catalogue | None = None
+        self._last_composition: tuple[tuple[str, str, Constants, Catalogue], Composition | None] | None = None
         self._plans: PlanCache[Priced] = PlanCache(
             self._read_public, self._copies, lambda priced: priced.plan.cells
         )
@@ -91,8 +101,28 @@ class Pipeline:
         if stage.sizes_of is not None:
             table, column = stage.sizes_of
             return size_histogram(self._scan(table, policy), column)
-        question = read(stage.sql, self._catalogue(policy), stage.dialect)
+        catalogue = self._catalogue(policy)
+        if stage.part is not None:
+            composition = self._composed(stage, catalogue)
+            if composition is None or stage.part >= len(composition.parts):
+                raise SqlError("sql-syntax", "the query has no such part", "ask the whole query")
+            return read_part(composition.parts[stage.part], dict(stage.given), catalogue, stage.dialect)
+        question = read(stage.sql, catalogue, stage.dialect, stage.constants)
         return question if stage.histogram is None else histogram_question(question, stage.histogram)
+
+    def composition(self, stage: Stage) -> Composition | None:
+        """The parts of a query, as the tables are now, and the SQL above them; None if it is not composed."""
+        stage.price()
+        self._follow_schema()
+        return self._composed(stage, self._catalogue(stage.under(self.policy)))
+
+    def _composed(self, stage: Stage, catalogue: Catalogue) -> Composition | None:
+        """Kept while it is asked about part by part: it takes as long to read as all parts together."""
+        key = stage.sql, stage.dialect, stage.constants, catalogue
+        if self._last_composition is None or self._last_composition[0] != key:
+            found = read_composition(stage.sql, catalogue, stage.dialect, described, stage.constants)
+            self._last_composition = key, found
+        return self._last_composition[1]
 
     def scan(self, table: str) -> Scan:
         """A table of the source, as the policy declares it."""
@@ -151,7 +181,8 @@ class Pipeline:
         if stage.within is not None:  # planned at any epsilon so far: its errors tell which one is needed
             stage = replace(stage, epsilon=epsilon_within(plan, stage.within, stage.confidence), within=None)
             plan = plan.repriced(stage.price())
-        shown = self.with_rho(plan.projected(stage.nonnegative, stage.consistent, stage.show_all))
+        shown = plan.projected(stage.nonnegative, stage.consistent, stage.show_all)
+        shown = replace(shown, rho=self.rho(shown))
         _render(shown)
         return Priced(stage, shown)
 
@@ -171,9 +202,9 @@ class Pipeline:
     def _copies(self, scan: Scan) -> Copy | None:
         return self.engine.prepared(scan)
 
-    def with_rho(self, plan: Plan) -> Plan:
-        """The plan with its price as the ledger counts it."""
-        return replace(plan, rho=self.ledger.rho([each.event for each in released(plan.measurements)]))
+    def rho(self, plan: Plan | ComposedPlan) -> float | None:
+        """The price of a plan as the ledger counts it; None where it counts epsilon."""
+        return self.ledger.rho([each.event for each in released(plan.measurements)])
 
     def give_notice(self, plan: Plan) -> None:
         """Warn, once, of limits that nobody declared; before anything is charged."""
@@ -290,6 +321,11 @@ def _render(plan: Plan) -> None:
     it here.
     """
     _ = plan.statements, None if plan.public else plan.finishing
+
+
+def described(above: exp.Expr, tables: Mapping[str, Mapping[str, Type]]) -> Columns:
+    """The columns of SQL over noisy tables, as the engine that will compute it has them; reads no data."""
+    return tuple(sandbox().check(write_above(above), tables))
 
 
 def finished(shown: Shown) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +14,8 @@ from privsql.planning.precision.half_widths import check_level
 from privsql.policy import Policy
 from privsql.policy.checks import AUTO, delta_of, epsilon_of, limit_of
 from privsql.request import Request
+from privsql.sql.parse.constants import NOTHING, Constants, asks_for_time, parameters_of
+from privsql.sql.split.given import Rows
 from privsql.suggestions import Argument
 
 _PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one
@@ -28,13 +31,20 @@ class Stage(Request):
     ranges: tuple[tuple[str, str, float, float], ...] = ()  # found: table, column and the ends
     histogram: Histogram | None = None  # of the units of this query, instead of its answer
     sizes_of: tuple[str, str] | None = None  # a table and a column whose values are counted; then `sql` is ""
+    constants: Constants = NOTHING  # the parameters of the call, and when it was asked
+    part: int | None = None  # one part of a query that is composed of several
+    given: tuple[tuple[str, Rows], ...] = ()  # noisy values of earlier parts that this one reads
 
     @staticmethod
     def of(request: Request) -> Stage:
         """The first stage, as the request says it."""
         if isinstance(request, Stage):
             return request
-        return Stage(**{each.name: getattr(request, each.name) for each in fields(Request)})
+        given = {each.name: getattr(request, each.name) for each in fields(Request)}
+        timed = isinstance(request.sql, str) and asks_for_time(request.sql)
+        now = datetime.now(UTC).replace(tzinfo=None).isoformat(" ") if timed else ""
+        constants = Constants(parameters_of(request.params), now)
+        return Stage(**{**given, "params": None}, constants=constants)
 
     def to_json(self) -> dict[str, Any]:
         """All that differs from the defaults, from which the same stage can be planned again.
@@ -47,8 +57,11 @@ class Stage(Request):
             if each.name not in _NOT_STORED and getattr(self, each.name) != each.default
         }
         assert self.epsilon is not None
-        listed = {"weights": dict(self.weights)} if self.weights else {}
-        return {**given, **listed, "epsilon": str(self.price())}
+        if self.weights:
+            given["weights"] = dict(self.weights)
+        if self.constants != NOTHING:
+            given["constants"] = [self.constants.parameters, self.constants.now]
+        return {**given, "epsilon": str(self.price())}
 
     @staticmethod
     def of_json(raw: Mapping[str, Any]) -> Stage:
@@ -57,13 +70,18 @@ class Stage(Request):
         )
         kind = None if raw.get("histogram") is None else Histogram(raw["histogram"])
         sizes_of = None if raw.get("sizes_of") is None else tuple(raw["sizes_of"])
-        known = {
+        given = tuple((str(name), tuple(map(tuple, rows))) for name, rows in raw.get("given", ()))
+        parameters, now = raw.get("constants", ((), ""))
+        constants = Constants(tuple(map(tuple, parameters)), now)
+        found = {
             "epsilon": Fraction(raw["epsilon"]),
             "ranges": ranges,
             "histogram": kind,
             "sizes_of": sizes_of,
+            "constants": constants,
+            "given": given,
         }
-        return Stage(**{**raw, **known})
+        return Stage(**{**raw, **found})
 
     def of_anyone(self) -> Stage:
         """The stage without what no plan depends on: who asks, and whether a stored answer will do."""
@@ -76,6 +94,8 @@ class Stage(Request):
         """What the ledger records as the query."""
         if self.sizes_of is not None:
             return f"values by size, of {'.'.join(self.sizes_of)}"
+        if self.part is not None:
+            return f"part {self.part + 1} of {self.sql}"
         return self.sql if self.histogram is None else f"{self.histogram}, of {self.sql}"
 
     def under(self, policy: Policy) -> Policy:

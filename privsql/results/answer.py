@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -15,8 +14,8 @@ from privsql.planning.precision.half_widths import check_level
 from privsql.planning.precision.noise_of_rows import set_texts
 from privsql.privacy.key_selection import GaussianThreshold, TruncatedGeometric
 from privsql.results.consistent import Settled
-from privsql.results.extras import optional
 from privsql.results.intervals import interval
+from privsql.results.result_table import ResultTable
 from privsql.results.suggested_limits import FoundLimit
 from privsql.tables import Integers, NoisyTable
 from privsql.types import NUMBERS, Kind
@@ -33,7 +32,7 @@ class FoundRange:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(ResultTable):
     """The noisy answer of a query, as `Session.query` returns it.
 
     `cells` are the indices of the rows' cells in the public key space.
@@ -60,83 +59,9 @@ class Answer:
         return list(self.plan.question.names)
 
     @cached_property
-    def frame(self) -> pd.DataFrame:
-        """The answer as a pandas frame, made on first use."""
-        names, columns = self.columns, [_column(array) for array in self.arrays]
-        if len(set(names)) == len(names):  # pandas takes as long to make another index as all the rest
-            return pd.DataFrame(dict(zip(names, columns, strict=True)))
-        frame = pd.DataFrame(dict(enumerate(columns)))
-        frame.columns = pd.Index(names)
-        return frame
-
-    def df(self) -> pd.DataFrame:
-        """The answer as a pandas frame.
-
-        Returns:
-            A new frame, which the caller may change.
-
-        Example:
-            >>> answer.df().shape
-            (2, 2)
-        """
-        return self.frame.copy()
-
-    def arrow(self) -> Any:
-        """The answer as a pyarrow Table (extra: privsql[arrow]).
-
-        Returns:
-            A pyarrow.Table.
-
-        Raises:
-            ArgumentError: pyarrow is not installed.
-
-        Example:
-            >>> answer.arrow().column_names
-            ['state', 'n']
-        """
-        table = optional("pyarrow", "arrow").Table
-        return table.from_pandas(self._dated(), preserve_index=False)
-
-    def pl(self) -> Any:
-        """The answer as a Polars frame (extra: privsql[arrow]).
-
-        Returns:
-            A polars.DataFrame.
-
-        Raises:
-            ArgumentError: polars is not installed.
-
-        Example:
-            >>> answer.pl().columns
-            ['state', 'n']
-        """
-        return optional("polars", "arrow").from_arrow(self.arrow())
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        """The rows as tuples.
-
-        Returns:
-            A list of tuples, with NULL as None.
-
-        Example:
-            >>> [state for state, _ in answer.fetchall()]
-            ['CA', 'NY']
-        """
-        frame = self._dated()
-        columns = [
-            [None if _is_null(value) else value for value in frame.iloc[:, index].tolist()]
-            for index in range(frame.shape[1])
-        ]
-        return list(zip(*columns, strict=True))
-
-    def _dated(self) -> pd.DataFrame:
-        """The frame with DATE columns as dates, where pandas has only timestamps."""
-        frame = self.frame.copy()
-        for index, output in enumerate(self.plan.outputs):
-            if output.expression.type.kind is Kind.DATE:
-                dates = [None if pd.isna(each) else each.date() for each in frame.iloc[:, index]]
-                frame.isetitem(index, np.array(dates, dtype=object))
-        return frame
+    def dates(self) -> tuple[bool, ...]:
+        """Which columns are DATE: pandas has only timestamps."""
+        return tuple(each.expression.type.kind is Kind.DATE for each in self.plan.outputs)
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
         """The answer with an interval for each number. Intervals cover the noise, not sampling or clamping.
@@ -301,24 +226,6 @@ class Answer:
         return html(self)
 
 
-def _column(array: Any) -> Any:
-    """A column for pandas, with NULL as NA in integers, NaN in other numbers, NaT in moments, None
-    elsewhere.
-    """
-    if not isinstance(array, np.ma.MaskedArray):
-        return array
-    missing = np.ma.getmaskarray(array)
-    if array.dtype.kind in "iu":  # Int64: large integers would change as floats
-        return pd.arrays.IntegerArray(np.ma.getdata(array).astype(np.int64), missing.copy())
-    if array.dtype.kind == "f":
-        return np.where(missing, np.nan, array.data.astype(np.float64))
-    if array.dtype.kind == "M":
-        return array.filled(np.datetime64("NaT"))
-    values = array.data.astype(object)
-    values[missing] = None
-    return values
-
-
 def listed(values: Any) -> Any:
     """Keys for iteration, with NULL as None where an array masks it."""
     if not isinstance(values, np.ma.MaskedArray):
@@ -326,9 +233,3 @@ def listed(values: Any) -> Any:
     return [
         None if gone else value for value, gone in zip(values.data, np.ma.getmaskarray(values), strict=True)
     ]
-
-
-def _is_null(value: Any) -> bool:
-    return (
-        value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and math.isnan(value))
-    )

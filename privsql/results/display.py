@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from privsql.results.answer import Answer
+from privsql.results.composed_answer import AnyAnswer, ComposedAnswer
 
 MOST_ROWS = 20
 
@@ -17,7 +18,7 @@ _GREY = "#888888"
 _DIMMED = "\x1b[2m{}\x1b[0m"  # ANSI codes
 
 
-def _cells(answer: Answer) -> tuple[list[str], list[list[str]], list[bool]]:
+def _cells(answer: AnyAnswer) -> tuple[list[str], list[list[str]], list[bool]]:
     head = answer.frame.head(MOST_ROWS)
     ends = answer.intervals(0.95).head(MOST_ROWS)
     names = answer.columns
@@ -65,22 +66,25 @@ def _text(value: Any) -> str:
     return f"{value:,}" if hasattr(value, "__index__") else str(value)
 
 
-def _footer(answer: Answer) -> str:
+def _footer(answer: AnyAnswer) -> str:
     more = f"{len(answer.frame):,} rows, {MOST_ROWS} shown. " if len(answer.frame) > MOST_ROWS else ""
     if answer.plan.public:
         return f"{more}[public tables only: exact]  no cost"
     cost = f"cost epsilon {answer.plan.epsilon + answer.searches:g}"
+    derived = isinstance(answer, ComposedAnswer) or answer.plan.free
     if answer.stored:
-        cost = "from earlier answers: no cost" if answer.plan.free else "repeated query: no cost"
-    shown = "label only" if answer.plan.chooses else "95% intervals, noise only"
+        cost = "from earlier answers: no cost" if derived else "repeated query: no cost"
+    label = isinstance(answer, Answer) and answer.plan.chooses
+    shown = "label only" if label else "95% intervals, noise only"
     return "\n".join([f"{more}[{shown}]  {cost}, {answer.plan.neighbours}", *answer.warnings])
 
 
-def _is_greyed(answer: Answer, row: int, place: int) -> bool:
-    return bool(answer.undetermined) and bool(answer.undetermined[place][row])
+def _is_greyed(answer: AnyAnswer, row: int, place: int) -> bool:
+    masks = answer.undetermined if isinstance(answer, Answer) else ()
+    return bool(masks) and bool(masks[place][row])
 
 
-def shown(answer: Answer, terminal: bool = False) -> str:
+def shown(answer: AnyAnswer, terminal: bool = False) -> str:
     """A text table. In a terminal, undetermined cells are dimmed."""
     names, rows, right = _cells(answer)
     widths = [
@@ -101,7 +105,7 @@ def shown(answer: Answer, terminal: bool = False) -> str:
     )
 
 
-def html(answer: Answer) -> str:
+def html(answer: AnyAnswer) -> str:
     """A table for notebooks."""
     names, rows, right = _cells(answer)
     style = ["right" if each else "left" for each in right]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from privsql.errors import ArgumentError
-from privsql.results.answer import Answer
+from privsql.results.composed_answer import AnyAnswer
 from privsql.results.extras import optional
 
 
-def plot(answer: Answer, level: float = 0.95, ax: Any = None) -> Any:
+def plot(answer: AnyAnswer, level: float = 0.95, ax: Any = None) -> Any:
     """Plot the first numeric output over the keys, with intervals. Undetermined cells are marked NULL."""
     pyplot = optional("matplotlib.pyplot", "plot")
     table = answer.intervals(level)

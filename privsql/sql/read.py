@@ -4,17 +4,24 @@ inside it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
+from privsql.algebra.expressions import columns_of
 from privsql.algebra.owners import Whose, is_bounded, owner
 from privsql.algebra.relations import (
+    Choose,
     Distinct,
+    Filter,
     Key,
+    Limit,
+    Project,
     Question,
     Relation,
     Release,
+    below,
     is_public,
     is_released,
     release_of,
@@ -24,16 +31,93 @@ from privsql.algebra.reserved import output_names
 from privsql.errors import Refused
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.query import QueryBinder
+from privsql.sql.bind.scope import Source
 from privsql.sql.bind.select import refused_distinct
-from privsql.sql.parse.gate import parse
+from privsql.sql.parse.above import permit_above
+from privsql.sql.parse.constants import NOTHING, Constants
+from privsql.sql.parse.gate import one_statement, parse, permitted
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import rows_shown
 from privsql.sql.parse.tokens import too_deep
+from privsql.sql.split.composition import Composition, Part
+from privsql.sql.split.given import Columns, Rows, with_values
+from privsql.sql.split.influence import Influence, Reached, simulated
+from privsql.sql.split.split import split
+from privsql.types import Type
 
 
-def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:
+def read(
+    text: str, catalogue: Catalogue, dialect: str = "duckdb", constants: Constants = NOTHING
+) -> Question:
     """Parse, permit, bind. Refuses whatever would let rows out."""
-    statement = parse(text, dialect)
+    return _question(parse(text, dialect, constants), catalogue)
+
+
+# The columns of SQL over some tables: their names and types in, names and the engine's types out.
+Describe = Callable[[exp.Expr, Mapping[str, Mapping[str, Type]]], Columns]
+
+
+def read_composition(
+    text: str, catalogue: Catalogue, dialect: str, describe: Describe, constants: Constants = NOTHING
+) -> Composition | None:
+    """The releases of a query, and the SQL above them; None if it has no release, or is one by itself."""
+    statement, start = one_statement(text, dialect, constants)
+
+    def bind(part: exp.Expr) -> Relation:
+        return _bound(permitted(part, dialect, start), catalogue).relation
+
+    def columns_of(above: exp.Expr, parts: Sequence[Part]) -> Columns:
+        permit_above(above, frozenset(each.name for each in parts))
+        return describe(above, {each.name: _fields(each, catalogue, dialect) for each in parts})
+
+    try:
+        found = split(statement, catalogue, bind, columns_of)
+    except RecursionError:
+        raise too_deep() from None
+    if found is None:
+        return None
+    permit_above(found.above, found.names)
+    reached = {each.name: _reached(read_part(each, {}, catalogue, dialect)) for each in found.parts}
+    return replace(found, simulated=simulated(found.above, reached))
+
+
+def read_part(part: Part, values: Mapping[str, Rows], catalogue: Catalogue, dialect: str) -> Question:
+    """One part of a query that is composed of several, as a query of its own; `values` are those of its
+    givens that are known.
+    """
+    statement = with_values(part.statement, part.needs, values)
+    return _question(permitted(statement, dialect, None), catalogue)
+
+
+def _fields(part: Part, catalogue: Catalogue, dialect: str) -> dict[str, Type]:
+    question = read_part(part, {}, catalogue, dialect)
+    types = [each.type for each in question.relation.fields]
+    return dict(zip(question.names, types, strict=True))
+
+
+def _reached(question: Question) -> Reached:
+    """How noise reaches the columns of a part: not its keys."""
+    release = question.release
+    if release is None:
+        return Reached(tuple((name, Influence.NONE) for name in question.names))
+    keys = {each.name for each in release.keys}
+    relation, inner = question.relation, [question.relation]
+    while not isinstance(inner[-1], (Release, Choose)):
+        inner += below(inner[-1])
+    columns = (
+        relation.columns
+        if isinstance(relation, Project)
+        else tuple((e.name, e.column) for e in relation.fields)
+    )
+    chosen = any(isinstance(each, (Filter, Limit, Distinct, Choose)) for each in inner)
+    influences = (
+        Influence.NONE if {each.name for each in columns_of(expression)} <= keys else Influence.CELL
+        for _, expression in columns
+    )
+    return Reached(tuple(zip(question.names, influences, strict=True)), chosen)
+
+
+def _bound(statement: exp.Expr, catalogue: Catalogue) -> Source:
     try:
         source = QueryBinder(catalogue).query(statement)
     except RecursionError:
@@ -42,10 +126,17 @@ def read(text: str, catalogue: Catalogue, dialect: str = "duckdb") -> Question:
     release = release_of(source.relation)
     if release is not None:
         _check_owners(release.input, statement)
-    elif not is_public(source.relation):
-        raise rows_shown(place_of(statement))
-    else:
-        source = source.all_read("SELECT *", place_of(statement))
+    return source
+
+
+def _question(statement: exp.Expr, catalogue: Catalogue) -> Question:
+    source = _bound(statement, catalogue)
+    release = release_of(source.relation)
+    if release is None:
+        place = place_of(statement)
+        if not is_public(source.relation):
+            raise rows_shown(place)
+        source = source.all_read("SELECT *", place)
     return Question(source.relation, output_names(source.names), release)
 
 

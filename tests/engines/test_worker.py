@@ -256,14 +256,14 @@ def test_a_worker_killed_between_queries_is_replaced(session):
 
 
 def test_a_worker_killed_during_a_query_fails_it(session, monkeypatch):
-    before, reply = worker_of(session), _Process._reply
+    before, reply = worker_of(session), _Process.reply
 
     def killed(process, until):
         os.kill(before, signal.SIGKILL)  # it has the statement, and is being waited for
         return reply(process, until)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_Process, "_reply", killed)
+        patch.setattr(_Process, "reply", killed)
         failed(session, SLOW)
     assert worker_of(session) != before
     assert answers(session) == ANSWERS

@@ -154,7 +154,7 @@ def test_the_ground_floor_has_an_order_too():
 @pytest.mark.parametrize(
     ("module", "rooms"),
     [
-        ("sqlglot", {"sql", "planning"}),
+        ("sqlglot", {"sql", "planning", "render"}),  # render: write_above.py alone, as the test below says
         ("duckdb", {"engines"}),
         ("sqlite3", {"budget", "answers"}),
         ("random", set()),
@@ -183,6 +183,16 @@ def test_external_packages_are_imported_in_few_rooms(module, rooms):
             "audit",
         }  # they stand outside and make a database of their own, as any user would
     assert users <= rooms
+
+
+def test_sqlglot_writes_only_what_stands_above_the_noise():
+    """Every statement that reads private rows is written from our own tree."""
+    users = {
+        name(path)
+        for path in FILES
+        if room(path) == "render" and any(each.startswith("sqlglot") for each in imports(tree_of(path)))
+    }
+    assert users == {"render/write_above.py"}
 
 
 @cache

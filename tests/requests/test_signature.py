@@ -11,8 +11,8 @@ import pytest
 import privsql
 from privsql.frame.frame_query import FrameQuery
 from privsql.request import Query, Request
+from privsql.requests.auditing import AuditRequest
 from privsql.requests.stage import Stage
-from privsql.session import AuditRequest
 
 METHODS = [
     (privsql.Session.query, Request),

@@ -1,4 +1,4 @@
-"""python -m tests.soundness [units] [cases] [first seed] [processes] [violations to stop at]: a long run; prints every violation, exits 1 if there is one."""
+"""python -m tests.soundness [rows|units|composed] [cases] [first seed] [processes] [violations to stop at]: a long run; prints every violation, exits 1 if there is one."""
 
 # ruff: noqa: E501 -- tables read better in one line each
 from __future__ import annotations
@@ -7,12 +7,13 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-from tests.soundness.check import Report, run
+from tests.soundness.check import KINDS, Report, run
 
 
 def main() -> int:
-    kind = "units" if "units" in sys.argv[1:2] else "rows"
-    numbers = [int(each) for each in sys.argv[1 + (kind == "units") :]]
+    named = [each for each in sys.argv[1:2] if each in KINDS]
+    kind = named[0] if named else "rows"
+    numbers = [int(each) for each in sys.argv[1 + len(named) :]]
     cases, first, processes, stop = (*numbers, *(200_000, 0, 2, 20)[len(numbers) :])
     started, total = time.monotonic(), Report()
     if processes == 1:

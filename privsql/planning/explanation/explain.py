@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from privsql.algebra.describe import describe
 from privsql.algebra.relations import (
     Choose,
@@ -43,16 +45,31 @@ def explain(plan: Plan) -> str:
         tuple(details),
         (*stored, *explain_measurements(plan), explain_rows(plan)),
     )
-    lines = root.lines()
-    charged = "" if plan.rho is None else f", charged as rho {plan.rho:g}"
-    price = (
-        f"Cost: epsilon {plan.epsilon:g}, delta {plan.delta:g}{charged}, under {plan.neighbours} neighbours"
-    )
-    lines.append(price + _budget_line(plan))
+    price = price_line(plan.epsilon, plan.delta, plan.rho, plan.neighbours)
+    lines = [*root.lines(), price + budget_line(plan)]
     return "\n".join([*lines, *(f"Note: {note}" for note in plan.notes)])
 
 
-def _budget_line(plan: Plan) -> str:
+def price_line(epsilon: float, delta: float, rho: float | None, neighbours: str) -> str:
+    """What a query costs."""
+    charged = "" if rho is None else f", charged as rho {rho:g}"
+    return f"Cost: epsilon {epsilon:g}, delta {delta:g}{charged}, under {neighbours} neighbours"
+
+
+class Budgeted(Protocol):
+    """A plan that knows what remains of the budget, and why it may be refused."""
+
+    @property
+    def refusal(self) -> str: ...
+    @property
+    def remaining(self) -> float | None: ...
+    @property
+    def stored(self) -> bool: ...
+    @property
+    def epsilon(self) -> float: ...
+
+
+def budget_line(plan: Budgeted) -> str:
     """What remains of the budget, or why it does not allow this query."""
     if plan.refusal:
         return f"\nThis would be refused now: {plan.refusal}"

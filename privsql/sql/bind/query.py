@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from privsql.algebra import build
-from privsql.algebra.expressions import Expression, size_of
+from privsql.algebra.expressions import Expression, Literal, size_of
 from privsql.algebra.functions import common
 from privsql.algebra.relations import (
     Choose,
@@ -40,7 +40,7 @@ from privsql.sql.bind.unnest import bind_from
 from privsql.sql.bind.unpivot import unpivoted
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import only_select
-from privsql.types import TEXT, Kind
+from privsql.types import BOOLEAN, TEXT, Kind
 
 _MAX_RELATIONS = 400
 _MAX_OPERATORS = 600
@@ -75,12 +75,8 @@ class QueryBinder:
         match node:
             case exp.Select():
                 if node.args.get("from_") is None:
-                    raise Refused(
-                        "refused-from",
-                        "The query has no FROM clause.",
-                        "Write SELECT ... FROM a table.",
-                        place_of(node),
-                    )
+                    _refuse_star(node)
+                    return SelectBinder(node, _one_row(), self).bind()
                 return SelectBinder(node, self.joined(node), self).bind()
             case exp.Pivot():
                 return self.source(node)
@@ -257,6 +253,22 @@ def _sizes(relation: Relation) -> dict[str, int]:
         for name, size in _sizes(each).items():
             found[name] = max(size, found.get(name, 0))
     return {each.name: found.get(each.name, max(found.values(), default=1)) for each in relation.fields}
+
+
+def _one_row() -> Source:
+    """What a SELECT without FROM reads: one public row, which says nothing."""
+    field_ = Field("as_nothing", BOOLEAN)
+    return Source(Values(((Literal(True, BOOLEAN),),), (field_,)), None, ("",), hidden=frozenset({0}))
+
+
+def _refuse_star(node: exp.Select) -> None:
+    if any(each.is_star for each in node.expressions):
+        raise Refused(
+            "refused-from",
+            "The query has no FROM clause.",
+            "Write SELECT ... FROM a table.",
+            place_of(node),
+        )
 
 
 def _no_columns(node: exp.Column) -> Expression:

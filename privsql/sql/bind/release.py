@@ -90,7 +90,7 @@ class ReleaseBinder(ExpressionBinder):
     def special(self, node: exp.Expr) -> Expression | None:
         if isinstance(node, (exp.Grouping, exp.GroupingId)):
             return self._grouping(node)
-        if isinstance(node, exp.Filter) or _is_aggregate(node):
+        if isinstance(node, exp.Filter) or is_aggregate(node):
             found = tuple(self._collected(each) for each in self._aggregates(node))
             listed = gives_list(node.this if isinstance(node, exp.Filter) else node)
             return Call("list", found, list_of(found[0].type)) if listed else found[0]
@@ -144,7 +144,7 @@ class ReleaseBinder(ExpressionBinder):
         place = place_of(node)
         if isinstance(node, exp.Filter):
             condition, node = self.rows.condition(node.expression.this), node.this
-            if not _is_aggregate(node):
+            if not is_aggregate(node):
                 raise Refused(
                     "refused-aggregate",
                     "FILTER is supported behind aggregates only.",
@@ -294,7 +294,7 @@ def _refuse_of_many_people(node: exp.Expr, place: Place | None) -> None:
             )
 
 
-def _is_aggregate(node: exp.Expr) -> bool:
+def is_aggregate(node: exp.Expr) -> bool:
     return (
         isinstance(node, AGGREGATES)
         or type(node) in EXACT
@@ -329,16 +329,16 @@ def has_aggregate(node: exp.Expr) -> bool:
     """Whether it contains COUNT, SUM or AVG."""
     return any(
         isinstance(each, AGGREGATES) or (isinstance(each, exp.Anonymous) and is_mean(each))
-        for each in _own(node)
+        for each in own_nodes(node)
     )
 
 
 def has_any_aggregate(node: exp.Expr) -> bool:
     """Whether it contains any aggregate, including those supported only where they are exact."""
-    return any(_is_aggregate(each) for each in _own(node))
+    return any(is_aggregate(each) for each in own_nodes(node))
 
 
-def _own(node: exp.Expr) -> Iterator[exp.Expr]:
+def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
     """The nodes of an expression, without those of its subqueries."""
     return node.walk(prune=lambda each: isinstance(each, exp.Query))
 

@@ -16,6 +16,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from privsql.errors import Place, Refused, SqlError
+from privsql.sql.parse.constants import NOTHING, Constants, number_marks, with_constants
 from privsql.sql.parse.dialects import dialect_name, refuse_other_meanings
 from privsql.sql.parse.permitted import PERMITTED
 from privsql.sql.parse.places import place_of
@@ -26,9 +27,22 @@ from privsql.sql.parse.tokens import MISSING_ARGUMENT, tokens_of, too_deep
 MAX_NODES = 6_000
 
 
-def parse(text: str, dialect: str) -> exp.Expr:
+def parse(text: str, dialect: str, constants: Constants = NOTHING) -> exp.Expr:
     """Exactly one SELECT, parsed and permitted node by node."""
+    return permitted(*_parsed(text, dialect, constants))
+
+
+def one_statement(text: str, dialect: str, constants: Constants = NOTHING) -> tuple[exp.Expr, Place | None]:
+    """Exactly one SELECT, written plainly, and where it begins; nothing in it is permitted yet."""
+    statement, _, start = _parsed(text, dialect, constants)
+    _refuse_other_statements(statement, start)
+    write_plainly(statement)
+    return statement, start
+
+
+def _parsed(text: str, dialect: str, constants: Constants) -> tuple[exp.Expr, str, Place | None]:
     tokens, start = tokens_of(text, dialect)
+    tokens, mark = number_marks(tokens, text)
     try:
         # words of the text it would log
         parser = sqlglot.Dialect.get_or_raise(dialect).parser(error_message_context=0)
@@ -50,13 +64,12 @@ def parse(text: str, dialect: str) -> exp.Expr:
     if len(statements) > 1:
         raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
     _refuse_half_between(tokens, statements[0])
-    return permitted(statements[0], dialect, start)
+    return with_constants(statements[0], constants, mark), dialect, start
 
 
 def permitted(statement: exp.Expr, dialect: str, start: Place | None) -> exp.Expr:
     """One SELECT, written plainly, every node of which has a rule."""
-    if not isinstance(statement, (exp.Select, exp.Union, exp.Subquery)):
-        raise only_select(start)
+    _refuse_other_statements(statement, start)
     write_plainly(statement)
     try:
         _permit(statement, cuts_text=dialect_name(dialect) != "duckdb")
@@ -64,6 +77,11 @@ def permitted(statement: exp.Expr, dialect: str, start: Place | None) -> exp.Exp
     except SqlError as error:
         raise error.at(start) from None
     return statement
+
+
+def _refuse_other_statements(statement: exp.Expr, start: Place | None) -> None:
+    if not isinstance(statement, (exp.Select, exp.SetOperation, exp.Subquery)):
+        raise only_select(start)
 
 
 def _refuse_half_between(tokens: list[Token], statement: exp.Expr) -> None:
@@ -93,8 +111,8 @@ def _permit(statement: exp.Expr, cuts_text: bool) -> None:
             raise SqlError("sql-too-long", "the query has too many parts", "write a simpler query")
         allowed = PERMITTED.get(type(node))
         if allowed is None:
-            raise _refuse(node, node, _shown(node))
-        _refuse_malformed(node)
+            raise _refuse(node, node, shown(node))
+        refuse_malformed(node)
         if not cuts_text:
             _refuse_cut_text(node)
         if any(node.args.get(name) is None for name in _NEEDED[type(node)]):
@@ -109,7 +127,7 @@ def _permit(statement: exp.Expr, cuts_text: bool) -> None:
             _permit_argument(node, name, value, allowed)
 
 
-def _refuse_malformed(node: exp.Expr) -> None:
+def refuse_malformed(node: exp.Expr) -> None:
     """Texts that sqlglot reads and that mean nothing, or not the same to everybody."""
     match node:
         case exp.Identifier() if not node.this:
@@ -146,7 +164,7 @@ def _permit_argument(node: exp.Expr, name: str, value: object, allowed: Mapping[
     if allowed.get(name) and isinstance(value, exp.Expr):
         raise SqlError(
             "sql-syntax",
-            f"{_shown(node)} does not take so many arguments",
+            f"{shown(node)} does not take so many arguments",
             "check the commas and parentheses",
             place_of(value) or place_of(node),
         )
@@ -157,10 +175,10 @@ def _permit_argument(node: exp.Expr, name: str, value: object, allowed: Mapping[
     if name in ("db", "catalog", "recursive"):
         raise refusal("Recursive" if name == "recursive" else "Schema", place_of(node))
     what = "" if name == "this" else f" with {name.rstrip('_').replace('_', ' ').upper()}"
-    raise _refuse(blamed, node, f"{_shown(node)}{what}")
+    raise _refuse(blamed, node, f"{shown(node)}{what}")
 
 
-def _shown(node: exp.Expr) -> str:
+def shown(node: exp.Expr) -> str:
     """A node as people write it: PERCENTILE_CONT, TABLE SAMPLE."""
     if isinstance(node, exp.Func):
         return node.sql_name()

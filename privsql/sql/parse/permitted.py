@@ -218,7 +218,7 @@ StrToTime this format -> try_strptime
 """
 
 
-def _read(table: str) -> Iterator[tuple[type[exp.Expr], list[str], str]]:
+def read_table(table: str) -> Iterator[tuple[type[exp.Expr], list[str], str]]:
     """Node class, arguments and function of each line."""
     for line in table.strip().splitlines():
         left, _, function = line.partition(" -> ")
@@ -230,11 +230,11 @@ def _read(table: str) -> Iterator[tuple[type[exp.Expr], list[str], str]]:
 
 PERMITTED: dict[type[exp.Expr], dict[str, bool]] = {
     node: {each.removesuffix("?"): each.endswith("?") for each in arguments}
-    for node, arguments, _ in _read(_TABLE)
+    for node, arguments, _ in read_table(_TABLE)
 }
 # Node class: the function or operator that it is, and where its arguments are.
 FUNCTION_OF: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     node: (function, tuple(each for each in arguments if not each.endswith("?")))
-    for node, arguments, function in _read(_TABLE)
+    for node, arguments, function in read_table(_TABLE)
     if function
 }

@@ -9,8 +9,24 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-# T-SQL
-_SPREADS: dict[str, type[exp.Func]] = {"VAR": exp.Variance, "VARP": exp.VariancePop, "STDEVP": exp.StddevPop}
+# Aggregates under the names of T-SQL, Spark and ClickHouse.
+_SPREADS: dict[str, type[exp.Func]] = {
+    "VAR": exp.Variance,
+    "VARP": exp.VariancePop,
+    "VARPOP": exp.VariancePop,
+    "VARSAMP": exp.Variance,
+    "STD": exp.Stddev,
+    "STDEVP": exp.StddevPop,
+    "STDDEVPOP": exp.StddevPop,
+    "STDDEVSAMP": exp.Stddev,
+}
+# ClickHouse's avgIf(x, condition) and the like.
+_CONDITIONAL: dict[str, type[exp.Func]] = {
+    "AVGIF": exp.Avg,
+    "SUMIF": exp.Sum,
+    "MINIF": exp.Min,
+    "MAXIF": exp.Max,
+}
 
 
 def write_plainly(statement: exp.Expr) -> None:
@@ -23,6 +39,8 @@ def write_plainly(statement: exp.Expr) -> None:
 
 def _plain(node: exp.Expr) -> exp.Expr | None:
     match node:
+        case exp.Is(args={"negate": True}) if _has_only(node, "this", "expression", "negate"):
+            return exp.Not(this=exp.Is(this=node.this, expression=node.expression))
         case exp.RegexpILike() if _has_only(node, "this", "expression"):  # x ~* 'a'
             return exp.RegexpLike(this=node.this, expression=node.expression, flag=exp.Literal.string("i"))
         case exp.RegexpLike(args={"full_match": True}) if _has_only(node, "this", "expression", "full_match"):
@@ -33,8 +51,19 @@ def _plain(node: exp.Expr) -> exp.Expr | None:
             return exp.Cast(this=node.expression, to=node.this)
         case exp.DatetimeTrunc() if _has_only(node, "this", "unit"):
             return exp.TimestampTrunc(this=node.this, unit=node.args["unit"])
-        case exp.Anonymous(this=str(name), expressions=[of]) if name.upper() in _SPREADS:
+        case (
+            exp.Anonymous(this=str(name), expressions=[of])
+            | exp.AnonymousAggFunc(this=str(name), expressions=[of])
+        ) if name.upper() in _SPREADS:
             return _SPREADS[name.upper()](this=of)
+        case exp.CombinedAggFunc(this=str(name), expressions=[of, condition]) if name.upper() in _CONDITIONAL:
+            counted = _CONDITIONAL[name.upper()](this=of)
+            return exp.Filter(this=counted, expression=exp.Where(this=condition))
+        # exact before the noise
+        case exp.ApproxDistinct() if _has_only(node, "this"):
+            return exp.Count(this=exp.Distinct(expressions=[node.this]), big_int=True)
+        case exp.Hll(this=of) if not node.expressions:
+            return exp.Count(this=exp.Distinct(expressions=[of]), big_int=True)
         case exp.WithinGroup(
             this=exp.Mode() as mode, expression=exp.Order(expressions=[exp.Ordered() as term])
         ):

@@ -1,0 +1,50 @@
+"""A plan and the request of an audit go in; the audit comes out, made on tables that are not the session's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+from privsql.audit.audit import TRIES, Audit, audit
+from privsql.errors import ArgumentError, Refused
+from privsql.planning.composed_plan import AnyPlan, ComposedPlan
+from privsql.policy.checks import epsilon_of
+from privsql.request import Request, argument
+from privsql.requests.pipeline import Pipeline
+
+
+@dataclass(frozen=True)
+class AuditRequest(Request):
+    """A query, and how hard an audit tries to break its promise."""
+
+    _: KW_ONLY
+    releases: int | None = argument(None, "how many noisy answers are drawn from each of two tables")
+    tries: int = argument(TRIES, "how many pairs of tables are tried")
+    progress: Callable[[str], None] | None = argument(
+        None, "called with a line of text as the audit proceeds"
+    )
+    data: Any = argument(None, "tables to start from, as connect() takes them; never secret ones")
+
+
+def audit_plan(plan: AnyPlan, request: AuditRequest, pipeline: Pipeline) -> Audit:
+    """Try to break the promise of a plan on made-up tables, or on those that the request gives."""
+    engine, schema = pipeline.engine, pipeline.schema
+    if request.data is not None and engine.holds(request.data):
+        raise ArgumentError(
+            "argument-data",
+            "data= is the private source itself, and rows that an audit finds are shown",
+            "give tables that are made up or published, or leave it out",
+        )
+    if isinstance(plan, ComposedPlan):
+        raise Refused(
+            "refused-several",
+            "An audit is of one release, and this query has several parts.",
+            "Audit the query of each part by itself; session.explain shows them.",
+        )
+    if not plan.public:
+        for statement in plan.statements:
+            engine.check(statement, schema)
+    epsilon = plan.loss if request.epsilon is None else epsilon_of(request.epsilon)
+    searched = request.releases, request.tries, request.progress, request.data
+    return audit(plan, request.sql, schema, engine.read_public, epsilon, *searched)

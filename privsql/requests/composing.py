@@ -1,0 +1,226 @@
+"""A query with several private parts goes in; its releases are answered as a batch, for one epsilon, and the
+SQL above them is computed from their answers.
+
+Everything is bound, priced and charged before the first release runs. The releases are stored before anything
+is computed from them, so that the same query with other SQL above is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+
+from privsql.algebra.expressions import Column
+from privsql.budget.released import released
+from privsql.engines.duckdb.calculator import calculator
+from privsql.engines.duckdb.sandbox import sandbox
+from privsql.errors import ArgumentError, Refused, SqlError
+from privsql.planning.composed_plan import ComposedPlan, PlannedPart
+from privsql.planning.plan import Plan
+from privsql.policy.checks import delta_of, epsilon_of
+from privsql.privacy.events import Event
+from privsql.render.write_above import write_above
+from privsql.requests.batches import Batch, answer_of, plan_batch, run_batch
+from privsql.requests.explaining import with_budget
+from privsql.requests.pipeline import Pipeline, Priced
+from privsql.requests.stage import Stage
+from privsql.results.answer import Answer
+from privsql.results.composed_answer import ComposedAnswer, Compute
+from privsql.results.finish import key_values
+from privsql.sql.split.composition import Composition, Part
+from privsql.sql.split.given import Rows, example, rows_of
+from privsql.tables import as_array
+from privsql.types import Kind, Type
+
+_MOST_EXAMPLES = 1_000
+_EXAMPLES: dict[Kind, Any] = {
+    Kind.INTEGER: 1,
+    Kind.DOUBLE: 1.0,
+    Kind.BOOLEAN: True,
+    Kind.TEXT: "a",
+    Kind.DATE: datetime(2000, 1, 1),
+    Kind.TIMESTAMP: datetime(2000, 1, 1),
+}
+
+
+@dataclass(frozen=True)
+class Composed:
+    """A query with several private parts, planned: what is paid for each part, and the SQL above them."""
+
+    parts: tuple[Part, ...]
+    plan: ComposedPlan
+    batch: Batch
+
+
+def answer_composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> ComposedAnswer:
+    """Answer a query that is not one release. Raises `refusal`, the reason why, where it has no private
+    parts.
+    """
+    composed = _composed(stage, refusal, pipeline)
+    for each in composed.plan.releases:
+        pipeline.give_notice(each)
+
+    def now(priced: Priced, answers: Mapping[int, Answer]) -> Priced:
+        known = {part.name: answers[place] for place, part in enumerate(composed.parts) if place in answers}
+        return _with_values(priced, composed.parts, known, pipeline)
+
+    answers = run_batch(composed.batch, pipeline, now)
+    tables = {part.name: table_of(answer) for part, answer in zip(composed.parts, answers, strict=True)}
+    parts = tuple(
+        PlannedPart(part.name, answer.plan) for part, answer in zip(composed.parts, answers, strict=True)
+    )
+    plan = replace(composed.plan, parts=parts)
+    compute = Compute(sandbox().run_many, calculator().finish)
+    return ComposedAnswer(tuple(sandbox().run(plan.above, tables)), plan, tuple(answers), compute)
+
+
+def plan_composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> ComposedPlan:
+    """The plan of a query that is not one release, with what is left of the budget."""
+    composed = _composed(stage, refusal, pipeline)
+    paid = [released_events(priced.plan) for priced in composed.batch.paid.values()]
+    return with_budget(replace(composed.plan, stored=not paid), paid, stage, pipeline)
+
+
+def _composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composed:
+    composition = pipeline.composition(stage)
+    if composition is None:
+        raise refusal
+    _refuse_searches(stage)
+    batch = _planned(composition, stage, pipeline)
+    parts = tuple(
+        PlannedPart(part.name, priced.plan)
+        for part, priced in zip(composition.parts, batch.priced, strict=True)
+    )
+    above = write_above(composition.above)
+    columns = sandbox().check(above, {each.name: fields_of(each.plan) for each in parts})
+    known = composition.simulated
+    again = "" if known is None else write_above(known.query)
+    plan = ComposedPlan(parts, above, tuple(columns), known, again)
+    return Composed(composition.parts, plan, batch)
+
+
+def _planned(composition: Composition, stage: Stage, pipeline: Pipeline) -> Batch:
+    """Plan all parts. Those that read earlier answers are planned with the values of these, where they are
+    stored, and with examples where they are not; their price is the same.
+    """
+    parts, listed = composition.parts, _stages_of(composition, stage)
+    alone = {place for place, part in enumerate(parts) if part.needs}
+    later = set(alone)
+    if later:
+        _give_examples(parts, listed, pipeline)
+    while True:
+        batch = plan_batch(listed, stage.price(), pipeline, alone, later)
+        free = {parts[place].name: answer_of(batch, place, pipeline) for place in batch.free}
+        known = [place for place in sorted(later) if _read_by(parts[place]) <= free.keys()]
+        if not known:
+            return batch
+        for place in known:
+            listed[place] = replace(listed[place], given=_values(parts[place], free))
+            later.remove(place)
+
+
+def _give_examples(parts: Sequence[Part], listed: list[Stage], pipeline: Pipeline) -> None:
+    """Let each part that reads earlier answers read examples of them: all declared keys, and 1 for every
+    number.
+    """
+    tables: dict[str, Mapping[str, tuple[Any, Type]]] = {}
+    for place, part in enumerate(parts):
+        if part.needs:
+            read = {name: table for name, table in tables.items() if name in _read_by(part)}
+            rows = [rows_of(each, sandbox().run(write_above(each.query), read)) for each in part.needs]
+            found = zip(part.needs, rows, strict=True)
+            given = tuple((each.name, known or example(each)) for each, known in found)
+            listed[place] = replace(listed[place], given=given)
+        tables[part.name] = example_table(pipeline.plan(listed[place]).plan)
+
+
+def _with_values(
+    priced: Priced, parts: Sequence[Part], answers: Mapping[str, Answer], pipeline: Pipeline
+) -> Priced:
+    """A release of a later stage with the values of the earlier ones in place of the examples.
+
+    It must be of the kind, and of the price, that was charged.
+    """
+    assert priced.stage.part is not None, "it is a part of a query"
+    given = _values(parts[priced.stage.part], answers)
+    found = pipeline.plan(replace(priced.stage, given=given))
+    if released_events(found.plan) != released_events(priced.plan):
+        raise Refused(
+            "refused-stages",
+            "With the values of the first stage, the second would be a release of another kind than was "
+            "charged.",
+            "Ask for the first stage by itself, and write its values into the second query.",
+        )
+    return found
+
+
+def _read_by(part: Part) -> set[str]:
+    """The parts whose answers a part reads."""
+    return {table.name for given in part.needs for table in given.query.find_all(exp.Table)} - {
+        each.alias for given in part.needs for each in given.query.find_all(exp.CTE)
+    }
+
+
+def _values(part: Part, answers: Mapping[str, Answer]) -> tuple[tuple[str, Rows], ...]:
+    """The values that a part reads, computed from the answers of earlier parts."""
+    tables = {name: table_of(answer) for name, answer in answers.items() if name in _read_by(part)}
+    return tuple(
+        (each.name, rows_of(each, sandbox().run(write_above(each.query), tables))) for each in part.needs
+    )
+
+
+def released_events(plan: Plan) -> list[Event]:
+    """What is charged for a plan."""
+    return [each.event for each in released(plan.measurements)]
+
+
+def _refuse_searches(stage: Stage) -> None:
+    """What is found before a query is found for one release."""
+    if stage.within is not None or stage.automatic:
+        name = "within" if stage.within is not None else stage.automatic[0]
+        raise ArgumentError(
+            f"argument-{name.replace('_', '-')}",
+            f"{name} is for queries of one release, and this one has several parts",
+            "give epsilon and limits as numbers, or ask for each part by itself",
+        )
+
+
+def _stages_of(composition: Composition, stage: Stage) -> list[Stage]:
+    """A stage for every part, with an equal share of epsilon and delta where it is private."""
+    private = max(1, sum(each.noisy for each in composition.parts))
+    epsilon, delta = epsilon_of(stage.price() / private), float(delta_of(stage.delta) / private)
+    return [
+        replace(stage, part=place, epsilon=epsilon, delta=delta, weights=None)
+        for place in range(len(composition.parts))
+    ]
+
+
+def fields_of(plan: Plan) -> dict[str, Type]:
+    """The columns of a part's answer."""
+    return {each.name: each.expression.type for each in plan.outputs}
+
+
+def example_table(plan: Plan) -> Mapping[str, tuple[Any, Type]]:
+    """An answer as it might be: every declared key, unless there are too many, and 1 for every number."""
+    cells = np.arange(1 if plan.public or plan.space.open else min(len(plan.space), _MOST_EXAMPLES))
+    keys = {} if plan.public or plan.space.open else key_values(plan.space, cells)
+    table: dict[str, tuple[Any, Type]] = {}
+    for each in plan.outputs:
+        name, type_ = (
+            each.expression.name if isinstance(each.expression, Column) else "",
+            each.expression.type,
+        )
+        values = list(keys[name]) if name in keys else [_EXAMPLES.get(type_.kind)] * len(cells)
+        table[each.name] = as_array(values, type_), type_
+    return table
+
+
+def table_of(answer: Answer, arrays: Sequence[Any] | None = None) -> Mapping[str, tuple[Any, Type]]:
+    """A part's answer as a table of the SQL above; `arrays`: other values in its cells."""
+    values = answer.arrays if arrays is None else arrays
+    return dict(zip(answer.columns, zip(values, fields_of(answer.plan).values(), strict=True), strict=True))

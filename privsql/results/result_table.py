@@ -1,0 +1,132 @@
+"""Columns go in; a pandas frame, Arrow, Polars or rows come out: what every answer has."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsql.results.extras import optional
+
+
+class ResultTable(ABC):
+    """The columns of an answer, in every form that a person may want them in."""
+
+    arrays: tuple[Any, ...]  # one per column, masked where NULL
+
+    @property
+    @abstractmethod
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+
+    @property
+    @abstractmethod
+    def dates(self) -> tuple[bool, ...]:
+        """Which columns are DATE: pandas has only timestamps."""
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The answer as a pandas frame, made on first use."""
+        names, columns = self.columns, [_column(array) for array in self.arrays]
+        if len(set(names)) == len(names):  # pandas takes as long to make another index as all the rest
+            return pd.DataFrame(dict(zip(names, columns, strict=True)))
+        frame = pd.DataFrame(dict(enumerate(columns)))
+        frame.columns = pd.Index(names)
+        return frame
+
+    def df(self) -> pd.DataFrame:
+        """The answer as a pandas frame.
+
+        Returns:
+            A new frame, which the caller may change.
+
+        Example:
+            >>> answer.df().shape
+            (2, 2)
+        """
+        return self.frame.copy()
+
+    def arrow(self) -> Any:
+        """The answer as a pyarrow Table (extra: privsql[arrow]).
+
+        Returns:
+            A pyarrow.Table.
+
+        Raises:
+            ArgumentError: pyarrow is not installed.
+
+        Example:
+            >>> answer.arrow().column_names
+            ['state', 'n']
+        """
+        table = optional("pyarrow", "arrow").Table
+        return table.from_pandas(self._dated(), preserve_index=False)
+
+    def pl(self) -> Any:
+        """The answer as a Polars frame (extra: privsql[arrow]).
+
+        Returns:
+            A polars.DataFrame.
+
+        Raises:
+            ArgumentError: polars is not installed.
+
+        Example:
+            >>> answer.pl().columns
+            ['state', 'n']
+        """
+        return optional("polars", "arrow").from_arrow(self.arrow())
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """The rows as tuples.
+
+        Returns:
+            A list of tuples, with NULL as None.
+
+        Example:
+            >>> [state for state, _ in answer.fetchall()]
+            ['CA', 'NY']
+        """
+        frame = self._dated()
+        columns = [
+            [None if _is_null(value) else value for value in frame.iloc[:, index].tolist()]
+            for index in range(frame.shape[1])
+        ]
+        return list(zip(*columns, strict=True))
+
+    def _dated(self) -> pd.DataFrame:
+        """The frame with DATE columns as dates, where pandas has only timestamps."""
+        frame = self.frame.copy()
+        for index, is_date in enumerate(self.dates):
+            if is_date:
+                dates = [None if pd.isna(each) else each.date() for each in frame.iloc[:, index]]
+                frame.isetitem(index, np.array(dates, dtype=object))
+        return frame
+
+
+def _column(array: Any) -> Any:
+    """A column for pandas, with NULL as NA in integers, NaN in other numbers, NaT in moments, None
+    elsewhere.
+    """
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    missing = np.ma.getmaskarray(array)
+    if array.dtype.kind in "iu":  # Int64: large integers would change as floats
+        return pd.arrays.IntegerArray(np.ma.getdata(array).astype(np.int64), missing.copy())
+    if array.dtype.kind == "f":
+        return np.where(missing, np.nan, array.data.astype(np.float64))
+    if array.dtype.kind == "M":
+        return array.filled(np.datetime64("NaT"))
+    values = array.data.astype(object)
+    values[missing] = None
+    return values
+
+
+def _is_null(value: Any) -> bool:
+    return (
+        value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+    )

@@ -1,0 +1,162 @@
+"""The answers of releases and the SQL above them go in; simulated noise around the released numbers, and the
+intervals that follow from it, come out.
+
+A smooth function of released numbers moves with their noise as it would have moved had the exact numbers been
+those released, up to the curvature of the function. So the interval is the released value less the quantiles
+of what simulated noise adds to it: exact for linear functions, approximate for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privsql.planning.plan import Plan
+from privsql.planning.precision.noise_of_rows import alike_rows
+from privsql.privacy.accuracy import GaussianLaw, LaplaceLaw
+from privsql.privacy.weighted_sums import Noise, variance
+from privsql.results.answer import Answer
+from privsql.results.finish import finish
+from privsql.tables import Integers, NoisyTable
+from privsql.types import Kind
+
+Floats = npt.NDArray[np.float64]
+Finish = Callable[..., list[Any]]
+
+DRAWS = 399  # one less than a round number: the quantiles are order statistics
+_MOST_SKEWED = 3.0  # beyond this ratio of its two sides, a simulated interval is not shown
+_GREATEST_RATE = 700.0
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The two ends of an interval, row by row; NaN where there is none."""
+
+    low: Floats
+    high: Floats
+
+
+def can_be_simulated(answer: Answer) -> bool:
+    """Whether the noise of an answer can be drawn: not that of quantiles, or of keys that it chose."""
+    plan = answer.plan
+    if plan.public:
+        return True
+    noisy = {name for kind in alike_rows(plan) for name in kind.noise}
+    known = all(set(how.columns) <= noisy for how in plan.estimates.values())
+    return known and plan.levels is None and not plan.chooses and not plan.space.open
+
+
+def simulate(answer: Answer, finished: Finish, draws: int = DRAWS) -> list[Sequence[Any]]:
+    """The arrays of an answer with simulated noise added to what was released, as often as wanted."""
+    random = np.random.default_rng()
+    cells = len(answer.noisy.cells)
+    noise = {
+        name: _drawn(random, each, (draws, cells)) for name, each in _noise_of(answer.plan, cells).items()
+    }
+    shown = replace(answer.plan, post_processing=replace(answer.plan.post_processing, show_all=True))
+    found = []
+    for draw in range(draws):
+        columns = {
+            name: values + noise[name][draw] if name in noise else values
+            for name, values in answer.noisy.noisy_columns.items()
+        }
+        again = finish(shown, NoisyTable(answer.noisy.cells, columns, answer.noisy.keys), finished)
+        found.append(_in_order(again, answer))
+    return found
+
+
+def _in_order(again: Answer, answer: Answer) -> Sequence[Any]:
+    """The rows in the order of the answer, whichever order their noise gives them."""
+    if np.array_equal(again.cells, answer.cells):
+        return again.arrays
+    places = {int(cell): place for place, cell in enumerate(again.cells)}
+    order = [places[int(cell)] for cell in answer.cells]
+    return [array[order] for array in again.arrays]
+
+
+def _noise_of(plan: Plan, cells: int) -> dict[str, list[tuple[Integers | slice, Noise]]]:
+    """The noise of each noisy column, for groups of its rows."""
+    found: dict[str, list[tuple[Integers | slice, Noise]]] = {}
+    for kind in alike_rows(plan):
+        for name, noise in kind.noise.items():
+            rows: Integers | slice = slice(0, cells) if kind.rows is None else kind.rows
+            found.setdefault(name, []).append((rows, noise))
+    return found
+
+
+def _drawn(
+    random: np.random.Generator, noise: Sequence[tuple[Integers | slice, Noise]], shape: tuple[int, int]
+) -> Integers:
+    drawn = np.zeros(shape, dtype=np.int64)
+    for rows, each in noise:
+        part = drawn[:, rows]
+        drawn[:, rows] = _of_law(random, each, (part.shape[0], part.shape[1]))
+    return drawn
+
+
+def _of_law(random: np.random.Generator, noise: Noise, shape: tuple[int, int]) -> Integers:
+    """Draws of one law; of a sum of noises, of a Gaussian of its variance."""
+    match noise:
+        case LaplaceLaw(rate=rate):
+            share = -np.expm1(-min(float(rate), _GREATEST_RATE))
+            return np.asarray(random.geometric(share, shape) - random.geometric(share, shape), dtype=np.int64)
+        case GaussianLaw():
+            return np.rint(random.normal(0.0, float(noise.variance) ** 0.5, shape)).astype(np.int64)
+        case _:
+            return np.rint(random.normal(0.0, variance(noise) ** 0.5, shape)).astype(np.int64)
+
+
+def simulated_ends(value: Floats, draws: Floats, level: float) -> Ends:
+    """The interval of each row from what simulated noise adds to it; NaN where a draw has no value, or where
+    the noise pulls much further to one side than to the other.
+    """
+    added = np.sort(draws - value, axis=0)
+    rank = max(0, min(len(draws) - 1, round((len(draws) + 1) * (1.0 - level) / 2.0) - 1))
+    below, above = added[rank], added[len(draws) - 1 - rank]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.abs(below) / np.abs(above)
+    usable = np.isfinite(draws).all(axis=0) & np.isfinite(value)
+    skewed = (ratio > _MOST_SKEWED) | (ratio < 1.0 / _MOST_SKEWED)
+    usable &= ~skewed | (below == above)
+    return Ends(np.where(usable, value - above, np.nan), np.where(usable, value - below, np.nan))
+
+
+def as_floats(array: Any) -> Floats:
+    """A column of numbers, with NaN for NULL."""
+    return np.ma.filled(np.ma.asarray(array).astype(np.float64), np.nan)
+
+
+def is_number(array: Any) -> bool:
+    """Whether a column of a result has numbers that an interval can be of."""
+    return np.ma.asarray(array).dtype.kind in "iuf"
+
+
+def tables_with(answer: Answer, arrays: Sequence[Any]) -> Mapping[str, tuple[Any, Any]]:
+    """An answer as a table of the SQL above, with other values in its cells."""
+    types = [each.expression.type for each in answer.plan.outputs]
+    return dict(zip(answer.columns, zip(arrays, types, strict=True), strict=True))
+
+
+def ends_of_cells(answer: Answer, level: float) -> tuple[list[Any], list[Any]]:
+    """The columns of an answer with each released number at the lower and the upper end of its interval."""
+    table = answer.intervals(level)
+    low, high = [], []
+    for name, array, output in zip(answer.columns, answer.arrays, answer.plan.outputs, strict=True):
+        known = f"{name}_low" in table.columns and output.expression.type.kind in (Kind.INTEGER, Kind.DOUBLE)
+        low.append(_end(table[f"{name}_low"], array) if known else array)
+        high.append(_end(table[f"{name}_high"], array) if known else array)
+    return low, high
+
+
+def _end(values: Any, like: Any) -> Any:
+    """An end of an interval in the type of the column: integers stay integers, and have integer ends."""
+    found = values.to_numpy(dtype=float, na_value=np.nan)
+    kind = np.ma.asarray(like).dtype
+    finite = np.isfinite(found)
+    if kind.kind in "iu":
+        return np.ma.array(np.where(finite, found, 0).astype(kind), mask=~finite)
+    return np.ma.array(found, mask=~finite)

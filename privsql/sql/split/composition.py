@@ -1,0 +1,34 @@
+"""What a query with several private parts consists of: releases, public tables, and the SQL above them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from privsql.sql.split.given import Given
+from privsql.sql.split.influence import Simulated
+
+
+@dataclass(frozen=True)
+class Part:
+    """One release, or one public table, as a query of its own; the SQL above reads its answer as a table."""
+
+    name: str  # of the table that its answer is, in the SQL above
+    statement: exp.Expr
+    noisy: bool  # False: a public table, as it is
+    needs: tuple[Given, ...] = ()  # noisy values of earlier parts that its text has as constants
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The parts of a query, and the query over their answers: all private rows are below the parts."""
+
+    parts: tuple[Part, ...]
+    above: exp.Expr
+    simulated: Simulated | None = None  # how noise reaches the columns of the result, where that is known
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The tables that the SQL above may name."""
+        return frozenset(each.name for each in self.parts)

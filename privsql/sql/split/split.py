@@ -1,0 +1,356 @@
+"""A parsed query and the tables go in; its releases come out, and the SQL above them.
+
+Every query block is one of three kinds. It reads public tables only; or it shows private rows, one by one or
+one person at a time; or all that it shows is noisy or public. A block that aggregates private rows is
+released: as a whole, if one release can answer it, else divided at its aggregates (divide.py). What remains
+reads the releases' answers as tables, and may be any SQL. A noisy query among private rows is released before
+them: its result is a constant of their release (given.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from privsql.algebra.relations import Relation, is_public, is_released
+from privsql.errors import PrivsqlError, Refused, SqlError, UnknownName
+from privsql.sql.bind.catalogue import Catalogue
+from privsql.sql.bind.release import own_nodes
+from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import rows_shown
+from privsql.sql.split.blocks import (
+    RELEASED,
+    Block,
+    Kind,
+    Named,
+    Scope,
+    all_of,
+    mixed_rows,
+    several_rows,
+    sources_of,
+    unused_prefix,
+    with_alias,
+    with_names,
+    with_queries,
+)
+from privsql.sql.split.composition import Composition, Part
+from privsql.sql.split.divide import divide
+from privsql.sql.split.given import Columns, Given, Shape, givens_in, placeholder
+from privsql.sql.split.one_row import has_one_row
+
+Bind = Callable[[exp.Expr], Relation]  # a statement of one release or none; refuses what is not permitted
+ColumnsOf = Callable[[exp.Expr, Sequence[Part]], Columns]  # of SQL over the answers of some parts
+MOST_PARTS = 30
+
+
+def split(statement: exp.Expr, catalogue: Catalogue, bind: Bind, columns_of: ColumnsOf) -> Composition | None:
+    """The releases of a query and the SQL above them; None if it has no release, or is one by itself."""
+    splitter = _Splitter(catalogue, bind, columns_of, unused_prefix(statement))
+    block = splitter.query(statement, {})
+    plain = [all_of(each.name) for each in splitter.parts if not each.needs]
+    if block.kind is not Kind.NOISY or block.statement in plain:
+        return None
+    return Composition(_needed(splitter.parts, block.statement), block.statement)
+
+
+def _needed(parts: Sequence[Part], above: exp.Expr) -> tuple[Part, ...]:
+    """The parts that the SQL above reads, and those that their constants come from."""
+    named = {each.name for each in above.find_all(exp.Table)}
+    for part in reversed(parts):
+        if part.name in named:
+            named |= {table.name for given in part.needs for table in given.query.find_all(exp.Table)}
+    return tuple(each for each in parts if each.name in named)
+
+
+@dataclass
+class _Splitter:
+    catalogue: Catalogue
+    bind: Bind
+    columns_of: ColumnsOf
+    prefix: str
+    parts: list[Part] = field(default_factory=list)
+    givens: dict[str, Given] = field(default_factory=dict)
+    known: dict[int, tuple[exp.Expr, Block]] = field(default_factory=dict)
+
+    # -- blocks ----------------------------------------------------------------------------------------------
+    def query(self, node: exp.Expr, scope: Scope) -> Block:
+        """A query with its own WITH. It is split once: its kind is asked for before it is written."""
+        if id(node) not in self.known:
+            self.known[id(node)] = node, self._query(node, scope)
+        return self.known[id(node)][1]
+
+    def _query(self, node: exp.Expr, scope: Scope) -> Block:
+        within, kept = self._with(node, scope)
+        block = self._block(node, within)
+        if block.kind is Kind.PRIVATE:
+            return block
+        statement = block.statement
+        statement.set("with_", exp.With(expressions=kept) if kept else None)
+        return Block(statement, block.kind)
+
+    def _with(self, node: exp.Expr, scope: Scope) -> tuple[Scope, list[exp.Expr]]:
+        """The names that a query may use, and the queries of its WITH that the SQL above may name."""
+        within = dict(scope)
+        kept: list[exp.Expr] = []
+        clause = node.args.get("with_")
+        for each in clause.expressions if clause is not None else []:
+            block = self.query(each.this, within)
+            written = each.copy()
+            written.set("this", block.statement)
+            below = written if block.kind is Kind.PRIVATE else each
+            within[each.alias.lower()] = Named(below, written, block.kind)
+            if block.kind is not Kind.PRIVATE:
+                kept.append(written)
+        return within, kept
+
+    def _block(self, node: exp.Expr, scope: Scope) -> Block:
+        match node:
+            case exp.Subquery():
+                return self._parenthesis(node, scope)
+            case exp.SetOperation():
+                return self._set_operation(node, scope)
+            case exp.Select():
+                return self._select(node, scope)
+            case _:
+                return Block(self._above(node, scope), Kind.PUBLIC)
+
+    def _parenthesis(self, node: exp.Subquery, scope: Scope) -> Block:
+        inner = self.query(node.this, scope)
+        written = node.copy()
+        written.set("this", inner.statement)
+        return self._private(written, scope) if inner.kind is Kind.PRIVATE else Block(written, inner.kind)
+
+    def _set_operation(self, node: exp.SetOperation, scope: Scope) -> Block:
+        sides = [self.query(node.this, scope), self.query(node.expression, scope)]
+        kinds = {each.kind for each in sides}
+        written = node.copy()
+        for name, side, original in zip(
+            ("this", "expression"), sides, (node.this, node.expression), strict=True
+        ):
+            public = Kind.PRIVATE in kinds and side.kind is Kind.PUBLIC
+            written.set(name, original.copy() if public else side.statement)
+        if Kind.PRIVATE in kinds:
+            if Kind.NOISY in kinds:
+                raise mixed_rows(place_of(node))
+            return self._private(written, scope)
+        return Block(written, Kind.NOISY if Kind.NOISY in kinds else Kind.PUBLIC)
+
+    def _select(self, node: exp.Select, scope: Scope) -> Block:
+        kinds = {self._kind(each, scope) for each in sources_of(node)}
+        if Kind.PRIVATE in kinds:
+            return self._private(self._below(node, scope), scope)
+        written = self._above(node, scope)
+        noisy = {each.name for each in self.parts if each.noisy} | {
+            name for name, each in scope.items() if each.kind is Kind.NOISY
+        }
+        reads = {each.name.lower() for each in written.find_all(exp.Table)}
+        return Block(written, Kind.NOISY if noisy & reads else Kind.PUBLIC)
+
+    # -- below the releases ----------------------------------------------------------------------------------
+    def _below(self, node: exp.Select, scope: Scope) -> exp.Select:
+        """A copy of a block over private rows, in which noisy queries are constants, and noisy tables are
+        tables of constants. Those above its aggregates stay: they are no part of its release.
+        """
+        written = node.copy()
+        for name in ("from_", "joins", "where"):
+            clause = node.args.get(name)
+            if isinstance(clause, list):
+                written.set(name, [self._constants(each, scope) for each in clause])
+            elif clause is not None:
+                written.set(name, self._constants(clause, scope))
+        own = [each for clause in written.iter_expressions() for each in own_nodes(clause)]
+        for aggregate in [each for each in own if isinstance(each, exp.AggFunc)]:
+            if aggregate.find(exp.Query) is not None:
+                aggregate.replace(self._constants(aggregate, scope))
+        return written
+
+    def _constants(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+        """A copy of a clause in which what is noisy is constant."""
+        match node:
+            case exp.In(args={"query": exp.Expr() as query}):
+                found = self._noisy(query, scope)
+                if found is not None:
+                    return self._given(node, found, Shape.LIST, scope)
+            case exp.Exists(this=exp.Query() as query):
+                found = self._noisy(query, scope)
+                if found is not None:
+                    raise mixed_rows(place_of(node))
+            case exp.Table(this=exp.Identifier()):
+                named = scope.get(node.name.lower())
+                if named is not None and named.kind is Kind.NOISY:
+                    return self._given(with_alias(node), all_of(node.name), Shape.TABLE, scope)
+                return node.copy()
+            case exp.Query():
+                return self._constant_query(node, scope)
+        written = node.copy()
+        for name, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                written.set(name, self._constants(value, scope))
+            elif isinstance(value, list):
+                listed = [
+                    self._constants(each, scope) if isinstance(each, exp.Expr) else each for each in value
+                ]
+                written.set(name, listed)
+        return written
+
+    def _constant_query(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+        in_from = isinstance(node.parent, (exp.From, exp.Join))
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
+            return self._constants(node.this, scope) if in_from else node.copy()
+        try:
+            block = self.query(node, scope)
+        except UnknownName:  # it names columns of the block around it
+            if in_from:
+                raise
+            return node.copy()
+        match block.kind:
+            case Kind.PUBLIC:
+                return node.copy()
+            case Kind.PRIVATE:
+                return block.statement.copy()
+            case Kind.NOISY if in_from:
+                return self._given(node, block.statement, Shape.TABLE, scope)
+            case Kind.NOISY:
+                if not has_one_row(block.statement, self.parts):
+                    raise several_rows(place_of(node))
+                return self._given(node, block.statement, Shape.SCALAR, scope)
+
+    def _noisy(self, query: exp.Expr, scope: Scope) -> exp.Expr | None:
+        """The SQL above the releases of a query inside a condition; None if it is not noisy."""
+        try:
+            block = self.query(query, scope)
+        except UnknownName:
+            return None
+        return block.statement if block.kind is Kind.NOISY else None
+
+    def _given(self, node: exp.Expr, query: exp.Expr, shape: Shape, scope: Scope) -> exp.Expr:
+        """A constant, or a table of constants, in place of a noisy query."""
+        written = query.copy()
+        while isinstance(written, exp.Subquery):
+            written = written.this
+        above = {name: each.above for name, each in scope.items() if each is not RELEASED}
+        written = with_queries(written, above)
+        name = f"v{len(self.givens)}"
+        given = Given(name, written, shape, self.columns_of(written, self.parts))
+        if shape is not Shape.TABLE and len(given.columns) != 1:
+            raise SqlError(
+                "sql-subquery",
+                "a subquery in a condition returns one column, and this one has more",
+                "select one column",
+                place_of(node),
+            )
+        self.givens[name] = given
+        return placeholder(given, node)
+
+    def _private(self, node: exp.Expr, scope: Scope) -> Block:
+        """A block over private rows: one release as it stands, private rows, or divided at its aggregates."""
+        whole = with_names(node, scope)
+        try:
+            relation = self.bind(whole.copy())
+        except PrivsqlError as refusal:
+            return self._divided(node, scope, refusal)
+        if is_released(relation) and not is_public(relation):
+            return Block(all_of(self._part(whole, noisy=True)), Kind.NOISY)
+        return Block(node, Kind.PRIVATE)
+
+    def _divided(self, node: exp.Expr, scope: Scope, refusal: PrivsqlError) -> Block:
+        halves = divide(node) if isinstance(node, exp.Select) else None
+        if halves is None:
+            raise refusal
+        released = with_names(halves.released, scope)
+        relation = self.bind(released.copy())
+        if not is_released(relation):
+            raise refusal
+        name = self._part(released, noisy=True)
+        halves.above.set("from_", exp.From(this=exp.to_table(name)))
+        return Block(self._above(halves.above, {**scope, name: RELEASED}), Kind.NOISY)
+
+    def _part(self, statement: exp.Expr, noisy: bool) -> str:
+        """The name of a part; what stands in a query twice is released once."""
+        known = next((each.name for each in self.parts if each.statement == statement), None)
+        if known is not None:
+            return known
+        if len(self.parts) >= MOST_PARTS:
+            raise Refused(
+                "refused-parts",
+                f"The query has more than {MOST_PARTS} parts, each of which would get a share of epsilon.",
+                "Ask several queries.",
+                place_of(statement),
+            )
+        needs = tuple(self.givens[name] for name in givens_in(statement))
+        self.parts.append(Part(f"{self.prefix}{len(self.parts)}", statement, noisy, needs))
+        return self.parts[-1].name
+
+    # -- above the releases ----------------------------------------------------------------------------------
+    def _above(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+        """A copy in which every query that it contains is split, and every public table is a part."""
+        if isinstance(node, exp.With):
+            return node.copy()
+        if isinstance(node, exp.Table):
+            return self._table(node, scope)
+        written = node.copy()
+        for name, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                written.set(name, self._inner(value, scope))
+            elif isinstance(value, list):
+                listed = [self._inner(each, scope) if isinstance(each, exp.Expr) else each for each in value]
+                written.set(name, listed)
+        return written
+
+    def _inner(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+        if not isinstance(node, exp.Query):
+            return self._above(node, scope)
+        block = self.query(node, scope)
+        if block.kind is Kind.PRIVATE:
+            raise rows_shown(place_of(node))
+        return block.statement
+
+    def _table(self, node: exp.Table, scope: Scope) -> exp.Expr:
+        """A table that the SQL above names: what WITH names, a release, or a public table, which becomes a
+        part.
+        """
+        name = node.name.lower()
+        if not isinstance(node.this, exp.Identifier) or name in scope:
+            return self._with_pivots(node, node.copy(), scope)
+        statement = exp.Select(
+            expressions=[exp.Star()], from_=exp.From(this=exp.Table(this=node.this.copy()))
+        )
+        self.bind(statement.copy())  # a table that is not there says so
+        written = node.copy()
+        written.set("this", exp.to_identifier(self._part(statement, noisy=False)))
+        if node.args.get("alias") is None:
+            written.set("alias", exp.TableAlias(this=exp.to_identifier(node.name, quoted=True)))
+        return self._with_pivots(node, written, scope)
+
+    def _with_pivots(self, node: exp.Table, written: exp.Expr, scope: Scope) -> exp.Expr:
+        pivots = node.args.get("pivots")
+        if pivots:
+            written.set("pivots", [self._above(each, scope) for each in pivots])
+        return written
+
+    # -- kinds -----------------------------------------------------------------------------------------------
+    def _kind(self, source: exp.Expr, scope: Scope) -> Kind:
+        """What the rows of something in FROM are."""
+        match source:
+            case exp.Table(this=exp.Identifier()):
+                named = scope.get(source.name.lower())
+                if named is not None:
+                    return named.kind
+                return self._kind_of_table(source)
+            case exp.Subquery(this=exp.Table() as inner):
+                return self._kind(inner, scope)
+            case exp.Subquery():
+                return self.query(source, scope).kind
+            case exp.Pivot() if isinstance(source.this, exp.Expr):
+                return self._kind(source.this, scope)
+            case _:
+                return Kind.PUBLIC
+
+    def _kind_of_table(self, node: exp.Table) -> Kind:
+        try:
+            found = self.catalogue.source(node.name)
+        except PrivsqlError as error:
+            raise error.at(place_of(node)) from None
+        return Kind.PUBLIC if found is None or is_public(found.relation) else Kind.PRIVATE

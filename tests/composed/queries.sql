@@ -1,0 +1,157 @@
+-- Analysts' queries that compose noisy numbers, one a paragraph. test_queries.py compares each with plain DuckDB.
+
+-- shares and totals
+SELECT state, COUNT(*) AS n, 100.0 * COUNT(*) / SUM(COUNT(*)) OVER () AS pct FROM people GROUP BY state
+
+SELECT state, sex, COUNT(*) AS n, 1.0 * COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY state) AS share FROM people GROUP BY state, sex
+
+SELECT state, AVG(income) AS m, AVG(income) / AVG(AVG(income)) OVER () AS relative FROM people GROUP BY state
+
+SELECT state, n, ROUND(100.0 * n / total, 2) AS pct FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state), (SELECT COUNT(*) AS total FROM people)
+
+WITH by_state AS (SELECT state, COUNT(*) AS n FROM people GROUP BY state) SELECT state, n, n * 1.0 / (SELECT SUM(n) FROM by_state) AS share FROM by_state
+
+SELECT (SELECT COUNT(*) FROM people WHERE smoker) * 1.0 / (SELECT COUNT(*) FROM people) AS share
+
+SELECT state, COUNT(*) FILTER (WHERE smoker) * 100.0 / COUNT(*) - (SELECT COUNT(*) FILTER (WHERE smoker) * 100.0 / COUNT(*) FROM people) AS above FROM people GROUP BY state
+
+SELECT state, SUM(income) AS total, SUM(SUM(income)) OVER () AS everything FROM people GROUP BY state
+
+-- running totals, moving averages, changes
+SELECT year(joined) AS y, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY year(joined)) AS running FROM people GROUP BY y
+
+SELECT date_trunc('month', joined) AS m, COUNT(*) AS n, COUNT(*) - LAG(COUNT(*)) OVER (ORDER BY date_trunc('month', joined)) AS diff FROM people GROUP BY m
+
+SELECT date_trunc('month', joined) AS m, COUNT(*) AS n, AVG(COUNT(*)) OVER (ORDER BY date_trunc('month', joined) ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS moving FROM people GROUP BY m
+
+WITH monthly AS (SELECT date_trunc('month', joined) AS m, COUNT(*) AS n FROM people GROUP BY m) SELECT m, n, 100.0 * (n - LAG(n) OVER (ORDER BY m)) / LAG(n) OVER (ORDER BY m) AS growth FROM monthly
+
+WITH monthly AS (SELECT year(joined) AS y, month(joined) AS m, COUNT(*) AS n FROM people GROUP BY y, m) SELECT a.y, a.m, a.n, a.n - b.n AS on_last_year FROM monthly a JOIN monthly b ON a.m = b.m AND a.y = b.y + 1
+
+WITH monthly AS (SELECT year(joined) AS y, month(joined) AS m, COUNT(*) AS n FROM people GROUP BY ALL) SELECT y, m, n, LAG(n, 12) OVER (ORDER BY y, m) AS before FROM monthly
+
+SELECT year(joined) AS y, quarter(joined) AS q, COUNT(*) AS n, SUM(COUNT(*)) OVER (PARTITION BY year(joined) ORDER BY quarter(joined)) AS year_to_date FROM people GROUP BY year(joined), quarter(joined)
+
+SELECT year(joined) AS y, COUNT(*) AS n, FIRST_VALUE(COUNT(*)) OVER (ORDER BY year(joined)) AS first FROM people GROUP BY y
+
+SELECT year(joined) AS y, COUNT(*) AS n, COUNT(*) - FIRST_VALUE(COUNT(*)) OVER w AS since FROM people GROUP BY y WINDOW w AS (ORDER BY year(joined))
+
+-- ranks and tops
+SELECT state, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM people GROUP BY state
+
+SELECT state, AVG(income) AS m FROM people GROUP BY state QUALIFY ROW_NUMBER() OVER (ORDER BY AVG(income) DESC) <= 2
+
+SELECT * FROM (SELECT state, sex, COUNT(*) AS n, ROW_NUMBER() OVER (PARTITION BY sex ORDER BY COUNT(*) DESC) AS place FROM people GROUP BY state, sex) WHERE place = 1
+
+SELECT state, n, NTILE(2) OVER (ORDER BY n) AS half FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state)
+
+SELECT state, n, PERCENT_RANK() OVER (ORDER BY n) AS p FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state)
+
+SELECT DISTINCT ON (sex) sex, state, n FROM (SELECT sex, state, COUNT(*) AS n FROM people GROUP BY ALL) ORDER BY sex, n DESC
+
+SELECT arg_max(state, n) AS best, MAX(n) AS most FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state)
+
+-- aggregates of aggregates
+SELECT AVG(n) AS mean, MIN(n) AS least, MAX(n) AS most FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state)
+
+SELECT MEDIAN(n) AS m, STDDEV_POP(n) AS s FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state)
+
+SELECT sex, SUM(n) AS n FROM (SELECT state, sex, COUNT(*) AS n FROM people GROUP BY state, sex) GROUP BY sex
+
+SELECT COUNT(*) AS states FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state HAVING COUNT(*) > 4000)
+
+SELECT region, SUM(n) AS n, SUM(n) / SUM(population) AS per_head FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state) JOIN states USING (state) GROUP BY region
+
+SELECT list(state ORDER BY n DESC) AS states FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state)
+
+SELECT string_agg(state, ', ' ORDER BY state) AS large FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state HAVING n > 4000)
+
+SELECT histogram(n > 4000) AS h FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state)
+
+-- joins of releases
+WITH a AS (SELECT state, COUNT(*) AS n FROM people GROUP BY state), b AS (SELECT state, AVG(income) AS m FROM people GROUP BY state) SELECT a.state, n, m FROM a JOIN b ON a.state = b.state
+
+WITH a AS (SELECT state, COUNT(*) AS smokers FROM people WHERE smoker GROUP BY state), b AS (SELECT state, COUNT(*) AS n FROM people GROUP BY state) SELECT state, smokers, n, 1.0 * smokers / n AS share FROM a JOIN b USING (state)
+
+WITH a AS (SELECT state, COUNT(*) AS n FROM people GROUP BY state), b AS (SELECT state, COUNT(*) AS visits FROM visits JOIN people USING (id) GROUP BY state) SELECT * FROM a NATURAL JOIN b
+
+SELECT s.state, s.region, COALESCE(p.n, 0) AS n FROM states s LEFT JOIN (SELECT state, COUNT(*) AS n FROM people GROUP BY state) p ON p.state = s.state
+
+SELECT s.region, p.n FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state) p RIGHT JOIN states s ON p.state = s.state
+
+SELECT COALESCE(a.state, b.state) AS state, a.n AS old, b.n AS young FROM (SELECT state, COUNT(*) AS n FROM people WHERE age >= 65 GROUP BY state) a FULL JOIN (SELECT state, COUNT(*) AS n FROM people WHERE age < 18 GROUP BY state) b ON a.state = b.state
+
+SELECT a.state AS one, b.state AS other, a.n - b.n AS difference FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state) a CROSS JOIN (SELECT state, COUNT(*) AS n FROM people GROUP BY state) b WHERE a.state < b.state
+
+WITH c AS (SELECT state, COUNT(*) AS n FROM people GROUP BY state) SELECT x.state, x.n, (SELECT COUNT(*) FROM c y WHERE y.n > x.n) AS above FROM c x
+
+SELECT kind, COUNT(*) AS n, ROUND(1.0 * COUNT(*) / (SELECT COUNT(*) FROM people), 3) AS per_person FROM visits GROUP BY kind
+
+-- unions and differences
+SELECT state, COUNT(*) AS n FROM people GROUP BY state UNION ALL SELECT 'all', COUNT(*) FROM people
+
+SELECT 'people' AS what, COUNT(*) AS n FROM people UNION ALL SELECT 'visits', COUNT(*) FROM visits
+
+SELECT state FROM states EXCEPT SELECT state FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state) WHERE n > 4000
+
+SELECT state FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state) WHERE n > 4000 INTERSECT SELECT state FROM states
+
+(SELECT 'old' AS what, COUNT(*) AS n FROM people WHERE age > 64) UNION (SELECT 'young', COUNT(*) FROM people WHERE age < 18) ORDER BY what
+
+-- pivots
+SELECT * FROM (SELECT state, sex, COUNT(*) AS n FROM people GROUP BY ALL) PIVOT (SUM(n) FOR sex IN ('f', 'm'))
+
+SELECT * FROM (SELECT COUNT(*) FILTER (WHERE smoker) AS smokers, COUNT(*) FILTER (WHERE NOT smoker) AS others FROM people) UNPIVOT (n FOR what IN (smokers, others))
+
+-- conditions on noisy numbers
+SELECT state, COUNT(*) AS n FROM people GROUP BY state HAVING COUNT(*) > (SELECT COUNT(*) / 4 FROM people)
+
+SELECT state, COUNT(*) AS n FROM people GROUP BY state HAVING COUNT(*) > (SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM people GROUP BY state))
+
+SELECT state, CASE WHEN COUNT(*) > 4000 THEN 'large' ELSE 'small' END AS size FROM people GROUP BY state
+
+SELECT state, n FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state) WHERE n BETWEEN 3000 AND 7000
+
+WITH c AS (SELECT state, COUNT(*) AS n FROM people GROUP BY state) SELECT region FROM states WHERE state IN (SELECT state FROM c WHERE n > 4000)
+
+WITH c AS (SELECT state, COUNT(*) AS n FROM people GROUP BY state) SELECT region FROM states s WHERE EXISTS (SELECT 1 FROM c WHERE c.state = s.state AND n > 4000)
+
+SELECT state, n, n > ALL (SELECT 3000 UNION ALL SELECT 4000) AS large FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state)
+
+-- expressions
+SELECT state, printf('%s: %d', state, COUNT(*)) AS text FROM people GROUP BY state
+
+SELECT state, greatest(COUNT(*) FILTER (WHERE smoker), COUNT(*) FILTER (WHERE NOT smoker)) AS most FROM people GROUP BY state
+
+SELECT state, ln(COUNT(*)) AS l, sqrt(COUNT(*)) AS s, COUNT(*) ** 2 AS squared FROM people GROUP BY state
+
+SELECT state, [MIN(n), MAX(n)] AS ends FROM (SELECT state, sex, COUNT(*) AS n FROM people GROUP BY ALL) GROUP BY state
+
+SELECT {'state': state, 'n': n} AS row FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state)
+
+SELECT upper(state) AS s, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS total FROM people GROUP BY upper(state)
+
+SELECT age // 10 * 10 AS decade, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY age // 10 * 10) AS up_to FROM people WHERE age < 100 GROUP BY age // 10 * 10
+
+-- two stages
+SELECT COUNT(*) AS n FROM people WHERE age > (SELECT AVG(age) FROM people)
+
+SELECT state, COUNT(*) AS n FROM people WHERE age > (SELECT AVG(age) FROM people) GROUP BY state
+
+SELECT COUNT(*) AS n FROM people WHERE income > 2 * (SELECT AVG(income) FROM people WHERE state = 'CA')
+
+SELECT COUNT(*) AS n FROM people WHERE state IN (SELECT state FROM people GROUP BY state ORDER BY COUNT(*) DESC LIMIT 2)
+
+SELECT AVG(income) AS m FROM people WHERE state NOT IN (SELECT state FROM people GROUP BY state HAVING COUNT(*) > 4000)
+
+SELECT COUNT(*) AS n FROM people JOIN (SELECT state, AVG(income) AS m FROM people GROUP BY state) a USING (state) WHERE income > a.m
+
+WITH a AS (SELECT state, AVG(income) AS m FROM people GROUP BY state) SELECT p.state, COUNT(*) AS n FROM people p JOIN a ON a.state = p.state WHERE p.income > a.m GROUP BY p.state
+
+SELECT SUM(CASE WHEN age > (SELECT AVG(age) FROM people) THEN 1 ELSE 0 END) AS older FROM people
+
+SELECT (SELECT COUNT(*) FROM people WHERE income > (SELECT AVG(income) FROM people)) * 100.0 / COUNT(*) AS pct FROM people
+
+WITH big AS (SELECT state FROM people GROUP BY state HAVING COUNT(*) > 4000) SELECT sex, COUNT(*) AS n FROM people WHERE state IN (SELECT state FROM big) GROUP BY sex
+
+SELECT AVG(income) AS m FROM (SELECT * FROM people WHERE age > (SELECT AVG(age) FROM people)) WHERE smoker
