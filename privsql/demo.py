@@ -166,9 +166,9 @@ def _average(session: Session, school: duckdb.DuckDBPyConnection) -> Iterable[st
 
 def _refusals(session: Session, school: duckdb.DuckDBPyConnection) -> Iterable[str]:
     yield _heading("5. Queries that are refused, and how to fix them")
-    for question in (ROWS, REFUSED):
-        yield _asked(question, "epsilon 0.5")
-        yield _indented(_refusal(session, question, 0.5))
+    for query in (ROWS, REFUSED):
+        yield _asked(query, "epsilon 0.5")
+        yield _indented(_refusal(session, query, 0.5))
     yield _text(
         "A list of towns would reveal a town where only one student lives. Name the towns yourself, and each "
         "gets a row, whether anybody lives there or not:"

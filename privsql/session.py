@@ -82,7 +82,7 @@ class Session:
                 # limits first: a search for ranges bounds units, too, and needs to know how
                 stage, limits = find_limits(Stage.of(request), pipeline)
                 complete = find_ranges(stage, pipeline)
-                priced = pipeline.plan(complete.stage, complete.question)
+                priced = pipeline.plan(complete.stage, complete.query)
             except SqlError as refusal:
                 return answer_composed(Stage.of(request), refusal, pipeline)
             pipeline.give_notice(priced.plan)
@@ -174,7 +174,7 @@ class Session:
 
     def batch(
         self,
-        questions: Sequence[str],
+        queries: Sequence[str],
         epsilon: float | None = None,
         delta: float = 0.0,
         *,
@@ -188,7 +188,7 @@ class Session:
         Equivalent queries are charged once, and the whole batch before its first query runs.
 
         Arguments:
-            questions: the queries, one SELECT each.
+            queries: the queries, one SELECT each.
             epsilon, delta: the privacy loss of the whole batch.
             dialect: the dialect of the SQL; any that sqlglot reads.
             show_all: whether cells with too few rows are shown instead of NULL.
@@ -205,8 +205,8 @@ class Session:
             >>> len(session.batch(texts, epsilon=1.0))
             2
         """
-        no_more_arguments(unknown, ("questions", "epsilon", "delta", "dialect", "show_all", "analyst"))
-        stages, whole = stages_of(questions, epsilon, delta, dialect, show_all, analyst)
+        no_more_arguments(unknown, ("queries", "epsilon", "delta", "dialect", "show_all", "analyst"))
+        stages, whole = stages_of(queries, epsilon, delta, dialect, show_all, analyst)
         return list(answer_batch(stages, whole, self._pipeline))
 
     def suggest_limits(

@@ -1,4 +1,4 @@
-"""The algebra of questions. Below a Release every row is some person's; above it everything is noisy already.
+"""The algebra of queries. Below a Release every row is some person's; above it everything is noisy already.
 
 Scan, Values            where rows come from
 Filter, Project         row by row, on both sides of a release
@@ -339,10 +339,10 @@ Relation = (
 
 
 @dataclass(frozen=True)
-class Question:
+class BoundQuery:
     """What was read: the whole relation, the names its columns go out under, and the release inside it.
 
-    No release: the question is about public tables alone.
+    No release: the query is about public tables alone.
     """
 
     relation: Relation

@@ -56,7 +56,7 @@ class Known:
 
     additive: Additive
     noisy: NoisyTable
-    question: str
+    query: str
     when: str
 
     @property
@@ -64,7 +64,7 @@ class Known:
         return self.additive.plan
 
     def source(self, cells: int) -> StoredSource:
-        return StoredSource(self.question, self.plan.epsilon, self.plan.delta, self.when, cells)
+        return StoredSource(self.query, self.plan.epsilon, self.plan.delta, self.when, cells)
 
 
 def additive(plan: Plan) -> Additive | None:

@@ -148,7 +148,7 @@ class AnswerFile:
         return (
             kept.number,
             self._charge_of(kept.number),
-            kept.question,
+            kept.query,
             kept.when,
             kept.version,
             json.dumps(dict(kept.asked()), default=float),

@@ -48,7 +48,7 @@ class Kept:
     """
 
     number: int
-    question: str
+    query: str
     when: str
     version: str | None
     asked: Callable[[], Mapping[str, Any]]  # the arguments of the call, to plan it again
@@ -74,7 +74,7 @@ class Kept:
         if self.drawn is None or self.drawn[0].chooses:
             return None
         meant = additive(self.drawn[0])
-        return None if meant is None else Known(meant, self.drawn[1], self.question, self.when)
+        return None if meant is None else Known(meant, self.drawn[1], self.query, self.when)
 
 
 def signs_of(plan: Plan) -> Signs:

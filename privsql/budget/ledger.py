@@ -113,7 +113,7 @@ class Entry:
 
     when: dt.datetime
     analyst: str
-    question: str
+    query: str
     loss: Loss
     released: Sequence[Released]
     unit: str = Addition.unit
@@ -272,8 +272,8 @@ class MemoryLedger:
             caps, standing = self._caps, self._standing(analyst)
             prices = prices_of(caps, caps.accountant, standing, events_of(bills))
             new = [
-                Entry(now, analyst, question, price, released, unit)
-                for (released, question), price in zip(bills, prices, strict=True)
+                Entry(now, analyst, query, price, released, unit)
+                for (released, query), price in zip(bills, prices, strict=True)
             ]
             whole = sum(prices, Loss())
             self._spent, self._own[analyst] = standing.spent + whole, standing.own + whole

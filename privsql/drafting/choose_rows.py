@@ -66,11 +66,11 @@ def choose_rows(
     session: Session, units: Mapping[str, Guess], tables: Sequence[str], epsilon: float
 ) -> dict[str, ChosenRows]:
     """Choose max_rows for each table, at epsilon each, since one person may be in all of them."""
-    questions = {table: question(table, units) for table in tables}
-    for sql in questions.values():
+    queries = {table: query(table, units) for table in tables}
+    for sql in queries.values():
         session.explain(sql, epsilon)  # refusals come before anything is spent
     found = {}
-    for table, sql in questions.items():
+    for table, sql in queries.items():
         try:
             answer = session.query(sql, epsilon)
         except EngineError:
@@ -97,7 +97,7 @@ def covering(noisy_counts: Sequence[float], scale: float) -> int | None:
     return _ENDS[-1]
 
 
-def question(table: str, units: Mapping[str, Guess]) -> str:
+def query(table: str, units: Mapping[str, Guess]) -> str:
     """Count units by their number of rows, in disjoint classes: each unit is in one of them."""
     unit, joins, here = units[table], [f"{quoted(table)} AS t0"], 0
     while unit.table is not None:

@@ -64,7 +64,7 @@ class Engine(Protocol):
         """
         ...
 
-    def question(self) -> AbstractContextManager[None]:
+    def one_query(self) -> AbstractContextManager[None]:
         """A context around everything after the charge of a query: its total time is limited and padded."""
         ...
 

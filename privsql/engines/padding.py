@@ -50,11 +50,11 @@ class PaddedEngine:
             yield
 
     @contextlib.contextmanager
-    def question(self) -> Iterator[None]:
+    def one_query(self) -> Iterator[None]:
         with self._turn:
             start = time.monotonic()
             try:
-                with self._engine.question():
+                with self._engine.one_query():
                     yield
             finally:  # errors, too
                 now = time.monotonic()

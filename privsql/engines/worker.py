@@ -169,7 +169,7 @@ class WorkerEngine:
             yield
 
     @contextlib.contextmanager
-    def question(self) -> Iterator[None]:
+    def one_query(self) -> Iterator[None]:
         with self._turn:
             self._until = time.monotonic() + self._deadline
             try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privsql.algebra.owners import owner
-from privsql.algebra.relations import Choose, Limit, Question, Release, walk
+from privsql.algebra.relations import BoundQuery, Choose, Limit, Release, walk
 from privsql.analysis.undeclared import Undeclared
 from privsql.errors import ArgumentError, did_you_mean
 from privsql.neighbours import Neighbours
@@ -58,7 +58,7 @@ def choose_measurements(draft: Draft) -> Draft:
             other = _priced(draft, context, mechanism, together)
             if _is_surer(other, best, offer.epsilon):
                 best, apart = other, draft.replan(replace(draft.task, beside=False))
-    notes = _notes(draft.task.question, release, context, best.pricing, offer.epsilon)
+    notes = _notes(draft.task.query, release, context, best.pricing, offer.epsilon)
     return replace(
         draft,
         estimates=best.measured.estimates,
@@ -174,17 +174,17 @@ def _check_noise(parts: Sequence[Part], mechanism: str | None) -> None:
 
 # -- notes ---------------------------------------------------------------------------------------------------
 def _notes(
-    question: Question, release: Release, context: AggregationContext, pricing: Pricing, epsilon: Fraction
+    query: BoundQuery, release: Release, context: AggregationContext, pricing: Pricing, epsilon: Fraction
 ) -> tuple[str, ...]:
     priced = zip(pricing.parts, pricing.at(epsilon), strict=True)
     split = [measurement for part, measurement in priced if not part.public]
     shares = _split_note(split, pricing.given)
-    return (*_sorted_histogram_note(question), *_public_count_note(release, context, pricing.parts), *shares)
+    return (*_sorted_histogram_note(query), *_public_count_note(release, context, pricing.parts), *shares)
 
 
-def _sorted_histogram_note(question: Question) -> tuple[str, ...]:
-    limited = any(isinstance(each, Limit) for each in walk(question.relation))
-    if limited and question.release is not None and question.release.keys:
+def _sorted_histogram_note(query: BoundQuery) -> tuple[str, ...]:
+    limited = any(isinstance(each, Limit) for each in walk(query.relation))
+    if limited and query.release is not None and query.release.keys:
         return (
             "the query also selects numbers, so every cell gets noise and the sort uses the noisy numbers: "
             "to find the top key more reliably, select only the key with ORDER BY ... LIMIT 1",

@@ -8,7 +8,7 @@ from fractions import Fraction
 from privsql.errors import Refused
 from privsql.planning.limits.bounding import Bounding
 from privsql.planning.measurements.measurement import Measurement
-from privsql.planning.plan import Accuracy, Plan
+from privsql.planning.plan import Accuracy, Plan, facts_of
 from privsql.sql.split.influence import Simulated
 
 
@@ -143,13 +143,7 @@ class ComposedPlan:
         return {
             "releases": [{"name": each.name, **each.plan.to_dict()} for each in self.parts],
             "above": self.above,
-            "outputs": [each.to_dict() for each in self.outputs],
-            "measurements": [each.to_dict() for each in self.measurements],
-            "neighbours": self.neighbours,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "notes": list(self.notes),
-            "warnings": list(self.warnings),
+            **facts_of(self),
         }
 
     def __str__(self) -> str:

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from privsql.algebra.describe import describe
 from privsql.algebra.expressions import Expression, columns_of, substitute
 from privsql.algebra.relations import (
+    BoundQuery,
     Choose,
     Distinct,
     Filter,
     Limit,
     Project,
-    Question,
     Relation,
     Release,
     Sort,
@@ -26,9 +26,9 @@ from privsql.planning.measurements.measurement import Measurement
 from privsql.planning.post_processing import Output
 
 
-def expressions_shown(question: Question) -> dict[str, Expression]:
+def expressions_shown(query: BoundQuery) -> dict[str, Expression]:
     """Every output by name, as an expression over the columns of the release."""
-    return dict(zip(question.names, _inlined(question.relation), strict=True))
+    return dict(zip(query.names, _inlined(query.relation), strict=True))
 
 
 def describe_outputs(draft: Draft, measurements: Sequence[Measurement]) -> tuple[Output, ...]:

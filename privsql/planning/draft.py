@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from privsql.algebra.exact import Dialect
 from privsql.algebra.expressions import Aggregate, Expression
-from privsql.algebra.relations import Choose, Limits, Question, Relation, Release
+from privsql.algebra.relations import BoundQuery, Choose, Limits, Relation, Release
 from privsql.analysis.facts import Facts
 from privsql.analysis.keys import Evaluate, KeySpace
 from privsql.analysis.public_rows import Look
@@ -30,7 +30,7 @@ class Task:
     `beside`: counts may be measured jointly with sums of arguments that may be NULL, if that adds no noise.
     """
 
-    question: Question
+    query: BoundQuery
     neighbours: Neighbours
     offer: Offer
     evaluate: Evaluate

@@ -35,7 +35,7 @@ class Identity:
 
 def identity(plan: Plan) -> Identity:
     """The identity of a plan. A plan over public tables only measures nothing."""
-    assert plan.release is not None, "a question about public tables"
+    assert plan.release is not None, "a query about public tables"
     what = meaning(plan.release, plan.space.open)
     ordered = sorted(zip(what.key_places, [key.name for key in plan.release.keys], strict=True))
     keys = [name for _, name in ordered]

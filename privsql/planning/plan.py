@@ -4,14 +4,15 @@ data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Protocol
 
 from privsql.algebra.exact import Dialect
 from privsql.algebra.expressions import Call, Column, Expression, columns_of
-from privsql.algebra.relations import Choose, Limits, Question, Relation, Release
+from privsql.algebra.relations import BoundQuery, Choose, Limits, Relation, Release
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
 from privsql.errors import Refused
@@ -22,9 +23,9 @@ from privsql.planning.limits.bounding import Bounding
 from privsql.planning.measurements.label_selection import SelectionMeasurement
 from privsql.planning.measurements.measurement import Measurement
 from privsql.planning.measurements.partition_selection import KeyMeasurement
+from privsql.planning.measurements.price import PriceInFloats
 from privsql.planning.measurements.quantile_selection import QuantileMeasurement
 from privsql.planning.post_processing import Output, PostProcessing
-from privsql.planning.price import PriceInFloats
 from privsql.planning.pricing import Pricing
 from privsql.planning.release_plan import ReleasePlan, ValueStatement
 from privsql.planning.rewrites.guarded import Guarded
@@ -218,8 +219,8 @@ class Plan(PriceInFloats):
 
     # -- of post-processing
     @property
-    def question(self) -> Question:
-        return self.post_processing.question
+    def query(self) -> BoundQuery:
+        return self.post_processing.query
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -317,13 +318,7 @@ class Plan(PriceInFloats):
             "statements": list(self.statements),
             "keys": self.keys,
             "cells": self.cells,
-            "measurements": [each.to_dict() for each in self.measurements],
-            "outputs": [each.to_dict() for each in self.outputs],
-            "neighbours": self.neighbours,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "notes": list(self.notes),
-            "warnings": list(self.warnings),
+            **facts_of(self),
         }
 
     def __str__(self) -> str:
@@ -364,3 +359,41 @@ class Accuracy(dict[str, float | None]):
         return "\n".join(lines)
 
     __str__ = __repr__
+
+
+class Described(Protocol):
+    """What plans of one release and of several have in common, for people and programs."""
+
+    @property
+    def measurements(self) -> Sequence[Measurement]: ...
+    @property
+    def outputs(self) -> Sequence[HasDict]: ...
+    @property
+    def neighbours(self) -> str: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def delta(self) -> float: ...
+    @property
+    def notes(self) -> Sequence[str]: ...
+    @property
+    def warnings(self) -> Sequence[str]: ...
+
+
+class HasDict(Protocol):
+    """What can be written as a dict."""
+
+    def to_dict(self) -> dict[str, object]: ...
+
+
+def facts_of(plan: Described) -> dict[str, object]:
+    """What is measured and shown, at what price: of a plan of one release, or of several."""
+    return {
+        "measurements": [each.to_dict() for each in plan.measurements],
+        "outputs": [each.to_dict() for each in plan.outputs],
+        "neighbours": plan.neighbours,
+        "epsilon": plan.epsilon,
+        "delta": plan.delta,
+        "notes": list(plan.notes),
+        "warnings": list(plan.warnings),
+    }

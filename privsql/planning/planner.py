@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from privsql.algebra.exact import Rows, Select
-from privsql.algebra.relations import Choose, Question, Release
+from privsql.algebra.relations import BoundQuery, Choose, Release
 from privsql.analysis.keys import KeySpace
 from privsql.analysis.stability import Stability
 from privsql.planning.aggregates.known_relations import CountRelation, relations_of
@@ -32,10 +32,10 @@ PASSES: tuple[Callable[[Draft], Draft], ...] = (
 
 def plan(task: Task) -> Plan:
     """Choose the measurements, split epsilon over them, and write the exact statements."""
-    release = task.question.release
+    release = task.query.release
     if release is None:
         return _public(task)
-    shown = expressions_shown(task.question)
+    shown = expressions_shown(task.query)
     draft = Draft(task, replan=plan, release=release, shown=shown)
     for each in PASSES:
         draft = each(draft)
@@ -81,18 +81,18 @@ def _assemble(draft: Draft) -> Plan:
         levels=draft.levels,
         relations=relations,
     )
-    above = guarded(task.question.relation, frozenset(name for name, _ in aggregates))
-    shown = PostProcessing(task.question, describe_outputs(draft, measurements), above)
+    above = guarded(task.query.relation, frozenset(name for name, _ in aggregates))
+    shown = PostProcessing(task.query, describe_outputs(draft, measurements), above)
     return Plan((measured,), shown, task.neighbours, draft.notes, apart=draft.apart)
 
 
 def _public(task: Task) -> Plan:
     """A plan over public tables only: the query runs as it stands, exact and free."""
-    question: Question = task.question
-    fields = zip(question.names, question.relation.fields, strict=True)
+    query: BoundQuery = task.query
+    fields = zip(query.names, query.relation.fields, strict=True)
     outputs = tuple(Output(name, (), each.name, each.column) for name, each in fields)
     exact = ReleasePlan(
-        counted=Select((), Rows(question.relation), everything=True),
+        counted=Select((), Rows(query.relation), everything=True),
         measurements=(),
         release=None,
         space=KeySpace((), ()),
@@ -103,4 +103,4 @@ def _public(task: Task) -> Plan:
         pricing=None,
     )
     notes = ("the query reads only public tables: the answer is exact and costs nothing",)
-    return Plan((exact,), PostProcessing(question, outputs, None), task.neighbours, notes)
+    return Plan((exact,), PostProcessing(query, outputs, None), task.neighbours, notes)

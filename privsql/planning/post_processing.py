@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from privsql.algebra.expressions import Call, Expression
-from privsql.algebra.relations import Question
+from privsql.algebra.relations import BoundQuery
 from privsql.planning.rewrites.guarded import Guarded
 
 
@@ -27,7 +27,7 @@ class Output:
 class PostProcessing:
     """From the noisy columns to what the analyst sees, at no cost."""
 
-    question: Question
+    query: BoundQuery
     outputs: tuple[Output, ...]
     above: Guarded | None  # the query above the releases; None: public tables only
     nonnegative: bool = False  # on request: no count below 0, same totals

@@ -1,4 +1,4 @@
-"""A plan and the request of an audit go in; the audit comes out, made on tables that are not the session's own."""
+"""A plan and the request of an audit go in; the audit comes out. Its tables are not those of the session."""
 
 from __future__ import annotations
 

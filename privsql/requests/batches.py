@@ -49,7 +49,7 @@ def stages_of(
     """The queries of a batch, each with an equal part of epsilon and delta, and the whole epsilon."""
     if isinstance(texts, str) or not isinstance(texts, Sequence) or not texts:
         raise ArgumentError(
-            "argument-batch", "questions must be a list of SQL texts", '["SELECT ...", "SELECT ..."]'
+            "argument-batch", "queries must be a list of SQL texts", '["SELECT ...", "SELECT ..."]'
         )
     whole, part = epsilon_of(epsilon), float(delta_of(delta) / len(texts))
     each = epsilon_of(whole / len(texts))
@@ -114,14 +114,14 @@ def answer_of(batch: Batch, place: int, pipeline: Pipeline) -> Answer:
 
 
 def _planned(listed: Sequence[Stage], pipeline: Pipeline) -> list[Priced]:
-    questions = [pipeline.read(each) for each in listed]
-    if any(unknown_ranges(question) for question in questions):
+    queries = [pipeline.read(each) for each in listed]
+    if any(unknown_ranges(query) for query in queries):
         raise ArgumentError(
             "argument-batch",
             "a range is not known yet, and is not looked for in a batch",
             "declare it, or run this query separately",
         )
-    priced = [pipeline.plan(each, question) for each, question in zip(listed, questions, strict=True)]
+    priced = [pipeline.plan(each, query) for each, query in zip(listed, queries, strict=True)]
     for each in priced:
         pipeline.give_notice(each.plan)
     return priced

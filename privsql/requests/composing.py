@@ -32,8 +32,8 @@ from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
 from privsql.results.composed_answer import ComposedAnswer, Compute
 from privsql.results.finish import key_values
-from privsql.sql.split.composition import Composition, Part
-from privsql.sql.split.given import Rows, example, rows_of
+from privsql.sql.split.composition import Composition, QueryPart
+from privsql.sql.split.stage_values import Rows, example, rows_of
 from privsql.tables import as_array
 from privsql.types import Kind, Type
 
@@ -52,7 +52,7 @@ _EXAMPLES: dict[Kind, Any] = {
 class Composed:
     """A query with several private parts, planned: what is paid for each part, and the SQL above them."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[QueryPart, ...]
     plan: ComposedPlan
     batch: Batch
 
@@ -124,7 +124,7 @@ def _planned(composition: Composition, stage: Stage, pipeline: Pipeline) -> Batc
             later.remove(place)
 
 
-def _give_examples(parts: Sequence[Part], listed: list[Stage], pipeline: Pipeline) -> None:
+def _give_examples(parts: Sequence[QueryPart], listed: list[Stage], pipeline: Pipeline) -> None:
     """Let each part that reads earlier answers read examples of them: all declared keys, and 1 for every
     number.
     """
@@ -140,7 +140,7 @@ def _give_examples(parts: Sequence[Part], listed: list[Stage], pipeline: Pipelin
 
 
 def _with_values(
-    priced: Priced, parts: Sequence[Part], answers: Mapping[str, Answer], pipeline: Pipeline
+    priced: Priced, parts: Sequence[QueryPart], answers: Mapping[str, Answer], pipeline: Pipeline
 ) -> Priced:
     """A release of a later stage with the values of the earlier ones in place of the examples.
 
@@ -159,14 +159,14 @@ def _with_values(
     return found
 
 
-def _read_by(part: Part) -> set[str]:
+def _read_by(part: QueryPart) -> set[str]:
     """The parts whose answers a part reads."""
     return {table.name for given in part.needs for table in given.query.find_all(exp.Table)} - {
         each.alias for given in part.needs for each in given.query.find_all(exp.CTE)
     }
 
 
-def _values(part: Part, answers: Mapping[str, Answer]) -> tuple[tuple[str, Rows], ...]:
+def _values(part: QueryPart, answers: Mapping[str, Answer]) -> tuple[tuple[str, Rows], ...]:
     """The values that a part reads, computed from the answers of earlier parts."""
     tables = {name: table_of(answer) for name, answer in answers.items() if name in _read_by(part)}
     return tuple(

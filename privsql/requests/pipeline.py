@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from privsql.algebra.relations import Question, Scan
+from privsql.algebra.relations import BoundQuery, Scan
 from privsql.answers.answer_file import AnswerFile
 from privsql.answers.stored import Kept, Shown, StoredAnswers
 from privsql.budget.ledger import Charge, Ledger, with_affordable_ways
@@ -27,11 +27,10 @@ from privsql.noise.add_noise import add_noise
 from privsql.noise.randomness import Randomness
 from privsql.planning.composed_plan import ComposedPlan
 from privsql.planning.draft import Task
-from privsql.planning.limits.limit_histograms import histogram_question
+from privsql.planning.limits.limit_histograms import histogram_query
 from privsql.planning.limits.range_histograms import size_histogram
 from privsql.planning.plan import Plan
 from privsql.planning.planner import plan as make_plan
-from privsql.planning.planning_cache import PlanCache
 from privsql.planning.precision.half_widths import epsilon_within
 from privsql.planning.pricing import Offer
 from privsql.planning.public_look import PublicLook, Read
@@ -40,6 +39,7 @@ from privsql.policy import Policy
 from privsql.policy.checks import analyst_of, delta_of
 from privsql.progress import elapsed_time
 from privsql.render.write_above import write_above
+from privsql.requests.planning_cache import PlanCache
 from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer
@@ -49,7 +49,7 @@ from privsql.sql.parse.constants import Constants
 from privsql.sql.parse.tokens import too_deep
 from privsql.sql.read import read, read_composition, read_part
 from privsql.sql.split.composition import Composition
-from privsql.sql.split.given import Columns
+from privsql.sql.split.stage_values import Columns
 from privsql.types import Type
 
 
@@ -90,13 +90,13 @@ class Pipeline:
         return self.engine.snapshot()
 
     # -- reading ---------------------------------------------------------------------------------------------
-    def read(self, stage: Stage) -> Question:
+    def read(self, stage: Stage) -> BoundQuery:
         """Parse the query and bind it to the tables as they are now."""
         stage.price()  # a bad epsilon is reported before anything else is looked at
         self._follow_schema()
         return self._bound(stage)
 
-    def _bound(self, stage: Stage) -> Question:
+    def _bound(self, stage: Stage) -> BoundQuery:
         policy = stage.under(self.policy)
         if stage.sizes_of is not None:
             table, column = stage.sizes_of
@@ -107,8 +107,8 @@ class Pipeline:
             if composition is None or stage.part >= len(composition.parts):
                 raise SqlError("sql-syntax", "the query has no such part", "ask the whole query")
             return read_part(composition.parts[stage.part], dict(stage.given), catalogue, stage.dialect)
-        question = read(stage.sql, catalogue, stage.dialect, stage.constants)
-        return question if stage.histogram is None else histogram_question(question, stage.histogram)
+        query = read(stage.sql, catalogue, stage.dialect, stage.constants)
+        return query if stage.histogram is None else histogram_query(query, stage.histogram)
 
     def composition(self, stage: Stage) -> Composition | None:
         """The parts of a query, as the tables are now, and the SQL above them; None if it is not composed."""
@@ -152,13 +152,13 @@ class Pipeline:
         return last
 
     # -- planning --------------------------------------------------------------------------------------------
-    def plan(self, stage: Stage, question: Question | None = None) -> Priced:
+    def plan(self, stage: Stage, query: BoundQuery | None = None) -> Priced:
         """Choose what is measured and how; reads no private row. A stage planned before is not planned again.
 
-        `question`: the query, where it was read in this snapshot.
+        `query`: the query, where it was read in this snapshot.
         """
-        if question is not None:
-            return self._planned(stage, question, self._read_public, self._copies)
+        if query is not None:
+            return self._planned(stage, query, self._read_public, self._copies)
         stage.price()
         self._follow_schema()
         asked = stage.of_anyone()
@@ -171,9 +171,9 @@ class Pipeline:
             return priced
         return Priced(replace(priced.stage, fresh=stage.fresh, analyst=stage.analyst), priced.plan)
 
-    def _planned(self, stage: Stage, question: Question, read_public: Read, copies: Copies) -> Priced:
+    def _planned(self, stage: Stage, query: BoundQuery, read_public: Read, copies: Copies) -> Priced:
         try:
-            plan = make_plan(self._task(stage, question, read_public, copies))
+            plan = make_plan(self._task(stage, query, read_public, copies))
         except RecursionError:  # before anything is charged or read
             raise too_deep() from None
         except Refused as error:
@@ -186,7 +186,7 @@ class Pipeline:
         _render(shown)
         return Priced(stage, shown)
 
-    def _task(self, stage: Stage, question: Question, read_public: Read, copies: Copies) -> Task:
+    def _task(self, stage: Stage, query: BoundQuery, read_public: Read, copies: Copies) -> Task:
         policy = stage.under(self.policy)
         weights = {} if stage.weights is None else stage.weights
         delta, limits = delta_of(stage.delta), stage.limits()
@@ -194,7 +194,7 @@ class Pipeline:
         look = PublicLook(read_public, self.engine.dialect)
         evaluate, dialect = calculator().evaluate, self.engine.dialect
         usable = copies if stage.prepared else no_copies
-        return Task(question, policy.neighbours, offer, evaluate, look, dialect, usable)
+        return Task(query, policy.neighbours, offer, evaluate, look, dialect, usable)
 
     def _read_public(self, sql: str) -> list[tuple[Any, ...]]:
         return self.engine.read_public(sql)
@@ -284,7 +284,7 @@ class Pipeline:
     def run(self, priced: Priced, charge: Charge) -> Answer:
         """After the charge nothing but an answer or one fixed sentence comes out, and nothing exact stays."""
         try:
-            with elapsed_time(), self.engine.question():
+            with elapsed_time(), self.engine.one_query():
                 outcome = self._outcome(priced, charge)
                 if isinstance(outcome, BaseException):
                     raise outcome from None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from privsql.algebra.relations import Question
+from privsql.algebra.relations import BoundQuery
 from privsql.budget.released import released
 from privsql.errors import ArgumentError
 from privsql.planning.limits.range_histograms import SHARE, Unknown, fitted, range_of, unknown_ranges
@@ -27,12 +27,12 @@ _MISSED = 1e-3  # how often any empty bucket of a search may be taken for one wi
 
 @dataclass(frozen=True)
 class Complete:
-    """A stage with nothing left to find, and the ranges found. `question`: its query, if it is
+    """A stage with nothing left to find, and the ranges found. `query`: its query, if it is
     read already.
     """
 
     stage: Stage
-    question: Question | None
+    query: BoundQuery | None
     found: tuple[FoundRange, ...] = ()
 
 
@@ -40,10 +40,10 @@ def find_ranges(stage: Stage, pipeline: Pipeline) -> Complete:
     """Find the ranges that nobody declared, for a share of epsilon; the stage keeps the rest of it."""
     if not pipeline.policy.finds_ranges:
         return Complete(stage, None)
-    question = pipeline.read(stage)
-    missing = unknown_ranges(question)
+    query = pipeline.read(stage)
+    missing = unknown_ranges(query)
     if not missing:
-        return Complete(stage, question)
+        return Complete(stage, query)
     pipeline.give_notice(plan_with_any_range(stage, missing, pipeline))
     whole, share = _shares(stage, missing)
     if _unpaid(stage, missing, pipeline):
@@ -89,11 +89,11 @@ def _search(unknown: Unknown, stage: Stage, pipeline: Pipeline) -> FoundRange:
 
 def likely_plan(stage: Stage, pipeline: Pipeline) -> Plan:
     """The plan of a stage, or where ranges are to be found, one of the same form and price."""
-    question = pipeline.read(stage)
-    missing = unknown_ranges(question)
+    query = pipeline.read(stage)
+    missing = unknown_ranges(query)
     if missing:
         return plan_with_any_range(stage, missing, pipeline)
-    return pipeline.plan(stage, question).plan
+    return pipeline.plan(stage, query).plan
 
 
 def plan_with_any_range(stage: Stage, missing: Sequence[Unknown], pipeline: Pipeline) -> Plan:

@@ -15,7 +15,7 @@ from privsql.policy import Policy
 from privsql.policy.checks import AUTO, delta_of, epsilon_of, limit_of
 from privsql.request import Request
 from privsql.sql.parse.constants import NOTHING, Constants, asks_for_time, parameters_of
-from privsql.sql.split.given import Rows
+from privsql.sql.split.stage_values import Rows
 from privsql.suggestions import Argument
 
 _PROBE = Fraction(1)  # the price at which a plan is made before within= finds the right one

@@ -56,7 +56,7 @@ class Answer(ResultTable):
     @property
     def columns(self) -> list[str]:
         """The names of the outputs."""
-        return list(self.plan.question.names)
+        return list(self.plan.query.names)
 
     @cached_property
     def dates(self) -> tuple[bool, ...]:

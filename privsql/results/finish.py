@@ -51,7 +51,7 @@ def finish(plan: Plan, noisy: NoisyTable, run: Finish) -> Answer:
         columns[name] = (np.ma.array(aggregate, mask=unknown[name]) if hidden else aggregate, types[name])
     for name, guard in guards.items():
         columns[name] = (np.zeros_like(guard) if plan.show_all else guard, BOOLEAN)
-    selected = _only_selects(plan.question.relation)
+    selected = _only_selects(plan.query.relation)
     if selected is not None:  # nothing to compute: the columns are there already
         cells, shown = noisy.cells, [as_array(*columns[name]) for name in selected]
     else:
@@ -69,7 +69,7 @@ def finish(plan: Plan, noisy: NoisyTable, run: Finish) -> Answer:
 
 def computed_types(plan: Plan) -> Mapping[str, Type] | None:
     """The columns that `finish` computes over; None if there is nothing to compute."""
-    if plan.release is None or _only_selects(plan.question.relation) is not None:
+    if plan.release is None or _only_selects(plan.query.relation) is not None:
         return None
     return {CELL: BIGINT, **computed_fields(plan), **dict.fromkeys(plan.guards, BOOLEAN)}
 

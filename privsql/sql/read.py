@@ -1,4 +1,4 @@
-"""SQL text, schema and policy go in; a Question comes out: the relation, its names, and the one release
+"""SQL text, schema and policy go in; a BoundQuery comes out: the relation, its names, and the one release
 inside it.
 """
 
@@ -12,13 +12,13 @@ from sqlglot import exp
 from privsql.algebra.expressions import columns_of
 from privsql.algebra.owners import Whose, is_bounded, owner
 from privsql.algebra.relations import (
+    BoundQuery,
     Choose,
     Distinct,
     Filter,
     Key,
     Limit,
     Project,
-    Question,
     Relation,
     Release,
     below,
@@ -39,16 +39,16 @@ from privsql.sql.parse.gate import one_statement, parse, permitted
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import rows_shown
 from privsql.sql.parse.tokens import too_deep
-from privsql.sql.split.composition import Composition, Part
-from privsql.sql.split.given import Columns, Rows, with_values
+from privsql.sql.split.composition import Composition, QueryPart
 from privsql.sql.split.influence import Influence, Reached, simulated
 from privsql.sql.split.split import split
+from privsql.sql.split.stage_values import Columns, Rows, with_values
 from privsql.types import Type
 
 
 def read(
     text: str, catalogue: Catalogue, dialect: str = "duckdb", constants: Constants = NOTHING
-) -> Question:
+) -> BoundQuery:
     """Parse, permit, bind. Refuses whatever would let rows out."""
     return _question(parse(text, dialect, constants), catalogue)
 
@@ -66,7 +66,7 @@ def read_composition(
     def bind(part: exp.Expr) -> Relation:
         return _bound(permitted(part, dialect, start), catalogue).relation
 
-    def columns_of(above: exp.Expr, parts: Sequence[Part]) -> Columns:
+    def columns_of(above: exp.Expr, parts: Sequence[QueryPart]) -> Columns:
         permit_above(above, frozenset(each.name for each in parts))
         return describe(above, {each.name: _fields(each, catalogue, dialect) for each in parts})
 
@@ -81,7 +81,7 @@ def read_composition(
     return replace(found, simulated=simulated(found.above, reached))
 
 
-def read_part(part: Part, values: Mapping[str, Rows], catalogue: Catalogue, dialect: str) -> Question:
+def read_part(part: QueryPart, values: Mapping[str, Rows], catalogue: Catalogue, dialect: str) -> BoundQuery:
     """One part of a query that is composed of several, as a query of its own; `values` are those of its
     givens that are known.
     """
@@ -89,19 +89,19 @@ def read_part(part: Part, values: Mapping[str, Rows], catalogue: Catalogue, dial
     return _question(permitted(statement, dialect, None), catalogue)
 
 
-def _fields(part: Part, catalogue: Catalogue, dialect: str) -> dict[str, Type]:
-    question = read_part(part, {}, catalogue, dialect)
-    types = [each.type for each in question.relation.fields]
-    return dict(zip(question.names, types, strict=True))
+def _fields(part: QueryPart, catalogue: Catalogue, dialect: str) -> dict[str, Type]:
+    query = read_part(part, {}, catalogue, dialect)
+    types = [each.type for each in query.relation.fields]
+    return dict(zip(query.names, types, strict=True))
 
 
-def _reached(question: Question) -> Reached:
+def _reached(query: BoundQuery) -> Reached:
     """How noise reaches the columns of a part: not its keys."""
-    release = question.release
+    release = query.release
     if release is None:
-        return Reached(tuple((name, Influence.NONE) for name in question.names))
+        return Reached(tuple((name, Influence.NONE) for name in query.names))
     keys = {each.name for each in release.keys}
-    relation, inner = question.relation, [question.relation]
+    relation, inner = query.relation, [query.relation]
     while not isinstance(inner[-1], (Release, Choose)):
         inner += below(inner[-1])
     columns = (
@@ -114,7 +114,7 @@ def _reached(question: Question) -> Reached:
         Influence.NONE if {each.name for each in columns_of(expression)} <= keys else Influence.CELL
         for _, expression in columns
     )
-    return Reached(tuple(zip(question.names, influences, strict=True)), chosen)
+    return Reached(tuple(zip(query.names, influences, strict=True)), chosen)
 
 
 def _bound(statement: exp.Expr, catalogue: Catalogue) -> Source:
@@ -129,7 +129,7 @@ def _bound(statement: exp.Expr, catalogue: Catalogue) -> Source:
     return source
 
 
-def _question(statement: exp.Expr, catalogue: Catalogue) -> Question:
+def _question(statement: exp.Expr, catalogue: Catalogue) -> BoundQuery:
     source = _bound(statement, catalogue)
     release = release_of(source.relation)
     if release is None:
@@ -137,7 +137,7 @@ def _question(statement: exp.Expr, catalogue: Catalogue) -> Question:
         if not is_public(source.relation):
             raise rows_shown(place)
         source = source.all_read("SELECT *", place)
-    return Question(source.relation, output_names(source.names), release)
+    return BoundQuery(source.relation, output_names(source.names), release)
 
 
 def _asked_for_keys(relation: Relation, statement: exp.Expr) -> Relation:
@@ -150,7 +150,7 @@ def _asked_for_keys(relation: Relation, statement: exp.Expr) -> Relation:
 
 
 def _check_owners(relation: Relation, statement: exp.Expr) -> None:
-    """Whether one person's part can be bounded: by the shape of the question, or unit by unit."""
+    """Whether one person's part can be bounded: by the shape of the query, or unit by unit."""
     if any(isinstance(each, Distinct) and not is_public(each) for each in walk(relation)):
         raise refused_distinct(place_of(statement))
     if not is_bounded(relation) and owner(relation).whose is not Whose.UNITS:

@@ -38,7 +38,7 @@ def test_charges_persist(path, ledger):
     with_new_eyes = open_reader(path)
     assert with_new_eyes.budget.spent.epsilon == 3.5
     assert with_new_eyes.budget.spent.delta == 1e-6
-    assert [(each.analyst, each.question) for each in with_new_eyes.entries()] == [
+    assert [(each.analyst, each.query) for each in with_new_eyes.entries()] == [
         ("ana", "first"),
         ("ben", "q"),
     ]

@@ -96,7 +96,7 @@ class LedgerModel(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         entries = self.ledger.entries()
-        assert [each.question for each in entries] == [f"question {number}" for number in range(self.count)]
+        assert [each.query for each in entries] == [f"question {number}" for number in range(self.count)]
         self.ledger.close()
         verify(self.path)
         self.folder.cleanup()

@@ -26,7 +26,7 @@ import privsql
 from privsql.algebra.exact import Name, StoredTable
 from privsql.algebra.expressions import Column
 from privsql.algebra.functions import FUNCTIONS, OPERATORS
-from privsql.algebra.relations import Question, walk
+from privsql.algebra.relations import BoundQuery, walk
 from privsql.planning.plan import Plan
 from privsql.planning.rewrites.prepared import PreparedScan
 from privsql.planning.rewrites.stored_totals import totals_table
@@ -646,7 +646,7 @@ def test_every_function_has_a_case() -> None:
     assert sorted(missing) == []
 
 
-def _functions(question: Question) -> set[str]:
+def _functions(question: BoundQuery) -> set[str]:
     """Every function that a query calls, found in the tree of relations whatever its shape."""
     found: set[str] = set()
     pending: list[Any] = [question.relation]

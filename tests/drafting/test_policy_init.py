@@ -17,7 +17,7 @@ import pytest
 import privsql
 from privsql.cli import main
 from privsql.drafting.check_policy import check_policy
-from privsql.drafting.choose_rows import covering, question
+from privsql.drafting.choose_rows import covering, query
 from privsql.drafting.guess import guess_units
 from privsql.drafting.people import is_id, person_of_column, person_of_table
 from privsql.drafting.write import draft
@@ -416,7 +416,7 @@ def test_one_unit_is_counted_in_one_class(shop: Path) -> None:
             owner, {"tables": {name: {"unit": each.declaration} for name, each in found.items()}}
         )
         for table in ("orders", "items"):
-            (measurement,) = session.explain(question(table, found), epsilon=1).measurements
+            (measurement,) = session.explain(query(table, found), epsilon=1).measurements
             assert (measurement.l1, measurement.linf, len(measurement.columns)) == (2, 1, 12)
 
 

@@ -227,7 +227,7 @@ def test_one_deadline_covers_all_statements_of_a_query(session):
         for _ in range(1000):
             engine.run(few, [])
 
-    with within(session, 1.0), engine.question(), pytest.raises(privsql.EngineError):
+    with within(session, 1.0), engine.one_query(), pytest.raises(privsql.EngineError):
         many()
     assert answers(session) == ANSWERS
 

@@ -164,7 +164,7 @@ class Comparer:
             found = self._whole(sql, read)
             release = plan.release
             if release is None:
-                wanted = [meant.rows(plan.question.relation)]
+                wanted = [meant.rows(plan.query.relation)]
             else:
                 wanted = [meant.rows(release.input, plan.limits is not None)]
                 wanted += [meant.expression(key.expression) for key in release.keys]
@@ -197,7 +197,7 @@ class Comparer:
             read, plain = self._finishing(plan.finishing)
             if read is None:
                 return [f"FINISHING is no SQL: {plan.finishing}"]
-            wanted, relation = [], plan.question.relation
+            wanted, relation = [], plan.query.relation
             while not isinstance(relation, (Release, Choose)):
                 match relation:
                     case Filter():

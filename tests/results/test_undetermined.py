@@ -185,7 +185,7 @@ def test_distinct_and_nested_queries_keep_the_guards_apart() -> None:
         "/",
         "//",
     ]  # a / b has one, used twice
-    assert plan.release is not None and guarded(plan.question.relation, frozenset()).guards == {}
+    assert plan.release is not None and guarded(plan.query.relation, frozenset()).guards == {}
 
 
 # -- where answers are read -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import privsql
 from privsql.planning.composed_plan import ComposedPlan
 from privsql.requests.stage import Stage
-from privsql.sql.split.given import Given, Rows, Shape
+from privsql.sql.split.stage_values import Rows, Shape, StageValue
 from tests.soundness.queries import Generator, Seen
 
 _VALUES = {
@@ -100,7 +100,7 @@ def plans_of(
                 continue  # after the first stage it is refused: nothing more is released
 
 
-def rows(given: Given, rng: Random) -> Rows:
+def rows(given: StageValue, rng: Random) -> Rows:
     """Rows that the first stage might have released."""
     count = 1 if given.shape is Shape.SCALAR else rng.choice([0, 1, 2, 3])
     return tuple(

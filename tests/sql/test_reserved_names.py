@@ -62,7 +62,7 @@ def test_reserved_names_are_safe_in_every_clause(file, name):
         for text in EVERYWHERE:
             sql = text.format(name=name)
             plan = session.explain(sql, epsilon=1)
-            names = [field.name for each in walk(plan.question.relation) for field in each.fields]
+            names = [field.name for each in walk(plan.query.relation) for field in each.fields]
             assert not [each for each in names if each.lower().startswith("privsql_")], sql
             assert f'"{name}"' not in plan.sql, sql  # our own privsql_value_1 is in lower case
             session.query(sql, epsilon=1)

@@ -17,7 +17,7 @@ from privsql.planning.aggregates.sums import Linear
 from privsql.planning.plan import Plan
 from tests.cases.test_cases import _alike, _plain
 from tests.tpch import dataset
-from tests.tpch.questions import QUESTIONS, Tpch
+from tests.tpch.tpch_queries import QUESTIONS, Tpch
 
 PAGE = Path(__file__).parents[2] / "docs" / "tpch.md"
 

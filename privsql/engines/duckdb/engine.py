@@ -128,7 +128,7 @@ class DuckDBEngine:
             return True
         return self._source.is_stable and self._source.transaction == transaction
 
-    def question(self) -> AbstractContextManager[None]:
+    def one_query(self) -> AbstractContextManager[None]:
         return contextlib.nullcontext()
 
     def _read(self, sql: str) -> Rows:

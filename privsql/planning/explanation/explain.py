@@ -35,7 +35,7 @@ def explain(plan: Plan) -> str:
             width = accuracy.get(output.name)
             note = f"±{width:,.4g} at 95%" if width is not None else accuracy.notes.get(output.name, "")
             details.append(f"{output.name} = {output.formula}   from {used}" + (f", {note}" if note else ""))
-    steps = _after(plan.question.relation)
+    steps = _after(plan.query.relation)
     if steps:
         details.append(f"after the noise, at no cost: {'; '.join(steps)}")
     details += [f"then, on request: {text}" for text in _projections(plan)]

@@ -20,12 +20,12 @@ from privsql.algebra.build import compare, unify
 from privsql.algebra.expressions import Aggregate, Call, Column, Expression, Literal
 from privsql.algebra.owners import is_bounded
 from privsql.algebra.relations import (
+    BoundQuery,
     Choose,
     Group,
     Key,
     Limits,
     Project,
-    Question,
     Relation,
     Release,
     Scan,
@@ -59,16 +59,16 @@ OF_LIMIT = {"max_rows": Histogram.ROWS, "max_groups": Histogram.KEYS}
 
 
 # -- asking --------------------------------------------------------------------------------------------------
-def histogram_question(question: Question, kind: Histogram) -> Question:
+def histogram_query(query: BoundQuery, kind: Histogram) -> BoundQuery:
     """Count the units of a query by bucket: SELECT bucket, COUNT(*) AS n FROM (one row per unit) GROUP BY
     bucket.
     """
-    assert question.release is not None
+    assert query.release is not None
     counted = Column("n", BIGINT)
-    buckets = Project(_one_row_a_unit(question.release, kind), (("bucket", _bucket(counted)),))
+    buckets = Project(_one_row_a_unit(query.release, kind), (("bucket", _bucket(counted)),))
     key = Key("bucket", buckets.fields[0].column, "bucket")
     release = Release(buckets, (key,), (("n", _COUNT),))
-    return Question(release, ("bucket", "n"), release)
+    return BoundQuery(release, ("bucket", "n"), release)
 
 
 def _one_row_a_unit(release: Release | Choose, kind: Histogram) -> Relation:

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from privsql.algebra.build import arithmetic, call, compare, convert, negate, shared_type, unify
 from privsql.algebra.expressions import Aggregate, Call, Column, Expression, Literal
-from privsql.algebra.relations import Choose, Filter, Key, Project, Question, Release, Scan
+from privsql.algebra.relations import BoundQuery, Choose, Filter, Key, Project, Release, Scan
 from privsql.analysis.derive import names_in
 from privsql.analysis.undeclared import origins, scans
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER_BOUNDS, Kind, Type, integer
@@ -40,7 +40,7 @@ class Unknown:
         return f"{self.table}.{self.column}"
 
 
-def size_histogram(scan: Scan, name: str) -> Question:
+def size_histogram(scan: Scan, name: str) -> BoundQuery:
     """Count the values of a column by doubling bucket: SELECT bucket, COUNT(*) AS n FROM (one bucket per
     value) GROUP BY bucket HAVING bucket IS NOT NULL.
     """
@@ -52,7 +52,7 @@ def size_histogram(scan: Scan, name: str) -> Question:
         buckets, (Key("bucket", bucket, "bucket"),), (("count", Aggregate("count", None, None, BIGINT)),)
     )
     shown = Project(Filter(release, _is_known(bucket)), (("bucket", bucket), ("n", count)))
-    return Question(shown, ("bucket", "n"), release)
+    return BoundQuery(shown, ("bucket", "n"), release)
 
 
 def _bucket(column: Column) -> Expression:
@@ -79,9 +79,9 @@ def _literal(value: int) -> Literal:
     return Literal(value, integer(value, value))
 
 
-def unknown_ranges(question: Question) -> list[Unknown]:
+def unknown_ranges(query: BoundQuery) -> list[Unknown]:
     """Columns that need a range and have none, and whose owner allows a search."""
-    release = question.release
+    release = query.release
     if release is None:
         return []
     aggregates = [release.score] if isinstance(release, Choose) else [each for _, each in release.aggregates]

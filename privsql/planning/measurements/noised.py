@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from privsql.errors import ArgumentError
-from privsql.planning.price import PriceInFloats
+from privsql.planning.measurements.price import PriceInFloats
 from privsql.privacy.accuracy import LaplaceLaw, Law
 from privsql.privacy.sensitivity import Sensitivity
 

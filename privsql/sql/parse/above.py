@@ -72,7 +72,7 @@ def permit_above(statement: exp.Expr, tables: Collection[str] = ()) -> None:
     known = frozenset(map(_folded, tables))
     for count, node in enumerate(statement.walk(bfs=False, prune=_is_hint)):
         if count > MAX_NODES:
-            raise SqlError("sql-too-long", "the query has too many parts", "ask a simpler question")
+            raise SqlError("sql-too-long", "the query has too many parts", "write a simpler query")
         if not _is_hint(node):  # which is not written, either
             _permit_node(node, known)
 

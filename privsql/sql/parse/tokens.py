@@ -288,7 +288,7 @@ def _without_end(tokens: list[Token]) -> list[Token]:
     return tokens[:last]
 
 
-# Words a statement may begin with that is not a question. Only for the log's sake: whatever is not a SELECT
+# Words a statement may begin with that is not a query. Only for the log's sake: whatever is not a SELECT
 # once it is parsed is refused below.
 _COMMANDS = frozenset(
     """
@@ -297,7 +297,7 @@ _COMMANDS = frozenset(
     PREPARE REFRESH RENAME RESET REVOKE ROLLBACK SET SHOW START TRUNCATE UNSET UPDATE USE VACUUM
     """.split()
 )
-# What a question begins with, and a text without words.
+# What a query begins with, and a text without words.
 _BEGINNINGS = frozenset(
     {
         TokenType.SELECT,

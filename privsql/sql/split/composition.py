@@ -6,25 +6,25 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from privsql.sql.split.given import Given
 from privsql.sql.split.influence import Simulated
+from privsql.sql.split.stage_values import StageValue
 
 
 @dataclass(frozen=True)
-class Part:
+class QueryPart:
     """One release, or one public table, as a query of its own; the SQL above reads its answer as a table."""
 
     name: str  # of the table that its answer is, in the SQL above
     statement: exp.Expr
     noisy: bool  # False: a public table, as it is
-    needs: tuple[Given, ...] = ()  # noisy values of earlier parts that its text has as constants
+    needs: tuple[StageValue, ...] = ()  # noisy values of earlier parts that its text has as constants
 
 
 @dataclass(frozen=True)
 class Composition:
     """The parts of a query, and the query over their answers: all private rows are below the parts."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[QueryPart, ...]
     above: exp.Expr
     simulated: Simulated | None = None  # how noise reaches the columns of the result, where that is known
 

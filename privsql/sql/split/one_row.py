@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from privsql.sql.bind.release import has_any_aggregate
-from privsql.sql.split.composition import Part
+from privsql.sql.split.composition import QueryPart
 
 
-def has_one_row(query: exp.Expr, parts: Sequence[Part]) -> bool:
+def has_one_row(query: exp.Expr, parts: Sequence[QueryPart]) -> bool:
     """A total, the first row, or all of a part that is a total."""
     match query:
         case exp.Subquery(this=inner):
@@ -32,7 +32,7 @@ def _is_first(query: exp.Select) -> bool:
     return isinstance(count, exp.Literal) and count.name == "1"
 
 
-def _reads_a_total(query: exp.Select, parts: Sequence[Part]) -> bool:
+def _reads_a_total(query: exp.Select, parts: Sequence[QueryPart]) -> bool:
     source = query.args.get("from_")
     if source is None or query.args.get("joins") or query.args.get("laterals"):
         return False

@@ -20,11 +20,14 @@ from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.release import own_nodes
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import rows_shown
-from privsql.sql.split.blocks import (
+from privsql.sql.split.composition import Composition, QueryPart
+from privsql.sql.split.divide import divide
+from privsql.sql.split.one_row import has_one_row
+from privsql.sql.split.query_blocks import (
     RELEASED,
-    Block,
-    Kind,
     Named,
+    QueryBlock,
+    RowKind,
     Scope,
     all_of,
     mixed_rows,
@@ -35,13 +38,10 @@ from privsql.sql.split.blocks import (
     with_names,
     with_queries,
 )
-from privsql.sql.split.composition import Composition, Part
-from privsql.sql.split.divide import divide
-from privsql.sql.split.given import Columns, Given, Shape, givens_in, placeholder
-from privsql.sql.split.one_row import has_one_row
+from privsql.sql.split.stage_values import Columns, Shape, StageValue, givens_in, placeholder
 
 Bind = Callable[[exp.Expr], Relation]  # a statement of one release or none; refuses what is not permitted
-ColumnsOf = Callable[[exp.Expr, Sequence[Part]], Columns]  # of SQL over the answers of some parts
+ColumnsOf = Callable[[exp.Expr, Sequence[QueryPart]], Columns]  # of SQL over the answers of some parts
 MOST_PARTS = 30
 
 
@@ -50,12 +50,12 @@ def split(statement: exp.Expr, catalogue: Catalogue, bind: Bind, columns_of: Col
     splitter = _Splitter(catalogue, bind, columns_of, unused_prefix(statement))
     block = splitter.query(statement, {})
     plain = [all_of(each.name) for each in splitter.parts if not each.needs]
-    if block.kind is not Kind.NOISY or block.statement in plain:
+    if block.kind is not RowKind.NOISY or block.statement in plain:
         return None
     return Composition(_needed(splitter.parts, block.statement), block.statement)
 
 
-def _needed(parts: Sequence[Part], above: exp.Expr) -> tuple[Part, ...]:
+def _needed(parts: Sequence[QueryPart], above: exp.Expr) -> tuple[QueryPart, ...]:
     """The parts that the SQL above reads, and those that their constants come from."""
     named = {each.name for each in above.find_all(exp.Table)}
     for part in reversed(parts):
@@ -70,25 +70,25 @@ class _Splitter:
     bind: Bind
     columns_of: ColumnsOf
     prefix: str
-    parts: list[Part] = field(default_factory=list)
-    givens: dict[str, Given] = field(default_factory=dict)
-    known: dict[int, tuple[exp.Expr, Block]] = field(default_factory=dict)
+    parts: list[QueryPart] = field(default_factory=list)
+    givens: dict[str, StageValue] = field(default_factory=dict)
+    known: dict[int, tuple[exp.Expr, QueryBlock]] = field(default_factory=dict)
 
     # -- blocks ----------------------------------------------------------------------------------------------
-    def query(self, node: exp.Expr, scope: Scope) -> Block:
+    def query(self, node: exp.Expr, scope: Scope) -> QueryBlock:
         """A query with its own WITH. It is split once: its kind is asked for before it is written."""
         if id(node) not in self.known:
             self.known[id(node)] = node, self._query(node, scope)
         return self.known[id(node)][1]
 
-    def _query(self, node: exp.Expr, scope: Scope) -> Block:
+    def _query(self, node: exp.Expr, scope: Scope) -> QueryBlock:
         within, kept = self._with(node, scope)
         block = self._block(node, within)
-        if block.kind is Kind.PRIVATE:
+        if block.kind is RowKind.PRIVATE:
             return block
         statement = block.statement
         statement.set("with_", exp.With(expressions=kept) if kept else None)
-        return Block(statement, block.kind)
+        return QueryBlock(statement, block.kind)
 
     def _with(self, node: exp.Expr, scope: Scope) -> tuple[Scope, list[exp.Expr]]:
         """The names that a query may use, and the queries of its WITH that the SQL above may name."""
@@ -99,13 +99,13 @@ class _Splitter:
             block = self.query(each.this, within)
             written = each.copy()
             written.set("this", block.statement)
-            below = written if block.kind is Kind.PRIVATE else each
+            below = written if block.kind is RowKind.PRIVATE else each
             within[each.alias.lower()] = Named(below, written, block.kind)
-            if block.kind is not Kind.PRIVATE:
+            if block.kind is not RowKind.PRIVATE:
                 kept.append(written)
         return within, kept
 
-    def _block(self, node: exp.Expr, scope: Scope) -> Block:
+    def _block(self, node: exp.Expr, scope: Scope) -> QueryBlock:
         match node:
             case exp.Subquery():
                 return self._parenthesis(node, scope)
@@ -114,39 +114,43 @@ class _Splitter:
             case exp.Select():
                 return self._select(node, scope)
             case _:
-                return Block(self._above(node, scope), Kind.PUBLIC)
+                return QueryBlock(self._above(node, scope), RowKind.PUBLIC)
 
-    def _parenthesis(self, node: exp.Subquery, scope: Scope) -> Block:
+    def _parenthesis(self, node: exp.Subquery, scope: Scope) -> QueryBlock:
         inner = self.query(node.this, scope)
         written = node.copy()
         written.set("this", inner.statement)
-        return self._private(written, scope) if inner.kind is Kind.PRIVATE else Block(written, inner.kind)
+        return (
+            self._private(written, scope)
+            if inner.kind is RowKind.PRIVATE
+            else QueryBlock(written, inner.kind)
+        )
 
-    def _set_operation(self, node: exp.SetOperation, scope: Scope) -> Block:
+    def _set_operation(self, node: exp.SetOperation, scope: Scope) -> QueryBlock:
         sides = [self.query(node.this, scope), self.query(node.expression, scope)]
         kinds = {each.kind for each in sides}
         written = node.copy()
         for name, side, original in zip(
             ("this", "expression"), sides, (node.this, node.expression), strict=True
         ):
-            public = Kind.PRIVATE in kinds and side.kind is Kind.PUBLIC
+            public = RowKind.PRIVATE in kinds and side.kind is RowKind.PUBLIC
             written.set(name, original.copy() if public else side.statement)
-        if Kind.PRIVATE in kinds:
-            if Kind.NOISY in kinds:
+        if RowKind.PRIVATE in kinds:
+            if RowKind.NOISY in kinds:
                 raise mixed_rows(place_of(node))
             return self._private(written, scope)
-        return Block(written, Kind.NOISY if Kind.NOISY in kinds else Kind.PUBLIC)
+        return QueryBlock(written, RowKind.NOISY if RowKind.NOISY in kinds else RowKind.PUBLIC)
 
-    def _select(self, node: exp.Select, scope: Scope) -> Block:
+    def _select(self, node: exp.Select, scope: Scope) -> QueryBlock:
         kinds = {self._kind(each, scope) for each in sources_of(node)}
-        if Kind.PRIVATE in kinds:
+        if RowKind.PRIVATE in kinds:
             return self._private(self._below(node, scope), scope)
         written = self._above(node, scope)
         noisy = {each.name for each in self.parts if each.noisy} | {
-            name for name, each in scope.items() if each.kind is Kind.NOISY
+            name for name, each in scope.items() if each.kind is RowKind.NOISY
         }
         reads = {each.name.lower() for each in written.find_all(exp.Table)}
-        return Block(written, Kind.NOISY if noisy & reads else Kind.PUBLIC)
+        return QueryBlock(written, RowKind.NOISY if noisy & reads else RowKind.PUBLIC)
 
     # -- below the releases ----------------------------------------------------------------------------------
     def _below(self, node: exp.Select, scope: Scope) -> exp.Select:
@@ -179,7 +183,7 @@ class _Splitter:
                     raise mixed_rows(place_of(node))
             case exp.Table(this=exp.Identifier()):
                 named = scope.get(node.name.lower())
-                if named is not None and named.kind is Kind.NOISY:
+                if named is not None and named.kind is RowKind.NOISY:
                     return self._given(with_alias(node), all_of(node.name), Shape.TABLE, scope)
                 return node.copy()
             case exp.Query():
@@ -206,13 +210,13 @@ class _Splitter:
                 raise
             return node.copy()
         match block.kind:
-            case Kind.PUBLIC:
+            case RowKind.PUBLIC:
                 return node.copy()
-            case Kind.PRIVATE:
+            case RowKind.PRIVATE:
                 return block.statement.copy()
-            case Kind.NOISY if in_from:
+            case RowKind.NOISY if in_from:
                 return self._given(node, block.statement, Shape.TABLE, scope)
-            case Kind.NOISY:
+            case RowKind.NOISY:
                 if not has_one_row(block.statement, self.parts):
                     raise several_rows(place_of(node))
                 return self._given(node, block.statement, Shape.SCALAR, scope)
@@ -223,7 +227,7 @@ class _Splitter:
             block = self.query(query, scope)
         except UnknownName:
             return None
-        return block.statement if block.kind is Kind.NOISY else None
+        return block.statement if block.kind is RowKind.NOISY else None
 
     def _given(self, node: exp.Expr, query: exp.Expr, shape: Shape, scope: Scope) -> exp.Expr:
         """A constant, or a table of constants, in place of a noisy query."""
@@ -233,7 +237,7 @@ class _Splitter:
         above = {name: each.above for name, each in scope.items() if each is not RELEASED}
         written = with_queries(written, above)
         name = f"v{len(self.givens)}"
-        given = Given(name, written, shape, self.columns_of(written, self.parts))
+        given = StageValue(name, written, shape, self.columns_of(written, self.parts))
         if shape is not Shape.TABLE and len(given.columns) != 1:
             raise SqlError(
                 "sql-subquery",
@@ -244,7 +248,7 @@ class _Splitter:
         self.givens[name] = given
         return placeholder(given, node)
 
-    def _private(self, node: exp.Expr, scope: Scope) -> Block:
+    def _private(self, node: exp.Expr, scope: Scope) -> QueryBlock:
         """A block over private rows: one release as it stands, private rows, or divided at its aggregates."""
         whole = with_names(node, scope)
         try:
@@ -252,10 +256,10 @@ class _Splitter:
         except PrivsqlError as refusal:
             return self._divided(node, scope, refusal)
         if is_released(relation) and not is_public(relation):
-            return Block(all_of(self._part(whole, noisy=True)), Kind.NOISY)
-        return Block(node, Kind.PRIVATE)
+            return QueryBlock(all_of(self._part(whole, noisy=True)), RowKind.NOISY)
+        return QueryBlock(node, RowKind.PRIVATE)
 
-    def _divided(self, node: exp.Expr, scope: Scope, refusal: PrivsqlError) -> Block:
+    def _divided(self, node: exp.Expr, scope: Scope, refusal: PrivsqlError) -> QueryBlock:
         halves = divide(node) if isinstance(node, exp.Select) else None
         if halves is None:
             raise refusal
@@ -265,7 +269,7 @@ class _Splitter:
             raise refusal
         name = self._part(released, noisy=True)
         halves.above.set("from_", exp.From(this=exp.to_table(name)))
-        return Block(self._above(halves.above, {**scope, name: RELEASED}), Kind.NOISY)
+        return QueryBlock(self._above(halves.above, {**scope, name: RELEASED}), RowKind.NOISY)
 
     def _part(self, statement: exp.Expr, noisy: bool) -> str:
         """The name of a part; what stands in a query twice is released once."""
@@ -280,7 +284,7 @@ class _Splitter:
                 place_of(statement),
             )
         needs = tuple(self.givens[name] for name in givens_in(statement))
-        self.parts.append(Part(f"{self.prefix}{len(self.parts)}", statement, noisy, needs))
+        self.parts.append(QueryPart(f"{self.prefix}{len(self.parts)}", statement, noisy, needs))
         return self.parts[-1].name
 
     # -- above the releases ----------------------------------------------------------------------------------
@@ -303,7 +307,7 @@ class _Splitter:
         if not isinstance(node, exp.Query):
             return self._above(node, scope)
         block = self.query(node, scope)
-        if block.kind is Kind.PRIVATE:
+        if block.kind is RowKind.PRIVATE:
             raise rows_shown(place_of(node))
         return block.statement
 
@@ -331,7 +335,7 @@ class _Splitter:
         return written
 
     # -- kinds -----------------------------------------------------------------------------------------------
-    def _kind(self, source: exp.Expr, scope: Scope) -> Kind:
+    def _kind(self, source: exp.Expr, scope: Scope) -> RowKind:
         """What the rows of something in FROM are."""
         match source:
             case exp.Table(this=exp.Identifier()):
@@ -346,11 +350,11 @@ class _Splitter:
             case exp.Pivot() if isinstance(source.this, exp.Expr):
                 return self._kind(source.this, scope)
             case _:
-                return Kind.PUBLIC
+                return RowKind.PUBLIC
 
-    def _kind_of_table(self, node: exp.Table) -> Kind:
+    def _kind_of_table(self, node: exp.Table) -> RowKind:
         try:
             found = self.catalogue.source(node.name)
         except PrivsqlError as error:
             raise error.at(place_of(node)) from None
-        return Kind.PUBLIC if found is None or is_public(found.relation) else Kind.PRIVATE
+        return RowKind.PUBLIC if found is None or is_public(found.relation) else RowKind.PRIVATE

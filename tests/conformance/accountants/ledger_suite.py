@@ -151,7 +151,7 @@ class LedgerConformance:
         for text in texts:
             charge(ledger, 0.125, analyst="Anaïs", question=text)
         found = ledger.entries()
-        assert [each.question for each in found] == texts
+        assert [each.query for each in found] == texts
         assert {each.analyst for each in found} == {"Anaïs"}
         assert [list(each.released) for each in found] == [releases(0.125)] * 5
         assert [each.when for each in found] == sorted(each.when for each in found)

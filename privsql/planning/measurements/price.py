@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Protocol
 
 
-class Priced(Protocol):
+class ExactlyPriced(Protocol):
     """What has an exact price."""
 
     @property
@@ -19,11 +19,11 @@ class PriceInFloats:
     """The exact price of a measurement or a plan, as floats."""
 
     @property
-    def epsilon(self: Priced) -> float:
+    def epsilon(self: ExactlyPriced) -> float:
         """Its epsilon."""
         return float(self.loss)
 
     @property
-    def delta(self: Priced) -> float:
+    def delta(self: ExactlyPriced) -> float:
         """Its delta."""
         return float(self.delta_loss)

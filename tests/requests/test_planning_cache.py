@@ -10,8 +10,8 @@ import pytest
 import privsql
 from privsql.algebra.relations import Scan
 from privsql.errors import SourceError
-from privsql.planning.planning_cache import MOST_PLANS, PlanCache
 from privsql.planning.rewrites.prepared import Copy
+from privsql.requests.planning_cache import MOST_PLANS, PlanCache
 from privsql.schema import Schema, SchemaColumn, SchemaTable
 from privsql.types import BIGINT
 

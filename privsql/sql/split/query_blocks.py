@@ -11,7 +11,7 @@ from sqlglot import exp
 from privsql.errors import Place, Refused
 
 
-class Kind(Enum):
+class RowKind(Enum):
     """What the rows of a block are."""
 
     PUBLIC = "public"
@@ -20,11 +20,11 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Block:
+class QueryBlock:
     """A query block as the SQL above reads it, and what its rows are. A private one is left as it was."""
 
     statement: exp.Expr
-    kind: Kind
+    kind: RowKind
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Named:
 
     below: exp.CTE
     above: exp.CTE
-    kind: Kind
+    kind: RowKind
 
 
 Scope = Mapping[str, Named]
 
 
-RELEASED = Named(exp.CTE(), exp.CTE(), Kind.NOISY)
+RELEASED = Named(exp.CTE(), exp.CTE(), RowKind.NOISY)
 
 
 def sources_of(node: exp.Select) -> list[exp.Expr]:

@@ -29,7 +29,7 @@ class Shape(Enum):
 
 
 @dataclass(frozen=True)
-class Given:
+class StageValue:
     """What an earlier stage tells a later one: a query over its answers, and the columns of the result."""
 
     name: str
@@ -38,7 +38,7 @@ class Given:
     columns: Columns
 
 
-def example(given: Given) -> Rows:
+def example(given: StageValue) -> Rows:
     """Values of the right types, for planning before the true ones are known."""
     return (
         tuple(
@@ -50,7 +50,7 @@ def example(given: Given) -> Rows:
 _EXAMPLES = {"DATE": "2000-01-01", "BOOLEAN": "true", "TIMESTAMP": "2000-01-01 00:00:00", "TIME": "00:00:00"}
 
 
-def placeholder(given: Given, stands_for: exp.Expr) -> exp.Expr:
+def placeholder(given: StageValue, stands_for: exp.Expr) -> exp.Expr:
     """A node that stands where the noisy query stood, with example values in it."""
     node = _written(given, stands_for, example(given))
     node.meta[_GIVEN] = given.name
@@ -63,7 +63,7 @@ def givens_in(statement: exp.Expr) -> list[str]:
     return list(dict.fromkeys(str(name) for name in found if name is not None))
 
 
-def with_values(statement: exp.Expr, givens: Sequence[Given], values: Mapping[str, Rows]) -> exp.Expr:
+def with_values(statement: exp.Expr, givens: Sequence[StageValue], values: Mapping[str, Rows]) -> exp.Expr:
     """The statement with the values that are known in place of the examples."""
     known = {each.name: each for each in givens if each.name in values}
 
@@ -74,7 +74,7 @@ def with_values(statement: exp.Expr, givens: Sequence[Given], values: Mapping[st
     return statement.copy().transform(replaced)
 
 
-def rows_of(given: Given, columns: Sequence[Any]) -> Rows:
+def rows_of(given: StageValue, columns: Sequence[Any]) -> Rows:
     """The rows of a result as text, in which the record of a query can hold them."""
     listed = [
         [_text(value, type_name) for value in column.tolist()]
@@ -83,7 +83,7 @@ def rows_of(given: Given, columns: Sequence[Any]) -> Rows:
     return tuple(zip(*listed, strict=True))
 
 
-def _written(given: Given, node: exp.Expr, rows: Rows) -> exp.Expr:
+def _written(given: StageValue, node: exp.Expr, rows: Rows) -> exp.Expr:
     types = [type_name for _, type_name in given.columns]
     match given.shape:
         case Shape.SCALAR:
