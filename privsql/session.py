@@ -302,7 +302,8 @@ class Session:
         entries = self._pipeline.ledger.entries()
         rho = ["rho"] if self.budget.spent.rho is not None else []
         columns = ["when", "analyst", "question", "epsilon", "delta", *rho, "released", "failed"]
-        rows = [{name: getattr(each, name) for name in columns} for each in entries]
+        stated = {"question": "query"}  # how the ledger's entries call it
+        rows = [{name: getattr(each, stated.get(name, name)) for name in columns} for each in entries]
         return pd.DataFrame(rows, columns=columns).assign(
             released=["; ".join(map(str, each.released)) for each in entries]
         )

@@ -515,7 +515,7 @@ MUTANTS = [
     Mutant("fuse: failures are taken for ends", _LEDGER_FILE, "(os.getpid(), charges[0].number), True", "(os.getpid(), charges[0].number), False", _FUSE),
     Mutant("fuse: failures in memory are taken for ends", "budget/ledger.py", "self._charge(bills, neighbours, analyst), True", "self._charge(bills, neighbours, analyst), False", _FUSE),
     Mutant("fuse: an interrupted query does not count", _LEDGER_FILE, "            yield charges\n            failed = False\n", "            yield charges\n            failed = False\n        except KeyboardInterrupt:\n            failed = False\n            raise\n", _FUSE),
-    Mutant("fuse: a batch ends before it is run", "requests/batches.py", "        with pipeline.charged(paid) if paid else contextlib.nullcontext([]) as charges:\n            for", "        with pipeline.charged(paid) if paid else contextlib.nullcontext([]) as charges:\n            pass\n        if True:\n            for", _FUSE),
+    Mutant("fuse: a batch ends before it is run", "requests/batches.py", "        yield dict(zip(batch.paid, charges, strict=True))", "        pass\n    yield dict(zip(batch.paid, charges, strict=True))", _FUSE),
     Mutant("fuse: a policy lets more fail", "budget/caps.py", "if policy.failures is None or policy.failures <= current.most_failures:", "if True:", _FUSE),
     Mutant("fuse: one renewal for all", "budget/ledger_file/ledger_reader.py", "row.analyst: row.number}", '"": row.number}', _FUSE),
     Mutant("fuse: failures of nothing verified", "budget/ledger_file/verify.py", "        if not known:\n", "        if False:\n", _FUSE),

@@ -123,9 +123,24 @@ class ComposedPlan:
         return tuple(dict.fromkeys(warning for each in self.releases for warning in each.warnings))
 
     def accuracy(self, level: float = 0.95, rows: int | None = None) -> Accuracy:
-        """The half-width of each released number at this confidence level, before anything is spent.
+        """The accuracy of each released number, before anything is spent.
 
         What is computed from them depends on their values: its intervals come with the answer.
+
+        Arguments:
+            level: the confidence level.
+            rows: how many rows a cell has, which the accuracy of an AVG depends on.
+
+        Returns:
+            A dict from released numbers, such as "r0.n", to half-widths of their intervals.
+
+        Raises:
+            ArgumentError: the level is not between 0 and 1, or rows is not a whole number of at least 1.
+
+        Example:
+            >>> sql = "SELECT state, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS m FROM visits GROUP BY state"
+            >>> session.explain(sql, epsilon=1.0).accuracy(0.95)["r0.n"] > 0
+            True
         """
         widths: dict[str, float | None] = {}
         notes: dict[str, str] = {}

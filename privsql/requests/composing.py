@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from sqlglot import exp
 
 from privsql.algebra.expressions import Column
 from privsql.budget.released import released
@@ -38,6 +37,13 @@ from privsql.tables import as_array
 from privsql.types import Kind, Type
 
 _MOST_EXAMPLES = 1_000
+# Refused however many parts a query has.
+_FINAL = frozenset(
+    f"refused-{each}"
+    for each in (
+        "aggregate currentdate dialect not-grouped recursive schema statement table-function tablesample type"
+    ).split()
+)
 _EXAMPLES: dict[Kind, Any] = {
     Kind.INTEGER: 1,
     Kind.DOUBLE: 1.0,
@@ -46,6 +52,8 @@ _EXAMPLES: dict[Kind, Any] = {
     Kind.DATE: datetime(2000, 1, 1),
     Kind.TIMESTAMP: datetime(2000, 1, 1),
 }
+# Said by the splitter of a part of a query; what is wrong with the whole says more.
+_LESS_CLEAR = frozenset({"refused-rows", "name-table", "name-column"})
 
 
 @dataclass(frozen=True)
@@ -87,9 +95,7 @@ def plan_composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Compos
 
 
 def _composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composed:
-    composition = pipeline.composition(stage)
-    if composition is None:
-        raise refusal
+    composition = _composition(stage, refusal, pipeline)
     _refuse_searches(stage)
     batch = _planned(composition, stage, pipeline)
     parts = tuple(
@@ -104,6 +110,19 @@ def _composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composed:
     return Composed(composition.parts, plan, batch)
 
 
+def _composition(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composition:
+    """The parts of a query. Raises the refusal of the whole where the query cannot be split."""
+    if not isinstance(refusal, Refused) or refusal.code in _FINAL:
+        raise refusal
+    try:
+        found = pipeline.composition(stage)
+    except SqlError as other:
+        raise refusal if other.code in _LESS_CLEAR else other from None
+    if found is None:
+        raise refusal
+    return found
+
+
 def _planned(composition: Composition, stage: Stage, pipeline: Pipeline) -> Batch:
     """Plan all parts. Those that read earlier answers are planned with the values of these, where they are
     stored, and with examples where they are not; their price is the same.
@@ -116,7 +135,7 @@ def _planned(composition: Composition, stage: Stage, pipeline: Pipeline) -> Batc
     while True:
         batch = plan_batch(listed, stage.price(), pipeline, alone, later)
         free = {parts[place].name: answer_of(batch, place, pipeline) for place in batch.free}
-        known = [place for place in sorted(later) if _read_by(parts[place]) <= free.keys()]
+        known = [place for place in sorted(later) if parts[place].reads <= free.keys()]
         if not known:
             return batch
         for place in known:
@@ -131,7 +150,7 @@ def _give_examples(parts: Sequence[QueryPart], listed: list[Stage], pipeline: Pi
     tables: dict[str, Mapping[str, tuple[Any, Type]]] = {}
     for place, part in enumerate(parts):
         if part.needs:
-            read = {name: table for name, table in tables.items() if name in _read_by(part)}
+            read = {name: table for name, table in tables.items() if name in part.reads}
             rows = [rows_of(each, sandbox().run(write_above(each.query), read)) for each in part.needs]
             found = zip(part.needs, rows, strict=True)
             given = tuple((each.name, known or example(each)) for each, known in found)
@@ -159,16 +178,9 @@ def _with_values(
     return found
 
 
-def _read_by(part: QueryPart) -> set[str]:
-    """The parts whose answers a part reads."""
-    return {table.name for given in part.needs for table in given.query.find_all(exp.Table)} - {
-        each.alias for given in part.needs for each in given.query.find_all(exp.CTE)
-    }
-
-
 def _values(part: QueryPart, answers: Mapping[str, Answer]) -> tuple[tuple[str, Rows], ...]:
     """The values that a part reads, computed from the answers of earlier parts."""
-    tables = {name: table_of(answer) for name, answer in answers.items() if name in _read_by(part)}
+    tables = {name: table_of(answer) for name, answer in answers.items() if name in part.reads}
     return tuple(
         (each.name, rows_of(each, sandbox().run(write_above(each.query), tables))) for each in part.needs
     )

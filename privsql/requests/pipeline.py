@@ -12,8 +12,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlglot import exp
-
 from privsql.algebra.relations import BoundQuery, Scan
 from privsql.answers.answer_file import AnswerFile
 from privsql.answers.stored import Kept, Shown, StoredAnswers
@@ -48,7 +46,7 @@ from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.parse.constants import Constants
 from privsql.sql.parse.tokens import too_deep
 from privsql.sql.read import read, read_composition, read_part
-from privsql.sql.split.composition import Composition
+from privsql.sql.split.composition import Composition, Tree
 from privsql.sql.split.stage_values import Columns
 from privsql.types import Type
 
@@ -323,7 +321,7 @@ def _render(plan: Plan) -> None:
     _ = plan.statements, None if plan.public else plan.finishing
 
 
-def described(above: exp.Expr, tables: Mapping[str, Mapping[str, Type]]) -> Columns:
+def described(above: Tree, tables: Mapping[str, Mapping[str, Type]]) -> Columns:
     """The columns of SQL over noisy tables, as the engine that will compute it has them; reads no data."""
     return tuple(sandbox().check(write_above(above), tables))
 

@@ -91,11 +91,25 @@ class ComposedAnswer(ResultTable):
         return tuple(self.columns[place] for place in self._reached(Influence.SMOOTH))
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        """Numbers with the ends of their intervals: n, n_low, n_high.
+        """The answer with an interval for each number that has one. Intervals cover the noise only.
 
         A released number has the interval of its release; a smooth function of released numbers has one by
-        simulation (see `simulated`). Maxima, ranks and the like have none. Intervals cover the noise only,
-        and hold for the constants that a second stage was given.
+        simulation (see `simulated`). Maxima, ranks and the like have none. Of a second stage they hold for
+        the constants that it was given.
+
+        Arguments:
+            level: the confidence level.
+
+        Returns:
+            A data frame with two more columns for each of these numbers: n, n_low, n_high.
+
+        Raises:
+            ArgumentError: the level is not between 0 and 1.
+
+        Example:
+            >>> sql = "SELECT state, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS m FROM visits GROUP BY state"
+            >>> session.query(sql, epsilon=0.5).intervals(0.9).columns.tolist()
+            ['state', 'n', 'n_low', 'n_high', 'm', 'm_low', 'm_high']
         """
         level = check_level(level)
         result = self.df()
@@ -191,7 +205,22 @@ class ComposedAnswer(ResultTable):
         }
 
     def plot(self, level: float = 0.95, ax: Any = None) -> Any:
-        """Plot bars with error bars (extra: privsql[plot])."""
+        """Plot the first number with an interval as bars with error bars (extra: privsql[plot]).
+
+        Arguments:
+            level: the confidence level of the error bars.
+            ax: the matplotlib axes to draw on; by default new ones.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ArgumentError: matplotlib is missing, or no number has an interval.
+
+        Example:
+            >>> answer.plot(0.95).get_ylabel()
+            'n'
+        """
         from privsql.results.plot import plot
 
         return plot(self, level, ax)

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from privsql.noise.gaussian_sampler import rounded_gaussian
+from privsql.noise.randomness import Randomness, SystemRandomness
+from privsql.noise.samplers import discrete_laplace
 from privsql.planning.plan import Plan
 from privsql.planning.precision.noise_of_rows import alike_rows
 from privsql.privacy.accuracy import GaussianLaw, LaplaceLaw
@@ -29,7 +33,8 @@ Finish = Callable[..., list[Any]]
 
 DRAWS = 399  # one less than a round number: the quantiles are order statistics
 _MOST_SKEWED = 3.0  # beyond this ratio of its two sides, a simulated interval is not shown
-_GREATEST_RATE = 700.0
+_GREATEST_RATE = 50.0  # beyond it the noise is 0
+_STEPS = 1_000_000  # of a variance that is known as a float
 
 
 @dataclass(frozen=True)
@@ -52,10 +57,10 @@ def can_be_simulated(answer: Answer) -> bool:
 
 def simulate(answer: Answer, finished: Finish, draws: int = DRAWS) -> list[Sequence[Any]]:
     """The arrays of an answer with simulated noise added to what was released, as often as wanted."""
-    random = np.random.default_rng()
+    source = SystemRandomness()
     cells = len(answer.noisy.cells)
     noise = {
-        name: _drawn(random, each, (draws, cells)) for name, each in _noise_of(answer.plan, cells).items()
+        name: _drawn(source, each, (draws, cells)) for name, each in _noise_of(answer.plan, cells).items()
     }
     shown = replace(answer.plan, post_processing=replace(answer.plan.post_processing, show_all=True))
     found = []
@@ -89,25 +94,24 @@ def _noise_of(plan: Plan, cells: int) -> dict[str, list[tuple[Integers | slice, 
 
 
 def _drawn(
-    random: np.random.Generator, noise: Sequence[tuple[Integers | slice, Noise]], shape: tuple[int, int]
+    source: Randomness, noise: Sequence[tuple[Integers | slice, Noise]], shape: tuple[int, int]
 ) -> Integers:
     drawn = np.zeros(shape, dtype=np.int64)
     for rows, each in noise:
         part = drawn[:, rows]
-        drawn[:, rows] = _of_law(random, each, (part.shape[0], part.shape[1]))
+        drawn[:, rows] = _of_law(source, each, part.size).reshape(part.shape)
     return drawn
 
 
-def _of_law(random: np.random.Generator, noise: Noise, shape: tuple[int, int]) -> Integers:
+def _of_law(source: Randomness, noise: Noise, size: int) -> Integers:
     """Draws of one law; of a sum of noises, of a Gaussian of its variance."""
     match noise:
         case LaplaceLaw(rate=rate):
-            share = -np.expm1(-min(float(rate), _GREATEST_RATE))
-            return np.asarray(random.geometric(share, shape) - random.geometric(share, shape), dtype=np.int64)
+            return discrete_laplace(Fraction(min(rate, _GREATEST_RATE)), size, source)
         case GaussianLaw():
-            return np.rint(random.normal(0.0, float(noise.variance) ** 0.5, shape)).astype(np.int64)
+            return rounded_gaussian(Fraction(noise.variance), size, source)
         case _:
-            return np.rint(random.normal(0.0, variance(noise) ** 0.5, shape)).astype(np.int64)
+            return rounded_gaussian(Fraction(variance(noise)).limit_denominator(_STEPS), size, source)
 
 
 def simulated_ends(value: Floats, draws: Floats, level: float) -> Ends:

@@ -26,7 +26,7 @@ from tests.budget.ledgers import charge, copy, opened, policy
 
 POLICY = policy(1000.0, max_failures=10**6)  # nobody is to be refused for failures here
 # a charge stands although its end cannot be noted
-warnings.filterwarnings("ignore", "the ledger could not note how this query ended")
+warnings.filterwarnings("ignore", "the ledger could not record how this query ended")
 
 
 def in_child(work: Callable[[], str]) -> str:

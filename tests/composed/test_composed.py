@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import sqlglot
 
 import privsql
 from privsql.engines.duckdb.sandbox import sandbox
 from privsql.requests import composing
+from privsql.sql.parse.above import permit_above
 
 SHARES = (
     "SELECT state, COUNT(*) AS n, 100.0 * COUNT(*) / SUM(COUNT(*)) OVER () AS pct FROM people GROUP BY state"
@@ -176,3 +178,30 @@ def test_a_frame_is_asked_the_same_way(people):
     assert list(out.columns) == ["state", "n", "pct"]
     assert {"n_low", "pct_high"} <= set(out.dp.intervals().columns)
     assert out.dp.receipt["epsilon"] == pytest.approx(1.0)
+
+
+# -- refusals ------------------------------------------------------------------------------------------------
+def code_of(refused: pytest.ExceptionInfo[privsql.PrivsqlError]) -> str:
+    return refused.value.code
+
+
+def test_too_many_parts_are_refused(session):
+    parts = " UNION ALL ".join(f"SELECT COUNT(*) AS n FROM people WHERE age > {age}" for age in range(40))
+    with pytest.raises(privsql.Refused) as refused:
+        session.explain(parts, epsilon=1.0)
+    assert code_of(refused) == "refused-parts"
+
+
+def test_of_several_releases_each_has_its_own_sql_and_is_audited_alone(session):
+    with pytest.raises(privsql.Refused) as refused:
+        _ = session.explain(TWO, epsilon=1.0).sql
+    assert code_of(refused) == "refused-several"
+    with pytest.raises(privsql.Refused) as refused:
+        session.audit(TWO, epsilon=1.0)
+    assert code_of(refused) == "refused-several"
+
+
+def test_the_sql_above_names_only_tables_of_the_query():
+    with pytest.raises(privsql.Refused) as refused:
+        permit_above(sqlglot.parse_one("SELECT n FROM r0, secrets"), {"r0"})
+    assert code_of(refused) == "refused-table"

@@ -5,6 +5,7 @@ The renderer writes more than was meant: types, and guards by which no row can f
 - plain casts (a constant that is a date or a DOUBLE beyond numbers keeps its type) and TRY around anything
 - NULLIF(divisor, 0), + INTERVAL 0 DAY, left(text, 10000), + 0.0 by which -0.0 becomes 0.0, and what gives NaN one text
 - least(TRY_CAST(date AS TIMESTAMP), NULL), by which DuckDB does not compare the date instead
+- asinh(least(x, NULL)), by which DuckDB does not compute asinh of the ends of a column
 - floor, ceil and trunc of whole numbers are the number; NULL in an IN list stands beside it as OR NULL
 """
 
@@ -96,6 +97,8 @@ def bare(node: Node) -> Node:
             (("try_cast", ("timestamp",), _) as tried, ("cast", ("timestamp",), ("null",))),
         ):
             return bare(tried)
+        case ("call", "asinh", (("call", "least", (inner, ("cast", ("double",), ("null",)))),)):
+            return ("call", "asinh", (bare(inner),))
         case ("call", "+", (inner, ("interval", "0", "day"))):
             return bare(inner)
         case ("call", "+", (inner, ("cast", ("double",), ("number", _, "0")))):

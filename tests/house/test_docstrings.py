@@ -15,13 +15,24 @@ import pytest
 import privsql
 from privsql import mechanisms, policy
 
+
+def alternatives(public: Any) -> list[Any]:
+    """A public name, or the classes that it stands for."""
+    return list(getattr(public, "__args__", None) or [public])
+
+
 COMPLETE = [
     *(getattr(mechanisms, name) for name in mechanisms.__all__ if name != "RandomisedResponse"),
     policy.load_policy,
 ]
 PUBLIC = [
     *COMPLETE,
-    *(getattr(module, name) for module in (privsql, policy) for name in module.__all__),
+    *(
+        each
+        for module in (privsql, policy)
+        for name in module.__all__
+        for each in alternatives(getattr(module, name))
+    ),
     mechanisms.RandomisedResponse,
 ]
 
@@ -30,11 +41,11 @@ METHODS = [
     privsql.connect,
     *(
         method
-        for owner in (privsql.Session, privsql.Answer, privsql.FrameAccessor)
+        for owner in (privsql.Session, *alternatives(privsql.Answer), privsql.FrameAccessor)
         for name, method in inspect.getmembers(owner, inspect.isfunction)
         if not name.startswith("_") and name != "close"
     ),
-    privsql.Plan.accuracy,
+    *(each.accuracy for each in alternatives(privsql.Plan)),
 ]
 VISITS = pd.DataFrame({"user_id": [1, 1, 2, 3], "state": ["CA", "NY", "CA", "NY"], "age": [37, 37, 64, 50]})
 COLUMNS = {"state": {"values": ["CA", "NY"], "nullable": False}, "age": {"range": [0, 120]}}

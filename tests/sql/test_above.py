@@ -84,7 +84,6 @@ REFUSED = [
     ("SELECT 1 < n < 3 FROM r0", "sql-syntax", (1, 8), "parentheses"),
     ("SELECT date_add(d, 2) FROM r0", "refused-interval", (1, 8), "INTERVAL 2 DAY"),
     ("SELECT * FROM r0 TABLESAMPLE 10%", "refused-tablesample", (1, 30), "Leave it out"),
-    ("SELECT ? FROM r0", "refused-placeholder", (1, 15), "value"),
 ]  # fmt: skip
 
 

@@ -31,7 +31,7 @@ _STATEMENTS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values, exp.Pivot
 # Functions with arguments that decide what they do.
 _LIST_AGGREGATES = frozenset({"aggregate", "array_aggr", "array_aggregate", "list_aggr", "list_aggregate"})
 # Refusals of the gate whose words hold above the noise, too.
-_SAME_WORDS = frozenset({"CurrentDate", "Placeholder"})
+_SAME_WORDS = frozenset({"CurrentDate"})
 # What sqlglot names otherwise than DuckDB.
 _ENGINE_NAMES = {"rand": "random"}
 _OPERATORS = (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Is)

@@ -27,10 +27,6 @@ WAYS_OUT = {
         "The current date and time are not supported: the same text would be another query each time.",
         "Write the date out: DATE '2024-01-31'.",
     ),
-    "Placeholder": (
-        "Parameters are not supported.",
-        "Write the value into the text.",
-    ),
     "Columns": (
         "COLUMNS() is not supported: it stands for columns that the query does not name.",
         "Name the columns.",
@@ -66,10 +62,6 @@ WAYS_OUT = {
         "range of its type, so noise that hides one person would drown the answer.",
         "Count the rows that have a bit: COUNT(*) FILTER (WHERE x // 4 % 2 = 1) counts the third bit of "
         "numbers that are not negative.",
-    ),
-    "ApproxDistinct": (
-        "Approximate counts of distinct values are not supported.",
-        "Write COUNT(DISTINCT x).",
     ),
     "Qualify": (
         "QUALIFY is not supported: it filters by window functions, whose results would depend on many "
@@ -109,7 +101,6 @@ SAME_AS = {
     "ArrayContains": "Unnest",
     "BitwiseAndAgg": "BitwiseOrAgg",
     "BitwiseXorAgg": "BitwiseOrAgg",
-    "Parameter": "Placeholder",
     "All": "Exists",
     **dict.fromkeys(
         ("CurrentTimestamp", "CurrentTime", "CurrentDatetime", "Localtime", "Localtimestamp"), "CurrentDate"

@@ -9,6 +9,8 @@ from sqlglot import exp
 from privsql.sql.split.influence import Simulated
 from privsql.sql.split.stage_values import StageValue
 
+Tree = exp.Expr  # SQL as it was parsed
+
 
 @dataclass(frozen=True)
 class QueryPart:
@@ -18,6 +20,13 @@ class QueryPart:
     statement: exp.Expr
     noisy: bool  # False: a public table, as it is
     needs: tuple[StageValue, ...] = ()  # noisy values of earlier parts that its text has as constants
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The parts whose answers it reads."""
+        named = {table.name for value in self.needs for table in value.query.find_all(exp.Table)}
+        own = {each.alias for value in self.needs for each in value.query.find_all(exp.CTE)}
+        return frozenset(named - own)
 
 
 @dataclass(frozen=True)
