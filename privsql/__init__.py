@@ -22,7 +22,7 @@ from privsql.policy import Policy
 from privsql.request import Request
 
 if TYPE_CHECKING:
-    from privsql import mechanisms
+    from privsql import attacks, mechanisms, teaching, theory
     from privsql.mechanisms import rows_needed
     from privsql.planning.plan import Plan
     from privsql.results.answer import Answer
@@ -49,9 +49,12 @@ __all__ = [
     "SourceError",
     "SqlError",
     "UnknownName",
+    "attacks",
     "connect",
     "mechanisms",
     "rows_needed",
+    "teaching",
+    "theory",
 ]
 
 # What needs DuckDB and sqlglot is imported when it is first used, so that `import privsql` stays cheap.
@@ -64,13 +67,16 @@ _LATER = {
 }
 
 
+_ROOMS = ("attacks", "mechanisms", "teaching", "theory")
+
+
 def __getattr__(name: str) -> Any:
-    if name == "mechanisms":
-        return import_module("privsql.mechanisms")
+    if name in _ROOMS:
+        return import_module(f"privsql.{name}")
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'privsql' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER, "mechanisms"})
+    return sorted({*globals(), *_LATER, *_ROOMS})

@@ -8,16 +8,27 @@ from typing import Any
 import pytest
 
 import privsql
-from privsql import mechanisms, policy
+from privsql import attacks, mechanisms, policy, teaching, theory
 
 COMPLETE = [
-    *(getattr(mechanisms, name) for name in mechanisms.__all__ if name != "RandomisedResponse"),
+    *(
+        getattr(module, name)
+        for module in (attacks, mechanisms, theory)
+        for name in module.__all__
+        if name[0].islower()
+    ),
+    teaching.noisy_max,
     policy.load_policy,
 ]
 PUBLIC = [
     *COMPLETE,
     *(getattr(module, name) for module in (privsql, policy) for name in module.__all__),
-    mechanisms.RandomisedResponse,
+    *(
+        getattr(module, name)
+        for module in (attacks, mechanisms, theory)
+        for name in module.__all__
+        if name[0].isupper()
+    ),
 ]
 
 
